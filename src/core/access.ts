@@ -1,0 +1,150 @@
+import { type Amount, parseValue, sameAsset } from './amount.js'
+
+/** The resource types of Open Payments. */
+export type AccessType = 'incoming-payment' | 'outgoing-payment' | 'quote'
+
+/** What a client instance may do with a resource. `read-all` includes `read`, `list-all` `list`. */
+export type AccessAction = 'create' | 'complete' | 'read' | 'read-all' | 'list' | 'list-all'
+
+/** The actions that each resource type knows (Open Payments OpenAPI, `access-incoming` and siblings). */
+export const accessActions = {
+  'incoming-payment': ['create', 'complete', 'read', 'read-all', 'list', 'list-all'],
+  'outgoing-payment': ['create', 'read', 'read-all', 'list', 'list-all'],
+  quote: ['create', 'read', 'read-all'],
+} as const satisfies Record<AccessType, readonly AccessAction[]>
+
+/**
+ * Limits under which outgoing payments may be created. All amounts are maxima: of all payments in one
+ * window of `interval`, or without an interval of all payments under the grant.
+ *
+ * @see Open Payments OpenAPI, schema `limits-outgoing`
+ */
+export interface Limits {
+  /** URL of the one incoming payment that may be paid. */
+  readonly receiver?: string
+  /** ISO 8601 repeating interval. */
+  readonly interval?: string
+  readonly debitAmount?: Amount
+  readonly receiveAmount?: Amount
+}
+
+/**
+ * One right: these actions on resources of this type, of the wallet address `identifier` if given.
+ *
+ * @see RFC 9635 section 8; Open Payments OpenAPI, schema `access-item`
+ */
+export interface AccessItem {
+  readonly type: AccessType
+  readonly actions: readonly AccessAction[]
+  readonly identifier?: string
+  readonly limits?: Limits
+}
+
+/** A right as it was granted. Its `itemId` outlives every rotation: spending is counted by it. */
+export interface GrantedItem extends AccessItem {
+  readonly itemId: string
+}
+
+/** The order in which `grantedItems` numbers items is the order in which they were granted. */
+export function grantedItems(items: readonly AccessItem[]): readonly GrantedItem[] {
+  return items.map((item, index) => ({ ...item, itemId: String(index + 1) }))
+}
+
+/** The item that clients see: without what is only bookkeeping. */
+export function publicItem({ type, actions, identifier, limits }: AccessItem): AccessItem {
+  return {
+    type,
+    actions,
+    ...(identifier === undefined ? {} : { identifier }),
+    ...(limits === undefined ? {} : { limits }),
+  }
+}
+
+/** Whether an item is one that a client could have been granted: what the host hands in is not trusted. */
+export function isWellFormed({ type, actions, limits = {} }: AccessItem): boolean {
+  const known: readonly AccessAction[] = accessActions[type] ?? []
+  const amounts = [limits.debitAmount, limits.receiveAmount].filter(
+    (amount) => amount !== undefined,
+  )
+  return (
+    actions.length > 0 &&
+    actions.every((action) => known.includes(action)) &&
+    (type === 'outgoing-payment' || Object.keys(limits).length === 0) &&
+    amounts.length <= 1 &&
+    amounts.every(({ value }) => parseValue(value) !== undefined)
+  )
+}
+
+/** Whether `wide` allows everything that `narrow` allows. */
+export function covers(wide: AccessItem, narrow: AccessItem): boolean {
+  return (
+    wide.type === narrow.type &&
+    narrow.actions.every((action) => includesAction(wide.actions, action)) &&
+    (wide.identifier === undefined || wide.identifier === narrow.identifier) &&
+    coversLimits(wide.limits ?? {}, narrow.limits ?? {})
+  )
+}
+
+/**
+ * Whether every item of `narrow` can be paired with an item of its own in `wide` that covers it. Two
+ * items under one wide item would each have its whole budget, which is twice what was asked.
+ */
+export function coversAll(wide: readonly AccessItem[], narrow: readonly AccessItem[]): boolean {
+  const [first, ...others] = narrow
+  if (first === undefined) return true
+  if (narrow.length > wide.length) return false
+  return wide.some(
+    (candidate, index) =>
+      covers(candidate, first) &&
+      coversAll(
+        wide.filter((_, other) => other !== index),
+        others,
+      ),
+  )
+}
+
+/**
+ * The first item that allows `action` on resources of `type` at the wallet address `identifier`. What
+ * reaches other clients' resources, `read-all` and `list-all`, is allowed where it is named only.
+ */
+export function permits<Item extends AccessItem>(
+  items: readonly Item[],
+  type: AccessType,
+  action: AccessAction,
+  identifier?: string,
+): Item | undefined {
+  const everywhere = action !== 'read-all' && action !== 'list-all'
+  return items.find(
+    (item) =>
+      item.type === type &&
+      includesAction(item.actions, action) &&
+      (identifier === undefined ||
+        item.identifier === identifier ||
+        (everywhere && item.identifier === undefined)),
+  )
+}
+
+function includesAction(actions: readonly AccessAction[], action: AccessAction): boolean {
+  if (actions.includes(action)) return true
+  if (action === 'read') return actions.includes('read-all')
+  if (action === 'list') return actions.includes('list-all')
+  return false
+}
+
+/** An interval must be the same to the byte: windows are counted from its text. */
+function coversLimits(wide: Limits, narrow: Limits): boolean {
+  return (
+    (wide.receiver === undefined || wide.receiver === narrow.receiver) &&
+    wide.interval === narrow.interval &&
+    coversAmount(wide.debitAmount, narrow.debitAmount) &&
+    coversAmount(wide.receiveAmount, narrow.receiveAmount)
+  )
+}
+
+function coversAmount(wide: Amount | undefined, narrow: Amount | undefined): boolean {
+  if (wide === undefined) return true
+  const most = parseValue(wide.value)
+  const asked = narrow === undefined ? undefined : parseValue(narrow.value)
+  if (narrow === undefined || most === undefined || asked === undefined) return false
+  return sameAsset(wide, narrow) && asked <= most
+}

@@ -1,0 +1,38 @@
+/**
+ * An amount of money on the wire and in records. `value` is an unsigned 64-bit integer as a decimal
+ * string, in units of 10^-assetScale of `assetCode`: `{ value: '2500', assetCode: 'USD', assetScale: 2 }`
+ * is 25 dollars.
+ *
+ * @see Open Payments OpenAPI, schema `amount`
+ */
+export interface Amount {
+  readonly value: string
+  readonly assetCode: string
+  readonly assetScale: number
+}
+
+/** What an amount is counted in. */
+export type Asset = Pick<Amount, 'assetCode' | 'assetScale'>
+
+/** The largest amount that the schema's `uint64` can carry. */
+export const amountValueMax = 18_446_744_073_709_551_615n
+
+const canonical = /^(?:0|[1-9][0-9]{0,19})$/
+
+/**
+ * Reads the `value` of an amount, or answers `undefined` for anything that is not the one spelling
+ * of an unsigned 64-bit integer. `BigInt` alone takes `""`, `" 5 "` and `"0x10"`.
+ */
+export function parseValue(text: string): bigint | undefined {
+  if (!canonical.test(text)) return undefined
+  const value = BigInt(text)
+  return value <= amountValueMax ? value : undefined
+}
+
+export function sameAsset(a: Asset, b: Asset): boolean {
+  return a.assetCode === b.assetCode && a.assetScale === b.assetScale
+}
+
+export function sameAmount(a: Amount, b: Amount): boolean {
+  return sameAsset(a, b) && a.value === b.value
+}

@@ -1,0 +1,84 @@
+import { type Decision, type Instant, unchanged } from './decision.js'
+import {
+  type ApproveGrant,
+  approve,
+  type ConsentRefusal,
+  type DenyGrant,
+  deny,
+} from './grant/consent.js'
+import { type ContinueGrant, type ContinueRefusal, continueGrant } from './grant/continuation.js'
+import {
+  type CancelGrant,
+  cancel,
+  type RevokeGrant,
+  type RevokeToken,
+  revoke,
+  revokeToken,
+} from './grant/ending.js'
+import type { GrantEvent } from './grant/event.js'
+import type { Grant, GrantPolicy } from './grant/record.js'
+import { type RotateRefusal, type RotateToken, rotate } from './grant/rotation.js'
+
+/** Everything that can happen to a grant once it has been requested. */
+export type GrantCommand =
+  | ApproveGrant
+  | DenyGrant
+  | ContinueGrant
+  | RotateToken
+  | RevokeToken
+  | CancelGrant
+  | RevokeGrant
+
+/** What each command can be refused with. */
+export interface GrantRefusals {
+  readonly approve: ConsentRefusal
+  readonly deny: ConsentRefusal
+  readonly continue: ContinueRefusal
+  readonly rotate: RotateRefusal
+  readonly 'revoke-token': 'token_not_managed_here'
+  readonly cancel: 'grant_finalized'
+  readonly revoke: never
+}
+
+export type GrantDecision<Type extends keyof GrantRefusals> = Decision<
+  Grant,
+  GrantEvent,
+  GrantRefusals[Type]
+>
+
+/**
+ * The grant's machine: `pending → approved → finalized`.
+ *
+ * Pure and total. A command that finds its own id on the record has been carried out before, and is
+ * looked for first, so that a commit whose answer was lost is harmless.
+ */
+export function decideGrant<Type extends keyof GrantRefusals>(
+  grant: Grant,
+  command: Extract<GrantCommand, { readonly type: Type }>,
+  now: Instant,
+  policy: GrantPolicy,
+): GrantDecision<Type>
+export function decideGrant(
+  grant: Grant,
+  command: GrantCommand,
+  now: Instant,
+  policy: GrantPolicy,
+): GrantDecision<keyof GrantRefusals> {
+  if (grant.by === command.by) return unchanged(grant)
+  switch (command.type) {
+    case 'approve':
+      return approve(grant, command, now, policy)
+    case 'deny':
+      return deny(grant, command, now, policy)
+    case 'continue':
+      return continueGrant(grant, command, now, policy)
+    case 'rotate':
+      return rotate(grant, command, now, policy)
+    case 'revoke-token':
+      return revokeToken(grant, command, now, policy)
+    case 'cancel':
+      return cancel(grant, command, now, policy)
+    case 'revoke':
+      return revoke(grant, command, now, policy)
+  }
+}

@@ -1,0 +1,156 @@
+import { type AccessItem, coversAll, grantedItems, isWellFormed, publicItem } from '../access.js'
+import { changed, type Decision, type Instant, refused, unchanged } from '../decision.js'
+import { type GrantEvent, grantEvent } from './event.js'
+import { finalize, nextVersion } from './next.js'
+import { type Grant, type GrantPolicy, type Interaction, standingOf } from './record.js'
+
+/** A resource owner agrees, perhaps to less than was asked. */
+export interface ApproveGrant {
+  readonly type: 'approve'
+  readonly by: string
+  readonly resourceOwner: string
+  /** The owner's wallet addresses: what is granted must be theirs to grant. */
+  readonly walletAddresses: readonly string[]
+  /** What is granted, if it is less than what was asked. */
+  readonly access?: readonly AccessItem[]
+  /** SHA-256 of the interaction reference that goes out with the redirect, if there is one. */
+  readonly refHash: string
+}
+
+/** A resource owner declines. */
+export interface DenyGrant {
+  readonly type: 'deny'
+  readonly by: string
+}
+
+export type ConsentRefusal =
+  | 'interaction_unknown'
+  | 'interaction_expired'
+  | 'interaction_over'
+  | 'decided_otherwise'
+  | 'identifier_required'
+  | 'not_the_owner'
+  | 'access_widened'
+
+type Consented = Decision<Grant, GrantEvent, ConsentRefusal>
+
+export function approve(
+  grant: Grant,
+  command: ApproveGrant,
+  now: Instant,
+  policy: GrantPolicy,
+): Consented {
+  const interaction = grant.interaction
+  if (interaction === undefined) return refused('interaction_unknown', 'nothing to consent to')
+  const standing = standingOf(grant, now, policy)
+  if (standing === 'denied') return refused('decided_otherwise', 'the request has been denied')
+  if (standing !== 'pending' && standing !== 'approved') return over(standing)
+  if (now >= interaction.expiresAt) return over('interaction-expired')
+
+  const access = identified(command.access ?? grant.requested, command.walletAddresses)
+  if (standing === 'approved') return repeat(grant, interaction, access, command, now, policy)
+
+  const refusal = refuseAccess(grant.requested, access, command.walletAddresses)
+  if (refusal !== undefined) return refusal
+  const next = nextVersion(
+    grant,
+    {
+      state: 'approved',
+      granted: grantedItems(access),
+      consent: { resourceOwner: command.resourceOwner, at: now },
+      ...withRef(interaction, command.refHash),
+    },
+    command.by,
+    now,
+    policy,
+  )
+  return changed(next, grantEvent('grant.approved', next, now))
+}
+
+export function deny(
+  grant: Grant,
+  command: DenyGrant,
+  now: Instant,
+  policy: GrantPolicy,
+): Consented {
+  if (grant.interaction === undefined) {
+    return refused('interaction_unknown', 'nothing to consent to')
+  }
+  const standing = standingOf(grant, now, policy)
+  if (standing === 'denied') return unchanged(grant)
+  if (standing === 'approved') return refused('decided_otherwise', 'the request has been approved')
+  if (standing !== 'pending') return over(standing)
+  const next = finalize(grant, 'denied', command.by, now, policy)
+  return changed(next, grantEvent('grant.denied', next, now))
+}
+
+/** A double click: the same decision again gives a fresh reference, and the old one dies. */
+function repeat(
+  grant: Grant,
+  interaction: Interaction,
+  access: readonly AccessItem[],
+  command: ApproveGrant,
+  now: Instant,
+  policy: GrantPolicy,
+): Consented {
+  const granted = (grant.granted ?? []).map(publicItem)
+  const same =
+    grant.consent?.resourceOwner === command.resourceOwner &&
+    access.length === granted.length &&
+    coversAll(granted, access) &&
+    coversAll(access, granted)
+  if (!same) return refused('decided_otherwise', 'the request has been approved in another way')
+  if (interaction.finish === undefined) return unchanged(grant)
+  const changes = withRef(interaction, command.refHash)
+  return changed(nextVersion(grant, changes, command.by, now, policy))
+}
+
+function over(standing: string) {
+  return standing === 'interaction-expired'
+    ? refused('interaction_expired', 'the interaction has expired')
+    : refused('interaction_over', `the grant is ${standing}`)
+}
+
+function withRef(interaction: Interaction, refHash: string): Pick<Grant, 'interaction'> | object {
+  return interaction.finish === undefined ? {} : { interaction: { ...interaction, refHash } }
+}
+
+/** `read-all` and `list-all` reach other clients' payments: they are granted for one address only. */
+function identified(
+  access: readonly AccessItem[],
+  walletAddresses: readonly string[],
+): readonly AccessItem[] {
+  const [only, ...others] = walletAddresses
+  if (only === undefined || others.length > 0) return access
+  return access.map((item) => (needsIdentifier(item) ? { ...item, identifier: only } : item))
+}
+
+function needsIdentifier(item: AccessItem): boolean {
+  return (
+    item.identifier === undefined &&
+    (item.actions.includes('read-all') || item.actions.includes('list-all'))
+  )
+}
+
+function refuseAccess(
+  requested: readonly AccessItem[],
+  access: readonly AccessItem[],
+  walletAddresses: readonly string[],
+) {
+  if (access.length === 0) return refused('access_widened', 'nothing is left to grant')
+  if (!coversAll(requested, access)) {
+    return refused('access_widened', 'the access granted is not covered by what was requested')
+  }
+  if (!access.every(isWellFormed)) {
+    return refused('access_widened', 'an item is none that could have been requested')
+  }
+  if (access.some(needsIdentifier)) {
+    return refused('identifier_required', 'read-all and list-all need a wallet address')
+  }
+  const foreign = access.find(
+    ({ identifier }) => identifier !== undefined && !walletAddresses.includes(identifier),
+  )
+  return foreign === undefined
+    ? undefined
+    : refused('not_the_owner', `${foreign.identifier} is not a wallet address of this owner`)
+}

@@ -1,0 +1,124 @@
+import { changed, type Decision, type Instant, refused, sameHash, unchanged } from '../decision.js'
+import { type GrantEvent, grantEvent } from './event.js'
+import { nextVersion } from './next.js'
+import { type Grant, type GrantPolicy, type Standing, standingOf } from './record.js'
+
+/** What a new token is made of. The command carries it whole, so that deciding twice changes nothing. */
+export interface Successor {
+  /** SHA-256 of the new token's secret. */
+  readonly hash: string
+  /** The random part of the new management URI. */
+  readonly manage: string
+  /** What the secret was derived with. */
+  readonly salt: string
+}
+
+/** The client instance continues its request (RFC 9635 sections 5.1 and 5.2). */
+export interface ContinueGrant {
+  readonly type: 'continue'
+  readonly by: string
+  /** SHA-256 of the interaction reference; absent when polling. */
+  readonly refHash?: string
+  readonly successor: Successor
+}
+
+export type ContinueRefusal =
+  | 'too_fast'
+  | 'poll_with_finish'
+  | 'grant_gone'
+  | 'grant_denied'
+  | 'interaction_timed_out'
+  | 'interact_ref_wrong'
+  | 'interact_ref_spent'
+  | 'already_issued'
+
+type Continued = Decision<Grant, GrantEvent, ContinueRefusal>
+
+/** The order of these checks is the order of the rows in the table of refusals. */
+export function continueGrant(
+  grant: Grant,
+  command: ContinueGrant,
+  now: Instant,
+  policy: GrantPolicy,
+): Continued {
+  const { continuation, interaction } = grant
+  const { refHash } = command
+  const standing = standingOf(grant, now, policy)
+
+  const nextCallAt = continuation.acceptedAt + continuation.waitMs
+  if (grant.state === 'pending' && now < nextCallAt) {
+    return refused('too_fast', 'called before wait had passed', nextCallAt)
+  }
+  if (refHash === undefined && interaction?.finish !== undefined) {
+    return refused('poll_with_finish', 'the grant has a finish method and is continued by it')
+  }
+  const finished = refuseFinished(standing)
+  if (finished !== undefined) return finished
+  if (standing === 'issued') return retry(grant, refHash, now)
+  const expected = interaction?.refHash
+  if (refHash !== undefined && (expected === undefined || !sameHash(refHash, expected))) {
+    return refused('interact_ref_wrong', 'not the interaction reference of this grant')
+  }
+  return standing === 'pending'
+    ? changed(stillPending(grant, command, now, policy))
+    : issue(grant, command, now, policy)
+}
+
+function refuseFinished(standing: Standing) {
+  switch (standing) {
+    case 'cancelled':
+    case 'revoked':
+    case 'token-revoked':
+    case 'ended':
+      return refused('grant_gone', `the grant is ${standing}`)
+    case 'denied':
+      return refused('grant_denied', 'the resource owner denied the request')
+    case 'interaction-expired':
+      return refused('interaction_timed_out', 'the interaction expired without a decision')
+    default:
+      return undefined
+  }
+}
+
+/** The response was lost: within the window the token that was derived then is derived again. */
+function retry(grant: Grant, refHash: string | undefined, now: Instant): Continued {
+  const derivation = grant.derivation
+  const presented = refHash ?? grant.continuation.tokenHash
+  if (
+    derivation !== undefined &&
+    derivation.manage === undefined &&
+    now < derivation.until &&
+    sameHash(presented, derivation.from)
+  ) {
+    return unchanged(grant)
+  }
+  return refHash === undefined
+    ? refused('already_issued', 'the token of this grant has been issued')
+    : refused('interact_ref_spent', 'the interaction reference has been used')
+}
+
+function stillPending(
+  grant: Grant,
+  command: ContinueGrant,
+  now: Instant,
+  policy: GrantPolicy,
+): Grant {
+  const continuation = { ...grant.continuation, acceptedAt: now }
+  return nextVersion(grant, { continuation }, command.by, now, policy)
+}
+
+function issue(grant: Grant, command: ContinueGrant, now: Instant, policy: GrantPolicy): Continued {
+  const { hash, manage, salt } = command.successor
+  const from = command.refHash ?? grant.continuation.tokenHash
+  const next = nextVersion(
+    grant,
+    {
+      token: { hash, manage, issuedAt: now, expiresAt: now + policy.accessTokenLifetimeMs },
+      derivation: { from, salt, until: now + policy.retryMs },
+    },
+    command.by,
+    now,
+    policy,
+  )
+  return changed(next, grantEvent('grant.issued', next, now))
+}

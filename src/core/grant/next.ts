@@ -1,0 +1,43 @@
+import type { Instant } from '../decision.js'
+import { endOf, type Finalization, type Grant, type GrantPolicy } from './record.js'
+
+type Bookkeeping = 'id' | 'version' | 'by' | 'dueAt' | 'retainUntil'
+
+/** The grant's next version: every transition goes through here, so that none forgets the bookkeeping. */
+export function nextVersion(
+  grant: Grant,
+  changes: Partial<Omit<Grant, Bookkeeping>>,
+  by: string,
+  now: Instant,
+  policy: GrantPolicy,
+): Grant {
+  const next = { ...grant, ...changes, version: grant.version + 1, by }
+  const { derivation, ...withoutSalt } = next
+  const opened = changes.derivation !== undefined
+  const kept = opened || (derivation !== undefined && now < derivation.until) ? next : withoutSalt
+  return retained(kept, now, policy)
+}
+
+/** The grant's last version. Hashes stay, so that a repeat can be told from a stranger. */
+export function finalize(
+  grant: Grant,
+  as: Finalization,
+  by: string,
+  now: Instant,
+  policy: GrantPolicy,
+): Grant {
+  return nextVersion(grant, { state: 'finalized', finalized: { as, at: now } }, by, now, policy)
+}
+
+/** Sets anew how long the record is of use to anyone. A grant with consent stays until it is revoked. */
+export function retained(grant: Grant, now: Instant, policy: GrantPolicy): Grant {
+  const { dueAt: _dueAt, retainUntil: _retainUntil, ...rest } = grant
+  const over = grant.finalized === undefined ? lastUse(grant, policy) : now
+  if (over === undefined) return rest
+  const retainUntil = over + policy.retentionMs
+  return { ...rest, retainUntil, dueAt: retainUntil }
+}
+
+function lastUse(grant: Grant, policy: GrantPolicy): Instant | undefined {
+  return grant.state === 'pending' ? grant.interaction?.expiresAt : endOf(grant, policy)
+}

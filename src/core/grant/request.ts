@@ -1,0 +1,87 @@
+import { type AccessItem, grantedItems } from '../access.js'
+import { type Changed, changed, type Instant, type Refused, refused } from '../decision.js'
+import { type GrantEvent, grantEvent } from './event.js'
+import { retained } from './next.js'
+import type { Client, Finish, Grant, GrantPolicy, Interaction } from './record.js'
+
+/** A client instance asks for access (RFC 9635 section 2). Every secret comes in as its hash. */
+export interface RequestGrant {
+  readonly by: string
+  readonly id: string
+  readonly client: Client
+  readonly access: readonly AccessItem[]
+  /** Whether policy wants a resource owner to decide. */
+  readonly needsConsent: boolean
+  /** Whether policy wants the interaction to end with a redirect back to the client instance. */
+  readonly needsFinish: boolean
+  /** What the client instance can do for an interaction; absent if it offered none. */
+  readonly interact?: { readonly finish?: Finish }
+  readonly interaction: Pick<Interaction, 'path' | 'nonce'>
+  readonly continuation: { readonly path: string; readonly tokenHash: string }
+  readonly token: { readonly hash: string; readonly manage: string }
+}
+
+export type RequestRefusal = 'interaction_required' | 'interaction_by_key' | 'finish_required'
+
+/** Creates a grant: with a token at once, or pending until a resource owner has decided. */
+export function requestGrant(
+  command: RequestGrant,
+  now: Instant,
+  policy: GrantPolicy,
+): Changed<Grant, GrantEvent> | Refused<RequestRefusal> {
+  const { needsConsent, interact } = command
+  if (needsConsent && interact === undefined) {
+    return refused('interaction_required', 'the access asked for needs consent, but no interact')
+  }
+  if (needsConsent && command.client.walletAddress === undefined) {
+    return refused('interaction_by_key', 'a client known by its key alone cannot be consented to')
+  }
+  if (needsConsent && command.needsFinish && interact?.finish === undefined) {
+    return refused('finish_required', 'policy requires a finish method for this access')
+  }
+
+  const asked: Grant = {
+    id: command.id,
+    version: 1,
+    by: command.by,
+    state: 'pending',
+    createdAt: now,
+    client: command.client,
+    requested: command.access,
+    continuation: { ...command.continuation, waitMs: policy.waitMs, acceptedAt: now },
+  }
+  const grant = needsConsent
+    ? withInteraction(asked, command, now, policy)
+    : withToken(asked, command, now, policy)
+  const kept = retained(grant, now, policy)
+  const requested = grantEvent('grant.requested', kept, now)
+  return needsConsent
+    ? changed(kept, requested)
+    : changed(kept, requested, grantEvent('grant.issued', kept, now))
+}
+
+function withInteraction(
+  grant: Grant,
+  { interaction, interact }: RequestGrant,
+  now: Instant,
+  policy: GrantPolicy,
+): Grant {
+  const expiresAt = now + policy.interactionLifetimeMs
+  const finish = interact?.finish === undefined ? {} : { finish: interact.finish }
+  return { ...grant, interaction: { ...interaction, ...finish, expiresAt } }
+}
+
+function withToken(
+  grant: Grant,
+  { access, token }: RequestGrant,
+  now: Instant,
+  policy: GrantPolicy,
+): Grant {
+  const expiresAt = now + policy.accessTokenLifetimeMs
+  return {
+    ...grant,
+    state: 'approved',
+    granted: grantedItems(access),
+    token: { ...token, issuedAt: now, expiresAt },
+  }
+}

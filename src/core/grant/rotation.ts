@@ -1,0 +1,87 @@
+import { changed, type Decision, type Instant, refused, sameHash, unchanged } from '../decision.js'
+import type { Successor } from './continuation.js'
+import { type GrantEvent, grantEvent } from './event.js'
+import { nextVersion } from './next.js'
+import { type Grant, type GrantPolicy, standingOf } from './record.js'
+
+/** A token as it is presented at a management URI. */
+export interface ManagedToken {
+  /** SHA-256 of the token's secret. */
+  readonly hash: string
+  /** The random part of the URI's path. */
+  readonly manage: string
+}
+
+/** The client instance rotates its access token (RFC 9635 section 6.1). */
+export interface RotateToken {
+  readonly type: 'rotate'
+  readonly by: string
+  readonly presented: ManagedToken
+  readonly successor: Successor
+}
+
+export type RotateRefusal = 'token_not_managed_here' | 'token_revoked' | 'grant_over'
+
+/** Which of the grant's tokens is presented, if any: the live one, or the one it replaced last. */
+export function managedToken(
+  grant: Grant,
+  { hash, manage }: ManagedToken,
+): 'live' | 'replaced' | undefined {
+  const { token, derivation } = grant
+  if (token?.manage === manage && sameHash(token.hash, hash)) return 'live'
+  if (derivation?.manage === manage && sameHash(derivation.from, hash)) return 'replaced'
+  return undefined
+}
+
+export function rotate(
+  grant: Grant,
+  command: RotateToken,
+  now: Instant,
+  policy: GrantPolicy,
+): Decision<Grant, GrantEvent, RotateRefusal> {
+  const { presented, successor } = command
+  const which = managedToken(grant, presented)
+  if (which === undefined) {
+    return refused('token_not_managed_here', 'not the token of this management URI')
+  }
+  if (which === 'replaced' && now >= (grant.derivation?.until ?? 0)) {
+    return refused('token_not_managed_here', 'the token was replaced, and its retry time is over')
+  }
+  const standing = standingOf(grant, now, policy)
+  if (standing === 'token-revoked') return refused('token_revoked', 'the token has been revoked')
+  if (standing !== 'issued') return refused('grant_over', `the grant is ${standing}`)
+  if (which === 'replaced') return unchanged(grant)
+
+  const { hash, manage, salt } = successor
+  const next = nextVersion(
+    grant,
+    {
+      token: { hash, manage, issuedAt: now, expiresAt: now + policy.accessTokenLifetimeMs },
+      derivation: {
+        from: presented.hash,
+        manage: presented.manage,
+        salt,
+        until: now + policy.retryMs,
+      },
+    },
+    command.by,
+    now,
+    policy,
+  )
+  return changed(next, grantEvent('grant.rotated', next, now))
+}
+
+/** Whether a presented access token is good at the resource server (RFC 9767 section 3.3). */
+export function isActive(
+  grant: Grant,
+  tokenHash: string,
+  now: Instant,
+  policy: GrantPolicy,
+): boolean {
+  return (
+    standingOf(grant, now, policy) === 'issued' &&
+    grant.token !== undefined &&
+    sameHash(grant.token.hash, tokenHash) &&
+    now < grant.token.expiresAt
+  )
+}

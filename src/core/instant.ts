@@ -1,0 +1,51 @@
+import type { Instant } from './decision.js'
+
+const dateTime =
+  /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/
+
+const minuteMs = 60_000
+
+/** 9999-12-31T23:59:59.999Z: the last instant that a four-digit year can write. */
+const lastInstant: Instant = 253_402_300_799_999
+
+/**
+ * Reads an RFC 3339 date-time from 1970 on. Answers `undefined` for what the grammar or the calendar
+ * does not have (30 February, hour 24), for leap seconds, and for times finer than a millisecond,
+ * which could not be given back as they came. `Date.parse` accepts far more.
+ */
+export function parseInstant(text: string): Instant | undefined {
+  if (text.length > 40) return undefined
+  const parts = dateTime.exec(text)
+  if (parts === null) return undefined
+  const [, year, month, day, hour, minute, second, fraction = '', sign, offsetHour, offsetMinute] =
+    parts
+  if (!/^\d{0,3}0*$/.test(fraction)) return undefined
+  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined
+  if (sign !== undefined && (Number(offsetHour) > 23 || Number(offsetMinute) > 59)) return undefined
+
+  const local = Date.UTC(
+    Number(year),
+    Number(month) - 1,
+    Number(day),
+    Number(hour),
+    Number(minute),
+    Number(second),
+    Number(fraction.slice(0, 3).padEnd(3, '0')),
+  )
+  const reread = new Date(local)
+  const exists =
+    reread.getUTCFullYear() === Number(year) &&
+    reread.getUTCMonth() === Number(month) - 1 &&
+    reread.getUTCDate() === Number(day)
+  if (!exists) return undefined
+
+  const offsetMs =
+    sign === undefined ? 0 : (Number(offsetHour) * 60 + Number(offsetMinute)) * minuteMs
+  const instant = sign === '-' ? local + offsetMs : local - offsetMs
+  return instant >= 0 && instant <= lastInstant ? instant : undefined
+}
+
+/** Writes an instant as an RFC 3339 date-time in UTC, with milliseconds. */
+export function formatInstant(instant: Instant): string {
+  return new Date(instant).toISOString()
+}

@@ -1,0 +1,709 @@
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { AccessItem } from '../../src/core/access.js'
+import type { Instant } from '../../src/core/decision.js'
+import { type Grant, standingOf } from '../../src/core/grant/record.js'
+import { isActive } from '../../src/core/grant/rotation.js'
+import { decideGrant, type GrantCommand, type GrantRefusals } from '../../src/core/grant.js'
+import { deepFreeze } from '../support/frozen.js'
+import {
+  grantLife,
+  grantPolicy,
+  type History,
+  hashOf,
+  history,
+  isAttenuated,
+  managed,
+  outgoing,
+  type Turn,
+} from '../support/grants.js'
+
+const runs = { numRuns: 500 }
+
+function decide(grant: Grant, command: GrantCommand, now: Instant) {
+  return decideGrant<keyof GrantRefusals>(grant, command, now, grantPolicy)
+}
+
+/** The grant as it stood at each instant that the history touches, in the order of time. */
+function moments({ created, turns, endedAt }: History): { grant: Grant; now: Instant }[] {
+  const met = turns.flatMap(({ at, before, after }) => [
+    { grant: before, now: at },
+    { grant: after, now: at },
+  ])
+  const last = turns.at(-1)?.after ?? created
+  const later = [0, 1, 599_999, 600_000, 86_400_000].map((ms) => ({
+    grant: last,
+    now: endedAt + ms,
+  }))
+  return [{ grant: created, now: created.createdAt }, ...met, ...later]
+}
+
+function ofTurns(what: (turn: Turn, index: number, history: History) => void) {
+  return fc.property(history, (history) => {
+    for (const [index, turn] of history.turns.entries()) what(turn, index, history)
+  })
+}
+
+describe('the histories that the laws are tried on', () => {
+  test('get everywhere: each command is accepted and refused in every way there is', () => {
+    const met = new Set<string>()
+    for (const { turns } of fc.sample(history, { numRuns: 3000, seed: 1 })) {
+      for (const { command, decision } of turns) {
+        const as = decision.outcome === 'refused' ? decision.refusal : decision.outcome
+        met.add(`${command.type}: ${as}`)
+      }
+    }
+    expect([...met].sort()).toEqual(
+      [
+        ...of('approve', 'changed', 'unchanged', 'interaction_unknown', 'interaction_expired'),
+        ...of('approve', 'interaction_over', 'decided_otherwise', 'not_the_owner'),
+        ...of('approve', 'access_widened'),
+        ...of('deny', 'changed', 'unchanged', 'interaction_unknown', 'interaction_expired'),
+        ...of('deny', 'interaction_over', 'decided_otherwise'),
+        ...of('continue', 'changed', 'unchanged', 'too_fast', 'poll_with_finish', 'grant_gone'),
+        ...of('continue', 'grant_denied', 'interaction_timed_out', 'interact_ref_wrong'),
+        ...of('continue', 'interact_ref_spent', 'already_issued'),
+        ...of('rotate', 'changed', 'unchanged', 'token_not_managed_here', 'token_revoked'),
+        ...of('rotate', 'grant_over'),
+        ...of('revoke-token', 'changed', 'unchanged', 'token_not_managed_here'),
+        ...of('cancel', 'changed', 'grant_finalized'),
+        ...of('revoke', 'changed', 'unchanged'),
+      ].sort(),
+    )
+  })
+
+  function of(type: GrantCommand['type'], ...outcomes: string[]): string[] {
+    return outcomes.map((outcome) => `${type}: ${outcome}`)
+  }
+})
+
+describe('total and pure', () => {
+  test('the same command on the same grant at the same time has the same outcome', () => {
+    fc.assert(
+      ofTurns(({ before, command, at, decision }) => {
+        // The history was played on frozen records: whoever writes to them has thrown by now.
+        const again = decide(structuredClone(before), structuredClone(command), at)
+        expect(again).toStrictEqual(decision)
+      }),
+      runs,
+    )
+  })
+
+  test('no command throws on any record, however senseless', () => {
+    fc.assert(
+      fc.property(anyGrant(), anyCommand(), anyNumber, (grant, command, now) => {
+        deepFreeze(grant)
+        deepFreeze(command)
+        const decision = decide(grant, command, now)
+        expect(decide(structuredClone(grant), structuredClone(command), now)).toEqual(decision)
+      }),
+      { numRuns: 5000 },
+    )
+  })
+
+  test('no command throws over an amount that is none', () => {
+    const amountText = fc.oneof(fc.string(), amountLike)
+    fc.assert(
+      fc.property(amountText, amountText, amountText, (requested, granted, again) => {
+        const life = grantLife({ access: [limitedTo(requested)] })
+        life.approve({ access: [limitedTo(granted)] })
+        life.approve({ access: [limitedTo(again)] })
+        life.approve()
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('what is stored and told is plain JSON, without undefined', () => {
+    fc.assert(
+      fc.property(history, ({ created, turns, events }) => {
+        for (const value of [created, ...turns.map(({ after }) => after), ...events]) {
+          expect(JSON.parse(JSON.stringify(value))).toStrictEqual(value)
+        }
+      }),
+      runs,
+    )
+  })
+})
+
+describe('version', () => {
+  test('changed means one version more, by this command, of the same record', () => {
+    fc.assert(
+      ofTurns(({ before, command, decision, after }) => {
+        if (decision.outcome !== 'changed') return
+        expect(after).toMatchObject({
+          id: before.id,
+          version: before.version + 1,
+          by: command.by,
+          createdAt: before.createdAt,
+          client: before.client,
+          requested: before.requested,
+        })
+        for (const event of decision.events) expect(event.grantId).toBe(before.id)
+      }),
+      runs,
+    )
+  })
+
+  test('unchanged means the record as it was, and a refusal touches nothing', () => {
+    fc.assert(
+      ofTurns(({ before, decision, after }) => {
+        if (decision.outcome === 'unchanged') expect(decision.record).toStrictEqual(before)
+        if (decision.outcome !== 'changed') expect(after).toStrictEqual(before)
+      }),
+      runs,
+    )
+  })
+})
+
+describe('idempotent', () => {
+  test('the same command on its own outcome is unchanged, at once and at any later time', () => {
+    fc.assert(
+      ofTurns(({ command, decision, after, at }) => {
+        if (decision.outcome !== 'changed') return
+        for (const later of [0, 1, grantPolicy.retryMs, 1e12]) {
+          expect(decide(after, command, at + later)).toEqual({
+            outcome: 'unchanged',
+            record: after,
+          })
+        }
+      }),
+      runs,
+    )
+  })
+})
+
+const anEnd = ['denied', 'cancelled', 'revoked', 'token-revoked', 'ended', 'interaction-expired']
+
+describe('terminal', () => {
+  test('a grant that a command has ended never changes again', () => {
+    fc.assert(
+      ofTurns(({ before, decision }) => {
+        if (before.state === 'finalized') expect(decision.outcome).not.toBe('changed')
+      }),
+      runs,
+    )
+  })
+
+  // The expiry of its interaction and the end of its life finalize a grant as much as a denial does.
+  test('a grant that time has ended never changes again', () => {
+    fc.assert(
+      ofTurns(({ before, at, decision }) => {
+        if (anEnd.includes(standingOf(before, at, grantPolicy))) {
+          expect(decision.outcome).not.toBe('changed')
+        }
+      }),
+      runs,
+    )
+  })
+
+  test('a grant that has ended stays ended, in the same way unless by a command', () => {
+    fc.assert(
+      fc.property(history, (history) => {
+        let end: string | undefined
+        for (const { grant, now } of moments(history)) {
+          const standing = standingOf(grant, now, grantPolicy)
+          if (end !== undefined) expect(anEnd).toContain(standing)
+          if (end !== undefined && grant.finalized === undefined) expect(standing).toBe(end)
+          if (anEnd.includes(standing)) end = standing
+        }
+      }),
+      runs,
+    )
+  })
+})
+
+describe('one live token', () => {
+  test('at every instant at most one of all tokens ever issued is active', () => {
+    fc.assert(
+      fc.property(history, (history) => {
+        for (const { grant, now } of moments(history)) {
+          const active = activeTokens(history, grant, now)
+          expect(active.length).toBeLessThanOrEqual(1)
+        }
+      }),
+      runs,
+    )
+  })
+
+  test('the active one is that which was issued last', () => {
+    fc.assert(
+      fc.property(history, (history) => {
+        for (const { grant, now } of moments(history)) {
+          const [active] = activeTokens(history, grant, now)
+          if (active === undefined) continue
+          const until = history.tokens.indexOf(active) + 1
+          const issuedLater = history.tokens.slice(until)
+          for (const hash of issuedLater) {
+            const issue = history.turns.findIndex(({ after }) => after.token?.hash === hash)
+            expect(history.turns.slice(issue).map(({ after }) => after)).not.toContain(grant)
+          }
+        }
+      }),
+      runs,
+    )
+  })
+
+  test('nothing else that the grant knows is good for a token', () => {
+    fc.assert(
+      fc.property(history, (history) => {
+        const { tokens, secrets } = history
+        const others = ['', ...secrets.filter((secret) => !tokens.includes(secret))]
+        for (const { grant, now } of moments(history)) {
+          for (const other of others) expect(isActive(grant, other, now, grantPolicy)).toBe(false)
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('no token is active while its grant is pending, approved or over', () => {
+    fc.assert(
+      fc.property(history, (history) => {
+        for (const { grant, now } of moments(history)) {
+          if (standingOf(grant, now, grantPolicy) === 'issued') continue
+          expect(activeTokens(history, grant, now)).toEqual([])
+        }
+      }),
+      runs,
+    )
+  })
+})
+
+function activeTokens({ tokens }: History, grant: Grant, now: Instant): string[] {
+  return tokens.filter((hash) => isActive(grant, hash, now, grantPolicy))
+}
+
+describe('no resurrection', () => {
+  test('a token that was active and is no longer never is again', () => {
+    fc.assert(
+      fc.property(history, (history) => {
+        const dead = new Set<string>()
+        let alive: string[] = []
+        for (const { grant, now } of moments(history)) {
+          const active = activeTokens(history, grant, now)
+          for (const hash of alive) if (!active.includes(hash)) dead.add(hash)
+          for (const hash of active) expect(dead).not.toContain(hash)
+          alive = active
+        }
+      }),
+      runs,
+    )
+  })
+
+  test('a reference that yielded a token, or was replaced, never yields another', () => {
+    fc.assert(
+      fc.property(history, ({ turns }) => {
+        const spent = new Set<string>()
+        let good: string | undefined
+        for (const { command, decision, before, after } of turns) {
+          if (decision.outcome !== 'changed') continue
+          if (command.type === 'approve' && after.interaction?.refHash !== undefined) {
+            if (good !== undefined) spent.add(good)
+            good = command.refHash
+          }
+          if (command.type === 'continue' && command.refHash !== undefined) {
+            expect(after.token).not.toEqual(before.token)
+            expect(spent).not.toContain(command.refHash)
+            spent.add(command.refHash)
+          }
+        }
+      }),
+      runs,
+    )
+  })
+})
+
+describe('attenuation', () => {
+  test('what is granted is covered by what was requested, after every path', () => {
+    fc.assert(
+      fc.property(history, (history) => {
+        for (const { grant } of moments(history)) {
+          const granted: readonly AccessItem[] = grant.granted ?? []
+          expect(isAttenuated(grant.requested, granted), JSON.stringify(grant)).toBe(true)
+        }
+      }),
+      runs,
+    )
+  })
+
+  test('what is granted reaches no wallet address but the owner’s and those asked for at once', () => {
+    fc.assert(
+      fc.property(history, (history) => {
+        for (const { grant } of moments(history)) {
+          if (grant.consent === undefined) continue
+          const addresses = (grant.granted ?? []).map(({ identifier }) => identifier)
+          for (const address of addresses) {
+            expect([undefined, 'https://wallet.example/alice']).toContain(address)
+          }
+        }
+      }),
+      runs,
+    )
+  })
+
+  test('read-all and list-all are consented to for a named wallet address only', () => {
+    fc.assert(
+      fc.property(history, (history) => {
+        for (const { grant } of moments(history)) {
+          if (grant.consent === undefined) continue
+          for (const { actions, identifier } of grant.granted ?? []) {
+            const everybody = actions.includes('read-all') || actions.includes('list-all')
+            if (everybody) expect(identifier).toBeDefined()
+          }
+        }
+      }),
+      runs,
+    )
+  })
+
+  test('rights and the ids by which they are counted stay the same once granted', () => {
+    fc.assert(
+      ofTurns(({ before, after }) => {
+        if (before.granted !== undefined) expect(after.granted).toStrictEqual(before.granted)
+      }),
+      runs,
+    )
+  })
+})
+
+/** What has happened to a grant so far, told by its accepted commands and not by its record. */
+interface Facts {
+  readonly hasFinish: boolean
+  readonly byConsent: boolean
+  readonly interactionEndsAt: Instant
+  readonly lastCallAt: Instant
+  readonly decided: 'no' | 'yes' | 'denied'
+  readonly refHash: string | undefined
+  readonly end: 'cancelled' | 'revoked' | 'token revoked' | undefined
+  readonly tokens: readonly {
+    readonly hash: string
+    readonly manage: string
+    readonly at: Instant
+  }[]
+  /** What the last token was derived from, and when. */
+  readonly derived:
+    | { readonly from: string; readonly by: 'continue' | 'rotate'; at: Instant }
+    | undefined
+}
+
+function factsBefore({ kind, created, turns }: History, index: number): Facts {
+  let facts: Facts = {
+    hasFinish: kind === 'redirect',
+    byConsent: kind !== 'at once',
+    interactionEndsAt: created.createdAt + grantPolicy.interactionLifetimeMs,
+    lastCallAt: created.createdAt,
+    decided: kind === 'at once' ? 'yes' : 'no',
+    refHash: undefined,
+    end: undefined,
+    tokens: kind === 'at once' ? [{ ...managed(0), at: created.createdAt }] : [],
+    derived: undefined,
+  }
+  for (const turn of turns.slice(0, index)) {
+    if (turn.decision.outcome === 'changed') facts = factsAfter(facts, turn)
+  }
+  return facts
+}
+
+function factsAfter(facts: Facts, { command, at }: Turn): Facts {
+  switch (command.type) {
+    case 'approve':
+      return { ...facts, decided: 'yes', refHash: facts.hasFinish ? command.refHash : undefined }
+    case 'deny':
+      return { ...facts, decided: 'denied' }
+    case 'continue':
+      return facts.decided === 'no'
+        ? { ...facts, lastCallAt: at }
+        : withToken(
+            facts,
+            command.successor,
+            command.refHash ?? hashOf('continuation'),
+            'continue',
+            at,
+          )
+    case 'rotate':
+      return withToken(facts, command.successor, command.presented.hash, 'rotate', at)
+    case 'revoke-token':
+      return { ...facts, end: 'token revoked' }
+    case 'cancel':
+      return { ...facts, end: 'cancelled' }
+    case 'revoke':
+      return { ...facts, end: 'revoked' }
+  }
+}
+
+function withToken(
+  facts: Facts,
+  { hash, manage }: { readonly hash: string; readonly manage: string },
+  from: string,
+  by: 'continue' | 'rotate',
+  at: Instant,
+): Facts {
+  return { ...facts, tokens: [...facts.tokens, { hash, manage, at }], derived: { from, by, at } }
+}
+
+type Row = readonly [outcome: string, applies: boolean]
+
+/** Rows 11 to 23 of the matrix for `POST /continue/{id}`, from the top. */
+function rowsOfContinue(facts: Facts, refHash: string | undefined, now: Instant): Row[] {
+  const { decided, end, derived, tokens } = facts
+  const open = decided === 'no' && end === undefined
+  const issued = tokens.length > 0
+  const presented = refHash ?? hashOf('continuation')
+  return [
+    ['too_fast', open && now < facts.lastCallAt + grantPolicy.waitMs],
+    ['poll_with_finish', refHash === undefined && facts.hasFinish],
+    ['grant_gone', end !== undefined || isUnused(facts, now)],
+    ['grant_denied', decided === 'denied'],
+    ['interaction_timed_out', open && now >= facts.interactionEndsAt],
+    ['interact_ref_wrong', !issued && refHash !== undefined && refHash !== facts.refHash],
+    ['unchanged', derived?.by === 'continue' && isRetry(facts, presented, now)],
+    ['interact_ref_spent', issued && refHash !== undefined],
+    ['already_issued', issued],
+    ['changed', true],
+  ]
+}
+
+/** Rows 5 to 14 of the matrix for `POST /token/{id}`. */
+function rowsOfRotate(
+  facts: Facts,
+  presented: { readonly hash: string; readonly manage: string },
+  now: Instant,
+): Row[] {
+  const { tokens, derived, end } = facts
+  const isToken = (token: Facts['tokens'][number] | undefined) =>
+    token?.hash === presented.hash && token.manage === presented.manage
+  const isLive = isToken(tokens.at(-1))
+  const isReplaced =
+    derived?.by === 'rotate' && isToken(tokens.at(-2)) && isRetry(facts, presented.hash, now)
+  return [
+    ['token_not_managed_here', !isLive && !isReplaced],
+    ['token_revoked', end === 'token revoked'],
+    ['grant_over', end !== undefined || isUnused(facts, now)],
+    ['unchanged', isReplaced],
+    ['changed', true],
+  ]
+}
+
+function isRetry({ derived }: Facts, presented: string, now: Instant): boolean {
+  return derived?.from === presented && now < derived.at + grantPolicy.retryMs
+}
+
+function isUnused({ byConsent, tokens }: Facts, now: Instant): boolean {
+  const { accessTokenLifetimeMs, unusedLifetimeMs } = grantPolicy
+  const last = tokens.at(-1)
+  return (
+    !byConsent && last !== undefined && now >= last.at + accessTokenLifetimeMs + unusedLifetimeMs
+  )
+}
+
+describe('precedence', () => {
+  test('of all rows that apply to a continuation or a rotation, the first is its outcome', () => {
+    fc.assert(
+      ofTurns(({ command, decision, at }, index, history) => {
+        if (command.type !== 'continue' && command.type !== 'rotate') return
+        const facts = factsBefore(history, index)
+        const rows =
+          command.type === 'continue'
+            ? rowsOfContinue(facts, command.refHash, at)
+            : rowsOfRotate(facts, command.presented, at)
+        const [first] = rows.find(([, applies]) => applies) ?? []
+        expect(decision.outcome === 'refused' ? decision.refusal : decision.outcome).toBe(first)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('a refusal for haste names the instant at which the same call is no longer too fast', () => {
+    fc.assert(
+      ofTurns(({ before, command, decision, at }) => {
+        if (decision.outcome !== 'refused' || decision.retryAt === undefined) return
+        expect(decision.refusal).toBe('too_fast')
+        const { retryAt } = decision
+        expect(retryAt).toBeGreaterThan(at)
+        expect(decide(before, command, retryAt - 1)).toMatchObject({ refusal: 'too_fast' })
+        expect(decide(before, command, retryAt)).not.toMatchObject({ refusal: 'too_fast' })
+      }),
+      runs,
+    )
+  })
+})
+
+describe('discretion', () => {
+  test('no event and no reason of a refusal carries a hash, a salt or a nonce', () => {
+    fc.assert(
+      fc.property(history, ({ events, turns, secrets }) => {
+        const reasons = turns.map(({ decision }) =>
+          decision.outcome === 'refused' ? decision.reason : '',
+        )
+        const told = JSON.stringify([events, reasons])
+        for (const secret of secrets) expect(told).not.toContain(secret)
+      }),
+      runs,
+    )
+  })
+
+  test('a salt is stored no longer than up to the first commit after the retry time', () => {
+    fc.assert(
+      ofTurns(({ decision, at, after }) => {
+        if (decision.outcome !== 'changed' || after.derivation === undefined) return
+        expect(at).toBeLessThan(after.derivation.until)
+      }),
+      runs,
+    )
+  })
+
+  test('every change is told by one event, but for a fresh reference and an accepted poll', () => {
+    fc.assert(
+      ofTurns(({ before, command, decision, after, at }) => {
+        if (decision.outcome !== 'changed') return
+        const silent =
+          (command.type === 'approve' && before.state === 'approved') ||
+          (command.type === 'continue' && isDeepStrictEqual(before.token, after.token))
+        expect(decision.events).toHaveLength(silent ? 0 : 1)
+        for (const event of decision.events) expect(event.at).toBe(at)
+      }),
+      runs,
+    )
+  })
+})
+
+const anyNumber = fc.oneof(
+  fc.integer(),
+  fc.double(),
+  fc.constantFrom(0, -0, Number.NaN, Number.POSITIVE_INFINITY, Number.MAX_SAFE_INTEGER),
+)
+
+const anyText = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom('', '__proto__'),
+)
+
+function limitedTo(value: string): AccessItem {
+  return { ...outgoing, limits: { debitAmount: { value, assetCode: 'USD', assetScale: 2 } } }
+}
+
+/** Texts that are amounts, though perhaps not of anything that exists. */
+const amountLike = fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String)
+
+function anyItem(): fc.Arbitrary<AccessItem> {
+  const amount = fc.record({
+    value: amountLike,
+    // One asset only, or two amounts would hardly ever be compared.
+    assetCode: fc.constant('USD'),
+    assetScale: fc.constant(2),
+  })
+  return fc.record(
+    {
+      type: fc.constantFrom('incoming-payment', 'outgoing-payment', 'quote'),
+      actions: fc.array(
+        fc.constantFrom('create', 'read', 'read-all', 'list', 'list-all', 'complete'),
+      ),
+      identifier: anyText,
+      limits: fc.record(
+        { receiver: anyText, interval: anyText, debitAmount: amount, receiveAmount: amount },
+        { requiredKeys: [] },
+      ),
+    },
+    { requiredKeys: ['type', 'actions'] },
+  )
+}
+
+function anyGrant(): fc.Arbitrary<Grant> {
+  const item = anyItem()
+  return fc.record(
+    {
+      id: anyText,
+      version: anyNumber,
+      by: anyText,
+      dueAt: anyNumber,
+      retainUntil: anyNumber,
+      state: fc.constantFrom('pending', 'approved', 'finalized'),
+      finalized: fc.record({
+        as: fc.constantFrom('denied', 'cancelled', 'revoked', 'token-revoked'),
+        at: anyNumber,
+      }),
+      createdAt: anyNumber,
+      client: fc.record(
+        { walletAddress: anyText, kid: anyText, thumbprint: anyText, x: anyText },
+        { requiredKeys: ['kid', 'thumbprint'] },
+      ),
+      requested: fc.array(item, { maxLength: 4 }),
+      granted: fc.array(
+        fc.tuple(item, anyText).map(([item, itemId]) => ({ ...item, itemId })),
+        { maxLength: 4 },
+      ),
+      consent: fc.record({ resourceOwner: anyText, at: anyNumber }),
+      interaction: fc.record(
+        {
+          path: anyText,
+          expiresAt: anyNumber,
+          nonce: anyText,
+          finish: fc.record({
+            uri: anyText,
+            nonce: anyText,
+            hashMethod: fc.constantFrom('sha-256', 'sha-512'),
+          }),
+          refHash: anyText,
+        },
+        { requiredKeys: ['path', 'expiresAt', 'nonce'] },
+      ),
+      continuation: fc.record({
+        path: anyText,
+        tokenHash: anyText,
+        waitMs: anyNumber,
+        acceptedAt: anyNumber,
+      }),
+      token: fc.record({
+        hash: anyText,
+        manage: anyText,
+        issuedAt: anyNumber,
+        expiresAt: anyNumber,
+      }),
+      derivation: fc.record(
+        { from: anyText, manage: anyText, salt: anyText, until: anyNumber },
+        { requiredKeys: ['from', 'salt', 'until'] },
+      ),
+    },
+    {
+      requiredKeys: [
+        'id',
+        'version',
+        'by',
+        'state',
+        'createdAt',
+        'client',
+        'requested',
+        'continuation',
+      ],
+    },
+  )
+}
+
+function anyCommand(): fc.Arbitrary<GrantCommand> {
+  const by = anyText
+  const presented = fc.record({ hash: anyText, manage: anyText })
+  const successor = fc.record({ hash: anyText, manage: anyText, salt: anyText })
+  return fc.oneof(
+    fc.record(
+      {
+        type: fc.constant('approve' as const),
+        by,
+        resourceOwner: anyText,
+        walletAddresses: fc.array(anyText, { maxLength: 3 }),
+        access: fc.array(anyItem(), { maxLength: 4 }),
+        refHash: anyText,
+      },
+      { requiredKeys: ['type', 'by', 'resourceOwner', 'walletAddresses', 'refHash'] },
+    ),
+    fc.record(
+      { type: fc.constant('continue' as const), by, refHash: anyText, successor },
+      { requiredKeys: ['type', 'by', 'successor'] },
+    ),
+    fc.record({ type: fc.constant('rotate' as const), by, presented, successor }),
+    fc.record({ type: fc.constant('revoke-token' as const), by, presented }),
+    fc.record({ type: fc.constantFrom('deny' as const, 'cancel' as const, 'revoke' as const), by }),
+  )
+}

@@ -1,0 +1,1155 @@
+import { describe, expect, test } from 'vitest'
+import type { AccessAction, AccessItem } from '../../src/core/access.js'
+import type { Client, Grant } from '../../src/core/grant/record.js'
+import { clientId, standingOf } from '../../src/core/grant/record.js'
+import { requestGrant } from '../../src/core/grant/request.js'
+import { isActive } from '../../src/core/grant/rotation.js'
+import { startOfTests } from '../support/clock.js'
+import {
+  alice,
+  bob,
+  finish,
+  type GrantLife,
+  grantLife,
+  grantPolicy,
+  hashOf,
+  type Kind,
+  type LifeOptions,
+  managed,
+  outgoing,
+  requestOf,
+  shop,
+} from '../support/grants.js'
+
+const { waitMs, retryMs, interactionLifetimeMs, accessTokenLifetimeMs } = grantPolicy
+const { unusedLifetimeMs, retentionMs } = grantPolicy
+const start = startOfTests
+
+const changed = { outcome: 'changed' }
+const unchanged = { outcome: 'unchanged' }
+const refusedWith = (refusal: string) => ({ outcome: 'refused', refusal })
+
+/** A grant whose wait is over and whose owner has not decided. */
+function pending(options: LifeOptions = {}): GrantLife {
+  const life = grantLife(options)
+  life.advance(waitMs)
+  return life
+}
+
+function approved(options: LifeOptions = {}): GrantLife {
+  const life = pending(options)
+  life.approve()
+  return life
+}
+
+function issued(options: LifeOptions = {}): GrantLife {
+  const life = approved(options)
+  if (options.kind === 'poll') life.poll()
+  else if (options.kind !== 'at once') life.present()
+  return life
+}
+
+function isLive(life: GrantLife, token: { readonly hash: string } = life.token()): boolean {
+  return isActive(life.grant(), token.hash, life.now(), life.policy)
+}
+
+function standing(life: GrantLife) {
+  return standingOf(life.grant(), life.now(), life.policy)
+}
+
+function requested(...parameters: Parameters<typeof requestOf>): Grant {
+  const decision = requestGrant(requestOf(...parameters), start, grantPolicy)
+  if (decision.outcome === 'refused') throw new Error(decision.reason)
+  return decision.record
+}
+
+describe('requesting a grant', () => {
+  const byKey: Client = { kid: 'k', thumbprint: 't', x: 'public-key' }
+
+  test('that needs no consent issues its token at once', () => {
+    const decision = requestGrant(requestOf('at once'), start, grantPolicy)
+    expect(decision).toMatchObject({
+      outcome: 'changed',
+      record: {
+        version: 1,
+        state: 'approved',
+        requested: [outgoing],
+        granted: [{ ...outgoing, itemId: expect.any(String) }],
+        token: { ...managed(0), issuedAt: start, expiresAt: start + accessTokenLifetimeMs },
+      },
+      events: [
+        { type: 'grant.requested', at: start },
+        { type: 'grant.issued', at: start },
+      ],
+    })
+    expect(requested('at once')).not.toHaveProperty('interaction')
+    expect(requested('at once')).not.toHaveProperty('consent')
+  })
+
+  test('that needs consent is pending, grants nothing and has no token', () => {
+    const decision = requestGrant(requestOf('redirect'), start, grantPolicy)
+    expect(decision).toMatchObject({
+      outcome: 'changed',
+      record: {
+        version: 1,
+        state: 'pending',
+        interaction: { finish, expiresAt: start + interactionLifetimeMs },
+        continuation: { waitMs, acceptedAt: start },
+      },
+      events: [{ type: 'grant.requested', at: start }],
+    })
+    for (const missing of ['granted', 'token', 'consent', 'derivation']) {
+      expect(requested('redirect')).not.toHaveProperty(missing)
+    }
+  })
+
+  test('whose client instance can interact, but need not, issues its token at once', () => {
+    const grant = requested('at once', { interact: { finish } })
+    expect(grant.token).toBeDefined()
+    expect(grant).not.toHaveProperty('interaction')
+  })
+
+  test('without a finish method leaves none on the interaction', () => {
+    expect(requested('poll').interaction).not.toHaveProperty('finish')
+  })
+
+  test.each([
+    [
+      'consent is needed, but the client instance offers no interaction',
+      { needsConsent: true },
+      'interaction_required',
+    ],
+    [
+      'consent is needed by a client instance that is known by its key alone',
+      { needsConsent: true, interact: { finish }, client: byKey },
+      'interaction_by_key',
+    ],
+    [
+      'a finish method is needed, but not offered',
+      { needsConsent: true, needsFinish: true, interact: {} },
+      'finish_required',
+    ],
+    [
+      'neither an interaction is offered nor a wallet address given',
+      { needsConsent: true, needsFinish: true, client: byKey },
+      'interaction_required',
+    ],
+    [
+      'neither a wallet address is given nor a finish method',
+      { needsConsent: true, needsFinish: true, interact: {}, client: byKey },
+      'interaction_by_key',
+    ],
+  ] as const)('is refused when %s', (_, request, refusal) => {
+    const decision = requestGrant(requestOf('at once', request), start, grantPolicy)
+    expect(decision).toMatchObject(refusedWith(refusal))
+  })
+
+  test('is open to a client instance that is known by its key, if no consent is needed', () => {
+    const grant = requested('at once', { client: byKey })
+    expect(grant.client).toEqual(byKey)
+    expect(clientId(grant.client)).toBe('urn:ietf:params:oauth:jwk-thumbprint:sha-256:t')
+  })
+
+  test('a client instance with a wallet address is named by that', () => {
+    expect(clientId(shop)).toBe('https://shop.example')
+  })
+})
+
+describe('consenting', () => {
+  test('grants what was requested in the name of the owner', () => {
+    const life = pending()
+    const decision = life.approve({ owner: 'alice' })
+    expect(decision).toMatchObject({
+      outcome: 'changed',
+      events: [{ type: 'grant.approved', at: start + waitMs, resourceOwner: 'alice' }],
+    })
+    expect(life.grant()).toMatchObject({
+      version: 2,
+      state: 'approved',
+      granted: [outgoing],
+      consent: { resourceOwner: 'alice', at: start + waitMs },
+      interaction: { refHash: life.refHash() },
+    })
+    expect(life.grant()).not.toHaveProperty('token')
+  })
+
+  test('is not held up by the wait, which is for client instances', () => {
+    expect(grantLife().approve()).toMatchObject(changed)
+    expect(grantLife().deny()).toMatchObject(changed)
+  })
+
+  test('hands out no reference when there is nowhere to send it', () => {
+    const life = pending({ kind: 'poll' })
+    life.approve()
+    expect(life.grant().interaction).not.toHaveProperty('refHash')
+  })
+
+  test('denying ends the grant', () => {
+    const life = pending()
+    expect(life.deny()).toMatchObject({ outcome: 'changed', events: [{ type: 'grant.denied' }] })
+    expect(life.grant()).toMatchObject({ state: 'finalized', finalized: { as: 'denied' } })
+    expect(life.grant()).not.toHaveProperty('granted')
+  })
+
+  test('is possible up to the last millisecond of the interaction, and not at its end', () => {
+    const inTime = grantLife()
+    inTime.advance(interactionLifetimeMs - 1)
+    expect(inTime.approve()).toMatchObject(changed)
+
+    const late = grantLife()
+    late.advance(interactionLifetimeMs)
+    expect(late.approve()).toMatchObject(refusedWith('interaction_expired'))
+    expect(late.deny()).toMatchObject(refusedWith('interaction_expired'))
+
+    const deniedInTime = grantLife()
+    deniedInTime.advance(interactionLifetimeMs - 1)
+    expect(deniedInTime.deny()).toMatchObject(changed)
+  })
+
+  test.each<readonly [when: string, life: () => GrantLife, refusal: string]>([
+    ['there is nothing to consent to', () => issued({ kind: 'at once' }), 'interaction_unknown'],
+    ['the request has been denied', () => followedBy(pending(), 'deny'), 'decided_otherwise'],
+    ['the grant has been cancelled', () => followedBy(pending(), 'cancel'), 'interaction_over'],
+    ['the grant has been revoked', () => followedBy(approved(), 'revoke'), 'interaction_over'],
+    ['its token has been issued', () => issued(), 'interaction_over'],
+    ['its token has been given up', () => followedBy(issued(), 'give up'), 'interaction_over'],
+  ])('is refused when %s', (_, made, refusal) => {
+    const life = made()
+    const before = life.grant()
+    expect(life.approve()).toMatchObject(refusedWith(refusal))
+    expect(life.grant()).toBe(before)
+  })
+
+  test.each<readonly [when: string, life: () => GrantLife, refusal: string]>([
+    ['there is nothing to deny', () => issued({ kind: 'at once' }), 'interaction_unknown'],
+    ['the request has been approved', () => approved(), 'decided_otherwise'],
+    ['the grant has been cancelled', () => followedBy(pending(), 'cancel'), 'interaction_over'],
+    ['the grant has been revoked', () => followedBy(approved(), 'revoke'), 'interaction_over'],
+    ['its token has been issued', () => issued(), 'interaction_over'],
+  ])('denying is refused when %s', (_, made, refusal) => {
+    const life = made()
+    const before = life.grant()
+    expect(life.deny()).toMatchObject(refusedWith(refusal))
+    expect(life.grant()).toBe(before)
+  })
+
+  test('denying twice is denying once', () => {
+    const life = followedBy(pending(), 'deny')
+    life.advance(interactionLifetimeMs)
+    const before = life.grant()
+    expect(life.deny()).toMatchObject(unchanged)
+    expect(life.grant()).toBe(before)
+  })
+})
+
+describe('the same decision again', () => {
+  test('gives a fresh reference, and the old one dies', () => {
+    const life = pending()
+    life.approve()
+    const old = life.refHash()
+    expect(life.approve()).toMatchObject({ outcome: 'changed', events: [] })
+    expect(life.present(old)).toMatchObject(refusedWith('interact_ref_wrong'))
+    expect(life.present()).toMatchObject(changed)
+  })
+
+  test('leaves what was granted, to whom and when as it was', () => {
+    const life = approved()
+    const { granted, consent } = life.grant()
+    life.advance(1000)
+    life.approve()
+    expect(life.grant()).toMatchObject({ granted, consent })
+  })
+
+  test('changes nothing where no reference is handed out', () => {
+    const life = approved({ kind: 'poll' })
+    const before = life.grant()
+    expect(life.approve()).toMatchObject(unchanged)
+    expect(life.grant()).toBe(before)
+  })
+
+  test('is recognised though it spells out what was granted before', () => {
+    const half = [withDebit('1250')]
+    const life = pending()
+    life.approve({ access: half })
+    expect(life.approve({ access: half })).toMatchObject(changed)
+  })
+
+  test('is recognised when the only wallet address was filled in', () => {
+    const access = [incoming(['read-all'])]
+    const life = pending({ access })
+    life.approve()
+    expect(life.approve()).toMatchObject(changed)
+    expect(life.grant().granted).toMatchObject([{ identifier: alice }])
+  })
+
+  test.each<readonly [how: string, again: Parameters<GrantLife['approve']>[0]]>([
+    ['by another owner', { owner: 'mallory' }],
+    [
+      'by another owner, of the same wallet address',
+      { owner: 'mallory', walletAddresses: [alice] },
+    ],
+    ['to less', { access: [withDebit('1')] }],
+    ['to fewer actions', { access: [{ ...outgoing, actions: ['read'] }] }],
+    ['to nothing', { access: [] }],
+    ['to more', { access: [withDebit('2501')] }],
+    ['to the same twice', { access: [outgoing, outgoing] }],
+  ])('is another decision when it is %s, and refused', (_, again) => {
+    const life = approved()
+    const before = life.grant()
+    expect(life.approve(again)).toMatchObject(refusedWith('decided_otherwise'))
+    expect(life.grant()).toBe(before)
+    expect(life.present(hashOf('ref 1'))).toMatchObject(changed)
+  })
+
+  test('is refused once the interaction has ended, and the reference stays good', () => {
+    const life = approved()
+    life.set(start + interactionLifetimeMs)
+    expect(life.approve()).toMatchObject(refusedWith('interaction_expired'))
+    expect(life.present(hashOf('ref 1'))).toMatchObject(changed)
+  })
+})
+
+function withDebit(value: string): AccessItem {
+  return { ...outgoing, limits: { debitAmount: { value, assetCode: 'USD', assetScale: 2 } } }
+}
+
+function incoming(actions: readonly AccessAction[], identifier?: string): AccessItem {
+  const item = { type: 'incoming-payment', actions } as const
+  return identifier === undefined ? item : { ...item, identifier }
+}
+
+describe('what an owner grants', () => {
+  const quote: AccessItem = { type: 'quote', actions: ['create'] }
+
+  test.each<readonly [what: string, requested: AccessItem[], granted: AccessItem[]]>([
+    ['all of it', [outgoing, quote], [outgoing, quote]],
+    ['one of two items', [outgoing, quote], [quote]],
+    ['a smaller amount', [outgoing], [withDebit('1')]],
+    ['fewer actions', [outgoing], [{ ...outgoing, actions: ['create'] }]],
+    ['an identifier added', [incoming(['create'])], [incoming(['create'], alice)]],
+    ['read for read-all', [incoming(['read-all'], alice)], [incoming(['read'], alice)]],
+  ])('can be %s', (_, requested, granted) => {
+    const life = pending({ access: requested })
+    expect(life.approve({ access: granted })).toMatchObject(changed)
+    expect(life.grant()).toMatchObject({ requested, granted })
+    expect(life.grant().granted).toHaveLength(granted.length)
+  })
+
+  test.each<readonly [what: string, granted: AccessItem[]]>([
+    ['nothing', []],
+    ['a larger amount', [withDebit('2501')]],
+    ['no amount', [{ type: 'outgoing-payment', actions: ['create', 'read'], identifier: alice }]],
+    ['another action', [{ ...outgoing, actions: ['create', 'read', 'list'] }]],
+    ['another type', [incoming(['create'], alice)]],
+    ['the same item twice', [outgoing, outgoing]],
+    [
+      'an interval',
+      [{ ...outgoing, limits: { ...outgoing.limits, interval: 'R/2025-05-20T13:00:00Z/P1M' } }],
+    ],
+    [
+      'a limit by both amounts',
+      [
+        {
+          ...outgoing,
+          limits: {
+            debitAmount: { value: '1', assetCode: 'USD', assetScale: 2 },
+            receiveAmount: { value: '1', assetCode: 'USD', assetScale: 2 },
+          },
+        },
+      ],
+    ],
+  ])('cannot be %s', (_, access) => {
+    const life = pending()
+    const before = life.grant()
+    expect(life.approve({ access })).toMatchObject(refusedWith('access_widened'))
+    expect(life.grant()).toBe(before)
+    expect(life.approve()).toMatchObject(changed)
+  })
+
+  test.each([
+    ['words', 'twenty'],
+    ['a decimal, as a page may send it', '25.00'],
+    ['nothing', ''],
+    ['less than nothing', '-1'],
+    ['hexadecimal', '0x10'],
+    ['with leading zeros', '0025'],
+  ])('cannot have an amount that is none: %s', (_, value) => {
+    const life = pending()
+    expect(life.approve({ access: [withDebit(value)] })).toMatchObject({ outcome: 'refused' })
+    expect(standing(life)).toBe('pending')
+  })
+
+  test('is theirs: an identifier of somebody else is refused', () => {
+    const life = pending()
+    const decision = life.approve({ owner: 'bob', walletAddresses: [bob] })
+    expect(decision).toMatchObject(refusedWith('not_the_owner'))
+    expect(life.approve({ walletAddresses: [] })).toMatchObject(refusedWith('not_the_owner'))
+    expect(life.approve({ walletAddresses: [`${alice}/`] })).toMatchObject(
+      refusedWith('not_the_owner'),
+    )
+    expect(life.approve({ walletAddresses: [bob, alice] })).toMatchObject(changed)
+  })
+
+  test('is theirs: an identifier added by narrowing too', () => {
+    const life = pending({ access: [incoming(['create'])] })
+    const foreign = { access: [incoming(['create'], bob)], walletAddresses: [alice] }
+    expect(life.approve(foreign)).toMatchObject(refusedWith('not_the_owner'))
+  })
+
+  test('is theirs as a whole: one foreign identifier among their own is refused', () => {
+    const life = pending({ access: [outgoing, incoming(['create'], bob)] })
+    expect(life.approve()).toMatchObject(refusedWith('not_the_owner'))
+  })
+
+  test.each<AccessAction>(['read-all', 'list-all'])(
+    'of %s is for the only wallet address, if none was named',
+    (action) => {
+      const life = pending({ access: [incoming(['create', action])] })
+      expect(life.approve()).toMatchObject(changed)
+      expect(life.grant().granted).toMatchObject([{ identifier: alice }])
+    },
+  )
+
+  test.each<readonly [AccessAction, string[]]>([
+    ['read-all', [alice, bob]],
+    ['list-all', [alice, bob]],
+    ['read-all', []],
+    ['list-all', []],
+  ])('of %s, which of %j was not said, is refused', (action, walletAddresses) => {
+    const life = pending({ access: [incoming([action])] })
+    expect(life.approve({ walletAddresses })).toMatchObject(refusedWith('identifier_required'))
+    const named = { walletAddresses: [alice, bob], access: [incoming([action], bob)] }
+    expect(life.approve(named)).toMatchObject(changed)
+  })
+
+  test('of what reaches nobody else needs no identifier', () => {
+    const life = pending({ access: [incoming(['create', 'read', 'list', 'complete'])] })
+    expect(life.approve({ walletAddresses: [alice, bob] })).toMatchObject(changed)
+    expect(life.grant().granted?.[0]).not.toHaveProperty('identifier')
+  })
+})
+
+describe('waiting', () => {
+  test('a call one millisecond early is too fast, and told when to come back', () => {
+    const life = grantLife({ kind: 'poll' })
+    life.advance(waitMs - 1)
+    expect(life.poll()).toMatchObject({ ...refusedWith('too_fast'), retryAt: start + waitMs })
+    life.advance(1)
+    expect(life.poll()).toMatchObject(changed)
+  })
+
+  test('counts from the last accepted call', () => {
+    const life = grantLife({ kind: 'poll' })
+    life.advance(waitMs + 1234)
+    expect(life.poll()).toMatchObject({ outcome: 'changed', events: [] })
+    life.advance(waitMs - 1)
+    expect(life.poll()).toMatchObject({
+      ...refusedWith('too_fast'),
+      retryAt: start + waitMs + 1234 + waitMs,
+    })
+    life.advance(1)
+    expect(life.poll()).toMatchObject(changed)
+    expect(standing(life)).toBe('pending')
+  })
+
+  test('is not started again by a call that was too fast', () => {
+    const life = grantLife({ kind: 'poll' })
+    const before = life.grant()
+    for (let call = 0; call < 10; call++) {
+      life.advance(waitMs / 10)
+      if (call < 9) expect(life.poll()).toMatchObject(refusedWith('too_fast'))
+    }
+    expect(life.grant()).toBe(before)
+    expect(life.poll()).toMatchObject(changed)
+  })
+
+  test('is not started again by a call that was refused for another reason', () => {
+    const life = pending({ kind: 'redirect' })
+    expect(life.poll()).toMatchObject(refusedWith('poll_with_finish'))
+    expect(life.present(hashOf('a guess'))).toMatchObject(refusedWith('interact_ref_wrong'))
+    expect(life.present(hashOf('another'))).toMatchObject(refusedWith('interact_ref_wrong'))
+  })
+
+  test('a call with a reference that is too fast does not spend it', () => {
+    const life = grantLife()
+    expect(life.present(hashOf('ref 1'))).toMatchObject(refusedWith('too_fast'))
+    life.approve()
+    expect(life.present(hashOf('ref 1'))).toMatchObject(changed)
+  })
+
+  test.each<readonly [when: string, life: () => GrantLife, call: 'poll' | 'present', as: object]>([
+    ['it is approved', () => followedBy(grantLife(), 'approve'), 'present', changed],
+    [
+      'it is approved and polled',
+      () => followedBy(grantLife({ kind: 'poll' }), 'approve'),
+      'poll',
+      changed,
+    ],
+    ['its token is issued', () => issued(), 'present', unchanged],
+    [
+      'it had its token at once',
+      () => grantLife({ kind: 'at once' }),
+      'poll',
+      refusedWith('already_issued'),
+    ],
+    [
+      'it is denied',
+      () => followedBy(grantLife({ kind: 'poll' }), 'deny'),
+      'poll',
+      refusedWith('grant_denied'),
+    ],
+    [
+      'it is cancelled',
+      () => followedBy(grantLife({ kind: 'poll' }), 'cancel'),
+      'poll',
+      refusedWith('grant_gone'),
+    ],
+    [
+      'it is revoked',
+      () => followedBy(grantLife({ kind: 'poll' }), 'revoke'),
+      'poll',
+      refusedWith('grant_gone'),
+    ],
+  ])('is only for pending grants: not when %s', (_, made, call, as) => {
+    expect(made()[call]()).toMatchObject(as)
+  })
+})
+
+function followedBy(
+  life: GrantLife,
+  what: 'approve' | 'deny' | 'cancel' | 'revoke' | 'give up',
+): GrantLife {
+  if (what === 'give up') life.revokeToken(life.token())
+  else life[what]()
+  return life
+}
+
+describe('continuing', () => {
+  test('with the reference issues the token', () => {
+    const life = approved()
+    const now = life.now()
+    expect(life.present()).toMatchObject({
+      outcome: 'changed',
+      record: {
+        state: 'approved',
+        token: { ...managed(1), issuedAt: now, expiresAt: now + accessTokenLifetimeMs },
+        derivation: { from: life.refHash(), salt: 'salt-1', until: now + retryMs },
+      },
+      events: [{ type: 'grant.issued', at: now, resourceOwner: 'alice' }],
+    })
+    expect(isLive(life)).toBe(true)
+  })
+
+  test('by polling issues the token, where there is no finish method', () => {
+    const life = approved({ kind: 'poll' })
+    expect(life.poll()).toMatchObject({
+      outcome: 'changed',
+      record: { token: managed(1), derivation: { from: hashOf('continuation') } },
+    })
+    expect(isLive(life)).toBe(true)
+  })
+
+  test.each<readonly [when: string, life: () => GrantLife]>([
+    ['pending', () => pending()],
+    ['approved', () => approved()],
+    ['issued', () => issued()],
+    ['denied', () => followedBy(pending(), 'deny')],
+    ['cancelled', () => followedBy(pending(), 'cancel')],
+    ['revoked', () => followedBy(issued(), 'revoke')],
+  ])('by polling yields nothing where there is a finish method: %s', (_, made) => {
+    const life = made()
+    const before = life.grant()
+    expect(life.poll()).toMatchObject(refusedWith('poll_with_finish'))
+    expect(life.grant()).toBe(before)
+  })
+
+  test('with a wrong reference spends nothing: the right one is good afterwards', () => {
+    const life = approved()
+    expect(life.present(hashOf('a guess'))).toMatchObject(refusedWith('interact_ref_wrong'))
+    expect(life.present(life.refHash().slice(0, -1))).toMatchObject(
+      refusedWith('interact_ref_wrong'),
+    )
+    expect(life.present()).toMatchObject(changed)
+  })
+
+  test.each<readonly [when: string, life: () => GrantLife, refHash: string]>([
+    ['before the owner has decided', () => pending(), hashOf('ref 1')],
+    ['where there is no finish method', () => approved({ kind: 'poll' }), hashOf('ref 1')],
+    ['of nothing', () => approved({ kind: 'poll' }), ''],
+    ['of nothing, before the owner has decided', () => pending(), ''],
+    ['that is the continuation token', () => approved(), hashOf('continuation')],
+    ['that is the token of the server for the hash', () => approved(), 'nonce-of-the-server'],
+  ])('with a reference %s is refused', (_, made, refHash) => {
+    expect(made().present(refHash)).toMatchObject(refusedWith('interact_ref_wrong'))
+  })
+
+  test('is not held up by the end of the interaction, once it is approved', () => {
+    const life = approved()
+    life.set(start + interactionLifetimeMs + 1)
+    expect(life.present()).toMatchObject(changed)
+  })
+
+  test('is over at the end of the interaction, if nobody has decided', () => {
+    const life = grantLife({ kind: 'poll' })
+    life.set(start + interactionLifetimeMs - 1)
+    expect(life.poll()).toMatchObject(changed)
+    life.advance(waitMs)
+    expect(life.poll()).toMatchObject(refusedWith('interaction_timed_out'))
+
+    const onTime = grantLife({ kind: 'poll' })
+    onTime.set(start + interactionLifetimeMs)
+    expect(onTime.poll()).toMatchObject(refusedWith('interaction_timed_out'))
+    expect(standing(onTime)).toBe('interaction-expired')
+  })
+})
+
+describe('a lost response', () => {
+  test.each<readonly [how: string, kind: Kind, again: (life: GrantLife) => unknown]>([
+    ['the same reference', 'redirect', (life) => life.present()],
+    ['the same poll', 'poll', (life) => life.poll()],
+  ])('is given again for %s, up to the last millisecond of the retry time', (_, kind, again) => {
+    const life = issued({ kind })
+    const before = life.grant()
+    expect(again(life)).toMatchObject(unchanged)
+    life.advance(retryMs - 1)
+    expect(again(life)).toMatchObject(unchanged)
+    expect(life.grant()).toBe(before)
+    life.advance(1)
+    expect(again(life)).toMatchObject({ outcome: 'refused' })
+    expect(life.grant()).toBe(before)
+    expect(isLive(life)).toBe(true)
+  })
+
+  test('is not given again for another reference, which is refused as spent', () => {
+    const life = approved()
+    const replaced = life.refHash()
+    life.approve()
+    life.present()
+    expect(life.present(replaced)).toMatchObject(refusedWith('interact_ref_spent'))
+    expect(life.present(hashOf('a guess'))).toMatchObject(refusedWith('interact_ref_spent'))
+    expect(isLive(life)).toBe(true)
+  })
+
+  test.each<readonly [how: string, kind: Kind, refusal: string]>([
+    ['the reference is spent', 'redirect', 'interact_ref_spent'],
+    ['the token is issued', 'poll', 'already_issued'],
+  ])('is refused after the retry time, because %s', (_, kind, refusal) => {
+    const life = issued({ kind })
+    life.advance(retryMs)
+    const decision = kind === 'poll' ? life.poll() : life.present()
+    expect(decision).toMatchObject(refusedWith(refusal))
+  })
+
+  test.each<readonly [how: string, kind: Kind, refusal: string]>([
+    ['a reference', 'redirect', 'interact_ref_spent'],
+    ['a poll', 'poll', 'already_issued'],
+  ])('is not given again for %s once the token has been rotated', (_, kind, refusal) => {
+    const life = issued({ kind })
+    life.rotate(life.token())
+    const decision = kind === 'poll' ? life.poll() : life.present()
+    expect(decision).toMatchObject(refusedWith(refusal))
+  })
+
+  test.each<readonly ['cancel' | 'revoke' | 'give up']>([['cancel'], ['revoke'], ['give up']])(
+    'is not given again after %s, within the retry time or not',
+    (end) => {
+      const life = followedBy(issued(), end)
+      expect(life.present()).toMatchObject(refusedWith('grant_gone'))
+      life.advance(retryMs)
+      expect(life.present()).toMatchObject(refusedWith('grant_gone'))
+    },
+  )
+
+  test('of a rotation is not given again to a continuation, though it brings the old token as its reference', () => {
+    const life = issued()
+    const old = life.token()
+    life.rotate(old)
+    expect(life.present(old.hash)).toMatchObject(refusedWith('interact_ref_spent'))
+  })
+
+  test('of a rotation is given again for the old token, up to the end of the retry time', () => {
+    const life = issued()
+    const old = life.token()
+    life.rotate(old)
+    const before = life.grant()
+    life.advance(retryMs - 1)
+    expect(life.rotate(old)).toMatchObject(unchanged)
+    life.advance(1)
+    expect(life.rotate(old)).toMatchObject(refusedWith('token_not_managed_here'))
+    expect(life.grant()).toBe(before)
+  })
+
+  test('of a rotation is not given again at another URI than the old one', () => {
+    const life = issued()
+    const old = life.token()
+    life.rotate(old)
+    const live = life.token()
+    const atNewUri = { hash: old.hash, manage: live.manage }
+    const atOldUri = { hash: live.hash, manage: old.manage }
+    expect(life.rotate(atNewUri)).toMatchObject(refusedWith('token_not_managed_here'))
+    expect(life.rotate(atOldUri)).toMatchObject(refusedWith('token_not_managed_here'))
+  })
+
+  test('leaves a salt behind, until the first commit after the retry time', () => {
+    const life = issued()
+    life.advance(retryMs - 1)
+    life.rotate(life.token())
+    expect(life.grant().derivation).toMatchObject({ salt: 'salt-2' })
+    life.advance(retryMs)
+    expect(JSON.stringify(life.grant())).toContain('salt-2')
+    life.cancel()
+    expect(JSON.stringify(life.grant())).not.toContain('salt')
+  })
+
+  test('leaves a salt behind through a commit within the retry time', () => {
+    const life = issued()
+    life.advance(retryMs - 1)
+    life.revoke()
+    expect(life.grant().derivation).toMatchObject({ salt: 'salt-1' })
+  })
+
+  test.each<readonly [how: string, life: () => GrantLife]>([
+    ['a continuation', () => issued({ policy: { retryMs: 0 } })],
+    ['a poll', () => issued({ kind: 'poll', policy: { retryMs: 0 } })],
+    [
+      'a rotation',
+      () => {
+        const life = issued({ kind: 'at once', policy: { retryMs: 0 } })
+        life.rotate(life.token())
+        return life
+      },
+    ],
+  ])(
+    'cannot be asked for without a retry time, but the first answer to %s can be given',
+    (_, made) => {
+      // The answer derives the token from the salt that the outcome is stored with.
+      expect(made().grant().derivation?.salt).toMatch(/^salt-/)
+    },
+  )
+})
+
+describe('rotating', () => {
+  test('replaces the token and its URI, and keeps the rights', () => {
+    const life = issued()
+    const old = life.token()
+    const { granted } = life.grant()
+    life.advance(1000)
+    const now = life.now()
+    expect(life.rotate(old)).toMatchObject({
+      outcome: 'changed',
+      record: { token: { issuedAt: now, expiresAt: now + accessTokenLifetimeMs }, granted },
+      events: [{ type: 'grant.rotated', at: now }],
+    })
+    expect(life.token().hash).not.toBe(old.hash)
+    expect(life.token().manage).not.toBe(old.manage)
+    expect(isLive(life)).toBe(true)
+    expect(isLive(life, old)).toBe(false)
+  })
+
+  test('works for a token that has expired, while the grant lives', () => {
+    const life = issued()
+    life.advance(365 * 86_400_000)
+    expect(isLive(life)).toBe(false)
+    expect(life.rotate(life.token())).toMatchObject(changed)
+    expect(isLive(life)).toBe(true)
+  })
+
+  test('refuses older generations, within the retry time too', () => {
+    const life = issued()
+    const first = life.token()
+    life.rotate(first)
+    const second = life.token()
+    life.rotate(second)
+    expect(life.rotate(first)).toMatchObject(refusedWith('token_not_managed_here'))
+    expect(life.rotate(second)).toMatchObject(unchanged)
+    expect(isLive(life)).toBe(true)
+    expect(isLive(life, first)).toBe(false)
+    expect(isLive(life, second)).toBe(false)
+  })
+
+  test.each<
+    readonly [what: string, presented: (life: GrantLife) => { hash: string; manage: string }]
+  >([
+    ['another token', (life) => ({ ...life.token(), hash: hashOf('another') })],
+    ['a token at another URI', (life) => ({ ...life.token(), manage: 'manage-of-another' })],
+    ['the continuation token', (life) => ({ ...life.token(), hash: hashOf('continuation') })],
+    ['the interaction reference', (life) => ({ ...life.token(), hash: life.refHash() })],
+    ['nothing', () => ({ hash: '', manage: '' })],
+    [
+      'the hash of the token cut short',
+      (life) => ({ ...life.token(), hash: life.token().hash.slice(1) }),
+    ],
+  ])('refuses %s', (_, presented) => {
+    const life = issued()
+    const before = life.grant()
+    expect(life.rotate(presented(life))).toMatchObject(refusedWith('token_not_managed_here'))
+    expect(life.revokeToken(presented(life))).toMatchObject(refusedWith('token_not_managed_here'))
+    expect(life.grant()).toBe(before)
+  })
+
+  test.each<readonly [when: string, life: () => GrantLife]>([
+    ['pending', () => pending()],
+    ['approved', () => approved()],
+    ['denied', () => followedBy(pending(), 'deny')],
+  ])('is refused before there is a token: %s', (_, made) => {
+    const life = made()
+    expect(life.rotate(managed(1))).toMatchObject(refusedWith('token_not_managed_here'))
+    expect(life.revokeToken(managed(1))).toMatchObject(refusedWith('token_not_managed_here'))
+  })
+
+  test.each<readonly [end: 'cancel' | 'revoke' | 'give up', refusal: string]>([
+    ['cancel', 'grant_over'],
+    ['revoke', 'grant_over'],
+    ['give up', 'token_revoked'],
+  ])('is refused after %s, for the token before too', (end, refusal) => {
+    const life = issued()
+    const old = life.token()
+    life.rotate(old)
+    followedBy(life, end)
+    const before = life.grant()
+    expect(life.rotate(life.token())).toMatchObject(refusedWith(refusal))
+    expect(life.rotate(old)).toMatchObject(refusedWith(refusal))
+    expect(life.grant()).toBe(before)
+  })
+})
+
+describe('an access token', () => {
+  test('is good up to the last millisecond of its life, and dead at its end', () => {
+    const life = issued()
+    life.advance(accessTokenLifetimeMs - 1)
+    expect(isLive(life)).toBe(true)
+    life.advance(1)
+    expect(isLive(life)).toBe(false)
+  })
+
+  test.each<readonly [what: string, hash: (life: GrantLife) => string]>([
+    ['another token', () => hashOf('another')],
+    ['the continuation token', () => hashOf('continuation')],
+    ['the interaction reference', (life) => life.refHash()],
+    ['nothing', () => ''],
+  ])('is not %s', (_, hash) => {
+    const life = issued()
+    expect(isLive(life, { hash: hash(life) })).toBe(false)
+  })
+
+  test.each<readonly ['cancel' | 'revoke' | 'give up']>([['cancel'], ['revoke'], ['give up']])(
+    'is dead from the very instant of: %s',
+    (end) => {
+      const life = followedBy(issued(), end)
+      expect(isLive(life)).toBe(false)
+    },
+  )
+
+  test('does not exist before it is issued, whatever is presented', () => {
+    expect(isLive(pending(), managed(1))).toBe(false)
+    expect(isLive(approved(), managed(1))).toBe(false)
+    expect(isLive(approved(), { hash: '' })).toBe(false)
+  })
+})
+
+describe('ending', () => {
+  test.each<readonly [end: 'cancel' | 'revoke', as: string, event: string]>([
+    ['cancel', 'cancelled', 'grant.cancelled'],
+    ['revoke', 'revoked', 'grant.revoked'],
+  ])('by %s is possible at any time before the end', (end, as, event) => {
+    for (const life of [pending(), approved(), issued(), issued({ kind: 'at once' })]) {
+      const { version } = life.grant()
+      expect(life[end]()).toMatchObject({ outcome: 'changed', events: [{ type: event }] })
+      expect(life.grant()).toMatchObject({
+        version: version + 1,
+        state: 'finalized',
+        finalized: { as, at: life.now() },
+      })
+      expect(standing(life)).toBe(as)
+    }
+  })
+
+  test('by giving up the token ends its grant', () => {
+    const life = issued()
+    expect(life.revokeToken(life.token())).toMatchObject({
+      outcome: 'changed',
+      events: [{ type: 'grant.revoked' }],
+    })
+    expect(life.grant()).toMatchObject({ finalized: { as: 'token-revoked' } })
+  })
+
+  test('by giving up a token that has expired is still honoured', () => {
+    const life = issued()
+    life.advance(accessTokenLifetimeMs)
+    expect(life.revokeToken(life.token())).toMatchObject(changed)
+  })
+
+  test('a token that was rotated away cannot be used to give up the one that replaced it, after the retry time', () => {
+    const life = issued()
+    const old = life.token()
+    life.rotate(old)
+    life.advance(retryMs)
+    expect(life.revokeToken(old)).toMatchObject(refusedWith('token_not_managed_here'))
+    expect(isLive(life)).toBe(true)
+  })
+
+  test.each<readonly ['cancel' | 'revoke' | 'give up' | 'deny', () => GrantLife]>([
+    ['cancel', () => issued()],
+    ['revoke', () => issued()],
+    ['give up', () => issued()],
+    ['deny', () => pending()],
+  ])('after %s: cancelling is refused, revoking changes nothing', (end, made) => {
+    const life = followedBy(made(), end)
+    const before = life.grant()
+    life.advance(1)
+    expect(life.cancel()).toMatchObject(refusedWith('grant_finalized'))
+    expect(life.revoke()).toMatchObject(unchanged)
+    expect(life.grant()).toBe(before)
+  })
+
+  test.each<readonly ['cancel' | 'revoke' | 'give up']>([['cancel'], ['revoke'], ['give up']])(
+    'after %s: giving the token up is honoured and changes nothing',
+    (end) => {
+      const life = followedBy(issued(), end)
+      const before = life.grant()
+      expect(life.revokeToken(life.token())).toMatchObject(unchanged)
+      expect(life.grant()).toBe(before)
+    },
+  )
+})
+
+describe('the life of a grant', () => {
+  test('without consent ends when its last token has been expired for long enough', () => {
+    const life = issued({ kind: 'at once' })
+    const end = life.grant().createdAt + accessTokenLifetimeMs + unusedLifetimeMs
+    life.set(end - 1)
+    expect(standing(life)).toBe('issued')
+    life.set(end)
+    expect(standing(life)).toBe('ended')
+    expect(life.rotate(life.token())).toMatchObject(refusedWith('grant_over'))
+    expect(life.poll()).toMatchObject(refusedWith('grant_gone'))
+  })
+
+  test('without consent is prolonged by each rotation', () => {
+    const life = issued({ kind: 'at once' })
+    life.set(start + accessTokenLifetimeMs + unusedLifetimeMs - 1)
+    expect(life.rotate(life.token())).toMatchObject(changed)
+    life.advance(accessTokenLifetimeMs + unusedLifetimeMs - 1)
+    expect(life.rotate(life.token())).toMatchObject(changed)
+    life.advance(accessTokenLifetimeMs + unusedLifetimeMs)
+    expect(life.rotate(life.token())).toMatchObject(refusedWith('grant_over'))
+  })
+
+  test('with consent lasts until it is revoked', () => {
+    const life = issued()
+    life.advance(10 * 365 * 86_400_000)
+    expect(standing(life)).toBe('issued')
+    expect(life.rotate(life.token())).toMatchObject(changed)
+  })
+
+  test('is longer in the store than anyone can use it', () => {
+    const asked = grantLife()
+    expect(asked.grant().retainUntil).toBe(start + interactionLifetimeMs + retentionMs)
+    expect(approved().grant()).not.toHaveProperty('retainUntil')
+    expect(issued().grant()).not.toHaveProperty('retainUntil')
+
+    const atOnce = issued({ kind: 'at once' })
+    const end = accessTokenLifetimeMs + unusedLifetimeMs + retentionMs
+    expect(atOnce.grant().retainUntil).toBe(start + end)
+    atOnce.set(start + 1000)
+    atOnce.rotate(atOnce.token())
+    expect(atOnce.grant().retainUntil).toBe(start + 1000 + end)
+    atOnce.cancel()
+    expect(atOnce.grant().retainUntil).toBe(start + 1000 + retentionMs)
+  })
+})
+
+describe('where several refusals apply, the first of the table is given', () => {
+  const early = () => grantLife({ kind: 'redirect' })
+
+  test.each<readonly [what: string, decision: () => object, refusal: string]>([
+    ['too fast, before a poll where there is a finish method', () => early().poll(), 'too_fast'],
+    ['too fast, before a wrong reference', () => early().present(hashOf('a guess')), 'too_fast'],
+    [
+      'too fast, before an interaction that has ended',
+      () => {
+        const life = grantLife({ kind: 'poll' })
+        life.set(start + interactionLifetimeMs - 1)
+        life.poll()
+        life.advance(1)
+        return life.poll()
+      },
+      'too_fast',
+    ],
+    [
+      'a poll, before a cancelled grant',
+      () => followedBy(pending(), 'cancel').poll(),
+      'poll_with_finish',
+    ],
+    ['a poll, before a denied one', () => followedBy(pending(), 'deny').poll(), 'poll_with_finish'],
+    [
+      'a poll, before an interaction that has ended',
+      () => {
+        const life = early()
+        life.set(start + interactionLifetimeMs)
+        return life.poll()
+      },
+      'poll_with_finish',
+    ],
+    ['a poll, before a token that is issued', () => issued().poll(), 'poll_with_finish'],
+    [
+      'a cancelled grant, before a wrong reference',
+      () => followedBy(approved(), 'cancel').present(hashOf('a guess')),
+      'grant_gone',
+    ],
+    [
+      'a cancelled grant, before an interaction that would have ended',
+      () => {
+        const life = followedBy(pending(), 'cancel')
+        life.set(start + interactionLifetimeMs)
+        return life.present()
+      },
+      'grant_gone',
+    ],
+    [
+      'a revoked grant, before a spent reference',
+      () => followedBy(issued(), 'revoke').present(),
+      'grant_gone',
+    ],
+    [
+      'a denied grant, before a wrong reference',
+      () => followedBy(pending(), 'deny').present(),
+      'grant_denied',
+    ],
+    [
+      'a denied grant, before an interaction that would have ended',
+      () => {
+        const life = followedBy(pending(), 'deny')
+        life.set(start + interactionLifetimeMs)
+        return life.present()
+      },
+      'grant_denied',
+    ],
+    [
+      'an interaction that has ended, before a wrong reference',
+      () => {
+        const life = early()
+        life.set(start + interactionLifetimeMs)
+        return life.present(hashOf('a guess'))
+      },
+      'interaction_timed_out',
+    ],
+    [
+      'an ended grant, before its token being issued',
+      () => {
+        const life = issued({ kind: 'at once' })
+        life.advance(accessTokenLifetimeMs + unusedLifetimeMs)
+        return life.present(hashOf('a guess'))
+      },
+      'grant_gone',
+    ],
+    [
+      'rotation: a token that is unknown, before a revoked grant',
+      () => followedBy(issued(), 'revoke').rotate(managed(99)),
+      'token_not_managed_here',
+    ],
+    [
+      'rotation: a token that was rotated away too long ago, before a revoked grant',
+      () => {
+        const life = issued()
+        const old = life.token()
+        life.rotate(old)
+        followedBy(life, 'revoke').advance(retryMs)
+        return life.rotate(old)
+      },
+      'token_not_managed_here',
+    ],
+    [
+      'rotation: a revoked token, before the grant that ended with it',
+      () => {
+        const life = issued({ kind: 'at once' })
+        followedBy(life, 'give up').advance(accessTokenLifetimeMs + unusedLifetimeMs)
+        return life.rotate(life.token())
+      },
+      'token_revoked',
+    ],
+  ])('%s', (_, decision, refusal) => {
+    expect(decision()).toMatchObject(refusedWith(refusal))
+  })
+})
+
+describe('the same command, whose answer was lost', () => {
+  const by = 'the-same-command'
+  const successor = { ...managed(7), salt: 'salt-7' }
+
+  test.each<
+    readonly [
+      what: string,
+      life: () => GrantLife,
+      command: (life: GrantLife) => Parameters<GrantLife['decide']>[0],
+    ]
+  >([
+    [
+      'approve',
+      () => pending(),
+      () => ({
+        type: 'approve',
+        by,
+        resourceOwner: 'alice',
+        walletAddresses: [alice],
+        refHash: hashOf('r'),
+      }),
+    ],
+    ['deny', () => pending(), () => ({ type: 'deny', by })],
+    ['poll', () => pending({ kind: 'poll' }), () => ({ type: 'continue', by, successor })],
+    [
+      'continue',
+      () => approved(),
+      (life) => ({ type: 'continue', by, refHash: life.refHash(), successor }),
+    ],
+    [
+      'rotate',
+      () => issued(),
+      (life) => ({ type: 'rotate', by, presented: life.token(), successor }),
+    ],
+    [
+      'give the token up',
+      () => issued(),
+      (life) => ({ type: 'revoke-token', by, presented: life.token() }),
+    ],
+    ['cancel', () => issued(), () => ({ type: 'cancel', by })],
+    ['revoke', () => issued(), () => ({ type: 'revoke', by })],
+  ])('%s: has been carried out', (_, made, commandFor) => {
+    const life = made()
+    const command = commandFor(life)
+    expect(life.decide(command)).toMatchObject({ outcome: 'changed', record: { by } })
+    const outcome = life.grant()
+    expect(life.decide(command)).toEqual({ outcome: 'unchanged', record: outcome })
+    // However late: it is looked at before wait, retry time and state.
+    life.advance(100 * 365 * 86_400_000)
+    expect(life.decide(command)).toEqual({ outcome: 'unchanged', record: outcome })
+  })
+})
+
+describe('the events of a grant', () => {
+  test('say who, what and when, in the order in which it happened', () => {
+    const life = issued()
+    life.rotate(life.token())
+    life.cancel()
+    expect(life.events.map(({ type }) => type)).toEqual([
+      'grant.requested',
+      'grant.approved',
+      'grant.issued',
+      'grant.rotated',
+      'grant.cancelled',
+    ])
+    for (const event of life.events) {
+      expect(event).toMatchObject({ grantId: 'namespac-grant', client: 'https://shop.example' })
+    }
+  })
+
+  test('carry nothing else: no hash, no salt, no nonce, no path', () => {
+    const life = issued()
+    life.rotate(life.token())
+    life.revoke()
+    const allowed = ['at', 'client', 'grantId', 'resourceOwner', 'type']
+    for (const event of life.events) {
+      expect(allowed).toEqual(expect.arrayContaining(Object.keys(event)))
+    }
+  })
+})

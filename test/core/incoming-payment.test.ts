@@ -1,0 +1,559 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Amount } from '../../src/core/amount.js'
+import type { Instant } from '../../src/core/decision.js'
+import {
+  createIncomingPayment,
+  decideIncomingPayment,
+  type IncomingPayment,
+  isOpen,
+  receivedAmount,
+  type Transfer,
+} from '../../src/core/incoming-payment.js'
+import { startOfTests } from '../support/clock.js'
+import { deepFreeze } from '../support/frozen.js'
+import {
+  creation,
+  newPayment,
+  type PaymentLife,
+  paymentLife,
+  paymentPolicy,
+  usd,
+} from '../support/incoming-payments.js'
+
+const start = startOfTests
+const most = 2n ** 64n - 1n
+
+const changed = { outcome: 'changed' }
+const unchanged = { outcome: 'unchanged' }
+const refusedWith = (refusal: string) => ({ outcome: 'refused', refusal })
+
+function create(more: Parameters<typeof creation>[0] = {}) {
+  return createIncomingPayment(deepFreeze(creation(more)), start, paymentPolicy)
+}
+
+describe('creating an incoming payment', () => {
+  test('that may take any amount: nothing is received, and nothing complete', () => {
+    const decision = create({ metadata: { order: '17' } })
+    expect(decision).toMatchObject({
+      outcome: 'changed',
+      record: {
+        id: 'namespac-payment',
+        version: 1,
+        by: 'command-0',
+        walletAddress: 'https://wallet.example/bob',
+        client: 'https://shop.example',
+        received: '0',
+        completed: false,
+        createdAt: start,
+        metadata: { order: '17' },
+        lists: [{ by: 'namespac https://wallet.example/bob', at: start }],
+      },
+    })
+    expect(newPayment()).not.toHaveProperty('incomingAmount')
+    expect(newPayment()).not.toHaveProperty('metadata')
+    expect(receivedAmount(newPayment())).toEqual(usd('0'))
+  })
+
+  test('is told by one event, with the amount but without the metadata', () => {
+    const decision = create({ incomingAmount: usd('100'), metadata: { secret: 'of the shop' } })
+    const events = decision.outcome === 'changed' ? decision.events : []
+    expect(events).toEqual([
+      {
+        type: 'incoming-payment.created',
+        at: start,
+        incomingPaymentId: 'namespac-payment',
+        walletAddress: 'https://wallet.example/bob',
+        client: 'https://shop.example',
+        receivedAmount: usd('0'),
+        incomingAmount: usd('100'),
+      },
+    ])
+  })
+
+  test.each(['1', '2500', '18446744073709551615'])('with an amount of %s', (value) => {
+    expect(create({ incomingAmount: usd(value) })).toMatchObject({
+      outcome: 'changed',
+      record: { incomingAmount: usd(value), received: '0', completed: false },
+    })
+  })
+
+  test.each<readonly [what: string, amount: Amount]>([
+    ['zero', usd('0')],
+    ['another asset', { ...usd('1'), assetCode: 'EUR' }],
+    ['another scale', { ...usd('1'), assetScale: 3 }],
+    ['the code in lower case', { ...usd('1'), assetCode: 'usd' }],
+    ['less than nothing', usd('-5')],
+    ['2^64', usd('18446744073709551616')],
+    ['no number', usd('abc')],
+    ['nothing', usd('')],
+    ['spaces around a number', usd(' 5 ')],
+    ['hexadecimal', usd('0x10')],
+    ['leading zeros', usd('007')],
+    ['a fraction', usd('1.5')],
+  ])('with an amount of %s is refused', (_, incomingAmount) => {
+    expect(create({ incomingAmount })).toMatchObject(refusedWith('invalid_amount'))
+  })
+
+  test('expires after the time that policy names, if the client instance names none', () => {
+    expect(newPayment().expiresAt).toBe(start + paymentPolicy.expiryDefaultMs)
+  })
+
+  test.each<readonly [when: string, expiresAt: Instant, outcome: object]>([
+    ['a day before', start - 86_400_000, refusedWith('invalid_expiry')],
+    ['at the very instant of its creation', start, refusedWith('invalid_expiry')],
+    ['a millisecond later', start + 1, changed],
+    ['as late as policy allows', start + paymentPolicy.expiryMaxMs, changed],
+    [
+      'a millisecond later than that',
+      start + paymentPolicy.expiryMaxMs + 1,
+      refusedWith('invalid_expiry'),
+    ],
+  ])('that expires %s', (_, expiresAt, outcome) => {
+    const decision = create({ expiresAt })
+    expect(decision).toMatchObject(outcome)
+    if (decision.outcome === 'changed') expect(decision.record.expiresAt).toBe(expiresAt)
+  })
+
+  test('stores plain JSON, without undefined', () => {
+    for (const payment of [newPayment(), newPayment({ incomingAmount: usd('1'), metadata: {} })]) {
+      expect(JSON.parse(JSON.stringify(payment))).toStrictEqual(payment)
+    }
+  })
+
+  test('never throws, whatever the amount and the time', () => {
+    const value = fc.oneof(fc.string(), fc.bigInt().map(String))
+    const time = fc.oneof(fc.integer(), fc.double())
+    fc.assert(
+      fc.property(value, time, time, (value, expiresAt, now) => {
+        const command = creation({ incomingAmount: usd(value), expiresAt })
+        createIncomingPayment(command, now, paymentPolicy)
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+describe('receiving', () => {
+  test('counts what arrives, for as long as any amount is welcome', () => {
+    const life = paymentLife()
+    expect(life.receive(usd('100'))).toMatchObject(changed)
+    expect(life.receive(usd('1'))).toMatchObject(changed)
+    expect(life.payment()).toMatchObject({ received: '101', completed: false, version: 3 })
+    expect(receivedAmount(life.payment())).toEqual(usd('101'))
+  })
+
+  test.each<readonly [how: string, arrivals: string[], received: string, completed: boolean]>([
+    ['less than the amount', ['99'], '99', false],
+    ['the amount', ['100'], '100', true],
+    ['more than the amount, which is taken whole', ['101'], '101', true],
+    ['far more than the amount, which is taken whole', ['1000000'], '1000000', true],
+    ['the amount in parts', ['40', '60'], '100', true],
+    ['parts that do not add up', ['40', '59'], '99', false],
+    ['parts of which the last overshoots', ['99', '99'], '198', true],
+  ])('%s', (_, arrivals, received, completed) => {
+    const life = paymentLife({ incomingAmount: usd('100') })
+    for (const value of arrivals) expect(life.receive(usd(value))).toMatchObject(changed)
+    expect(life.payment()).toMatchObject({ received, completed })
+  })
+
+  test('compares amounts as numbers: 99 is less than 100, and 9 less than 10', () => {
+    const life = paymentLife({ incomingAmount: usd('10') })
+    life.receive(usd('9'))
+    expect(life.payment().completed).toBe(false)
+  })
+
+  test('compares amounts to the unit where a double could not', () => {
+    const life = paymentLife({ incomingAmount: usd('9007199254740993') })
+    life.receive(usd('9007199254740992'))
+    expect(life.payment()).toMatchObject({ completed: false, received: '9007199254740992' })
+    life.receive(usd('1'))
+    expect(life.payment()).toMatchObject({ completed: true, received: '9007199254740993' })
+  })
+
+  test('is told by an event, and completion by one more, each with the new total', () => {
+    const life = paymentLife({ incomingAmount: usd('100'), metadata: { secret: 'of the shop' } })
+    life.receive(usd('40'))
+    life.set(start + 1)
+    life.receive(usd('70'))
+    const common = {
+      incomingPaymentId: 'namespac-payment',
+      walletAddress: 'https://wallet.example/bob',
+      client: 'https://shop.example',
+      incomingAmount: usd('100'),
+    }
+    const received = { type: 'incoming-payment.received', ...common }
+    expect(life.events).toEqual([
+      { ...received, at: start, receivedAmount: usd('40') },
+      { ...received, at: start + 1, receivedAmount: usd('110') },
+      {
+        ...received,
+        type: 'incoming-payment.completed',
+        at: start + 1,
+        receivedAmount: usd('110'),
+      },
+    ])
+  })
+
+  test('changes nothing else on the payment', () => {
+    const life = paymentLife({ incomingAmount: usd('100'), metadata: { order: '17' } })
+    const before = life.payment()
+    life.receive(usd('40'))
+    const { version, by, received, ...rest } = life.payment()
+    const { version: _version, by: _by, received: _received, ...restBefore } = before
+    expect({ version, by, received }).toEqual({ version: 2, by: 'command-1', received: '40' })
+    expect(rest).toEqual(restBefore)
+  })
+})
+
+describe('once a payment is complete', () => {
+  test.each<readonly [what: string, value: string]>([
+    ['one unit', '1'],
+    ['the same amount again', '100'],
+  ])('it takes no more: %s', (_, value) => {
+    const life = complete()
+    const before = life.payment()
+    expect(life.receive(usd(value))).toMatchObject(refusedWith('payment_completed'))
+    expect(life.payment()).toBe(before)
+  })
+
+  test('it stays so after its expiry', () => {
+    const life = complete()
+    life.set(life.payment().expiresAt + 1)
+    expect(life.receive(usd('1'))).toMatchObject({ outcome: 'refused' })
+    expect(life.payment().completed).toBe(true)
+  })
+})
+
+function complete(): PaymentLife {
+  const life = paymentLife({ incomingAmount: usd('100') })
+  life.receive(usd('100'))
+  return life
+}
+
+describe('expiry', () => {
+  test('accepts at the very instant, and refuses a millisecond later', () => {
+    const life = paymentLife({ expiresAt: start + 1000 })
+    life.set(start + 1000)
+    expect(life.receive(usd('1'))).toMatchObject(changed)
+    life.set(start + 1001)
+    expect(life.receive(usd('1'))).toMatchObject(refusedWith('payment_expired'))
+    expect(life.payment()).toMatchObject({ received: '1', completed: false })
+  })
+
+  test('is no completion: what is missing stays missing', () => {
+    const life = paymentLife({ incomingAmount: usd('100'), expiresAt: start + 1000 })
+    life.receive(usd('99'))
+    life.set(start + 1001)
+    expect(life.receive(usd('1'))).toMatchObject(refusedWith('payment_expired'))
+    expect(life.payment().completed).toBe(false)
+  })
+
+  test('applies where the client instance named no time', () => {
+    const life = paymentLife()
+    life.set(start + paymentPolicy.expiryDefaultMs)
+    expect(life.receive(usd('1'))).toMatchObject(changed)
+    life.set(start + paymentPolicy.expiryDefaultMs + 1)
+    expect(life.receive(usd('1'))).toMatchObject(refusedWith('payment_expired'))
+  })
+
+  test.each<readonly [when: string, life: () => PaymentLife, at: Instant, open: boolean]>([
+    ['new', () => paymentLife({ expiresAt: start + 1000 }), start, true],
+    ['at its expiry', () => paymentLife({ expiresAt: start + 1000 }), start + 1000, true],
+    ['past its expiry', () => paymentLife({ expiresAt: start + 1000 }), start + 1001, false],
+    ['complete', () => complete(), start, false],
+  ])('a payment is payable or not: %s', (_, made, at, open) => {
+    const life = made()
+    expect(isOpen(life.payment(), at)).toBe(open)
+    life.set(at)
+    expect(life.receive(usd('1')).outcome).toBe(open ? 'changed' : 'refused')
+  })
+})
+
+describe('an amount that cannot be taken', () => {
+  test.each<readonly [what: string, amount: Amount]>([
+    ['zero', usd('0')],
+    ['less than nothing', usd('-1')],
+    ['minus zero', usd('-0')],
+    ['2^64', usd('18446744073709551616')],
+    ['no number', usd('abc')],
+    ['nothing', usd('')],
+    ['spaces around a number', usd(' 5 ')],
+    ['leading zeros', usd('007')],
+    ['a fraction', usd('1.0')],
+    ['another asset', { ...usd('1'), assetCode: 'EUR' }],
+    ['another scale', { ...usd('1'), assetScale: 3 }],
+  ])('is refused and changes nothing: %s', (_, amount) => {
+    const life = paymentLife({ incomingAmount: usd('100') })
+    const before = life.payment()
+    expect(life.receive(amount)).toMatchObject(refusedWith('invalid_amount'))
+    expect(life.payment()).toBe(before)
+    expect(life.receive(usd('1'))).toMatchObject(changed)
+  })
+
+  test('is one that would take the total above 64 bits', () => {
+    const life = paymentLife()
+    life.receive(usd(most - 1n))
+    expect(life.receive(usd('2'))).toMatchObject(refusedWith('invalid_amount'))
+    expect(life.receive(usd(most))).toMatchObject(refusedWith('invalid_amount'))
+    expect(life.payment().received).toBe((most - 1n).toString())
+    expect(life.receive(usd('1'))).toMatchObject(changed)
+    expect(life.payment().received).toBe('18446744073709551615')
+    expect(life.receive(usd('1'))).toMatchObject(refusedWith('invalid_amount'))
+  })
+
+  test('is one that would take the total above 64 bits, though it would complete the payment', () => {
+    const life = paymentLife({ incomingAmount: usd(most) })
+    life.receive(usd('2'))
+    expect(life.receive(usd(most - 1n))).toMatchObject(refusedWith('invalid_amount'))
+    expect(life.payment().completed).toBe(false)
+    expect(life.receive(usd(most - 2n))).toMatchObject(changed)
+    expect(life.payment()).toMatchObject({ received: most.toString(), completed: true })
+  })
+})
+
+describe('a transfer that is reported again', () => {
+  test('counts once', () => {
+    const life = paymentLife()
+    life.receive(usd('40'), 'first')
+    const before = life.payment()
+    for (let times = 0; times < 3; times++) {
+      expect(life.receive(usd('40'), 'first')).toEqual({ outcome: 'unchanged', record: before })
+    }
+    expect(life.payment()).toBe(before)
+  })
+
+  test('counts once, though others came in between', () => {
+    const life = paymentLife()
+    life.receive(usd('40'), 'first')
+    life.receive(usd('40'), 'second')
+    expect(life.receive(usd('40'), 'first')).toMatchObject(unchanged)
+    expect(life.payment().received).toBe('80')
+  })
+
+  test('has its earlier result after completion, and after expiry', () => {
+    const life = paymentLife({ incomingAmount: usd('100'), expiresAt: start + 1000 })
+    life.receive(usd('40'), 'first')
+    life.receive(usd('60'), 'second')
+    expect(life.receive(usd('40'), 'first')).toMatchObject(unchanged)
+    expect(life.receive(usd('60'), 'second')).toMatchObject(unchanged)
+    life.set(start + 1001)
+    expect(life.receive(usd('40'), 'first')).toMatchObject(unchanged)
+    expect(life.receive(usd('60'), 'second')).toMatchObject(unchanged)
+  })
+
+  test.each<readonly [what: string, amount: Amount]>([
+    ['another value', usd('41')],
+    ['another asset', { ...usd('40'), assetCode: 'EUR' }],
+    ['another scale', { ...usd('40'), assetScale: 4 }],
+    ['zero', usd('0')],
+    ['no number', usd('abc')],
+    ['the same value, spelled otherwise', usd('040')],
+  ])('is a mismatch with %s, whatever state the payment is in', (_, amount) => {
+    for (const incomingAmount of [{}, { incomingAmount: usd('40') }]) {
+      const life = paymentLife({ ...incomingAmount, expiresAt: start + 1000 })
+      life.receive(usd('40'), 'first')
+      const before = life.payment()
+      expect(life.receive(amount, 'first')).toMatchObject(refusedWith('transfer_mismatch'))
+      life.set(start + 1001)
+      expect(life.receive(amount, 'first')).toMatchObject(refusedWith('transfer_mismatch'))
+      expect(life.payment()).toBe(before)
+    }
+  })
+
+  test('is a mismatch when it was for another payment', () => {
+    const elsewhere: Transfer = {
+      id: 'first',
+      version: 1,
+      by: 'another command',
+      paymentId: 'namespac-another',
+      amount: usd('40'),
+    }
+    const command = { type: 'receive', by: 'command-1', amount: usd('40') } as const
+    const decision = decideIncomingPayment(newPayment(), elsewhere, command, start)
+    expect(decision).toMatchObject(refusedWith('transfer_mismatch'))
+  })
+
+  test('may be tried again under its id after a refusal, which counted nothing', () => {
+    const life = paymentLife()
+    expect(life.receive(usd('0'), 'first')).toMatchObject({ outcome: 'refused' })
+    expect(life.receive(usd('40'), 'first')).toMatchObject(changed)
+  })
+})
+
+describe('the laws of an incoming payment', () => {
+  const someAmount = fc.oneof(
+    fc.constantFrom(usd('0'), usd('1'), usd(most), { ...usd('1'), assetCode: 'EUR' }),
+    fc.bigInt({ min: 1n, max: 200n }).map(usd),
+    fc.bigInt({ min: 1n, max: most }).map(usd),
+  )
+  const arrival = fc.record({
+    afterMs: fc.constantFrom(0, 0, 0, 1, 400, 1000),
+    transferId: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
+    amount: someAmount,
+  })
+  const arrivals = fc.array(arrival, { maxLength: 20, size: '+1' })
+  const incomingAmount = fc.option(
+    fc.oneof(fc.bigInt({ min: 1n, max: 500n }), fc.bigInt({ min: 1n, max: most })).map(usd),
+    { nil: undefined },
+  )
+
+  function lives(
+    what: (
+      before: IncomingPayment,
+      after: IncomingPayment,
+      received: ReturnType<PaymentLife['receive']>,
+      now: Instant,
+      amount: Amount,
+    ) => void,
+  ) {
+    fc.assert(
+      fc.property(incomingAmount, arrivals, (incomingAmount, arrivals) => {
+        const wanted = incomingAmount === undefined ? {} : { incomingAmount }
+        const life = paymentLife({ ...wanted, expiresAt: start + 1000 })
+        for (const { afterMs, transferId, amount } of arrivals) {
+          life.set(life.now() + afterMs)
+          const before = life.payment()
+          const decision = life.receive(amount, transferId)
+          what(before, life.payment(), decision, life.now(), amount)
+        }
+      }),
+      { numRuns: 500 },
+    )
+  }
+
+  test('conservation: what is received never falls, and rises by exactly what was accepted', () => {
+    lives((before, after, decision, _, amount) => {
+      const gained = BigInt(after.received) - BigInt(before.received)
+      expect(gained).toBe(decision.outcome === 'changed' ? BigInt(amount.value) : 0n)
+      expect(gained).toBeGreaterThanOrEqual(0n)
+      expect(BigInt(after.received)).toBeLessThanOrEqual(most)
+    })
+  })
+
+  test('terminal: a completed payment never changes again', () => {
+    lives((before, after, decision) => {
+      if (!before.completed) return
+      expect(after).toBe(before)
+      expect(decision.outcome).not.toBe('changed')
+    })
+  })
+
+  test('it is complete exactly when the total has reached the amount', () => {
+    lives((_, after) => {
+      const { incomingAmount } = after
+      expect(after.completed).toBe(
+        incomingAmount !== undefined && BigInt(after.received) >= BigInt(incomingAmount.value),
+      )
+    })
+  })
+
+  test('nothing is accepted after expiry', () => {
+    lives((before, _, decision, now) => {
+      if (now > before.expiresAt) expect(decision.outcome).not.toBe('changed')
+    })
+  })
+
+  test('version: changed means one version more, by this command, of the same payment', () => {
+    lives((before, after, decision) => {
+      if (decision.outcome !== 'changed') {
+        expect(after).toBe(before)
+        return
+      }
+      expect(after.version).toBe(before.version + 1)
+      expect(after.by).not.toBe(before.by)
+      expect(after.id).toBe(before.id)
+      expect(JSON.parse(JSON.stringify(after))).toStrictEqual(after)
+    })
+  })
+
+  test('idempotent: the same command on its own outcome is unchanged, whatever is known of the transfer', () => {
+    fc.assert(
+      fc.property(incomingAmount, someAmount, (incomingAmount, amount) => {
+        const payment = newPayment(incomingAmount === undefined ? {} : { incomingAmount })
+        const command = { type: 'receive', by: 'command-1', amount } as const
+        const decision = decideIncomingPayment(payment, undefined, command, start)
+        if (decision.outcome !== 'changed') return
+        const { record } = decision
+        const transfer = { id: 't', version: 1, by: command.by, paymentId: record.id, amount }
+        for (const known of [undefined, transfer]) {
+          for (const now of [start, record.expiresAt + 1]) {
+            expect(decideIncomingPayment(record, known, command, now)).toEqual({
+              outcome: 'unchanged',
+              record,
+            })
+          }
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  const text = fc.string({ maxLength: 4 })
+  const number = fc.oneof(fc.integer(), fc.double())
+  const uint64 = fc.bigInt({ min: 0n, max: most }).map(String)
+  const anyAmount = (value: fc.Arbitrary<string>): fc.Arbitrary<Amount> =>
+    fc.record({ value, assetCode: fc.constant('USD'), assetScale: fc.constant(2) })
+
+  /** Records as no history makes them, of numbers that are written in this way. */
+  function senseless(value: fc.Arbitrary<string>): fc.Arbitrary<IncomingPayment> {
+    return fc
+      .record({
+        id: text,
+        version: number,
+        by: text,
+        walletAddress: text,
+        client: text,
+        incomingAmount: fc.option(anyAmount(value), { nil: undefined }),
+        received: value,
+        completed: fc.boolean(),
+        createdAt: number,
+        expiresAt: number,
+      })
+      .map(({ incomingAmount, ...rest }) => ({
+        ...rest,
+        asset: { assetCode: 'USD', assetScale: 2 },
+        ...(incomingAmount === undefined ? {} : { incomingAmount }),
+      }))
+  }
+
+  const anyCommand = fc.record({
+    type: fc.constant('receive' as const),
+    by: text,
+    amount: anyAmount(fc.oneof(text, uint64)),
+  })
+
+  test('total and pure: no command makes it throw, and the same has the same outcome', () => {
+    const transfer = fc.option(
+      fc.record({
+        id: text,
+        version: number,
+        by: text,
+        paymentId: text,
+        amount: anyAmount(fc.oneof(text, uint64)),
+      }),
+      { nil: undefined },
+    )
+    fc.assert(
+      fc.property(senseless(uint64), transfer, anyCommand, number, (...input) => {
+        const [payment, transfer, command, now] = deepFreeze(input)
+        const decision = decideIncomingPayment(payment, transfer, command, now)
+        const again = structuredClone({ payment, transfer, command })
+        expect(decideIncomingPayment(again.payment, again.transfer, again.command, now)).toEqual(
+          decision,
+        )
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('total: no record makes it throw, though its amounts be none', () => {
+    fc.assert(
+      fc.property(senseless(text), uint64, (payment, value) => {
+        const command = { type: 'receive', by: 'command-1', amount: usd(value) } as const
+        decideIncomingPayment(payment, undefined, command, payment.expiresAt)
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
