@@ -1,0 +1,23 @@
+import type { GrantedItem } from '../core/access.js'
+import type { Instant } from '../core/decision.js'
+import type { PublicJwk } from './client-keys.js'
+
+/** What a resource server learns of an access token (RFC 9767 section 3.3). */
+export type Introspection =
+  | { readonly active: false }
+  | {
+      readonly active: true
+      readonly grantId: string
+      readonly access: readonly GrantedItem[]
+      /** The key that the token is bound to; every use of the token must be signed with it. */
+      readonly key: PublicJwk & { readonly thumbprint: string }
+      /** Absent for a client instance that is known by its key alone. */
+      readonly walletAddress?: string
+      readonly expiresAt: Instant
+    }
+
+/**
+ * Asks the authorization server about an access token. Rejects when it cannot be asked: the caller gets
+ * 503, for an outage must not look like a bad token.
+ */
+export type Introspect = (query: { readonly accessToken: string }) => Promise<Introspection>

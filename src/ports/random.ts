@@ -1,0 +1,4 @@
+/** A cryptographically secure source of random bytes. The global `crypto` is one. */
+export interface Random {
+  getRandomValues(array: Uint8Array): Uint8Array
+}

@@ -1,0 +1,68 @@
+import type { Instant, Stored } from '../core/decision.js'
+
+/** The kinds of record that the library stores. An id is unique within its kind. */
+export type Kind = 'grant' | 'incoming-payment' | 'transfer' | 'replay' | 'event'
+
+/** One record to write: a compare-and-set on its version. */
+export interface Change {
+  readonly kind: Kind
+  readonly next: Stored
+  /** The version that must be stored now; 0 when the record must not exist. */
+  readonly expectedVersion: number
+}
+
+/** A record that must still be at this version for the commit to take effect; it is not written. */
+export interface Guard {
+  readonly kind: Kind
+  readonly id: string
+  readonly version: number
+}
+
+/** Everything that one operation writes, all or nothing. */
+export interface Commit {
+  readonly changes: readonly Change[]
+  readonly guards: readonly Guard[]
+}
+
+export interface ListQuery {
+  readonly kind: Kind
+  readonly by: string
+  /** The page starts next to this place, which need not be taken by a record. */
+  readonly cursor?: { readonly at: Instant; readonly id: string }
+  /** True for the records after the cursor, from the first; false for those before it, from the last. */
+  readonly forward: boolean
+  readonly limit: number
+}
+
+/** A page of records, ascending by `(at, id)` whichever way the query went. */
+export interface Page {
+  readonly records: readonly Stored[]
+  /** Whether the query had more to give than its limit. */
+  readonly more: boolean
+}
+
+/**
+ * What the host implements to keep records. The whole contract:
+ *
+ * 1. `commit` is all or nothing, and each change is a compare-and-set. `true`: all of it was written by
+ *    this call. `false`: reload; nothing is half written.
+ * 2. At most one commit per record and expected version takes effect, and if none fails for another
+ *    reason one does. Losers leave no trace. A guard that no longer holds fails the commit.
+ * 3. `load` and `list` see every commit that returned `true`: no lagging replica, no index that is
+ *    consistent only eventually.
+ * 4. JSON in, JSON out, key for key, U+0000 and lone surrogates included. A loaded value never aliases
+ *    the stored one.
+ * 5. A rejected promise means that the outcome is unknown, and `false` may come from a driver that
+ *    retried a write which had landed. The library resolves both by loading again: a record whose `by`
+ *    is its own command is its own work.
+ * 6. Every record committed before the first page was asked for appears exactly once while one pages.
+ */
+export interface Store {
+  load(kind: Kind, id: string): Promise<Stored | undefined>
+  commit(commit: Commit): Promise<boolean>
+  list(query: ListQuery): Promise<Page>
+  /** Records of a namespace whose `dueAt` is at or before `before`, earliest first. May lag. */
+  due(kind: Kind, namespace: string, before: Instant, limit: number): Promise<readonly Stored[]>
+  /** Removes a record if it is still at this version, and tells whether it did. */
+  remove(kind: Kind, id: string, version: number): Promise<boolean>
+}
