@@ -1,0 +1,202 @@
+import * as v from 'valibot'
+import { type AccessItem, accessActions, publicItem } from '../core/access.js'
+import type { Json } from '../core/decision.js'
+import type { Finish } from '../core/grant/record.js'
+import { parseInterval } from '../core/interval.js'
+import type { PublicJwk } from '../ports/client-keys.js'
+import { finishUriProblem } from './finish-uri.js'
+import { screenJwk } from './http-signature/jwk.js'
+import { isObject } from './json.js'
+import { amountSchema, objectOf, type Parsed, parseWith, refusing, urlSchema } from './schema.js'
+import { canonicalUrl } from './url.js'
+
+/** Who signs a grant request: the only part of it that is read before the signature is checked. */
+export type RequestingClient = { readonly walletAddress: string } | { readonly jwk: PublicJwk }
+
+/** The rest of a grant request. */
+export interface GrantRequest {
+  readonly access: readonly AccessItem[]
+  readonly interact?: { readonly finish?: Finish }
+}
+
+const accessItemsMax = 3
+const nonceLengthMax = 256
+
+/**
+ * Reads `client`: a wallet address as a string or in an object, or a key by value.
+ *
+ * @see RFC 9635 section 2.3; Open Payments OpenAPI, schema `client`
+ */
+export function readClient(
+  body: Json,
+):
+  | RequestingClient
+  | { readonly refusal: 'body_invalid' | 'client_invalid'; readonly reason: string } {
+  const client = isObject(body) ? body['client'] : undefined
+  if (typeof client === 'string') return readWalletAddress(client)
+  if (!isObject(client)) return { refusal: 'body_invalid', reason: 'client is missing' }
+  const [member, ...others] = Object.keys(client)
+  const { walletAddress, jwk } = client
+  if (others.length === 0 && member === 'walletAddress' && typeof walletAddress === 'string') {
+    return readWalletAddress(walletAddress)
+  }
+  if (others.length === 0 && member === 'jwk') {
+    const screened = screenJwk(jwk)
+    return 'jwk' in screened ? screened : { refusal: 'client_invalid', reason: screened.problem }
+  }
+  return { refusal: 'body_invalid', reason: 'client is neither walletAddress nor jwk' }
+}
+
+function readWalletAddress(text: string) {
+  const walletAddress = canonicalUrl(text)
+  return walletAddress === undefined
+    ? ({ refusal: 'client_invalid', reason: 'client is no canonical wallet address' } as const)
+    : { walletAddress }
+}
+
+const uniqueActions = <Action extends string>(actions: readonly Action[]) =>
+  v.pipe(
+    v.array(v.picklist(actions)),
+    v.minLength(1, 'is empty'),
+    v.check((given) => new Set(given).size === given.length, 'has an action twice'),
+  )
+
+const receiverSchema = v.pipe(
+  urlSchema,
+  v.regex(/\/incoming-payments\/.+$/, 'is no URL of an incoming payment'),
+)
+
+const limitsSchema = v.pipe(
+  objectOf(
+    v.strictObject({
+      receiver: v.optional(receiverSchema),
+      interval: v.optional(v.pipe(v.string(), refusing(intervalProblem))),
+      debitAmount: v.optional(amountSchema),
+      receiveAmount: v.optional(amountSchema),
+    }),
+  ),
+  v.check(
+    ({ debitAmount, receiveAmount }) => !(debitAmount && receiveAmount),
+    'has both debitAmount and receiveAmount',
+  ),
+)
+
+function intervalProblem(text: string): string | undefined {
+  const parsed = parseInterval(text)
+  return 'problem' in parsed ? parsed.problem : undefined
+}
+
+/** @see Open Payments OpenAPI, schema `access-item` */
+const accessItemSchema = objectOf(
+  v.variant('type', [
+    v.strictObject({
+      type: v.literal('incoming-payment'),
+      actions: uniqueActions(accessActions['incoming-payment']),
+      identifier: v.optional(urlSchema),
+    }),
+    v.strictObject({
+      type: v.literal('outgoing-payment'),
+      actions: uniqueActions(accessActions['outgoing-payment']),
+      identifier: urlSchema,
+      limits: v.optional(limitsSchema),
+    }),
+    v.strictObject({
+      type: v.literal('quote'),
+      actions: uniqueActions(accessActions.quote),
+    }),
+  ]),
+)
+
+const finishSchema = objectOf(
+  v.object({
+    method: v.literal('redirect'),
+    uri: v.pipe(v.string(), refusing(finishUriProblem)),
+    nonce: v.pipe(
+      v.string(),
+      v.regex(/^[\x21-\x7e]+$/, 'is not printable ASCII'),
+      v.maxLength(nonceLengthMax, `has more than ${nonceLengthMax} characters`),
+    ),
+    hash_method: v.optional(v.picklist(['sha-256', 'sha-512'] as const), 'sha-256'),
+  }),
+)
+
+/** What stays unnamed is not ours to refuse, but for what would change the meaning of the answer. */
+const grantRequestSchema = objectOf(
+  v.object({
+    access_token: objectOf(
+      v.object({
+        access: v.pipe(
+          v.array(accessItemSchema),
+          v.minLength(1, 'is empty'),
+          v.maxLength(accessItemsMax, `has more than ${accessItemsMax} items`),
+        ),
+        label: v.optional(v.never()),
+        flags: v.optional(v.never()),
+      }),
+    ),
+    subject: v.optional(v.never()),
+    interact: v.optional(
+      objectOf(
+        v.object({
+          start: v.pipe(
+            v.array(v.union([v.string(), v.object({ mode: v.string() })])),
+            v.includes('redirect', 'does not offer redirect'),
+          ),
+          finish: v.optional(finishSchema),
+        }),
+      ),
+    ),
+  }),
+)
+
+/** Reads a grant request but for its `client`. */
+export function readGrantRequest(body: Json): Parsed<GrantRequest> {
+  const parsed = parseWith(grantRequestSchema, body)
+  if (!('value' in parsed)) return parsed
+  const { access_token, interact } = parsed.value
+  const access = access_token.access.map((item) => publicItem(item as AccessItem))
+  if (new Set(access.map((item) => JSON.stringify(item))).size < access.length) {
+    return { path: 'access_token.access', problem: 'has an item twice' }
+  }
+  if (interact === undefined) return { value: { access } }
+  if (interact.finish === undefined) return { value: { access, interact: {} } }
+  const { uri, nonce, hash_method: hashMethod } = interact.finish
+  return { value: { access, interact: { finish: { uri, nonce, hashMethod } } } }
+}
+
+const continuationSchema = objectOf(
+  v.object({
+    interact_ref: v.optional(v.pipe(v.string(), v.maxLength(256, 'is too long'))),
+  }),
+)
+
+/**
+ * Reads the body of a continuation request. No body and an empty object are a poll.
+ *
+ * @see RFC 9635 sections 5.1 and 5.2
+ */
+export function readContinuation(body: Json | undefined): Parsed<{ interactRef?: string }> {
+  if (body === undefined) return { value: {} }
+  const parsed = parseWith(continuationSchema, body)
+  if (!('value' in parsed)) return parsed
+  const interactRef = parsed.value.interact_ref
+  if (interactRef !== undefined) return { value: { interactRef } }
+  return isObject(body) && Object.keys(body).length > 0
+    ? { path: 'interact_ref', problem: 'is missing' }
+    : { value: {} }
+}
+
+/** An access token on the wire (Open Payments OpenAPI, schema `access_token`). */
+export interface AccessTokenBody {
+  readonly value: string
+  readonly manage: string
+  readonly expires_in: number
+  readonly access: readonly AccessItem[]
+}
+
+/** How to continue, on the wire (Open Payments OpenAPI, schema `continue`). */
+export interface ContinueBody {
+  readonly access_token: { readonly value: string }
+  readonly uri: string
+  readonly wait?: number
+}

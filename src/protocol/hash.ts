@@ -1,0 +1,49 @@
+import type * as NodeCrypto from 'node:crypto'
+import { encodeUtf8 } from './bytes.js'
+import { nodeModule } from './node-module.js'
+
+/** A digest that is there at once on Node, and a promise where only Web Crypto is at hand. */
+export type Digest = Uint8Array | Promise<Uint8Array>
+
+const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
+
+export function sha256(data: Uint8Array | string): Digest {
+  return digest('sha256', 'SHA-256', data)
+}
+
+export function sha512(data: Uint8Array | string): Digest {
+  return digest('sha512', 'SHA-512', data)
+}
+
+export function hmacSha256(key: Uint8Array, data: Uint8Array): Digest {
+  if (nodeCrypto !== undefined) {
+    return nodeCrypto.createHmac('sha256', key).update(data).digest()
+  }
+  return webHmac(key, data)
+}
+
+function digest(nodeName: string, webName: string, data: Uint8Array | string): Digest {
+  if (nodeCrypto !== undefined) return nodeDigest(nodeCrypto, nodeName, data)
+  const bytes = typeof data === 'string' ? encodeUtf8(data) : data
+  return crypto.subtle.digest(webName, asBuffer(bytes)).then((hash) => new Uint8Array(hash))
+}
+
+/** `crypto.hash` came with Node 20.12 and is about twice as fast for short inputs. */
+function nodeDigest(
+  { hash, createHash }: typeof NodeCrypto,
+  name: string,
+  data: Uint8Array | string,
+): Uint8Array {
+  return hash === undefined ? createHash(name).update(data).digest() : hash(name, data, 'buffer')
+}
+
+async function webHmac(key: Uint8Array, data: Uint8Array): Promise<Uint8Array> {
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+  const imported = await crypto.subtle.importKey('raw', asBuffer(key), algorithm, false, ['sign'])
+  return new Uint8Array(await crypto.subtle.sign('HMAC', imported, asBuffer(data)))
+}
+
+/** Web Crypto's types exclude views on shared memory, which these never are. */
+function asBuffer(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return bytes as Uint8Array<ArrayBuffer>
+}

@@ -1,0 +1,140 @@
+import { encodeUtf8 } from '../bytes.js'
+import {
+  type Item,
+  isInnerList,
+  parseStrictDictionary,
+  serializeByteSequences,
+  serializeDictionary,
+  serializeInnerList,
+  serializeItem,
+} from './structured-fields.js'
+
+/** Header field lines by lower-case name, in the order in which they were received. */
+export type FieldLines = ReadonlyMap<string, readonly string[]>
+
+/** The message that a signature covers, as far as the server knows it for certain. */
+export interface SignedMessage {
+  readonly method: string
+  /** Scheme and authority that the server is known by, from its configuration. */
+  readonly origin: string
+  /** Path and query, as received. */
+  readonly target: string
+  readonly fields: FieldLines
+  /** True where the runtime has joined field lines already, so that they cannot be told apart. */
+  readonly fieldsMerged?: boolean
+  readonly body: Uint8Array
+}
+
+/** A component's value, or why it has none (RFC 9421 section 2.5). */
+export type ComponentValue = { readonly value: string } | { readonly problem: string }
+
+/** Printable ASCII and inner tabs: what can stand in a signature base without changing its lines. */
+const safeValue = /^[\x20-\x7e\t]*$/
+const fieldName = /^[a-z0-9!#$%&'*+\-.^_`|~]+$/
+const dictionaryFields = new Set(['content-digest', 'signature', 'signature-input'])
+
+/** Finds the value of one covered component in the message that was received. */
+export function componentValue([name, parameters]: Item, message: SignedMessage): ComponentValue {
+  if (typeof name !== 'string') return { problem: 'a component identifier is not a String' }
+  if (parameters.has('req')) return { problem: `"${name}" refers to a request from a request` }
+  if (name.startsWith('@')) {
+    if (name === '@query-param') return queryParameter(message, parameters)
+    if (parameters.size > 0) return { problem: `"${name}" has an unknown parameter` }
+    const value = derived(name, message)
+    return value === undefined ? { problem: `"${name}" is no component of a request` } : { value }
+  }
+  if (!fieldName.test(name)) return { problem: `"${name}" is no lower-case field name` }
+  const lines = message.fields.get(name)
+  if (lines === undefined) return { problem: `"${name}" is not in the request` }
+  return fieldValue(name, lines, parameters, message)
+}
+
+/** The value of a field: its lines, trimmed and joined (RFC 9421 section 2.1). */
+export function combinedValue(lines: readonly string[]): string {
+  return lines.length === 1 ? (lines[0] ?? '') : lines.join(', ')
+}
+
+function derived(name: string, { method, origin, target }: SignedMessage): string | undefined {
+  const query = target.indexOf('?')
+  switch (name) {
+    case '@method':
+      return method
+    case '@target-uri':
+      return origin + target
+    case '@authority':
+      return origin.slice(origin.indexOf('//') + 2)
+    case '@scheme':
+      return origin.slice(0, origin.indexOf(':'))
+    case '@request-target':
+      return target
+    case '@path':
+      return query === -1 ? target : target.slice(0, query)
+    case '@query':
+      return query === -1 ? '?' : target.slice(query)
+    default:
+      return undefined
+  }
+}
+
+function queryParameter({ target }: SignedMessage, parameters: Item[1]): ComponentValue {
+  const name = parameters.get('name')
+  if (typeof name !== 'string' || parameters.size !== 1) {
+    return { problem: '"@query-param" needs the parameter name and no other' }
+  }
+  const query = target.includes('?') ? target.slice(target.indexOf('?') + 1) : ''
+  const values = [...new URLSearchParams(query)].filter(([key]) => reencode(key) === name)
+  const [only, ...others] = values
+  if (only === undefined || others.length > 0) {
+    return { problem: '"@query-param" names a parameter that is not there exactly once' }
+  }
+  return { value: reencode(only[1]) }
+}
+
+/** The form-urlencoded set of RFC 9421 section 2.2.8: `encodeURIComponent`, and most of what that leaves. */
+function reencode(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()~]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+}
+
+function fieldValue(
+  name: string,
+  lines: readonly string[],
+  parameters: Item[1],
+  message: SignedMessage,
+): ComponentValue {
+  const combined = combinedValue(lines)
+  if (!safeValue.test(combined)) return { problem: `"${name}" is not ASCII` }
+  if (parameters.size === 0) return { value: combined }
+  for (const [key, value] of parameters) {
+    const known = key === 'key' ? typeof value === 'string' : key === 'sf' || key === 'bs'
+    if (!known || (key !== 'key' && value !== true)) {
+      return { problem: `"${name}" has an unknown parameter` }
+    }
+  }
+  if (parameters.has('bs')) return byteSequences(name, lines, parameters, message)
+  return structured(name, combined, parameters.get('key'))
+}
+
+function byteSequences(
+  name: string,
+  lines: readonly string[],
+  parameters: Item[1],
+  message: SignedMessage,
+): ComponentValue {
+  if (parameters.size > 1) return { problem: `"${name}" has bs beside sf or key` }
+  if (message.fieldsMerged)
+    return { problem: `"${name}";bs needs field lines that were not joined` }
+  return { value: serializeByteSequences(lines.map(encodeUtf8)) }
+}
+
+function structured(name: string, combined: string, key: unknown): ComponentValue {
+  if (!dictionaryFields.has(name)) return { problem: `"${name}" is of no known structured type` }
+  const dictionary = parseStrictDictionary(combined)?.members
+  if (dictionary === undefined) return { problem: `"${name}" is no dictionary` }
+  if (typeof key !== 'string') return { value: serializeDictionary(new Map(dictionary)) }
+  const member = dictionary.get(key)
+  if (member === undefined) return { problem: `"${name}" has no member of that key` }
+  return { value: isInnerList(member) ? serializeInnerList(member) : serializeItem(member) }
+}

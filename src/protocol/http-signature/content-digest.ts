@@ -1,0 +1,30 @@
+import { sameBytes } from '../bytes.js'
+import { sha256, sha512 } from '../hash.js'
+import { byteSequence, parseStrictDictionary } from './structured-fields.js'
+
+/** The digests that count (RFC 9530). Deprecated and unknown algorithms are ignored beside these. */
+const algorithms = [
+  { name: 'sha-512', digest: sha512 },
+  { name: 'sha-256', digest: sha256 },
+] as const
+
+/**
+ * Checks a `Content-Digest` value against the body as it was received. All supported digests in it must
+ * match, and there must be one. Answers what is wrong, or `undefined` when nothing is.
+ */
+export async function contentDigestProblem(
+  value: string,
+  body: Uint8Array,
+): Promise<string | undefined> {
+  const members = parseStrictDictionary(value)?.members
+  if (members === undefined) return 'Content-Digest is malformed'
+  let matches = 0
+  for (const { name, digest } of algorithms) {
+    if (!members.has(name)) continue
+    const claimed = byteSequence(members.get(name))
+    if (claimed === undefined) return `Content-Digest ${name} is no byte sequence`
+    if (!sameBytes(claimed, await digest(body))) return `Content-Digest ${name} does not match`
+    matches += 1
+  }
+  return matches > 0 ? undefined : 'Content-Digest has neither sha-512 nor sha-256'
+}

@@ -1,0 +1,109 @@
+import type * as NodeCrypto from 'node:crypto'
+import type * as NodeTimers from 'node:timers'
+import { Point, verifyAsync } from '@noble/ed25519'
+import { encodeUtf8, fromBase64url } from '../bytes.js'
+import { nodeModule } from '../node-module.js'
+
+const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
+/** Taken here, so that a host's tests may replace the global timers without stopping signatures. */
+const setImmediate = nodeModule<typeof NodeTimers>('node:timers')?.setImmediate
+
+const keyLength = 32
+
+/** Verifies signatures of one public key that has been screened. */
+export type Verifier = (signature: Uint8Array, message: string) => Promise<boolean>
+
+/**
+ * Screens an Ed25519 public key given as the `x` of a JWK, and answers how to verify with it. Refuses
+ * (`undefined`) every spelling but the canonical one, points that are not on the curve, and points of
+ * small order, for which one signature fits any message: OpenSSL accepts those.
+ */
+export function verifierOf(x: string): Verifier | undefined {
+  const known = verifiers.get(x)
+  if (known !== undefined) return known
+  const key = fromBase64url(x)
+  if (key === undefined || !isSoundKey(key)) return undefined
+  const verifier = nodeCrypto === undefined ? portable(key) : native(nodeCrypto, x)
+  verifiers.set(x, verifier)
+  if (verifiers.size > verifiersMax) verifiers.delete(verifiers.keys().next().value ?? x)
+  return verifier
+}
+
+const verifiersMax = 10_000
+const verifiers = new Map<string, Verifier>()
+
+function isSoundKey(key: Uint8Array): boolean {
+  if (key.length !== keyLength) return false
+  try {
+    return !Point.fromBytes(key, false).isSmallOrder()
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Where there is no Node. It multiplies by the cofactor, as RFC 8032 allows, where OpenSSL does not: the two
+ * differ on signatures that only the holder of a key can craft, and only against itself.
+ */
+function portable(key: Uint8Array): Verifier {
+  return async (signature, message) =>
+    verifyAsync(signature, encodeUtf8(message), key, { zip215: false }).catch(() => false)
+}
+
+interface Job {
+  readonly message: Uint8Array
+  readonly key: NodeCrypto.KeyObject
+  readonly signature: Uint8Array
+  readonly settle: (verified: boolean) => void
+}
+
+function native(crypto: typeof NodeCrypto, x: string): Verifier {
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x }
+  const key = crypto.createPublicKey({ key: jwk, format: 'jwk' })
+  return (signature, message) =>
+    new Promise((settle) => enqueue({ message: encodeUtf8(message), key, signature, settle }))
+}
+
+let waiting: Job[] = []
+let inFlight = 0
+let busyUntilMs = 0
+const calmAfterMs = 2
+
+/**
+ * A signature that arrives alone is verified at once: the way to the thread pool and back costs it more than
+ * it gains. Whether it is alone shows at the end of the turn of the event loop. Once several have met, all go
+ * to the pool until it has been idle for a while, since even one on this thread would hold up the others.
+ */
+function enqueue(job: Job): void {
+  if (inFlight > 0 || performance.now() < busyUntilMs) {
+    verifyOnPool(job)
+    return
+  }
+  waiting.push(job)
+  if (waiting.length === 1) setImmediate?.(flush)
+}
+
+function flush(): void {
+  const jobs = waiting
+  waiting = []
+  const [first] = jobs
+  if (jobs.length === 1 && first !== undefined) first.settle(verifySync(first))
+  else for (const job of jobs) verifyOnPool(job)
+}
+
+function verifySync({ message, key, signature }: Job): boolean {
+  try {
+    return nodeCrypto?.verify(null, message, key, signature) ?? false
+  } catch {
+    return false
+  }
+}
+
+function verifyOnPool({ message, key, signature, settle }: Job): void {
+  inFlight += 1
+  nodeCrypto?.verify(null, message, key, signature, (error, verified) => {
+    inFlight -= 1
+    busyUntilMs = performance.now() + calmAfterMs
+    settle(error === null && verified)
+  })
+}

@@ -1,0 +1,201 @@
+import type { Instant } from '../../core/decision.js'
+import { combinedValue, componentValue, type SignedMessage } from './components.js'
+import { contentDigestProblem } from './content-digest.js'
+import {
+  byteSequence,
+  type DictionaryMember,
+  type InnerList,
+  type Item,
+  isInnerList,
+  isText,
+  type Parameters,
+  parseStrictDictionary,
+  type StrictDictionary,
+  serializeInnerList,
+  serializeItem,
+} from './structured-fields.js'
+
+/** How old and how early a signature may be, in milliseconds. */
+export interface Freshness {
+  readonly ageMaxMs: number
+  readonly skewMaxMs: number
+}
+
+/** A signature of which everything has been checked but the curve. */
+export interface SignatureCandidate {
+  readonly keyid: string
+  readonly createdAt: Instant
+  readonly nonce?: string
+  readonly signature: Uint8Array
+  /** What was signed. Two, where an empty path may have been signed with and without its slash. */
+  readonly bases: readonly string[]
+}
+
+export type Inspection =
+  | { readonly candidates: readonly SignatureCandidate[] }
+  | { readonly problem: string }
+
+const labelsMax = 4
+const componentsMax = 16
+const signatureLength = 64
+
+/**
+ * Checks the signatures of a message as far as that goes without a key: syntax, coverage, parameters,
+ * freshness and digest, in this order, so that what is refused here has cost no look-up and no curve
+ * arithmetic. One acceptable signature is enough; a malformed one beside it does no harm.
+ *
+ * @see RFC 9421 section 3.2; RFC 9635 section 7.3.1
+ */
+export async function inspectSignatures(
+  message: SignedMessage,
+  now: Instant,
+  freshness: Freshness,
+): Promise<Inspection> {
+  const fields = signatureFields(message)
+  if ('problem' in fields) return fields
+  const candidates: SignatureCandidate[] = []
+  let problem = 'there is no signature'
+  for (const [label, input] of fields.inputs.members) {
+    const result = inspectOne(label, input, fields, message, now, freshness)
+    if ('problem' in result) problem = result.problem
+    else candidates.push(result)
+  }
+  if (candidates.length === 0) return { problem }
+  const digest = message.fields.get('content-digest')
+  if (digest !== undefined) {
+    const wrong = await contentDigestProblem(combinedValue(digest), message.body)
+    if (wrong !== undefined) return { problem: wrong }
+  }
+  return { candidates }
+}
+
+interface SignatureFields {
+  readonly inputs: StrictDictionary
+  readonly signatures: StrictDictionary
+}
+
+function signatureFields({ fields }: SignedMessage): SignatureFields | { problem: string } {
+  const inputLines = fields.get('signature-input')
+  const signatureLines = fields.get('signature')
+  if (inputLines === undefined) return { problem: 'there is no Signature-Input' }
+  if (signatureLines === undefined) return { problem: 'there is no Signature' }
+  const inputs = parseStrictDictionary(combinedValue(inputLines))
+  if (inputs === undefined) return { problem: 'Signature-Input is malformed' }
+  const signatures = parseStrictDictionary(combinedValue(signatureLines))
+  if (signatures === undefined) return { problem: 'Signature is malformed' }
+  const labels = [...inputs.members.keys()]
+  if (labels.length > labelsMax) return { problem: `there are more than ${labelsMax} signatures` }
+  const matching =
+    labels.length === signatures.members.size &&
+    labels.every((label) => signatures.members.has(label))
+  return matching
+    ? { inputs, signatures }
+    : { problem: 'Signature-Input and Signature have different labels' }
+}
+
+function inspectOne(
+  label: string,
+  input: DictionaryMember,
+  { inputs, signatures }: SignatureFields,
+  message: SignedMessage,
+  now: Instant,
+  freshness: Freshness,
+): SignatureCandidate | { problem: string } {
+  if (!isInnerList(input)) return { problem: 'Signature-Input is no list of components' }
+  const signature = byteSequence(signatures.members.get(label))
+  if (signature?.length !== signatureLength) {
+    return { problem: `Signature is no byte sequence of ${signatureLength} bytes` }
+  }
+  const coverage = coverageProblem(input[0], message)
+  if (coverage !== undefined) return { problem: coverage }
+  if (inputs.decimals.has(`${label} created`)) return { problem: 'created is a decimal' }
+  if (inputs.decimals.has(`${label} expires`)) return { problem: 'expires is a decimal' }
+  const parameters = readParameters(input[1], now, freshness)
+  if ('problem' in parameters) return parameters
+  const bases = signatureBases(input, inputs.canonicalList, message)
+  return 'problem' in bases ? bases : { ...parameters, signature, bases: bases.bases }
+}
+
+/** Whether no component is covered twice, and those that the profile requires are (RFC 9635 7.3.1). */
+function coverageProblem(components: readonly Item[], message: SignedMessage): string | undefined {
+  if (components.length > componentsMax) return `more than ${componentsMax} components are covered`
+  const identities: string[] = []
+  for (const component of components) {
+    const identity = identityOf(component)
+    if (identities.includes(identity)) return `${identity} is covered twice`
+    identities.push(identity)
+  }
+  if (!identities.includes('@method')) return '@method is not covered'
+  if (!identities.includes('@target-uri')) return '@target-uri is not covered'
+  if (message.fields.has('authorization') && !identities.includes('authorization')) {
+    return 'authorization is not covered'
+  }
+  if (message.body.length > 0 && !identities.includes('content-digest')) {
+    return 'content-digest is not covered'
+  }
+  return undefined
+}
+
+function readParameters(
+  parameters: Parameters,
+  now: Instant,
+  { ageMaxMs, skewMaxMs }: Freshness,
+): Omit<SignatureCandidate, 'signature' | 'bases'> | { problem: string } {
+  const created = parameters.get('created')
+  const expires = parameters.get('expires')
+  const keyid = parameters.get('keyid')
+  const nonce = parameters.get('nonce')
+  const tag = parameters.get('tag')
+  const alg = parameters.get('alg')
+  if (tag !== undefined && tag !== 'gnap') return { problem: 'tag is not gnap' }
+  if (alg !== undefined && alg !== 'ed25519') return { problem: 'alg is not ed25519' }
+  if (!isText(keyid)) return { problem: 'keyid is missing or no String' }
+  if (nonce !== undefined && !isText(nonce)) return { problem: 'nonce is no String' }
+  if (typeof created !== 'number') return { problem: 'created is missing or no Integer' }
+  if (expires !== undefined && typeof expires !== 'number') {
+    return { problem: 'expires is no Integer' }
+  }
+  if (expires !== undefined && expires <= created)
+    return { problem: 'expires is not after created' }
+  const createdAt = created * 1000
+  if (now - createdAt > ageMaxMs) return { problem: 'created is too long ago' }
+  if (createdAt - now > skewMaxMs) return { problem: 'created is in the future' }
+  if (expires !== undefined && now > expires * 1000) return { problem: 'expires has passed' }
+  return nonce === undefined ? { keyid, createdAt } : { keyid, createdAt, nonce }
+}
+
+/** The signature base, rebuilt from the message that was received (RFC 9421 section 2.5). */
+function signatureBases(
+  input: InnerList,
+  canonical: string | undefined,
+  message: SignedMessage,
+): { bases: readonly string[] } | { problem: string } {
+  const [components] = input
+  // An origin is the same with and without the slash (RFC 9110 section 4.2.3), but not to a signature.
+  const atOrigin = message.target === '/'
+  let base = ''
+  let slashless = ''
+  for (const component of components) {
+    const result = componentValue(component, message)
+    if ('problem' in result) return result
+    const identifier = identifierOf(component)
+    base += `${identifier}: ${result.value}\n`
+    if (!atOrigin) continue
+    const value = component[0] === '@target-uri' ? message.origin : result.value
+    slashless += `${identifier}: ${value}\n`
+  }
+  const end = `"@signature-params": ${canonical ?? serializeInnerList(input)}`
+  return { bases: atOrigin ? [base + end, slashless + end] : [base + end] }
+}
+
+function identifierOf(component: Item): string {
+  const [name, parameters] = component
+  return parameters.size === 0 ? `"${name}"` : serializeItem(component)
+}
+
+/** Parameters count for what they say, not for their order (RFC 9421 section 2). */
+function identityOf([name, parameters]: Item): string {
+  if (parameters.size === 0 && typeof name === 'string') return name
+  const sorted = new Map([...parameters].sort(([a], [b]) => (a < b ? -1 : 1)))
+  return serializeItem([name, sorted])
+}

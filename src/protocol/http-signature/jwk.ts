@@ -1,0 +1,43 @@
+import type { PublicJwk } from '../../ports/client-keys.js'
+import { toBase64url } from '../bytes.js'
+import { sha256 } from '../hash.js'
+import { isObject } from '../json.js'
+import { verifierOf } from './ed25519.js'
+
+const kidLengthMax = 256
+
+/** A screened key, or why it is not to be used. The reason never quotes the key. */
+export type ScreenedJwk = { readonly jwk: PublicJwk } | { readonly problem: string }
+
+/**
+ * Screens a JSON Web Key that a client instance presents or publishes: an Ed25519 public key with `kid`
+ * and `alg`, in its one canonical spelling, on the curve and not of small order.
+ *
+ * @see RFC 9635 section 7.1; RFC 8037
+ */
+export function screenJwk(value: unknown): ScreenedJwk {
+  if (!isObject(value)) return { problem: 'the key is no JSON object' }
+  const { kty, crv, alg, use, kid, x } = value
+  if (Object.hasOwn(value, 'd')) return { problem: 'the key is a private key' }
+  if (kty !== 'OKP' || crv !== 'Ed25519')
+    return { problem: 'the key is not of kty OKP, crv Ed25519' }
+  if (alg !== 'EdDSA' && alg !== 'Ed25519') return { problem: 'the key has no alg EdDSA' }
+  if (use !== undefined && use !== 'sig') return { problem: 'the key is not for signatures' }
+  if (typeof kid !== 'string' || kid === '' || kid.length > kidLengthMax) {
+    return { problem: `the key has no kid of 1 to ${kidLengthMax} characters` }
+  }
+  if (typeof x !== 'string' || verifierOf(x) === undefined) {
+    return { problem: 'x is no canonical Ed25519 public key of full order' }
+  }
+  return { jwk: { kid, x } }
+}
+
+/** The key's thumbprint (RFC 7638), computed over the canonical spelling that `screenJwk` lets pass. */
+export async function thumbprintOf({ x }: Pick<PublicJwk, 'x'>): Promise<string> {
+  return toBase64url(await sha256(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`))
+}
+
+/** A public key as it is published in a JWKS. */
+export function publishedJwk({ kid, x }: PublicJwk) {
+  return { kid, kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig', x } as const
+}

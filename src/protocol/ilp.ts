@@ -1,0 +1,50 @@
+import type { PaymentMethods } from '../ports/payment-methods.js'
+import { encodeUtf8, toBase64url } from './bytes.js'
+import { hmacSha256 } from './hash.js'
+import { invalidOption } from './option-error.js'
+
+export interface IlpPaymentMethodsOptions {
+  /** ILP address under which this server receives, such as `g.wallet.example`, at most 960 characters. */
+  readonly addressPrefix: string
+  /** Secret key of the host, 32 bytes or more. With another key, details already given stop working. */
+  readonly secret: Uint8Array
+}
+
+const addressPrefix = /^(?:g|private|example|peer|self|test[1-3]?|local)(?:\.[a-zA-Z0-9_~-]+)+$/
+const prefixLengthMax = 960
+const secretLengthMin = 32
+
+/**
+ * Payment details without a store of their own: the ILP address is the prefix and the payment's id, the
+ * shared secret the HMAC-SHA-256 of the id under a key of the host.
+ *
+ * @throws `TypeError` with code `ERR_INVALID_OPTION` for a prefix that is no ILP address or a short key.
+ * @see Open Payments OpenAPI, schema `ilp-payment-method`
+ */
+export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): PaymentMethods {
+  if (
+    typeof options.addressPrefix !== 'string' ||
+    !addressPrefix.test(options.addressPrefix) ||
+    options.addressPrefix.length > prefixLengthMax
+  ) {
+    throw invalidOption('addressPrefix', 'must be an ILP address of at most 960 characters')
+  }
+  if (!(options.secret instanceof Uint8Array) || options.secret.length < secretLengthMin) {
+    throw invalidOption('secret', 'must be a Uint8Array of at least 32 bytes')
+  }
+  // A copy: the slice of a Buffer would change when the host wipes its key.
+  const secret = Uint8Array.from(options.secret)
+  const prefix = `${options.addressPrefix}.`
+  return {
+    async detailsOf({ paymentId }) {
+      const sharedSecret = toBase64url(await hmacSha256(secret, encodeUtf8(paymentId)))
+      return [{ type: 'ilp', ilpAddress: prefix + paymentId, sharedSecret }]
+    },
+    paymentIdOf(ilpAddress) {
+      if (!ilpAddress.startsWith(prefix)) return undefined
+      // A STREAM sender may address a sub-address of the payment's own.
+      const [paymentId] = ilpAddress.slice(prefix.length).split('.')
+      return paymentId === '' ? undefined : paymentId
+    },
+  }
+}

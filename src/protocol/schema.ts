@@ -1,0 +1,87 @@
+import * as v from 'valibot'
+import { parseValue } from '../core/amount.js'
+import { isObject } from './json.js'
+import { canonicalUrl } from './url.js'
+
+/** What is wrong with a body: where, and why, without a word of what it held. */
+export interface BodyProblem {
+  readonly path: string
+  readonly problem: string
+}
+
+export type Parsed<T> = { readonly value: T } | BodyProblem
+
+/** Runs a schema and answers its output, or the first problem in words of our own. */
+export function parseWith<Schema extends v.GenericSchema>(
+  schema: Schema,
+  input: unknown,
+): Parsed<v.InferOutput<Schema>> {
+  const result = v.safeParse(schema, input, { abortEarly: true })
+  if (result.success) return { value: result.output }
+  const [issue] = result.issues
+  return { path: pathOf(issue), problem: problemOf(issue) }
+}
+
+const speakableKey = /^[A-Za-z0-9_-]{1,64}$/
+
+/** Where the problem is. A member that the client named in its own way is not repeated, only its place. */
+function pathOf(issue: v.BaseIssue<unknown>): string {
+  const keys = issue.path?.map(({ key }) => String(key)) ?? []
+  const unspeakable = keys.findIndex((key) => !speakableKey.test(key))
+  return (unspeakable === -1 ? keys : keys.slice(0, unspeakable)).join('.')
+}
+
+function problemOf(issue: v.BaseIssue<unknown>): string {
+  if (issue.kind !== 'schema') return issue.message
+  if (issue.expected === 'never') return 'is not allowed here'
+  if (issue.received === 'undefined') return 'is missing'
+  const closed = issue.type === 'picklist' || issue.type === 'literal' || issue.type === 'variant'
+  return closed ? 'is none of the allowed values' : 'is of the wrong type'
+}
+
+/** A schema of objects that takes objects only: valibot takes arrays for objects too. */
+export function objectOf<Schema extends v.GenericSchema>(schema: Schema) {
+  return v.pipe(v.custom<v.InferInput<Schema>>(isObject), schema)
+}
+
+const assetCodeLengthMax = 64
+
+/** @see Open Payments OpenAPI, schema `amount` */
+export const amountSchema = objectOf(
+  v.object({
+    value: v.pipe(
+      v.string(),
+      v.check((text) => parseValue(text) !== undefined, 'is no unsigned 64-bit integer'),
+    ),
+    assetCode: v.pipe(
+      v.string(),
+      v.regex(/^[\x21-\x7e]+$/, 'is not printable ASCII'),
+      v.maxLength(assetCodeLengthMax, `has more than ${assetCodeLengthMax} characters`),
+    ),
+    assetScale: v.pipe(
+      v.number(),
+      v.integer('is no integer'),
+      v.minValue(0, 'is below 0'),
+      v.maxValue(255, 'is above 255'),
+    ),
+  }),
+)
+
+/** A URL that identifies something, in its canonical form. */
+export const urlSchema = v.pipe(
+  v.string(),
+  v.rawTransform(({ dataset, addIssue, NEVER }) => {
+    const url = canonicalUrl(dataset.value)
+    if (url !== undefined) return url
+    addIssue({ message: 'is no canonical https URL without userinfo, query and fragment' })
+    return NEVER
+  }),
+)
+
+/** A check that says in its own words what is wrong with a text. */
+export function refusing(problemIn: (text: string) => string | undefined) {
+  return v.rawCheck<string>(({ dataset, addIssue }) => {
+    const problem = dataset.typed ? problemIn(dataset.value) : undefined
+    if (problem !== undefined) addIssue({ message: problem })
+  })
+}

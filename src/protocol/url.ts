@@ -1,0 +1,43 @@
+const urlLengthMax = 2048
+const loopbackHosts = new Set(['localhost', '127.0.0.1', '[::1]'])
+const encodedUnreserved = /%(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])/
+const malformedEscape = /%(?![0-9a-fA-F]{2})/
+const printableAscii = /^[\x21-\x7e]+$/
+
+/**
+ * The canonical form of a URL that identifies something: a wallet address, an incoming payment. It is the
+ * WHATWG form without a trailing slash, compared byte for byte from then on. Answers `undefined` for what
+ * hides something or could be read in two ways: userinfo, query, fragment, escapes of characters that need
+ * none, empty segments, and for plain http anywhere but on loopback.
+ */
+export function canonicalUrl(text: string): string | undefined {
+  const url = parseUrl(text)
+  if (url === undefined || !isSecure(url)) return undefined
+  if (text.includes('?') || text.includes('#')) return undefined
+  if (encodedUnreserved.test(text) || malformedEscape.test(text)) return undefined
+  if (url.hostname.endsWith('.') || url.pathname.includes('//')) return undefined
+  const canonical = url.origin + url.pathname.replace(/\/$/, '')
+  return canonical.length > urlLengthMax ? undefined : canonical
+}
+
+/**
+ * Parses an absolute URL of at most 2048 printable ASCII characters and without userinfo. An http URL must
+ * have its slashes and its host: without them a browser takes it for a path of the page it is on.
+ */
+export function parseUrl(text: string): URL | undefined {
+  if (text.length > urlLengthMax || !printableAscii.test(text) || text.includes('\\')) {
+    return undefined
+  }
+  if (/^https?:/i.test(text) && !/^https?:\/\/[^/@?#]+(?:[/?#]|$)/i.test(text)) return undefined
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  return url !== undefined && url.username === '' && url.password === '' ? url : undefined
+}
+
+/** https, or http to a loopback host. */
+export function isSecure(url: URL): boolean {
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url))
+}
+
+export function isLoopback(url: URL): boolean {
+  return loopbackHosts.has(url.hostname)
+}

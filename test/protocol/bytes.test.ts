@@ -1,0 +1,176 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  decodeUtf8,
+  encodeUtf8,
+  fromBase64,
+  fromBase64url,
+  sameBytes,
+  toBase64,
+  toBase64url,
+} from '../../src/protocol/bytes.js'
+
+const urlAlphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+const standardAlphabet = `${urlAlphabet.slice(0, 62)}+/`
+
+/** Text that is close to base64: mostly digits of either alphabet, with padding and noise between them. */
+const nearBase64 = fc
+  .array(
+    fc.oneof(
+      { weight: 20, arbitrary: fc.constantFrom(...standardAlphabet, '-', '_') },
+      {
+        weight: 2,
+        arbitrary: fc.constantFrom('=', '==', '*', ' ', '\n', 'é', '\u0100', '\u{1f4b8}'),
+      },
+    ),
+    { maxLength: 24 },
+  )
+  .map((parts) => parts.join(''))
+
+describe('base64', () => {
+  test('both alphabets are written as the platform writes them', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 70 }), (bytes) => {
+        expect(toBase64url(bytes)).toBe(Buffer.from(bytes).toString('base64url'))
+        expect(toBase64(bytes)).toBe(Buffer.from(bytes).toString('base64'))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('what was written is read back, from any view of a buffer', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 3, maxLength: 70 }), (bytes) => {
+        const view = bytes.subarray(2)
+        expect([...(fromBase64url(toBase64url(view)) ?? [])]).toEqual([...view])
+        expect([...(fromBase64(toBase64(view)) ?? [])]).toEqual([...view])
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('no bytes are no text, and no text is no bytes', () => {
+    expect(toBase64(new Uint8Array())).toBe('')
+    expect(toBase64url(new Uint8Array())).toBe('')
+    expect(fromBase64('')).toEqual(new Uint8Array())
+    expect(fromBase64url('')).toEqual(new Uint8Array())
+  })
+
+  test('only the one spelling that writing gives is read', () => {
+    fc.assert(
+      fc.property(nearBase64, (text) => {
+        const url = Buffer.from(text, 'base64url')
+        const standard = Buffer.from(text, 'base64')
+        const isUrl = url.toString('base64url') === text
+        const isStandard = standard.toString('base64') === text
+        expect(fromBase64url(text)).toEqual(isUrl ? new Uint8Array(url) : undefined)
+        expect(fromBase64(text)).toEqual(isStandard ? new Uint8Array(standard) : undefined)
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  test.each([
+    [1, 'A'],
+    [2, 'AA'],
+  ])(
+    'of the last characters after %i others, those with stray bits are refused',
+    (others, text) => {
+      // 1 character before the last leaves 4 bits over, 2 leave 2 bits over.
+      const strayBits = others === 1 ? 4 : 2
+      for (const [value, digit] of [...urlAlphabet].entries()) {
+        const canonical = value % 2 ** strayBits === 0
+        expect(fromBase64url(text + digit) !== undefined, text + digit).toBe(canonical)
+      }
+    },
+  )
+
+  test.each([
+    'AAA',
+    'AA',
+    'A',
+    'AA=',
+    'A===',
+    '====',
+    '==',
+    'A=AA',
+    'AA=A',
+    'AAAA====',
+    'AB==',
+    'AAB=',
+    'AA-_',
+    ' AAA',
+    'AA==\n',
+    'AB*CD===',
+  ])('%j is no base64 with padding', (text) => {
+    expect(fromBase64(text)).toBeUndefined()
+  })
+
+  test.each(['A', 'AAAAA', 'AA==', 'AAA=', 'AA+/', 'AB', 'AAB', ' AA', 'AA\n', 'ÀA'])(
+    '%j is no base64url without padding',
+    (text) => {
+      expect(fromBase64url(text)).toBeUndefined()
+    },
+  )
+})
+
+describe('UTF-8', () => {
+  test('text without lone surrogates comes back as it was', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        expect(decodeUtf8(encodeUtf8(text))).toBe(text)
+        expect([...encodeUtf8(text)]).toEqual([...Buffer.from(text)])
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('a byte order mark is kept', () => {
+    expect(decodeUtf8(Uint8Array.of(0xef, 0xbb, 0xbf, 0x61))).toBe('\ufeffa')
+  })
+
+  test.each([
+    ['a continuation byte alone', '80'],
+    ['a sequence cut short', 'e282'],
+    ['an overlong slash', 'c0af'],
+    ['an overlong U+0000', 'c080'],
+    ['a surrogate', 'eda080'],
+    ['a code point above U+10FFFF', 'f4908080'],
+    ['Latin-1', '6de972'],
+    ['UTF-16', 'fffe6100'],
+  ])('%s is refused', (_, hex) => {
+    expect(decodeUtf8(Buffer.from(hex, 'hex'))).toBeUndefined()
+  })
+})
+
+describe('sameBytes', () => {
+  test('tells equal bytes from others, whatever they are and wherever they differ', () => {
+    const pair = fc.oneof(
+      fc.tuple(fc.uint8Array({ maxLength: 8 }), fc.uint8Array({ maxLength: 8 })),
+      fc.uint8Array({ maxLength: 8 }).map((bytes) => [bytes, bytes.slice()] as const),
+      fc
+        .tuple(
+          fc.uint8Array({ minLength: 1, maxLength: 40 }),
+          fc.nat(39),
+          fc.integer({ min: 1, max: 255 }),
+        )
+        .map(([bytes, at, difference]) => {
+          const other = bytes.slice()
+          const index = at % bytes.length
+          other[index] = (other[index] ?? 0) ^ difference
+          return [bytes, other] as const
+        }),
+    )
+    fc.assert(
+      fc.property(pair, ([a, b]) => {
+        expect(sameBytes(a, b)).toBe(Buffer.compare(a, b) === 0)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('a prefix is not the whole', () => {
+    expect(sameBytes(Uint8Array.of(1, 2), Uint8Array.of(1, 2, 0))).toBe(false)
+    expect(sameBytes(Uint8Array.of(), Uint8Array.of(0))).toBe(false)
+  })
+})

@@ -1,0 +1,202 @@
+import { createHash, createHmac } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  accessTokenClass,
+  continuationTokenClass,
+  deriveSecret,
+  formatCredential,
+  formatPath,
+  hashSecret,
+  isIdOf,
+  namespaceOf,
+  newId,
+  newPath,
+  newSecret,
+  parseCredential,
+  parsePath,
+} from '../../src/protocol/credential.js'
+import { importWithoutNode } from '../support/portable.js'
+import { seededRandom } from '../support/random.js'
+
+const portable = await importWithoutNode(() => import('../../src/protocol/credential.js'))
+
+const classes = [accessTokenClass, continuationTokenClass] as const
+const grantId = 'namespacGRANTGRANTGRANTGRANT12'
+const secret = 's'.repeat(43)
+const own = 'p'.repeat(22)
+
+const urlSafe = fc.constantFrom(
+  ...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_',
+)
+const urlSafeText = (minLength: number, maxLength = minLength) =>
+  fc.array(urlSafe, { minLength, maxLength }).map((characters) => characters.join(''))
+
+/** A source of the same byte over and over. */
+const constantRandom = (value: number) => ({
+  getRandomValues: (array: Uint8Array) => array.fill(value),
+})
+
+describe('tokens', () => {
+  test('what was written is taken apart again, and only as the class that it is of', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...classes),
+        urlSafeText(1, 100),
+        urlSafeText(43),
+        (kind, grantId, secret) => {
+          const token = formatCredential(kind, { grantId, secret })
+          for (const wanted of classes) {
+            const expected = wanted === kind ? { grantId, secret } : undefined
+            expect(parseCredential(wanted, token)).toEqual(expected)
+          }
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  test('the classes are different, of four characters each, and token68 like the rest', () => {
+    expect(new Set(classes).size).toBe(2)
+    for (const kind of classes) {
+      expect(kind).toHaveLength(4)
+      const token = formatCredential(kind, { grantId, secret })
+      expect(token).toMatch(/^[A-Za-z0-9\-._~+/]+=*$/)
+    }
+  })
+
+  test.each([
+    ['nothing', ''],
+    ['no class', `${grantId}.${secret}`],
+    ['another class', `opx_${grantId}.${secret}`],
+    ['the class in capitals', `OPA_${grantId}.${secret}`],
+    ['the class alone', 'opa_'],
+    ['no grant id', `opa_.${secret}`],
+    ['no secret', `opa_${grantId}.`],
+    ['no dot', `opa_${grantId}${secret}`],
+    ['a dot in the grant id', `opa_name.spac.${secret}`],
+    ['a dot in the secret', `opa_${grantId}.${'s'.repeat(21)}.${'s'.repeat(21)}`],
+    ['a dot at the end', `opa_${grantId}.${secret}.`],
+    ['a secret of 42 characters', `opa_${grantId}.${'s'.repeat(42)}`],
+    ['a secret of 44 characters', `opa_${grantId}.${'s'.repeat(44)}`],
+    ['a grant id of 101 characters', `opa_${'g'.repeat(101)}.${secret}`],
+    ['a padded secret', `opa_${grantId}.${'s'.repeat(42)}=`],
+    ['a secret in the other alphabet', `opa_${grantId}.${'s'.repeat(42)}+`],
+    ['a grant id with a slash', `opa_name/spac.${secret}`],
+    ['a grant id outside ASCII', `opa_grünt.${secret}`],
+    ['a line break at the end', `opa_${grantId}.${secret}\n`],
+    ['a line break at the start', `\nopa_${grantId}.${secret}`],
+    ['a space at the end', `opa_${grantId}.${secret} `],
+    ['two tokens', `opa_${grantId}.${secret} opa_${grantId}.${secret}`],
+    ['a path', `${grantId}.${own}`],
+  ])('%s is no token', (_, text) => {
+    for (const kind of classes) expect(parseCredential(kind, text)).toBeUndefined()
+  })
+})
+
+describe('paths', () => {
+  test('what was written is taken apart again', () => {
+    fc.assert(
+      fc.property(urlSafeText(1, 100), urlSafeText(22), (grantId, own) => {
+        expect(parsePath(formatPath(grantId, own))).toEqual({ grantId, own })
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test.each([
+    ['nothing', ''],
+    ['a grant id alone', grantId],
+    ['a random part alone', `.${own}`],
+    ['a random part of 21 characters', `${grantId}.${'p'.repeat(21)}`],
+    ['a random part of 23 characters', `${grantId}.${'p'.repeat(23)}`],
+    ['a grant id of 101 characters', `${'g'.repeat(101)}.${own}`],
+    ['two dots', `${grantId}..${own}`],
+    ['a dot in the grant id', `a.b.${own}`],
+    ['a slash', `${grantId}/.${own}`],
+    ['an escape', `%6e${grantId}.${own}`],
+    ['a line break at the end', `${grantId}.${own}\n`],
+    ['a token', formatCredential(accessTokenClass, { grantId, secret })],
+  ])('%s is no path', (_, text) => {
+    expect(parsePath(text)).toBeUndefined()
+  })
+})
+
+describe('what is random', () => {
+  test('every bit of the source is in a secret, and in a path', () => {
+    expect(newSecret(constantRandom(0xff))).toBe(Buffer.alloc(32, 0xff).toString('base64url'))
+    expect(newPath(constantRandom(0xff))).toBe(Buffer.alloc(16, 0xff).toString('base64url'))
+    expect(newSecret(constantRandom(0))).toBe('A'.repeat(43))
+    expect(newPath(constantRandom(0))).toBe('A'.repeat(22))
+  })
+
+  test('no two are alike, and all of them can be read back', () => {
+    const random = seededRandom()
+    const secrets = Array.from({ length: 200 }, () => newSecret(random))
+    const ids = Array.from({ length: 200 }, () => newId('namespac', random))
+    expect(new Set([...secrets, ...ids]).size).toBe(400)
+    for (const [index, secret] of secrets.entries()) {
+      const grantId = ids[index] ?? ''
+      const token = formatCredential(accessTokenClass, { grantId, secret })
+      expect(parseCredential(accessTokenClass, token)).toEqual({ grantId, secret })
+      const path = formatPath(grantId, newPath(random))
+      expect(parsePath(path)?.grantId).toBe(grantId)
+    }
+  })
+})
+
+describe('ids', () => {
+  test('an id belongs to the namespace that it was given in, and to no other', () => {
+    const id = newId('namespac', seededRandom())
+    expect(isIdOf('namespac', id)).toBe(true)
+    expect(isIdOf('namespaC', id)).toBe(false)
+    expect(isIdOf('amespac', id)).toBe(false)
+  })
+
+  test.each(['namespac.x', 'namespac/x', 'namespac x', 'namespacé', `namespac${'x'.repeat(93)}`])(
+    '%s is no id, though it begins like one',
+    (id) => {
+      expect(isIdOf('namespac', id)).toBe(false)
+    },
+  )
+
+  test('a namespace is eight characters of the SHA-256 of the exact URL', async () => {
+    const url = 'https://wallet.example/auth'
+    const expected = createHash('sha256').update(url).digest('base64url').slice(0, 8)
+    expect(await namespaceOf(url)).toBe(expected)
+    expect(await portable.namespaceOf(url)).toBe(expected)
+    expect(await namespaceOf(`${url}/`)).not.toBe(expected)
+  })
+})
+
+describe.each([
+  ['with Node', { hashSecret, deriveSecret }],
+  ['with Web Crypto alone', portable],
+])('secrets, %s', (_, { hashSecret, deriveSecret }) => {
+  test('a secret is stored as its SHA-256', async () => {
+    expect(await hashSecret(secret)).toBe(createHash('sha256').update(secret).digest('base64url'))
+  })
+
+  test('a successor is the HMAC of the salt under the secret that was presented', async () => {
+    await fc.assert(
+      fc.asyncProperty(urlSafeText(43), urlSafeText(43), async (presented, salt) => {
+        const expected = createHmac('sha256', presented).update(salt).digest('base64url')
+        expect(await deriveSecret(presented, salt)).toBe(expected)
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  test('a successor is a secret of its own, which differs with secret and salt', async () => {
+    const successor = await deriveSecret(secret, 'salt')
+    expect(successor).toMatch(/^[A-Za-z0-9_-]{43}$/)
+    const others = [
+      await deriveSecret(secret, 'salt2'),
+      await deriveSecret(`${secret}2`, 'salt'),
+      await deriveSecret('salt', secret),
+      await hashSecret(secret),
+      secret,
+    ]
+    expect(others).not.toContain(successor)
+  })
+})

@@ -1,0 +1,411 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  combinedValue,
+  componentValue,
+  type SignedMessage,
+} from '../../../src/protocol/http-signature/components.js'
+import {
+  type Item,
+  isInnerList,
+  parseAnyDictionary,
+} from '../../../src/protocol/http-signature/structured-fields.js'
+
+const message: SignedMessage = {
+  method: 'POST',
+  origin: 'https://www.example.com',
+  target: '/path?param=value',
+  fields: new Map(),
+  body: new Uint8Array(),
+}
+
+/** A component identifier as it stands in `Signature-Input`. */
+function identifier(text: string): Item {
+  const [member] = parseAnyDictionary(`sig1=(${text})`)?.members.values() ?? []
+  const [item] = member !== undefined && isInnerList(member) ? member[0] : []
+  if (item === undefined) throw new Error(`${text} is no identifier`)
+  return item
+}
+
+function valueFor(text: string, changes: Partial<SignedMessage> = {}): string | undefined {
+  const result = componentValue(identifier(text), { ...message, ...changes })
+  return 'value' in result ? result.value : undefined
+}
+
+function withLines(name: string, ...lines: string[]): Partial<SignedMessage> {
+  return { fields: new Map([[name, lines]]) }
+}
+
+describe('derived components', () => {
+  // RFC 9421 sections 2.2.1 to 2.2.7, over https.
+  test.each([
+    ['"@method"', 'POST'],
+    ['"@target-uri"', 'https://www.example.com/path?param=value'],
+    ['"@authority"', 'www.example.com'],
+    ['"@scheme"', 'https'],
+    ['"@request-target"', '/path?param=value'],
+    ['"@path"', '/path'],
+    ['"@query"', '?param=value'],
+  ])('%s is %s', (text, expected) => {
+    expect(valueFor(text)).toBe(expected)
+  })
+
+  test.each([
+    ['"@method"', { method: 'post' }, 'post'],
+    ['"@authority"', { origin: 'http://localhost:3000' }, 'localhost:3000'],
+    ['"@authority"', { origin: 'http://[::1]:3000' }, '[::1]:3000'],
+    ['"@scheme"', { origin: 'http://localhost:3000' }, 'http'],
+    ['"@path"', { target: '/' }, '/'],
+    ['"@path"', { target: '/?a=/b' }, '/'],
+    ['"@path"', { target: '/caf%C3%A9%2f%2e%41' }, '/caf%C3%A9%2f%2e%41'],
+    ['"@path"', { target: '/a//b/' }, '/a//b/'],
+    ['"@query"', { target: '/path' }, '?'],
+    ['"@query"', { target: '/path?' }, '?'],
+    ['"@query"', { target: '/path?queryString' }, '?queryString'],
+    [
+      '"@query"',
+      { target: '/p?param=value&foo=bar&baz=bat%2Dman' },
+      '?param=value&foo=bar&baz=bat%2Dman',
+    ],
+    ['"@query"', { target: '/p?a=b?c=d' }, '?a=b?c=d'],
+    ['"@target-uri"', { target: '/a%2fb?c=%41+d' }, 'https://www.example.com/a%2fb?c=%41+d'],
+    ['"@request-target"', { target: '/' }, '/'],
+  ])('%s of %j is %s: nothing is decoded, folded or put in order', (text, changes, expected) => {
+    expect(valueFor(text, changes)).toBe(expected)
+  })
+
+  test.each([
+    '"@status"',
+    '"@signature-params"',
+    '"@Method"',
+    '"@METHOD"',
+    '"@"',
+    '"@unknown"',
+    '"@query-params"',
+    '"@request-response"',
+    '"@method";x',
+    '"@method";name="a"',
+    '"@path";sf',
+    '"@target-uri";req',
+    '"@method";req',
+    '"@query";bs',
+    '"@authority";key="a"',
+    '"@path";tr',
+  ])('%s is none', (text) => {
+    expect(valueFor(text)).toBeUndefined()
+  })
+
+  test('a field whose name begins with @ is never taken for one', () => {
+    const fields = new Map([
+      ['@method', ['DELETE']],
+      ['@unknown', ['x']],
+    ])
+    expect(valueFor('"@method"', { fields })).toBe('POST')
+    expect(valueFor('"@unknown"', { fields })).toBeUndefined()
+  })
+
+  test('what claims another method, host or scheme has no say', () => {
+    const fields = new Map([
+      ['host', ['evil.example']],
+      ['forwarded', ['host=evil.example;proto=http']],
+      ['x-forwarded-host', ['evil.example']],
+      ['x-forwarded-proto', ['http']],
+      ['x-http-method-override', ['DELETE']],
+      ['x-original-url', ['/other']],
+    ])
+    expect(valueFor('"@method"', { fields })).toBe('POST')
+    expect(valueFor('"@authority"', { fields })).toBe('www.example.com')
+    expect(valueFor('"@scheme"', { fields })).toBe('https')
+    expect(valueFor('"@target-uri"', { fields })).toBe('https://www.example.com/path?param=value')
+  })
+})
+
+describe('@query-param', () => {
+  // RFC 9421 section 2.2.8.
+  const plain = '/path?param=value&foo=bar&baz=batman&qux='
+  const encoded =
+    '/parameters?var=this%20is%20a%20big%0Amultiline%20value&bar=with+plus+whitespace&fa%C3%A7ade%22%3A%20=something'
+
+  test.each([
+    [plain, 'baz', 'batman'],
+    [plain, 'qux', ''],
+    [plain, 'param', 'value'],
+    [encoded, 'var', 'this%20is%20a%20big%0Amultiline%20value'],
+    [encoded, 'bar', 'with%20plus%20whitespace'],
+    [encoded, 'fa%C3%A7ade%22%3A%20', 'something'],
+    ['/?a', 'a', ''],
+    ['/?a=b=c', 'a', 'b%3Dc'],
+    ['/?=x', '', 'x'],
+    ['/?a=%7e~', 'a', '%7E%7E'],
+    ['/?a=*-._', 'a', '*-._'],
+    ["/?a=!'()", 'a', '%21%27%28%29'],
+    ['/?a=%2b', 'a', '%2B'],
+    ['/?%61=1', 'a', '1'],
+    ['/?a=%', 'a', '%25'],
+    ['/?a=%ff', 'a', '%EF%BF%BD'],
+    ['/?a=1?b=2', 'a', '1%3Fb%3D2'],
+    ['/?+=1', '%20', '1'],
+  ])('of %s named %j is %j', (target, name, expected) => {
+    expect(valueFor(`"@query-param";name="${name}"`, { target })).toBe(expected)
+  })
+
+  test.each([
+    ['a name that is not there', '/?a=1', '"@query-param";name="b"'],
+    ['a name that is there twice', '/?a=1&a=2', '"@query-param";name="a"'],
+    ['a name that is there twice in two spellings', '/?a=1&%61=1', '"@query-param";name="a"'],
+    ['a name in another case', '/?a=1', '"@query-param";name="A"'],
+    ['a name that is not encoded', '/?a%20b=1', '"@query-param";name="a b"'],
+    ['a name encoded with plus', '/?a%20b=1', '"@query-param";name="a+b"'],
+    ['a name encoded in lower case', '/?%C3%A7=1', '"@query-param";name="%c3%a7"'],
+    ['a name encoded without need', '/?a=1', '"@query-param";name="%61"'],
+    ['no query at all', '/a', '"@query-param";name="a"'],
+    ['no name', '/?a=1', '"@query-param"'],
+    ['a name that is a token', '/?a=1', '"@query-param";name=a'],
+    ['a name that is a flag', '/?a=1', '"@query-param";name'],
+    ['a parameter beside the name', '/?a=1', '"@query-param";name="a";sf'],
+    ['the name of the request in a request', '/?a=1', '"@query-param";name="a";req'],
+  ])('%s is an error', (_, target, text) => {
+    expect(valueFor(text, { target })).toBeUndefined()
+  })
+
+  test('is encoded afresh, whatever was in it', () => {
+    // The percent-encode set of application/x-www-form-urlencoded, byte by byte, with %20 for a space.
+    const encode = (text: string) =>
+      [...Buffer.from(text)]
+        .map((byte) => {
+          const character = String.fromCharCode(byte)
+          if (/[A-Za-z0-9*\-._]/.test(character)) return character
+          return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
+        })
+        .join('')
+    const words = fc.string({ unit: 'grapheme', maxLength: 8 })
+    fc.assert(
+      fc.property(words, words, (name, value) => {
+        const target = `/?${new URLSearchParams([
+          ['other', 'x'],
+          [`n${name}`, value],
+        ])}`
+        const text = `"@query-param";name="${encode(`n${name}`)}"`
+        expect(valueFor(text, { target })).toBe(encode(value))
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+describe('fields', () => {
+  // RFC 9421 section 2.1, as far as lines come without the white space around them.
+  test.each([
+    ['one line', ['Tue, 20 Apr 2021 02:07:56 GMT'], 'Tue, 20 Apr 2021 02:07:56 GMT'],
+    ['two lines', ['max-age=60', 'must-revalidate'], 'max-age=60, must-revalidate'],
+    ['lines that are the same', ['a', 'a', 'a'], 'a, a, a'],
+    ['an empty line', [''], ''],
+    ['an empty line among others', ['a', '', 'b'], 'a, , b'],
+    ['two empty lines', ['', ''], ', '],
+    ['white space inside', ['a=1,    b=2;x=1;\ty=2'], 'a=1,    b=2;x=1;\ty=2'],
+    [
+      'every printable character',
+      [' !"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~'],
+      ' !"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~',
+    ],
+  ])('%s', (_, lines, expected) => {
+    expect(combinedValue(lines)).toBe(expected)
+    expect(valueFor('"x-note"', withLines('x-note', ...lines))).toBe(expected)
+  })
+
+  test('that are not in the message are an error, not an empty value', () => {
+    expect(valueFor('"x-note"')).toBeUndefined()
+    expect(valueFor('"x-note"', withLines('x-notes', 'a'))).toBeUndefined()
+  })
+
+  test.each([
+    '"X-Note"',
+    '"x note"',
+    '" x-note"',
+    '"x-note "',
+    '"x-note:"',
+    '""',
+    '"x/note"',
+    '"x;note"',
+    '"x\\"note"',
+    'x-note',
+    '1',
+    ':AA==:',
+    '?1',
+    '%"x-note"',
+  ])('%s names none', (text) => {
+    const [name] = identifier(text)
+    const fields = new Map([
+      ['x-note', ['a']],
+      [String(name), ['a']],
+    ])
+    expect(valueFor(text, { fields })).toBeUndefined()
+  })
+
+  test('are found by their lower-case name whatever else the name has', () => {
+    const name = "a!#$%&'*+-.^_`|~9"
+    expect(valueFor(`"${name}"`, withLines(name, 'x'))).toBe('x')
+  })
+
+  test('every code point that is neither printable ASCII nor a tab is an error', () => {
+    for (let code = 0; code <= 0x180; code++) {
+      const line = `a${String.fromCharCode(code)}b`
+      const expected = code === 9 || (code >= 0x20 && code <= 0x7e) ? line : undefined
+      expect(valueFor('"x-note"', withLines('x-note', line)), `U+${code.toString(16)}`).toBe(
+        expected,
+      )
+    }
+  })
+
+  test.each(['a\n', '\na', 'a\r\n b', '\u2028', '\ud83d'])('%j is an error', (line) => {
+    expect(valueFor('"x-note"', withLines('x-note', line))).toBeUndefined()
+    expect(valueFor('"x-note"', withLines('x-note', 'a', line))).toBeUndefined()
+  })
+
+  test.each([
+    '"x-note";req',
+    '"x-note";req=?0',
+    '"x-note";tr',
+    '"x-note";x',
+    '"x-note";sf="a"',
+    '"x-note";bs=1',
+    '"x-note";key=a',
+    '"x-note";key',
+    '"x-note";name="a"',
+    '"content-digest";tr',
+    '"content-digest";sf;tr',
+    '"content-digest";key="sha-256";x',
+    '"content-digest";sf=?0',
+  ])('with a parameter that is unknown or not supported are an error: %s', (text) => {
+    const fields = new Map([
+      ['x-note', ['a=1']],
+      ['content-digest', ['sha-256=:AA==:']],
+    ])
+    expect(valueFor(text, { fields })).toBeUndefined()
+  })
+})
+
+describe('sf', () => {
+  test.each([
+    ['content-digest', ['sha-256=:AA==:,  sha-512=:AQ==:'], 'sha-256=:AA==:, sha-512=:AQ==:'],
+    ['content-digest', ['sha-256=:AA==:', 'sha-512=:AQ==:'], 'sha-256=:AA==:, sha-512=:AQ==:'],
+    ['content-digest', ['sha-256=:AA:'], 'sha-256=:AA==:'],
+    ['signature-input', ['sig1=( "a"   "b" );  created=1'], 'sig1=("a" "b");created=1'],
+    ['signature', ['sig1=:AA==: ,sig2=:AQ==:;x'], 'sig1=:AA==:, sig2=:AQ==:;x'],
+    ['content-digest', ['a=?1, b=?0, c;x=?1'], 'a, b=?0, c;x'],
+    ['content-digest', [''], ''],
+  ])('writes %s %j as %s', (name, lines, expected) => {
+    expect(valueFor(`"${name}";sf`, withLines(name, ...lines))).toBe(expected)
+    expect(valueFor(`"${name}";sf=?1`, withLines(name, ...lines))).toBe(expected)
+  })
+
+  test.each([
+    ['a field of unknown type', 'x-note', 'a=1'],
+    ['a field that is a list elsewhere', 'accept', 'text/html'],
+    ['a field that breaks the grammar', 'content-digest', 'sha-256=:A A:'],
+    ['a field that says a key twice', 'content-digest', 'a=:AA==:, a=:AQ==:'],
+  ])('of %s is an error', (_, name, line) => {
+    expect(valueFor(`"${name}";sf`, withLines(name, line))).toBeUndefined()
+  })
+})
+
+describe('key', () => {
+  const inputs = ['sig1=("@method"  "date");created=1, sig2=();x', 'sig3=("a")']
+  const digests = ['sha-256=:AA==:;x=1,sha-512=:AQ:', 'id, n=1']
+
+  test.each([
+    ['signature-input', 'sig1', inputs, '("@method" "date");created=1'],
+    ['signature-input', 'sig2', inputs, '();x'],
+    ['signature-input', 'sig3', inputs, '("a")'],
+    ['content-digest', 'sha-256', digests, ':AA==:;x=1'],
+    ['content-digest', 'sha-512', digests, ':AQ==:'],
+    ['content-digest', 'id', digests, '?1'],
+    ['content-digest', 'n', digests, '1'],
+  ])('takes out of %s the member %s', (name, key, lines, expected) => {
+    expect(valueFor(`"${name}";key="${key}"`, withLines(name, ...lines))).toBe(expected)
+    expect(valueFor(`"${name}";sf;key="${key}"`, withLines(name, ...lines))).toBe(expected)
+  })
+
+  test.each([
+    ['of no member', '"content-digest";key="md5"', 'content-digest', 'sha-256=:AA==:'],
+    [
+      'of a member in capitals',
+      '"content-digest";key="SHA-256"',
+      'content-digest',
+      'sha-256=:AA==:',
+    ],
+    ['of a member that stands twice', '"content-digest";key="a"', 'content-digest', 'a=1, a=2'],
+    ['of a field of unknown type', '"x-note";key="a"', 'x-note', 'a=1'],
+    ['of a field that breaks the grammar', '"signature";key="a"', 'signature', 'a=1,'],
+    ['that every map has', '"signature";key="constructor"', 'signature', 'a=1'],
+  ])('%s is an error', (_, text, name, line) => {
+    expect(valueFor(text, withLines(name, line))).toBeUndefined()
+  })
+})
+
+describe('bs', () => {
+  // RFC 9421 section 2.1.3.
+  test('tells two lines from one that has a comma', () => {
+    const two = withLines('example-header', 'value, with, lots', 'of, commas')
+    const one = withLines('example-header', 'value, with, lots, of, commas')
+    expect(valueFor('"example-header";bs', two)).toBe(
+      ':dmFsdWUsIHdpdGgsIGxvdHM=:, :b2YsIGNvbW1hcw==:',
+    )
+    expect(valueFor('"example-header";bs', one)).toBe(':dmFsdWUsIHdpdGgsIGxvdHMsIG9mLCBjb21tYXM=:')
+  })
+
+  test('of an empty line is no bytes', () => {
+    expect(valueFor('"x-note";bs', withLines('x-note', ''))).toBe('::')
+  })
+
+  test.each([
+    '"x-note";bs;sf',
+    '"x-note";sf;bs',
+    '"x-note";bs;key="a"',
+    '"content-digest";bs;key="a"',
+  ])('beside sf or key is an error: %s', (text) => {
+    const fields = new Map([
+      ['x-note', ['a=1']],
+      ['content-digest', ['a=1']],
+    ])
+    expect(valueFor(text, { fields })).toBeUndefined()
+  })
+
+  test('is an error where lines were joined before they could be counted', () => {
+    const merged = { ...withLines('x-note', 'a, b'), fieldsMerged: true }
+    expect(valueFor('"x-note";bs', merged)).toBeUndefined()
+    expect(valueFor('"x-note"', merged)).toBe('a, b')
+  })
+
+  test('of a field that is not in the message is an error', () => {
+    expect(valueFor('"x-note";bs')).toBeUndefined()
+  })
+})
+
+describe('any identifier', () => {
+  test('gets a value that keeps its line of a signature base, or a problem', () => {
+    const names = fc.constantFrom('@method', '@query-param', 'x-note', 'signature', 'é', '@x', '')
+    const text = fc.string({ unit: 'binary', maxLength: 8 })
+    const parameter = fc.tuple(
+      fc.constantFrom('sf', 'key', 'bs', 'tr', 'req', 'name', 'x'),
+      fc.oneof(fc.boolean(), fc.constantFrom('a', 'sig1'), text),
+    )
+    fc.assert(
+      fc.property(
+        fc.oneof(names, text),
+        fc.array(parameter, { maxLength: 3 }),
+        fc.array(text, { minLength: 1, maxLength: 3 }),
+        (name, parameters, lines) => {
+          const fields = new Map([
+            ['x-note', lines],
+            ['signature', lines],
+          ])
+          const result = componentValue([name, new Map(parameters)], { ...message, fields })
+          if ('value' in result) expect(result.value).toMatch(/^[\x20-\x7e\t]*$/)
+          else expect(result.problem).toEqual(expect.any(String))
+        },
+      ),
+      { numRuns: 1000 },
+    )
+  })
+})

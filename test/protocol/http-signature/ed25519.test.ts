@@ -1,0 +1,344 @@
+import { sign } from 'node:crypto'
+import fc from 'fast-check'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import * as native from '../../../src/protocol/http-signature/ed25519.js'
+import { keyFromSeed, testKey } from '../../support/keys.js'
+import { importWithoutNode } from '../../support/portable.js'
+
+const portable = await importWithoutNode(
+  () => import('../../../src/protocol/http-signature/ed25519.js'),
+)
+
+const runtimes = [
+  ['with Node', native.verifierOf],
+  ['with @noble/ed25519 alone', portable.verifierOf],
+] as const
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+const prime = 2n ** 255n - 19n
+/** The order of the base point. */
+const order = 2n ** 252n + 27742317777372353535851937790883648493n
+
+function hex(text: string): Buffer {
+  return Buffer.from(text, 'hex')
+}
+
+function xOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64url')
+}
+
+function littleEndian(bytes: Uint8Array): bigint {
+  return BigInt(`0x${Buffer.from(bytes).reverse().toString('hex')}`)
+}
+
+function toLittleEndian(value: bigint): Buffer {
+  return hex(value.toString(16).padStart(64, '0')).reverse()
+}
+
+function power(base: bigint, exponent: bigint): bigint {
+  let result = 1n
+  for (let square = base % prime, rest = exponent; rest > 0n; rest >>= 1n) {
+    if (rest & 1n) result = (result * square) % prime
+    square = (square * square) % prime
+  }
+  return result
+}
+
+const curveD = ((prime - 121665n) * power(121666n, prime - 2n)) % prime
+
+/** x², for a point whose y is known (RFC 8032 section 5.1.3), or `undefined` if there is no such point. */
+function xSquaredFor(y: bigint): bigint | undefined {
+  const numerator = (y * y - 1n + prime) % prime
+  const denominator = (curveD * y * y + 1n) % prime
+  const square = (numerator * power(denominator, prime - 2n)) % prime
+  const isSquare = square === 0n || power(square, (prime - 1n) / 2n) === 1n
+  return isSquare ? square : undefined
+}
+
+const eighth = 'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03'
+const otherEighth = '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc'
+const smallOrder = [
+  ['order 1', `01${'00'.repeat(31)}`],
+  ['order 2', `ec${'ff'.repeat(30)}7f`],
+  ['order 4', '00'.repeat(32)],
+  ['order 4, the other x', `${'00'.repeat(31)}80`],
+  ['order 8', `${eighth}7a`],
+  ['order 8, the other x', `${eighth}fa`],
+  ['order 8, the other y', `${otherEighth}05`],
+  ['order 8, the other y and x', `${otherEighth}85`],
+] as const
+
+const nonCanonical = [
+  ['order 1, with a sign', `01${'00'.repeat(30)}80`],
+  ['order 2, with a sign', `ec${'ff'.repeat(31)}`],
+  ...Array.from({ length: 19 }, (_, index) => {
+    const first = (0xed + index).toString(16)
+    return [
+      [`p + ${index}`, `${first}${'ff'.repeat(30)}7f`],
+      [`p + ${index}, with a sign`, `${first}${'ff'.repeat(31)}`],
+    ] as const
+  }).flat(),
+] as const
+
+// RFC 8032 section 7.1: secret keys, public keys, and what is text among the messages with its signature.
+const vectors = [
+  {
+    name: 'TEST 1',
+    secret: '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60',
+    public: 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a',
+    message: '',
+    signature:
+      'e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b',
+  },
+  {
+    name: 'TEST 2',
+    secret: '4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb',
+    public: '3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c',
+    message: 'r',
+    signature:
+      '92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00',
+  },
+] as const
+
+const publicKeys = [
+  ['TEST 3', 'fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025'],
+  ['TEST 1024', '278117fc144c72340f67d0f2316e8386ceffbf2b2428c9c51fef7c597f1d426e'],
+  ['TEST SHA(abc)', 'ec172b93ad5e563bf4932c70e1245034c35467ef2efd4d64ebf819683467e2bf'],
+] as const
+
+const key = testKey('shop')
+
+function signatureOf(message: string, signer = key): Uint8Array {
+  return sign(null, Buffer.from(message), signer.privateKey)
+}
+
+describe.each(runtimes)('%s', (_, verifierOf) => {
+  function verifier(x: string) {
+    const verify = verifierOf(x)
+    if (verify === undefined) throw new Error('the key was refused')
+    return verify
+  }
+
+  describe('signatures', () => {
+    test.each(vectors)(
+      'RFC 8032, $name',
+      async ({ secret, public: publicKey, message, signature }) => {
+        expect(keyFromSeed(hex(secret), 'kid').x).toBe(xOf(hex(publicKey)))
+        const verify = verifier(xOf(hex(publicKey)))
+        expect(await verify(hex(signature), message)).toBe(true)
+        expect(await verify(hex(signature), `${message} `)).toBe(false)
+      },
+    )
+
+    // RFC 8037 appendix A.4.
+    test('RFC 8037, the signature of a JWS', async () => {
+      const verify = verifier('11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo')
+      const signature = Buffer.from(
+        'hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg',
+        'base64url',
+      )
+      const input = 'eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc'
+      expect(await verify(signature, input)).toBe(true)
+    })
+
+    test('of another key, or over another message, do not verify', async () => {
+      const verify = verifier(key.x)
+      expect(await verify(signatureOf('message'), 'message')).toBe(true)
+      expect(await verify(signatureOf('message', testKey('thief')), 'message')).toBe(false)
+      expect(await verify(signatureOf('message'), 'Message')).toBe(false)
+    })
+
+    test('with S + L in place of S do not verify', async () => {
+      const verify = verifier(key.x)
+      for (let index = 0; index < 10; index++) {
+        const message = `message ${index}`
+        const signature = Buffer.from(signatureOf(message))
+        const [r, s] = [signature.subarray(0, 32), littleEndian(signature.subarray(32))]
+        expect(s).toBeLessThan(order)
+        expect(await verify(signature, message)).toBe(true)
+        const malleable = Buffer.concat([r, toLittleEndian(s + order)])
+        expect(await verify(malleable, message)).toBe(false)
+      }
+    })
+
+    test('with one bit changed do not verify, wherever it is', async () => {
+      const verify = verifier(key.x)
+      const signature = signatureOf('message')
+      for (let bit = 0; bit < signature.length * 8; bit += 5) {
+        const changed = Buffer.from(signature)
+        const index = bit >> 3
+        changed[index] = (changed[index] ?? 0) ^ (1 << (bit & 7))
+        expect(await verify(changed, 'message'), `bit ${bit}`).toBe(false)
+      }
+    })
+
+    test.each([0, 1, 32, 63, 65, 128])(
+      'of %i bytes do not verify, and do not throw',
+      async (length) => {
+        const signature = Buffer.concat([signatureOf('message'), Buffer.alloc(64)]).subarray(
+          0,
+          length,
+        )
+        const verify = verifier(key.x)
+        expect(await verify(signature, 'message')).toBe(false)
+        expect(await Promise.all([verify(signature, 'message'), verify(signature, 'x')])).toEqual([
+          false,
+          false,
+        ])
+      },
+    )
+
+    test.each([
+      ['zeros', Buffer.alloc(64)],
+      ['ones', Buffer.alloc(64, 0xff)],
+      [
+        'the neutral element and S = 0',
+        Buffer.concat([hex(`01${'00'.repeat(31)}`), Buffer.alloc(32)]),
+      ],
+    ])('made of %s do not verify', async (_, signature) => {
+      const verify = verifier(key.x)
+      for (let index = 0; index < 16; index++) {
+        expect(await verify(signature, `message ${index}`)).toBe(false)
+      }
+    })
+
+    test('that meet each get their own answer', async () => {
+      const signers = ['a', 'b', 'c'].map(testKey)
+      const asked = Array.from({ length: 60 }, (_, index) => {
+        const signer = signers[index % 3] ?? key
+        const genuine = index % 4 !== 0
+        const signature = signatureOf(`message ${genuine ? index : -1}`, signer)
+        return { genuine, answer: verifier(signer.x)(signature, `message ${index}`) }
+      })
+      const answers = await Promise.all(asked.map(({ answer }) => answer))
+      expect(answers).toEqual(asked.map(({ genuine }) => genuine))
+    })
+
+    test('are verified while the timers of the host are replaced', async () => {
+      vi.useFakeTimers()
+      const verify = verifier(key.x)
+      expect(await verify(signatureOf('message'), 'message')).toBe(true)
+      const several = ['a', 'b', 'c'].map((message) => verify(signatureOf('b'), message))
+      expect(await Promise.all(several)).toEqual([false, true, false])
+      expect(await verify(signatureOf('message'), 'message')).toBe(true)
+    })
+  })
+
+  describe('keys', () => {
+    test.each([...vectors.map((one) => [one.name, one.public] as const), ...publicKeys])(
+      'that of RFC 8032, %s, is sound',
+      (_, publicKey) => {
+        expect(verifierOf(xOf(hex(publicKey)))).toBeTypeOf('function')
+      },
+    )
+
+    test.each(smallOrder)(
+      'a point of small order is refused, however often it is tried: %s',
+      (_, point) => {
+        const bytes = hex(point)
+        const y = littleEndian(bytes) % 2n ** 255n
+        expect(xSquaredFor(y)).toBeDefined()
+        expect(verifierOf(xOf(bytes))).toBeUndefined()
+        expect(verifierOf(xOf(bytes))).toBeUndefined()
+      },
+    )
+
+    test.each(nonCanonical)('an encoding that is not canonical is refused: %s', (_, point) => {
+      expect(verifierOf(xOf(hex(point)))).toBeUndefined()
+    })
+
+    test('any 32 bytes are a key exactly if they encode a point of more than small order', () => {
+      const smallY = new Set(smallOrder.map(([, point]) => littleEndian(hex(point)) % 2n ** 255n))
+      fc.assert(
+        fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (bytes) => {
+          const y = littleEndian(bytes) % 2n ** 255n
+          const expected = y < prime && !smallY.has(y) && xSquaredFor(y) !== undefined
+          expect(verifierOf(xOf(bytes)) !== undefined).toBe(expected)
+        }),
+        { numRuns: 150 },
+      )
+    })
+
+    test('of the four spellings that decoders take for the same bytes three are refused', () => {
+      for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
+        const { x } = testKey(name)
+        const last = alphabet.indexOf(x.at(-1) ?? '')
+        const spellings = [0, 1, 2, 3].map(
+          (bits) => x.slice(0, -1) + alphabet.charAt((last & ~3) | bits),
+        )
+        expect(
+          new Set(spellings.map((text) => Buffer.from(text, 'base64url').toString('hex'))).size,
+        ).toBe(1)
+        expect(spellings.filter((text) => verifierOf(text) !== undefined)).toEqual([x])
+      }
+    })
+
+    test.each([
+      ['with padding', `${key.x}=`],
+      ['in the standard alphabet', '/FHNjmIYoaONpH7QAjDwWAgW7RO6MwOsXeuRFUiQgCU'],
+      ['with white space', `${key.x.slice(0, 20)} ${key.x.slice(20)}`],
+      ['with a line break at the end', `${key.x}\n`],
+      ['in hexadecimal', Buffer.from(key.x, 'base64url').toString('hex')],
+      ['empty', ''],
+      ['of 31 bytes', xOf(Buffer.from(key.x, 'base64url').subarray(0, 31))],
+      ['of 33 bytes', xOf(Buffer.concat([Buffer.from(key.x, 'base64url'), Buffer.alloc(1)]))],
+      ['of 64 bytes', xOf(Buffer.alloc(64, 1))],
+      ['not on the curve', xOf(toLittleEndian(2n))],
+    ])('an x %s is refused', (_, x) => {
+      expect(verifierOf(x)).toBeUndefined()
+    })
+
+    test('many keys one after the other are each their own', async () => {
+      const signers = Array.from({ length: 40 }, (_, index) => testKey(`signer ${index}`))
+      for (const round of [1, 2]) {
+        const answers = signers.map((signer, index) => {
+          const other = signers[(index + round) % signers.length] ?? key
+          return verifier(signer.x)(signatureOf('message', other), 'message')
+        })
+        expect(await Promise.all(answers)).not.toContain(true)
+      }
+      const own = signers.map((signer) => verifier(signer.x)(signatureOf('m', signer), 'm'))
+      expect(await Promise.all(own)).not.toContain(false)
+    })
+  })
+})
+
+describe('the two runtimes', () => {
+  async function both(x: string, signature: Uint8Array, message: string) {
+    const answers = runtimes.map(([, verifierOf]) => verifierOf(x)?.(signature, message))
+    return Promise.all(answers)
+  }
+
+  test('agree on signatures as they are and as they are tampered with', async () => {
+    const change = fc.constantFrom('none', 'signature', 'message', 'key', 'S + L')
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uint8Array({ minLength: 32, maxLength: 32 }),
+        fc.string({ unit: 'binary', maxLength: 100 }),
+        change,
+        fc.nat(511),
+        async (seed, message, change, bit) => {
+          const signer = keyFromSeed(seed, 'kid')
+          const signature = Buffer.from(signatureOf(message, signer))
+          if (change === 'signature')
+            signature[bit >> 3] = (signature[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+          if (change === 'S + L') {
+            signature.set(toLittleEndian(littleEndian(signature.subarray(32)) + order), 32)
+          }
+          const x = change === 'key' ? key.x : signer.x
+          const received = change === 'message' ? `${message}!` : message
+          const expected = change === 'none'
+          expect(await both(x, signature, received)).toEqual([expected, expected])
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+
+  // RFC 8032 section 5.1.7 leaves it open whether the equation is multiplied by the cofactor, which decides on
+  // signatures that only the owner of the key can make. Servers of one deployment must not differ in it.
+})

@@ -1,0 +1,906 @@
+import { createHash, createHmac } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { PublicJwk } from '../../../src/index.js'
+import type { SignedMessage } from '../../../src/protocol/http-signature/components.js'
+import { inspectSignatures } from '../../../src/protocol/http-signature/inspect.js'
+import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
+import { startOfTests } from '../../support/clock.js'
+import { testKey } from '../../support/keys.js'
+import { contentDigest, headerOf, type SignOptions, signedRequest } from '../../support/sign.js'
+import {
+  messageCreated as created,
+  messageKey as key,
+  lineOf,
+  messageOf,
+  messageOrigin as origin,
+  problemOf,
+  profileFreshness,
+  signedMessage,
+  signOptions,
+  withFields,
+} from '../../support/signed-message.js'
+
+const body = '{"walletAddress":"https://wallet.example/bob"}'
+const other = testKey('other')
+
+function inspect(message: SignedMessage, now: number = startOfTests) {
+  return inspectSignatures(message, now, profileFreshness)
+}
+
+async function problem(message: SignedMessage, now?: number): Promise<string | undefined> {
+  return problemOf(await inspect(message, now))
+}
+
+async function candidatesOf(message: SignedMessage, now?: number) {
+  const inspection = await inspect(message, now)
+  if ('problem' in inspection) throw new Error(inspection.problem)
+  return inspection.candidates
+}
+
+/** Whether one of the signatures is accepted as this key's. */
+async function accepts(message: SignedMessage, signer: PublicJwk = key, now?: number) {
+  const inspection = await inspect(message, now)
+  if ('problem' in inspection) return false
+  return (await verifyCandidates(inspection.candidates, signer)) !== undefined
+}
+
+/** A message whose `Signature-Input` is this text; what it is signed with does not matter to inspection. */
+function messageWithInput(input: string, changes: Partial<SignedMessage> = {}): SignedMessage {
+  const [label = 'sig1'] = input.split('=', 1)
+  const fields = new Map([
+    ['signature-input', [input]],
+    ['signature', [`${label}=${someSignature}`]],
+  ])
+  const target = '/op/incoming-payments'
+  return { method: 'GET', origin, target, fields, body: new Uint8Array(), ...changes }
+}
+
+const someSignature = `:${Buffer.alloc(64, 7).toString('base64')}:`
+const covered = '("@method" "@target-uri")'
+const parameters = `;created=${created};keyid="shop-key"`
+const goodInput = `sig1=${covered}${parameters}`
+
+/** A message with another signature beside its own. */
+function withSibling(message: SignedMessage, input: string, signature: string, first: boolean) {
+  const join = (own: string, sibling: string) => (first ? [sibling, own] : [own, sibling])
+  return withFields(message, {
+    'signature-input': join(lineOf(message, 'signature-input'), input),
+    signature: join(lineOf(message, 'signature'), signature),
+  })
+}
+
+describe('a request signed as clients sign', () => {
+  test('passes inspection with all that is needed to verify it', async () => {
+    const message = signedMessage({ body, token: 'opa_1.2', nonce: 'n-1' })
+    const [candidate, ...others] = await candidatesOf(message)
+    expect(others).toEqual([])
+    expect(candidate).toEqual({
+      keyid: 'shop-key',
+      createdAt: startOfTests,
+      nonce: 'n-1',
+      signature: expect.any(Uint8Array),
+      bases: [
+        [
+          '"@method": POST',
+          '"@target-uri": https://wallet.example/op/incoming-payments',
+          '"authorization": GNAP opa_1.2',
+          `"content-digest": sha-512=:${createHash('sha512').update(body).digest('base64')}:`,
+          `"content-length": ${body.length}`,
+          '"content-type": application/json',
+          '"@signature-params": ("@method" "@target-uri" "authorization" "content-digest" "content-length" "content-type");keyid="shop-key";created=1795262400;nonce="n-1"',
+        ].join('\n'),
+      ],
+    })
+    expect(await accepts(message)).toBe(true)
+  })
+
+  test('without a nonce has none', async () => {
+    const [candidate] = await candidatesOf(signedMessage())
+    expect(candidate).not.toHaveProperty('nonce')
+  })
+
+  const variations: readonly (readonly [string, Partial<SignOptions>])[] = [
+    ['a GET without a body', { method: 'GET' }],
+    ['a DELETE with a token', { method: 'DELETE', token: 'opa_1.2' }],
+    ['a digest by sha-256', { body, digest: 'sha-256' }],
+    ['a body that is not UTF-8', { body: Buffer.from([0xff, 0x00, 0xfe]) }],
+    ['a query', { url: `${origin}/op/incoming-payments?a=%7e&b=c+d` }],
+    ['a method of its own', { method: 'PURGE' }],
+    ['another label', { label: '*a.b-c_9' }],
+    ['a tag', { parameters: [`created=${created}`, 'keyid="shop-key"', 'tag="gnap"'] }],
+    ['an alg', { parameters: ['alg="ed25519"', `created=${created}`, 'keyid="shop-key"'] }],
+    [
+      'an expiry',
+      { parameters: [`created=${created}`, `expires=${created + 60}`, 'keyid="shop-key"'] },
+    ],
+    [
+      'a parameter that nobody knows',
+      { parameters: [`created=${created}`, 'keyid="shop-key"', 'x=?0', 'y=t;z'] },
+    ],
+    ['an empty nonce', { nonce: '' }],
+    [
+      'more components than needed',
+      {
+        headers: [['X-Note', 'a']],
+        components: [
+          '"@path"',
+          '"x-note"',
+          '"@method"',
+          '"@query"',
+          '"@authority"',
+          '"@target-uri"',
+        ],
+      },
+    ],
+    [
+      'a component with parameters',
+      {
+        body,
+        components: [
+          '"@method"',
+          '"@target-uri"',
+          '"content-digest"',
+          '"content-digest";key="sha-512"',
+        ],
+        override: {
+          '"content-digest";key="sha-512"': contentDigest(Buffer.from(body), 'sha-512').slice(8),
+        },
+      },
+    ],
+  ]
+
+  test.each(variations)('verifies with %s', async (_, options) => {
+    const message = signedMessage(options)
+    expect(await accepts(message)).toBe(true)
+    expect(await accepts(message, other)).toBe(false)
+    expect(await accepts(message, { ...other, kid: key.kid })).toBe(false)
+    expect(await accepts(message, { ...key, kid: other.kid })).toBe(false)
+  })
+
+  test('verifies however its header lines are split, padded and named', async () => {
+    const headers = [
+      ['X-Note', '  one\t'],
+      ['x-empty', ''],
+      ['X-NOTE', 'two, three  '],
+    ] as const
+    const components = ['"@method"', '"@target-uri"', '"x-note"', '"x-empty"']
+    const override = { '"x-note"': 'one, two, three', '"x-empty"': '' }
+    expect(await accepts(signedMessage({ headers, components, override }))).toBe(true)
+  })
+
+  test('verifies where the runtime has joined the header lines', async () => {
+    const request = signedRequest(signOptions({ body, nonce: 'n' }))
+    expect(await accepts(messageOf({ ...request, headersMerged: true }))).toBe(true)
+  })
+})
+
+describe('collecting the fields', () => {
+  test.each([
+    ['Signature-Input', { 'signature-input': undefined }],
+    ['Signature', { signature: undefined }],
+    ['both', { 'signature-input': undefined, signature: undefined }],
+  ])('a message without %s is refused', async (_, changes) => {
+    expect(await problem(withFields(signedMessage(), changes))).toEqual(expect.any(String))
+  })
+
+  test('lines of one field are one dictionary', async () => {
+    const message = signedMessage()
+    const split = withSibling(
+      message,
+      `sig2=${covered}${parameters}`,
+      `sig2=${someSignature}`,
+      true,
+    )
+    expect(split.fields.get('signature')).toHaveLength(2)
+    expect(await candidatesOf(split)).toHaveLength(2)
+    expect(await accepts(split)).toBe(true)
+  })
+
+  test.each([
+    [4, true],
+    [5, false],
+  ])('of %i signatures: %s', async (count, allowed) => {
+    const labels = Array.from({ length: count }, (_, index) => `s${index}`)
+    const message = withFields(messageWithInput(goodInput), {
+      'signature-input': [labels.map((label) => `${label}=${covered}${parameters}`).join(', ')],
+      signature: [labels.map((label) => `${label}=${someSignature}`).join(', ')],
+    })
+    expect((await problem(message)) === undefined).toBe(allowed)
+  })
+
+  test.each([
+    [16, true],
+    [17, false],
+  ])('of %i components: %s', async (count, allowed) => {
+    const names = Array.from({ length: count - 2 }, (_, index) => `x-${index}`)
+    const headers = names.map((name) => [name, 'a'] as const)
+    const components = ['"@method"', '"@target-uri"', ...names.map((name) => `"${name}"`)]
+    const message = signedMessage({ headers, components })
+    expect((await problem(message)) === undefined).toBe(allowed)
+    expect(await accepts(message)).toBe(allowed)
+  })
+
+  test('components beyond the limit do not hide a signature within it', async () => {
+    const many = Array.from({ length: 17 }, (_, index) => `"x-${index}"`).join(' ')
+    const message = signedMessage()
+    const input = `sig2=(${many})${parameters}`
+    expect(await accepts(withSibling(message, input, `sig2=${someSignature}`, true))).toBe(true)
+  })
+})
+
+describe('syntax', () => {
+  const malformedInputs = [
+    '',
+    'sig1',
+    'sig1=',
+    `${goodInput},`,
+    `sig1=("@method" "@target-uri"${parameters}`,
+    `sig1=(@method @target-uri)${parameters}`,
+    `sig1="@method @target-uri"${parameters}`,
+    `sig1=("@method","@target-uri")${parameters}`,
+    `sig1=("@method"\t"@target-uri")${parameters}`,
+    `SIG1=${covered}${parameters}`,
+    `${covered}${parameters}`,
+    `sig1=${covered};created=${created};keyid='shop-key'`,
+    `${goodInput}é`,
+  ]
+
+  test.each(malformedInputs)('Signature-Input %j is refused', async (input) => {
+    const message = withFields(messageWithInput(goodInput), { 'signature-input': [input] })
+    expect(await problem(message)).toEqual(expect.any(String))
+  })
+
+  test.each([
+    ['nothing', ''],
+    ['the bytes without colons', `sig1=${someSignature.slice(1, -1)}`],
+    ['the bytes alone', someSignature],
+    ['text', `sig1="${someSignature.slice(1, -1)}"`],
+    ['a list', `sig1=(${someSignature})`],
+    ['a flag', 'sig1'],
+    ['63 bytes', `sig1=:${Buffer.alloc(63).toString('base64')}:`],
+    ['65 bytes', `sig1=:${Buffer.alloc(65).toString('base64')}:`],
+    ['no bytes', 'sig1=::'],
+    ['characters that decoders skip', `sig1=${someSignature.replace(':B', ':*B')}`],
+    ['the base64url alphabet', `sig1=${someSignature.replaceAll('B', '-')}`],
+    ['a comma at the end', `sig1=${someSignature},`],
+    ['another label', `sig2=${someSignature}`],
+    ['a label more', `sig1=${someSignature}, sig2=${someSignature}`],
+    ['the same label twice', `sig1=${someSignature}, sig1=${someSignature}`],
+  ])('a Signature of %s is refused', async (_, signature) => {
+    const message = withFields(messageWithInput(goodInput), { signature: [signature] })
+    expect(await problem(message)).toEqual(expect.any(String))
+  })
+
+  test('a Signature may have parameters', async () => {
+    const message = signedMessage()
+    const signature = `${lineOf(message, 'signature')};note="a"`
+    expect(await accepts(withFields(message, { signature: [signature] }))).toBe(true)
+  })
+
+  test.each([
+    ['in one line', [`${goodInput}, ${goodInput}`], [`sig1=${someSignature}`]],
+    ['in two lines', [goodInput, goodInput], [`sig1=${someSignature}`]],
+    [
+      'with other contents',
+      [goodInput, `sig1=("@method")${parameters}`],
+      [`sig1=${someSignature}`],
+    ],
+    ['in both fields', [goodInput, goodInput], [`sig1=${someSignature}`, `sig1=${someSignature}`]],
+    [
+      'behind a Display String that ends in a backslash',
+      [`sig1=${covered}${parameters};note=%"\\", sig2=("@method"), sig2=${covered}${parameters}`],
+      [`sig1=${someSignature}, sig2=${someSignature}`],
+    ],
+  ])('a label that stands twice is refused: %s', async (_, inputs, signatures) => {
+    const message = messageWithInput(goodInput)
+    const fields = { 'signature-input': inputs, signature: signatures }
+    expect(await problem(withFields(message, fields))).toEqual(expect.any(String))
+  })
+
+  test('a label in one of the fields alone is refused, even beside a good signature', async () => {
+    const message = signedMessage()
+    const input = [lineOf(message, 'signature-input'), `sig2=${covered}${parameters}`]
+    const signature = [lineOf(message, 'signature'), `sig2=${someSignature}`]
+    expect(await problem(withFields(message, { 'signature-input': input }))).toBeDefined()
+    expect(await problem(withFields(message, { signature }))).toBeDefined()
+    expect(
+      await problem(withFields(message, { 'signature-input': input, signature })),
+    ).toBeUndefined()
+  })
+})
+
+describe('coverage', () => {
+  test.each([
+    ['nothing', '()'],
+    ['the method alone', '("@method")'],
+    ['the target alone', '("@target-uri")'],
+    ['path, query and authority for the target', '("@method" "@path" "@query" "@authority")'],
+    ['the request target for the target', '("@method" "@request-target")'],
+    ['fields that are named alike', '("method" "target-uri")'],
+    ['other names in capitals', '("@Method" "@Target-URI")'],
+    ['the method as a token', '(method "@target-uri")'],
+    ['another signature alone', '("signature";key="sig2" "signature-input";key="sig2")'],
+    ['the method with a parameter', '("@method";x "@target-uri")'],
+    ['the target of another message', '("@method" "@target-uri";req)'],
+  ])('of %s is not enough', async (_, list) => {
+    expect(await problem(messageWithInput(`sig1=${list}${parameters}`))).toEqual(expect.any(String))
+  })
+
+  test.each(['GNAP opa_1.2', 'Bearer x', ''])(
+    'leaves no Authorization out, be it %j',
+    async (authorization) => {
+      const message = messageWithInput(goodInput)
+      expect(await problem(message)).toBeUndefined()
+      const authorized = withFields(message, { authorization: [authorization] })
+      expect(await problem(authorized)).toMatch(/authorization/)
+    },
+  )
+
+  test('of an Authorization that was taken away is an error', async () => {
+    const message = signedMessage({ token: 'opa_1.2' })
+    expect(await accepts(message)).toBe(true)
+    expect(await problem(withFields(message, { authorization: undefined }))).toMatch(
+      /authorization/,
+    )
+  })
+
+  test.each(['x', '{}', ' ', '\u0000'])('leaves no body out, be it %j', async (text) => {
+    const digest = [contentDigest(Buffer.from(text), 'sha-512')]
+    const message = withFields(
+      messageWithInput(goodInput, { method: 'POST', body: Buffer.from(text) }),
+      { 'content-digest': digest },
+    )
+    expect(await problem(message)).toMatch(/content-digest/)
+  })
+
+  test('of a digest that is not there is an error', async () => {
+    const message = signedMessage({ body })
+    expect(await problem(withFields(message, { 'content-digest': undefined }))).toMatch(
+      /content-digest/,
+    )
+  })
+
+  test('of an empty request does not stretch to a body that is added later', async () => {
+    const message = signedMessage()
+    expect(await accepts(message)).toBe(true)
+    expect(await accepts({ ...message, body: Buffer.from('{}') })).toBe(false)
+  })
+
+  test.each([
+    '"@method"',
+    '"@target-uri"',
+    '"x-note"',
+    '"content-digest";sf',
+    '"content-digest";key="sha-512";sf',
+  ])('of %s twice is an error', async (component) => {
+    const fields = { 'x-note': ['a'], 'content-digest': ['sha-512=:AA==:'] }
+    const rest = ['"@method"', '"@target-uri"'].filter((each) => each !== component)
+    const once = `sig1=(${[...rest, component].join(' ')})${parameters}`
+    const twice = `sig1=(${[component, ...rest, component].join(' ')})${parameters}`
+    const reason = await problem(withFields(messageWithInput(twice), fields))
+    expect(reason).toMatch(/twice/)
+    expect(await problem(withFields(messageWithInput(once), fields))).not.toMatch(/twice/)
+  })
+
+  test('of one component twice is an error in whatever order its parameters stand', async () => {
+    const list = '("@method" "@target-uri" "signature";sf;key="a" "signature";key="a";sf)'
+    expect(await problem(messageWithInput(`sig1=${list}${parameters}`))).toMatch(/twice/)
+  })
+
+  test('of one field in two different ways is none', async () => {
+    const list = '("@method" "@target-uri" "x-note" "x-note";bs)'
+    const message = withFields(messageWithInput(`sig1=${list}${parameters}`), { 'x-note': ['a'] })
+    expect(await problem(message)).toBeUndefined()
+  })
+})
+
+describe('components that have no value', () => {
+  test.each([
+    ['a field that is missing', '"x-note"'],
+    ['a field in capitals', '"X-Present"'],
+    ['a field with bytes beyond ASCII', '"x-latin"'],
+    ['a field with a line feed', '"x-feed"'],
+    ['a field with a carriage return', '"x-return"'],
+    ['a field with U+0000', '"x-null"'],
+    ['an obsolete fold', '"x-fold"'],
+    ['a derived component that nobody knows', '"@unknown"'],
+    ['the status of a response', '"@status"'],
+    ['the parameters of the signature', '"@signature-params"'],
+    ['something of a request in a request', '"x-present";req'],
+    ['a trailer', '"x-present";tr'],
+    ['a parameter that nobody knows', '"x-present";x'],
+    ['bs beside sf', '"x-present";bs;sf'],
+    ['bs beside key', '"content-digest";bs;key="sha-512"'],
+    ['sf of a field of no known type', '"x-present";sf'],
+    ['a member that is not there', '"content-digest";key="md5"'],
+    ['a query parameter that is not there', '"@query-param";name="a"'],
+    ['a token in place of a name', 'x-present'],
+    ['a number in place of a name', '1'],
+  ])('%s', async (_, component) => {
+    const input = `sig1=("@method" "@target-uri" ${component})${parameters}`
+    const message = withFields(messageWithInput(input), {
+      'x-present': ['a'],
+      'x-latin': ['caf\u00e9'],
+      'x-feed': ['a\nb'],
+      'x-return': ['a\rb'],
+      'x-null': ['a\u0000b'],
+      'x-fold': ['a\r\n b'],
+      'X-Present': ['a'],
+      '@unknown': ['a'],
+      '@status': ['200'],
+      'content-digest': [contentDigest(new Uint8Array(), 'sha-512')],
+    })
+    expect(await problem(message)).toEqual(expect.any(String))
+  })
+
+  test('a field that nobody signed may hold what it likes', async () => {
+    const message = withFields(signedMessage(), { 'x-latin': ['caf\u00e9'] })
+    expect(await accepts(message)).toBe(true)
+  })
+})
+
+describe('parameters', () => {
+  const rows: readonly (readonly [string, string, boolean])[] = [
+    ['created and keyid', `;created=${created};keyid="k"`, true],
+    ['the other order', `;keyid="k";created=${created}`, true],
+    ['no created', ';keyid="k"', false],
+    ['created as a decimal', `;created=${created}.0;keyid="k"`, false],
+    ['created as text', `;created="${created}";keyid="k"`, false],
+    ['created as a token', `;created=now;keyid="k"`, false],
+    ['created as a flag', ';created;keyid="k"', false],
+    ['created as a date', `;keyid="k";created=@${created}`, false],
+    ['created with a minus', `;created=-${created};keyid="k"`, false],
+    ['created as zero', ';created=0;keyid="k"', false],
+    ['created as one', ';created=1;keyid="k"', false],
+    ['created with 15 digits', ';created=999999999999999;keyid="k"', false],
+    ['created with 16 digits', ';created=1000000000000000;keyid="k"', false],
+    ['created in milliseconds', `;created=${created}000;keyid="k"`, false],
+    ['created twice', `;created=${created};created=${created};keyid="k"`, false],
+    ['created twice, hidden', `;note=%"\\";created=1;created=${created};keyid="k"`, false],
+    ['created as a decimal, hidden', `;note=%"\\";created=${created}.0;keyid="k"`, false],
+    ['no keyid', `;created=${created}`, false],
+    ['keyid as a token', `;created=${created};keyid=k`, false],
+    ['keyid as bytes', `;created=${created};keyid=:AA==:`, false],
+    ['keyid as a flag', `;created=${created};keyid`, false],
+    ['keyid as a Display String', `;created=${created};keyid=%"k"`, false],
+    ['keyid twice', `;created=${created};keyid="k";keyid="k"`, false],
+    ['tag gnap', `;created=${created};keyid="k";tag="gnap"`, true],
+    ['tag gnap as a token', `;created=${created};keyid="k";tag=gnap`, false],
+    ['tag GNAP', `;created=${created};keyid="k";tag="GNAP"`, false],
+    ['tag gnap-rotate', `;created=${created};keyid="k";tag="gnap-rotate"`, false],
+    ['an empty tag', `;created=${created};keyid="k";tag=""`, false],
+    ['a tag as a flag', `;created=${created};keyid="k";tag`, false],
+    ['alg ed25519', `;created=${created};keyid="k";alg="ed25519"`, true],
+    ['alg ed25519 as a token', `;created=${created};keyid="k";alg=ed25519`, false],
+    ['alg in capitals', `;created=${created};keyid="k";alg="Ed25519"`, false],
+    ['alg EdDSA', `;created=${created};keyid="k";alg="EdDSA"`, false],
+    ['alg hmac-sha256', `;created=${created};keyid="k";alg="hmac-sha256"`, false],
+    ['alg rsa-pss-sha512', `;created=${created};keyid="k";alg="rsa-pss-sha512"`, false],
+    ['alg ed448', `;created=${created};keyid="k";alg="ed448"`, false],
+    ['alg none', `;created=${created};keyid="k";alg="none"`, false],
+    ['an empty alg', `;created=${created};keyid="k";alg=""`, false],
+    ['a nonce', `;created=${created};keyid="k";nonce="n"`, true],
+    ['a nonce as a token', `;created=${created};keyid="k";nonce=n`, false],
+    ['a nonce as a number', `;created=${created};keyid="k";nonce=1`, false],
+    ['a nonce as bytes', `;created=${created};keyid="k";nonce=:AA==:`, false],
+    ['a nonce as a flag', `;created=${created};keyid="k";nonce`, false],
+    ['expires later', `;created=${created};keyid="k";expires=${created + 1}`, true],
+    ['expires at once', `;created=${created};keyid="k";expires=${created}`, false],
+    ['expires earlier', `;created=${created};keyid="k";expires=${created - 1}`, false],
+    ['expires as a decimal', `;created=${created};keyid="k";expires=${created + 60}.0`, false],
+    ['expires as text', `;created=${created};keyid="k";expires="${created + 60}"`, false],
+    ['expires as a flag', `;created=${created};keyid="k";expires`, false],
+    [
+      'expires twice',
+      `;created=${created};expires=${created + 9};keyid="k";expires=${created + 9}`,
+      false,
+    ],
+  ]
+
+  test.each(rows)('%s', async (_, parameters, allowed) => {
+    const message = messageWithInput(`sig1=${covered}${parameters}`)
+    expect((await problem(message)) === undefined).toBe(allowed)
+  })
+
+  test('are read with their escapes undone, and signed with them', async () => {
+    const input = `sig1=${covered};created=${created};keyid="a\\"b\\\\";nonce="\\\\"`
+    const [candidate] = await candidatesOf(messageWithInput(input))
+    expect(candidate).toMatchObject({ keyid: 'a"b\\', nonce: '\\' })
+    expect(candidate?.bases[0]).toContain(`;keyid="a\\"b\\\\";nonce="\\\\"`)
+  })
+
+  test('keep the order in which they were received', async () => {
+    const orders = [
+      `;created=${created};keyid="k";nonce="n"`,
+      `;nonce="n";keyid="k";created=${created}`,
+    ]
+    for (const order of orders) {
+      const [candidate] = await candidatesOf(messageWithInput(`sig1=${covered}${order}`))
+      expect(candidate?.bases[0]?.split('\n').at(-1)).toBe(
+        `"@signature-params": ${covered}${order}`,
+      )
+    }
+  })
+
+  test('are signed as they are serialised, not as they were spelt', async () => {
+    const spelt = `sig1=( "@method"   "@target-uri" ); created=0${created};  keyid="k";flag=?1`
+    const [candidate] = await candidatesOf(messageWithInput(spelt))
+    expect(candidate?.bases[0]?.split('\n').at(-1)).toBe(
+      `"@signature-params": ${covered};created=${created};keyid="k";flag`,
+    )
+  })
+})
+
+describe('freshness', () => {
+  const at = created * 1000
+
+  test.each([
+    ['300 s after created', 300_000, true],
+    ['a millisecond more', 300_001, false],
+    ['at created', 0, true],
+    ['60 s before created', -60_000, true],
+    ['a millisecond more', -60_001, false],
+  ])('%s', async (_, offset, allowed) => {
+    expect((await problem(messageWithInput(goodInput), at + offset)) === undefined).toBe(allowed)
+  })
+
+  test.each([
+    ['at its expiry', 60_000, true],
+    ['a millisecond after it', 60_001, false],
+  ])('%s', async (_, offset, allowed) => {
+    const input = `${goodInput};expires=${created + 60}`
+    expect((await problem(messageWithInput(input), at + offset)) === undefined).toBe(allowed)
+  })
+
+  test('an expiry far off does not make a signature live longer', async () => {
+    const message = messageWithInput(`${goodInput};expires=${created + 86_400}`)
+    expect(await problem(message, at + 300_000)).toBeUndefined()
+    expect(await problem(message, at + 300_001)).toBeDefined()
+  })
+
+  test('an expiry does not excuse a signature from the future', async () => {
+    const message = messageWithInput(`${goodInput};expires=${created + 86_400}`)
+    expect(await problem(message, at - 60_001)).toBeDefined()
+  })
+
+  test('is as strict as it is set', async () => {
+    const message = messageWithInput(goodInput)
+    const strict = { ageMaxMs: 1000, skewMaxMs: 0 }
+    const answers = [-1, 0, 1000, 1001].map(async (offset) =>
+      problemOf(await inspectSignatures(message, at + offset, strict)),
+    )
+    expect((await Promise.all(answers)).map((answer) => answer === undefined)).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ])
+  })
+})
+
+describe('several signatures', () => {
+  const siblings: readonly (readonly [string, string, string])[] = [
+    ['that is no list', 'sig2="x"', `sig2=${someSignature}`],
+    ['that is a flag', 'sig2', `sig2=${someSignature}`],
+    ['whose components are no text', `sig2=(1 2)${parameters}`, `sig2=${someSignature}`],
+    ['that covers nothing', `sig2=()${parameters}`, `sig2=${someSignature}`],
+    [
+      'that covers a field which is missing',
+      `sig2=("@method" "@target-uri" "x")${parameters}`,
+      `sig2=${someSignature}`,
+    ],
+    [
+      'that covers something twice',
+      `sig2=("@method" "@method" "@target-uri")${parameters}`,
+      `sig2=${someSignature}`,
+    ],
+    ['without created', `sig2=${covered};keyid="k"`, `sig2=${someSignature}`],
+    ['with a decimal', `sig2=${covered};created=${created}.0;keyid="k"`, `sig2=${someSignature}`],
+    ['that is stale', `sig2=${covered};created=1;keyid="k"`, `sig2=${someSignature}`],
+    ['with another tag', `sig2=${covered}${parameters};tag="other"`, `sig2=${someSignature}`],
+    [
+      'with another alg',
+      `sig2=${covered}${parameters};alg="rsa-pss-sha512"`,
+      `sig2=${someSignature}`,
+    ],
+    ['without bytes', `sig2=${covered}${parameters}`, 'sig2'],
+    [
+      'of 256 bytes',
+      `sig2=${covered}${parameters}`,
+      `sig2=:${Buffer.alloc(256).toString('base64')}:`,
+    ],
+    ['that is text', `sig2=${covered}${parameters}`, 'sig2="x"'],
+    ['that does not verify', `sig2=${covered}${parameters}`, `sig2=${someSignature}`],
+    ['of another key', `sig2=${covered};created=${created};keyid="other"`, `sig2=${someSignature}`],
+  ]
+
+  test.each(siblings)('one %s does not hide a good one', async (_, input, signature) => {
+    for (const first of [true, false]) {
+      const message = withSibling(signedMessage({ nonce: 'n' }), input, signature, first)
+      expect(await accepts(message)).toBe(true)
+    }
+  })
+
+  test('one whose label and parameter together read like those of the good one does not hide it', async () => {
+    const message = signedMessage({ label: 'sig1.x' })
+    const input = `sig1=${covered}${parameters};x.created=1.0`
+    expect(await accepts(message)).toBe(true)
+    expect(await accepts(withSibling(message, input, `sig1=${someSignature}`, false))).toBe(true)
+  })
+
+  test('a good one of another key is no proof of this one', async () => {
+    const genuine = signedRequest(signOptions({ label: 'sig2', key: other }))
+    const input = headerOf(genuine, 'signature-input') ?? ''
+    const signature = headerOf(genuine, 'signature') ?? ''
+    const broken = withFields(signedMessage(), { signature: [`sig1=${someSignature}`] })
+    const message = withSibling(broken, input, signature, false)
+    expect(await candidatesOf(message)).toHaveLength(2)
+    expect(await accepts(message, key)).toBe(false)
+    expect(await accepts(message, other)).toBe(true)
+  })
+
+  test('a good one of another key does not pass for this one under its kid', async () => {
+    const forged = signedMessage({ key: { ...other, kid: key.kid } })
+    expect(await candidatesOf(forged)).toHaveLength(1)
+    expect(await accepts(forged, key)).toBe(false)
+  })
+
+  test('each good one counts as that of its own key', async () => {
+    const genuine = signedRequest(signOptions({ label: 'sig2', key: other, nonce: 'other' }))
+    const input = headerOf(genuine, 'signature-input') ?? ''
+    const signature = headerOf(genuine, 'signature') ?? ''
+    const message = withSibling(signedMessage({ nonce: 'own' }), input, signature, true)
+    const candidates = await candidatesOf(message)
+    expect((await verifyCandidates(candidates, key))?.nonce).toBe('own')
+    expect((await verifyCandidates(candidates, other))?.nonce).toBe('other')
+    expect(await verifyCandidates(candidates, testKey('third'))).toBeUndefined()
+  })
+
+  test('a key of small order proves nothing, even where it was let in', async () => {
+    const weak = { kid: key.kid, x: Buffer.from([1, ...Array(31).fill(0)]).toString('base64url') }
+    const signature = Buffer.concat([Buffer.from([1]), Buffer.alloc(63)]).toString('base64')
+    const message = withFields(signedMessage(), { signature: [`sig1=:${signature}:`] })
+    expect(await accepts(message, weak)).toBe(false)
+  })
+})
+
+describe('an HMAC under the public key', () => {
+  test.each(['sha256', 'sha512'])('is no signature: %s', async (hash) => {
+    const message = signedMessage()
+    const [candidate] = await candidatesOf(message)
+    const secret = Buffer.from(key.x, 'base64url')
+    const mac = createHmac(hash, secret)
+      .update(candidate?.bases[0] ?? '')
+      .digest('base64')
+    expect(await accepts(withFields(message, { signature: [`sig1=:${mac}:`] }))).toBe(false)
+  })
+})
+
+describe('the digest', () => {
+  function digested(...values: string[]): SignedMessage {
+    const components = ['"@method"', '"@target-uri"', '"content-digest"']
+    const override = { '"content-digest"': values.join(', ') }
+    const message = signedMessage({ body, digest: 'none', components, override })
+    return withFields(message, { 'content-digest': values })
+  }
+  const bytes = Buffer.from(body)
+  const sha256 = contentDigest(bytes, 'sha-256')
+  const sha512 = contentDigest(bytes, 'sha-512')
+  const md5 = `md5=:${createHash('md5').update(bytes).digest('base64')}:`
+  const sha1 = `sha=:${createHash('sha1').update(bytes).digest('base64')}:`
+  const wrong = contentDigest(Buffer.from('other'), 'sha-256')
+
+  test.each([
+    ['sha-256', [sha256], true],
+    ['sha-512', [sha512], true],
+    ['both in one line', [`${sha256}, ${sha512}`], true],
+    ['both in two lines', [sha256, sha512], true],
+    ['one beside an unknown algorithm', [`x=:AA==:, ${sha256}`], true],
+    ['one beside a deprecated algorithm', [`${md5}, ${sha256}`], true],
+    ['one right, one wrong', [`${sha512}, ${wrong}`], false],
+    ['wrong', [wrong], false],
+    ['md5 alone', [md5], false],
+    ['sha alone', [sha1], false],
+    ['unknown alone', ['sha3-256=:AA==:'], false],
+    ['malformed', ['sha-256'], false],
+    ['empty', [''], false],
+    ['the same algorithm in two lines', [sha256, sha256], false],
+  ])('%s', async (_, values, allowed) => {
+    const message = digested(...values)
+    expect((await problem(message)) === undefined).toBe(allowed)
+    expect(await accepts(message)).toBe(allowed)
+  })
+
+  test('is of the bytes that arrived', async () => {
+    const message = signedMessage({ body })
+    expect(await accepts({ ...message, body: Buffer.from(`${body}\n`) })).toBe(false)
+    expect(await accepts({ ...message, body: Buffer.from(body.replace(':', ': ')) })).toBe(false)
+    expect(await accepts({ ...message, body: Buffer.alloc(0) })).toBe(false)
+  })
+
+  test.each([
+    ['right', new Uint8Array(), true],
+    ['of something', Buffer.from('{}'), false],
+  ])('of an empty body may be given, and has to be %s', async (_, of, allowed) => {
+    const value = contentDigest(of, 'sha-256')
+    const message = withFields(messageWithInput(goodInput), { 'content-digest': [value] })
+    expect((await problem(message)) === undefined).toBe(allowed)
+    const components = ['"@method"', '"@target-uri"', '"content-digest"']
+    const headers = [['content-digest', value]] as const
+    expect(await accepts(signedMessage({ headers, components }))).toBe(allowed)
+  })
+})
+
+describe('an empty path', () => {
+  test('may have been signed with its slash and without', async () => {
+    const input = messageWithInput(goodInput, { target: '/' })
+    const [candidate] = await candidatesOf(input)
+    const tail = `"@signature-params": ${covered}${parameters}`
+    expect(candidate?.bases).toEqual([
+      `"@method": GET\n"@target-uri": https://wallet.example/\n${tail}`,
+      `"@method": GET\n"@target-uri": https://wallet.example\n${tail}`,
+    ])
+    expect(await accepts(signedMessage({ url: origin }))).toBe(true)
+    expect(await accepts(signedMessage({ url: `${origin}/` }))).toBe(true)
+  })
+
+  test('stays a slash as @path and as @request-target', async () => {
+    const list = '("@path" "@method" "@request-target" "@target-uri")'
+    const message = messageWithInput(`sig1=${list}${parameters}`, { target: '/' })
+    const [candidate] = await candidatesOf(message)
+    for (const base of candidate?.bases ?? []) {
+      expect(base).toContain('"@path": /\n')
+      expect(base).toContain('"@request-target": /\n')
+    }
+  })
+
+  test.each(['/op', '/op/', '/?a=b', '//', '/#'])('is not %s', async (target) => {
+    const [candidate] = await candidatesOf(messageWithInput(goodInput, { target }))
+    expect(candidate?.bases).toHaveLength(1)
+    const slashless = origin + target.slice(0, -1)
+    const signed = signedMessage({
+      url: `${origin}${target}`,
+      override: { '"@target-uri"': slashless },
+    })
+    expect(await accepts({ ...signed, target })).toBe(false)
+  })
+
+  test('does not loosen another line that reads like the one of the target', async () => {
+    const note = `"@target-uri": ${origin}`
+    const message = signedMessage({
+      url: `${origin}/`,
+      headers: [['x-note', note]],
+      components: ['"x-note"', '"@method"', '"@target-uri"'],
+    })
+    expect(await accepts(message)).toBe(true)
+    expect(await accepts(withFields(message, { 'x-note': [`${note}/`] }))).toBe(false)
+  })
+})
+
+describe('the order of the checks', () => {
+  /** A request by parts, each of which a fault can spoil. */
+  const sound = {
+    input: '',
+    label: 'sig1',
+    signature: someSignature,
+    components: ['"@method"', '"@target-uri"', '"content-digest"'],
+    created: `;created=${created}`,
+    keyid: ';keyid="shop-key"',
+    tag: '',
+    alg: '',
+    nonce: '',
+    expires: '',
+    digest: contentDigest(Buffer.from(body), 'sha-512'),
+  }
+  type Parts = typeof sound
+
+  function build(parts: Parts): SignedMessage {
+    const { created, keyid, tag, alg, nonce, expires } = parts
+    const list = `(${parts.components.join(' ')})${created}${keyid}${tag}${alg}${nonce}${expires}`
+    const fields = new Map([
+      ['content-digest', [parts.digest]],
+      ['signature-input', [`sig1=${list}${parts.input}`]],
+      ['signature', [`${parts.label}=${parts.signature}`]],
+    ])
+    return { method: 'POST', origin, target: '/', fields, body: Buffer.from(body) }
+  }
+
+  const all = sound.components
+  const stages: readonly (readonly [string, readonly Partial<Parts>[]])[] = [
+    ['syntax', [{ input: ',' }, { label: 'sig2' }, { signature: ':AA==:' }]],
+    [
+      'coverage',
+      [
+        { components: all.slice(1) },
+        { components: all.slice(0, 2) },
+        { components: ['"@method"', '"content-digest"'] },
+        { components: [...all, '"@method"'] },
+      ],
+    ],
+    [
+      'parameters',
+      [
+        { created: '' },
+        { created: `;created=${created}.0` },
+        { keyid: '' },
+        { tag: ';tag="other"' },
+        { alg: ';alg="hmac-sha256"' },
+        { nonce: ';nonce=1' },
+        { expires: ';expires="never"' },
+        { expires: `;expires=${created + 60}.0` },
+      ],
+    ],
+    [
+      'freshness',
+      [{ created: `;created=${created - 301}` }, { created: `;created=${created + 61}` }],
+    ],
+    [
+      'digest',
+      [{ digest: contentDigest(Buffer.from('other'), 'sha-512') }, { digest: 'md5=:AA==:' }],
+    ],
+  ]
+
+  const pairs = stages.flatMap(([stage, faults], index) =>
+    stages
+      .slice(index + 1)
+      .flatMap(([later, laterFaults]) =>
+        faults.flatMap((fault) =>
+          laterFaults
+            .filter((laterFault) => !Object.keys(laterFault).some((part) => part in fault))
+            .map((laterFault) => ({ stage, later, fault, laterFault })),
+        ),
+      ),
+  )
+
+  test('nothing is wrong with the request to begin with', async () => {
+    expect(await problem(build(sound))).toBeUndefined()
+  })
+
+  test.each(pairs)(
+    '$stage comes before $later: $fault, $laterFault',
+    async ({ fault, laterFault }) => {
+      const first = await problem(build({ ...sound, ...fault }))
+      const second = await problem(build({ ...sound, ...laterFault }))
+      expect(first).toBeDefined()
+      expect(second).toBeDefined()
+      expect(await problem(build({ ...sound, ...laterFault, ...fault }))).toBe(first)
+    },
+  )
+})
+
+describe('whatever arrives', () => {
+  const fragment = fc.oneof(
+    fc.constantFrom('sig1=', 'sig2=', ', ', covered, parameters, someSignature, '("@method"', ')'),
+    fc.constantFrom(
+      ';tag="gnap"',
+      '"x"',
+      ';req',
+      ';bs',
+      ';sf;key="a"',
+      '"signature"',
+      '%"\\"',
+      '@1',
+    ),
+    fc.string({ unit: 'binary', maxLength: 3 }),
+  )
+  const line = fc.array(fragment, { maxLength: 8 }).map((parts) => parts.join(''))
+
+  test('gets an answer, which is not to accept it', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(line, { maxLength: 2 }),
+        fc.array(line, { maxLength: 2 }),
+        async (inputs, signatures) => {
+          const message = withFields(signedMessage({ body }), {
+            'signature-input': inputs,
+            signature: signatures,
+            'content-digest': inputs,
+          })
+          expect(await accepts(message)).toBe(false)
+        },
+      ),
+      { numRuns: 1500 },
+    )
+  })
+})

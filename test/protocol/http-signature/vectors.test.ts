@@ -1,0 +1,370 @@
+import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
+import { createHeaders } from '@interledger/http-signature-utils'
+import { describe, expect, test } from 'vitest'
+import type { HttpRequest } from '../../../src/index.js'
+import {
+  componentValue,
+  type SignedMessage,
+} from '../../../src/protocol/http-signature/components.js'
+import { contentDigestProblem } from '../../../src/protocol/http-signature/content-digest.js'
+import { verifierOf } from '../../../src/protocol/http-signature/ed25519.js'
+import { inspectSignatures } from '../../../src/protocol/http-signature/inspect.js'
+import { screenJwk, thumbprintOf } from '../../../src/protocol/http-signature/jwk.js'
+import {
+  byteSequence,
+  isInnerList,
+  parseStrictDictionary,
+  serializeInnerList,
+  serializeItem,
+} from '../../../src/protocol/http-signature/structured-fields.js'
+import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
+import { interactionHash } from '../../../src/protocol/interaction-hash.js'
+import { testKey } from '../../support/keys.js'
+import {
+  lineOf,
+  messageOf,
+  problemOf,
+  profileFreshness,
+  withFields,
+} from '../../support/signed-message.js'
+
+// RFC 9421 appendix B.1.4.
+const kid = 'test-key-ed25519'
+const x = 'JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs'
+const pkcs8 = 'MC4CAQAwBQYDK2VwBCIEIJ+DYvh6SEqVTm50DFtMDoQikTmiCqirVv9mWG9qfSnF'
+const spki = 'MCowBQYDK2VwAyEAJrQLj5P/89iXES9+vFgrIy29clF9CC/oPPsw3c5D0bs='
+const privateKey = createPrivateKey({
+  key: Buffer.from(pkcs8, 'base64'),
+  format: 'der',
+  type: 'pkcs8',
+})
+const created = 1618884473
+
+function signed(base: string, key: KeyObject = privateKey): string {
+  return sign(null, Buffer.from(base), key).toString('base64')
+}
+
+function verifies(base: string, signature: Uint8Array | undefined) {
+  return verifierOf(x)?.(signature ?? new Uint8Array(64), base)
+}
+
+describe('RFC 9421, the Ed25519 key of appendix B.1.4', () => {
+  test('is the same as PEM, as JWK and from its private half', () => {
+    const jwk = createPublicKey(privateKey).export({ format: 'jwk' })
+    expect(jwk.x).toBe(x)
+    const der = createPublicKey({ key: Buffer.from(spki, 'base64'), format: 'der', type: 'spki' })
+    expect(der.export({ format: 'jwk' })).toEqual(jwk)
+    expect(screenJwk({ ...jwk, kid, alg: 'EdDSA' })).toEqual({ jwk: { kid, x } })
+  })
+
+  test('has the thumbprint that RFC 7638 gives it', async () => {
+    expect(await thumbprintOf({ x })).toBe('poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U')
+  })
+})
+
+describe('RFC 9421, the signature of appendix B.2.6', () => {
+  const input =
+    '("date" "@method" "@path" "@authority" "content-type" "content-length");created=1618884473;keyid="test-key-ed25519"'
+  const request: HttpRequest = {
+    method: 'POST',
+    url: '/foo?param=Value&Pet=dog',
+    headers: [
+      ['Host', 'example.com'],
+      ['Date', 'Tue, 20 Apr 2021 02:07:55 GMT'],
+      ['Content-Type', 'application/json'],
+      [
+        'Content-Digest',
+        'sha-512=:WZDPaVn/7XgHaAy8pmojAkGWoRx2UFChF41A2svX+TaPm+AbwAgBWnrIiYllu7BNNyealdVLvRwEmTHWXvJwew==:',
+      ],
+      ['Content-Length', '18'],
+      ['Signature-Input', `sig-b26=${input}`],
+      [
+        'Signature',
+        'sig-b26=:wqcAqbmYJ2ji2glfAMaRy4gruYYnx2nEFN2HN6jrnDnQCK1u02Gb04v9EDgwUPiu4A0w6vuQv5lIp5WPpBKRCw==:',
+      ],
+    ],
+    body: Buffer.from('{"hello": "world"}'),
+  }
+  const message = messageOf(request, 'https://example.com')
+  const expectedBase = [
+    '"date": Tue, 20 Apr 2021 02:07:55 GMT',
+    '"@method": POST',
+    '"@path": /foo',
+    '"@authority": example.com',
+    '"content-type": application/json',
+    '"content-length": 18',
+    `"@signature-params": ${input}`,
+  ].join('\n')
+
+  /** The signature base of whatever is in the message, without the demands of a profile. */
+  function baseOf(message: SignedMessage): string {
+    const [member] =
+      parseStrictDictionary(lineOf(message, 'signature-input'))?.members.values() ?? []
+    if (member === undefined || !isInnerList(member)) throw new Error('no list')
+    const lines = member[0].map((component) => {
+      const result = componentValue(component, message)
+      if ('problem' in result) throw new Error(result.problem)
+      return `${serializeItem(component)}: ${result.value}`
+    })
+    return [...lines, `"@signature-params": ${serializeInnerList(member)}`].join('\n')
+  }
+
+  function signatureOf(message: SignedMessage): Uint8Array | undefined {
+    const [member] = parseStrictDictionary(lineOf(message, 'signature'))?.members.values() ?? []
+    return byteSequence(member)
+  }
+
+  function withInput(text: string): SignedMessage {
+    return withFields(message, { 'signature-input': [`sig-b26=${text}`] })
+  }
+
+  test('has its base rebuilt byte for byte, and verifies', async () => {
+    expect(baseOf(message)).toBe(expectedBase)
+    expect(await verifies(baseOf(message), signatureOf(message))).toBe(true)
+  })
+
+  test('is what signing again gives', () => {
+    expect(`sig-b26=:${signed(expectedBase)}:`).toBe(lineOf(message, 'signature'))
+  })
+
+  test.each([
+    [
+      'the parameters in another order',
+      withInput(
+        '("date" "@method" "@path" "@authority" "content-type" "content-length");keyid="test-key-ed25519";created=1618884473',
+      ),
+    ],
+    [
+      'the components in another order',
+      withInput(
+        '("@method" "date" "@path" "@authority" "content-type" "content-length");created=1618884473;keyid="test-key-ed25519"',
+      ),
+    ],
+    [
+      'a component less',
+      withInput(
+        '("date" "@method" "@path" "@authority" "content-type");created=1618884473;keyid="test-key-ed25519"',
+      ),
+    ],
+    ['another time', withInput(input.replace('1618884473', '1618884474'))],
+    ['another date', withFields(message, { date: ['Tue, 20 Apr 2021 02:07:56 GMT'] })],
+    ['another method', { ...message, method: 'PUT' }],
+    ['another path', { ...message, target: '/foo/?param=Value&Pet=dog' }],
+    ['another host', { ...message, origin: 'https://example.org' }],
+    ['another length', withFields(message, { 'content-length': ['19'] })],
+  ])('does not verify with %s', async (_, changed) => {
+    expect(await verifies(baseOf(changed), signatureOf(message))).toBe(false)
+  })
+
+  test('does not cover the query, so another one changes nothing', async () => {
+    const changed = { ...message, target: '/foo?param=Value&Pet=cat' }
+    expect(await verifies(baseOf(changed), signatureOf(message))).toBe(true)
+  })
+
+  test('has a digest of the body that arrived', async () => {
+    const digest = lineOf(message, 'content-digest')
+    expect(await contentDigestProblem(digest, message.body)).toBeUndefined()
+  })
+
+  test('is refused by the profile, since it covers neither target nor digest', async () => {
+    const inspection = await inspectSignatures(message, created * 1000, profileFreshness)
+    expect(problemOf(inspection)).toBe('@target-uri is not covered')
+  })
+})
+
+describe('a GNAP request signed by that key', () => {
+  // RFC 9635 prints none by an Ed25519 key. Ed25519 is deterministic, so this one was made once and for all.
+  const body = '{"interact_ref":"4IFWWIKYB2PQ6U56NL1"}'
+  const input =
+    '("@method" "@target-uri" "authorization" "content-digest" "content-length" "content-type");created=1618884473;keyid="test-key-ed25519";nonce="NAOEL39sDgYzWFBrFY5e";tag="gnap"'
+  const signature =
+    '3pd1YihvVYY4tHPBx/XakTh+QHOVVYDvzF1e7gd3ZQH9hMUpY4QaQxoVqM0sP7E+M4iT3dVuPBdEm8/SdDIKCQ=='
+  const request: HttpRequest = {
+    method: 'POST',
+    url: '/auth/continue/grant1.aB3-dE6_gH9jK2mN5pQ8sT',
+    headers: [
+      ['Host', 'internal:3000'],
+      ['Authorization', 'GNAP opc_grant1.0123456789abcdefghijklmnopqrstuvwxyzABCDEFG'],
+      ['Content-Type', 'application/json'],
+      ['Content-Length', '38'],
+      ['Content-Digest', 'sha-256=:YGZ9acGLuCMyReiKikBYDGy8VLltoyBH1yg9zsX+4is=:'],
+      ['Signature-Input', `sig1=${input}`],
+      ['Signature', `sig1=:${signature}:`],
+    ],
+    body: Buffer.from(body),
+  }
+  const base = [
+    '"@method": POST',
+    '"@target-uri": https://wallet.example/auth/continue/grant1.aB3-dE6_gH9jK2mN5pQ8sT',
+    '"authorization": GNAP opc_grant1.0123456789abcdefghijklmnopqrstuvwxyzABCDEFG',
+    '"content-digest": sha-256=:YGZ9acGLuCMyReiKikBYDGy8VLltoyBH1yg9zsX+4is=:',
+    '"content-length": 38',
+    '"content-type": application/json',
+    `"@signature-params": ${input}`,
+  ].join('\n')
+
+  test('is accepted, over exactly this base', async () => {
+    const message = messageOf(request)
+    const inspection = await inspectSignatures(message, created * 1000, profileFreshness)
+    const candidates = 'candidates' in inspection ? inspection.candidates : []
+    expect(candidates).toEqual([
+      {
+        keyid: kid,
+        createdAt: created * 1000,
+        nonce: 'NAOEL39sDgYzWFBrFY5e',
+        signature: new Uint8Array(Buffer.from(signature, 'base64')),
+        bases: [base],
+      },
+    ])
+    expect(await verifyCandidates(candidates, { kid, x })).toBe(candidates[0])
+  })
+
+  test('is what signing again gives', () => {
+    expect(signed(base)).toBe(signature)
+  })
+})
+
+describe('RFC 9635, the interaction hash of section 4.2.3', () => {
+  const input = {
+    clientNonce: 'VJLO6A4CATR0KRO',
+    serverNonce: 'MBDOFXG4Y5CVJCX821LH',
+    interactRef: '4IFWWIKYB2PQ6U56NL1',
+    grantEndpoint: 'https://server.example.com/tx',
+  }
+
+  test.each([
+    ['sha-256', 'base64url', 'x-gguKWTj8rQf7d7i3w3UhzvuJ5bpOlKyAlVpLxBffY'],
+    ['sha-256', 'base64', 'x+gguKWTj8rQf7d7i3w3UhzvuJ5bpOlKyAlVpLxBffY='],
+    [
+      'sha-512',
+      'base64url',
+      '454VR2f6OAHg3PDng-iAbfPEeBCI70VP0KcpleQZBC5TfJRbNOgz0RGVWI_gLaQXwRFst3CyzWPS_IPRDZ39fw',
+    ],
+    [
+      'sha-512',
+      'base64',
+      '454VR2f6OAHg3PDng+iAbfPEeBCI70VP0KcpleQZBC5TfJRbNOgz0RGVWI/gLaQXwRFst3CyzWPS/IPRDZ39fw==',
+    ],
+  ] as const)('%s in %s', async (method, encoding, expected) => {
+    expect(await interactionHash(input, method, encoding)).toBe(expected)
+  })
+
+  test('is another one for an endpoint with a slash at its end', async () => {
+    const grantEndpoint = 'https://server.example.com/tx/'
+    expect(await interactionHash({ ...input, grantEndpoint }, 'sha-256', 'base64url')).toBe(
+      'fRiB2386XGibHeyH5oKb5FxpZcsgfSL4obQVzB0aHCo',
+    )
+  })
+})
+
+describe('RFC 9530, content digests', () => {
+  const hello = Buffer.from('{"hello": "world"}')
+  const helloLine = Buffer.from('{"hello": "world"}\n')
+  const brotli = Buffer.from('0b09807b2268656c6c6f223a2022776f726c64227d0a03', 'hex')
+
+  const sha256 = {
+    hello: 'X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=',
+    helloLine: 'RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=',
+    brotli: 'd435Qo+nKZ+gLcUHn7GQtQ72hiBVAgqoLsZnZPiTGPk=',
+  }
+  const sha512 = {
+    hello:
+      'WZDPaVn/7XgHaAy8pmojAkGWoRx2UFChF41A2svX+TaPm+AbwAgBWnrIiYllu7BNNyealdVLvRwEmTHWXvJwew==',
+    helloLine:
+      'YMAam51Jz/jOATT6/zvHrLVgOYTGFy1d6GJiOHTohq4yP+pgk4vf2aCsyRZOtw8MjkM7iw7yZ/WkppmM44T3qg==',
+    brotli:
+      'db7fdBbgZMgX1Wb2MjA8zZj+rSNgfmDCEEXM8qLWfpfoNY0sCpHAzZbj09X1/7HAb7Od5Qfto4QpuBsFbUO3dQ==',
+  }
+
+  test.each([
+    ['appendix D', `sha-256=:${sha256.hello}:`, hello],
+    ['appendix D', `sha-512=:${sha512.hello}:`, hello],
+    ['appendix D, both', `sha-256=:${sha256.hello}:,sha-512=:${sha512.hello}:`, hello],
+    ['appendix B.1', `sha-256=:${sha256.helloLine}:`, helloLine],
+    ['section 2', `sha-512=:${sha512.helloLine}:`, helloLine],
+    ['appendix B.2', 'sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:', Buffer.alloc(0)],
+    [
+      'appendix B.3',
+      'sha-256=:jjcgBDWNAtbYUXI37CVG3gRuGOAjaaDRGpIUFsdyepQ=:',
+      Buffer.from('"world"}\n'),
+    ],
+    ['appendix B.4', `sha-256=:${sha256.brotli}:`, brotli],
+    ['appendix B.6', `sha-256=:${sha256.brotli}:, sha-512=:${sha512.brotli}:`, brotli],
+    [
+      'appendix B.7',
+      'sha-256=:mEkdbO7Srd9LIOegftO0aBX+VPTVz7/CSHes2Z27gc4=:',
+      Buffer.from('{"title": "New Title"}\n'),
+    ],
+  ])('%s: %s', async (_, value, body) => {
+    expect(await contentDigestProblem(value, body)).toBeUndefined()
+  })
+
+  test.each([
+    [
+      'two digests of two different contents',
+      `sha-256=:${sha256.brotli}:, sha-512=:${sha512.hello}:`,
+      hello,
+    ],
+    ['the digest of the content before it was coded', `sha-256=:${sha256.helloLine}:`, brotli],
+    ['the content without its line feed', `sha-256=:${sha256.helloLine}:`, hello],
+    ['a sha-256 value under the name of sha-512', `sha-512=:${sha256.hello}:`, hello],
+    ['the deprecated md5', 'md5=:Sd/dVLAcvNLSq16eXua5uQ==:', hello],
+    ['the deprecated sha', 'sha=:07CavjDP4u3/TungoUHJO/Wzr4c=:', hello],
+  ])('%s is refused', async (_, value, body) => {
+    expect(await contentDigestProblem(value, body)).toEqual(expect.any(String))
+  })
+})
+
+describe('requests as the SDKs of Open Payments write them', () => {
+  const key = testKey('sdk')
+  const url = 'https://wallet.example/op/incoming-payments'
+  const body = '{"walletAddress":"https://wallet.example/bob"}'
+
+  async function requestBySdk(
+    method: string,
+    { body, token }: { readonly body?: string; readonly token?: string },
+  ): Promise<HttpRequest> {
+    const own: Record<string, string> =
+      token === undefined ? {} : { Authorization: `GNAP ${token}` }
+    const content = body === undefined ? {} : { body }
+    const request = { method, url, headers: own, ...content }
+    const added = await createHeaders({ request, privateKey: key.privateKey, keyId: key.kid })
+    const headers = Object.entries({ ...own, ...added })
+    return { method, url: '/op/incoming-payments', headers, body: Buffer.from(body ?? '') }
+  }
+
+  /** The SDK asks the real clock, so the verifier stands at the time that the SDK wrote. */
+  async function accepted(message: SignedMessage): Promise<boolean> {
+    const [, seconds] = /created=(\d+)/.exec(lineOf(message, 'signature-input')) ?? []
+    const now = Number(seconds) * 1000
+    const inspection = await inspectSignatures(message, now, profileFreshness)
+    if ('problem' in inspection) return false
+    return (await verifyCandidates(inspection.candidates, key)) !== undefined
+  }
+
+  test.each([
+    ['a grant request', 'POST', { body }],
+    ['a call with token and body', 'POST', { body, token: 'opa_1.2' }],
+    ['a call with a token alone', 'GET', { token: 'opa_1.2' }],
+    ['a call without either', 'DELETE', {}],
+  ])('TypeScript, %s, is accepted', async (_, method, content) => {
+    expect(await accepted(messageOf(await requestBySdk(method, content)))).toBe(true)
+  })
+
+  test('PHP, whose signature is no Byte Sequence, is refused', async () => {
+    const message = messageOf(await requestBySdk('POST', { body }))
+    const bare = lineOf(message, 'signature').replaceAll(':', '')
+    expect(await accepted(withFields(message, { signature: [bare] }))).toBe(false)
+  })
+
+  test('Rust, whose components are no Strings and whose signature has no label, is refused', async () => {
+    const message = messageOf(await requestBySdk('POST', { body }))
+    const [, base64 = ''] = /:(.*):/.exec(lineOf(message, 'signature')) ?? []
+    const tokens = lineOf(message, 'signature-input').replace(/\([^)]*\)/, (list) =>
+      list.replaceAll('"', ''),
+    )
+    expect(tokens).toContain('(@method @target-uri ')
+    expect(await accepted(withFields(message, { signature: [base64] }))).toBe(false)
+    expect(await accepted(withFields(message, { 'signature-input': [tokens] }))).toBe(false)
+  })
+})

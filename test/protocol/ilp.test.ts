@@ -1,0 +1,189 @@
+import { createHmac } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { IlpPaymentMethodsOptions, PaymentMethods } from '../../src/index.js'
+import { ilpPaymentMethods } from '../../src/index.js'
+import { newId } from '../../src/protocol/credential.js'
+import { importWithoutNode } from '../support/portable.js'
+import { seededRandom } from '../support/random.js'
+
+const portable = await importWithoutNode(() => import('../../src/protocol/ilp.js'))
+
+// Open Payments OpenAPI, schema `ilp-payment-method`.
+const ilpAddressPattern = /^(g|private|example|peer|self|test[1-3]?|local)([.][a-zA-Z0-9_~-]+)+$/
+const ilpAddressLengthMax = 1023
+const sharedSecretPattern = /^[a-zA-Z0-9-_]+$/
+
+const secret = Uint8Array.from({ length: 32 }, (_, index) => index)
+const options: IlpPaymentMethodsOptions = { addressPrefix: 'test.wallet', secret }
+const methods = ilpPaymentMethods(options)
+
+async function detailsOf(methods: PaymentMethods, paymentId: string) {
+  const query = { paymentId, walletAddress: 'https://wallet.example/bob' }
+  const asset = { assetCode: 'USD', assetScale: 2 }
+  const [details, ...others] = await methods.detailsOf({ ...query, asset })
+  if (details === undefined || others.length > 0) throw new Error('expected one method')
+  return details
+}
+
+const random = seededRandom()
+const paymentIds = Array.from({ length: 50 }, () => newId('namespac', random))
+
+describe('details of a payment', () => {
+  test('are of the form that the OpenAPI describes', async () => {
+    for (const paymentId of paymentIds) {
+      const { type, ilpAddress, sharedSecret, ...rest } = await detailsOf(methods, paymentId)
+      expect(type).toBe('ilp')
+      expect(ilpAddress).toMatch(ilpAddressPattern)
+      expect(sharedSecret).toMatch(sharedSecretPattern)
+      expect(rest).toEqual({})
+    }
+  })
+
+  test('stay within the longest ILP address, under the longest prefix', async () => {
+    const addressPrefix = `g.${'a'.repeat(958)}`
+    expect(addressPrefix).toHaveLength(960)
+    const long = ilpPaymentMethods({ addressPrefix, secret })
+    const { ilpAddress } = await detailsOf(long, paymentIds[0] ?? '')
+    expect(ilpAddress.length).toBeLessThanOrEqual(ilpAddressLengthMax)
+  })
+
+  test('are unique to the payment', async () => {
+    const all = await Promise.all(paymentIds.map((id) => detailsOf(methods, id)))
+    expect(new Set(all.map(({ ilpAddress }) => ilpAddress)).size).toBe(paymentIds.length)
+    expect(new Set(all.map(({ sharedSecret }) => sharedSecret)).size).toBe(paymentIds.length)
+  })
+
+  test('are the same each time they are asked for, and after a restart', async () => {
+    const again = ilpPaymentMethods({ ...options, secret: secret.slice() })
+    for (const paymentId of paymentIds) {
+      const details = await detailsOf(methods, paymentId)
+      expect(await detailsOf(methods, paymentId)).toEqual(details)
+      expect(await detailsOf(again, paymentId)).toEqual(details)
+    }
+  })
+
+  test('have the HMAC of the id under the secret as their own, in any runtime', async () => {
+    const elsewhere = portable.ilpPaymentMethods(options)
+    for (const paymentId of paymentIds) {
+      const expected = createHmac('sha256', secret).update(paymentId).digest('base64url')
+      expect((await detailsOf(methods, paymentId)).sharedSecret).toBe(expected)
+      expect(await detailsOf(elsewhere, paymentId)).toEqual(await detailsOf(methods, paymentId))
+    }
+  })
+
+  test('tell nothing about those under another secret', async () => {
+    const other = ilpPaymentMethods({ ...options, secret: new Uint8Array(32).fill(9) })
+    const [one, two] = [await detailsOf(methods, 'p'), await detailsOf(other, 'p')]
+    expect(two.ilpAddress).toBe(one.ilpAddress)
+    expect(two.sharedSecret).not.toBe(one.sharedSecret)
+  })
+
+  test.each([
+    ['a Uint8Array', () => Uint8Array.from(secret)],
+    ['a Buffer', () => Buffer.from(secret)],
+  ])('outlive the copy of the secret that the host wipes: %s', async (_, copy) => {
+    const given = copy()
+    const wiped = ilpPaymentMethods({ ...options, secret: given })
+    given.fill(0)
+    expect(await detailsOf(wiped, 'p')).toEqual(await detailsOf(methods, 'p'))
+  })
+})
+
+describe('the way back', () => {
+  test('leads from details to their payment', async () => {
+    for (const paymentId of paymentIds) {
+      const { ilpAddress } = await detailsOf(methods, paymentId)
+      expect(methods.paymentIdOf(ilpAddress)).toBe(paymentId)
+    }
+  })
+
+  test('leads from any address below as well, as STREAM connections have', () => {
+    const segment = fc.stringMatching(/^[a-zA-Z0-9_~-]{1,12}$/)
+    fc.assert(
+      fc.property(fc.array(segment, { minLength: 1, maxLength: 4 }), (below) => {
+        expect(methods.paymentIdOf(`test.wallet.payment.${below.join('.')}`)).toBe('payment')
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test.each([
+    ['the prefix alone', 'test.wallet'],
+    ['the prefix and a dot', 'test.wallet.'],
+    ['the prefix and two dots', 'test.wallet..payment'],
+    ['a prefix that is longer by letters', 'test.walletx.payment'],
+    ['a prefix that is longer by letters and nothing else', 'test.walletxpayment'],
+    ['a prefix that is shorter', 'test.payment'],
+    ['another prefix', 'g.wallet.payment'],
+    ['the prefix further back', 'g.test.wallet.payment'],
+    ['the prefix in capitals', 'TEST.WALLET.payment'],
+    ['a dot for which another character stands', 'testxwallet.payment'],
+    ['nothing', ''],
+  ])('%s leads nowhere', (_, ilpAddress) => {
+    expect(methods.paymentIdOf(ilpAddress)).toBeUndefined()
+  })
+})
+
+describe('set-up', () => {
+  test.each([
+    'g.wallet',
+    'private.a',
+    'example.a.b',
+    'peer.a',
+    'self.a',
+    'test.a',
+    'test3.a',
+    'local.a~b_c-D9',
+  ])('takes the prefix %s', async (addressPrefix) => {
+    const { ilpAddress } = await detailsOf(ilpPaymentMethods({ addressPrefix, secret }), 'p')
+    expect(ilpAddress).toBe(`${addressPrefix}.p`)
+    expect(ilpAddress).toMatch(ilpAddressPattern)
+  })
+
+  test.each([
+    ['empty', ''],
+    ['an allocation scheme alone', 'g'],
+    ['no allocation scheme', 'wallet.example'],
+    ['an unknown test network', 'test4.wallet'],
+    ['a scheme in capitals', 'G.wallet'],
+    ['a dot at the end', 'g.wallet.'],
+    ['a dot at the start', '.g.wallet'],
+    ['an empty segment', 'g..wallet'],
+    ['a space', 'g.wal let'],
+    ['a slash', 'g.wallet/x'],
+    ['a letter outside ASCII', 'g.wället'],
+    ['a line break at the end', 'g.wallet\n'],
+    ['961 characters', `g.${'a'.repeat(959)}`],
+    ['missing', undefined],
+    ['a number', 17],
+  ])('refuses a prefix that is %s', (_, addressPrefix) => {
+    const setUp = () => ilpPaymentMethods({ addressPrefix, secret } as IlpPaymentMethodsOptions)
+    expect(setUp).toThrow(TypeError)
+    expect(setUp).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'addressPrefix' }),
+    )
+  })
+
+  test.each([
+    ['empty', new Uint8Array()],
+    ['of 31 bytes', new Uint8Array(31)],
+    ['missing', undefined],
+    ['null', null],
+    ['text, which has characters instead of bytes', 'x'.repeat(64)],
+    ['an array of numbers', Array.from({ length: 32 }, () => 7)],
+    ['an ArrayBuffer, which has no length to look at', new ArrayBuffer(8)],
+  ])('refuses a secret that is %s', (_, secret) => {
+    const setUp = () => ilpPaymentMethods({ ...options, secret } as IlpPaymentMethodsOptions)
+    expect(setUp).toThrow(TypeError)
+    expect(setUp).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'secret' }))
+  })
+
+  test('never shows the secret in what it throws', () => {
+    const short = Buffer.from('hunter2')
+    const setUp = () => ilpPaymentMethods({ ...options, secret: short })
+    expect(setUp).toThrow(
+      expect.not.objectContaining({ message: expect.stringContaining('hunter2') }),
+    )
+  })
+})

@@ -1,0 +1,212 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { canonicalUrl, isLoopback, isSecure, parseUrl } from '../../src/protocol/url.js'
+
+const unreserved = /^[A-Za-z0-9\-._~]$/
+
+/** URLs by parts, so that most of them parse and all of the rules get something to do. */
+const urls = fc
+  .tuple(
+    fc.constantFrom('https://', 'HTTPS://', 'http://', 'https:', 'ftp://'),
+    fc.constantFrom('', '', '', 'user@', 'user:pass@'),
+    fc.constantFrom(
+      'wallet.example',
+      'Wallet.EXAMPLE',
+      'localhost',
+      '127.0.0.1',
+      '[::1]',
+      'h.',
+      'h',
+    ),
+    fc.constantFrom('', '', ':443', ':80', ':8080', ':'),
+    fc.array(
+      fc.constantFrom(
+        '/',
+        '/alice',
+        '/%61',
+        '/%2F',
+        '/.',
+        '/..',
+        '/{x}',
+        '/a;b,c',
+        '/%c3%a9',
+        '/"',
+      ),
+      { maxLength: 4 },
+    ),
+    fc.constantFrom('', '', '', '?', '?a=b', '#', '#f'),
+  )
+  .map(
+    ([scheme, user, host, port, path, rest]) => scheme + user + host + port + path.join('') + rest,
+  )
+
+describe('canonicalUrl', () => {
+  test.each([
+    ['https://wallet.example', 'https://wallet.example'],
+    ['https://wallet.example/', 'https://wallet.example'],
+    ['https://wallet.example/alice', 'https://wallet.example/alice'],
+    ['https://wallet.example/alice/', 'https://wallet.example/alice'],
+    ['https://Wallet.EXAMPLE/Alice', 'https://wallet.example/Alice'],
+    ['HTTPS://wallet.example/alice', 'https://wallet.example/alice'],
+    ['https://wallet.example:443/alice', 'https://wallet.example/alice'],
+    ['https://wallet.example:/alice', 'https://wallet.example/alice'],
+    ['https://wallet.example:8443/alice', 'https://wallet.example:8443/alice'],
+    ['https://wallet.example/a/./b', 'https://wallet.example/a/b'],
+    ['https://wallet.example/bob/../alice', 'https://wallet.example/alice'],
+    ['https://wallet.example/..', 'https://wallet.example'],
+    ['https://wallet.example/@alice', 'https://wallet.example/@alice'],
+    ['https://wallet.example/a;b,c=d', 'https://wallet.example/a;b,c=d'],
+    ['https://wallet.example/caf%C3%A9', 'https://wallet.example/caf%C3%A9'],
+    ['https://wallet.example/a%2Fb', 'https://wallet.example/a%2Fb'],
+    ['https://xn--caf-dma.example/alice', 'https://xn--caf-dma.example/alice'],
+    ['https://192.0.2.1/alice', 'https://192.0.2.1/alice'],
+    ['http://localhost/alice', 'http://localhost/alice'],
+    ['http://localhost:80/alice', 'http://localhost/alice'],
+    ['http://localhost:3000/alice/', 'http://localhost:3000/alice'],
+    ['http://127.0.0.1:3000/alice', 'http://127.0.0.1:3000/alice'],
+    ['http://[::1]:3000/alice', 'http://[::1]:3000/alice'],
+    ['http://[0:0:0:0:0:0:0:1]/alice', 'http://[::1]/alice'],
+  ])('%s is %s', (text, canonical) => {
+    expect(canonicalUrl(text)).toBe(canonical)
+  })
+
+  test.each([
+    ['a user', 'https://alice@wallet.example/'],
+    ['a user and a password', 'https://alice:secret@wallet.example/'],
+    ['a password alone', 'https://:secret@wallet.example/'],
+    ['a host hidden behind a user', 'https://wallet.example:x@evil.example/alice'],
+    ['a query', 'https://wallet.example/alice?a=b'],
+    ['an empty query', 'https://wallet.example/alice?'],
+    ['a fragment', 'https://wallet.example/alice#a'],
+    ['an empty fragment', 'https://wallet.example/alice#'],
+    ['a trailing dot after the host', 'https://wallet.example./alice'],
+    ['a trailing dot before a port', 'https://wallet.example.:8443/alice'],
+    ['plain http', 'http://wallet.example/alice'],
+    ['plain http to another address of the loopback range', 'http://127.0.0.2/alice'],
+    ['plain http to a name that begins with localhost', 'http://localhost.evil.example/alice'],
+    ['plain http to a name that ends in localhost', 'http://evil.localhost/alice'],
+    ['plain http to an address of the machine', 'http://0.0.0.0/alice'],
+    ['another scheme', 'ftp://wallet.example/alice'],
+    ['a scheme that runs', 'javascript:alert(1)'],
+    ['a payment pointer', '$wallet.example/alice'],
+    ['no scheme', 'wallet.example/alice'],
+    ['no host', 'https://'],
+    ['a relative URL', '/alice'],
+    ['a scheme-relative URL', '//wallet.example/alice'],
+    ['nothing', ''],
+    ['an escaped letter', 'https://wallet.example/%61lice'],
+    ['an escaped capital', 'https://wallet.example/%41lice'],
+    ['an escaped dot segment', 'https://wallet.example/bob/%2e%2e/alice'],
+    ['an escaped letter in the host', 'https://%77allet.example/alice'],
+    ['a backslash', 'https://wallet.example\\alice'],
+    ['a backslash before the host', 'https:\\\\wallet.example/alice'],
+    ['a space', 'https://wallet.example/a lice'],
+    ['a leading space', ' https://wallet.example/alice'],
+    ['a tab, which WHATWG would drop', 'https://wallet.example/al\tice'],
+    ['a line break, which WHATWG would drop', 'https://wallet.example/al\nice'],
+    ['a letter outside ASCII', 'https://wallet.example/café'],
+    ['a host outside ASCII', 'https://café.example/alice'],
+    ['a full-width dot', 'https://wallet\uff0eexample/alice'],
+    ['an empty segment', 'https://wallet.example//alice'],
+    ['an empty segment in the middle', 'https://wallet.example/a//b'],
+    ['two slashes at the end', 'https://wallet.example/alice//'],
+    ['two slashes alone', 'https://wallet.example//'],
+    ['a port out of range', 'https://wallet.example:65536/alice'],
+    ['an escaped delimiter in the host', 'https://wallet.example%2Fevil.example/alice'],
+  ])('%s is refused', (_, text) => {
+    expect(canonicalUrl(text)).toBeUndefined()
+  })
+
+  test('an escape of every character that needs none is refused, in either case, and no other', () => {
+    for (let code = 0; code < 256; code++) {
+      const hex = code.toString(16).padStart(2, '0')
+      const mixed = hex.charAt(0) + hex.charAt(1).toUpperCase()
+      for (const escaped of [`%${hex}`, `%${hex.toUpperCase()}`, `%${mixed}`]) {
+        const text = `https://wallet.example/a${escaped}b`
+        const needless = unreserved.test(String.fromCharCode(code))
+        expect(canonicalUrl(text), text).toBe(needless ? undefined : text)
+      }
+    }
+  })
+
+  test('2048 characters are read, one more is not', () => {
+    const prefix = 'https://wallet.example/'
+    const longest = prefix + 'a'.repeat(2048 - prefix.length)
+    expect(canonicalUrl(longest)).toBe(longest)
+    expect(canonicalUrl(`${longest}a`)).toBeUndefined()
+  })
+
+  test('what it answers is canonical itself', () => {
+    fc.assert(
+      fc.property(urls, (text) => {
+        const canonical = canonicalUrl(text)
+        fc.pre(canonical !== undefined)
+        expect(canonicalUrl(canonical)).toBe(canonical)
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  test('what it answers stays within the limit, though characters were escaped on the way', () => {
+    const text = `https://wallet.example/${'{'.repeat(2000)}`
+    expect(canonicalUrl(text)?.length ?? 0).toBeLessThanOrEqual(2048)
+  })
+
+  test('what it answers names the place that the text named', () => {
+    fc.assert(
+      fc.property(urls, (text) => {
+        const canonical = canonicalUrl(text)
+        fc.pre(canonical !== undefined)
+        const [named, answered] = [new URL(text), new URL(canonical)]
+        expect(answered.origin).toBe(named.origin)
+        expect(answered.pathname.replace(/\/$/, '')).toBe(named.pathname.replace(/\/$/, ''))
+        expect(answered.protocol === 'https:' || isLoopback(answered)).toBe(true)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('any text gets an answer', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.webUrl()), (text) => {
+        expect(() => canonicalUrl(text)).not.toThrow()
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+describe('parseUrl', () => {
+  test('keeps query and fragment, unlike what identifies something', () => {
+    expect(parseUrl('https://shop.example/back?a=b#c')?.search).toBe('?a=b')
+  })
+
+  test.each([
+    'https://a@h/',
+    'https://:b@h/',
+    'app.example://a@h/',
+    'https://h/é',
+    'https://h/ ',
+    'h',
+  ])('%j is refused', (text) => {
+    expect(parseUrl(text)).toBeUndefined()
+  })
+})
+
+describe('isSecure', () => {
+  test.each([
+    ['https://wallet.example', true],
+    ['https://localhost', true],
+    ['http://localhost:3000', true],
+    ['http://127.0.0.1', true],
+    ['http://2130706433', true],
+    ['http://[::1]', true],
+    ['http://wallet.example', false],
+    ['http://127.0.0.1.evil.example', false],
+    ['http://[::ffff:127.0.0.1]', false],
+    ['ws://localhost', false],
+    ['app.example://localhost', false],
+  ])('%s: %s', (text, secure) => {
+    expect(isSecure(new URL(text))).toBe(secure)
+  })
+})
