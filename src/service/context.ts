@@ -1,0 +1,23 @@
+import type { Instant } from '../core/decision.js'
+import type { Clock } from '../ports/clock.js'
+import { newPath } from '../protocol/credential.js'
+import type { Freshness } from '../protocol/http-signature/inspect.js'
+import type { TransactContext } from './transact.js'
+
+/** What every service works with. */
+export interface ServiceContext extends TransactContext {
+  readonly clock: Clock
+  /** What the ids of this server begin with. */
+  readonly namespace: () => Promise<string>
+  readonly freshness: Freshness
+}
+
+/** One operation: its time and its command id, fixed when it begins. */
+export interface Call {
+  readonly now: Instant
+  readonly by: string
+}
+
+export function newCall({ clock, random }: ServiceContext): Call {
+  return { now: clock.now(), by: newPath(random) }
+}

@@ -1,0 +1,201 @@
+import type { AccessItem } from '../core/access.js'
+import { type Refused, sameHash } from '../core/decision.js'
+import type { Successor } from '../core/grant/continuation.js'
+import type { Client, Finish, Grant, GrantPolicy } from '../core/grant/record.js'
+import { type RequestRefusal, requestGrant } from '../core/grant/request.js'
+import { type ManagedToken, managedToken } from '../core/grant/rotation.js'
+import {
+  decideGrant,
+  type GrantCommand,
+  type GrantDecision,
+  type GrantRefusals,
+} from '../core/grant.js'
+import {
+  type Credential,
+  deriveSecret,
+  hashSecret,
+  isIdOf,
+  newId,
+  newPath,
+  newSecret,
+} from '../protocol/credential.js'
+import type { Call, ServiceContext } from './context.js'
+import { changesOf } from './events.js'
+import { type Once, type Operation, type Replayed, transact, transactOnce } from './transact.js'
+
+/** A grant as it stands after an operation, with the secrets that its client instance may be told. */
+export interface GrantAnswer {
+  readonly outcome: 'answered'
+  readonly grant: Grant
+  /** Secret of the access token; absent while there is none to give. */
+  readonly tokenSecret?: string
+}
+
+/** What a grant request is answered with. */
+export type RequestAnswer =
+  | (GrantAnswer & { readonly continuationSecret: string })
+  | Refused<RequestRefusal>
+  | Replayed
+
+export interface GrantRequestInput {
+  readonly client: Client
+  readonly access: readonly AccessItem[]
+  readonly needsConsent: boolean
+  readonly needsFinish: boolean
+  readonly interact?: { readonly finish?: Finish }
+}
+
+export type Grants = ReturnType<typeof createGrants>
+
+/** The operations on grants: each loads, decides and commits, and tells secrets only to their owner. */
+export function createGrants(context: ServiceContext, policy: GrantPolicy) {
+  const { store, random } = context
+
+  async function load(id: string): Promise<Grant | undefined> {
+    if (!isIdOf(await context.namespace(), id)) return undefined
+    return (await store.load('grant', id)) as Grant | undefined
+  }
+
+  function operation<Type extends keyof GrantRefusals>(
+    grant: Grant,
+    command: Extract<GrantCommand, { readonly type: Type }>,
+    { now }: Call,
+  ): Operation<Grant, GrantDecision<Type>> {
+    return {
+      loaded: grant,
+      reload: async () => (await load(grant.id)) ?? grant,
+      decide(loaded) {
+        const decision = decideGrant<Type>(loaded, command, now, policy)
+        const changes =
+          decision.outcome === 'changed' ? changesOf('grant', decision.record, decision.events) : []
+        return { changes, result: decision, refused: decision.outcome === 'refused' }
+      },
+    }
+  }
+
+  /** Carries out a command of the host on a grant. */
+  function run<Type extends keyof GrantRefusals>(
+    grant: Grant,
+    command: Extract<GrantCommand, { readonly type: Type }>,
+    call: Call,
+  ) {
+    return transact(context, operation<Type>(grant, command, call))
+  }
+
+  /** Carries out a command of a client instance, signed, on a grant. */
+  function runOnce<Type extends keyof GrantRefusals>(
+    grant: Grant,
+    command: Extract<GrantCommand, { readonly type: Type }>,
+    call: Call,
+    once: Once | undefined,
+  ) {
+    return transactOnce(context, operation<Type>(grant, command, call), once)
+  }
+
+  async function request(
+    input: GrantRequestInput,
+    call: Call,
+    once: Once | undefined,
+  ): Promise<RequestAnswer> {
+    const id = newId(await context.namespace(), random)
+    const [continuationSecret, tokenSecret] = [newSecret(random), newSecret(random)]
+    const command = {
+      ...input,
+      by: call.by,
+      id,
+      interaction: { path: newPath(random), nonce: newSecret(random) },
+      continuation: { path: newPath(random), tokenHash: await hashSecret(continuationSecret) },
+      token: { hash: await hashSecret(tokenSecret), manage: newPath(random) },
+    }
+    const decision = requestGrant(command, call.now, policy)
+    const operation: Operation<Grant | undefined, RequestAnswer> = {
+      loaded: undefined,
+      reload: () => load(id),
+      decide(loaded) {
+        if (decision.outcome === 'refused') {
+          return { changes: [], result: decision, refused: true }
+        }
+        const grant = decision.record
+        const changes = loaded ? [] : changesOf('grant', grant, decision.events)
+        const told = grant.token === undefined ? {} : { tokenSecret }
+        const result = { outcome: 'answered', grant, continuationSecret, ...told } as const
+        return { changes, result, refused: false }
+      },
+    }
+    return transactOnce(context, operation, once)
+  }
+
+  /** The successor of a presented secret. Its salt is stored, so that the same can be made again. */
+  async function successorOf(presented: string): Promise<Successor> {
+    const salt = newSecret(random)
+    const hash = await hashSecret(await deriveSecret(presented, salt))
+    return { hash, manage: newPath(random), salt }
+  }
+
+  /** Answers with the token that was derived from `presented`, now or when the response was lost. */
+  async function answer<Type extends keyof GrantRefusals>(
+    decision: GrantDecision<Type> | Replayed,
+    presented: string,
+  ): Promise<GrantAnswer | Refused<GrantRefusals[Type]> | Replayed> {
+    if (decision.outcome === 'refused') return decision
+    const grant = decision.record
+    const salt = grant.derivation?.salt
+    if (grant.token === undefined || salt === undefined) return { outcome: 'answered', grant }
+    return { outcome: 'answered', grant, tokenSecret: await deriveSecret(presented, salt) }
+  }
+
+  async function continueGrant(
+    grant: Grant,
+    { secret, interactRef }: { readonly secret: string; readonly interactRef?: string },
+    call: Call,
+    once: Once | undefined,
+  ) {
+    const presented = interactRef ?? secret
+    const command = {
+      type: 'continue' as const,
+      by: call.by,
+      ...(interactRef === undefined ? {} : { refHash: await hashSecret(interactRef) }),
+      successor: await successorOf(presented),
+    }
+    return answer<'continue'>(await runOnce(grant, command, call, once), presented)
+  }
+
+  async function rotate(
+    grant: Grant,
+    presented: PresentedToken,
+    call: Call,
+    once: Once | undefined,
+  ) {
+    const { hash, manage, secret } = presented
+    const command = {
+      type: 'rotate' as const,
+      by: call.by,
+      presented: { hash, manage },
+      successor: await successorOf(secret),
+    }
+    return answer<'rotate'>(await runOnce(grant, command, call, once), secret)
+  }
+
+  /** The grant that a continuation token and its path lead to together. */
+  async function byContinuation({ grantId, secret }: Credential, path: string) {
+    const grant = await load(grantId)
+    if (grant === undefined || grant.continuation.path !== path) return undefined
+    const { tokenHash } = grant.continuation
+    return sameHash(tokenHash, await hashSecret(secret)) ? grant : undefined
+  }
+
+  /** The grant whose live or last replaced access token is managed at this path. */
+  async function byManagedToken({ grantId, secret }: Credential, manage: string) {
+    const grant = await load(grantId)
+    const presented = { hash: await hashSecret(secret), manage, secret }
+    const managed = grant !== undefined && managedToken(grant, presented) !== undefined
+    return managed ? { grant, presented } : undefined
+  }
+
+  return { load, run, runOnce, request, continueGrant, rotate, byContinuation, byManagedToken }
+}
+
+/** A token that is presented at its management URI, with the secret its successor derives from. */
+export interface PresentedToken extends ManagedToken {
+  readonly secret: string
+}

@@ -1,0 +1,204 @@
+import type { Amount } from '../core/amount.js'
+import { type Decision, type Instant, type Refused, refused } from '../core/decision.js'
+import {
+  type CreateRefusal,
+  createIncomingPayment,
+  decideIncomingPayment,
+  type IncomingPayment,
+  type IncomingPaymentEvent,
+  type IncomingPaymentPolicy,
+  isOpen,
+  type ReceiveRefusal,
+  type Transfer,
+} from '../core/incoming-payment.js'
+import type { PaymentMethod, PaymentMethods } from '../ports/payment-methods.js'
+import type { Change } from '../ports/store.js'
+import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import { toBase64url } from '../protocol/bytes.js'
+import { isIdOf, newId } from '../protocol/credential.js'
+import { sha256 } from '../protocol/hash.js'
+import type { IncomingPaymentRequest } from '../protocol/payments.js'
+import { type Call, newCall, type ServiceContext } from './context.js'
+import { changesOf } from './events.js'
+import { type Once, type Operation, type Replayed, transact, transactOnce } from './transact.js'
+
+/** Funds that arrived with a payment's details, as the host's ledger knows them. */
+export interface ReceivedFunds {
+  /** Id of the incoming payment: see `findByIlpAddress` and `idOf`. */
+  readonly paymentId: string
+  /** The host's own id of this arrival. The same id counts once, however often it is reported. */
+  readonly transferId: string
+  readonly amount: Amount
+}
+
+export type ReceiveResult =
+  | { readonly ok: true; readonly payment: IncomingPayment }
+  | {
+      readonly ok: false
+      readonly refusal: ReceiveRefusal | 'payment_unknown'
+      readonly reason: string
+    }
+
+export type PaymentRefusal = CreateRefusal | 'wallet_address_unknown' | 'wallet_address_inactive'
+
+/** A payment with the details by which it can be paid now: none once it takes no more funds. */
+export interface PayablePayment {
+  readonly outcome: 'answered'
+  readonly payment: IncomingPayment
+  readonly methods: readonly PaymentMethod[]
+}
+
+export interface IncomingPaymentPorts {
+  readonly walletAddresses: WalletAddresses
+  readonly paymentMethods: PaymentMethods
+}
+
+export type IncomingPayments = ReturnType<typeof createIncomingPayments>
+
+/** The operations on incoming payments. */
+export function createIncomingPayments(
+  context: ServiceContext,
+  { walletAddresses, paymentMethods }: IncomingPaymentPorts,
+  policy: IncomingPaymentPolicy,
+) {
+  const { store, random } = context
+
+  async function load(id: string): Promise<IncomingPayment | undefined> {
+    if (!isIdOf(await context.namespace(), id)) return undefined
+    return (await store.load('incoming-payment', id)) as IncomingPayment | undefined
+  }
+
+  async function listsOf(walletAddress: string, client: string, at: Instant) {
+    const own = `${await context.namespace()} ${walletAddress}`
+    return [
+      { by: own, at },
+      { by: `${own} ${client}`, at },
+    ]
+  }
+
+  async function create(
+    request: IncomingPaymentRequest,
+    client: string,
+    call: Call,
+    once: Once | undefined,
+  ): Promise<PayablePayment | Refused<PaymentRefusal> | Replayed> {
+    const id = newId(await context.namespace(), random)
+    const { decision, methods } = await prepare(id, request, client, call)
+    type Result = PayablePayment | Refused<PaymentRefusal>
+    const operation: Operation<IncomingPayment | undefined, Result> = {
+      loaded: undefined,
+      reload: () => load(id),
+      decide(loaded) {
+        if (decision.outcome === 'refused') return { changes: [], result: decision, refused: true }
+        const payment = decision.record
+        const changes = loaded ? [] : changesOf('incoming-payment', payment, decision.events)
+        return { changes, result: { outcome: 'answered', payment, methods }, refused: false }
+      },
+    }
+    return transactOnce(context, operation, once)
+  }
+
+  async function prepare(
+    id: string,
+    request: IncomingPaymentRequest,
+    client: string,
+    { now, by }: Call,
+  ) {
+    const { walletAddress } = request
+    const account = await walletAddresses.find(walletAddress)
+    if (account === undefined) {
+      const decision = refused('wallet_address_unknown', 'there is no such wallet address here')
+      return { decision, methods: [] }
+    }
+    if (account.active === false) {
+      const decision = refused('wallet_address_inactive', 'the wallet address is inactive')
+      return { decision, methods: [] }
+    }
+    const asset = { assetCode: account.assetCode, assetScale: account.assetScale }
+    const lists = await listsOf(walletAddress, client, now)
+    const command = { ...request, by, id, client, asset, lists }
+    const decision = createIncomingPayment(command, now, policy)
+    if (decision.outcome === 'refused') return { decision, methods: [] }
+    return {
+      decision,
+      methods: await paymentMethods.detailsOf({ paymentId: id, walletAddress, asset }),
+    }
+  }
+
+  /** The payment with its details; it has none once it takes no more funds. */
+  async function payable(payment: IncomingPayment, now: Instant): Promise<PayablePayment> {
+    const { id: paymentId, walletAddress, asset } = payment
+    const methods = isOpen(payment, now)
+      ? await paymentMethods.detailsOf({ paymentId, walletAddress, asset })
+      : []
+    return { outcome: 'answered', payment, methods }
+  }
+
+  async function receive(funds: ReceivedFunds): Promise<ReceiveResult> {
+    const call = newCall(context)
+    const transferId = await transferRecordId(await context.namespace(), funds.transferId)
+    const reload = () => loadBoth(funds.paymentId, transferId)
+    const result = await transact<LoadedReceive, ReceiveDecision>(context, {
+      loaded: await reload(),
+      reload,
+      decide: (loaded) => decideReceive(loaded, funds, transferId, call),
+    })
+    return result.outcome === 'refused'
+      ? { ok: false, refusal: result.refusal, reason: result.reason }
+      : { ok: true, payment: result.record }
+  }
+
+  /** The transfer after the payment: what a payment refuses to take may be what it has counted already. */
+  async function loadBoth(paymentId: string, transferId: string): Promise<LoadedReceive> {
+    const payment = await load(paymentId)
+    const transfer = (await store.load('transfer', transferId)) as Transfer | undefined
+    // Counted between the two reads: the payment to answer with is the one that includes it.
+    return { payment: transfer === undefined ? payment : await load(paymentId), transfer }
+  }
+
+  return { load, create, payable, receive }
+}
+
+interface LoadedReceive {
+  readonly payment: IncomingPayment | undefined
+  readonly transfer: Transfer | undefined
+}
+
+type ReceiveDecision = Decision<
+  IncomingPayment,
+  IncomingPaymentEvent,
+  ReceiveRefusal | 'payment_unknown'
+>
+
+const unknownPayment = refused('payment_unknown', 'there is no such incoming payment')
+
+function decideReceive(
+  { payment, transfer }: LoadedReceive,
+  { amount }: ReceivedFunds,
+  transferId: string,
+  { now, by }: Call,
+): { changes: readonly Change[]; result: ReceiveDecision; refused: boolean } {
+  if (payment === undefined) return { changes: [], result: unknownPayment, refused: true }
+  const command = { type: 'receive', by, amount } as const
+  const decision = decideIncomingPayment(payment, transfer, command, now)
+  if (decision.outcome !== 'changed') {
+    return { changes: [], result: decision, refused: decision.outcome === 'refused' }
+  }
+  const { value, assetCode, assetScale } = amount
+  const counted: Transfer = {
+    id: transferId,
+    version: 1,
+    by,
+    paymentId: payment.id,
+    amount: { value, assetCode, assetScale },
+  }
+  const changes: Change[] = [
+    ...changesOf('incoming-payment', decision.record, decision.events),
+    { kind: 'transfer', next: counted, expectedVersion: 0 },
+  ]
+  return { changes, result: decision, refused: false }
+}
+
+async function transferRecordId(namespace: string, transferId: string): Promise<string> {
+  return namespace + toBase64url(await sha256(`${namespace} ${transferId}`))
+}

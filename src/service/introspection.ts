@@ -1,0 +1,41 @@
+import type { GrantPolicy } from '../core/grant/record.js'
+import { isActive } from '../core/grant/rotation.js'
+import type { ClientKeys } from '../ports/client-keys.js'
+import type { Introspect, Introspection } from '../ports/introspect.js'
+import { accessTokenClass, hashSecret, parseCredential } from '../protocol/credential.js'
+import { boundKey } from './bound-key.js'
+import type { ServiceContext } from './context.js'
+import type { Grants } from './grants.js'
+
+const inactive: Introspection = { active: false }
+
+/**
+ * Tells whether an access token is good now, for what, and by which key (RFC 9767 section 3.3). A token of
+ * another class or server, an old value and a key that its owner has withdrawn are all just inactive.
+ */
+export function createIntrospect(
+  context: ServiceContext,
+  grants: Grants,
+  clientKeys: ClientKeys,
+  policy: GrantPolicy,
+): Introspect {
+  return async ({ accessToken }) => {
+    const credential = parseCredential(accessTokenClass, accessToken)
+    const grant = credential && (await grants.load(credential.grantId))
+    if (credential === undefined || grant === undefined) return inactive
+    const tokenHash = await hashSecret(credential.secret)
+    if (!isActive(grant, tokenHash, context.clock.now(), policy)) return inactive
+
+    const key = await boundKey(grant.client, clientKeys)
+    if ('problem' in key) return inactive
+    const { walletAddress, thumbprint } = grant.client
+    return {
+      active: true,
+      grantId: grant.id,
+      access: grant.granted ?? [],
+      key: { ...key, thumbprint },
+      ...(walletAddress === undefined ? {} : { walletAddress }),
+      expiresAt: grant.token?.expiresAt ?? 0,
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import type { Instant } from '../core/decision.js'
+import { toBase64url } from '../protocol/bytes.js'
+import { sha256 } from '../protocol/hash.js'
+import type { Call, ServiceContext } from './context.js'
+import { type Once, type Replayed, transactOnce } from './transact.js'
+
+/** A signature that was verified: whose it is, and what makes it the only one of its kind. */
+export interface Proof {
+  /** Thumbprint of the key that made it. */
+  readonly thumbprint: string
+  readonly keyid: string
+  readonly createdAt: Instant
+  readonly nonce?: string
+  readonly signature: Uint8Array
+}
+
+/**
+ * Whether a byte-identical repeat of a request without a nonce is refused. Ed25519 is deterministic and
+ * deployed clients send no nonce, so two honest requests of one second can be the same to the byte.
+ */
+export type RepeatRule = 'accept-repeat' | 'refuse-repeat'
+
+/** The record that makes a request count once, or `undefined` where repeats are welcome. */
+export async function onceOf(
+  context: ServiceContext,
+  proof: Proof,
+  rule: RepeatRule,
+  call: Call,
+): Promise<Once | undefined> {
+  const { thumbprint, nonce, signature } = proof
+  if (nonce === undefined && rule === 'accept-repeat') return undefined
+  const unique = nonce === undefined ? `signature ${toBase64url(signature)}` : `nonce ${nonce}`
+  const hash = toBase64url(await sha256(`${thumbprint} ${unique}`))
+  const { ageMaxMs, skewMaxMs } = context.freshness
+  const retainUntil = proof.createdAt + ageMaxMs + skewMaxMs
+  const id = (await context.namespace()) + hash
+  const next = { id, version: 1, by: call.by, dueAt: retainUntil, retainUntil }
+  return {
+    change: { kind: 'replay', next, expectedVersion: 0 },
+    spentByRefusal: nonce !== undefined,
+  }
+}
+
+/** Spends a request's nonce for an answer that writes nothing else: a refusal, or what was only read. */
+export function spend<Result>(
+  context: ServiceContext,
+  once: Once | undefined,
+  result: Result,
+  { refused }: { readonly refused: boolean },
+): Promise<Result | Replayed> {
+  const operation = {
+    loaded: undefined,
+    reload: async () => undefined,
+    decide: () => ({ changes: [], result, refused }),
+  }
+  return transactOnce(context, operation, once)
+}

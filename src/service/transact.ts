@@ -1,0 +1,140 @@
+import { type Refused, refused, type Stored } from '../core/decision.js'
+import type { Random } from '../ports/random.js'
+import type { Change, Store } from '../ports/store.js'
+
+/** Measures and spends real time while the store is busy; never the time that decisions are made by. */
+export interface Pacing {
+  elapsedMs(): number
+  sleep(ms: number): Promise<void>
+}
+
+export const realPacing: Pacing = {
+  elapsedMs: () => performance.now(),
+  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+}
+
+/** Too many writers for one record, for too long: nothing was written, and the caller may come back. */
+export interface ContentionError extends Error {
+  readonly code: 'ERR_CONTENTION'
+}
+
+/** What a decision wants: records to write, and what to answer once they are. */
+export interface Attempt<Result> {
+  readonly changes: readonly Change[]
+  readonly result: Result
+  readonly refused: boolean
+}
+
+/**
+ * A record that makes a signed request count once: of its nonce, or of the signature itself where the
+ * operation does not take a byte-identical repeat.
+ */
+export interface Once {
+  readonly change: Change
+  /** A nonce is spent by a refusal too; a bare signature only by what it brought about. */
+  readonly spentByRefusal: boolean
+}
+
+export interface Operation<Loaded, Result> {
+  /** What the caller holds already; every later attempt reloads. */
+  readonly loaded: Loaded
+  readonly reload: () => Promise<Loaded>
+  /** Pure: secrets, ids and the time are fixed before the first attempt. */
+  readonly decide: (loaded: Loaded) => Attempt<Result>
+}
+
+/** The signature or nonce of this request has been used before. */
+export type Replayed = Refused<'replayed'>
+
+export interface TransactContext {
+  readonly store: Store
+  readonly random: Random
+  readonly pacing: Pacing
+}
+
+const deadlineMs = 3_000
+const pauseMaxMs = 64
+
+/**
+ * Load, decide, commit: the one loop in which races are settled.
+ *
+ * A commit that fails, or whose outcome is unknown, is decided again over reloaded records, with jitter,
+ * for up to 3 s. Since every machine knows its own command by its id, a commit that had landed after all
+ * is recognised and answered as it would have been.
+ *
+ * @throws {ContentionError} when the deadline passes while others keep winning.
+ */
+export function transact<Loaded, Result>(
+  context: TransactContext,
+  operation: Operation<Loaded, Result>,
+): Promise<Result> {
+  return settle(context, operation, undefined) as Promise<Result>
+}
+
+/** The same for a signed request, which counts once if `once` is given. */
+export function transactOnce<Loaded, Result>(
+  context: TransactContext,
+  operation: Operation<Loaded, Result>,
+  once: Once | undefined,
+): Promise<Result | Replayed> {
+  return settle(context, operation, once)
+}
+
+async function settle<Loaded, Result>(
+  { store, random, pacing }: TransactContext,
+  operation: Operation<Loaded, Result>,
+  unspent: Once | undefined,
+): Promise<Result | Replayed> {
+  const startedAt = pacing.elapsedMs()
+  let { loaded } = operation
+  let once = unspent
+  for (let attempt = 1; ; attempt++) {
+    const { changes, result, ...attempted } = operation.decide(loaded)
+    if (attempted.refused && once?.spentByRefusal === false) {
+      return (await spentBy(store, once)) === 'another' ? replayed() : result
+    }
+    const all = once === undefined ? changes : [...changes, once.change]
+    if (all.length === 0) return result
+
+    let failure: unknown
+    try {
+      if (await store.commit({ changes: all, guards: [] })) return result
+    } catch (error) {
+      failure = error
+    }
+    for (let reloaded = false; !reloaded; ) {
+      if (pacing.elapsedMs() - startedAt >= deadlineMs) throw failure ?? contentionError()
+      if (attempt > 1 || failure !== undefined) await pacing.sleep(pauseMs(random, attempt))
+      try {
+        const spent = once && (await spentBy(store, once))
+        if (spent === 'another') return replayed()
+        if (spent === 'us') once = undefined
+        loaded = await operation.reload()
+        reloaded = true
+      } catch (error) {
+        failure = error
+      }
+    }
+  }
+}
+
+function replayed(): Replayed {
+  return refused('replayed', 'the same signature or nonce has been used before')
+}
+
+async function spentBy(store: Store, { change }: Once): Promise<'us' | 'another' | undefined> {
+  const stored: Stored | undefined = await store.load(change.kind, change.next.id)
+  if (stored === undefined) return undefined
+  return stored.by === change.next.by ? 'us' : 'another'
+}
+
+/** Between nothing and a bound that doubles, so that those who lost together do not meet again. */
+function pauseMs(random: Random, attempt: number): number {
+  const [byte = 0] = random.getRandomValues(new Uint8Array(1))
+  return (byte / 255) * Math.min(pauseMaxMs, 2 ** attempt)
+}
+
+function contentionError(): ContentionError {
+  const error = new Error('other writers kept changing the same records until the deadline passed')
+  return Object.assign(error, { code: 'ERR_CONTENTION' as const })
+}

@@ -1,0 +1,392 @@
+import fc, { type Scheduler } from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { memoryStore, type Store } from '../../src/index.js'
+import {
+  accessTokenClass,
+  formatCredential,
+  hashSecret,
+  namespaceOf,
+} from '../../src/protocol/credential.js'
+import { newCall, type ServiceContext } from '../../src/service/context.js'
+import { createGrants, type GrantAnswer } from '../../src/service/grants.js'
+import { createIncomingPayments } from '../../src/service/incoming-payments.js'
+import { createInteractions } from '../../src/service/interactions.js'
+import { createIntrospect } from '../../src/service/introspection.js'
+import { manualClock } from '../support/clock.js'
+import { publishedKeys, testKey } from '../support/keys.js'
+import { seededRandom } from '../support/random.js'
+import { checkThenAct, lastWriteWins, scheduledStore, upsert } from '../support/stores.js'
+import {
+  alice,
+  bob,
+  grantEndpoint,
+  interactionId,
+  outgoingAccess,
+  withFinish,
+} from '../support/world.js'
+
+/** Each search tries this many orders in which the store may answer. */
+const schedules = 1_000
+
+const policy = {
+  accessTokenLifetimeMs: 600_000,
+  interactionLifetimeMs: 600_000,
+  waitMs: 5_000,
+  retryMs: 60_000,
+  unusedLifetimeMs: 86_400_000,
+  retentionMs: 86_400_000,
+}
+
+/** The services over a store whose every answer the scheduler holds back for as long as it likes. */
+function services(store: Store, scheduler: Scheduler | undefined, seed: string) {
+  const clientKeys = publishedKeys()
+  clientKeys.publish('https://shop.example', testKey('shop'))
+  const context: ServiceContext = {
+    store: scheduler === undefined ? store : scheduledStore(store, scheduler),
+    clock: manualClock(),
+    random: seededRandom(seed),
+    pacing: {
+      elapsedMs: () => 0,
+      sleep: async () => void (await scheduler?.schedule(Promise.resolve(), 'pause')),
+    },
+    namespace: () => namespaceOf(grantEndpoint),
+    freshness: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
+  }
+  const grants = createGrants(context, policy)
+  const interactions = createInteractions(context, grants, policy, {
+    grantEndpoint,
+    hashEncoding: 'base64',
+    denialRedirect: 'open-payments',
+  })
+  const introspect = createIntrospect(context, grants, clientKeys, policy)
+  const payments = createIncomingPayments(
+    context,
+    {
+      walletAddresses: { find: async () => ({ url: bob, assetCode: 'USD', assetScale: 2 }) },
+      paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
+    },
+    { expiryDefaultMs: 60_000, expiryMaxMs: 60_000 },
+  )
+  return { context, grants, interactions, introspect, payments, call: () => newCall(context) }
+}
+
+type Services = ReturnType<typeof services>
+
+async function pendingGrant(setup: Services) {
+  const { kid, thumbprint } = testKey('shop')
+  const answer = await setup.grants.request(
+    {
+      client: { walletAddress: 'https://shop.example', kid, thumbprint },
+      access: [outgoingAccess],
+      needsConsent: true,
+      needsFinish: false,
+      interact: { finish: { ...withFinish.finish, hashMethod: 'sha-256' } },
+    },
+    setup.call(),
+    undefined,
+  )
+  if (answer.outcome === 'refused') throw new Error(answer.reason)
+  const { grant, continuationSecret: secret } = answer
+  return { grant, secret, id: `${grant.id}.${grant.interaction?.path}` }
+}
+
+const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
+
+function refOf(redirect: string | undefined): string {
+  return new URL(redirect ?? 'none:').searchParams.get('interact_ref') ?? ''
+}
+
+/** A grant whose client instance holds the reference, on a store that behaves while it is set up. */
+async function approvedGrant(setup: Services) {
+  const pending = await pendingGrant(setup)
+  const result = await setup.interactions.approve(pending.id, approval)
+  if (!result.ok) throw new Error(result.reason)
+  const grant = await setup.grants.load(pending.grant.id)
+  if (grant === undefined) throw new Error('the grant is gone')
+  return { ...pending, grant, interactRef: refOf(result.redirect) }
+}
+
+async function issuedGrant(setup: Services) {
+  const { grant, secret, interactRef } = await approvedGrant(setup)
+  const answer = await setup.grants.continueGrant(
+    grant,
+    { secret, interactRef },
+    setup.call(),
+    undefined,
+  )
+  if (answer.outcome === 'refused' || answer.tokenSecret === undefined) throw new Error('no token')
+  return { grant: answer.grant, secret, interactRef, token: answer.tokenSecret }
+}
+
+async function presentedAt(manage: string | undefined, secret: string) {
+  return { manage: manage ?? '', secret, hash: await hashSecret(secret) }
+}
+
+/** The secrets that clients were told, and which of them a resource server would take now. */
+async function tokensTold(setup: Services, grantId: string, answers: readonly unknown[]) {
+  const told = answers.flatMap((answer) => (answer as Partial<GrantAnswer>).tokenSecret ?? [])
+  const active: string[] = []
+  for (const secret of new Set(told)) {
+    const accessToken = formatCredential(accessTokenClass, { grantId, secret })
+    if ((await setup.introspect({ accessToken })).active) active.push(secret)
+  }
+  return { told, active }
+}
+
+/** Runs what happens at once and answers with everything that came back. */
+async function atOnce<Result>(
+  scheduler: Scheduler,
+  ...running: Promise<Result>[]
+): Promise<Result[]> {
+  return scheduler.waitFor(Promise.all(running))
+}
+
+interface Race {
+  readonly name: string
+  /** `racing` is the store as those who race see it; before and after them `store` is looked at in peace. */
+  readonly run: (store: Store, racing: Store, scheduler: Scheduler) => Promise<void>
+  /** A store with a fault that this very search has to find. */
+  readonly twin: (scheduler: Scheduler, store: Store) => Store
+  readonly fault: string
+}
+
+const races: Race[] = [
+  {
+    name: 'continuing twice, with a poll and the wrong reference beside it, gives one token',
+    fault: 'checks and then acts',
+    twin: checkThenAct,
+    async run(store, contested, scheduler) {
+      const { grant, secret, interactRef } = await approvedGrant(
+        services(store, undefined, 'setup'),
+      )
+      const racing = services(contested, scheduler, 'race')
+      const running = [interactRef, interactRef, 'wrong', undefined].map((ref) =>
+        racing.grants.continueGrant(
+          grant,
+          ref === undefined ? { secret } : { secret, interactRef: ref },
+          racing.call(),
+          undefined,
+        ),
+      )
+      const answers = await atOnce(scheduler, ...running)
+      const { told, active } = await tokensTold(
+        services(store, undefined, 'after'),
+        grant.id,
+        answers,
+      )
+      expect(told).toHaveLength(2)
+      expect(new Set(told).size).toBe(1)
+      expect(active).toEqual([told[0]])
+    },
+  },
+  {
+    name: 'continuing while the grant is revoked leaves no live token',
+    fault: 'lets the last writer win',
+    twin: (_scheduler, store) => lastWriteWins(store),
+    async run(store, contested, scheduler) {
+      const { grant, secret, interactRef } = await approvedGrant(
+        services(store, undefined, 'setup'),
+      )
+      const racing = services(contested, scheduler, 'race')
+      const revocation = racing.call()
+      const answers = await atOnce<unknown>(
+        scheduler,
+        racing.grants.continueGrant(grant, { secret, interactRef }, racing.call(), undefined),
+        racing.grants.run(grant, { type: 'revoke', by: revocation.by }, revocation),
+        racing.grants.continueGrant(grant, { secret, interactRef }, racing.call(), undefined),
+      )
+      const after = services(store, undefined, 'after')
+      const { active } = await tokensTold(after, grant.id, answers)
+      expect(active).toEqual([])
+      expect((await after.grants.load(grant.id))?.state).toBe('finalized')
+    },
+  },
+  {
+    name: 'rotating three times at once gives one live token, and the old one is dead',
+    fault: 'lets the last writer win',
+    twin: (_scheduler, store) => lastWriteWins(store),
+    async run(store, contested, scheduler) {
+      const { grant, token } = await issuedGrant(services(store, undefined, 'setup'))
+      const racing = services(contested, scheduler, 'race')
+      const presented = await presentedAt(grant.token?.manage, token)
+      const running = [1, 2, 3].map(() =>
+        racing.grants.rotate(grant, presented, racing.call(), undefined),
+      )
+      const answers: unknown[] = await atOnce(scheduler, ...running)
+      const old = { tokenSecret: token }
+      const after = services(store, undefined, 'after')
+      const { told, active } = await tokensTold(after, grant.id, [...answers, old])
+      expect(told).toHaveLength(4)
+      expect(active).toEqual([told[0]])
+      expect(active).not.toContain(token)
+    },
+  },
+  {
+    name: 'rotating while the token is revoked and the continuation repeated leaves no live token',
+    fault: 'checks and then acts',
+    twin: checkThenAct,
+    async run(store, contested, scheduler) {
+      const { grant, token, secret, interactRef } = await issuedGrant(
+        services(store, undefined, 'setup'),
+      )
+      const racing = services(contested, scheduler, 'race')
+      const presented = await presentedAt(grant.token?.manage, token)
+      const { hash, manage } = presented
+      const call = racing.call()
+      const revocation = { type: 'revoke-token', by: call.by, presented: { hash, manage } } as const
+      const [revoked, ...answers] = await atOnce<{ outcome: string }>(
+        scheduler,
+        racing.grants.run(grant, revocation, call),
+        racing.grants.rotate(grant, presented, racing.call(), undefined),
+        racing.grants.continueGrant(grant, { secret, interactRef }, racing.call(), undefined),
+      )
+      const after = services(store, undefined, 'after')
+      const { told, active } = await tokensTold(after, grant.id, [
+        ...answers,
+        { tokenSecret: token },
+      ])
+      // Whoever rotated first has a token that the revocation was not about.
+      if (revoked?.outcome === 'refused')
+        expect(active).toEqual([told.find((one) => one !== token)])
+      else expect(active).toEqual([])
+    },
+  },
+  {
+    name: 'approving against denying has one winner, and what the winner was told holds',
+    fault: 'lets the last writer win',
+    twin: (_scheduler, store) => lastWriteWins(store),
+    async run(store, contested, scheduler) {
+      const { grant, secret, id } = await pendingGrant(services(store, undefined, 'setup'))
+      const racing = services(contested, scheduler, 'race')
+      const [denied, ...approved] = await atOnce(
+        scheduler,
+        racing.interactions.deny(id),
+        racing.interactions.approve(id, approval),
+        racing.interactions.approve(id, approval),
+      )
+      const after = services(store, undefined, 'after')
+      const decided = await after.grants.load(grant.id)
+      expect(decided?.state).toBe(denied?.ok ? 'finalized' : 'approved')
+      expect(approved.map(({ ok }) => ok)).toEqual(denied?.ok ? [false, false] : [true, true])
+      if (denied?.ok || decided === undefined) return
+      // Of the two references that a double click made exactly one is good.
+      const refs = approved.map((result) => refOf(result.ok ? result.redirect : undefined))
+      const hashes = await Promise.all(refs.map(hashSecret))
+      expect(hashes.filter((hash) => hash === decided.interaction?.refHash)).toHaveLength(1)
+      const interactRef = refs[hashes.indexOf(decided.interaction?.refHash ?? '')] ?? ''
+      const issued = await after.grants.continueGrant(
+        decided,
+        { secret, interactRef },
+        after.call(),
+        undefined,
+      )
+      expect(issued).toHaveProperty('tokenSecret')
+    },
+  },
+  {
+    name: 'funds that arrive at once are all counted, each once',
+    fault: 'checks and then acts',
+    twin: checkThenAct,
+    run: receiveAtOnce,
+  },
+  {
+    name: 'one arrival that is reported for two payments at once is counted for one',
+    fault: 'replaces a record that was to be created',
+    twin: (_scheduler, store) => upsert(store),
+    async run(store, contested, scheduler) {
+      const setup = services(store, undefined, 'setup')
+      const payments = [await newPayment(setup, '60'), await newPayment(setup, '60')]
+      const racing = services(contested, scheduler, 'race')
+      const results = await atOnce(
+        scheduler,
+        ...payments.map(({ id: paymentId }) =>
+          racing.payments.receive({ paymentId, transferId: 'a', amount: usd('10') }),
+        ),
+      )
+      expect(results.filter(({ ok }) => ok)).toHaveLength(1)
+      expect(results.find(({ ok }) => !ok)).toMatchObject({ refusal: 'transfer_mismatch' })
+      const after = services(store, undefined, 'after')
+      const received = await Promise.all(payments.map(({ id }) => after.payments.load(id)))
+      expect(received.map((payment) => payment?.received).toSorted()).toEqual(['0', '10'])
+    },
+  },
+]
+
+function usd(value: string) {
+  return { value, assetCode: 'USD', assetScale: 2 }
+}
+
+async function newPayment(setup: Services, incomingAmount: string) {
+  const created = await setup.payments.create(
+    { walletAddress: bob, incomingAmount: usd(incomingAmount) },
+    'https://shop.example',
+    setup.call(),
+    undefined,
+  )
+  if (created.outcome === 'refused') throw new Error(created.reason)
+  return created.payment
+}
+
+async function receiveAtOnce(store: Store, contested: Store, scheduler: Scheduler): Promise<void> {
+  const setup = services(store, undefined, 'setup')
+  const { id: paymentId } = await newPayment(setup, '60')
+  const arrivals = [
+    { transferId: 'a', amount: usd('10') },
+    { transferId: 'b', amount: usd('20') },
+    { transferId: 'a', amount: usd('10') },
+    { transferId: 'c', amount: usd('40') },
+    { transferId: 'd', amount: usd('80') },
+  ]
+  const racing = services(contested, scheduler, 'race')
+  const results = await atOnce(
+    scheduler,
+    ...arrivals.map((arrival) => racing.payments.receive({ paymentId, ...arrival })),
+  )
+  const payment = await services(store, undefined, 'after').payments.load(paymentId)
+  const counted = new Map<string, number>()
+  arrivals.forEach(({ transferId, amount }, index) => {
+    if (results[index]?.ok) counted.set(transferId, Number(amount.value))
+  })
+  const total = [...counted.values()].reduce((sum, value) => sum + value, 0)
+  expect(Number(payment?.received)).toBe(total)
+  expect(payment?.completed).toBe(total >= 60)
+  for (const result of results) {
+    if (!result.ok) expect(result.refusal).toBe('payment_completed')
+  }
+  // Both reports of one arrival are told the same.
+  expect(results[0]?.ok).toBe(results[2]?.ok)
+}
+
+function search({ run }: Race, contest: Race['twin']) {
+  const property = fc.asyncProperty(fc.scheduler(), (scheduler) => {
+    const store = memoryStore()
+    return run(store, contest(scheduler, store), scheduler)
+  })
+  return fc.check(property, { numRuns: schedules, endOnFailure: true })
+}
+
+describe.each(races)('$name', (race) => {
+  test(`under ${schedules} orders of what the store answers`, async () => {
+    const { failed, errorInstance, counterexample } = await search(
+      race,
+      (_scheduler, store) => store,
+    )
+    expect(errorInstance, String(counterexample)).toBeNull()
+    expect(failed).toBe(false)
+  })
+
+  test(`and the same search finds a store that ${race.fault}`, async () => {
+    const { failed } = await search(race, race.twin)
+    expect(failed).toBe(true)
+  })
+})
+
+test('the interaction of a grant is found by the URL that its client instance was given', async () => {
+  const setup = services(memoryStore(), undefined, 'setup')
+  const { id } = await pendingGrant(setup)
+  expect(interactionId(`https://wallet.example/consent/${id}`)).toBe(id)
+  expect(await setup.interactions.get(id)).toMatchObject({
+    state: 'pending',
+    client: 'https://shop.example',
+  })
+})

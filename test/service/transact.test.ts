@@ -1,0 +1,234 @@
+import { describe, expect, test, vi } from 'vitest'
+import type { Stored } from '../../src/index.js'
+import type { Change, Store } from '../../src/ports/store.js'
+import {
+  type Attempt,
+  type Once,
+  realPacing,
+  transact,
+  transactOnce,
+} from '../../src/service/transact.js'
+import { memoryStore } from '../../src/storage/memory.js'
+import { seededRandom } from '../support/random.js'
+
+interface Counter extends Stored {
+  readonly count: number
+}
+
+const random = seededRandom()
+
+/** Time that passes only when somebody sleeps. */
+function virtualPacing() {
+  let elapsed = 0
+  const slept: number[] = []
+  return {
+    slept,
+    elapsedMs: () => elapsed,
+    async sleep(ms: number) {
+      slept.push(ms)
+      // A floor, so that a loop that only ever sleeps for nothing still reaches its deadline.
+      elapsed += Math.max(ms, 1)
+    },
+  }
+}
+
+function context(store: Store, pacing = virtualPacing()) {
+  return { store, random, pacing }
+}
+
+/** Adds one to a counter, which exists from the first time on. */
+function increment(store: Store, by: string, id = 'counter') {
+  const load = async () => (await store.load('grant', id)) as Counter | undefined
+  return {
+    loaded: undefined,
+    reload: load,
+    decide(counter: Counter | undefined): Attempt<number> {
+      if (counter?.by === by) return { changes: [], result: counter.count, refused: false }
+      const version = (counter?.version ?? 0) + 1
+      const next: Counter = { id, version, by, count: (counter?.count ?? 0) + 1 }
+      const change: Change = { kind: 'grant', next, expectedVersion: version - 1 }
+      return { changes: [change], result: next.count, refused: false }
+    },
+  }
+}
+
+async function countOf(store: Store, id = 'counter'): Promise<number> {
+  return ((await store.load('grant', id)) as Counter | undefined)?.count ?? 0
+}
+
+function onceOf(by: string, spentByRefusal = true, id = 'once'): Once {
+  const next = { id, version: 1, by }
+  return { change: { kind: 'replay', next, expectedVersion: 0 }, spentByRefusal }
+}
+
+/** A store whose commits land or not, and answer or not, as a script says. */
+function scripted(
+  store: Store,
+  script: ('lands but rejects' | 'rejects' | 'lands but denies')[],
+): Store {
+  return {
+    ...store,
+    async commit(commit) {
+      const next = script.shift()
+      if (next === undefined) return store.commit(commit)
+      if (next !== 'rejects') await store.commit(commit)
+      if (next === 'lands but denies') return false
+      throw new Error('the connection was lost')
+    },
+  }
+}
+
+describe('a contested record', () => {
+  test('gives each of 100 concurrent writers its own true answer', async () => {
+    vi.useFakeTimers()
+    const store = memoryStore()
+    const writers = Array.from({ length: 100 }, (_, index) =>
+      transact({ store, random, pacing: realPacing }, increment(store, `writer ${index}`)),
+    )
+    await vi.runAllTimersAsync()
+    vi.useRealTimers()
+    const answers = await Promise.all(writers)
+    expect(answers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, i) => i + 1))
+    expect(await countOf(store)).toBe(100)
+  })
+
+  test('is given up after three seconds, with an error that says so and nothing written', async () => {
+    const store = memoryStore()
+    const losing: Store = { ...store, commit: async () => false }
+    const pacing = virtualPacing()
+    await expect(
+      transact(context(losing, pacing), increment(losing, 'loser')),
+    ).rejects.toMatchObject({ code: 'ERR_CONTENTION' })
+    expect(pacing.elapsedMs()).toBeGreaterThanOrEqual(3_000)
+    expect(pacing.elapsedMs()).toBeLessThan(3_100)
+    expect(await countOf(store)).toBe(0)
+  })
+
+  test('is tried again at once after the first loss, and then after pauses that grow and differ', async () => {
+    const store = memoryStore()
+    const pacing = virtualPacing()
+    await transact(
+      context({ ...store, commit: async () => false }, pacing),
+      increment(store, 'a'),
+    ).catch(() => {})
+    expect(Math.max(...pacing.slept)).toBeLessThanOrEqual(64)
+    expect(new Set(pacing.slept.slice(0, 20)).size).toBeGreaterThan(10)
+  })
+})
+
+describe('a commit whose outcome is unknown', () => {
+  test.each(['lands but rejects', 'lands but denies'] as const)(
+    'is recognised as its own work when it %s',
+    async (fault) => {
+      const store = memoryStore()
+      const faulty = scripted(store, [fault])
+      expect(await transact(context(faulty), increment(faulty, 'me'))).toBe(1)
+      expect(await countOf(store)).toBe(1)
+    },
+  )
+
+  test('is carried out once when it had not landed', async () => {
+    const store = memoryStore()
+    const faulty = scripted(store, ['rejects', 'rejects'])
+    expect(await transact(context(faulty), increment(faulty, 'me'))).toBe(1)
+    expect(await countOf(store)).toBe(1)
+  })
+
+  test('ends with the error of the store when that goes on failing', async () => {
+    const store = memoryStore()
+    const down: Store = {
+      ...store,
+      commit: () => Promise.reject(new Error('the database is down')),
+      load: () => Promise.reject(new Error('the database is down')),
+    }
+    await expect(transact(context(down), increment(down, 'me'))).rejects.toThrow(
+      'the database is down',
+    )
+  })
+})
+
+describe('a mistake in a decision', () => {
+  test('is thrown at once, not tried again', async () => {
+    const store = memoryStore()
+    let decisions = 0
+    const broken = {
+      ...increment(store, 'me'),
+      decide(): Attempt<number> {
+        decisions += 1
+        throw new Error('a bug')
+      },
+    }
+    await expect(transact(context(store), broken)).rejects.toThrow('a bug')
+    expect(decisions).toBe(1)
+  })
+})
+
+describe('a request that counts once', () => {
+  test('is carried out by one of many that are the same, and the others are replays', async () => {
+    const store = memoryStore()
+    const results = await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        transactOnce(context(store), increment(store, `copy ${index}`), onceOf(`copy ${index}`)),
+      ),
+    )
+    expect(results.filter((result) => result === 1)).toHaveLength(1)
+    expect(results.filter((result) => result !== 1)).toEqual(
+      Array.from({ length: 49 }, () => expect.objectContaining({ refusal: 'replayed' })),
+    )
+    expect(await countOf(store)).toBe(1)
+  })
+
+  test.each(['lands but rejects', 'lands but denies'] as const)(
+    'is no replay of itself when its commit %s',
+    async (fault) => {
+      const store = memoryStore()
+      const faulty = scripted(store, [fault])
+      expect(await transactOnce(context(faulty), increment(faulty, 'me'), onceOf('me'))).toBe(1)
+      expect(await countOf(store)).toBe(1)
+    },
+  )
+
+  test('spends its nonce even when it is refused', async () => {
+    const store = memoryStore()
+    const refusing = { ...increment(store, 'me'), decide: refuseWith('no') }
+    expect(await transactOnce(context(store), refusing, onceOf('first'))).toBe('no')
+    expect(await transactOnce(context(store), refusing, onceOf('second'))).toMatchObject({
+      refusal: 'replayed',
+    })
+  })
+
+  test('leaves nothing behind when it is refused and had no nonce', async () => {
+    const store = memoryStore()
+    const refusing = { ...increment(store, 'me'), decide: refuseWith('no') }
+    expect(await transactOnce(context(store), refusing, onceOf('first', false))).toBe('no')
+    expect(await transactOnce(context(store), refusing, onceOf('second', false))).toBe('no')
+    expect(await store.load('replay', 'once')).toBeUndefined()
+  })
+
+  test('is a replay, not a refusal, when the same bytes were accepted before', async () => {
+    const store = memoryStore()
+    await transactOnce(context(store), increment(store, 'first'), onceOf('first', false))
+    const refusing = { ...increment(store, 'me'), decide: refuseWith('too fast') }
+    expect(await transactOnce(context(store), refusing, onceOf('second', false))).toMatchObject({
+      refusal: 'replayed',
+    })
+  })
+
+  function refuseWith(result: string) {
+    return (): Attempt<string> => ({ changes: [], result, refused: true })
+  }
+})
+
+describe('an operation that writes nothing', () => {
+  test('asks nothing of the store', async () => {
+    const untouchable = new Proxy({} as Store, {
+      get: () => () => Promise.reject(new Error('the store was asked')),
+    })
+    const idle = {
+      loaded: undefined,
+      reload: async () => undefined,
+      decide: () => ({ changes: [], result: 'same', refused: false }),
+    }
+    expect(await transact(context(untouchable), idle)).toBe('same')
+  })
+})

@@ -1,0 +1,567 @@
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import type { AccessAction, AccessItem, Limits } from '../../src/core/access.js'
+import { accessActions, publicItem } from '../../src/core/access.js'
+import type { Instant } from '../../src/core/decision.js'
+import type { GrantEvent } from '../../src/core/grant/event.js'
+import type { Client, Finish, Grant, GrantPolicy } from '../../src/core/grant/record.js'
+import { type RequestGrant, requestGrant } from '../../src/core/grant/request.js'
+import {
+  decideGrant,
+  type GrantCommand,
+  type GrantDecision,
+  type GrantRefusals,
+} from '../../src/core/grant.js'
+import { startOfTests } from './clock.js'
+import { deepFreeze } from './frozen.js'
+
+export const alice = 'https://wallet.example/alice'
+export const bob = 'https://wallet.example/bob'
+
+/** Every duration is another one, so that none can be taken for another unnoticed. */
+export const grantPolicy: GrantPolicy = {
+  waitMs: 5_000,
+  retryMs: 60_000,
+  interactionLifetimeMs: 300_000,
+  accessTokenLifetimeMs: 600_000,
+  unusedLifetimeMs: 86_400_000,
+  retentionMs: 7 * 86_400_000,
+}
+
+export const shop: Client = {
+  walletAddress: 'https://shop.example',
+  kid: 'key-of-the-shop',
+  thumbprint: 'thumbprint-of-the-shop',
+}
+
+export const finish: Finish = {
+  uri: 'https://shop.example/back',
+  nonce: 'nonce-of-the-shop',
+  hashMethod: 'sha-256',
+}
+
+export const outgoing: AccessItem = {
+  type: 'outgoing-payment',
+  actions: ['create', 'read'],
+  identifier: alice,
+  limits: { debitAmount: { value: '2500', assetCode: 'USD', assetScale: 2 } },
+}
+
+export function hashOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('base64url')
+}
+
+/**
+ * How a grant comes into being: with consent that ends with a redirect, with consent that the client
+ * instance polls for, or at once.
+ */
+export type Kind = 'redirect' | 'poll' | 'at once'
+
+export function requestOf(kind: Kind, more: Partial<RequestGrant> = {}): RequestGrant {
+  return {
+    by: 'command-0',
+    id: 'namespac-grant',
+    client: shop,
+    access: [outgoing],
+    needsConsent: kind !== 'at once',
+    needsFinish: kind === 'redirect',
+    ...(kind === 'at once' ? {} : { interact: kind === 'redirect' ? { finish } : {} }),
+    interaction: { path: 'path-of-interaction', nonce: 'nonce-of-the-server' },
+    continuation: { path: 'path-of-continuation', tokenHash: hashOf('continuation') },
+    token: managed(0),
+    ...more,
+  }
+}
+
+/** Token number n of a grant, as it is presented. Number 0 is issued at once, or never. */
+export function managed(n: number): { readonly hash: string; readonly manage: string } {
+  return { hash: hashOf(`token ${n}`), manage: `manage-${n}` }
+}
+
+export interface LifeOptions {
+  readonly kind?: Kind
+  readonly access?: readonly AccessItem[]
+  readonly policy?: Partial<GrantPolicy>
+}
+
+export interface ApproveOptions {
+  readonly owner?: string
+  readonly walletAddresses?: readonly string[]
+  readonly access?: readonly AccessItem[]
+}
+
+/** One grant from its request on, with a clock of its own. What is decided is committed. */
+export function grantLife({
+  kind = 'redirect',
+  access = [outgoing],
+  ...options
+}: LifeOptions = {}) {
+  const policy: GrantPolicy = { ...grantPolicy, ...options.policy }
+  const created = requestGrant(requestOf(kind, { access }), startOfTests, policy)
+  if (created.outcome === 'refused') throw new Error(created.reason)
+  let grant = deepFreeze(created.record)
+  let now = startOfTests
+  let commands = 0
+  let refs = 0
+  let tokens = 0
+  const events: GrantEvent[] = [...created.events]
+
+  function decide<Type extends keyof GrantRefusals>(
+    command: Extract<GrantCommand, { readonly type: Type }>,
+  ): GrantDecision<Type> {
+    const decision = decideGrant<Type>(grant, deepFreeze(command), now, policy)
+    if (decision.outcome === 'changed') {
+      grant = deepFreeze(decision.record)
+      events.push(...decision.events)
+    }
+    return decision
+  }
+
+  const by = () => `command-${++commands}`
+
+  /** The successor is used up by this call, whether it becomes a token or not. */
+  function successor() {
+    const n = ++tokens
+    return { ...managed(n), salt: `salt-${n}` }
+  }
+
+  return {
+    policy,
+    events,
+    decide,
+    grant: () => grant,
+    now: () => now,
+    /** Hash of the reference that went out with the n-th approval tried. */
+    refHash: (n = refs) => hashOf(`ref ${n}`),
+    /** The live token, as its client instance presents it. */
+    token() {
+      const { token } = grant
+      if (token === undefined) throw new Error('no token has been issued')
+      return { hash: token.hash, manage: token.manage }
+    },
+    advance(ms: number) {
+      now += ms
+    },
+    set(instant: Instant) {
+      now = instant
+    },
+    approve({ owner = 'alice', walletAddresses = [alice], access }: ApproveOptions = {}) {
+      refs++
+      return decide<'approve'>({
+        type: 'approve',
+        by: by(),
+        resourceOwner: owner,
+        walletAddresses,
+        ...(access === undefined ? {} : { access }),
+        refHash: hashOf(`ref ${refs}`),
+      })
+    },
+    deny: () => decide<'deny'>({ type: 'deny', by: by() }),
+    poll: () => decide<'continue'>({ type: 'continue', by: by(), successor: successor() }),
+    present: (refHash = hashOf(`ref ${refs}`)) =>
+      decide<'continue'>({ type: 'continue', by: by(), refHash, successor: successor() }),
+    rotate: (presented: { readonly hash: string; readonly manage: string }) =>
+      decide<'rotate'>({ type: 'rotate', by: by(), presented, successor: successor() }),
+    revokeToken: (presented: { readonly hash: string; readonly manage: string }) =>
+      decide<'revoke-token'>({ type: 'revoke-token', by: by(), presented }),
+    cancel: () => decide<'cancel'>({ type: 'cancel', by: by() }),
+    revoke: () => decide<'revoke'>({ type: 'revoke', by: by() }),
+  }
+}
+
+export type GrantLife = ReturnType<typeof grantLife>
+
+const amountText = fc.oneof(
+  fc.constantFrom('0', '1', '9', '10', '18446744073709551615'),
+  fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String),
+)
+
+const amount = fc.record({
+  value: amountText,
+  assetCode: fc.constantFrom('USD', 'EUR'),
+  assetScale: fc.constantFrom(0, 2, 255),
+})
+
+const limits: fc.Arbitrary<Limits> = fc
+  .record(
+    {
+      receiver: fc.constantFrom(`${bob}/incoming-payments/1`, `${bob}/incoming-payments/2`),
+      interval: fc.constantFrom('R/2025-05-20T13:00:00Z/P1M', 'R3/2025-05-20T13:00:00Z/P1D'),
+      debitAmount: amount,
+      receiveAmount: amount,
+    },
+    { requiredKeys: [] },
+  )
+  .map(({ receiveAmount, ...one }) =>
+    one.debitAmount === undefined && receiveAmount !== undefined ? { ...one, receiveAmount } : one,
+  )
+
+function actionsOf(type: AccessItem['type']): fc.Arbitrary<AccessAction[]> {
+  return fc.shuffledSubarray<AccessAction>([...accessActions[type]], { minLength: 1 })
+}
+
+/** An item that a client instance may ask for. */
+export const accessItem: fc.Arbitrary<AccessItem> = fc.oneof(
+  fc.record(
+    {
+      type: fc.constant('incoming-payment' as const),
+      actions: actionsOf('incoming-payment'),
+      identifier: fc.constantFrom(alice, bob),
+    },
+    { requiredKeys: ['type', 'actions'] },
+  ),
+  fc.record(
+    {
+      type: fc.constant('outgoing-payment' as const),
+      actions: actionsOf('outgoing-payment'),
+      identifier: fc.constantFrom(alice, bob),
+      limits,
+    },
+    { requiredKeys: ['type', 'actions', 'identifier'] },
+  ),
+  fc.record({ type: fc.constant('quote' as const), actions: actionsOf('quote') }),
+)
+
+/** What an owner, or a consent page with a mistake in it, may make of the access that was asked for. */
+const offers = {
+  all: (items: readonly AccessItem[]) => items,
+  'but the last': (items: readonly AccessItem[]) => items.slice(0, -1),
+  'one action of each': (items: readonly AccessItem[]) =>
+    items.map((item) => ({ ...item, actions: item.actions.slice(0, 1) })),
+  'read for read-all': (items: readonly AccessItem[]) =>
+    items.map((item) => ({
+      ...item,
+      actions: item.actions.map((action) => (action === 'read-all' ? ('read' as const) : action)),
+    })),
+  'for alice only': (items: readonly AccessItem[]) =>
+    items.map((item) => ({ ...item, identifier: item.identifier ?? alice })),
+  'half of each amount': (items: readonly AccessItem[]) =>
+    withAmounts(items, (value) => value / 2n),
+  'one receiver': (items: readonly AccessItem[]) =>
+    withLimits(items, (limits) => ({
+      receiver: `${bob}/incoming-payments/1`,
+      ...limits,
+    })),
+  'one unit more of each amount': (items: readonly AccessItem[]) =>
+    withAmounts(items, (value) => value + 1n),
+  'no amounts': (items: readonly AccessItem[]) =>
+    withLimits(items, ({ debitAmount: _debit, receiveAmount: _receive, ...limits }) => limits),
+  'no interval': (items: readonly AccessItem[]) =>
+    withLimits(items, ({ interval: _interval, ...limits }) => limits),
+  'an interval': (items: readonly AccessItem[]) =>
+    withLimits(items, (limits) => ({ interval: 'R/2025-05-20T13:00:00Z/P1Y', ...limits })),
+  'no limits': (items: readonly AccessItem[]) => items.map(({ limits: _limits, ...item }) => item),
+  'everything twice': (items: readonly AccessItem[]) => [...items, ...items],
+  'every action': (items: readonly AccessItem[]) =>
+    items.map((item) => ({ ...item, actions: accessActions[item.type] })),
+  'for bob': (items: readonly AccessItem[]) => items.map((item) => ({ ...item, identifier: bob })),
+  'for everybody': (items: readonly AccessItem[]) =>
+    items.map(({ identifier: _identifier, ...item }) => item),
+  nothing: () => [],
+} as const satisfies Record<string, (items: readonly AccessItem[]) => readonly AccessItem[]>
+
+export type Offer = keyof typeof offers
+
+export const offer = fc.oneof(
+  { weight: 3, arbitrary: fc.constant<Offer>('all') },
+  { weight: 2, arbitrary: fc.constantFrom(...(Object.keys(offers) as Offer[])) },
+)
+
+export function offered(how: Offer, items: readonly AccessItem[]): readonly AccessItem[] {
+  return offers[how](items)
+}
+
+function withLimits(items: readonly AccessItem[], change: (limits: Limits) => Limits) {
+  return items.map((item) =>
+    item.type === 'outgoing-payment' ? { ...item, limits: change(item.limits ?? {}) } : item,
+  )
+}
+
+function withAmounts(items: readonly AccessItem[], change: (value: bigint) => bigint) {
+  return withLimits(items, ({ debitAmount, receiveAmount, ...rest }) => ({
+    ...rest,
+    ...(debitAmount && {
+      debitAmount: { ...debitAmount, value: change(BigInt(debitAmount.value)).toString() },
+    }),
+    ...(receiveAmount && {
+      receiveAmount: { ...receiveAmount, value: change(BigInt(receiveAmount.value)).toString() },
+    }),
+  }))
+}
+
+/** A moment at which something ends, and how far from it: the millisecond is where mistakes are. */
+export interface Moment {
+  readonly of: 'wait' | 'interaction' | 'retry' | 'token' | 'unused'
+  readonly offsetMs: -1 | 0 | 1
+}
+
+export type RefChoice = 'none' | 'current' | 'previous' | 'foreign'
+export type TokenChoice = 'live' | 'replaced' | 'older' | 'foreign' | 'at another URI'
+
+/** Something that happens to a grant. Which reference or token is meant is found when it happens. */
+export type Step =
+  | { readonly do: 'pass'; readonly ms: number }
+  | { readonly do: 'reach'; readonly moment: Moment }
+  | { readonly do: 'approve'; readonly owner: string; readonly offer: Offer }
+  | { readonly do: 'continue'; readonly ref: RefChoice }
+  | { readonly do: 'rotate' | 'revoke-token'; readonly token: TokenChoice }
+  | { readonly do: 'deny' | 'cancel' | 'revoke' }
+
+/** A command that was decided, with what it met and what became of it. */
+export interface Turn {
+  readonly at: Instant
+  readonly before: Grant
+  readonly command: GrantCommand
+  readonly decision: GrantDecision<keyof GrantRefusals>
+  readonly after: Grant
+}
+
+export interface History {
+  readonly kind: Kind
+  readonly created: Grant
+  readonly turns: readonly Turn[]
+  /** Hashes of all access tokens ever issued, in their order. */
+  readonly tokens: readonly string[]
+  /** Every hash, salt and nonce that anyone brought in. */
+  readonly secrets: readonly string[]
+  readonly events: readonly GrantEvent[]
+  readonly endedAt: Instant
+  /** How a history that broke a law is printed. */
+  readonly [fc.toStringMethod]: () => string
+}
+
+const moment: fc.Arbitrary<Moment> = fc.record({
+  of: fc.constantFrom('wait', 'interaction', 'retry', 'token', 'unused'),
+  offsetMs: fc.constantFrom(-1, 0, 1),
+})
+
+/** Weighted so that grants get far enough to have something to lose. */
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('pass' as const),
+      ms: fc.constantFrom(0, 1, 4_999, 5_000, 59_999, 60_000, 299_999),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('reach' as const), moment }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('approve' as const),
+      owner: fc.constantFrom('alice', 'alice', 'alice', 'mallory'),
+      offer,
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('continue' as const),
+      ref: fc.constantFrom<RefChoice>('none', 'none', 'current', 'current', 'previous', 'foreign'),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('rotate' as const),
+      token: fc.constantFrom<TokenChoice>(
+        'live',
+        'live',
+        'replaced',
+        'older',
+        'foreign',
+        'at another URI',
+      ),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('revoke-token' as const),
+      token: fc.constantFrom<TokenChoice>('live', 'replaced', 'older', 'foreign', 'at another URI'),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constantFrom('deny' as const, 'cancel' as const, 'revoke' as const),
+    }),
+  },
+)
+
+const kinds = fc.constantFrom<Kind>('redirect', 'redirect', 'poll', 'at once')
+
+/** Grants as they come to be: by a request and whatever happened to it after that. */
+export const history: fc.Arbitrary<History> = fc
+  .record({
+    kind: kinds,
+    access: fc.array(accessItem, { minLength: 1, maxLength: 3 }),
+    steps: fc.array(step, { maxLength: 30, size: '+1' }),
+  })
+  .map(({ kind, access, steps }) => play(kind, structuredClone(access), steps))
+
+/** Lets steps happen to a new grant. */
+export function play(kind: Kind, access: readonly AccessItem[], steps: readonly Step[]): History {
+  const life = grantLife({ kind, access })
+  const created = life.grant()
+  const turns: Turn[] = []
+  const { token } = created
+  const issued = token === undefined ? [] : [{ hash: token.hash, manage: token.manage }]
+  const refs: string[] = []
+  const secrets = [hashOf('continuation'), 'nonce-of-the-server', finish.nonce]
+
+  for (const [index, step] of steps.entries()) {
+    if (step.do === 'pass') {
+      life.advance(step.ms)
+      continue
+    }
+    if (step.do === 'reach') {
+      const instant = instantOf(step.moment, life.grant())
+      if (instant !== undefined && instant > life.now()) life.set(instant)
+      continue
+    }
+    const command = commandOf(step, index, { access, issued, refs })
+    if ('successor' in command) secrets.push(command.successor.hash, command.successor.salt)
+    if (command.type === 'approve') secrets.push(command.refHash)
+    const before = life.grant()
+    const decision = life.decide<keyof GrantRefusals>(command)
+    const after = life.grant()
+    turns.push({ at: life.now(), before, command, decision, after })
+    if (decision.outcome !== 'changed') continue
+    if (command.type === 'approve') refs.push(command.refHash)
+    if ('successor' in command && after.token?.hash === command.successor.hash) {
+      issued.push({ hash: command.successor.hash, manage: command.successor.manage })
+    }
+  }
+  return {
+    kind,
+    created,
+    turns,
+    tokens: issued.map(({ hash }) => hash),
+    secrets,
+    events: life.events,
+    endedAt: life.now(),
+    [fc.toStringMethod]: () => told(kind, access, turns),
+  }
+}
+
+function told(kind: Kind, access: readonly AccessItem[], turns: readonly Turn[]): string {
+  const lines = turns.map(({ at, before, command, decision }) => {
+    const outcome = decision.outcome === 'refused' ? decision.refusal : decision.outcome
+    return `${at - before.createdAt} ms: ${JSON.stringify(command)} -> ${outcome}`
+  })
+  return [`a grant (${kind}) of ${JSON.stringify(access)}`, ...lines].join('\n')
+}
+
+interface Known {
+  readonly access: readonly AccessItem[]
+  readonly issued: readonly { readonly hash: string; readonly manage: string }[]
+  readonly refs: readonly string[]
+}
+
+function commandOf(
+  step: Exclude<Step, { readonly do: 'pass' | 'reach' }>,
+  index: number,
+  { access, issued, refs }: Known,
+): GrantCommand {
+  const by = `command-${index + 1}`
+  const successor = { ...managed(index + 1), salt: `salt-${index + 1}` }
+  switch (step.do) {
+    case 'approve':
+      return {
+        type: 'approve',
+        by,
+        resourceOwner: step.owner,
+        walletAddresses: [alice],
+        ...(step.offer === 'all' ? {} : { access: offered(step.offer, access) }),
+        refHash: hashOf(`ref ${index}`),
+      }
+    case 'continue': {
+      const refHash = chosenRef(step.ref, refs)
+      const ref = refHash === undefined ? {} : { refHash }
+      return { type: 'continue', by, ...ref, successor }
+    }
+    case 'rotate':
+      return { type: 'rotate', by, presented: chosenToken(step.token, issued), successor }
+    case 'revoke-token':
+      return { type: 'revoke-token', by, presented: chosenToken(step.token, issued) }
+    default:
+      return { type: step.do, by }
+  }
+}
+
+function chosenRef(choice: RefChoice, refs: readonly string[]): string | undefined {
+  if (choice === 'none') return undefined
+  const known = choice === 'current' ? refs.at(-1) : choice === 'previous' ? refs.at(-2) : undefined
+  return known ?? hashOf('a reference of another grant')
+}
+
+function chosenToken(choice: TokenChoice, issued: Known['issued']) {
+  const foreign = { hash: hashOf('a token of another grant'), manage: 'manage-of-another-grant' }
+  const live = issued.at(-1) ?? foreign
+  switch (choice) {
+    case 'live':
+      return live
+    case 'replaced':
+      return issued.at(-2) ?? foreign
+    case 'older':
+      return issued.at(-3) ?? foreign
+    case 'foreign':
+      return { hash: foreign.hash, manage: live.manage }
+    case 'at another URI':
+      return { hash: live.hash, manage: issued.at(-2)?.manage ?? foreign.manage }
+  }
+}
+
+function instantOf({ of, offsetMs }: Moment, grant: Grant): Instant | undefined {
+  const { continuation, interaction, token, derivation } = grant
+  const instants = {
+    wait: continuation.acceptedAt + grantPolicy.waitMs,
+    interaction: interaction?.expiresAt,
+    retry: derivation?.until,
+    token: token?.expiresAt,
+    unused: token && token.expiresAt + grantPolicy.unusedLifetimeMs,
+  }
+  const instant = instants[of]
+  return instant === undefined ? undefined : instant + offsetMs
+}
+
+/**
+ * Whether what was granted is within what was requested: the rules of narrowing written out once more,
+ * over every way in which the items could belong together.
+ */
+export function isAttenuated(
+  requested: readonly AccessItem[],
+  granted: readonly AccessItem[],
+): boolean {
+  const [first, ...rest] = granted.map(publicItem)
+  if (first === undefined) return true
+  return requested.some(
+    (item, index) =>
+      isNarrower(item, first) &&
+      isAttenuated(
+        requested.filter((_, other) => other !== index),
+        rest,
+      ),
+  )
+}
+
+function isNarrower(asked: AccessItem, given: AccessItem): boolean {
+  const allowed = new Set<string>(asked.actions)
+  if (allowed.has('read-all')) allowed.add('read')
+  if (allowed.has('list-all')) allowed.add('list')
+  if (asked.type !== given.type || given.actions.some((action) => !allowed.has(action)))
+    return false
+  if (asked.identifier !== undefined && given.identifier !== asked.identifier) return false
+  const from = asked.limits ?? {}
+  const to = given.limits ?? {}
+  if (from.receiver !== undefined && to.receiver !== from.receiver) return false
+  if (from.interval !== to.interval) return false
+  return (['debitAmount', 'receiveAmount'] as const).every((kind) => {
+    const [max, now] = [from[kind], to[kind]]
+    if (max === undefined) return true
+    if (now === undefined) return false
+    const sameUnit = max.assetCode === now.assetCode && max.assetScale === now.assetScale
+    return sameUnit && BigInt(now.value) <= BigInt(max.value)
+  })
+}

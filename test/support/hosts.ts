@@ -1,0 +1,120 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createAdaptorServer } from '@hono/node-server'
+import express from 'express'
+import fastify from 'fastify'
+import { Hono } from 'hono'
+import { toExpress } from '../../adapters/express.js'
+import { toFastify } from '../../adapters/fastify.js'
+import { toHono } from '../../adapters/hono.js'
+import type { Handler } from '../../src/index.js'
+
+/** A host application, and the path at which it has mounted a handler. */
+export interface Host {
+  readonly name: string
+  readonly basePath: string
+  create(handle: Handler): Server | Promise<Server>
+}
+
+/** Every way of mounting a handler that the adapters speak of. */
+export const hosts: readonly Host[] = [
+  {
+    name: 'node:http',
+    basePath: '',
+    create: (handle) => createServer(toExpress(handle)),
+  },
+  {
+    name: 'express',
+    basePath: '',
+    create: (handle) => createServer(quietExpress().use(toExpress(handle))),
+  },
+  {
+    name: 'express, under a path',
+    basePath: '/auth',
+    create: (handle) => createServer(quietExpress().use('/auth', toExpress(handle))),
+  },
+  {
+    name: 'express, in a router',
+    basePath: '/open/auth',
+    create(handle) {
+      const router = express.Router().use('/auth', toExpress(handle))
+      return createServer(quietExpress().use('/open', router))
+    },
+  },
+  {
+    name: 'fastify',
+    basePath: '',
+    async create(handle) {
+      const app = fastify()
+      app.register(toFastify(handle))
+      await app.ready()
+      return app.server
+    },
+  },
+  {
+    name: 'fastify, under a prefix',
+    basePath: '/auth',
+    async create(handle) {
+      const app = fastify()
+      app.register(toFastify(handle), { prefix: '/auth' })
+      await app.ready()
+      return app.server
+    },
+  },
+  {
+    name: 'fastify, in a plugin',
+    basePath: '/open/auth',
+    async create(handle) {
+      const app = fastify()
+      app.register(
+        async (inner) => {
+          inner.register(toFastify(handle), { prefix: '/auth' })
+        },
+        { prefix: '/open' },
+      )
+      await app.ready()
+      return app.server
+    },
+  },
+  {
+    name: 'hono',
+    basePath: '',
+    create: (handle) => honoServer(new Hono().all('/*', toHono(handle))),
+  },
+  {
+    name: 'hono, under a path',
+    basePath: '/auth',
+    create: (handle) => honoServer(new Hono().all('/auth/*', toHono(handle))),
+  },
+  {
+    name: 'hono, in a sub-app',
+    basePath: '/open/auth',
+    create(handle) {
+      const inner = new Hono().all('/auth/*', toHono(handle))
+      return honoServer(new Hono().route('/open', inner))
+    },
+  },
+]
+
+function quietExpress() {
+  return express().disable('x-powered-by')
+}
+
+export function honoServer(app: Hono): Server {
+  return createAdaptorServer(app) as Server
+}
+
+/** Starts a server on a port of its own, on loopback. */
+export async function listening(server: Server): Promise<number> {
+  server.listen(0, 'localhost')
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+/** Stops a server at once, whatever it is doing. */
+export async function stopped(server: Server): Promise<void> {
+  const closed = new Promise((resolve) => server.close(resolve))
+  server.closeAllConnections()
+  await closed
+}

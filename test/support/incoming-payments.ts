@@ -1,0 +1,75 @@
+import type { Amount } from '../../src/core/amount.js'
+import type { Instant } from '../../src/core/decision.js'
+import {
+  type CreateIncomingPayment,
+  createIncomingPayment,
+  decideIncomingPayment,
+  type IncomingPaymentEvent,
+  type IncomingPaymentPolicy,
+  type Transfer,
+} from '../../src/core/incoming-payment.js'
+import { startOfTests } from './clock.js'
+import { deepFreeze } from './frozen.js'
+
+const day = 86_400_000
+
+/** The default is not the maximum, so that neither can be taken for the other unnoticed. */
+export const paymentPolicy: IncomingPaymentPolicy = {
+  expiryDefaultMs: 30 * day,
+  expiryMaxMs: 60 * day,
+}
+
+export function usd(value: string | bigint): Amount {
+  return { value: value.toString(), assetCode: 'USD', assetScale: 2 }
+}
+
+export function creation(more: Partial<CreateIncomingPayment> = {}): CreateIncomingPayment {
+  return {
+    by: 'command-0',
+    id: 'namespac-payment',
+    walletAddress: 'https://wallet.example/bob',
+    asset: { assetCode: 'USD', assetScale: 2 },
+    client: 'https://shop.example',
+    lists: [{ by: 'namespac https://wallet.example/bob', at: startOfTests }],
+    ...more,
+  }
+}
+
+export function newPayment(more: Partial<CreateIncomingPayment> = {}) {
+  const decision = createIncomingPayment(creation(more), startOfTests, paymentPolicy)
+  if (decision.outcome === 'refused') throw new Error(decision.reason)
+  return deepFreeze(decision.record)
+}
+
+/** One payment with its transfers, and a clock of its own. What is decided is committed. */
+export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
+  let payment = newPayment(more)
+  let now = startOfTests
+  let commands = 0
+  const transfers = new Map<string, Transfer>()
+  const events: IncomingPaymentEvent[] = []
+
+  return {
+    events,
+    payment: () => payment,
+    now: () => now,
+    set(instant: Instant) {
+      now = instant
+    },
+    /** Reports an arrival; without an id, one that has never been reported before. */
+    receive(amount: Amount, transferId = `transfer ${commands + 1}`) {
+      const by = `command-${++commands}`
+      const command = deepFreeze({ type: 'receive' as const, by, amount })
+      const decision = decideIncomingPayment(payment, transfers.get(transferId), command, now)
+      if (decision.outcome === 'changed') {
+        payment = deepFreeze(decision.record)
+        events.push(...decision.events)
+        const transfer = { id: transferId, version: 1, by, paymentId: payment.id, amount }
+        transfers.set(transferId, deepFreeze(transfer))
+      }
+      return decision
+    },
+  }
+}
+
+export type PaymentLife = ReturnType<typeof paymentLife>
