@@ -1,0 +1,94 @@
+import type { Instant } from '../core/decision.js'
+import type { Clock } from '../ports/clock.js'
+
+/** Keeps the library from being turned against others: few requests at a time, and remembered by host. */
+export interface HostGate {
+  /** Runs a request when its host has room for it; rejects with a `GateFullError` when too many wait. */
+  run<Result>(host: string, request: () => Promise<Result>): Promise<Result>
+  /** When the host was last asked for anything. */
+  lastAskedAt(host: string): Instant | undefined
+}
+
+/** There was no room to ask: nothing is known of the host by this. */
+export interface GateFullError extends Error {
+  readonly code: 'ERR_GATE_FULL'
+}
+
+interface HostState {
+  active: number
+  readonly waiting: (() => void)[]
+  askedAt: Instant | undefined
+}
+
+const activeMax = 2
+const waitingMax = 8
+const hostsBusyMax = 256
+const hostsRememberedMax = 10_000
+
+export function hostGate(clock: Clock): HostGate {
+  const hosts = new Map<string, HostState>()
+  let busyHosts = 0
+
+  function stateOf(host: string): HostState {
+    const state = hosts.get(host) ?? { active: 0, waiting: [], askedAt: undefined }
+    hosts.delete(host)
+    hosts.set(host, state)
+    if (hosts.size > hostsRememberedMax) forgetOldest()
+    return state
+  }
+
+  /** Those that are being asked are few, and are passed over. */
+  function forgetOldest(): void {
+    for (const [host, { active }] of hosts) {
+      if (active > 0) continue
+      hosts.delete(host)
+      return
+    }
+  }
+
+  async function enter(state: HostState): Promise<void> {
+    if (state.active >= activeMax) {
+      if (state.waiting.length >= waitingMax) throw gateFullError('too many requests to one host')
+      // Whoever leaves hands the place over, so that it is taken already when the wait is over.
+      await new Promise<void>((resolve) => state.waiting.push(resolve))
+      return
+    }
+    if (state.active === 0) {
+      if (busyHosts >= hostsBusyMax) throw gateFullError('too many hosts are being asked')
+      busyHosts += 1
+    }
+    state.active += 1
+  }
+
+  function leave(state: HostState): void {
+    const next = state.waiting.shift()
+    if (next !== undefined) {
+      next()
+      return
+    }
+    state.active -= 1
+    if (state.active === 0) busyHosts -= 1
+  }
+
+  return {
+    async run(host, request) {
+      const state = stateOf(host)
+      await enter(state)
+      state.askedAt = clock.now()
+      try {
+        return await request()
+      } finally {
+        leave(state)
+      }
+    },
+    lastAskedAt: (host) => hosts.get(host)?.askedAt,
+  }
+}
+
+function gateFullError(problem: string): GateFullError {
+  return Object.assign(new Error(problem), { code: 'ERR_GATE_FULL' as const })
+}
+
+export function isGateFull(error: unknown): error is GateFullError {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_GATE_FULL'
+}

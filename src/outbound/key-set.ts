@@ -1,0 +1,46 @@
+import type { Json } from '../core/decision.js'
+import type { PublicJwk } from '../ports/client-keys.js'
+import { screenJwk } from '../protocol/http-signature/jwk.js'
+import { isObject, parseJson } from '../protocol/json.js'
+import { type FetchedDocument, fetchRefusal } from './guarded-fetch.js'
+
+/** The keys that a client instance publishes, by `kid`, screened when one is asked for. */
+export interface KeySet {
+  find(kid: string): PublicJwk | undefined
+}
+
+const keysMax = 20
+
+export const emptyKeySet: KeySet = { find: () => undefined }
+
+/**
+ * Reads what `{walletAddress}/jwks.json` answered with. A document that is gone (404, 410) has no keys.
+ *
+ * @throws a `FetchRefusal` for an answer that no well-behaved server gives, and another error for one that
+ *   may get better by itself.
+ */
+export function readKeySet({ status, contentType, body }: FetchedDocument): KeySet {
+  if (status === 404 || status === 410) return emptyKeySet
+  if (status >= 500 || status === 429) throw new Error(`the key set was answered with ${status}`)
+  if (status !== 200) throw fetchRefusal(`the key set was answered with ${status}`)
+  if (!/^application\/(?:[\w.-]+\+)?json[\t ]*(?:;|$)/i.test(contentType)) {
+    throw fetchRefusal('the key set is not JSON')
+  }
+  const document = parseJson(body)
+  const keys = isObject(document) ? document['keys'] : undefined
+  if (!Array.isArray(keys)) throw fetchRefusal('the key set has no keys')
+  if (keys.length > keysMax) throw fetchRefusal(`the key set has more than ${keysMax} keys`)
+  return keys.length === 0 ? emptyKeySet : keySet(keys)
+}
+
+function keySet(keys: readonly Json[]): KeySet {
+  return {
+    find(kid) {
+      const [only, ...others] = keys.filter((key) => isObject(key) && key['kid'] === kid)
+      // Two keys of one name: nobody can say which was meant.
+      if (only === undefined || others.length > 0) return undefined
+      const screened = screenJwk(only)
+      return 'jwk' in screened ? screened.jwk : undefined
+    },
+  }
+}

@@ -1,0 +1,227 @@
+import net from 'node:net'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { addressGuard } from '../../src/outbound/addresses.js'
+
+const guard = addressGuard(net)
+
+/** IANA special-purpose registries, multicast, and what carries an IPv4 address inside an IPv6 one. */
+const special = [
+  ['this network', '0.0.0.0/8'],
+  ['private', '10.0.0.0/8'],
+  ['shared (CGNAT)', '100.64.0.0/10'],
+  ['loopback', '127.0.0.0/8'],
+  ['link-local, metadata services among it', '169.254.0.0/16'],
+  ['private', '172.16.0.0/12'],
+  ['protocol assignments', '192.0.0.0/24'],
+  ['documentation', '192.0.2.0/24'],
+  ['deprecated 6to4 relays', '192.88.99.0/24'],
+  ['private', '192.168.0.0/16'],
+  ['benchmarking', '198.18.0.0/15'],
+  ['documentation', '198.51.100.0/24'],
+  ['documentation', '203.0.113.0/24'],
+  ['multicast', '224.0.0.0/4'],
+  ['reserved', '240.0.0.0/4'],
+  ['broadcast', '255.255.255.255/32'],
+  ['unspecified', '::/128'],
+  ['loopback', '::1/128'],
+  ['IPv4-compatible', '::/96'],
+  ['IPv4-mapped', '::ffff:0:0/96'],
+  ['IPv4-translated (SIIT)', '::ffff:0:0:0/96'],
+  ['NAT64', '64:ff9b::/96'],
+  ['local NAT64', '64:ff9b:1::/48'],
+  ['discard', '100::/64'],
+  ['dummy prefix', '100:0:0:1::/64'],
+  ['Teredo', '2001::/32'],
+  ['protocol assignments', '2001::/23'],
+  ['documentation', '2001:db8::/32'],
+  ['6to4', '2002::/16'],
+  ['documentation', '3fff::/20'],
+  ['segment routing', '5f00::/16'],
+  ['unique local', 'fc00::/7'],
+  ['link-local', 'fe80::/10'],
+  ['deprecated site-local', 'fec0::/10'],
+  ['multicast', 'ff00::/8'],
+] as const
+
+interface Range {
+  readonly bits: 32 | 128
+  readonly first: bigint
+  readonly last: bigint
+}
+
+function rangeOf(cidr: string): Range {
+  const [address = '', prefix] = cidr.split('/')
+  const bits = address.includes(':') ? 128 : 32
+  const size = 1n << BigInt(bits - Number(prefix))
+  const first = numberOf(address)
+  return { bits, first, last: first + size - 1n }
+}
+
+function numberOf(address: string): bigint {
+  if (!address.includes(':')) {
+    return address.split('.').reduce((value, octet) => value * 256n + BigInt(octet), 0n)
+  }
+  const [left = '', right = ''] = address.split('::')
+  const groups = (half: string) => half.split(':').filter((group) => group !== '')
+  const missing = 8 - groups(left).length - groups(right).length
+  const all = address.includes('::')
+    ? [...groups(left), ...Array<string>(missing).fill('0'), ...groups(right)]
+    : groups(address)
+  return all.reduce((value, group) => value * 65_536n + BigInt(`0x${group}`), 0n)
+}
+
+/** The canonical text, as a look-up hands it over. */
+function textOf(value: bigint, bits: 32 | 128): string {
+  if (bits === 32) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 255n).join('.')
+  const groups = Array.from({ length: 8 }, (_, i) => (value >> BigInt(112 - 16 * i)) & 0xffffn)
+  const full = groups.map((group) => group.toString(16)).join(':')
+  return new URL(`http://[${full}]/`).hostname.slice(1, -1)
+}
+
+const ranges = special.map(([, cidr]) => rangeOf(cidr))
+const globalUnicast = rangeOf('2000::/3')
+
+function within(value: bigint, { first, last }: Range): boolean {
+  return value >= first && value <= last
+}
+
+function isSpecial(value: bigint, bits: 32 | 128): boolean {
+  return ranges.some((range) => range.bits === bits && within(value, range))
+}
+
+describe('an address that may be connected to for a stranger', () => {
+  test.each([
+    '8.8.8.8',
+    '1.1.1.1',
+    '93.184.216.34',
+    '9.255.255.255',
+    '11.0.0.0',
+    '172.15.255.255',
+    '172.32.0.0',
+    '192.167.255.255',
+    '192.169.0.0',
+    '100.63.255.255',
+    '100.128.0.0',
+    '169.253.255.255',
+    '169.255.0.0',
+    '223.255.255.255',
+    '2001:4860:4860::8888',
+    '2606:4700:4700::1111',
+    '2a00:1450:4001:81b::200e',
+  ])('%s is public', (address) => {
+    expect(guard.isPublic(address)).toBe(true)
+  })
+
+  test.each(special)('is in no %s range (%s), from its first to its last', (_, cidr) => {
+    const range = rangeOf(cidr)
+    const { first, last, bits } = range
+    const samples = [first, first + 1n, (first + last) / 2n, last - 1n, last]
+    for (const value of samples.filter((sample) => within(sample, range))) {
+      expect(guard.isPublic(textOf(value, bits)), textOf(value, bits)).toBe(false)
+    }
+  })
+
+  test('is public right next to those ranges', () => {
+    const neighbours = ranges
+      .flatMap(({ bits, first, last }) => [
+        { bits, value: first - 1n },
+        { bits, value: last + 1n },
+      ])
+      .filter(({ bits, value }) => value >= 0n && value < 1n << BigInt(bits))
+      .filter(({ bits, value }) => !isSpecial(value, bits))
+      .filter(({ bits, value }) => bits === 32 || within(value, globalUnicast))
+    expect(neighbours.length).toBeGreaterThan(15)
+    for (const { bits, value } of neighbours) {
+      expect(guard.isPublic(textOf(value, bits)), textOf(value, bits)).toBe(true)
+    }
+  })
+
+  test('is public in IPv4 wherever the registry has nothing special', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 2n ** 32n - 1n }), (value) => {
+        expect(guard.isPublic(textOf(value, 32))).toBe(!isSpecial(value, 32))
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+
+  test('is public in IPv6 wherever global unicast has nothing special', () => {
+    fc.assert(
+      fc.property(fc.bigInt(globalUnicast.first, globalUnicast.last), (value) => {
+        expect(guard.isPublic(textOf(value, 128))).toBe(!isSpecial(value, 128))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('is never one that nobody has been given: IPv6 is handed out of 2000::/3 only', () => {
+    fc.assert(
+      fc.property(fc.bigInt(0n, 2n ** 128n - 1n), (value) => {
+        fc.pre(!within(value, globalUnicast))
+        expect(guard.isPublic(textOf(value, 128)), textOf(value, 128)).toBe(false)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test.each([
+    ['127.0.0.1', '::ffff:127.0.0.1'],
+    ['10.1.2.3', '::ffff:10.1.2.3'],
+    ['169.254.169.254', '::ffff:169.254.169.254'],
+    ['8.8.8.8', '::ffff:8.8.8.8'],
+    ['127.0.0.1', '::127.0.0.1'],
+    ['127.0.0.1', '64:ff9b::127.0.0.1'],
+  ])('is not %s written as %s', (_, address) => {
+    expect(guard.isPublic(address)).toBe(false)
+  })
+
+  test.each(['fe80::1%eth0', 'fe80::1%1', '::1%lo', 'fd00::1%eth0'])(
+    'is not %s, whatever its zone',
+    (address) => {
+      expect(guard.isPublic(address)).toBe(false)
+    },
+  )
+
+  test.each([
+    ['a name', 'localhost'],
+    ['a public name', 'shop.example'],
+    ['nothing', ''],
+    ['a short IPv4 form', '127.1'],
+    ['a decimal IPv4 form', '2130706433'],
+    ['an octal IPv4 form', '0177.0.0.1'],
+    ['a hexadecimal IPv4 form', '0x7f.0.0.1'],
+    ['a decimal form of a public address', '134744072'],
+    ['an address with a port', '8.8.8.8:443'],
+    ['an address in brackets', '[2606:4700::1111]'],
+    ['an address with a trailing dot', '8.8.8.8.'],
+    ['an address after a space', ' 8.8.8.8'],
+  ])('is an address, and not %s', (_, text) => {
+    expect(guard.isPublic(text)).toBe(false)
+    expect(guard.isLoopback(text)).toBe(false)
+  })
+})
+
+describe('a loopback address', () => {
+  test.each(['127.0.0.1', '127.0.0.2', '127.255.255.254', '::1'])('is %s', (address) => {
+    expect(guard.isLoopback(address)).toBe(true)
+    expect(guard.isPublic(address)).toBe(false)
+  })
+
+  test.each([
+    '126.255.255.255',
+    '128.0.0.0',
+    '0.0.0.0',
+    '10.0.0.1',
+    '169.254.169.254',
+    '192.168.1.1',
+    '8.8.8.8',
+    '::',
+    '::2',
+    'fe80::1',
+    'fd00::1',
+    '127.example.com',
+  ])('is not %s', (address) => {
+    expect(guard.isLoopback(address)).toBe(false)
+  })
+})

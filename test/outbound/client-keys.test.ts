@@ -1,0 +1,683 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import fc from 'fast-check'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { type FetchedDocument, remoteClientKeys } from '../../src/index.js'
+import { manualClock } from '../support/clock.js'
+import { jwkOf, testKey } from '../support/keys.js'
+
+const shop = 'https://shop.example/app'
+const keyA = testKey('a')
+const keyB = testKey('b')
+const publicA = { kid: keyA.kid, x: keyA.x }
+const publicB = { kid: keyB.kid, x: keyB.x }
+const second = 1_000
+
+afterEach(() => vi.restoreAllMocks())
+
+type Reply = FetchedDocument | Error
+
+function document(body: unknown, more: Partial<FetchedDocument> = {}): FetchedDocument {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  return { status: 200, contentType: 'application/json', body: Buffer.from(text), ...more }
+}
+
+function keySet(...keys: readonly { kid: string; x: string }[]): FetchedDocument {
+  return document({ keys: keys.map(jwkOf) })
+}
+
+function status(code: number): FetchedDocument {
+  return document('', { status: code })
+}
+
+const networkError = new Error('ECONNRESET')
+const refusal = Object.assign(new Error('the name is not public'), { code: 'ERR_FETCH_REFUSED' })
+
+/** Client keys whose network and time the test holds. */
+function setUp(initial: Reply = keySet(keyA)) {
+  const clock = manualClock()
+  const asked: string[] = []
+  const replies = new Map<string, Reply | Promise<FetchedDocument>>()
+  const world = { reply: initial as Reply | Promise<FetchedDocument> }
+  const keys = remoteClientKeys({
+    clock,
+    fetch: async (url) => {
+      asked.push(url.href)
+      const reply = await (replies.get(url.host) ?? world.reply)
+      if (reply instanceof Error) throw reply
+      return reply
+    },
+  })
+  /** What a grant request asks; `later` what everything after it does. */
+  const find = (kid = keyA.kid, walletAddress = shop) =>
+    keys.find({ walletAddress, kid, mayBeNew: true })
+  const later = (kid = keyA.kid, walletAddress = shop) =>
+    keys.find({ walletAddress, kid, mayBeNew: false })
+  return { clock, asked, replies, world, keys, find, later }
+}
+
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** A reply that arrives when the test says so. */
+function heldReply() {
+  let settle: { resolve(reply: FetchedDocument): void; reject(error: Error): void }
+  const promise = new Promise<FetchedDocument>((resolve, reject) => {
+    settle = { resolve, reject }
+  })
+  promise.catch(() => undefined)
+  return {
+    promise,
+    resolve: (reply: FetchedDocument) => settle.resolve(reply),
+    reject: (error: Error) => settle.reject(error),
+  }
+}
+
+describe('a key of a client instance', () => {
+  test('is found at jwks.json below its wallet address, as kid and x alone', async () => {
+    const { find, asked } = setUp()
+    expect(await find()).toEqual(publicA)
+    expect(asked).toEqual([`${shop}/jwks.json`])
+  })
+
+  test('is found for a wallet address at the root of its host', async () => {
+    const { keys, asked } = setUp()
+    await keys.find({ walletAddress: 'https://shop.example', kid: keyA.kid, mayBeNew: true })
+    expect(asked).toEqual(['https://shop.example/jwks.json'])
+  })
+
+  test('is the one of that kid, byte for byte', async () => {
+    const { find } = setUp(keySet(keyA, keyB))
+    expect(await find(keyA.kid)).toEqual(publicA)
+    expect(await find(keyB.kid)).toEqual(publicB)
+    expect(await find(keyA.kid.toUpperCase())).toBeUndefined()
+    expect(await find(`${keyA.kid} `)).toBeUndefined()
+    expect(await find('')).toBeUndefined()
+  })
+
+  test('belongs to one wallet address, though another lies at the same host', async () => {
+    const { keys, asked } = setUp()
+    await keys.find({ walletAddress: `${shop}/1`, kid: keyA.kid, mayBeNew: true })
+    await keys.find({ walletAddress: `${shop}/2`, kid: keyA.kid, mayBeNew: true })
+    expect(asked).toEqual([`${shop}/1/jwks.json`, `${shop}/2/jwks.json`])
+  })
+})
+
+describe('a cached key set', () => {
+  test('is used for 300 s without asking again', async () => {
+    const { find, later, asked, clock } = setUp()
+    await find()
+    clock.advance(300 * second - 1)
+    expect(await find()).toEqual(publicA)
+    expect(await later()).toEqual(publicA)
+    expect(asked).toHaveLength(1)
+  })
+
+  test.each([true, false])('is fetched anew after 300 s (grant request: %s)', async (mayBeNew) => {
+    const { keys, find, asked, clock, world } = setUp()
+    await find()
+    world.reply = keySet(keyB)
+    clock.advance(300 * second)
+    expect(await keys.find({ walletAddress: shop, kid: keyB.kid, mayBeNew })).toEqual(publicB)
+    expect(asked).toHaveLength(2)
+    clock.advance(300 * second - 1)
+    await find(keyB.kid)
+    expect(asked).toHaveLength(2)
+  })
+
+  test('answers with the key that is published now under a kid that stayed', async () => {
+    const { find, clock, world } = setUp()
+    await find()
+    world.reply = keySet({ kid: keyA.kid, x: keyB.x })
+    clock.advance(300 * second)
+    expect(await find()).toEqual({ kid: keyA.kid, x: keyB.x })
+  })
+
+  test('is fetched once for all who ask at the same time', async () => {
+    const { find, later, asked, world } = setUp(keySet(keyA, keyB))
+    const held = heldReply()
+    world.reply = held.promise
+    const answers = [find(), later(), find(keyB.kid), find('none'), find()]
+    await turn()
+    held.resolve(keySet(keyA, keyB))
+    expect(await Promise.all(answers)).toEqual([publicA, publicA, publicB, undefined, publicA])
+    expect(asked).toHaveLength(1)
+  })
+
+  test('is fetched again by the next after a fetch that all had waited for', async () => {
+    const { find, asked, clock, world } = setUp()
+    const held = heldReply()
+    world.reply = held.promise
+    const answers = Promise.allSettled([find(), find()])
+    await turn()
+    held.reject(networkError)
+    expect((await answers).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    world.reply = keySet(keyA)
+    clock.advance(30 * second)
+    expect(await find()).toEqual(publicA)
+    expect(asked).toHaveLength(2)
+  })
+})
+
+describe('a server of keys that fails for now', () => {
+  const failures: readonly (readonly [string, Reply])[] = [
+    ['a network error', networkError],
+    ['500', status(500)],
+    ['502', status(502)],
+    ['503', status(503)],
+    ['599', status(599)],
+  ]
+
+  test.each(failures)(
+    'with %s rejects, so that nobody is told there is no key',
+    async (_, failure) => {
+      const { find } = setUp(failure)
+      await expect(find()).rejects.toThrow(Error)
+    },
+  )
+
+  test.each(failures)('with %s leaves known keys in use up to 900 s', async (_, failure) => {
+    const { find, later, clock, world } = setUp()
+    await find()
+    world.reply = failure
+    clock.advance(300 * second)
+    expect(await find()).toEqual(publicA)
+    clock.advance(600 * second - 1)
+    expect(await find()).toEqual(publicA)
+    expect(await later()).toEqual(publicA)
+    clock.advance(1)
+    await expect(find()).rejects.toThrow()
+    await expect(later()).rejects.toThrow()
+  })
+
+  test('does not get a kid believed absent that a stale set lacks', async () => {
+    const { find, later, clock, world } = setUp()
+    await find()
+    world.reply = networkError
+    clock.advance(300 * second)
+    await expect(find(keyB.kid)).rejects.toThrow('ECONNRESET')
+    await expect(later(keyB.kid)).rejects.toThrow('ECONNRESET')
+  })
+
+  test('is left alone for 30 s, and asked again then', async () => {
+    const { find, later, asked, clock, world } = setUp(networkError)
+    await expect(find()).rejects.toThrow('ECONNRESET')
+    world.reply = keySet(keyA)
+    clock.advance(30 * second - 1)
+    await expect(find()).rejects.toThrow('ECONNRESET')
+    await expect(later()).rejects.toThrow('ECONNRESET')
+    expect(asked).toHaveLength(1)
+    clock.advance(1)
+    expect(await find()).toEqual(publicA)
+    expect(asked).toHaveLength(2)
+  })
+
+  test('is left alone for 30 s while known keys are stale as well', async () => {
+    const { find, asked, clock, world } = setUp()
+    await find()
+    world.reply = networkError
+    clock.advance(300 * second)
+    await find()
+    clock.advance(30 * second - 1)
+    await find()
+    expect(asked).toHaveLength(2)
+    clock.advance(1)
+    await find()
+    expect(asked).toHaveLength(3)
+  })
+
+  test('and recovers is used as if nothing had been', async () => {
+    const { find, asked, clock, world } = setUp()
+    await find()
+    world.reply = networkError
+    clock.advance(300 * second)
+    await find()
+    world.reply = keySet(keyB)
+    clock.advance(30 * second)
+    expect(await find(keyB.kid)).toEqual(publicB)
+    expect(await find(keyA.kid)).toBeUndefined()
+    expect(asked).toHaveLength(3)
+  })
+
+  test('with 429 is no worse than one that does not answer: it may be asked later', async () => {
+    const { find, clock, world } = setUp(status(429))
+    await expect(find()).rejects.toThrow()
+    world.reply = keySet(keyA)
+    clock.advance(30 * second)
+    expect(await find()).toEqual(publicA)
+  })
+
+  test('does no harm to other hosts', async () => {
+    const { find, replies } = setUp()
+    replies.set('broken.example', networkError)
+    await expect(find(keyA.kid, 'https://broken.example/app')).rejects.toThrow()
+    expect(await find()).toEqual(publicA)
+  })
+
+  test('by a fetch that throws before it returns a promise is no different', async () => {
+    const clock = manualClock()
+    const keys = remoteClientKeys({
+      clock,
+      fetch: ((url: URL) => {
+        if (url.host === 'broken.example') throw networkError
+        return Promise.resolve(keySet(keyA))
+      }) as never,
+    })
+    const query = { kid: keyA.kid, mayBeNew: true }
+    for (let i = 0; i < 12; i++) {
+      const walletAddress = `https://broken.example/${i}`
+      await expect(keys.find({ ...query, walletAddress })).rejects.toThrow('ECONNRESET')
+    }
+    expect(await keys.find({ ...query, walletAddress: shop })).toEqual(publicA)
+  })
+})
+
+describe('a key that is withdrawn', () => {
+  test.each([404, 410])('by a document that answers %i stops working', async (code) => {
+    const { find, later, clock, world } = setUp()
+    await find()
+    world.reply = status(code)
+    clock.advance(300 * second)
+    expect(await find()).toBeUndefined()
+    expect(await later()).toBeUndefined()
+  })
+
+  test('by its kid being absent stops working, though others stay', async () => {
+    const { find, later, clock, world } = setUp(keySet(keyA, keyB))
+    await find()
+    world.reply = keySet(keyB)
+    clock.advance(300 * second)
+    expect(await later()).toBeUndefined()
+    expect(await later(keyB.kid)).toEqual(publicB)
+    expect(await find()).toBeUndefined()
+  })
+
+  test.each<[string, Reply]>([
+    ['404', status(404)],
+    ['an absent kid', keySet(keyB)],
+    ['a refused document', refusal],
+  ])('by %s does not come back while its server is down', async (_, withdrawn) => {
+    const { later, find, clock, world } = setUp()
+    await find()
+    world.reply = withdrawn
+    clock.advance(300 * second)
+    expect(await later()).toBeUndefined()
+    world.reply = networkError
+    for (let i = 0; i < 40; i++) {
+      clock.advance(30 * second)
+      expect(await later().catch(() => undefined)).toBeUndefined()
+    }
+  })
+
+  test('by a document that was gone comes back with it, asked for at most every 30 s', async () => {
+    const { find, asked, clock, world } = setUp(status(404))
+    expect(await find()).toBeUndefined()
+    world.reply = keySet(keyA)
+    clock.advance(30 * second - 1)
+    expect(await find()).toBeUndefined()
+    expect(asked).toHaveLength(1)
+    clock.advance(1)
+    expect(await find()).toEqual(publicA)
+    expect(asked).toHaveLength(2)
+  })
+})
+
+describe('a document that is gone', () => {
+  test('is asked for again after 30 s, not 300: it may have been a mistake', async () => {
+    const { find, later, asked, clock, world } = setUp()
+    await find()
+    world.reply = status(404)
+    clock.advance(300 * second)
+    expect(await later()).toBeUndefined()
+    world.reply = keySet(keyA)
+    clock.advance(30 * second - 1)
+    expect(await later()).toBeUndefined()
+    expect(asked).toHaveLength(2)
+    clock.advance(1)
+    expect(await later()).toEqual(publicA)
+    expect(asked).toHaveLength(3)
+  })
+})
+
+describe('a kid that the cached set lacks', () => {
+  test('is looked up afresh on a grant request once its host was left alone for 30 s', async () => {
+    const { find, asked, clock, world } = setUp()
+    await find()
+    world.reply = keySet(keyA, keyB)
+    clock.advance(30 * second - 1)
+    expect(await find(keyB.kid)).toBeUndefined()
+    expect(asked).toHaveLength(1)
+    clock.advance(1)
+    expect(await find(keyB.kid)).toEqual(publicB)
+    expect(asked).toHaveLength(2)
+  })
+
+  test('is not looked up afresh later than on the grant request: it has been withdrawn', async () => {
+    const { find, later, asked, clock, world } = setUp()
+    await find()
+    world.reply = keySet(keyA, keyB)
+    clock.advance(200 * second)
+    expect(await later(keyB.kid)).toBeUndefined()
+    expect(asked).toHaveLength(1)
+  })
+
+  test('causes no more than one request in 30 s, however many are asked for', async () => {
+    const { find, asked, clock } = setUp()
+    await find()
+    clock.advance(30 * second)
+    for (let i = 0; i < 100; i++) {
+      expect(await find(`unknown ${i}`)).toBeUndefined()
+      clock.advance(second / 2)
+    }
+    expect(asked).toHaveLength(3)
+  })
+
+  test('is not looked up where the host was asked for another wallet address just now', async () => {
+    const { find, asked, clock } = setUp()
+    await find()
+    clock.advance(60 * second)
+    await find(keyA.kid, 'https://shop.example/other')
+    clock.advance(10 * second)
+    expect(await find(keyB.kid)).toBeUndefined()
+    expect(asked).toHaveLength(2)
+  })
+
+  test('is looked up though another port of the host was asked just now', async () => {
+    const { find, asked, clock, world } = setUp()
+    await find()
+    clock.advance(60 * second)
+    await find(keyA.kid, 'https://shop.example:8443/app')
+    world.reply = keySet(keyB)
+    expect(await find(keyB.kid)).toEqual(publicB)
+    expect(asked).toHaveLength(3)
+  })
+
+  test('does not put known keys at risk when the look-up fails', async () => {
+    const { find, later, clock, world } = setUp()
+    await find()
+    world.reply = networkError
+    clock.advance(60 * second)
+    await expect(find(keyB.kid)).rejects.toThrow('ECONNRESET')
+    expect(await find()).toEqual(publicA)
+    expect(await later()).toEqual(publicA)
+  })
+
+  test('is answered alike to all who waited for the same look-up', async () => {
+    const { find, clock, world } = setUp()
+    await find()
+    clock.advance(60 * second)
+    const held = heldReply()
+    world.reply = held.promise
+    const answers = Promise.allSettled([find(keyB.kid), find(keyB.kid), find(keyB.kid)])
+    await turn()
+    held.reject(networkError)
+    expect((await answers).map(({ status }) => status)).toEqual([
+      'rejected',
+      'rejected',
+      'rejected',
+    ])
+  })
+})
+
+describe('a document that no well-behaved server gives', () => {
+  const nineteen = Array.from({ length: 19 }, (_, i) => jwkOf({ ...keyB, kid: `k${i}` }))
+  const bad: readonly (readonly [string, Reply])[] = [
+    ['a refusal of the fetch', refusal],
+    ['301', document({ keys: [jwkOf(keyA)] }, { status: 301 })],
+    ['302', document({ keys: [jwkOf(keyA)] }, { status: 302 })],
+    ['308', document({ keys: [jwkOf(keyA)] }, { status: 308 })],
+    ['204', status(204)],
+    ['206', document({ keys: [jwkOf(keyA)] }, { status: 206 })],
+    ['401', status(401)],
+    ['403', status(403)],
+    ['HTML', document({ keys: [jwkOf(keyA)] }, { contentType: 'text/html; charset=utf-8' })],
+    ['text', document({ keys: [jwkOf(keyA)] }, { contentType: 'text/plain' })],
+    ['no content type', document({ keys: [jwkOf(keyA)] }, { contentType: '' })],
+    [
+      'a content type that only looks like it',
+      document({ keys: [] }, { contentType: 'application/jsonp' }),
+    ],
+    ['an empty body', document('')],
+    ['broken JSON', document('{"keys":[')],
+    ['bytes that are not UTF-8', document('', { body: Buffer.from([0x7b, 0xff, 0x7d]) })],
+    ['a byte order mark', document(`\ufeff${JSON.stringify({ keys: [jwkOf(keyA)] })}`)],
+    ['an array', document([jwkOf(keyA)])],
+    ['null', document('null')],
+    ['a bare key', document(jwkOf(keyA))],
+    ['keys that are no array', document({ keys: { 0: jwkOf(keyA) } })],
+    ['21 keys', document({ keys: [jwkOf(keyA), ...nineteen, jwkOf({ ...keyB, kid: 'k20' })] })],
+    ['nesting without end', document('['.repeat(20_000) + ']'.repeat(20_000))],
+  ]
+
+  test.each(bad)('has no keys, and is not asked for again for 30 s: %s', async (_, reply) => {
+    const { find, asked, clock, world } = setUp(reply)
+    expect(await find()).toBeUndefined()
+    expect(await find()).toBeUndefined()
+    world.reply = keySet(keyA)
+    clock.advance(30 * second - 1)
+    expect(await find()).toBeUndefined()
+    expect(asked).toHaveLength(1)
+    clock.advance(1)
+    expect(await find()).toEqual(publicA)
+  })
+
+  test.each(bad)(
+    'takes the place of good keys, which are stale on failures only: %s',
+    async (_, reply) => {
+      const { find, later, clock, world } = setUp()
+      await find()
+      world.reply = reply
+      clock.advance(300 * second)
+      expect(await later()).toBeUndefined()
+    },
+  )
+
+  test('is told from one with 20 keys, which is fine', async () => {
+    const { find } = setUp(document({ keys: [jwkOf(keyA), ...nineteen] }))
+    expect(await find()).toEqual(publicA)
+  })
+
+  test.each([
+    'application/json',
+    'application/json; charset=utf-8',
+    'application/json;charset=UTF-8',
+    'Application/JSON',
+    'application/jwk-set+json',
+    'application/jwk-set+json; charset=utf-8',
+  ])('is told from one of type %s, which is fine', async (contentType) => {
+    const { find } = setUp(document({ keys: [jwkOf(keyA)] }, { contentType }))
+    expect(await find()).toEqual(publicA)
+  })
+})
+
+describe('a key in the set', () => {
+  test('that shares its kid with another is not used, since nobody can say which was meant', async () => {
+    const twice = [jwkOf(keyA), jwkOf({ kid: keyA.kid, x: keyB.x })]
+    const { find } = setUp(document({ keys: [...twice, jwkOf(keyB)] }))
+    expect(await find(keyA.kid)).toBeUndefined()
+    expect(await find(keyB.kid)).toEqual(publicB)
+  })
+
+  test('that is there twice, the same to the byte, is not used either', async () => {
+    const { find } = setUp(document({ keys: [jwkOf(keyA), jwkOf(keyA)] }))
+    expect(await find()).toBeUndefined()
+  })
+
+  test('that shares its kid with something that is no Ed25519 key is not used either', async () => {
+    const rsa = { kid: keyA.kid, kty: 'RSA', alg: 'RS256', n: 'AQAB', e: 'AQAB' }
+    const { find } = setUp(document({ keys: [rsa, jwkOf(keyA)] }))
+    expect(await find()).toBeUndefined()
+  })
+
+  const identityPoint = Buffer.from([1, ...Array<number>(31).fill(0)]).toString('base64url')
+  test.each<[string, object]>([
+    ['is private', { d: keyB.x }],
+    ['is of another type', { kty: 'EC' }],
+    ['is on another curve', { crv: 'X25519' }],
+    ['has no alg', { alg: undefined }],
+    ['is for encryption', { use: 'enc' }],
+    ['is of small order', { x: identityPoint }],
+    ['is padded', { x: `${keyA.x}=` }],
+    ['is cut short', { x: keyA.x.slice(0, 40) }],
+    ['has no x', { x: undefined }],
+  ])('that %s is not used, and does no harm to the others', async (_, change) => {
+    const { find } = setUp(document({ keys: [{ ...jwkOf(keyA), ...change }, jwkOf(keyB)] }))
+    expect(await find(keyA.kid)).toBeUndefined()
+    expect(await find(keyB.kid)).toEqual(publicB)
+  })
+
+  test.each([null, 'text', 17, true, []])(
+    'that is no key at all (%j) does no harm',
+    async (junk) => {
+      const { find } = setUp(document({ keys: [junk, jwkOf(keyA)] }))
+      expect(await find()).toEqual(publicA)
+    },
+  )
+})
+
+describe('a host that many wallet addresses lie at', () => {
+  const addresses = (count: number) =>
+    Array.from({ length: count }, (_, i) => `https://many.example/${i}`)
+
+  test('is asked by two at a time, and by no more than ten who wait', async () => {
+    const { find, asked, replies } = setUp()
+    const held = heldReply()
+    replies.set('many.example', held.promise)
+    const answers = Promise.allSettled(
+      addresses(12).map((walletAddress) => find(keyA.kid, walletAddress)),
+    )
+    await turn()
+    expect(asked).toHaveLength(2)
+    held.resolve(keySet(keyA))
+    const outcomes = (await answers).map(({ status }) => status)
+    expect(outcomes.filter((outcome) => outcome === 'rejected')).toHaveLength(2)
+    expect(asked).toHaveLength(10)
+  })
+
+  test('does not hold up another host', async () => {
+    const { find, replies } = setUp()
+    const held = heldReply()
+    replies.set('many.example', held.promise)
+    const answers = Promise.allSettled(
+      addresses(10).map((walletAddress) => find(keyA.kid, walletAddress)),
+    )
+    expect(await find()).toEqual(publicA)
+    held.resolve(keySet(keyA))
+    await answers
+  })
+
+  test('is asked as soon as there is room by one who was turned away: the host did not fail', async () => {
+    const { find, replies } = setUp()
+    const held = heldReply()
+    replies.set('many.example', held.promise)
+    const victim = 'https://many.example/victim'
+    const crowd = Promise.allSettled(
+      addresses(10).map((walletAddress) => find(keyA.kid, walletAddress)),
+    )
+    await expect(find(keyA.kid, victim)).rejects.toThrow()
+    held.resolve(keySet(keyA))
+    await crowd
+    expect(await find(keyA.kid, victim)).toEqual(publicA)
+  })
+
+  test('counts as asked when one who waited gets through, and not when it began to wait', async () => {
+    const { clock, find, asked, replies } = setUp()
+    const held = heldReply()
+    replies.set('many.example', held.promise)
+    const crowd = Promise.allSettled(
+      addresses(3).map((walletAddress) => find(keyA.kid, walletAddress)),
+    )
+    await turn()
+    clock.advance(20 * second)
+    held.resolve(keySet(keyA))
+    await crowd
+    expect(asked).toHaveLength(3)
+    clock.advance(29 * second)
+    expect(await find(keyB.kid, 'https://many.example/0')).toBeUndefined()
+    expect(asked).toHaveLength(3)
+  })
+})
+
+describe('whatever a server of keys does', () => {
+  test('a key that is used was published at most 900 s ago, and not withdrawn since it was asked', async () => {
+    const step = fc.record({
+      wait: fc.constantFrom(0, 1, 15, 29, 30, 31, 100, 299, 300, 301, 600, 899, 900, 901),
+      server: fc.constantFrom('key', 'without', 'gone', 'refused', 'down', '503'),
+      mayBeNew: fc.boolean(),
+    })
+    const replies: Record<string, Reply> = {
+      key: keySet(keyA),
+      without: keySet(keyB),
+      gone: status(404),
+      refused: refusal,
+      down: networkError,
+      '503': status(503),
+    }
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+        const { keys, clock, asked, world } = setUp()
+        const seen = { fetchedAt: -Infinity, published: false, failedAt: -Infinity }
+        let now = 0
+        for (const { wait, server, mayBeNew } of steps) {
+          now += wait
+          clock.advance(wait * second)
+          world.reply = replies[server] ?? networkError
+          const before = asked.length
+          const answer = await keys.find({ walletAddress: shop, kid: keyA.kid, mayBeNew }).then(
+            (key) => (key === undefined ? 'none' : 'key'),
+            () => 'unavailable',
+          )
+          const requests = asked.length - before
+          expect(requests).toBeLessThanOrEqual(1)
+          if (requests === 1) {
+            if (server === 'down' || server === '503') seen.failedAt = now
+            else Object.assign(seen, { fetchedAt: now, published: server === 'key' })
+          }
+          const age = now - seen.fetchedAt
+          if (answer === 'key') {
+            expect(seen.published).toBe(true)
+            expect(age).toBeLessThan(900)
+          }
+          if (answer === 'none') expect(seen.published).toBe(false)
+          if (seen.published && age < 300) {
+            expect(answer).toBe('key')
+            if (requests === 1) expect(age).toBe(0)
+          }
+          if (seen.published && age < 900 && age >= 300) {
+            expect(answer).toBe('key')
+            expect(now - seen.failedAt).toBeLessThan(30)
+          }
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+describe('without a fetch of the host', () => {
+  test('keys are fetched by the guarded one, which reaches this machine where that is allowed', async () => {
+    const server = createServer((request, response) => {
+      const found = request.url === '/shop/jwks.json'
+      response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' })
+      response.end(found ? JSON.stringify({ keys: [jwkOf(keyA)] }) : '')
+    })
+    server.listen(0, 'localhost')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const walletAddress = `http://localhost:${port}/shop`
+    const query = { walletAddress, kid: keyA.kid, mayBeNew: true }
+    expect(await remoteClientKeys({ allowLoopback: true }).find(query)).toEqual(publicA)
+    expect(await remoteClientKeys().find(query)).toBeUndefined()
+    server.close()
+  })
+
+  test('there must be Node, and with one there need not be', async () => {
+    vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined as never)
+    expect(() => remoteClientKeys()).toThrow(
+      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_OPTION', option: 'fetch' }),
+    )
+    expect(() => remoteClientKeys({ fetch: async () => keySet(keyA) })).not.toThrow()
+  })
+})

@@ -1,0 +1,230 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { hostGate } from '../../src/outbound/host-gate.js'
+import { manualClock } from '../support/clock.js'
+
+const host = 'shop.example'
+
+/** Requests that end when the test says so, in whichever order. */
+function heldRequests() {
+  const started: string[] = []
+  const ends = new Map<string, { resolve(value: string): void; reject(error: Error): void }>()
+  return {
+    started,
+    request: (name: string) => () => {
+      started.push(name)
+      return new Promise<string>((resolve, reject) => ends.set(name, { resolve, reject }))
+    },
+    end: (name: string) => ends.get(name)?.resolve(`answer of ${name}`),
+    fail: (name: string) => ends.get(name)?.reject(new Error(`failure of ${name}`)),
+  }
+}
+
+/** Lets promises that can settle do so. */
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve))
+}
+
+function names(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `r${i + 1}`)
+}
+
+describe('requests to one host', () => {
+  test('run two at a time, and the next begins when one has ended', async () => {
+    const gate = hostGate(manualClock(0))
+    const { started, request, end } = heldRequests()
+    const answers = names(4).map((name) => gate.run(host, request(name)))
+    await turn()
+    expect(started).toEqual(['r1', 'r2'])
+    end('r2')
+    await turn()
+    expect(started).toEqual(['r1', 'r2', 'r3'])
+    end('r1')
+    end('r3')
+    await turn()
+    end('r4')
+    expect(await Promise.all(answers)).toEqual(names(4).map((name) => `answer of ${name}`))
+  })
+
+  test('wait in the order in which they came', async () => {
+    const gate = hostGate(manualClock(0))
+    const { started, request, end } = heldRequests()
+    const answers = names(10).map((name) => gate.run(host, request(name)))
+    for (const name of names(10)) {
+      await turn()
+      end(name)
+    }
+    await Promise.all(answers)
+    expect(started).toEqual(names(10))
+  })
+
+  test('are turned away at once when two run and eight wait', async () => {
+    const gate = hostGate(manualClock(0))
+    const { started, request, end } = heldRequests()
+    const answers = names(10).map((name) => gate.run(host, request(name)))
+    await expect(gate.run(host, request('one too many'))).rejects.toThrow('too many')
+    for (const name of names(10)) {
+      await turn()
+      end(name)
+    }
+    await Promise.all(answers)
+    expect(started).not.toContain('one too many')
+    const after = gate.run(host, request('after'))
+    await turn()
+    end('after')
+    expect(await after).toBe('answer of after')
+  })
+
+  test('give their place back when they fail', async () => {
+    const gate = hostGate(manualClock(0))
+    const { started, request, end, fail } = heldRequests()
+    const answers = names(3).map((name) => gate.run(host, request(name)))
+    const failures = Promise.allSettled(answers)
+    await turn()
+    fail('r1')
+    await turn()
+    expect(started).toEqual(['r1', 'r2', 'r3'])
+    fail('r2')
+    end('r3')
+    expect((await failures).map(({ status }) => status)).toEqual([
+      'rejected',
+      'rejected',
+      'fulfilled',
+    ])
+    const after = names(2).map((name) => gate.run(host, async () => name))
+    expect(await Promise.all(after)).toEqual(names(2))
+  })
+
+  test('that throw before they begin give their place back as well', async () => {
+    const gate = hostGate(manualClock(0))
+    const thrower = () => {
+      throw new Error('at once')
+    }
+    for (let i = 0; i < 5; i++) await expect(gate.run(host, thrower)).rejects.toThrow('at once')
+    expect(await gate.run(host, async () => 'fine')).toBe('fine')
+  })
+
+  test('do not hold up those to other hosts, nor to another port of the same', async () => {
+    const gate = hostGate(manualClock(0))
+    const { request } = heldRequests()
+    for (const name of names(10)) void gate.run(host, request(name))
+    expect(await gate.run('other.example', async () => 'other host')).toBe('other host')
+    expect(await gate.run(`${host}:8443`, async () => 'other port')).toBe('other port')
+  })
+
+  test('never run more than two at a time, and all that were taken on end', async () => {
+    const events = fc.array(fc.constantFrom('begin', 'end', 'fail') as fc.Arbitrary<string>, {
+      maxLength: 60,
+    })
+    await fc.assert(
+      fc.asyncProperty(events, async (script) => {
+        const gate = hostGate(manualClock(0))
+        const running: { resolve(): void; reject(error: Error): void }[] = []
+        const outcomes: Promise<unknown>[] = []
+        for (const event of script) {
+          if (event === 'begin') {
+            const request = () =>
+              new Promise<void>((resolve, reject) => running.push({ resolve, reject }))
+            outcomes.push(gate.run(host, request).catch(() => undefined))
+          } else if (event === 'end') running.shift()?.resolve()
+          else running.pop()?.reject(new Error('failed'))
+          await turn()
+          expect(running.length).toBeLessThanOrEqual(2)
+        }
+        while (running.length > 0) {
+          running.shift()?.resolve()
+          await turn()
+        }
+        await Promise.all(outcomes)
+      }),
+      { numRuns: 100 },
+    )
+  })
+})
+
+describe('when a host was last asked', () => {
+  function setUp() {
+    const clock = manualClock(0)
+    return { clock, gate: hostGate(clock), ...heldRequests() }
+  }
+
+  test('is not known before it was', () => {
+    expect(setUp().gate.lastAskedAt(host)).toBeUndefined()
+  })
+
+  test('is known from the moment the request is let in, and moves with each', async () => {
+    const { clock, gate, request, end } = setUp()
+    clock.set(1_000)
+    const first = gate.run(host, request('r1'))
+    await turn()
+    expect(gate.lastAskedAt(host)).toBe(1_000)
+    end('r1')
+    await first
+    clock.set(5_000)
+    await gate.run(host, async () => undefined)
+    expect(gate.lastAskedAt(host)).toBe(5_000)
+    expect(gate.lastAskedAt('other.example')).toBeUndefined()
+  })
+
+  test('is when one who waited was let in, not when it began to wait', async () => {
+    const { clock, gate, request, end } = setUp()
+    for (const name of names(3)) void gate.run(host, request(name))
+    await turn()
+    clock.set(9_000)
+    end('r1')
+    await turn()
+    expect(gate.lastAskedAt(host)).toBe(9_000)
+  })
+
+  test('counts requests that failed', async () => {
+    const { clock, gate } = setUp()
+    clock.set(7)
+    await expect(gate.run(host, () => Promise.reject(new Error()))).rejects.toThrow()
+    expect(gate.lastAskedAt(host)).toBe(7)
+  })
+
+  test('does not count requests that were turned away', async () => {
+    const { clock, gate, request } = setUp()
+    clock.set(1)
+    for (const name of names(10)) void gate.run(host, request(name))
+    await turn()
+    clock.set(2)
+    await expect(gate.run(host, request('r11'))).rejects.toMatchObject({ code: 'ERR_GATE_FULL' })
+    expect(gate.lastAskedAt(host)).toBe(1)
+  })
+
+  test('is kept for so many hosts and no more, the latest first', async () => {
+    const { clock, gate } = setUp()
+    for (let i = 0; i < 10_500; i++) {
+      clock.set(i)
+      await gate.run(`h${i}.example`, async () => i)
+    }
+    expect(gate.lastAskedAt('h0.example')).toBeUndefined()
+    expect(gate.lastAskedAt('h10499.example')).toBe(10_499)
+    expect(gate.lastAskedAt('h1000.example')).toBe(1_000)
+  })
+
+  test('is forgotten of those long ago even while the oldest request still runs', async () => {
+    const { gate, request } = setUp()
+    void gate.run('slow.example', request('r1'))
+    for (let i = 0; i < 10_500; i++) await gate.run(`h${i}.example`, async () => i)
+    expect(gate.lastAskedAt('h0.example')).toBeUndefined()
+  })
+})
+
+describe('requests to many hosts', () => {
+  test('run to 256 of them at a time, and the next is turned away until one has ended', async () => {
+    const gate = hostGate(manualClock(0))
+    const { request, end } = heldRequests()
+    const running = names(256).map((name) => gate.run(`${name}.example`, request(name)))
+    await expect(gate.run(host, request('one too many'))).rejects.toMatchObject({
+      code: 'ERR_GATE_FULL',
+    })
+    await turn()
+    end('r1')
+    await turn()
+    expect(await gate.run(host, async () => 'now')).toBe('now')
+    for (const name of names(256)) end(name)
+    await Promise.all(running)
+  })
+})
