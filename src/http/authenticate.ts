@@ -1,0 +1,115 @@
+import { type Client, clientId, type Grant } from '../core/grant/record.js'
+import type { ClientKeys, PublicJwk } from '../ports/client-keys.js'
+import {
+  accessTokenClass,
+  type Credential,
+  type CredentialClass,
+  parseCredential,
+} from '../protocol/credential.js'
+import {
+  type Freshness,
+  inspectSignatures,
+  type SignatureCandidate,
+} from '../protocol/http-signature/inspect.js'
+import { verifyCandidates } from '../protocol/http-signature/verify.js'
+import { boundKey } from '../service/bound-key.js'
+import type { Proof } from '../service/replay.js'
+import { type Exchange, refuse } from './pipeline.js'
+import type { HttpRefusal } from './refusals.js'
+
+export type Candidates = readonly SignatureCandidate[]
+
+/** What can be known of the signatures without a key: the first check of every signed operation. */
+export async function inspect(
+  { message, call, seen }: Exchange,
+  freshness: Freshness,
+): Promise<Candidates | HttpRefusal> {
+  const inspection = await inspectSignatures(message, call.now, freshness)
+  if ('problem' in inspection) return refuse('signature_invalid', inspection.problem)
+  const keyid = inspection.candidates[0]?.keyid
+  if (keyid !== undefined) seen.keyid = keyid
+  return inspection.candidates
+}
+
+const token68 = /^GNAP +([A-Za-z0-9\-._~+/]+=*)$/i
+
+/** The token of an `Authorization: GNAP …` header, as it was written. */
+export function presentedToken({ message }: Exchange): { token: string } | HttpRefusal {
+  const authorization = message.fields.get('authorization')?.[0]
+  if (authorization === undefined) return refuse('token_missing', 'there is no Authorization')
+  const [, token] = token68.exec(authorization) ?? []
+  return token === undefined
+    ? refuse('token_malformed', 'Authorization is not GNAP and one token')
+    : { token }
+}
+
+/** The token taken apart. One of another class, or of no form of ours, is as good as unknown. */
+export function presentedCredential(
+  exchange: Exchange,
+  kind: CredentialClass = accessTokenClass,
+): Credential | HttpRefusal {
+  const presented = presentedToken(exchange)
+  if ('outcome' in presented) return presented
+  return (
+    parseCredential(kind, presented.token) ??
+    refuse('token_unknown', 'the token is not of the class that is wanted here')
+  )
+}
+
+/** Verifies that one of the signatures was made by this very key. */
+export async function prove(
+  { seen }: Exchange,
+  candidates: Candidates,
+  key: PublicJwk,
+  client: Pick<Client, 'walletAddress' | 'thumbprint'>,
+): Promise<Proof | HttpRefusal> {
+  const candidate = await verifyCandidates(candidates, key)
+  if (candidate === undefined) {
+    return refuse('signature_invalid', 'no signature verifies with the key of the client')
+  }
+  seen.client = clientId(client)
+  const { keyid, createdAt, nonce, signature } = candidate
+  const { thumbprint } = client
+  const proof = { thumbprint, keyid, createdAt, signature }
+  return nonce === undefined ? proof : { ...proof, nonce }
+}
+
+/** Verifies that the client instance to which a grant is bound has signed. */
+export async function proveGrant(
+  exchange: Exchange,
+  candidates: Candidates,
+  { client }: Grant,
+  clientKeys: ClientKeys,
+): Promise<Proof | HttpRefusal> {
+  if (!candidates.some(({ keyid }) => keyid === client.kid)) {
+    return refuse('signature_invalid', 'keyid is not that of the key the grant is bound to')
+  }
+  const key = await available(() => boundKey(client, clientKeys))
+  if ('outcome' in key) return key
+  if ('problem' in key) {
+    return key.problem === 'withdrawn'
+      ? refuse('client_invalid', 'the client no longer has this key')
+      : refuse('signature_invalid', 'the client has another key under this kid now')
+  }
+  return prove(exchange, candidates, key, client)
+}
+
+/** Asks the port for a key of a client instance that is not known yet. */
+export async function findKey(
+  clientKeys: ClientKeys,
+  walletAddress: string,
+  kid: string,
+): Promise<PublicJwk | HttpRefusal> {
+  const key = await available(() => clientKeys.find({ walletAddress, kid, mayBeNew: true }))
+  return key ?? refuse('client_invalid', 'the client has no such key')
+}
+
+/** Tells keys that are not there from keys that cannot be had for now. */
+async function available<Result>(ask: () => Promise<Result>): Promise<Result | HttpRefusal> {
+  try {
+    return await ask()
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : 'the client keys cannot be had'
+    return refuse('client_unavailable', reason)
+  }
+}

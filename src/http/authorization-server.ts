@@ -1,0 +1,218 @@
+import type { AccessItem } from '../core/access.js'
+import type { Grant, GrantPolicy } from '../core/grant/record.js'
+import type { ClientKeys } from '../ports/client-keys.js'
+import type { Introspect } from '../ports/introspect.js'
+import type { InteractionHashEncoding } from '../protocol/interaction-hash.js'
+import { newCall } from '../service/context.js'
+import { createGrants } from '../service/grants.js'
+import {
+  createInteractions,
+  type DenialRedirect,
+  type Interactions,
+} from '../service/interactions.js'
+import { createIntrospect } from '../service/introspection.js'
+import {
+  cancelGrant,
+  continueGrant,
+  type GrantDependencies,
+  requestGrant,
+  revokeToken,
+  rotateToken,
+} from './grant-operations.js'
+import type { Handler } from './message.js'
+import {
+  durations,
+  repeatRule,
+  requireFunction,
+  requireKnown,
+  requireMethods,
+  requireOneOf,
+  requirePrefix,
+  type ServerOptions,
+  serviceContext,
+} from './options.js'
+import { createHandler, type Pipeline } from './pipeline.js'
+import type { Route } from './routes.js'
+import { publicUrl } from './target.js'
+
+/** What the host decides about grants. Every part has a default; durations are in milliseconds. */
+export interface AuthorizationPolicy {
+  /** Life of an access token. Default 600,000. */
+  readonly accessTokenLifetimeMs?: number
+  /** How long a resource owner has to decide. Default 600,000. */
+  readonly interactionLifetimeMs?: number
+  /** How long a client instance waits between continuation calls. Default 5,000. */
+  readonly waitMs?: number
+  /** How long a lost response of a continuation or rotation can be asked for again. Default 60,000. */
+  readonly retryMs?: number
+  /** How long a grant without consent lives after its last token has expired. Default 30 days. */
+  readonly unusedLifetimeMs?: number
+  /** How long the record of a finished grant is kept. Default 30 days. */
+  readonly retentionMs?: number
+  /**
+   * Whether a resource owner has to consent to this access. Default: to outgoing payments, `read-all` and
+   * `list-all`.
+   */
+  readonly requiresConsent?: (item: AccessItem) => boolean
+  /** Whether the interaction must end with a redirect to the client instance. Default: never. */
+  readonly requiresFinish?: (item: AccessItem) => boolean
+  /** How the interaction hash is written. Default `base64`, which deployed clients compare. */
+  readonly interactionHash?: InteractionHashEncoding
+  /** What the redirect after a denial carries. Default `open-payments`. */
+  readonly denialRedirect?: DenialRedirect
+}
+
+export interface AuthorizationServerOptions extends ServerOptions {
+  /**
+   * URL of the grant endpoint, exactly the string that wallet addresses publish as `authServer`: it is
+   * part of what clients sign and hash.
+   */
+  readonly grantEndpoint: string
+  /** URL of the host's consent page; the interaction's id is appended as one more path segment. */
+  readonly consentUrl: string
+  readonly clientKeys: ClientKeys
+  readonly policy?: AuthorizationPolicy
+}
+
+/** What the host can do with grants from its own code. */
+export interface GrantServices {
+  /** Reads a grant, or answers `undefined` if there is none of this id. */
+  get(grantId: string): Promise<Grant | undefined>
+  /** Withdraws a grant and with it its token. Answers false if there is none of this id. */
+  revoke(grantId: string): Promise<boolean>
+}
+
+export type AuthorizationOperation =
+  | 'requestGrant'
+  | 'continueGrant'
+  | 'cancelGrant'
+  | 'rotateToken'
+  | 'revokeToken'
+
+export interface AuthorizationServer {
+  /** Serves every route below the grant endpoint. */
+  readonly handle: Handler
+  /** The same operation by operation, for hosts that route for themselves. */
+  readonly handlers: Readonly<Record<AuthorizationOperation, Handler>>
+  readonly routes: readonly Route[]
+  /** What the host's consent page works with. */
+  readonly interactions: Interactions
+  readonly grants: GrantServices
+  /** Tells a resource server in the same process about an access token. */
+  readonly introspect: Introspect
+}
+
+const day = 86_400_000
+
+const defaultPolicy: GrantPolicy = {
+  accessTokenLifetimeMs: 600_000,
+  interactionLifetimeMs: 600_000,
+  waitMs: 5_000,
+  retryMs: 60_000,
+  unusedLifetimeMs: 30 * day,
+  retentionMs: 30 * day,
+}
+
+const routes: readonly Route[] = [
+  { operation: 'requestGrant', method: 'POST', path: '' },
+  { operation: 'continueGrant', method: 'POST', path: '/continue/{id}' },
+  { operation: 'cancelGrant', method: 'DELETE', path: '/continue/{id}' },
+  { operation: 'rotateToken', method: 'POST', path: '/token/{id}' },
+  { operation: 'revokeToken', method: 'DELETE', path: '/token/{id}' },
+]
+
+/**
+ * Creates the authorization server: grant requests, interaction, continuation and tokens of GNAP
+ * (RFC 9635) as Open Payments profiles it.
+ *
+ * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
+ */
+export function createAuthorizationServer(
+  options: AuthorizationServerOptions,
+): AuthorizationServer {
+  const { grantEndpoint, clientKeys, policy = {} } = options
+  const url = publicUrl('grantEndpoint', grantEndpoint)
+  const consent = publicUrl('consentUrl', options.consentUrl)
+  requireMethods('clientKeys', clientKeys, ['find'])
+  const rules = consentRules(policy)
+  const lifetimes = durations('policy', defaultPolicy, policy)
+  const context = serviceContext(options, grantEndpoint)
+  const grants = createGrants(context, lifetimes)
+  const interactions = createInteractions(context, grants, lifetimes, { grantEndpoint, ...rules })
+
+  const deps: GrantDependencies = {
+    context,
+    grants,
+    clientKeys,
+    baseUrl: url.origin + url.basePath,
+    consentUrl: consent.origin + consent.basePath,
+    repeats: repeatRule(options),
+    requiresConsent: rules.requiresConsent,
+    requiresFinish: rules.requiresFinish,
+  }
+  const pipeline: Pipeline = {
+    server: 'authorizationServer',
+    url,
+    strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
+    routes,
+    serve: {
+      requestGrant: requestGrant(deps),
+      continueGrant: continueGrant(deps),
+      cancelGrant: cancelGrant(deps),
+      rotateToken: rotateToken(deps),
+      revokeToken: revokeToken(deps),
+    },
+    newCall: () => newCall(context),
+    challenge: `GNAP as_uri=${grantEndpoint}`,
+    watch: options,
+  }
+  return {
+    handle: createHandler(pipeline),
+    handlers: {
+      requestGrant: createHandler(pipeline, 'requestGrant'),
+      continueGrant: createHandler(pipeline, 'continueGrant'),
+      cancelGrant: createHandler(pipeline, 'cancelGrant'),
+      rotateToken: createHandler(pipeline, 'rotateToken'),
+      revokeToken: createHandler(pipeline, 'revokeToken'),
+    },
+    routes,
+    interactions,
+    grants: {
+      get: grants.load,
+      async revoke(grantId) {
+        const grant = await grants.load(grantId)
+        if (grant === undefined) return false
+        const call = newCall(context)
+        await grants.run(grant, { type: 'revoke', by: call.by }, call)
+        return true
+      },
+    },
+    introspect: createIntrospect(context, grants, clientKeys, lifetimes),
+  }
+}
+
+function consentRules(policy: AuthorizationPolicy) {
+  const {
+    requiresConsent = needsConsentByDefault,
+    requiresFinish = () => false,
+    interactionHash = 'base64',
+    denialRedirect = 'open-payments',
+    ...rest
+  } = policy
+  requireKnown('policy', rest, Object.keys(defaultPolicy))
+  requireFunction('policy.requiresConsent', requiresConsent)
+  requireFunction('policy.requiresFinish', requiresFinish)
+  return {
+    requiresConsent,
+    requiresFinish,
+    hashEncoding: requireOneOf('policy.interactionHash', interactionHash, ['base64', 'base64url']),
+    denialRedirect: requireOneOf('policy.denialRedirect', denialRedirect, [
+      'open-payments',
+      'rfc9635',
+    ]),
+  }
+}
+
+function needsConsentByDefault({ type, actions }: AccessItem): boolean {
+  return type === 'outgoing-payment' || actions.includes('read-all') || actions.includes('list-all')
+}

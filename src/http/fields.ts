@@ -1,0 +1,80 @@
+import type { FieldLines, SignedMessage } from '../protocol/http-signature/components.js'
+import type { HttpRequest } from './message.js'
+
+const linesMax = 128
+const valueLengthMax = 8 * 1024
+
+/** Fields of which a second line would let two readers disagree about the request. */
+const singletons = [
+  'authorization',
+  'content-type',
+  'content-length',
+  'content-encoding',
+  'content-digest',
+  'host',
+]
+
+/** Of these a joined value would show its comma; `Content-Digest` has commas of its own. */
+const commaless = singletons.filter((name) => name !== 'content-digest')
+
+export type ReadFields =
+  | { readonly fields: FieldLines }
+  | { readonly refusal: 'headers_invalid' | 'media_type_unsupported'; readonly reason: string }
+
+/** Sorts header lines by lower-case name, and refuses what could be understood in two ways. */
+export function readFields(request: HttpRequest): ReadFields {
+  const { headers, headersMerged = false, body } = request
+  if (headers.length > linesMax) return invalid(`more than ${linesMax} header lines`)
+  const fields = new Map<string, string[]>()
+  for (const [name, value] of headers) {
+    if (name.startsWith(':')) continue
+    if (value.length > valueLengthMax) return invalid(`a header of over ${valueLengthMax} bytes`)
+    const line = unusual.test(value) ? trimmed(value) : value
+    if (line === undefined) return invalid('a header with a line break')
+    const key = name.toLowerCase()
+    const lines = fields.get(key)
+    if (lines === undefined) fields.set(key, [line])
+    else lines.push(line)
+  }
+  const repeated = singletons.find((name) => (fields.get(name)?.length ?? 0) > 1)
+  if (repeated !== undefined) return invalid(`more than one ${repeated}`)
+  if (headersMerged) {
+    const joined = commaless.find((name) => fields.get(name)?.[0]?.includes(','))
+    if (joined !== undefined) return invalid(`more than one ${joined}`)
+  }
+  const coding = fields.get('content-encoding')?.[0]
+  if (coding !== undefined && coding.toLowerCase() !== 'identity') {
+    return { refusal: 'media_type_unsupported', reason: 'the body is content-encoded' }
+  }
+  if (body.length > 0 && !isJson(fields.get('content-type')?.[0])) {
+    return { refusal: 'media_type_unsupported', reason: 'the body is not application/json' }
+  }
+  return { fields }
+}
+
+/** The message that a signature covers: a request whose headers are in order, at a known target. */
+export function readMessage(
+  request: HttpRequest,
+  origin: string,
+  target: string,
+): { readonly message: SignedMessage } | Exclude<ReadFields, { fields: FieldLines }> {
+  const read = readFields(request)
+  if ('refusal' in read) return read
+  const { method, headersMerged: fieldsMerged = false, body } = request
+  return { message: { method, origin, target, fields: read.fields, fieldsMerged, body } }
+}
+
+function invalid(reason: string) {
+  return { refusal: 'headers_invalid', reason } as const
+}
+
+function isJson(contentType: string | undefined): boolean {
+  return contentType !== undefined && /^application\/json[\t ]*(?:;|$)/i.test(contentType)
+}
+
+const unusual = /^[\t ]|[\t ]$|[\r\n\0]/
+
+/** Strips the white space that may surround a field value (RFC 9110 section 5.5), and no other. */
+function trimmed(value: string): string | undefined {
+  return /[\r\n\0]/.test(value) ? undefined : value.replace(/^[\t ]+|[\t ]+$/g, '')
+}

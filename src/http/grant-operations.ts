@@ -1,0 +1,287 @@
+import { type AccessItem, publicItem } from '../core/access.js'
+import type { Client, Grant } from '../core/grant/record.js'
+import type { ClientKeys } from '../ports/client-keys.js'
+import {
+  accessTokenClass,
+  continuationTokenClass,
+  formatCredential,
+  formatPath,
+  parsePath,
+} from '../protocol/credential.js'
+import {
+  type AccessTokenBody,
+  type ContinueBody,
+  type RequestingClient,
+  readClient,
+  readContinuation,
+  readGrantRequest,
+} from '../protocol/gnap.js'
+import { thumbprintOf } from '../protocol/http-signature/jwk.js'
+import { isObject } from '../protocol/json.js'
+import type { ServiceContext } from '../service/context.js'
+import type { GrantAnswer, Grants } from '../service/grants.js'
+import { onceOf, type Proof, type RepeatRule, spend } from '../service/replay.js'
+import type { Once } from '../service/transact.js'
+import {
+  type Candidates,
+  findKey,
+  inspect,
+  presentedCredential,
+  prove,
+  proveGrant,
+} from './authenticate.js'
+import {
+  type Exchange,
+  json,
+  noContent,
+  readBody,
+  refuse,
+  refuseBody,
+  type Serve,
+} from './pipeline.js'
+import type { HttpRefusal } from './refusals.js'
+
+/** What the operations on grants work with. */
+export interface GrantDependencies {
+  readonly context: ServiceContext
+  readonly grants: Grants
+  readonly clientKeys: ClientKeys
+  /** The grant endpoint without a trailing slash: what continuation and management URIs begin with. */
+  readonly baseUrl: string
+  /** The host's consent page without a trailing slash. */
+  readonly consentUrl: string
+  readonly repeats: RepeatRule
+  readonly requiresConsent: (item: AccessItem) => boolean
+  readonly requiresFinish: (item: AccessItem) => boolean
+}
+
+/** `POST {grantEndpoint}` (RFC 9635 section 2). Only `client` is read before its key is proved. */
+export function requestGrant(deps: GrantDependencies): Serve {
+  const { context, grants } = deps
+  return async (exchange) => {
+    const candidates = await inspect(exchange, context.freshness)
+    if ('outcome' in candidates) return candidates
+    const body = readBody(exchange.message)
+    if ('outcome' in body) return body
+    const named = readClient(body.value ?? null)
+    if ('refusal' in named) return refuse(named.refusal, named.reason)
+    const proved = await proveClient(exchange, candidates, named, deps.clientKeys)
+    if ('outcome' in proved) return proved
+    const { client, proof } = proved
+    const once = await onceOf(context, proof, deps.repeats, exchange.call)
+    const request = readGrantRequest(body.value ?? null)
+    if (!('value' in request)) return spend(context, once, refuseBody(request), { refused: true })
+
+    const { access, interact } = request.value
+    const input = {
+      client,
+      access,
+      needsConsent: access.some(deps.requiresConsent),
+      needsFinish: access.some(deps.requiresFinish),
+      ...(interact === undefined ? {} : { interact }),
+    }
+    const answer = await grants.request(input, exchange.call, once)
+    if (answer.outcome === 'refused') return answer
+    return json(200, {
+      ...interactBody(answer.grant, deps),
+      ...grantBody(answer, answer.continuationSecret, exchange, deps),
+    })
+  }
+}
+
+/** `POST /continue/{id}` (RFC 9635 sections 5.1 and 5.2). */
+export function continueGrant(deps: GrantDependencies): Serve {
+  return async (exchange) => {
+    const presented = await presentedContinuation(exchange, deps)
+    if ('outcome' in presented) return presented
+    const { grant, secret, once } = presented
+    const body = readBody(exchange.message)
+    if ('outcome' in body) return spend(deps.context, once, body, { refused: true })
+    const request = readContinuation(body.value)
+    if (!('value' in request)) {
+      return spend(deps.context, once, refuseBody(request), { refused: true })
+    }
+    const { interactRef } = request.value
+    const input = interactRef === undefined ? { secret } : { secret, interactRef }
+    const answer = await deps.grants.continueGrant(grant, input, exchange.call, once)
+    if (answer.outcome === 'refused') return answer
+    return json(200, grantBody(answer, secret, exchange, deps))
+  }
+}
+
+/** `DELETE /continue/{id}` (RFC 9635 section 5.4). */
+export function cancelGrant(deps: GrantDependencies): Serve {
+  return async (exchange) => {
+    const presented = await presentedContinuation(exchange, deps)
+    if ('outcome' in presented) return presented
+    const { call } = exchange
+    const command = { type: 'cancel', by: call.by } as const
+    const answer = await deps.grants.runOnce(presented.grant, command, call, presented.once)
+    return answer.outcome === 'refused' ? answer : noContent
+  }
+}
+
+/** `POST /token/{id}` (RFC 9635 section 6.1). The managed token itself is compared, not only the key. */
+export function rotateToken(deps: GrantDependencies): Serve {
+  return async (exchange) => {
+    const managed = await presentedManagedToken(exchange, deps, 'refuse-repeat')
+    if ('outcome' in managed) return managed
+    const { grant, presented, once } = managed
+    const unwanted = unwantedRotationBody(exchange)
+    if (unwanted !== undefined) return spend(deps.context, once, unwanted, { refused: true })
+    const answer = await deps.grants.rotate(grant, presented, exchange.call, once)
+    if (answer.outcome === 'refused') return answer
+    return json(200, accessTokenBody(answer, exchange, deps))
+  }
+}
+
+/** `DELETE /token/{id}` (RFC 9635 section 6.2): also of a token that has expired or is revoked already. */
+export function revokeToken(deps: GrantDependencies): Serve {
+  return async (exchange) => {
+    const managed = await presentedManagedToken(exchange, deps, deps.repeats)
+    if ('outcome' in managed) return managed
+    const { hash, manage } = managed.presented
+    const { call } = exchange
+    const command = { type: 'revoke-token', by: call.by, presented: { hash, manage } } as const
+    const answer = await deps.grants.runOnce(managed.grant, command, call, managed.once)
+    return answer.outcome === 'refused' ? answer : noContent
+  }
+}
+
+/** Proves the client instance that a grant request names, by a key that it publishes or brings. */
+async function proveClient(
+  exchange: Exchange,
+  candidates: Candidates,
+  named: RequestingClient,
+  clientKeys: ClientKeys,
+): Promise<{ client: Client; proof: Proof } | HttpRefusal> {
+  let refused: HttpRefusal = refuse('signature_invalid', 'keyid is not that of the key given')
+  for (const kid of new Set(candidates.map(({ keyid }) => keyid))) {
+    if ('jwk' in named && named.jwk.kid !== kid) continue
+    const key = 'jwk' in named ? named.jwk : await findKey(clientKeys, named.walletAddress, kid)
+    if ('outcome' in key) {
+      refused = key
+      continue
+    }
+    const identity = 'jwk' in named ? { x: key.x } : { walletAddress: named.walletAddress }
+    const client = { ...identity, kid, thumbprint: await thumbprintOf(key) }
+    const proof = await prove(exchange, candidates, key, client)
+    if (!('outcome' in proof)) return { client, proof }
+    refused = proof
+  }
+  return refused
+}
+
+interface PresentedContinuation {
+  readonly grant: Grant
+  readonly secret: string
+  readonly once: Once | undefined
+}
+
+/** Identifies a grant by its URI and token together, and proves that its client instance calls. */
+async function presentedContinuation(
+  exchange: Exchange,
+  { context, grants, clientKeys, repeats }: GrantDependencies,
+): Promise<PresentedContinuation | HttpRefusal> {
+  const candidates = await inspect(exchange, context.freshness)
+  if ('outcome' in candidates) return candidates
+  const credential = presentedCredential(exchange, continuationTokenClass)
+  if ('outcome' in credential) return credential
+  const path = parsePath(exchange.id)
+  const grant =
+    path?.grantId === credential.grantId
+      ? await grants.byContinuation(credential, path.own)
+      : undefined
+  if (grant === undefined) {
+    return refuse('token_unknown', 'no grant has this continuation URI and token together')
+  }
+  const proof = await proveGrant(exchange, candidates, grant, clientKeys)
+  if ('outcome' in proof) return proof
+  const rule = exchange.operation === 'continueGrant' ? 'refuse-repeat' : repeats
+  const once = await onceOf(context, proof, rule, exchange.call)
+  return { grant, secret: credential.secret, once }
+}
+
+/** Identifies a grant by a management URI and the token managed there, and proves its client instance. */
+async function presentedManagedToken(
+  exchange: Exchange,
+  { context, grants, clientKeys }: GrantDependencies,
+  rule: RepeatRule,
+) {
+  const candidates = await inspect(exchange, context.freshness)
+  if ('outcome' in candidates) return candidates
+  const credential = presentedCredential(exchange)
+  if ('outcome' in credential) return credential
+  const path = parsePath(exchange.id)
+  const managed =
+    path?.grantId === credential.grantId
+      ? await grants.byManagedToken(credential, path.own)
+      : undefined
+  if (managed === undefined) {
+    return refuse('token_unknown', 'not the token that is managed at this URI')
+  }
+  const proof = await proveGrant(exchange, candidates, managed.grant, clientKeys)
+  if ('outcome' in proof) return proof
+  const once = await onceOf(context, proof, rule, exchange.call)
+  return { ...managed, once }
+}
+
+/** Rotation takes no content; `{ key }` would ask for a key rotation (RFC 9635 section 6.1.1). */
+function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
+  const body = readBody(message)
+  if ('outcome' in body) return body
+  if (body.value === undefined) return undefined
+  if (!isObject(body.value)) return refuse('body_invalid', 'the body is no object')
+  if (Object.hasOwn(body.value, 'key')) {
+    return refuse('key_rotation_unsupported', 'the body asks for a key rotation')
+  }
+  return Object.keys(body.value).length === 0
+    ? undefined
+    : refuse('body_invalid', 'rotation takes no content')
+}
+
+function interactBody({ id, interaction }: Grant, { consentUrl }: GrantDependencies) {
+  if (interaction === undefined) return {}
+  const redirect = `${consentUrl}/${formatPath(id, interaction.path)}`
+  return { interact: { redirect, finish: interaction.nonce } }
+}
+
+function grantBody(
+  answer: GrantAnswer,
+  continuationSecret: string,
+  exchange: Exchange,
+  deps: GrantDependencies,
+) {
+  return {
+    ...accessTokenBody(answer, exchange, deps),
+    continue: continueBody(answer.grant, continuationSecret, deps),
+  }
+}
+
+/** Sent with every answer; `wait` only while there is something to wait for. */
+function continueBody(
+  { id, continuation, token }: Grant,
+  secret: string,
+  { baseUrl }: GrantDependencies,
+): ContinueBody {
+  const value = formatCredential(continuationTokenClass, { grantId: id, secret })
+  const uri = `${baseUrl}/continue/${formatPath(id, continuation.path)}`
+  const body = { access_token: { value }, uri }
+  return token === undefined ? { ...body, wait: Math.ceil(continuation.waitMs / 1000) } : body
+}
+
+function accessTokenBody(
+  { grant: { id, token, granted = [] }, tokenSecret }: GrantAnswer,
+  { call }: Exchange,
+  { baseUrl }: GrantDependencies,
+): { access_token?: AccessTokenBody } {
+  if (token === undefined || tokenSecret === undefined) return {}
+  return {
+    access_token: {
+      value: formatCredential(accessTokenClass, { grantId: id, secret: tokenSecret }),
+      manage: `${baseUrl}/token/${formatPath(id, token.manage)}`,
+      expires_in: Math.max(0, Math.floor((token.expiresAt - call.now) / 1000)),
+      access: granted.map(publicItem),
+    },
+  }
+}

@@ -1,0 +1,30 @@
+/**
+ * A request as it came over the wire. Signatures cover bytes and spellings, so nothing in it may have been
+ * parsed, decoded or put in order.
+ */
+export interface HttpRequest {
+  /** As received: `POST`. */
+  readonly method: string
+  /** The request target as received: path and query, still escaped (`originalUrl`, `raw.url`). */
+  readonly url: string
+  /** One entry for each header line, in order, names in any case. */
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  /** True where the runtime joins header lines of one name, as Fetch does: then they cannot be counted. */
+  readonly headersMerged?: boolean
+  /** The bytes of the body; of a body over `bodyBytesMax` at least one byte more than that. */
+  readonly body: Uint8Array
+}
+
+/** What to send back. `body` is text in UTF-8. */
+export interface HttpResponse {
+  readonly status: number
+  /** Header values by lower-case name. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/** Serves one request. It answers everything that a client can send; it never rejects. */
+export type Handler = (request: HttpRequest) => Promise<HttpResponse>
+
+/** The largest request body that is read, in bytes. */
+export const bodyBytesMax = 64 * 1024

@@ -1,0 +1,138 @@
+import type { Clock } from '../ports/clock.js'
+import type { Random } from '../ports/random.js'
+import type { Store } from '../ports/store.js'
+import { namespaceOf } from '../protocol/credential.js'
+import type { Freshness } from '../protocol/http-signature/inspect.js'
+import { invalidOption } from '../protocol/option-error.js'
+import type { ServiceContext } from '../service/context.js'
+import type { RepeatRule } from '../service/replay.js'
+import { realPacing } from '../service/transact.js'
+import type { Watch } from './pipeline.js'
+import type { PublicUrl } from './target.js'
+
+/** What is added to the time must still be a time. */
+const durationMaxMs = 100 * 366 * 86_400_000
+
+/** Options that every server with a store has. */
+export interface ServerOptions extends Watch {
+  readonly store: Store
+  /** Tells the time. Default: `Date`. */
+  readonly clock?: Clock
+  /** Makes secrets and ids. Default: the global `crypto`. */
+  readonly random?: Random
+  readonly signatures?: SignatureOptions
+  /**
+   * The path prefix that a proxy in front takes away, such as `/api`, when the server is published with
+   * it. Default: none.
+   */
+  readonly strippedPrefix?: string
+}
+
+/** How strict the check of HTTP message signatures is. */
+export interface SignatureOptions {
+  /** How old `created` may be. Default 300,000. */
+  readonly ageMaxMs?: number
+  /** How far in the future `created` may be, for clocks that differ. Default 60,000. */
+  readonly skewMaxMs?: number
+  /**
+   * Whether a byte-identical repeat without a nonce is refused everywhere. It always is where it could
+   * do harm: continuation and rotation. Elsewhere two honest requests of one second may be the same to
+   * the byte. Default `accept-repeat`.
+   */
+  readonly repeats?: RepeatRule
+}
+
+/** Builds what the services work with, refusing a setup that could not work before it is relied on. */
+export function serviceContext(options: ServerOptions, serverUrl: string): ServiceContext {
+  const { store, clock = Date, random = crypto } = options
+  requireHooks(options)
+  requireMethods('store', store, ['load', 'commit', 'list', 'due', 'remove'])
+  requireMethods('clock', clock, ['now'])
+  requireMethods('random', random, ['getRandomValues'])
+  let namespace: Promise<string> | undefined
+  return {
+    store,
+    clock,
+    // Called as a method: the global crypto insists on its receiver.
+    random: { getRandomValues: (array) => random.getRandomValues(array) },
+    pacing: realPacing,
+    freshness: signatureFreshness(options.signatures ?? {}),
+    namespace: () => (namespace ??= namespaceOf(serverUrl)),
+  }
+}
+
+export function repeatRule({ signatures }: ServerOptions): RepeatRule {
+  const repeats = signatures?.repeats ?? 'accept-repeat'
+  return requireOneOf('signatures.repeats', repeats, ['accept-repeat', 'refuse-repeat'])
+}
+
+/** Reads how fresh signatures have to be. */
+export function signatureFreshness({
+  ageMaxMs = 300_000,
+  skewMaxMs = 60_000,
+  ...rest
+}: SignatureOptions): Freshness {
+  requireKnown('signatures', rest, ['repeats'])
+  requireDuration('signatures.ageMaxMs', ageMaxMs)
+  requireDuration('signatures.skewMaxMs', skewMaxMs)
+  return { ageMaxMs, skewMaxMs }
+}
+
+/** Fills durations in with their defaults, refusing anything that is none. */
+export function durations<Name extends string>(
+  option: string,
+  defaults: Readonly<Record<Name, number>>,
+  given: Readonly<Partial<Record<NoInfer<Name>, number>>>,
+): Readonly<Record<Name, number>> {
+  const filled: Record<Name, number> = { ...defaults }
+  for (const name of Object.keys(defaults) as Name[]) {
+    filled[name] = given[name] === undefined ? defaults[name] : given[name]
+    requireDuration(`${option}.${name}`, filled[name])
+  }
+  return filled
+}
+
+export function requireMethods(option: string, value: unknown, methods: readonly string[]): void {
+  if (value === undefined || value === null) throw invalidOption(option, 'is required')
+  const missing = methods.find(
+    (method) => typeof (value as Record<string, unknown>)[method] !== 'function',
+  )
+  if (missing !== undefined) throw invalidOption(option, `has no method ${missing}`)
+}
+
+export function requireFunction(option: string, value: unknown): void {
+  if (typeof value !== 'function') throw invalidOption(option, 'must be a function')
+}
+
+export function requireOneOf<Value extends string>(
+  option: string,
+  value: Value,
+  allowed: readonly Value[],
+): Value {
+  if (allowed.includes(value)) return value
+  throw invalidOption(option, `must be one of ${allowed.join(', ')}`)
+}
+
+/** A misspelt option would leave its default standing, unnoticed. */
+export function requireKnown(option: string, given: object, known: readonly string[]): void {
+  const unknown = Object.keys(given).find((name) => !known.includes(name))
+  if (unknown !== undefined) throw invalidOption(`${option}.${unknown}`, 'is not an option')
+}
+
+/** A prefix that the configured URL does not have would make every request one for nothing. */
+export function requirePrefix(prefix: string, { basePath }: PublicUrl): string {
+  if (prefix === '') return prefix
+  if (typeof prefix === 'string' && `${basePath}/`.startsWith(`${prefix}/`)) return prefix
+  throw invalidOption('strippedPrefix', 'must be what the path of the URL begins with')
+}
+
+export function requireHooks({ onRefusal, onError }: Watch): void {
+  if (onRefusal !== undefined) requireFunction('onRefusal', onRefusal)
+  if (onError !== undefined) requireFunction('onError', onError)
+}
+
+function requireDuration(option: string, value: unknown): void {
+  const whole = typeof value === 'number' && Number.isSafeInteger(value)
+  if (whole && value >= 0 && value <= durationMaxMs) return
+  throw invalidOption(option, 'must be a whole number of milliseconds, at most a hundred years')
+}

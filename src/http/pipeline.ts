@@ -1,0 +1,191 @@
+import type { Instant, Json } from '../core/decision.js'
+import type { SignedMessage } from '../protocol/http-signature/components.js'
+import { parseJson } from '../protocol/json.js'
+import type { Call } from '../service/context.js'
+import { readMessage } from './fields.js'
+import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
+import {
+  type HttpRefusal,
+  type Operation,
+  publicError,
+  type Refusal,
+  type RefusalContext,
+  refusalResponse,
+} from './refusals.js'
+import { matchRoute, type Route } from './routes.js'
+import { type PublicUrl, resolveTarget } from './target.js'
+
+/** What an operator learns of a refused request: which check, and never the request itself. */
+export interface RefusalReport {
+  /** The precise refusal. */
+  readonly refusal: Refusal
+  /** Which header, which check: never part of the response. */
+  readonly reason: string
+  /** Status and code that the client was given. */
+  readonly status: number
+  readonly code: string
+  readonly method: string
+  /** The operation that was asked for; absent when there was none at that path. */
+  readonly operation?: Operation
+  /** The `keyid` that was claimed, once the signature's form had been checked. */
+  readonly keyid?: string
+  /** The client instance, once its signature has been verified. */
+  readonly client?: string
+  readonly at: Instant
+}
+
+/** How the host watches what a server does. Neither hook changes an answer, nor may it throw. */
+export interface Watch {
+  readonly onRefusal?: (report: RefusalReport) => void
+  /** Receives what went wrong behind a 500 or 503: a failing store, port or hook. */
+  readonly onError?: (error: unknown) => void
+}
+
+/** A request on its way through a server, as far as it has been understood. */
+export interface Exchange {
+  readonly message: SignedMessage
+  readonly operation: Operation
+  /** The segment of the path that `{id}` stands for. */
+  readonly id: string
+  readonly call: Call
+  /** What is learnt on the way, for the report of a refusal. */
+  readonly seen: { keyid?: string; client?: string }
+}
+
+export type Serve = (exchange: Exchange) => Promise<HttpResponse | HttpRefusal>
+
+export interface Pipeline {
+  readonly server: RefusalContext['server']
+  readonly url: PublicUrl
+  readonly strippedPrefix: string
+  readonly routes: readonly Route[]
+  readonly serve: { readonly [Name in Operation]?: Serve }
+  readonly newCall: () => Call
+  /** Value of `WWW-Authenticate`, on every 401. */
+  readonly challenge?: string
+  readonly watch: Watch
+}
+
+/**
+ * Makes the handler of a server. The order is the same for every route: size, route and headers here;
+ * then signature, token, key, schema and decision in the operation.
+ */
+export function createHandler(pipeline: Pipeline, only?: Operation): Handler {
+  const routes = pipeline.routes.filter(({ operation }) => only === undefined || operation === only)
+  return async (request) => {
+    const seen: Exchange['seen'] = {}
+    let operation: Operation | undefined
+    let call: Call | undefined
+    let answer: HttpResponse | HttpRefusal
+    try {
+      call = pipeline.newCall()
+      const understood = understand(request, routes, pipeline)
+      if ('refusal' in understood) {
+        answer = understood
+      } else {
+        const { route, id, message } = understood
+        operation = route.operation
+        const serve = pipeline.serve[operation]
+        answer = serve
+          ? await serve({ message, operation, id, call, seen })
+          : refuse('internal', 'no such operation')
+      }
+    } catch (error) {
+      answer = refuseError(error)
+      report(() => pipeline.watch.onError?.(error))
+    }
+    if ('status' in answer) return withoutBodyFor(request, answer)
+    const now = call?.now ?? 0
+    const context = { ...pipeline, challenge: pipeline.challenge, operation, now }
+    reportRefusal(answer, request, context, seen, pipeline.watch)
+    return withoutBodyFor(request, refusalResponse(answer, context))
+  }
+}
+
+/** HEAD is answered with what GET would say, but for the content (RFC 9110 section 9.3.2). */
+function withoutBodyFor({ method }: HttpRequest, response: HttpResponse): HttpResponse {
+  const { status, headers } = response
+  return method === 'HEAD' ? { status, headers } : response
+}
+
+interface Understood {
+  readonly route: Route
+  readonly id: string
+  readonly message: SignedMessage
+}
+
+function understand(
+  request: HttpRequest,
+  routes: readonly Route[],
+  { url, strippedPrefix }: Pipeline,
+): Understood | HttpRefusal {
+  if (request.body.length > bodyBytesMax) {
+    return refuse('body_too_large', `the body has more than ${bodyBytesMax} bytes`)
+  }
+  const target = resolveTarget(request.url, url, strippedPrefix)
+  if ('refusal' in target) return refuse(target.refusal, target.reason)
+  const match = matchRoute(routes, request.method, target.path)
+  if ('refusal' in match) {
+    return match.refusal === 'route_unknown'
+      ? refuse(match.refusal, 'no operation has this path')
+      : { ...refuse(match.refusal, 'no operation has this method'), allow: match.allow }
+  }
+  const read = readMessage(request, url.origin, target.target)
+  return 'refusal' in read ? refuse(read.refusal, read.reason) : { ...match, ...read }
+}
+
+/** The JSON of a request's body: `value` is `undefined` when there was no body. */
+export function readBody({ body }: SignedMessage): { value: Json | undefined } | HttpRefusal {
+  if (body.length === 0) return { value: undefined }
+  const value = parseJson(body)
+  return value === undefined ? refuse('body_invalid', 'the body is not JSON') : { value }
+}
+
+export function refuse(refusal: Refusal, reason: string): HttpRefusal {
+  return { outcome: 'refused', refusal, reason }
+}
+
+/** Refuses a body, telling the client where it is wrong. */
+export function refuseBody({ path, problem }: { path: string; problem: string }): HttpRefusal {
+  const details = path === '' ? { problem } : { path, problem }
+  return { ...refuse('body_invalid', `${path} ${problem}`.trim()), details }
+}
+
+/** A response with a JSON body. Nothing that is served here may be kept by a cache. */
+export function json(status: number, value: object): HttpResponse {
+  const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
+  return { status, headers, body: JSON.stringify(value) }
+}
+
+export const noContent: HttpResponse = { status: 204, headers: { 'cache-control': 'no-store' } }
+
+function refuseError(error: unknown): HttpRefusal {
+  const busy = error instanceof Error && 'code' in error && error.code === 'ERR_CONTENTION'
+  return busy
+    ? refuse('busy', 'other writers kept winning')
+    : refuse('internal', error instanceof Error ? error.name : 'something else than an error')
+}
+
+function reportRefusal(
+  refused: HttpRefusal,
+  { method }: HttpRequest,
+  context: RefusalContext,
+  seen: Exchange['seen'],
+  watch: Watch,
+): void {
+  if (watch.onRefusal === undefined) return
+  const { refusal, reason } = refused
+  const { operation, now: at } = context
+  const { status, code } = publicError(refusal, context)
+  const where = operation === undefined ? {} : { operation }
+  report(() => watch.onRefusal?.({ refusal, reason, status, code, method, ...where, ...seen, at }))
+}
+
+/** A hook that throws must not turn one answer into another. */
+function report(hook: () => void): void {
+  try {
+    hook()
+  } catch {
+    // There is nobody left to tell.
+  }
+}

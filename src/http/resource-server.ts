@@ -1,0 +1,175 @@
+import type { IncomingPayment, IncomingPaymentPolicy } from '../core/incoming-payment.js'
+import type { Introspect } from '../ports/introspect.js'
+import type { PaymentMethods } from '../ports/payment-methods.js'
+import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import { invalidOption } from '../protocol/option-error.js'
+import { type IncomingPaymentBody, incomingPaymentBody } from '../protocol/payments.js'
+import { canonicalUrl } from '../protocol/url.js'
+import { newCall } from '../service/context.js'
+import {
+  createIncomingPayments,
+  type IncomingPayments,
+  type ReceivedFunds,
+  type ReceiveResult,
+} from '../service/incoming-payments.js'
+import {
+  createIncomingPayment,
+  getIncomingPayment,
+  incomingPaymentUrl,
+} from './incoming-payment-operations.js'
+import type { Handler } from './message.js'
+import {
+  durations,
+  repeatRule,
+  requireFunction,
+  requireKnown,
+  requireMethods,
+  requirePrefix,
+  type ServerOptions,
+  serviceContext,
+} from './options.js'
+import { createHandler, type Pipeline } from './pipeline.js'
+import type { Route } from './routes.js'
+import { publicUrl } from './target.js'
+
+/** What the host decides about payments. Durations are in milliseconds. */
+export interface ResourcePolicy {
+  /** Life of an incoming payment whose creator named no `expiresAt`. Default 30 days. */
+  readonly incomingPaymentExpiryDefaultMs?: number
+  /** How far away `expiresAt` may be. Default 30 days. */
+  readonly incomingPaymentExpiryMaxMs?: number
+}
+
+export interface ResourceServerOptions extends ServerOptions {
+  /** URL of the resource server, exactly the string that wallet addresses publish as `resourceServer`. */
+  readonly baseUrl: string
+  /** URL of the grant endpoint, sent to clients that come without a good token. */
+  readonly grantEndpoint: string
+  /** `introspect` of the authorization server, or another way to ask it. */
+  readonly introspect: Introspect
+  readonly walletAddresses: WalletAddresses
+  readonly paymentMethods: PaymentMethods
+  readonly policy?: ResourcePolicy
+}
+
+/** What the host does with incoming payments from its own code. */
+export interface IncomingPaymentServices {
+  /** Reads a payment by its id, or answers `undefined` if there is none. */
+  get(paymentId: string): Promise<IncomingPayment | undefined>
+  /** The id in a payment's URL, or `undefined` if the URL is not one of this server's. */
+  idOf(url: string): string | undefined
+  /** A payment as clients see it, without the details by which it is paid. */
+  toJSON(payment: IncomingPayment): IncomingPaymentBody
+  /** Finds the payment that an ILP address was handed out for: the way back from a packet to a payment. */
+  findByIlpAddress(ilpAddress: string): Promise<IncomingPayment | undefined>
+  /**
+   * Counts funds that have arrived. Refused: credit nobody, and send the funds back. Accepted: the same
+   * `transferId` may be reported again at any time and counts once.
+   *
+   * @throws an error with code `ERR_CONTENTION` when others kept changing the payment for 3 s.
+   */
+  receive(funds: ReceivedFunds): Promise<ReceiveResult>
+}
+
+export type ResourceOperation = 'createIncomingPayment' | 'getIncomingPayment'
+
+export interface ResourceServer {
+  /** Serves every route below `baseUrl`. */
+  readonly handle: Handler
+  /** The same operation by operation, for hosts that route for themselves. */
+  readonly handlers: Readonly<Record<ResourceOperation, Handler>>
+  readonly routes: readonly Route[]
+  readonly incomingPayments: IncomingPaymentServices
+}
+
+const month = 30 * 86_400_000
+
+const defaultPolicy = {
+  incomingPaymentExpiryDefaultMs: month,
+  incomingPaymentExpiryMaxMs: month,
+}
+
+const routes: readonly Route[] = [
+  { operation: 'createIncomingPayment', method: 'POST', path: '/incoming-payments' },
+  { operation: 'getIncomingPayment', method: 'GET', path: '/incoming-payments/{id}' },
+]
+
+/**
+ * Creates the resource server of an account servicing entity: its incoming payments.
+ *
+ * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
+ */
+export function createResourceServer(options: ResourceServerOptions): ResourceServer {
+  const { introspect, walletAddresses, paymentMethods } = options
+  const url = publicUrl('baseUrl', options.baseUrl)
+  publicUrl('grantEndpoint', options.grantEndpoint)
+  requireFunction('introspect', introspect)
+  requireMethods('walletAddresses', walletAddresses, ['find'])
+  requireMethods('paymentMethods', paymentMethods, ['detailsOf', 'paymentIdOf'])
+  const policy = incomingPaymentPolicy(options.policy ?? {})
+  const context = serviceContext(options, options.baseUrl)
+  const payments = createIncomingPayments(context, { walletAddresses, paymentMethods }, policy)
+
+  const baseUrl = url.origin + url.basePath
+  const deps = { context, payments, introspect, baseUrl, repeats: repeatRule(options) }
+  const pipeline: Pipeline = {
+    server: 'resourceServer',
+    url,
+    strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
+    routes,
+    serve: {
+      createIncomingPayment: createIncomingPayment(deps),
+      getIncomingPayment: getIncomingPayment(deps),
+    },
+    newCall: () => newCall(context),
+    challenge: `GNAP as_uri=${options.grantEndpoint}`,
+    watch: options,
+  }
+  return {
+    handle: createHandler(pipeline),
+    handlers: {
+      createIncomingPayment: createHandler(pipeline, 'createIncomingPayment'),
+      getIncomingPayment: createHandler(pipeline, 'getIncomingPayment'),
+    },
+    routes,
+    incomingPayments: incomingPaymentServices(payments, paymentMethods, baseUrl),
+  }
+}
+
+function incomingPaymentServices(
+  payments: IncomingPayments,
+  paymentMethods: PaymentMethods,
+  baseUrl: string,
+): IncomingPaymentServices {
+  const collection = `${baseUrl}/incoming-payments/`
+  return {
+    get: payments.load,
+    idOf(url) {
+      const canonical = canonicalUrl(url)
+      if (canonical === undefined || !canonical.startsWith(collection)) return undefined
+      const id = canonical.slice(collection.length)
+      return /^[A-Za-z0-9_-]+$/.test(id) ? id : undefined
+    },
+    toJSON: (payment) => incomingPaymentBody(payment, incomingPaymentUrl(baseUrl, payment.id)),
+    async findByIlpAddress(ilpAddress) {
+      const id = paymentMethods.paymentIdOf(ilpAddress)
+      return id === undefined ? undefined : payments.load(id)
+    },
+    receive: payments.receive,
+  }
+}
+
+function incomingPaymentPolicy(given: ResourcePolicy): IncomingPaymentPolicy {
+  requireKnown('policy', given, Object.keys(defaultPolicy))
+  const {
+    incomingPaymentExpiryDefaultMs: expiryDefaultMs,
+    incomingPaymentExpiryMaxMs: expiryMaxMs,
+  } = durations('policy', defaultPolicy, given)
+  if (expiryDefaultMs === 0) {
+    throw invalidOption('policy.incomingPaymentExpiryDefaultMs', 'must be more than nothing')
+  }
+  if (expiryDefaultMs > expiryMaxMs) {
+    throw invalidOption('policy.incomingPaymentExpiryDefaultMs', 'exceeds the maximum')
+  }
+  return { expiryDefaultMs, expiryMaxMs }
+}

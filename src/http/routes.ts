@@ -1,0 +1,41 @@
+import type { Operation } from './refusals.js'
+
+/**
+ * One operation and where it is served: `path` is relative to the server's URL, `{id}` in it stands for one
+ * segment, `{path}` for any number of them.
+ */
+export interface Route {
+  readonly operation: Operation
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly path: string
+}
+
+export type RouteMatch =
+  | { readonly route: Route; readonly id: string }
+  | { readonly refusal: 'route_unknown' }
+  | { readonly refusal: 'method_unknown'; readonly allow: string }
+
+/** Finds the route of a request. HEAD is GET without the body (RFC 9110 section 9.3.2). */
+export function matchRoute(routes: readonly Route[], method: string, path: string): RouteMatch {
+  const here = routes.filter((route) => idIn(route.path, path) !== undefined)
+  if (here.length === 0) return { refusal: 'route_unknown' }
+  const effective = method === 'HEAD' ? 'GET' : method
+  const route = here.find((candidate) => candidate.method === effective)
+  if (route === undefined) {
+    const methods = new Set<string>(here.map((candidate) => candidate.method))
+    if (methods.has('GET')) methods.add('HEAD')
+    return { refusal: 'method_unknown', allow: [...methods].join(', ') }
+  }
+  return { route, id: idIn(route.path, path) ?? '' }
+}
+
+/** What the braces stand for, empty for a path without any, `undefined` for another path. */
+function idIn(pattern: string, path: string): string | undefined {
+  const [before = '', braces, after = ''] = pattern.split(/(\{id\}|\{path\})/)
+  if (braces === undefined) return path === pattern || path === `${pattern}/` ? '' : undefined
+  if (path.length < before.length + after.length) return undefined
+  if (!path.startsWith(before) || !path.endsWith(after)) return undefined
+  const id = path.slice(before.length, path.length - after.length)
+  if (braces === '{path}') return id
+  return id === '' || id.includes('/') ? undefined : id
+}

@@ -1,0 +1,104 @@
+import type { Clock } from '../ports/clock.js'
+import type { WalletAddress, WalletAddresses } from '../ports/wallet-addresses.js'
+import { publishedJwk } from '../protocol/http-signature/jwk.js'
+import { canonicalUrl } from '../protocol/url.js'
+import type { Handler } from './message.js'
+import { requireHooks, requireMethods, requirePrefix } from './options.js'
+import {
+  createHandler,
+  type Exchange,
+  json,
+  type Pipeline,
+  refuse,
+  type Watch,
+} from './pipeline.js'
+import type { HttpRefusal } from './refusals.js'
+import type { Route } from './routes.js'
+import { publicUrl } from './target.js'
+
+export interface WalletAddressServerOptions extends Watch {
+  /** URL below which the wallet addresses lie, such as `https://wallet.example`. */
+  readonly baseUrl: string
+  readonly walletAddresses: WalletAddresses
+  /** URL of the grant endpoint, published as `authServer`. */
+  readonly grantEndpoint: string
+  /** URL of the resource server, published as `resourceServer`. */
+  readonly resourceServer: string
+  /** Tells the time. Default: `Date`. */
+  readonly clock?: Clock
+  /** The path prefix that a proxy in front takes away. Default: none. */
+  readonly strippedPrefix?: string
+}
+
+export type WalletAddressOperation = 'getWalletAddress' | 'getWalletAddressKeys'
+
+export interface WalletAddressServer {
+  /** Serves every wallet address below `baseUrl`; what is none is answered with 404. */
+  readonly handle: Handler
+  /** The same operation by operation, for hosts that route for themselves. */
+  readonly handlers: Readonly<Record<WalletAddressOperation, Handler>>
+  readonly routes: readonly Route[]
+}
+
+const routes: readonly Route[] = [
+  { operation: 'getWalletAddressKeys', method: 'GET', path: '{path}/jwks.json' },
+  { operation: 'getWalletAddress', method: 'GET', path: '{path}' },
+]
+
+/**
+ * Creates the server of wallet addresses, where every client starts: what an account is called, what it is
+ * counted in, and which servers speak for it.
+ *
+ * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
+ * @see Open Payments OpenAPI, Wallet Address API
+ */
+export function createWalletAddressServer(
+  options: WalletAddressServerOptions,
+): WalletAddressServer {
+  const { walletAddresses, grantEndpoint, resourceServer, clock = Date } = options
+  const url = publicUrl('baseUrl', options.baseUrl)
+  publicUrl('grantEndpoint', grantEndpoint)
+  publicUrl('resourceServer', resourceServer)
+  requireHooks(options)
+  requireMethods('walletAddresses', walletAddresses, ['find'])
+  requireMethods('clock', clock, ['now'])
+  const baseUrl = url.origin + url.basePath
+
+  async function find({ id }: Exchange): Promise<WalletAddress | HttpRefusal> {
+    const walletAddress = canonicalUrl(baseUrl + id)
+    const found = walletAddress && (await walletAddresses.find(walletAddress))
+    return found || refuse('resource_unknown', 'there is no such wallet address')
+  }
+
+  const pipeline: Pipeline = {
+    server: 'walletAddressServer',
+    url,
+    strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
+    routes,
+    serve: {
+      async getWalletAddress(exchange) {
+        const found = await find(exchange)
+        if ('outcome' in found) return found
+        const { url: id, publicName, assetCode, assetScale } = found
+        const named = publicName === undefined ? {} : { publicName }
+        const servers = { authServer: grantEndpoint, resourceServer }
+        return json(200, { id, ...named, assetCode, assetScale, ...servers })
+      },
+      async getWalletAddressKeys(exchange) {
+        const found = await find(exchange)
+        if ('outcome' in found) return found
+        return json(200, { keys: (found.keys ?? []).map(publishedJwk) })
+      },
+    },
+    newCall: () => ({ now: clock.now(), by: '' }),
+    watch: options,
+  }
+  return {
+    handle: createHandler(pipeline),
+    handlers: {
+      getWalletAddress: createHandler(pipeline, 'getWalletAddress'),
+      getWalletAddressKeys: createHandler(pipeline, 'getWalletAddressKeys'),
+    },
+    routes,
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * Serve Open Payments from your own accounts: the GNAP authorization server, the resource server and the
+ * wallet addresses, over your own storage.
+ *
+ * @module
+ */
+
+export {
+  type AccessAction,
+  type AccessItem,
+  type AccessType,
+  type GrantedItem,
+  type Limits,
+  permits,
+} from './core/access.js'
+export { type Amount, type Asset, amountValueMax, parseValue } from './core/amount.js'
+export type {
+  Changed,
+  Decision,
+  Instant,
+  Json,
+  JsonObject,
+  ListEntry,
+  Refused,
+  Stored,
+  Unchanged,
+} from './core/decision.js'
+export type { ApproveGrant, ConsentRefusal, DenyGrant } from './core/grant/consent.js'
+export type { ContinueGrant, ContinueRefusal, Successor } from './core/grant/continuation.js'
+export type { CancelGrant, RevokeGrant, RevokeToken } from './core/grant/ending.js'
+export type { GrantEvent } from './core/grant/event.js'
+export {
+  type Client,
+  type Consent,
+  type Continuation,
+  clientId,
+  type Derivation,
+  type Finalization,
+  type Finish,
+  type Grant,
+  type GrantPolicy,
+  type HashMethod,
+  type Interaction,
+  type IssuedToken,
+  type Standing,
+  standingOf,
+} from './core/grant/record.js'
+export { type RequestGrant, type RequestRefusal, requestGrant } from './core/grant/request.js'
+export {
+  isActive,
+  type ManagedToken,
+  type RotateRefusal,
+  type RotateToken,
+} from './core/grant/rotation.js'
+export {
+  decideGrant,
+  type GrantCommand,
+  type GrantDecision,
+  type GrantRefusals,
+} from './core/grant.js'
+export {
+  type CreateIncomingPayment,
+  type CreateRefusal,
+  createIncomingPayment,
+  decideIncomingPayment,
+  type IncomingPayment,
+  type IncomingPaymentEvent,
+  type IncomingPaymentPolicy,
+  type ReceiveFunds,
+  type ReceiveRefusal,
+  type Transfer,
+} from './core/incoming-payment.js'
+export {
+  type CalendarDuration,
+  type IntervalSpan,
+  type ParsedInterval,
+  parseInterval,
+  type RepeatingInterval,
+} from './core/interval.js'
+export {
+  type AuthorizationOperation,
+  type AuthorizationPolicy,
+  type AuthorizationServer,
+  type AuthorizationServerOptions,
+  createAuthorizationServer,
+  type GrantServices,
+} from './http/authorization-server.js'
+export {
+  type FetchHandler,
+  type RawBodyError,
+  rawBodyError,
+  readFetchBody,
+  requestFromFetch,
+  responseForFetch,
+  toFetch,
+} from './http/fetch.js'
+export { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './http/message.js'
+export type { ServerOptions, SignatureOptions } from './http/options.js'
+export type { RefusalReport, Watch } from './http/pipeline.js'
+export { type Operation, type PublicError, type Refusal, refusals } from './http/refusals.js'
+export {
+  createResourceServer,
+  type IncomingPaymentServices,
+  type ResourceOperation,
+  type ResourcePolicy,
+  type ResourceServer,
+  type ResourceServerOptions,
+} from './http/resource-server.js'
+export type { Route } from './http/routes.js'
+export {
+  createSignatureVerifier,
+  type SignatureVerdict,
+  type SignatureVerifier,
+  type SignatureVerifierOptions,
+} from './http/signature-verifier.js'
+export {
+  createWalletAddressServer,
+  type WalletAddressOperation,
+  type WalletAddressServer,
+  type WalletAddressServerOptions,
+} from './http/wallet-address-server.js'
+export { type RemoteClientKeysOptions, remoteClientKeys } from './outbound/client-keys.js'
+export type {
+  DocumentFetch,
+  FetchedDocument,
+  FetchRefusal,
+  GuardedFetchOptions,
+} from './outbound/guarded-fetch.js'
+export type { ClientKeyQuery, ClientKeys, PublicJwk } from './ports/client-keys.js'
+export type { Clock } from './ports/clock.js'
+export type { Introspect, Introspection } from './ports/introspect.js'
+export type {
+  IlpPaymentMethod,
+  PaymentDetailsQuery,
+  PaymentMethod,
+  PaymentMethods,
+} from './ports/payment-methods.js'
+export type { Random } from './ports/random.js'
+export type { Change, Commit, Guard, Kind, ListQuery, Page, Store } from './ports/store.js'
+export type { WalletAddress, WalletAddresses } from './ports/wallet-addresses.js'
+export { type IlpPaymentMethodsOptions, ilpPaymentMethods } from './protocol/ilp.js'
+export type { InteractionHashEncoding } from './protocol/interaction-hash.js'
+export type { OptionError } from './protocol/option-error.js'
+export type { IncomingPaymentBody } from './protocol/payments.js'
+export type { DomainEvent, EventRecord } from './service/events.js'
+export type { PaymentRefusal, ReceivedFunds, ReceiveResult } from './service/incoming-payments.js'
+export type {
+  Approval,
+  DenialRedirect,
+  InteractionResult,
+  Interactions,
+  InteractionView,
+} from './service/interactions.js'
+export type { RepeatRule } from './service/replay.js'
+export type { ContentionError } from './service/transact.js'
+export { memoryStore } from './storage/memory.js'

@@ -1,0 +1,304 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  bodyBytesMax,
+  type HttpRequest,
+  type HttpResponse,
+  rawBodyError,
+  readFetchBody,
+  toFetch,
+} from '../../src/index.js'
+import { createWorld, grantEndpoint, incomingAccess, origin } from '../support/world.js'
+
+/** What a handler is given for a Fetch API request. */
+async function given(request: Request): Promise<HttpRequest> {
+  let seen: HttpRequest | undefined
+  await toFetch(async (one) => {
+    seen = one
+    return { status: 204, headers: {} }
+  })(request)
+  if (seen === undefined) throw new Error('the handler was not called')
+  return seen
+}
+
+function respond(response: HttpResponse): Promise<Response> {
+  return toFetch(async () => response)(new Request(`${origin}/`))
+}
+
+type Body = NonNullable<ConstructorParameters<typeof Response>[0]>
+
+function post(body: Body, more: RequestInit = {}): Request {
+  // The option that streams need, and that the types do not know yet.
+  const init = { method: 'POST', body, duplex: 'half', ...more }
+  return new Request(`${origin}/auth`, init as RequestInit)
+}
+
+/** A body in chunks, that tells how far it was read and whether it was let go. */
+function chunked(chunks: readonly Uint8Array[], { endless = false } = {}) {
+  const state = { pulled: 0, cancelled: false }
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        const chunk = chunks[state.pulled % chunks.length]
+        if (chunk === undefined || (!endless && state.pulled >= chunks.length)) controller.close()
+        else if (state.pulled > 1_000) controller.error(new Error('it was read much too far'))
+        else {
+          state.pulled += 1
+          controller.enqueue(chunk)
+        }
+      },
+      cancel() {
+        state.cancelled = true
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  return { stream, state }
+}
+
+describe('the request that a handler is given', () => {
+  test.each([
+    ['https://wallet.example/auth', '/auth'],
+    ['https://wallet.example', '/'],
+    ['https://wallet.example/auth/?', '/auth/?'],
+    ['https://wallet.example/auth?x=/a//b&y=%2e', '/auth?x=/a//b&y=%2e'],
+    ['https://wallet.example?x=https://b/c', '/?x=https://b/c'],
+    ['https://wallet.example/%41%2f?a=%zz', '/%41%2f?a=%zz'],
+    ['https://wallet.example/a//b', '/a//b'],
+    ['https://wallet.example/auth?x#fragment', '/auth?x'],
+    ['https://wallet.example/auth#/other', '/auth'],
+    ['http://127.0.0.1:3000/auth', '/auth'],
+    ['http://[::1]:3000/auth', '/auth'],
+  ])('has the path and query of %s and no more of it', async (url, expected) => {
+    expect((await given(new Request(url))).url).toBe(expected)
+  })
+
+  test('has the method as it was sent', async () => {
+    for (const method of ['GET', 'HEAD', 'DELETE', 'PATCH', 'PURGE']) {
+      expect((await given(new Request(origin, { method }))).method).toBe(method)
+    }
+  })
+
+  test('has the header lines, and says that they may have been joined', async () => {
+    const headers = new Headers([
+      ['X-Two', 'a'],
+      ['x-two', 'b'],
+      ['Authorization', 'GNAP x'],
+    ])
+    const seen = await given(new Request(origin, { headers }))
+    expect(seen.headersMerged).toBe(true)
+    expect(seen.headers.map(([name, value]) => `${name}: ${value}`).toSorted()).toEqual([
+      'authorization: GNAP x',
+      'x-two: a, b',
+    ])
+  })
+
+  test.each([
+    ['nothing', ''],
+    ['CRLF', '{"a":\r\n1}\r\n'],
+    ['letters beyond ASCII', '{"a":"é👍"}'],
+    ['a byte order mark', '\ufeff{}'],
+  ])('has the bytes of a body with %s', async (_, text) => {
+    const bytes = new TextEncoder().encode(text)
+    expect(Buffer.from((await given(post(bytes))).body)).toEqual(Buffer.from(bytes))
+  })
+
+  test('has bytes that are no UTF-8 as they are', async () => {
+    const bytes = Uint8Array.from({ length: 256 }, (_, i) => i)
+    expect(Buffer.from((await given(post(bytes))).body)).toEqual(Buffer.from(bytes))
+  })
+
+  test('has an empty body where there is none', async () => {
+    expect((await given(new Request(origin))).body).toEqual(new Uint8Array())
+    expect((await given(new Request(origin, { method: 'POST' }))).body).toEqual(new Uint8Array())
+  })
+
+  test('has the chunks of a body in their order, whatever their sizes', async () => {
+    const chunks = fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 10 })
+    await fc.assert(
+      fc.asyncProperty(chunks, async (parts) => {
+        const { stream } = chunked(parts)
+        expect(Buffer.from(await readFetchBody(post(stream)))).toEqual(Buffer.concat(parts))
+      }),
+      { numRuns: 100 },
+    )
+  })
+})
+
+describe('a body over the limit', () => {
+  const kibibyte = new Uint8Array(1024).fill(1)
+
+  test('is read whole up to the limit itself', async () => {
+    const { stream, state } = chunked(Array<Uint8Array>(64).fill(kibibyte))
+    expect(await readFetchBody(post(stream))).toHaveLength(bodyBytesMax)
+    expect(state.cancelled).toBe(false)
+  })
+
+  test('is read no further than needed to know, and let go', async () => {
+    const { stream, state } = chunked([kibibyte], { endless: true })
+    const body = await readFetchBody(post(stream))
+    expect(body.length).toBeGreaterThan(bodyBytesMax)
+    expect(body.length).toBeLessThanOrEqual(bodyBytesMax + kibibyte.length)
+    expect(state.pulled).toBeLessThan(70)
+    expect(state.cancelled).toBe(true)
+  })
+
+  test('reaches the handler, which answers 413', async () => {
+    const { handle } = createWorld()
+    const { stream } = chunked([kibibyte], { endless: true })
+    const response = await toFetch(handle)(post(stream))
+    expect(response.status).toBe(413)
+  })
+})
+
+describe('a body that breaks off', () => {
+  test('rejects, and no handler sees half of it', async () => {
+    let called = false
+    const stream = new ReadableStream({
+      start: (controller) => controller.enqueue(new Uint8Array(10)),
+      pull: (controller) => controller.error(new Error('connection reset')),
+    })
+    const serve = toFetch(async () => {
+      called = true
+      return { status: 200, headers: {} }
+    })
+    await expect(serve(post(stream))).rejects.toThrow('connection reset')
+    expect(called).toBe(false)
+  })
+})
+
+describe('a body that something has read before', () => {
+  const unavailable = expect.objectContaining({
+    name: 'TypeError',
+    code: 'ERR_RAW_BODY_UNAVAILABLE',
+    message: expect.stringMatching(/before anything reads/),
+  })
+
+  test.each<[string, (request: Request) => Promise<unknown>]>([
+    ['json', (request) => request.json()],
+    ['text', (request) => request.text()],
+    ['bytes', (request) => request.arrayBuffer()],
+    ['a clone that was made of it and itself', (request) => request.clone() && request.blob()],
+    ['its first chunk', (request) => readFirst(request)],
+    ['nothing, but with a reader that was cancelled', async (request) => request.body?.cancel()],
+  ])('as %s is an error that says so', async (_, read) => {
+    const request = post('{"a":1}')
+    await read(request)
+    await expect(given(request)).rejects.toEqual(unavailable)
+    await expect(readFetchBody(request)).rejects.toEqual(unavailable)
+  })
+
+  test('or is about to read, since it holds the reader, is the same error', async () => {
+    const request = post('{"a":1}')
+    request.body?.getReader()
+    await expect(given(request)).rejects.toEqual(unavailable)
+  })
+
+  test('from a clone is still there', async () => {
+    const request = post('{"a":1}')
+    await request.clone().json()
+    expect(Buffer.from((await given(request)).body).toString()).toBe('{"a":1}')
+  })
+
+  test('is not there to begin with where there is no body', async () => {
+    const request = new Request(origin)
+    await request.text()
+    expect((await given(request)).body).toEqual(new Uint8Array())
+  })
+
+  test('is described by an error that carries the remedy it was given', () => {
+    const error = rawBodyError('do this instead')
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error.code).toBe('ERR_RAW_BODY_UNAVAILABLE')
+    expect(error.message).toContain('do this instead')
+  })
+})
+
+async function readFirst(request: Request): Promise<void> {
+  const reader = request.body?.getReader()
+  await reader?.read()
+  reader?.releaseLock()
+}
+
+describe('the response', () => {
+  test('has the status, the headers and the text of the handler, in UTF-8', async () => {
+    const response = await respond({
+      status: 201,
+      headers: { 'content-type': 'application/json', 'x-other': 'y' },
+      body: '{"a":"é👍"}',
+    })
+    expect(response.status).toBe(201)
+    expect([...response.headers].toSorted()).toEqual([
+      ['content-type', 'application/json'],
+      ['x-other', 'y'],
+    ])
+    const bytes = Buffer.from(await response.arrayBuffer())
+    expect(bytes).toEqual(Buffer.from('{"a":"é👍"}', 'utf8'))
+  })
+
+  test.each([204, 205, 304])('with status %i has no body', async (status) => {
+    const response = await respond({ status, headers: { 'cache-control': 'no-store' } })
+    expect(response.status).toBe(status)
+    expect(response.body).toBeNull()
+  })
+
+  test('may be a redirect, which is not followed', async () => {
+    const headers = { location: 'https://shop.example/back?hash=a%2Bb' }
+    const response = await respond({ status: 303, headers })
+    expect(response.status).toBe(303)
+    expect(response.headers.get('location')).toBe(headers.location)
+  })
+})
+
+describe('a server behind toFetch', () => {
+  test('serves a signed request', async () => {
+    const { handle, client } = createWorld()
+    const shop = client()
+    const body = JSON.stringify({
+      client: shop.client,
+      access_token: { access: [incomingAccess] },
+    })
+    const { headers } = shop.sign({ method: 'POST', url: grantEndpoint, body })
+    const request = () =>
+      new Request(grantEndpoint, { method: 'POST', headers: headers.map(([n, v]) => [n, v]), body })
+    const response = await toFetch(handle)(request())
+    expect(response.status).toBe(200)
+    expect(await response.json()).toHaveProperty('access_token')
+  })
+
+  test('never asks the request which host it is for', async () => {
+    const { handle, client } = createWorld()
+    const shop = client()
+    const body = JSON.stringify({
+      client: shop.client,
+      access_token: { access: [incomingAccess] },
+    })
+    const sign = (url: string) =>
+      shop.sign({ method: 'POST', url, body }).headers.map(([n, v]): [string, string] => [n, v])
+    const send = async (url: string, headers: [string, string][]) =>
+      (await toFetch(handle)(new Request(url, { method: 'POST', headers, body }))).status
+    const internal = 'http://10.0.0.7:8080/auth'
+    expect(await send(internal, sign(grantEndpoint))).toBe(200)
+    expect(await send(internal, sign(internal))).toBe(401)
+    const forwarded: [string, string] = ['x-forwarded-host', 'evil.example']
+    expect(await send(internal, [...sign('https://evil.example/auth'), forwarded])).toBe(401)
+  })
+
+  test.each(['authorization', 'content-type', 'content-digest'])(
+    'refuses %s that came twice, by its comma or by its signature',
+    async (name) => {
+      const { handle, client } = createWorld()
+      const shop = client()
+      const body = JSON.stringify({
+        client: shop.client,
+        access_token: { access: [incomingAccess] },
+      })
+      const token = { token: 'opa_x.y' }
+      const signed = shop.sign({ method: 'POST', url: grantEndpoint, body, ...token })
+      const headers = new Headers(signed.headers.map(([n, v]): [string, string] => [n, v]))
+      headers.append(name, 'another')
+      const request = new Request(grantEndpoint, { method: 'POST', headers, body })
+      expect((await toFetch(handle)(request)).status).toBe(name === 'content-digest' ? 401 : 400)
+    },
+  )
+})

@@ -1,0 +1,689 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { jwkOf, testKey } from '../support/keys.js'
+import {
+  alice,
+  approvedGrant,
+  bob,
+  carol,
+  createWorld,
+  finishUri,
+  grantEndpoint,
+  incomingAccess,
+  interactionId,
+  issuedGrant,
+  origin,
+  outgoingAccess,
+  type TestClient,
+  type World,
+  withFinish,
+  withoutFinish,
+} from '../support/world.js'
+
+function setUp(options: Parameters<typeof createWorld>[0] = {}) {
+  const world = createWorld(options)
+  return { world, client: world.client() }
+}
+
+const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
+
+async function introspect(world: World, accessToken: string) {
+  return (await world.auth.introspect({ accessToken })).active
+}
+
+describe('a grant request', () => {
+  test('that needs no consent is answered with a token at once', async () => {
+    const { world, client } = setUp()
+    const { status, body } = await client.request([incomingAccess])
+    expect(status).toBe(200)
+    expect(body.access_token).toMatchObject({ access: [incomingAccess], expires_in: 600 })
+    expect(body.access_token.manage).toMatch(`${grantEndpoint}/token/`)
+    expect(body.access_token.manage).not.toContain(body.access_token.value)
+    expect(body.continue.uri).toMatch(`${grantEndpoint}/continue/`)
+    expect(body.continue).not.toHaveProperty('wait')
+    expect(body).not.toHaveProperty('interact')
+    expect(await introspect(world, body.access_token.value)).toBe(true)
+  })
+
+  test('that needs consent is answered with where to get it and how to continue', async () => {
+    const { client } = setUp()
+    const { status, body } = await client.request([outgoingAccess], withFinish)
+    expect(status).toBe(200)
+    expect(body.interact.redirect).toMatch(`${origin}/consent/`)
+    expect(body.interact.finish).toMatch(/^[\w-]{20,}$/)
+    expect(body.continue).toMatchObject({ wait: 5 })
+    expect(body).not.toHaveProperty('access_token')
+  })
+
+  test('always has a finish nonce in its answer, though it is used with a finish method only', async () => {
+    const { client } = setUp()
+    const { body } = await client.request([outgoingAccess], withoutFinish)
+    expect(body.interact.finish).toMatch(/^[\w-]{20,}$/)
+  })
+
+  test.each([
+    ['a wallet address', 'https://shop.example'],
+    ['a wallet address with a slash behind it', 'https://SHOP.example/'],
+    ['an object with a wallet address', { walletAddress: 'https://shop.example' }],
+    ['a key by value', { jwk: jwkOf(testKey('shop')) }],
+  ])('may name its client as %s', async (_, named) => {
+    const { client } = setUp()
+    const body = { client: named, access_token: { access: [incomingAccess] } }
+    expect((await client.post(grantEndpoint, body)).status).toBe(200)
+  })
+
+  test.each([
+    ['is missing', undefined, 'invalid_request'],
+    ['is a number', 42, 'invalid_request'],
+    ['has both forms', { walletAddress: 'https://shop.example', jwk: {} }, 'invalid_request'],
+    ['is an address on plain http', 'http://shop.example', 'invalid_client'],
+    ['is an address with a query', 'https://shop.example/?x', 'invalid_client'],
+    ['publishes no such key', 'https://nobody.example', 'invalid_client'],
+    [
+      'brings a symmetric key',
+      { jwk: { kty: 'oct', k: 'AAAA', kid: 'shop-key' } },
+      'invalid_client',
+    ],
+    [
+      'brings a private key',
+      { jwk: { ...jwkOf(testKey('shop')), d: 'nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A' } },
+      'invalid_client',
+    ],
+  ])('is refused with 400 when its client %s', async (_, named, code) => {
+    const { client } = setUp()
+    const body = { client: named, access_token: { access: [incomingAccess] } }
+    const answer = await client.post(grantEndpoint, body)
+    expect([answer.status, answer.body.error.code]).toEqual([400, code])
+  })
+
+  test('is refused when it brings a key and is signed with another', async () => {
+    const { client } = setUp()
+    const body = {
+      client: { jwk: { ...jwkOf(testKey('other')), kid: 'shop-key' } },
+      access_token: { access: [incomingAccess] },
+    }
+    const answer = await client.post(grantEndpoint, body)
+    expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_client'])
+  })
+
+  test('of a client known by its key alone cannot ask for what needs consent', async () => {
+    const world = createWorld()
+    const client = world.client('shop', { byKey: true })
+    const answer = await client.request([outgoingAccess], withFinish)
+    expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_client'])
+  })
+
+  test('that needs consent but offers no interaction is refused', async () => {
+    const { client } = setUp()
+    const answer = await client.request([outgoingAccess])
+    expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
+  })
+
+  test.each([
+    ['read-all', ['read-all']],
+    ['list-all', ['create', 'list-all']],
+  ] as const)('for %s needs consent', async (_, actions) => {
+    const { client } = setUp()
+    const access = [{ type: 'incoming-payment', actions, identifier: alice } as const]
+    const { body } = await client.request(access, withFinish)
+    expect(body).toHaveProperty('interact')
+  })
+
+  test('needs consent for one item when it needs it for another', async () => {
+    const { client } = setUp()
+    const { body } = await client.request([incomingAccess, outgoingAccess], withFinish)
+    expect(body).toHaveProperty('interact')
+    expect(body).not.toHaveProperty('access_token')
+  })
+
+  test('follows the host where the host has a policy of its own', async () => {
+    const { client } = setUp({
+      auth: { policy: { requiresConsent: () => true, requiresFinish: () => true } },
+    })
+    expect((await client.request([incomingAccess])).status).toBe(400)
+    expect((await client.request([incomingAccess], withoutFinish)).status).toBe(400)
+    expect((await client.request([incomingAccess], withFinish)).body).toHaveProperty('interact')
+  })
+
+  test('is told to come back when the keys of its client cannot be had for now', async () => {
+    const { world, client } = setUp()
+    world.clientKeys.unavailable = true
+    const { status, headers, body } = await client.request([incomingAccess])
+    expect([status, body.error.code]).toEqual([503, 'request_denied'])
+    expect(headers['retry-after']).toBe('1')
+  })
+
+  test('leaves nothing behind when it is refused', async () => {
+    const { world, client } = setUp()
+    const commits: unknown[] = []
+    const counting = createWorld({
+      store: { ...world.store, commit: async (commit) => commits.push(commit) > 0 },
+    })
+    const other = counting.client()
+    await other.post(grantEndpoint, { client: other.client }, undefined, {
+      parameters: plain(other, counting),
+    })
+    await other.request([], undefined, { parameters: plain(other, counting) })
+    expect(commits).toEqual([])
+    expect(client.key.kid).toBe('shop-key')
+  })
+
+  function plain({ key }: TestClient, { clock }: World) {
+    return [`keyid="${key.kid}"`, `created=${clock.now() / 1000}`]
+  }
+})
+
+describe('an interaction', () => {
+  test('tells the consent page who asks for what, and where the browser goes afterwards', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([outgoingAccess], withFinish)
+    const id = interactionId(body.interact.redirect)
+    expect(await world.auth.interactions.get(id)).toEqual({
+      id,
+      grantId: id.split('.')[0],
+      state: 'pending',
+      client: 'https://shop.example',
+      access: [outgoingAccess],
+      finishUri,
+      expiresAt: world.clock.now() + 600_000,
+    })
+  })
+
+  test.each(['', 'x', 'a.b', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA'])(
+    'that does not exist (%j) is nothing to show',
+    async (id) => {
+      const { world } = setUp()
+      expect(await world.auth.interactions.get(id)).toBeUndefined()
+      expect(await world.auth.interactions.approve(id, approval)).toMatchObject({ ok: false })
+      expect(await world.auth.interactions.deny(id)).toMatchObject({ ok: false })
+    },
+  )
+
+  test('ends with a redirect that keeps the parameters of the client and proves who redirects', async () => {
+    const { world, client } = setUp()
+    const { body, redirect, interactRef } = await approvedGrant(world, client)
+    expect(redirect?.origin + (redirect?.pathname ?? '')).toBe('https://shop.example/back')
+    expect(redirect?.searchParams.get('order')).toBe('17')
+    const base = ['client-nonce', body.interact.finish, interactRef, grantEndpoint].join('\n')
+    const hash = createHash('sha256').update(base).digest('base64')
+    expect(redirect?.searchParams.get('hash')).toBe(hash)
+    expect(interactRef).toMatch(/^[A-Za-z0-9._~-]{22,}$/)
+  })
+
+  test('writes its hash as RFC 9635 does where the host wants that', async () => {
+    const { world, client } = setUp({ auth: { policy: { interactionHash: 'base64url' } } })
+    const { redirect } = await approvedGrant(world, client)
+    expect(redirect?.searchParams.get('hash')).toMatch(/^[A-Za-z0-9_-]{43}$/)
+  })
+
+  test('uses the hash method that the client asked for', async () => {
+    const { world, client } = setUp()
+    const finish = { ...withFinish.finish, hash_method: 'sha-512' }
+    const approved = await approvedGrant(world, client, { ...withFinish, finish })
+    const { body, redirect, interactRef } = approved
+    const base = ['client-nonce', body.interact.finish, interactRef, grantEndpoint].join('\n')
+    const hash = createHash('sha512').update(base).digest('base64')
+    expect(redirect?.searchParams.get('hash')).toBe(hash)
+  })
+
+  test('ends without a redirect when the client asked for none', async () => {
+    const { world, client } = setUp()
+    const { redirect } = await approvedGrant(world, client, withoutFinish)
+    expect(redirect).toBeUndefined()
+  })
+
+  test('may be approved again before its reference is used: the new reference is good, the old is not', async () => {
+    const { world, client } = setUp()
+    const { id, body, interactRef } = await approvedGrant(world, client)
+    const again = await world.auth.interactions.approve(id, approval)
+    const fresh = again.ok && new URL(again.redirect ?? '').searchParams.get('interact_ref')
+    expect(fresh).not.toBe(interactRef)
+    expect((await client.continue(body.continue, interactRef)).status).toBe(404)
+    expect((await client.continue(body.continue, fresh || '')).status).toBe(200)
+  })
+
+  test('cannot be denied once approved, nor approved once denied', async () => {
+    const { world, client } = setUp()
+    const { id } = await approvedGrant(world, client)
+    expect(await world.auth.interactions.deny(id)).toMatchObject({ refusal: 'decided_otherwise' })
+    const other = await client.request([outgoingAccess], withFinish)
+    const denied = interactionId(other.body.interact.redirect)
+    expect(await world.auth.interactions.deny(denied)).toMatchObject({ ok: true })
+    expect(await world.auth.interactions.approve(denied, approval)).toMatchObject({
+      refusal: 'decided_otherwise',
+    })
+  })
+
+  test('that is denied sends the browser back with no reference, each time it is denied', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([outgoingAccess], withFinish)
+    const id = interactionId(body.interact.redirect)
+    const expected = { ok: true, redirect: `${finishUri}&result=grant_rejected` }
+    expect(await world.auth.interactions.deny(id)).toEqual(expected)
+    expect(await world.auth.interactions.deny(id)).toEqual(expected)
+    const answer = await client.continue(body.continue, 'anything')
+    world.clock.advance(5_000)
+    const later = await client.continue(body.continue, 'anything')
+    expect([answer.status, later.status, later.body.error.code]).toEqual([
+      401,
+      401,
+      'request_denied',
+    ])
+  })
+
+  test('that is denied carries hash and reference where the host wants RFC 9635', async () => {
+    const { world, client } = setUp({ auth: { policy: { denialRedirect: 'rfc9635' } } })
+    const { body } = await client.request([outgoingAccess], withFinish)
+    const result = await world.auth.interactions.deny(interactionId(body.interact.redirect))
+    const redirect = new URL((result.ok && result.redirect) || '')
+    expect([...redirect.searchParams.keys()]).toEqual(['order', 'hash', 'interact_ref'])
+    const interactRef = redirect.searchParams.get('interact_ref') ?? ''
+    expect((await client.continue(body.continue, interactRef)).body.error.code).toBe(
+      'request_denied',
+    )
+  })
+
+  test('is over when its time is', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([outgoingAccess], withFinish)
+    const id = interactionId(body.interact.redirect)
+    world.clock.advance(599_999)
+    expect(await world.auth.interactions.get(id)).toMatchObject({ state: 'pending' })
+    world.clock.advance(1)
+    expect(await world.auth.interactions.get(id)).toMatchObject({ state: 'expired' })
+    expect(await world.auth.interactions.approve(id, approval)).toMatchObject({
+      refusal: 'interaction_expired',
+    })
+    const answer = await client.continue(body.continue, 'anything')
+    expect([answer.status, answer.body.error.code]).toEqual([401, 'request_denied'])
+  })
+
+  test('grants nothing that is not the owner’s', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([outgoingAccess], withFinish)
+    const id = interactionId(body.interact.redirect)
+    const foreign = { resourceOwner: 'bob', walletAddresses: [bob, carol] }
+    expect(await world.auth.interactions.approve(id, foreign)).toMatchObject({
+      refusal: 'not_the_owner',
+    })
+    expect(await world.auth.interactions.get(id)).toMatchObject({ state: 'pending' })
+  })
+
+  test('may grant less than was asked, and the token says so', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([outgoingAccess], withFinish)
+    const id = interactionId(body.interact.redirect)
+    const debitAmount = { value: '1000', assetCode: 'USD', assetScale: 2 }
+    const access = [{ ...outgoingAccess, actions: ['create'], limits: { debitAmount } } as const]
+    const result = await world.auth.interactions.approve(id, { ...approval, access })
+    const interactRef = new URL((result.ok && result.redirect) || '').searchParams.get(
+      'interact_ref',
+    )
+    const issued = await client.continue(body.continue, interactRef ?? '')
+    expect(issued.body.access_token.access).toEqual(access)
+  })
+
+  test('never grants more than was asked', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([outgoingAccess], withFinish)
+    const id = interactionId(body.interact.redirect)
+    const debitAmount = { value: '2501', assetCode: 'USD', assetScale: 2 }
+    for (const access of [
+      [{ ...outgoingAccess, limits: { debitAmount } }],
+      [{ ...outgoingAccess, limits: {} }],
+      [outgoingAccess, outgoingAccess],
+      [incomingAccess],
+      [],
+    ]) {
+      const result = await world.auth.interactions.approve(id, { ...approval, access })
+      expect(result).toMatchObject({ refusal: 'access_widened' })
+    }
+  })
+
+  test('ties read-all without an identifier to the owner’s one wallet address, or is refused', async () => {
+    const { world, client } = setUp()
+    const readAll = { type: 'incoming-payment', actions: ['read-all'] } as const
+    const first = await client.request([readAll], withFinish)
+    const several = { resourceOwner: 'alice', walletAddresses: [alice, carol] }
+    expect(
+      await world.auth.interactions.approve(interactionId(first.body.interact.redirect), several),
+    ).toMatchObject({ refusal: 'identifier_required' })
+    const id = interactionId(first.body.interact.redirect)
+    const result = await world.auth.interactions.approve(id, approval)
+    const interactRef = new URL((result.ok && result.redirect) || '').searchParams.get(
+      'interact_ref',
+    )
+    const issued = await client.continue(first.body.continue, interactRef ?? '')
+    expect(issued.body.access_token.access).toEqual([{ ...readAll, identifier: alice }])
+  })
+})
+
+describe('continuing a grant', () => {
+  test('with its reference gives a token, at once after consent', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approvedGrant(world, client)
+    const answer = await client.continue(body.continue, interactRef)
+    expect(answer.status).toBe(200)
+    expect(answer.body.access_token.access).toEqual([outgoingAccess])
+    expect(answer.body.continue).toEqual({
+      access_token: body.continue.access_token,
+      uri: body.continue.uri,
+    })
+    expect(await introspect(world, answer.body.access_token.value)).toBe(true)
+  })
+
+  test('before the wait is over is too fast, says for how long, and costs nothing', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([outgoingAccess], withoutFinish)
+    world.clock.advance(4_999)
+    const fast = await client.continue(body.continue)
+    expect([fast.status, fast.body.error.code]).toEqual([400, 'too_fast'])
+    expect(fast.headers['retry-after']).toBe('1')
+    world.clock.advance(1)
+    const answer = await client.continue(body.continue)
+    expect(answer.status).toBe(200)
+    expect(answer.body).toEqual({ continue: body.continue })
+  })
+
+  test('by polling waits anew after each accepted call, and gives the token once there is consent', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([outgoingAccess], withoutFinish)
+    world.clock.advance(5_000)
+    expect((await client.continue(body.continue)).status).toBe(200)
+    expect((await client.continue(body.continue)).body.error.code).toBe('too_fast')
+    const id = interactionId(body.interact.redirect)
+    expect(await world.auth.interactions.approve(id, approval)).toEqual({ ok: true })
+    const issued = await client.continue(body.continue)
+    expect(issued.body.access_token.access).toEqual([outgoingAccess])
+  })
+
+  test('by polling yields nothing when there is a finish method, approved or not', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approvedGrant(world, client)
+    const answer = await client.continue(body.continue)
+    expect([answer.status, answer.body.error.code]).toEqual([401, 'request_denied'])
+    expect((await client.continue(body.continue, interactRef)).status).toBe(200)
+  })
+
+  test('with the reference of another grant is refused and spends neither', async () => {
+    const { world, client } = setUp()
+    const mine = await approvedGrant(world, client)
+    const other = await approvedGrant(world, world.client('other'))
+    const answer = await client.continue(mine.body.continue, other.interactRef)
+    expect([answer.status, answer.body.error.code]).toEqual([404, 'invalid_continuation'])
+    expect((await client.continue(mine.body.continue, mine.interactRef)).status).toBe(200)
+  })
+
+  test('again after a lost response gives the same token and management URI', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approvedGrant(world, client)
+    const first = await client.continue(body.continue, interactRef)
+    world.clock.advance(59_000)
+    const again = await client.continue(body.continue, interactRef)
+    expect(again.body.access_token).toEqual({ ...first.body.access_token, expires_in: 541 })
+    world.clock.advance(1_000)
+    const late = await client.continue(body.continue, interactRef)
+    expect([late.status, late.body.error.code]).toEqual([401, 'request_denied'])
+  })
+
+  test('again by the very same bytes is refused as a replay, with a nonce and without', async () => {
+    for (const nonce of [true, false]) {
+      const { world, client } = setUp()
+      const { body, interactRef } = await approvedGrant(world, client)
+      const created = world.clock.now() / 1000
+      const request = client.sign({
+        method: 'POST',
+        url: body.continue.uri,
+        token: body.continue.access_token.value,
+        body: JSON.stringify({ interact_ref: interactRef }),
+        ...(nonce ? {} : { parameters: [`created=${created}`, `keyid="${client.key.kid}"`] }),
+      })
+      expect((await world.handle(request)).status).toBe(200)
+      const repeat = await world.handle(request)
+      expect([repeat.status, JSON.parse(repeat.body ?? '').error.code]).toEqual([
+        401,
+        'invalid_client',
+      ])
+    }
+  })
+
+  test('by a poll of bytes that were accepted before is a replay, however long the wait since', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([outgoingAccess], withoutFinish)
+    const polls: number[] = []
+    world.clock.advance(5_000)
+    const captured = client.sign({
+      method: 'POST',
+      url: body.continue.uri,
+      token: body.continue.access_token.value,
+      parameters: [`keyid="${client.key.kid}"`, `created=${world.clock.now() / 1000}`],
+    })
+    for (let i = 0; i < 3; i++) {
+      polls.push((await world.handle(captured)).status)
+      world.clock.advance(6_000)
+      polls.push((await client.continue(body.continue)).status)
+      world.clock.advance(6_000)
+    }
+    expect(polls).toEqual([200, 200, 401, 200, 401, 200])
+  })
+
+  test('at once by many gives all of them the same token', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approvedGrant(world, client)
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => client.continue(body.continue, interactRef)),
+    )
+    expect(new Set(answers.map((answer) => answer.body.access_token?.value)).size).toBe(1)
+    expect(await introspect(world, answers[0]?.body.access_token.value)).toBe(true)
+  })
+
+  test('of a grant that needed no consent gives nothing more', async () => {
+    const { client } = setUp()
+    const { body } = await client.request([incomingAccess])
+    const answer = await client.continue(body.continue)
+    expect([answer.status, answer.body.error.code]).toEqual([401, 'request_denied'])
+  })
+
+  test('that was revoked or cancelled finds no grant', async () => {
+    const { world, client } = setUp()
+    const one = await approvedGrant(world, client)
+    await world.auth.grants.revoke(one.id.split('.')[0] ?? '')
+    const revoked = await client.continue(one.body.continue, one.interactRef)
+    expect([revoked.status, revoked.body.error.code]).toEqual([404, 'invalid_continuation'])
+    const two = await approvedGrant(world, client)
+    expect((await client.cancel(two.body.continue)).status).toBe(204)
+    const cancelled = await client.continue(two.body.continue, two.interactRef)
+    expect([cancelled.status, cancelled.body.error.code]).toEqual([404, 'invalid_continuation'])
+    const again = await client.cancel(two.body.continue)
+    expect([again.status, again.body.error.code]).toEqual([404, 'invalid_request'])
+  })
+
+  test('is for the client instance that asked, though another presents all that it knows', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approvedGrant(world, client)
+    const mallory = world.client('mallory')
+    const answer = await mallory.continue(body.continue, interactRef)
+    expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_client'])
+    expect((await client.continue(body.continue, interactRef)).status).toBe(200)
+  })
+
+  test('stops working when the client publishes another key under the same kid', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approvedGrant(world, client)
+    const replaced = { ...testKey('replacement'), kid: client.key.kid }
+    world.clientKeys.publish('https://shop.example', replaced)
+    const answer = await client.continue(body.continue, interactRef, { key: replaced })
+    expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_client'])
+  })
+})
+
+describe('rotating a token', () => {
+  test('gives a fresh value at a fresh URI with the same rights, and the old value is dead at once', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    const { status, body } = await client.rotate(token)
+    expect(status).toBe(200)
+    expect(Object.keys(body)).toEqual(['access_token'])
+    expect(body.access_token.value).not.toBe(token.value)
+    expect(body.access_token.manage).not.toBe(token.manage)
+    expect(body.access_token.access).toEqual(token.access)
+    expect(await introspect(world, token.value)).toBe(false)
+    expect(await introspect(world, body.access_token.value)).toBe(true)
+  })
+
+  test('again after a lost response gives the same token, until the retry time is over', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    const first = await client.rotate(token)
+    world.clock.advance(59_999)
+    const again = await client.rotate(token)
+    expect(again.body.access_token.value).toBe(first.body.access_token.value)
+    expect(again.body.access_token.manage).toBe(first.body.access_token.manage)
+    world.clock.advance(1)
+    const late = await client.rotate(token)
+    expect([late.status, late.body.error.code]).toEqual([404, 'invalid_rotation'])
+  })
+
+  test('of a generation before the last is refused', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    const second = (await client.rotate(token)).body.access_token
+    const third = (await client.rotate(second)).body.access_token
+    expect((await client.rotate(token)).status).toBe(404)
+    expect((await client.rotate(second)).body.access_token.value).toBe(third.value)
+    expect(await introspect(world, third.value)).toBe(true)
+  })
+
+  test('needs the token itself, not only the key of its client', async () => {
+    const { world, client } = setUp()
+    const mine = await issuedGrant(world, client)
+    const other = await issuedGrant(world, client)
+    const crossed = { manage: mine.token.manage, value: other.token.value }
+    const answer = await client.rotate(crossed)
+    expect([answer.status, answer.body.error.code]).toEqual([404, 'invalid_rotation'])
+    expect(await introspect(world, mine.token.value)).toBe(true)
+    const continuation = mine.body.continue.access_token.value
+    expect((await client.rotate({ manage: mine.token.manage, value: continuation })).status).toBe(
+      404,
+    )
+  })
+
+  test('works on a token that has expired, as long as the grant lives', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([incomingAccess])
+    world.clock.advance(600_000)
+    expect(await introspect(world, body.access_token.value)).toBe(false)
+    const rotated = await client.rotate(body.access_token)
+    expect(rotated.status).toBe(200)
+    world.clock.advance(600_000 + 30 * 86_400_000)
+    const late = await client.rotate(rotated.body.access_token)
+    expect([late.status, late.body.error.code]).toEqual([400, 'invalid_rotation'])
+  })
+
+  test('works for years under a grant with consent', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    world.clock.advance(5 * 365 * 86_400_000)
+    expect((await client.rotate(token)).status).toBe(200)
+  })
+
+  test('at once by many gives all of them the same token', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => client.rotate(token)))
+    expect(new Set(answers.map(({ body }) => body.access_token?.value)).size).toBe(1)
+  })
+
+  test('takes no content, but suffers an empty object', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    expect((await client.post(token.manage, { other: 1 }, token.value)).body.error.code).toBe(
+      'invalid_rotation',
+    )
+    expect((await client.post(token.manage, {}, token.value)).status).toBe(200)
+  })
+})
+
+describe('revoking a token', () => {
+  test('ends it and its grant, and can be repeated', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    expect((await client.revoke(token)).status).toBe(204)
+    expect((await client.revoke(token)).status).toBe(204)
+    expect(await introspect(world, token.value)).toBe(false)
+    const answer = await client.rotate(token)
+    expect([answer.status, answer.body.error.code]).toEqual([404, 'invalid_rotation'])
+  })
+
+  test('works on a token that has expired', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    world.clock.advance(600_000)
+    expect((await client.revoke(token)).status).toBe(204)
+  })
+
+  test('needs the token itself', async () => {
+    const { world, client } = setUp()
+    const mine = await issuedGrant(world, client)
+    const other = await issuedGrant(world, client)
+    const answer = await client.revoke({ manage: mine.token.manage, value: other.token.value })
+    expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_client'])
+    expect(await introspect(world, mine.token.value)).toBe(true)
+  })
+})
+
+describe('introspection', () => {
+  test('tells rights, key and client of a live token', async () => {
+    const { world, client } = setUp()
+    const { token, id } = await issuedGrant(world, client)
+    const { kid, x, thumbprint } = client.key
+    expect(await world.auth.introspect({ accessToken: token.value })).toEqual({
+      active: true,
+      grantId: id.split('.')[0],
+      access: [{ ...outgoingAccess, itemId: '1' }],
+      key: { kid, x, thumbprint },
+      walletAddress: 'https://shop.example',
+      expiresAt: world.clock.now() + 600_000,
+    })
+  })
+
+  test('calls inactive what is no access token of this server', async () => {
+    const { world, client } = setUp()
+    const { token, body, interactRef } = await issuedGrant(world, client)
+    const elsewhere = createWorld({
+      auth: { grantEndpoint: `${origin}/auth/two` },
+      store: world.store,
+    })
+    const continuation = body.continue.access_token.value
+    for (const value of [
+      '',
+      'x',
+      continuation,
+      interactRef,
+      `${token.value}A`,
+      continuation.replace('opc_', 'opa_'),
+    ]) {
+      expect(await introspect(world, value)).toBe(false)
+    }
+    expect((await elsewhere.auth.introspect({ accessToken: token.value })).active).toBe(false)
+    expect(await introspect(world, token.value)).toBe(true)
+  })
+
+  test('calls inactive a token whose client has withdrawn its key', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    world.clientKeys.publish('https://shop.example')
+    expect(await introspect(world, token.value)).toBe(false)
+  })
+
+  test('asks nobody for the key of a client that is known by its key alone', async () => {
+    const world = createWorld()
+    const client = world.client('shop', { byKey: true })
+    const { body } = await client.request([incomingAccess])
+    world.clientKeys.unavailable = true
+    const introspection = await world.auth.introspect({ accessToken: body.access_token.value })
+    expect(introspection).toMatchObject({ active: true, key: { x: client.key.x } })
+    expect(introspection).not.toHaveProperty('walletAddress')
+    expect(world.clientKeys.asked).toEqual([])
+  })
+})

@@ -1,0 +1,414 @@
+import { describe, expect, test } from 'vitest'
+import { memoryStore } from '../../src/index.js'
+import {
+  alice,
+  bob,
+  carol,
+  closed,
+  createWorld,
+  incomingAccess,
+  interactionId,
+  origin,
+  outgoingAccess,
+  resourceServer,
+  type TestClient,
+  type World,
+  withFinish,
+} from '../support/world.js'
+
+const collection = `${resourceServer}/incoming-payments`
+const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
+
+async function setUp(options: Parameters<typeof createWorld>[0] = {}) {
+  const world = createWorld(options)
+  const client = world.client()
+  return { world, client, token: await tokenOf(client) }
+}
+
+async function tokenOf(client: TestClient, access: object = incomingAccess): Promise<string> {
+  const { body } = await client.request([{ ...incomingAccess, ...access }])
+  return body.access_token.value
+}
+
+let transfers = 0
+
+function arrive(world: World, url: string, value: string, transferId = `transfer ${transfers++}`) {
+  const paymentId = world.resources.incomingPayments.idOf(url) ?? ''
+  return world.resources.incomingPayments.receive({ paymentId, transferId, amount: usd(value) })
+}
+
+describe('creating an incoming payment', () => {
+  test('answers 201 with everything that a client needs, and nothing received yet', async () => {
+    const { world, client, token } = await setUp()
+    const metadata = {
+      invoice: 'INV-1',
+      lines: [{ no: 1, text: 'caffè\u0000\ud800' }],
+      constructor: null,
+    }
+    const { status, headers, body } = await client.createPayment(token, {
+      walletAddress: bob,
+      incomingAmount: usd('2500'),
+      expiresAt: '2026-11-22T14:00:00.5+02:00',
+      metadata,
+    })
+    expect(status).toBe(201)
+    expect(headers['content-type']).toBe('application/json')
+    expect(body).toEqual({
+      id: expect.stringMatching(`^${collection}/[\\w-]{30}$`),
+      walletAddress: bob,
+      completed: false,
+      incomingAmount: usd('2500'),
+      receivedAmount: usd('0'),
+      expiresAt: '2026-11-22T12:00:00.500Z',
+      createdAt: new Date(world.clock.now()).toISOString(),
+      metadata,
+      methods: [
+        {
+          type: 'ilp',
+          ilpAddress: expect.stringMatching(/^test\.wallet\.[\w-]{30}$/),
+          sharedSecret: expect.stringMatching(/^[\w-]{43}$/),
+        },
+      ],
+    })
+  })
+
+  test('needs no more than a wallet address, and then expires in 30 days', async () => {
+    const { world, client, token } = await setUp()
+    const { body } = await client.createPayment(token, { walletAddress: bob })
+    const expiresAt = new Date(world.clock.now() + 30 * 86_400_000).toISOString()
+    expect(body).toMatchObject({ expiresAt })
+    expect(body).not.toHaveProperty('incomingAmount')
+    expect(body).not.toHaveProperty('metadata')
+  })
+
+  test('gives each payment details of its own, by which it is found again', async () => {
+    const { world, client, token } = await setUp()
+    const one = (await client.createPayment(token, { walletAddress: bob })).body
+    const two = (await client.createPayment(token, { walletAddress: bob })).body
+    const [a, b] = [one.methods[0], two.methods[0]]
+    expect(a.ilpAddress).not.toBe(b.ilpAddress)
+    expect(a.sharedSecret).not.toBe(b.sharedSecret)
+    for (const address of [b.ilpAddress, `${b.ilpAddress}.connection~1`]) {
+      const found = await world.resources.incomingPayments.findByIlpAddress(address)
+      expect(world.resources.incomingPayments.idOf(two.id)).toBe(found?.id)
+    }
+    for (const address of [
+      'test.wallet',
+      'test.wallet.unknown',
+      'g.elsewhere.x',
+      `x${a.ilpAddress}`,
+    ]) {
+      expect(await world.resources.incomingPayments.findByIlpAddress(address)).toBeUndefined()
+    }
+  })
+
+  test('may be asked for in the same second by the very same bytes: both are honest payments', async () => {
+    const { client, token } = await setUp()
+    const parameters = [`keyid="${client.key.kid}"`, `created=${Date.UTC(2026, 10, 21, 12) / 1000}`]
+    const one = await client.createPayment(token, { walletAddress: bob }, { parameters })
+    const two = await client.createPayment(token, { walletAddress: bob }, { parameters })
+    expect([one.status, two.status]).toEqual([201, 201])
+    expect(one.body.id).not.toBe(two.body.id)
+  })
+
+  test('refuses the very same bytes where the host wants that', async () => {
+    const { client, token } = await setUp({
+      resources: { signatures: { repeats: 'refuse-repeat' } },
+    })
+    const parameters = [`keyid="${client.key.kid}"`, `created=${Date.UTC(2026, 10, 21, 12) / 1000}`]
+    const one = await client.createPayment(token, { walletAddress: bob }, { parameters })
+    const two = await client.createPayment(token, { walletAddress: bob }, { parameters })
+    expect([one.status, two.status]).toEqual([201, 401])
+  })
+
+  test('takes a nonce once, for each key and however many requests come at once', async () => {
+    const { world, client, token } = await setUp()
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        client.createPayment(token, { walletAddress: bob }, { nonce: 'n1' }),
+      ),
+    )
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1)
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(19)
+    const other = world.client('other')
+    const theirs = await tokenOf(other)
+    expect(
+      (await other.createPayment(theirs, { walletAddress: bob }, { nonce: 'n1' })).status,
+    ).toBe(201)
+  })
+
+  test('spends no nonce on a signature that does not hold', async () => {
+    const { world, client, token } = await setUp()
+    const mallory = { ...world.client('mallory').key, kid: client.key.kid }
+    const forged = await client.createPayment(
+      token,
+      { walletAddress: bob },
+      { nonce: 'n1', key: mallory },
+    )
+    expect(forged.status).toBe(401)
+    expect(
+      (await client.createPayment(token, { walletAddress: bob }, { nonce: 'n1' })).status,
+    ).toBe(201)
+  })
+
+  test.each([
+    [
+      'an unknown wallet address',
+      { walletAddress: `${origin}/nobody` },
+      404,
+      'unknown_wallet_address',
+    ],
+    ['an inactive wallet address', { walletAddress: closed }, 400, 'inactive_wallet_address'],
+    ['another asset', { incomingAmount: { ...usd('1'), assetCode: 'EUR' } }, 400, 'invalid_amount'],
+    ['another scale', { incomingAmount: { ...usd('1'), assetScale: 3 } }, 400, 'invalid_amount'],
+    ['nothing', { incomingAmount: usd('0') }, 400, 'invalid_amount'],
+    ['a past expiry', { expiresAt: '2026-11-21T12:00:00Z' }, 400, 'invalid_expiry'],
+    ['an expiry beyond 30 days', { expiresAt: '2026-12-21T12:00:00.001Z' }, 400, 'invalid_expiry'],
+  ])('is refused for %s', async (_, changes, status, code) => {
+    const world = createWorld()
+    const client = world.client()
+    const { body: granted } = await client.request([
+      { type: 'incoming-payment', actions: ['create'] },
+    ])
+    const answer = await client.createPayment(granted.access_token.value, {
+      walletAddress: bob,
+      ...changes,
+    })
+    expect([answer.status, answer.body.error.code]).toEqual([status, code])
+  })
+
+  test.each([
+    ['walletAddress', {}],
+    ['walletAddress', { walletAddress: 42 }],
+    ['walletAddress', { walletAddress: 'nonsense' }],
+    ['surplus', { walletAddress: bob, surplus: 1 }],
+    [
+      'incomingAmount.value',
+      { walletAddress: bob, incomingAmount: { ...usd('18446744073709551616') } },
+    ],
+    ['incomingAmount.value', { walletAddress: bob, incomingAmount: { ...usd(' 5 ') } }],
+    ['incomingAmount.value', { walletAddress: bob, incomingAmount: { ...usd('5'), value: 5 } }],
+    [
+      'incomingAmount.assetScale',
+      { walletAddress: bob, incomingAmount: { ...usd('5'), assetScale: 256 } },
+    ],
+    ['expiresAt', { walletAddress: bob, expiresAt: '2026-02-30T00:00:00Z' }],
+    ['expiresAt', { walletAddress: bob, expiresAt: '2026-12-01T00:00:00.0001Z' }],
+    ['metadata', { walletAddress: bob, metadata: [] }],
+    ['metadata', { walletAddress: bob, metadata: { long: 'x'.repeat(8192) } }],
+  ])('says that %s is at fault, without repeating it', async (path, body) => {
+    const { client, token } = await setUp()
+    const answer = await client.createPayment(token, body)
+    expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
+    expect(answer.body.error.details.path).toBe(path)
+    expect(JSON.stringify(answer.body)).not.toMatch(/nonsense|18446744073709551616|02-30|xxxx/)
+  })
+
+  test('treats spellings of one wallet address as one', async () => {
+    const { client, token } = await setUp()
+    const answer = await client.createPayment(token, {
+      walletAddress: 'https://WALLET.example:443/bob/',
+    })
+    expect(answer.body.walletAddress).toBe(bob)
+  })
+
+  test('is refused with 503, not 401, while tokens cannot be checked', async () => {
+    const { world, client, token } = await setUp()
+    world.clientKeys.unavailable = true
+    const answer = await client.createPayment(token, { walletAddress: bob })
+    expect([answer.status, answer.body.error.code]).toEqual([503, 'introspection_unavailable'])
+    expect(answer.headers['retry-after']).toBeDefined()
+    expect(answer.headers).not.toHaveProperty('www-authenticate')
+  })
+
+  test('answers 500 without a word of why when the store fails, and nothing is kept', async () => {
+    const sound = memoryStore()
+    let failing = false
+    const world = createWorld({
+      store: {
+        ...sound,
+        load: (kind, id) =>
+          failing ? Promise.reject(new Error('secret of the database')) : sound.load(kind, id),
+      },
+    })
+    const client = world.client()
+    const token = await tokenOf(client)
+    failing = true
+    const continuation = await client.rotate({
+      manage: `${origin}/auth/token/${token.slice(4).split('.')[0]}.AAAAAAAAAAAAAAAAAAAAAA`,
+      value: token,
+    })
+    expect([continuation.status, continuation.body.error.code]).toEqual([500, 'request_denied'])
+    expect(JSON.stringify(continuation.body)).not.toContain('secret')
+    expect(String(world.errors[0])).toContain('secret of the database')
+  })
+})
+
+describe('funds that arrive', () => {
+  test('complete a payment when they reach or exceed its amount, and are refused from then on', async () => {
+    const { world, client, token } = await setUp()
+    const { body } = await client.createPayment(token, {
+      walletAddress: bob,
+      incomingAmount: usd('100'),
+    })
+    expect(await arrive(world, body.id, '60')).toMatchObject({
+      ok: true,
+      payment: { received: '60', completed: false },
+    })
+    expect(await arrive(world, body.id, '41')).toMatchObject({
+      ok: true,
+      payment: { received: '101', completed: true },
+    })
+    expect(await arrive(world, body.id, '1')).toMatchObject({
+      ok: false,
+      refusal: 'payment_completed',
+    })
+    const { body: read } = await client.getPayment(token, body.id)
+    expect(read).toMatchObject({ completed: true, receivedAmount: usd('101'), methods: [] })
+  })
+
+  test('never complete a payment that has no amount', async () => {
+    const { world, client, token } = await setUp()
+    const { body } = await client.createPayment(token, { walletAddress: bob })
+    await arrive(world, body.id, '18446744073709551615')
+    const { body: read } = await client.getPayment(token, body.id)
+    expect(read).toMatchObject({ completed: false, receivedAmount: usd('18446744073709551615') })
+    expect(await arrive(world, body.id, '1')).toMatchObject({ refusal: 'invalid_amount' })
+  })
+
+  test('are taken up to the very instant of expiry, and refused after it', async () => {
+    const { world, client, token } = await setUp()
+    const expiresAt = new Date(world.clock.now() + 1_000).toISOString()
+    const { body } = await client.createPayment(token, { walletAddress: bob, expiresAt })
+    world.clock.advance(1_000)
+    expect(await arrive(world, body.id, '1', 'in time')).toMatchObject({ ok: true })
+    world.clock.advance(1)
+    expect(await arrive(world, body.id, '1')).toMatchObject({ refusal: 'payment_expired' })
+    expect(await arrive(world, body.id, '1', 'in time')).toMatchObject({
+      ok: true,
+      payment: { received: '1' },
+    })
+    const { body: read } = await client
+      .getPayment(token, body.id)
+      .then((answer) => (answer.status === 200 ? answer : Promise.reject(answer.body)))
+    expect(read).toMatchObject({ completed: false, methods: [] })
+  })
+
+  test('count once for each transfer id, and an id stands for one arrival only', async () => {
+    const { world, client, token } = await setUp()
+    const one = (await client.createPayment(token, { walletAddress: bob })).body
+    const two = (await client.createPayment(token, { walletAddress: bob })).body
+    await arrive(world, one.id, '5', 'same')
+    expect(await arrive(world, one.id, '5', 'same')).toMatchObject({ payment: { received: '5' } })
+    expect(await arrive(world, one.id, '6', 'same')).toMatchObject({ refusal: 'transfer_mismatch' })
+    expect(await arrive(world, two.id, '5', 'same')).toMatchObject({ refusal: 'transfer_mismatch' })
+  })
+
+  test('for an unknown payment are refused as such', async () => {
+    const { world } = await setUp()
+    expect(await arrive(world, `${collection}/unknown`, '5')).toMatchObject({
+      refusal: 'payment_unknown',
+    })
+    expect(
+      world.resources.incomingPayments.idOf('https://elsewhere.example/incoming-payments/1'),
+    ).toBeUndefined()
+    expect(world.resources.incomingPayments.idOf(`${collection}/a/b`)).toBeUndefined()
+  })
+
+  test('from a hundred sides at once are all counted', async () => {
+    const { world, client, token } = await setUp()
+    const { body } = await client.createPayment(token, { walletAddress: bob })
+    const results = await Promise.all(
+      Array.from({ length: 100 }, () => arrive(world, body.id, '1')),
+    )
+    expect(results.every(({ ok }) => ok)).toBe(true)
+    expect((await client.getPayment(token, body.id)).body.receivedAmount).toEqual(usd('100'))
+  })
+})
+
+describe('reading an incoming payment', () => {
+  test('shows it to the client that created it, with details while it can be paid', async () => {
+    const { client, token } = await setUp()
+    const { body } = await client.createPayment(token, { walletAddress: bob })
+    expect((await client.getPayment(token, body.id)).body).toEqual(body)
+  })
+
+  test('outlives the token that created it, for whoever holds another of the same client', async () => {
+    const { world, client, token } = await setUp()
+    const { body } = await client.createPayment(token, { walletAddress: bob })
+    world.clock.advance(600_000)
+    expect((await client.getPayment(token, body.id)).status).toBe(401)
+    expect((await client.getPayment(await tokenOf(client), body.id)).status).toBe(200)
+  })
+
+  test('is the same 404 for a payment that is unknown and for one of somebody else', async () => {
+    const { world, client, token } = await setUp()
+    const { body } = await client.createPayment(token, { walletAddress: bob })
+    const other = world.client('other')
+    const foreign = await other.getPayment(await tokenOf(other), body.id)
+    const unknown = await client.getPayment(token, `${collection}/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA`)
+    const odd = await client.getPayment(token, `${collection}/${'x'.repeat(500)}`)
+    expect(foreign.status).toBe(404)
+    expect(unknown).toEqual(foreign)
+    expect(odd).toEqual(foreign)
+  })
+
+  test('is for the key that created it, where the client is known by its key alone', async () => {
+    const world = createWorld()
+    const one = world.client('one', { byKey: true })
+    const two = world.client('two', { byKey: true })
+    const { body } = await one.createPayment(await tokenOf(one), { walletAddress: bob })
+    expect((await one.getPayment(await tokenOf(one), body.id)).status).toBe(200)
+    expect((await two.getPayment(await tokenOf(two), body.id)).status).toBe(404)
+  })
+
+  test('by read-all reaches every payment of the wallet address that was consented to, and no other', async () => {
+    const { world, client, token } = await setUp()
+    const forBob = (await client.createPayment(token, { walletAddress: bob })).body
+    const toAlice = await tokenOf(client, { identifier: alice })
+    const forAlice = (await client.createPayment(toAlice, { walletAddress: alice })).body
+    const reader = world.client('reader')
+    const access = { ...incomingAccess, actions: ['read-all'] as const, identifier: alice }
+    const { body } = await reader.request([access], withFinish)
+    const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
+    const result = await world.auth.interactions.approve(
+      interactionId(body.interact.redirect),
+      approval,
+    )
+    const interactRef = new URL((result.ok && result.redirect) || '').searchParams.get(
+      'interact_ref',
+    )
+    const issued = await reader.continue(body.continue, interactRef ?? '')
+    const readAll = issued.body.access_token.value
+    expect((await reader.getPayment(readAll, forAlice.id)).status).toBe(200)
+    expect((await reader.getPayment(readAll, forBob.id)).status).toBe(404)
+  })
+
+  test('needs a token that allows it', async () => {
+    const { client, token } = await setUp()
+    const { body } = await client.createPayment(token, { walletAddress: bob })
+    const createOnly = await tokenOf(client, { actions: ['create'] })
+    expect((await client.getPayment(createOnly, body.id)).body.error.code).toBe(
+      'insufficient_access',
+    )
+    const elsewhere = await tokenOf(client, { identifier: carol })
+    expect((await client.getPayment(elsewhere, body.id)).status).toBe(404)
+  })
+
+  test('of a token for outgoing payments is refused', async () => {
+    const { world, client } = await setUp()
+    expect(outgoingAccess.type).toBe('outgoing-payment')
+    const { body } = await client.request([{ type: 'quote', actions: ['create', 'read'] }])
+    const answer = await client.getPayment(body.access_token.value, `${collection}/x`)
+    expect([answer.status, answer.body.error]).toEqual([
+      403,
+      { code: 'insufficient_access', description: 'Insufficient Grant' },
+    ])
+    expect(world.refusals.at(-1)).toMatchObject({
+      refusal: 'access_insufficient',
+      operation: 'getIncomingPayment',
+      client: 'https://shop.example',
+      keyid: 'shop-key',
+    })
+  })
+})

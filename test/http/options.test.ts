@@ -1,0 +1,377 @@
+import { describe, expect, test } from 'vitest'
+import {
+  type AuthorizationServerOptions,
+  createAuthorizationServer,
+  createResourceServer,
+  createSignatureVerifier,
+  createWalletAddressServer,
+  ilpPaymentMethods,
+  memoryStore,
+  type ResourceServerOptions,
+  type WalletAddressServerOptions,
+} from '../../src/index.js'
+import { publishedKeys } from '../support/keys.js'
+
+const authorization = {
+  grantEndpoint: 'https://wallet.example/auth',
+  consentUrl: 'https://wallet.example/consent',
+  store: memoryStore(),
+  clientKeys: publishedKeys(),
+} satisfies AuthorizationServerOptions
+
+const resource = {
+  baseUrl: 'https://wallet.example/op',
+  grantEndpoint: 'https://wallet.example/auth',
+  store: memoryStore(),
+  introspect: async () => ({ active: false }),
+  walletAddresses: { find: async () => undefined },
+  paymentMethods: ilpPaymentMethods({ addressPrefix: 'test.wallet', secret: Buffer.alloc(32) }),
+} satisfies ResourceServerOptions
+
+const wallet = {
+  baseUrl: 'https://wallet.example',
+  grantEndpoint: 'https://wallet.example/auth',
+  resourceServer: 'https://wallet.example/op',
+  walletAddresses: { find: async () => undefined },
+} satisfies WalletAddressServerOptions
+
+const verifier = { url: 'https://wallet.example' }
+
+/** Servers by name, each made from options of any kind, as a host without types would. */
+const servers = {
+  authorization: [createAuthorizationServer, authorization],
+  resource: [createResourceServer, resource],
+  wallet: [createWalletAddressServer, wallet],
+  verifier: [createSignatureVerifier, verifier],
+} as const
+type Name = keyof typeof servers
+
+function create(name: Name, change: object = {}): unknown {
+  const [make, good] = servers[name]
+  return (make as (options: object) => unknown)({ ...good, ...change })
+}
+
+function expectRefused(name: Name, option: string, change: object): void {
+  expect(() => create(name, change)).toThrow(
+    expect.objectContaining({
+      name: 'TypeError',
+      code: 'ERR_INVALID_OPTION',
+      option,
+      message: expect.stringContaining(option),
+    }),
+  )
+}
+
+function without(method: string, ...others: readonly string[]): object {
+  return Object.fromEntries(
+    [method, ...others].map((name) => [name, name === method ? undefined : () => undefined]),
+  )
+}
+
+const badUrls: readonly unknown[] = [
+  undefined,
+  null,
+  '',
+  17,
+  '/auth',
+  'wallet.example/auth',
+  'http://wallet.example/auth',
+  'http://192.168.0.1/auth',
+  'ws://localhost/auth',
+  'https://wallet.example/auth?tenant=1',
+  'https://wallet.example/auth?',
+  'https://wallet.example/auth#',
+  'https://user:secret@wallet.example/auth',
+  'https://wallet.example//auth',
+  'https://wallet.example/au th',
+]
+
+const urlOptions: readonly (readonly [Name, string])[] = [
+  ['authorization', 'grantEndpoint'],
+  ['authorization', 'consentUrl'],
+  ['resource', 'baseUrl'],
+  ['resource', 'grantEndpoint'],
+  ['wallet', 'baseUrl'],
+  ['wallet', 'grantEndpoint'],
+  ['wallet', 'resourceServer'],
+  ['verifier', 'url'],
+]
+
+describe('a setup that works', () => {
+  test.each(Object.keys(servers) as Name[])('makes the %s server', (name) => {
+    expect(() => create(name)).not.toThrow()
+  })
+
+  test.each(urlOptions)('may be on loopback over http: %s %s', (name, option) => {
+    for (const host of ['localhost:3000', '127.0.0.1', '[::1]:8080']) {
+      expect(() => create(name, { [option]: `http://${host}/x` })).not.toThrow()
+    }
+  })
+
+  test.each<[Name, string]>([
+    ['authorization', '/api'],
+    ['authorization', '/a/b-c_d~1.2'],
+    ['authorization', ''],
+    ['resource', '/api'],
+    ['wallet', '/api'],
+    ['verifier', '/api'],
+  ])('may lie behind a proxy that takes a prefix away: %s %j', (name, strippedPrefix) => {
+    const url = `https://wallet.example${strippedPrefix}/auth`
+    const change = { authorization: 'grantEndpoint', resource: 'baseUrl', wallet: 'baseUrl' }
+    const option = name === 'verifier' ? 'url' : change[name]
+    expect(() => create(name, { strippedPrefix, [option]: url })).not.toThrow()
+  })
+
+  test('may set every policy there is, durations of nothing among them', () => {
+    const policy = {
+      accessTokenLifetimeMs: 1,
+      interactionLifetimeMs: 1,
+      waitMs: 0,
+      retryMs: 0,
+      unusedLifetimeMs: 0,
+      retentionMs: 0,
+      requiresConsent: () => true,
+      requiresFinish: () => true,
+      interactionHash: 'base64url',
+      denialRedirect: 'rfc9635',
+    }
+    expect(() => create('authorization', { policy })).not.toThrow()
+    const payments = { incomingPaymentExpiryDefaultMs: 5, incomingPaymentExpiryMaxMs: 5 }
+    expect(() => create('resource', { policy: payments })).not.toThrow()
+    const signatures = { ageMaxMs: 1, skewMaxMs: 0, repeats: 'refuse-repeat' }
+    expect(() => create('authorization', { signatures })).not.toThrow()
+  })
+
+  test('may leave parts of a policy undefined', () => {
+    expect(() => create('authorization', { policy: { waitMs: undefined } })).not.toThrow()
+    expect(() => create('resource', { policy: undefined, signatures: undefined })).not.toThrow()
+    expect(() => create('wallet', { clock: undefined, strippedPrefix: undefined })).not.toThrow()
+  })
+})
+
+describe('a URL that could not work', () => {
+  test.each(
+    urlOptions.flatMap(([name, option]) => badUrls.map((url) => [name, option, url] as const)),
+  )('of the %s server is refused by its name, %s: %j', (name, option, url) => {
+    expectRefused(name, option, { [option]: url })
+  })
+})
+
+describe('what the host has to implement', () => {
+  const store = ['load', 'commit', 'list', 'due', 'remove']
+  const parts: readonly (readonly [Name, string, readonly string[]])[] = [
+    ['authorization', 'store', store],
+    ['authorization', 'clientKeys', ['find']],
+    ['authorization', 'clock', ['now']],
+    ['authorization', 'random', ['getRandomValues']],
+    ['resource', 'store', store],
+    ['resource', 'walletAddresses', ['find']],
+    ['resource', 'paymentMethods', ['detailsOf', 'paymentIdOf']],
+    ['resource', 'clock', ['now']],
+    ['resource', 'random', ['getRandomValues']],
+    ['wallet', 'walletAddresses', ['find']],
+    ['wallet', 'clock', ['now']],
+    ['verifier', 'clock', ['now']],
+  ]
+
+  test.each(parts)('of the %s server, %s, is not null, nor something else', (name, option) => {
+    for (const value of [null, 17, 'text', {}, () => undefined]) {
+      expectRefused(name, option, { [option]: value })
+    }
+  })
+
+  test.each(
+    parts.flatMap(([name, option, methods]) =>
+      methods.map((method) => [name, option, method, methods] as const),
+    ),
+  )('of the %s server, %s, is not without %s', (name, option, method, methods) => {
+    const others = methods.filter((other) => other !== method)
+    expectRefused(name, option, { [option]: without(method, ...others) })
+    expectRefused(name, option, { [option]: { ...without(method, ...others), [method]: true } })
+  })
+
+  test.each<[Name, string]>([
+    ['authorization', 'store'],
+    ['authorization', 'clientKeys'],
+    ['resource', 'store'],
+    ['resource', 'introspect'],
+    ['resource', 'walletAddresses'],
+    ['resource', 'paymentMethods'],
+    ['wallet', 'walletAddresses'],
+  ])('of the %s server, %s, has no default', (name, option) => {
+    expectRefused(name, option, { [option]: undefined })
+  })
+
+  test('may be found through a prototype, as in a class', () => {
+    class Clock {
+      now() {
+        return 0
+      }
+    }
+    expect(() => create('authorization', { clock: new Clock() })).not.toThrow()
+  })
+
+  test.each([null, {}, 'https://auth.example/introspect', true])(
+    'to introspect tokens is a function, and not %j',
+    (introspect) => {
+      expectRefused('resource', 'introspect', { introspect })
+    },
+  )
+
+  test.each<[Name, string]>([
+    ['authorization', 'onRefusal'],
+    ['authorization', 'onError'],
+    ['resource', 'onRefusal'],
+    ['resource', 'onError'],
+    ['wallet', 'onRefusal'],
+    ['wallet', 'onError'],
+  ])('to watch the %s server, %s, is a function, or would be silent for ever', (name, option) => {
+    for (const value of [{}, 'log', console]) expectRefused(name, option, { [option]: value })
+  })
+})
+
+const badDurations: readonly unknown[] = [
+  -1,
+  0.5,
+  1_000.000_1,
+  Number.NaN,
+  Number.POSITIVE_INFINITY,
+  Number.NEGATIVE_INFINITY,
+  2 ** 53,
+  '600000',
+  '10m',
+  true,
+  10n,
+  {},
+]
+
+describe('a duration', () => {
+  const durations: readonly (readonly [Name, string, string])[] = [
+    ['authorization', 'policy', 'accessTokenLifetimeMs'],
+    ['authorization', 'policy', 'interactionLifetimeMs'],
+    ['authorization', 'policy', 'waitMs'],
+    ['authorization', 'policy', 'retryMs'],
+    ['authorization', 'policy', 'unusedLifetimeMs'],
+    ['authorization', 'policy', 'retentionMs'],
+    ['authorization', 'signatures', 'ageMaxMs'],
+    ['authorization', 'signatures', 'skewMaxMs'],
+    ['resource', 'policy', 'incomingPaymentExpiryDefaultMs'],
+    ['resource', 'policy', 'incomingPaymentExpiryMaxMs'],
+    ['resource', 'signatures', 'ageMaxMs'],
+    ['resource', 'signatures', 'skewMaxMs'],
+    ['verifier', 'signatures', 'ageMaxMs'],
+    ['verifier', 'signatures', 'skewMaxMs'],
+  ]
+
+  test.each(durations)('of the %s server is a whole number, not below zero: %s.%s', (...row) => {
+    const [name, group, duration] = row
+    for (const value of badDurations) {
+      expectRefused(name, `${group}.${duration}`, { [group]: { [duration]: value } })
+    }
+  })
+
+  test('is not null either, which could be meant for never', () => {
+    for (const [name, group, duration] of durations) {
+      expectRefused(name, `${group}.${duration}`, { [group]: { [duration]: null } })
+    }
+  })
+
+  test('after which an incoming payment expires is not longer than the longest that is allowed', () => {
+    const option = 'policy.incomingPaymentExpiryDefaultMs'
+    const policy = { incomingPaymentExpiryDefaultMs: 11, incomingPaymentExpiryMaxMs: 10 }
+    expectRefused('resource', option, { policy })
+    // The default of 30 days counts as well.
+    expectRefused('resource', option, { policy: { incomingPaymentExpiryMaxMs: 10 } })
+  })
+
+  test('after which an incoming payment expires ends before dates do', () => {
+    const longest = Number.MAX_SAFE_INTEGER
+    const policy = {
+      incomingPaymentExpiryDefaultMs: longest,
+      incomingPaymentExpiryMaxMs: longest,
+    }
+    expect(() => create('resource', { policy })).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
+    )
+  })
+})
+
+describe('a misspelt option', () => {
+  test.each<[Name, string, string]>([
+    ['authorization', 'policy', 'accessTokenLifetime'],
+    ['authorization', 'policy', 'accessTokenLifeTimeMs'],
+    ['authorization', 'policy', 'waitSeconds'],
+    ['authorization', 'policy', 'requireConsent'],
+    ['authorization', 'policy', 'interactionHashEncoding'],
+    ['authorization', 'policy', 'incomingPaymentExpiryMaxMs'],
+    ['authorization', 'policy', 'constructor'],
+    ['authorization', 'signatures', 'maxAgeMs'],
+    ['authorization', 'signatures', 'repeat'],
+    ['resource', 'policy', 'incomingPaymentExpiryMs'],
+    ['resource', 'policy', 'waitMs'],
+    ['resource', 'signatures', 'skewMs'],
+    ['verifier', 'signatures', 'maxAgeMs'],
+  ])('of the %s server is refused, for it would leave the default standing: %s.%s', (...row) => {
+    const [name, group, option] = row
+    expectRefused(name, `${group}.${option}`, { [group]: { [option]: 1 } })
+    expectRefused(name, `${group}.${option}`, { [group]: { [option]: undefined } })
+  })
+})
+
+describe('a choice', () => {
+  test.each<[Name, string, string]>([
+    ['authorization', 'policy', 'interactionHash'],
+    ['authorization', 'policy', 'denialRedirect'],
+    ['authorization', 'signatures', 'repeats'],
+    ['resource', 'signatures', 'repeats'],
+  ])('of the %s server is one of those there are: %s.%s', (name, group, option) => {
+    for (const value of ['', 'hex', 'BASE64', 'accept', 'rfc', 'off', 'constructor', 1, true, {}]) {
+      expectRefused(name, `${group}.${option}`, { [group]: { [option]: value } })
+    }
+  })
+
+  test.each(['requiresConsent', 'requiresFinish'])('of what %s is made by a function', (option) => {
+    for (const value of [true, false, 'always', {}, null]) {
+      expectRefused('authorization', `policy.${option}`, { policy: { [option]: value } })
+    }
+  })
+})
+
+describe('a stripped prefix', () => {
+  const names: readonly Name[] = ['authorization', 'resource', 'wallet', 'verifier']
+
+  test.each<[string, unknown]>([
+    ['has no slash at its start', 'api'],
+    ['has a slash at its end', '/api/'],
+    ['is a slash alone', '/'],
+    ['has two slashes', '//'],
+    ['has two slashes in it', '/a//b'],
+    ['has white space in it', '/a b'],
+    ['has white space at its end', '/api '],
+    ['has a line break at its end', '/api\n'],
+    ['has letters beyond ASCII', '/café'],
+    ['has a query', '/api?x'],
+    ['has a fragment', '/api#x'],
+    ['has dot segments', '/api/../x'],
+    ['has escaped dot segments', '/api/%2e%2e'],
+    ['is a URL', 'https://wallet.example/api'],
+    ['is a number', 17],
+    ['is a truth value', true],
+  ])('that %s is refused', (_, strippedPrefix) => {
+    for (const name of names) expectRefused(name, 'strippedPrefix', { strippedPrefix })
+  })
+
+  test.each(names)('that the URL of the %s server does not have is refused', (name) => {
+    // Put back, it would lead outside the configured path: every request would be answered with 404.
+    const options = {
+      authorization: 'grantEndpoint',
+      resource: 'baseUrl',
+      wallet: 'baseUrl',
+      verifier: 'url',
+    }
+    const url = 'https://wallet.example/open/auth'
+    const [option, strippedPrefix] = [options[name], '/api']
+    expectRefused(name, 'strippedPrefix', { [option]: url, strippedPrefix })
+    expectRefused(name, 'strippedPrefix', { [option]: url, strippedPrefix: '/op' })
+  })
+})

@@ -1,0 +1,137 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { matchRoute, type Route } from '../../src/http/routes.js'
+import { createWorld } from '../support/world.js'
+
+const { auth, resources, wallets } = createWorld()
+
+function found(routes: readonly Route[], method: string, path: string): string {
+  const match = matchRoute(routes, method, path)
+  if ('refusal' in match) {
+    return match.refusal === 'route_unknown' ? 'unknown' : `allow ${match.allow}`
+  }
+  return `${match.route.operation} ${match.id}`
+}
+
+const id = 'abcDEF-_0123.secret'
+
+describe('the routes of the authorization server', () => {
+  test.each([
+    ['POST', '', 'requestGrant '],
+    ['POST', '/', 'requestGrant '],
+    ['POST', `/continue/${id}`, `continueGrant ${id}`],
+    ['DELETE', `/continue/${id}`, `cancelGrant ${id}`],
+    ['POST', `/token/${id}`, `rotateToken ${id}`],
+    ['DELETE', `/token/${id}`, `revokeToken ${id}`],
+    ['POST', '/token/%41', 'rotateToken %41'],
+  ])('%s %s is %s', (method, path, expected) => {
+    expect(found(auth.routes, method, path)).toBe(expected)
+  })
+
+  test.each([
+    '/continue',
+    '/continue/',
+    `/continue/${id}/`,
+    `/continue/${id}/more`,
+    `/continue//${id}`,
+    `/Continue/${id}`,
+    `/continue${id}`,
+    `/x/continue/${id}`,
+    '/token',
+    '/token/',
+    '/tokens/x',
+    '/introspect',
+    '//',
+    '/favicon.ico',
+  ])('%s is none of them, whatever the method', (path) => {
+    for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS', 'HEAD']) {
+      expect(found(auth.routes, method, path)).toBe('unknown')
+    }
+  })
+
+  test.each([
+    ['GET', '', 'allow POST'],
+    ['HEAD', '', 'allow POST'],
+    ['DELETE', '/', 'allow POST'],
+    ['OPTIONS', '', 'allow POST'],
+    ['PATCH', `/continue/${id}`, 'allow POST, DELETE'],
+    ['PUT', `/continue/${id}`, 'allow POST, DELETE'],
+    ['GET', `/token/${id}`, 'allow POST, DELETE'],
+    ['post', `/token/${id}`, 'allow POST, DELETE'],
+    ['Delete', `/token/${id}`, 'allow POST, DELETE'],
+    ['PROPFIND', `/token/${id}`, 'allow POST, DELETE'],
+    ['', `/token/${id}`, 'allow POST, DELETE'],
+  ])('%s %j is answered with what is allowed: %s', (method, path, expected) => {
+    expect(found(auth.routes, method, path)).toBe(expected)
+  })
+})
+
+describe('the routes of the resource server', () => {
+  test.each([
+    ['POST', '/incoming-payments', 'createIncomingPayment '],
+    ['GET', `/incoming-payments/${id}`, `getIncomingPayment ${id}`],
+    ['HEAD', `/incoming-payments/${id}`, `getIncomingPayment ${id}`],
+    ['GET', '', 'unknown'],
+    ['GET', '/', 'unknown'],
+    ['GET', `/incoming-payments/${id}/complete`, 'unknown'],
+    ['GET', `/outgoing-payments/${id}`, 'unknown'],
+    ['DELETE', `/incoming-payments/${id}`, 'allow GET, HEAD'],
+    ['get', `/incoming-payments/${id}`, 'allow GET, HEAD'],
+    ['PUT', '/incoming-payments', 'allow POST'],
+  ])('%s %s is %s', (method, path, expected) => {
+    expect(found(resources.routes, method, path)).toBe(expected)
+  })
+})
+
+describe('the routes of the wallet addresses', () => {
+  test.each([
+    ['GET', '/alice', 'getWalletAddress /alice'],
+    ['HEAD', '/alice', 'getWalletAddress /alice'],
+    ['GET', '/a/b/c', 'getWalletAddress /a/b/c'],
+    ['GET', '/alice/', 'getWalletAddress /alice/'],
+    ['GET', '', 'getWalletAddress '],
+    ['GET', '/', 'getWalletAddress /'],
+    ['GET', '/alice/jwks.json', 'getWalletAddressKeys /alice'],
+    ['HEAD', '/alice/jwks.json', 'getWalletAddressKeys /alice'],
+    ['GET', '/a/b/jwks.json', 'getWalletAddressKeys /a/b'],
+    ['GET', '/jwks.json', 'getWalletAddressKeys '],
+    ['GET', '/alicejwks.json', 'getWalletAddress /alicejwks.json'],
+    ['GET', '/alice/jwks.json/', 'getWalletAddress /alice/jwks.json/'],
+    ['GET', '/alice/JWKS.json', 'getWalletAddress /alice/JWKS.json'],
+    ['POST', '/alice', 'allow GET, HEAD'],
+  ])('%s %s is %s', (method, path, expected) => {
+    expect(found(wallets.routes, method, path)).toBe(expected)
+  })
+
+  test('name each method that is allowed once, though two of them match', () => {
+    expect(found(wallets.routes, 'POST', '/alice/jwks.json')).toBe('allow GET, HEAD')
+  })
+})
+
+describe('any route', () => {
+  test('is found for what its pattern stands for, and then with that', () => {
+    const segment = fc.string({ unit: fc.constantFrom(...'abz09-_.~%:@!$'), minLength: 1 })
+    fc.assert(
+      fc.property(segment, (value) => {
+        expect(found(auth.routes, 'POST', `/continue/${value}`)).toBe(`continueGrant ${value}`)
+        expect(found(auth.routes, 'POST', `/continue/${value}/${value}`)).toBe('unknown')
+        expect(found(auth.routes, 'POST', `/${value}/continue/${value}`)).toBe('unknown')
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('is found among none to be unknown', () => {
+    expect(found([], 'GET', '/')).toBe('unknown')
+  })
+
+  test('whose pattern ends with a fixed part needs all of it, not overlapping what comes before', () => {
+    const routes: Route[] = [
+      { operation: 'getIncomingPayment', method: 'GET', path: '/aa/{id}/aa' },
+    ]
+    expect(found(routes, 'GET', '/aa/x/aa')).toBe('getIncomingPayment x')
+    for (const path of ['/aa', '/aa/aa', '/aa//aa', '/aa/x', '/aa/x/aa/']) {
+      expect(found(routes, 'GET', path)).toBe('unknown')
+    }
+  })
+})

@@ -1,0 +1,258 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { publicUrl, resolveTarget } from '../../src/http/target.js'
+
+const wallet = publicUrl('grantEndpoint', 'https://wallet.example/auth')
+const rootUrl = publicUrl('baseUrl', 'https://wallet.example')
+
+function resolve(received: string, url = wallet, strippedPrefix = '') {
+  const target = resolveTarget(received, url, strippedPrefix)
+  return 'refusal' in target ? target.refusal : `${target.target} -> ${target.path}`
+}
+
+describe('the URL that a server is configured with', () => {
+  test.each([
+    ['https://wallet.example', 'https://wallet.example', ''],
+    ['https://wallet.example/', 'https://wallet.example', ''],
+    ['https://wallet.example/auth', 'https://wallet.example', '/auth'],
+    ['https://wallet.example/auth/', 'https://wallet.example', '/auth'],
+    ['https://wallet.example:8443/a/b', 'https://wallet.example:8443', '/a/b'],
+    ['https://wallet.example/caf%C3%A9', 'https://wallet.example', '/caf%C3%A9'],
+    ['https://192.0.2.1/auth', 'https://192.0.2.1', '/auth'],
+    ['http://localhost:3000/auth', 'http://localhost:3000', '/auth'],
+    ['http://127.0.0.1:3000', 'http://127.0.0.1:3000', ''],
+    ['http://[::1]:3000', 'http://[::1]:3000', ''],
+  ])('%s is read as an origin and a path', (text, origin, basePath) => {
+    expect(publicUrl('baseUrl', text)).toEqual({ origin, basePath })
+  })
+
+  test.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['null', null],
+    ['a number', 17],
+    ['a URL object', new URL('https://wallet.example')],
+    ['an empty string', ''],
+    ['a path', '/auth'],
+    ['a host', 'wallet.example'],
+    ['plain http', 'http://wallet.example/auth'],
+    ['plain http to a private address', 'http://10.0.0.1/auth'],
+    ['plain http to a name that looks local', 'http://localhost.example/auth'],
+    ['plain http to all interfaces', 'http://0.0.0.0/auth'],
+    ['another scheme', 'ftp://wallet.example/auth'],
+    ['a scheme without host', 'urn:example:wallet'],
+    ['a query', 'https://wallet.example/auth?tenant=1'],
+    ['an empty query', 'https://wallet.example/auth?'],
+    ['a fragment', 'https://wallet.example/auth#top'],
+    ['an empty fragment', 'https://wallet.example/auth#'],
+    ['a user', 'https://user@wallet.example/auth'],
+    ['a password', 'https://:secret@wallet.example/auth'],
+    ['a space', 'https://wallet.example/my auth'],
+    ['a space after it', 'https://wallet.example/auth '],
+    ['a line break', 'https://wallet.example/auth\n'],
+    ['letters beyond ASCII', 'https://wallet.example/café'],
+    ['a backslash', 'https://wallet.example\\auth'],
+    ['two slashes', 'https://wallet.example//auth'],
+    ['two slashes at its end', 'https://wallet.example/auth//'],
+    ['an escaped slash', 'https://wallet.example/a%2Fb'],
+    ['an escaped backslash', 'https://wallet.example/a%5cb'],
+    ['a quotation mark', 'https://wallet.example/a"b'],
+    ['a comma', 'https://wallet.example/a,b'],
+    ['a semicolon', 'https://wallet.example/a;b'],
+    ['dot segments, which clients would resolve', 'https://wallet.example/x/../auth'],
+    ['escaped dot segments', 'https://wallet.example/x/%2e%2e/auth'],
+    ['over 2048 characters', `https://wallet.example/${'a'.repeat(2048)}`],
+  ])('is refused with %s', (_, text) => {
+    expect(() => publicUrl('grantEndpoint', text)).toThrow(
+      expect.objectContaining({
+        name: 'TypeError',
+        code: 'ERR_INVALID_OPTION',
+        option: 'grantEndpoint',
+        message: expect.stringMatching(/^grantEndpoint /),
+      }),
+    )
+  })
+})
+
+describe('a request target', () => {
+  test.each([
+    ['/auth', '/auth -> '],
+    ['/auth/', '/auth/ -> /'],
+    ['/auth?x=1', '/auth?x=1 -> '],
+    ['/auth/continue/abc', '/auth/continue/abc -> /continue/abc'],
+    ['/auth/continue/abc?x=/../', '/auth/continue/abc?x=/../ -> /continue/abc'],
+    ['/auth/continue/abc?', '/auth/continue/abc? -> /continue/abc'],
+    ['/auth/%41', '/auth/%41 -> /%41'],
+    ['/auth/a%20b%C3%A9', '/auth/a%20b%C3%A9 -> /a%20b%C3%A9'],
+    ['/auth/a.b/c..d/...', '/auth/a.b/c..d/... -> /a.b/c..d/...'],
+    ['/auth?a//b', '/auth?a//b -> '],
+    ['/auth?%2f%2e', '/auth?%2f%2e -> '],
+  ])('below the configured URL is taken as it was sent: %s', (received, expected) => {
+    expect(resolve(received)).toBe(expected)
+  })
+
+  test.each([
+    '/',
+    '/aut',
+    '/authx',
+    '/authx/continue/abc',
+    '/AUTH',
+    '/Auth',
+    '/x/auth',
+    '/op?/auth',
+  ])('outside the configured path is not served: %s', (received) => {
+    expect(resolve(received)).toBe('route_unknown')
+  })
+
+  test.each([
+    '/auth/.',
+    '/auth/..',
+    '/auth/./continue/x',
+    '/auth/../auth',
+    '/x/../auth',
+    '/auth/continue/../token/x',
+    '/auth/%2e',
+    '/auth/%2E%2e/x',
+    '/auth/.%2e/x',
+    '/%2e/auth',
+    '/auth//continue/x',
+    '//auth',
+    '//wallet.example/auth',
+    '/auth/a%2fb',
+    '/auth/a%2Fb',
+    '/auth/a%5cb',
+    '/auth/a%5Cb',
+    '/auth/a\\b',
+    '/auth\\continue',
+  ])('that two readers may read in two ways is not served: %s', (received) => {
+    expect(resolve(received)).toBe('route_unknown')
+    expect(resolve(received, rootUrl)).toBe('route_unknown')
+  })
+
+  test.each(['', ' ', '/auth /x', '/auth\t', '/auth\n', '/auth\0', '/auth/é', '/auth/\u007f'])(
+    'that is not printable ASCII is refused: %j',
+    (received) => {
+      expect(resolve(received)).toBe('headers_invalid')
+    },
+  )
+
+  test.each(['/auth#', '/auth/#x', '/auth/token/x#y', '/auth?x#y', '/auth?#'])(
+    'with a fragment, which no request target has, is not served: %s',
+    (received) => {
+      expect(resolve(received)).toMatch(/^(headers_invalid|route_unknown)$/)
+    },
+  )
+
+  test('is all that a server at the root of its origin needs', () => {
+    expect(resolve('/', rootUrl)).toBe('/ -> /')
+    expect(resolve('/alice', rootUrl)).toBe('/alice -> /alice')
+    expect(resolve('/?x', rootUrl)).toBe('/?x -> /')
+  })
+})
+
+describe('a request target in absolute form', () => {
+  test.each([
+    ['https://wallet.example/auth', '/auth -> '],
+    ['https://wallet.example/auth/token/x?y', '/auth/token/x?y -> /token/x'],
+  ])('of our own origin is as good as its path: %s', (received, expected) => {
+    expect(resolve(received)).toBe(expected)
+  })
+
+  test('of our own origin alone is the root', () => {
+    expect(resolve('https://wallet.example', rootUrl)).toBe('/ -> /')
+    expect(resolve('https://wallet.example/', rootUrl)).toBe('/ -> /')
+    expect(resolve('https://wallet.example?x=1', rootUrl)).toBe('/?x=1 -> /')
+  })
+
+  test.each([
+    'http://wallet.example/auth',
+    'https://evil.example/auth',
+    'https://wallet.example.evil.example/auth',
+    'https://wallet.example@evil.example/auth',
+    'https://wallet.example:8443/auth',
+    'https://user@wallet.example/auth',
+    'https://wallet.exampleauth',
+    'https:/wallet.example/auth',
+    'https:wallet.example/auth',
+    'auth',
+    'wallet.example:443',
+    '*',
+    '?x=1',
+    '#',
+    '.',
+    '\\auth',
+    'ftp://wallet.example/auth',
+  ])('of another origin, or of no form of ours, is refused: %s', (received) => {
+    expect(resolve(received)).toBe('headers_invalid')
+    expect(resolve(received, rootUrl)).toBe('headers_invalid')
+  })
+
+  test('is refused with dot segments and double slashes like any other', () => {
+    expect(resolve('https://wallet.example//auth')).toBe('route_unknown')
+    expect(resolve('https://wallet.example/x/../auth')).toBe('route_unknown')
+  })
+})
+
+describe('a prefix that a proxy takes away', () => {
+  const published = publicUrl('grantEndpoint', 'https://wallet.example/api/auth')
+
+  test('is put back, and is part of what was signed', () => {
+    expect(resolve('/auth/token/x?y', published, '/api')).toBe('/api/auth/token/x?y -> /token/x')
+    expect(resolve('/auth', published, '/api')).toBe('/api/auth -> ')
+  })
+
+  test('is put back even where the path already begins like that: the proxy took one away', () => {
+    expect(resolve('/api/auth', published, '/api')).toBe('route_unknown')
+    expect(resolve('/api/auth', published)).toBe('/api/auth -> ')
+  })
+
+  test('may be the whole path', () => {
+    const url = publicUrl('grantEndpoint', 'https://wallet.example/api')
+    expect(resolve('/', url, '/api')).toBe('/api/ -> /')
+    expect(resolve('/token/x', url, '/api')).toBe('/api/token/x -> /token/x')
+    expect(resolve('/?x', url, '/api')).toBe('/api/?x -> /')
+  })
+
+  test.each(['/../auth', '//auth', '/%2e%2e/auth', '/.'])(
+    'cannot be climbed out of: %s',
+    (received) => {
+      expect(resolve(received, published, '/api')).toBe('route_unknown')
+    },
+  )
+})
+
+describe('whatever target is received', () => {
+  const character = fc.constantFrom(...'/.%2eEfF5c\\?#a:@h'.split(''), '/auth', 'https://', '..')
+  const text = fc.array(character, { maxLength: 12 }).map((parts) => parts.join(''))
+
+  test('what is served lies below the configured path, for whoever reads it', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          text,
+          text.map((tail) => `/auth/${tail}`),
+        ),
+        (received) => {
+          fc.pre(!received.includes('#'))
+          const target = resolveTarget(received, wallet, '')
+          if ('refusal' in target) return
+          const resolved = new URL(`https://wallet.example${target.target}`)
+          expect(resolved.origin).toBe('https://wallet.example')
+          expect(`${resolved.pathname}/`.startsWith('/auth/')).toBe(true)
+          expect(target.target.startsWith('/auth')).toBe(true)
+          expect(target.target.startsWith(`/auth${target.path}`)).toBe(true)
+        },
+      ),
+      { numRuns: 5_000 },
+    )
+  })
+
+  test('nothing else than the target decides: there is nowhere to put a host', () => {
+    fc.assert(
+      fc.property(fc.webUrl(), (url) => {
+        fc.pre(!url.startsWith('https://wallet.example'))
+        expect(resolve(url)).toBe('headers_invalid')
+      }),
+      { numRuns: 200 },
+    )
+  })
+})

@@ -1,0 +1,309 @@
+import { describe, expect, test } from 'vitest'
+import {
+  createWalletAddressServer,
+  type HttpRequest,
+  type RefusalReport,
+  type WalletAddress,
+  type WalletAddressServerOptions,
+} from '../../src/index.js'
+import { manualClock } from '../support/clock.js'
+import { jwkOf, testKey } from '../support/keys.js'
+import { answerOf } from '../support/world.js'
+
+const origin = 'https://wallet.example'
+const grantEndpoint = `${origin}/auth`
+const resourceServer = `${origin}/op`
+const key = testKey('alice')
+
+const alice: WalletAddress = {
+  url: `${origin}/alice`,
+  publicName: 'Alice 👩🏽 <b>',
+  assetCode: 'USD',
+  assetScale: 2,
+  keys: [key, testKey('second')],
+}
+const bob: WalletAddress = { url: `${origin}/people/bob`, assetCode: 'JPY', assetScale: 0 }
+
+function setUp(
+  accounts: readonly WalletAddress[] = [alice, bob],
+  options: Partial<WalletAddressServerOptions> = {},
+) {
+  const asked: string[] = []
+  const reports: RefusalReport[] = []
+  const errors: unknown[] = []
+  const server = createWalletAddressServer({
+    baseUrl: origin,
+    grantEndpoint,
+    resourceServer,
+    walletAddresses: {
+      async find(url) {
+        asked.push(url)
+        return accounts.find((account) => account.url === url)
+      },
+    },
+    clock: manualClock(),
+    onRefusal: (report) => reports.push(report),
+    onError: (error) => errors.push(error),
+    ...options,
+  })
+  const send = async (method: string, url: string, more: Partial<HttpRequest> = {}) =>
+    answerOf(await server.handle({ method, url, headers: [], body: new Uint8Array(), ...more }))
+  return { server, send, get: (url: string) => send('GET', url), asked, reports, errors }
+}
+
+describe('a wallet address', () => {
+  test('says what it is called, what it is counted in, and which servers speak for it', async () => {
+    const { status, headers, body } = await setUp().get('/alice')
+    expect(status).toBe(200)
+    expect(headers).toEqual({ 'content-type': 'application/json', 'cache-control': 'no-store' })
+    expect(body).toEqual({
+      id: 'https://wallet.example/alice',
+      publicName: 'Alice 👩🏽 <b>',
+      assetCode: 'USD',
+      assetScale: 2,
+      authServer: 'https://wallet.example/auth',
+      resourceServer: 'https://wallet.example/op',
+    })
+  })
+
+  test('may have no name and be deep below the base URL', async () => {
+    const { body } = await setUp().get('/people/bob')
+    expect(body).toEqual({
+      id: 'https://wallet.example/people/bob',
+      assetCode: 'JPY',
+      assetScale: 0,
+      authServer: grantEndpoint,
+      resourceServer,
+    })
+  })
+
+  test('publishes the servers exactly as they were configured', async () => {
+    const servers = {
+      grantEndpoint: 'https://Auth.example:443/gnap/',
+      resourceServer: 'https://op.example/',
+    }
+    const { body } = await setUp([alice], servers).get('/alice')
+    expect(body.authServer).toBe(servers.grantEndpoint)
+    expect(body.resourceServer).toBe(servers.resourceServer)
+  })
+
+  test('tells nothing of its account beyond that', async () => {
+    const more = { owner: 'alice', balance: '100', active: false, iban: 'XX00' }
+    const { body } = await setUp([{ ...alice, ...more } as WalletAddress]).get('/alice')
+    expect(Object.keys(body).toSorted()).toEqual([
+      'assetCode',
+      'assetScale',
+      'authServer',
+      'id',
+      'publicName',
+      'resourceServer',
+    ])
+  })
+
+  test.each(['/alice', '/alice/', '/alice?x=1', '/alice/?'])('is found at %s', async (url) => {
+    const { get, asked } = setUp()
+    expect((await get(url)).body.id).toBe(alice.url)
+    expect(asked).toEqual([alice.url])
+  })
+
+  test('at the root of its host is found there', async () => {
+    const root: WalletAddress = { ...bob, url: origin, keys: [key] }
+    const { get } = setUp([root])
+    expect((await get('/')).body.id).toBe(origin)
+    expect((await get('/jwks.json')).body.keys).toEqual([jwkOf(key)])
+  })
+
+  test('is asked for by HEAD as by GET', async () => {
+    const { send, get } = setUp()
+    const head = await send('HEAD', '/alice')
+    const got = await get('/alice')
+    expect(head.status).toBe(200)
+    expect(head.headers).toEqual(got.headers)
+    expect((await send('HEAD', '/nobody')).status).toBe(404)
+  })
+
+  test('needs no signature, and looks at none', async () => {
+    const headers = [
+      ['Signature', 'garbage'],
+      ['Authorization', 'Bearer x'],
+    ] as const
+    expect((await setUp().send('GET', '/alice', { headers })).status).toBe(200)
+  })
+})
+
+describe('the keys of a wallet address', () => {
+  test('are Ed25519 keys for signatures, and public', async () => {
+    const { status, headers, body } = await setUp().get('/alice/jwks.json')
+    expect(status).toBe(200)
+    expect(headers).toEqual({ 'content-type': 'application/json', 'cache-control': 'no-store' })
+    expect(body).toEqual({ keys: [jwkOf(key), jwkOf(testKey('second'))] })
+  })
+
+  test('never have their private part, though the host hands it over', async () => {
+    const d = key.privateKey.export({ format: 'jwk' }).d ?? ''
+    const careless = { ...jwkOf(key), d } as unknown as { kid: string; x: string }
+    const { body } = await setUp([{ ...alice, keys: [careless] }]).get('/alice/jwks.json')
+    expect(body).toEqual({ keys: [jwkOf(key)] })
+    expect(JSON.stringify(body)).not.toContain(d)
+  })
+
+  test('are an empty set where the account has none', async () => {
+    expect((await setUp().get('/people/bob/jwks.json')).body).toEqual({ keys: [] })
+    expect((await setUp([{ ...bob, keys: [] }]).get('/people/bob/jwks.json')).body).toEqual({
+      keys: [],
+    })
+  })
+
+  test('of nobody are not found', async () => {
+    const { status, body } = await setUp().get('/nobody/jwks.json')
+    expect(status).toBe(404)
+    expect(body.error.code).toBe('not_found')
+  })
+})
+
+describe('what is no wallet address', () => {
+  test.each([
+    '/',
+    '/nobody',
+    '/Alice',
+    '/alic',
+    '/alice/x',
+    '/alice/jwks.json/',
+    '/alice/jwks.jso',
+    '/alice/jwks.json/jwks.json',
+    '/%61lice',
+    '/alice%00',
+    '/alice%20',
+    '/people/alice',
+    '/x/../alice',
+    '/%2e/alice',
+    '//alice',
+    '/alice//',
+    '/alice%2fjwks.json',
+    '/people%2fbob',
+    '/people\\bob',
+    `/${'a'.repeat(5_000)}`,
+  ])('is not found: %s', async (url) => {
+    const { get, errors } = setUp()
+    const { status, headers, body } = await get(url)
+    expect(status).toBe(404)
+    expect(body.error).toEqual({ code: 'not_found', description: expect.any(String) })
+    expect(headers['cache-control']).toBe('no-store')
+    expect(errors).toEqual([])
+  })
+
+  test.each(['https://evil.example/alice', 'http://wallet.example/alice', '*', ''])(
+    'may be a target that is not ours, which is refused: %j',
+    async (url) => {
+      expect((await setUp().get(url)).status).toBe(400)
+    },
+  )
+
+  test('is never looked for by a spelling that is not canonical', async () => {
+    const { get, asked } = setUp()
+    for (const url of ['/%61lice', '/alice//', '/x/../alice', '/alice?a', '/alice/', '/a b']) {
+      await get(url)
+    }
+    expect(asked).toEqual([alice.url, alice.url])
+  })
+})
+
+describe('another method', () => {
+  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'get', ''])(
+    'is not allowed, and is told what is: %j',
+    async (method) => {
+      const { send, asked } = setUp()
+      for (const url of ['/alice', '/nobody', '/']) {
+        const { status, headers, body } = await send(method, url)
+        expect(status).toBe(405)
+        expect(headers['allow']).toBe('GET, HEAD')
+        expect(body.error.code).toBe('method_not_allowed')
+      }
+      expect(asked).toEqual([])
+    },
+  )
+})
+
+describe('another method for the keys', () => {
+  test('is not allowed, and is told once each what is', async () => {
+    const { status, headers } = await setUp().send('POST', '/alice/jwks.json')
+    expect(status).toBe(405)
+    expect(headers['allow']).toBe('GET, HEAD')
+  })
+})
+
+describe('a server below a path', () => {
+  test('finds wallet addresses there, and nowhere else', async () => {
+    const account = { ...alice, url: `${origin}/w/alice` }
+    const { get } = setUp([account, alice], { baseUrl: `${origin}/w/` })
+    expect((await get('/w/alice')).body.id).toBe(account.url)
+    expect((await get('/w/alice/jwks.json')).status).toBe(200)
+    expect((await get('/alice')).status).toBe(404)
+  })
+
+  test('that a proxy takes away finds them by the whole of it', async () => {
+    const account = { ...alice, url: `${origin}/w/alice` }
+    const { get } = setUp([account], { baseUrl: `${origin}/w`, strippedPrefix: '/w' })
+    expect((await get('/alice')).body.id).toBe(account.url)
+    expect((await get('/w/alice')).status).toBe(404)
+  })
+})
+
+describe('handlers by operation', () => {
+  test('serve one operation each, for hosts that route for themselves', async () => {
+    const { server } = setUp()
+    const { getWalletAddress, getWalletAddressKeys } = server.handlers
+    const request = { method: 'GET', headers: [], body: new Uint8Array() }
+    const ask = async (handler: typeof getWalletAddress, url: string) =>
+      answerOf(await handler({ ...request, url }))
+    expect((await ask(getWalletAddress, '/alice')).body.id).toBe(alice.url)
+    expect((await ask(getWalletAddressKeys, '/alice/jwks.json')).body.keys).toHaveLength(2)
+    expect((await ask(getWalletAddressKeys, '/alice')).status).toBe(404)
+    expect((await ask(getWalletAddress, '/alice/jwks.json')).status).toBe(404)
+  })
+
+  test('have each a route in the table', () => {
+    const { server } = setUp()
+    const operations = server.routes.map(({ operation }) => operation)
+    expect(operations.toSorted()).toEqual(Object.keys(server.handlers).toSorted())
+  })
+})
+
+describe('the operator', () => {
+  test('is told what was refused and why', async () => {
+    const { get, send, reports } = setUp()
+    await get('/nobody')
+    await send('POST', '/alice')
+    expect(reports).toEqual([
+      expect.objectContaining({
+        refusal: 'resource_unknown',
+        operation: 'getWalletAddress',
+        status: 404,
+        code: 'not_found',
+        method: 'GET',
+      }),
+      expect.objectContaining({ refusal: 'method_unknown', status: 405, method: 'POST' }),
+    ])
+  })
+
+  test('is told what broke, and the client is not', async () => {
+    const broken = new Error('the database password is hunter2')
+    const walletAddresses = { find: () => Promise.reject(broken) }
+    const { get, errors } = setUp([], { walletAddresses })
+    const { status, body } = await get('/alice')
+    expect(status).toBe(500)
+    expect(body).toEqual({
+      error: { code: 'internal_error', description: 'Internal server error' },
+    })
+    expect(errors).toEqual([broken])
+  })
+
+  test('may watch with hooks that throw, and no answer is another for it', async () => {
+    const onRefusal = () => {
+      throw new Error('the log is full')
+    }
+    const { get } = setUp([alice], { onRefusal, onError: onRefusal })
+    expect((await get('/nobody')).status).toBe(404)
+    expect((await get('/alice')).status).toBe(200)
+  })
+})
