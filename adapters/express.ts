@@ -1,0 +1,57 @@
+/**
+ * Serves a handler in Express 5 or 4, Connect, or a bare `http.createServer`.
+ *
+ * @module
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Handler } from '../src/index.js'
+import { bodyBytesMax } from '../src/index.js'
+import { headerLines, type MaybeParsed, readNodeBody } from './node-body.js'
+
+export type { MaybeParsed }
+
+/** A request handler of Node, as Express and its kin take it. */
+export type NodeHandler = (
+  request: IncomingMessage & MaybeParsed & { readonly originalUrl?: string },
+  response: ServerResponse,
+  next?: (error?: unknown) => void,
+) => void
+
+const remedy =
+  'mount the handler before express.json(), or keep the bytes with ' +
+  'express.json({ verify: (req, _res, buffer) => { req.rawBody = buffer } })'
+
+/**
+ * Turns a handler into Express middleware: `app.use('/auth', toExpress(auth.handle))`. Mount it before any
+ * body parser.
+ *
+ * Passes an error with code `ERR_RAW_BODY_UNAVAILABLE` to `next` when the body has been parsed already: its
+ * bytes are signed, and cannot be had back from what they were parsed to.
+ */
+export function toExpress(handle: Handler): NodeHandler {
+  return (request, response, next) => {
+    serve(handle, request, response).catch((error: unknown) => {
+      if (next !== undefined) next(error)
+      else response.destroy()
+    })
+  }
+}
+
+async function serve(
+  handle: Handler,
+  request: Parameters<NodeHandler>[0],
+  response: ServerResponse,
+): Promise<void> {
+  const body = await readNodeBody(request, request, remedy)
+  const answer = await handle({
+    method: request.method ?? '',
+    url: request.originalUrl ?? request.url ?? '',
+    headers: headerLines(request),
+    body,
+  })
+  // What is left of a body that was too large is not read: the connection ends with the answer.
+  if (body.length > bodyBytesMax) response.setHeader('connection', 'close')
+  response.statusCode = answer.status
+  for (const [name, value] of Object.entries(answer.headers)) response.setHeader(name, value)
+  response.end(answer.body)
+}

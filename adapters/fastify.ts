@@ -1,0 +1,66 @@
+/**
+ * Serves a handler in Fastify 5.
+ *
+ * @module
+ */
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { bodyBytesMax, type Handler } from '../src/index.js'
+import { headerLines, type MaybeParsed, readNodeBody } from './node-body.js'
+
+const remedy =
+  'do not let a hook or @fastify/express parse bodies on the path where the plugin is registered'
+
+/**
+ * Turns a handler into a Fastify plugin: `app.register(toFastify(auth.handle), { prefix: '/auth' })`.
+ *
+ * The plugin is encapsulated: it takes bodies as bytes, whatever their content type, and the host's own
+ * routes keep their parsers. Do not wrap it in `fastify-plugin`.
+ */
+export function toFastify(handle: Handler): FastifyPluginAsync {
+  return async (app) => {
+    app.removeAllContentTypeParsers()
+    app.addContentTypeParser('*', (request, _payload, done) => {
+      readBody(request).then((body) => done(null, body), done)
+    })
+    const serve = async (request: FastifyRequest, reply: FastifyReply) => {
+      // Of methods that need no body Fastify reads none, but a client may have sent one.
+      const body = request.body instanceof Uint8Array ? request.body : await readBody(request)
+      return answer(handle, request, body, reply)
+    }
+    app.setErrorHandler(async (error, request, reply) => {
+      // What is wrong with a content type is for the handler to say, as everywhere.
+      if (isMediaTypeError(error)) return answer(handle, request, await readBody(request), reply)
+      throw error
+    })
+    app.all('/', serve)
+    app.all('/*', serve)
+  }
+}
+
+function readBody({ raw }: FastifyRequest): Promise<Uint8Array> {
+  return readNodeBody(raw, raw as MaybeParsed, remedy)
+}
+
+function isMediaTypeError(error: unknown): boolean {
+  return (
+    error instanceof Error && 'code' in error && error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE'
+  )
+}
+
+async function answer(
+  handle: Handler,
+  request: FastifyRequest,
+  body: Uint8Array,
+  reply: FastifyReply,
+) {
+  const response = await handle({
+    method: request.raw.method ?? request.method,
+    url: request.originalUrl,
+    headers: headerLines(request.raw),
+    body,
+  })
+  if (body.length > bodyBytesMax) reply.header('connection', 'close')
+  reply.code(response.status).headers(response.headers)
+  // As bytes, for Fastify adds a charset to the content type of text.
+  return reply.send(response.body === undefined ? undefined : Buffer.from(response.body))
+}

@@ -1,0 +1,73 @@
+import type { IncomingMessage } from 'node:http'
+import { bodyBytesMax, rawBodyError } from '../src/index.js'
+
+const empty = new Uint8Array()
+
+/** What a host may have put on a request before it reached us. */
+export interface MaybeParsed {
+  readonly body?: unknown
+  readonly rawBody?: unknown
+}
+
+/**
+ * The bytes of a Node request's body: those that a body parser of the host has kept, or else the stream's,
+ * read no further than one byte over the limit.
+ *
+ * @throws an error with code `ERR_RAW_BODY_UNAVAILABLE` when a parser has consumed them and kept none.
+ */
+export async function readNodeBody(
+  request: IncomingMessage,
+  { body, rawBody }: MaybeParsed,
+  remedy: string,
+): Promise<Uint8Array> {
+  if (rawBody instanceof Uint8Array) return rawBody
+  if (body instanceof Uint8Array) return body
+  if (!request.readableDidRead && !request.readableEnded) return readStream(request)
+  if (hasBody(request)) throw rawBodyError(remedy)
+  return empty
+}
+
+/** Whether a request announces a body, however short. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  if (headers['transfer-encoding'] !== undefined) return true
+  const length = headers['content-length']
+  return length !== undefined && length !== '0'
+}
+
+function readStream(request: IncomingMessage): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const gone = () => reject(new Error('the client closed the connection'))
+    if (request.destroyed) {
+      gone()
+      return
+    }
+    const chunks: Buffer[] = []
+    let length = 0
+    let settled = false
+    const settle = () => {
+      settled = true
+      resolve(chunks.length === 1 ? (chunks[0] ?? empty) : Buffer.concat(chunks))
+    }
+    // Beyond the limit the rest is let go by unread, so that the client gets to hear the answer.
+    request.on('data', (chunk: Buffer) => {
+      if (settled) return
+      chunks.push(chunk)
+      length += chunk.length
+      if (length > bodyBytesMax) settle()
+    })
+    request.once('end', settle)
+    request.once('error', reject)
+    request.once('close', () => {
+      if (!settled) gone()
+    })
+  })
+}
+
+/** Header lines as they were received, one entry each. */
+export function headerLines({ rawHeaders }: IncomingMessage): [string, string][] {
+  const lines: [string, string][] = []
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    lines.push([rawHeaders[i] ?? '', rawHeaders[i + 1] ?? ''])
+  }
+  return lines
+}

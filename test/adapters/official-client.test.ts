@@ -1,0 +1,511 @@
+import { createHash, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import {
+  type AuthenticatedClient,
+  createAuthenticatedClient,
+  type Grant,
+  isFinalizedGrantWithAccessToken,
+  isPendingGrant,
+  OpenPaymentsClientError,
+  type PendingGrant,
+} from '@interledger/open-payments'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { decide } from '../../examples/demo/browser.js'
+import { openShop, type Shop } from '../../examples/demo/shop.js'
+import {
+  type AdapterName,
+  adapters,
+  freePort,
+  type RunningWallet,
+  startWallet,
+} from '../../examples/wallet/start.js'
+
+type Access = NonNullable<
+  Parameters<AuthenticatedClient['grant']['request']>[1]['access_token']
+>['access']
+
+const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
+
+/** What the client makes of an error: status, code and description. */
+async function failure(call: Promise<unknown>) {
+  const error = await call.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (!(error instanceof OpenPaymentsClientError)) throw new Error(`no such error: ${error}`)
+  const { status, code, description, validationErrors } = error
+  expect(validationErrors).toBeUndefined()
+  return { status, code, description }
+}
+
+/** A key pair that is published nowhere, and the key as a client brings it along. */
+function ownKey(keyId: string) {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const { x = '' } = publicKey.export({ format: 'jwk' })
+  const jwk = { kid: keyId, kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig', x } as const
+  return { signing: { keyId, privateKey }, jwk }
+}
+
+function tokenOf(grant: object) {
+  if (!isFinalizedGrantWithAccessToken(grant as Grant)) throw new Error('there is no token')
+  return (grant as Grant).access_token as NonNullable<Grant['access_token']>
+}
+
+describe.each(Object.keys(adapters) as AdapterName[])('the published client and %s', (adapter) => {
+  let running: RunningWallet
+  let shop: Shop
+  let client: AuthenticatedClient
+  let [alice, bob, carol, auth, op] = ['', '', '', '', '']
+
+  beforeAll(async () => {
+    shop = await openShop()
+    running = await startWallet({ adapter, port: await freePort() })
+    client = await clientOf()
+    const { baseUrl } = running
+    ;[alice, bob, carol] = [`${baseUrl}/alice`, `${baseUrl}/bob`, `${baseUrl}/carol`]
+    ;[auth, op] = [`${baseUrl}/auth`, `${baseUrl}/op`]
+  })
+  afterAll(async () => {
+    shop.stop()
+    await running.stop()
+  })
+
+  function clientOf(more: { keyId?: string; privateKey?: KeyObject } = {}) {
+    const { walletAddress: walletAddressUrl, keyId, privateKey } = shop
+    return createAuthenticatedClient({
+      walletAddressUrl,
+      keyId,
+      privateKey,
+      useHttp: true,
+      validateResponses: true,
+      logLevel: 'silent',
+      ...more,
+    })
+  }
+
+  const incoming = (identifier = bob, actions = ['create', 'read']) =>
+    [{ type: 'incoming-payment', actions, identifier }] as Access
+  const outgoing = () =>
+    [
+      {
+        type: 'outgoing-payment',
+        actions: ['create', 'read'],
+        identifier: alice,
+        limits: { interval: 'R12/2026-12-01T00:00:00Z/P1M', debitAmount: usd('2500') },
+      },
+    ] as Access
+
+  const request = (access: Access, more: object = {}, by = client) =>
+    by.grant.request({ url: auth }, { access_token: { access }, ...more })
+
+  const nonce = 'a-nonce-of-the-shop'
+  async function pending(finish = true): Promise<PendingGrant> {
+    const uri = shop.finishUri
+    const method = { finish: { method: 'redirect' as const, uri, nonce } }
+    const grant = await request(outgoing(), {
+      interact: { start: ['redirect'], ...(finish ? method : {}) },
+    })
+    if (!isPendingGrant(grant)) throw new Error('it is not pending')
+    return grant
+  }
+
+  const continuation = (grant: { continue: PendingGrant['continue'] }) => ({
+    url: grant.continue.uri,
+    accessToken: grant.continue.access_token.value,
+  })
+
+  async function issued() {
+    const grant = await pending()
+    const { location } = await decide(grant.interact.redirect, 'approve')
+    const interact_ref = location?.searchParams.get('interact_ref') ?? ''
+    const answer = await client.grant.continue(continuation(grant), { interact_ref })
+    return { grant, answer, token: tokenOf(answer) }
+  }
+
+  async function payable() {
+    const walletAddress = bob
+    const { value: accessToken } = tokenOf(await request(incoming()))
+    const payment = await client.incomingPayment.create(
+      { url: op, accessToken },
+      { walletAddress, incomingAmount: usd('2500'), metadata: { invoice: 'INV-1', lines: [1] } },
+    )
+    return { accessToken, payment }
+  }
+
+  describe('wallet addresses', () => {
+    test('are what they are expected to be', async () => {
+      expect(await client.walletAddress.get({ url: alice })).toEqual({
+        id: alice,
+        publicName: 'Alice',
+        assetCode: 'USD',
+        assetScale: 2,
+        authServer: auth,
+        resourceServer: op,
+      })
+    })
+
+    test('have keys', async () => {
+      const { keys } = await client.walletAddress.getKeys({ url: alice })
+      expect(keys).toEqual([
+        {
+          kid: 'alice-1',
+          kty: 'OKP',
+          crv: 'Ed25519',
+          alg: 'EdDSA',
+          use: 'sig',
+          x: expect.stringMatching(/^[\w-]{43}$/),
+        },
+      ])
+    })
+
+    test('that are none are not found', async () => {
+      const error = { status: 404, code: 'not_found', description: 'Not found' }
+      const url = `${running.baseUrl}/nobody`
+      expect(await failure(client.walletAddress.get({ url }))).toEqual(error)
+      expect(await failure(client.walletAddress.getKeys({ url }))).toEqual(error)
+    })
+  })
+
+  describe('a grant that needs no consent', () => {
+    test('is given at once, to a client by its wallet address', async () => {
+      const grant = await request(incoming())
+      const token = tokenOf(grant)
+      expect(token.access).toEqual(incoming())
+      expect(token.expires_in).toBe(600)
+      expect(token.manage).not.toContain(token.value)
+      expect(isPendingGrant(grant)).toBe(false)
+    })
+
+    test('is given to a client by its wallet address in an object', async () => {
+      const named = { walletAddress: shop.walletAddress } as never
+      const body = { access_token: { access: incoming() } }
+      expect(tokenOf(await client.grant.request({ url: auth }, body, named)).value).toBeTruthy()
+    })
+
+    test('is given to a client by its key alone, and is good for payments', async () => {
+      const { signing, jwk } = ownKey('directed-1')
+      const unknown = await clientOf(signing)
+      const body = { access_token: { access: incoming() } }
+      const grant = await unknown.grant.request({ url: auth }, body, { jwk })
+      const { value: accessToken } = tokenOf(grant)
+      const payment = await unknown.incomingPayment.create(
+        { url: op, accessToken },
+        { walletAddress: bob },
+      )
+      expect(await unknown.incomingPayment.get({ url: payment.id, accessToken })).toEqual(payment)
+      const stolen = client.incomingPayment.get({ url: payment.id, accessToken })
+      expect((await failure(stolen)).code).toBe('invalid_signature')
+    })
+
+    test('is not given to a key that did not sign', async () => {
+      const { jwk } = ownKey(shop.keyId)
+      const body = { access_token: { access: incoming() } }
+      expect(await failure(client.grant.request({ url: auth }, body, { jwk }))).toEqual({
+        status: 401,
+        code: 'invalid_client',
+        description: 'Invalid signature',
+      })
+    })
+
+    test('is not given for access that needs it', async () => {
+      expect(await failure(request(outgoing()))).toEqual({
+        status: 400,
+        code: 'invalid_request',
+        description: "Missing required request field 'interact'",
+      })
+    })
+
+    test('is not given for access that there is not', async () => {
+      const access = [{ type: 'incoming-payment', actions: ['destroy'] }] as unknown as Access
+      expect(await failure(request(access))).toMatchObject({ status: 400, code: 'invalid_request' })
+    })
+  })
+
+  describe('a grant that needs consent', () => {
+    test('is continued by the reference that comes with the redirect, which proves its origin', async () => {
+      const grant = await pending()
+      expect(grant.continue.wait).toBe(5)
+      const { page, location } = await decide(grant.interact.redirect, 'approve')
+      expect(page).toContain('USD 25.00')
+      const parameters = location?.searchParams
+      const interact_ref = parameters?.get('interact_ref') ?? ''
+      const base = [nonce, grant.interact.finish, interact_ref, auth].join('\n')
+      expect(parameters?.get('hash')).toBe(createHash('sha256').update(base).digest('base64'))
+      expect(parameters?.get('order')).toBe('17')
+
+      const answer = await client.grant.continue(continuation(grant), { interact_ref })
+      expect(tokenOf(answer).access).toEqual(outgoing())
+      expect(answer.continue.access_token.value).toBe(grant.continue.access_token.value)
+    })
+
+    test('is continued by polling where there is no redirect, once it is approved', async () => {
+      const grant = await pending(false)
+      const { location } = await decide(grant.interact.redirect, 'approve')
+      expect(location).toBeUndefined()
+      expect(tokenOf(await client.grant.continue(continuation(grant))).access).toEqual(outgoing())
+    })
+
+    test('is not continued before the wait is over', async () => {
+      expect(await failure(client.grant.continue(continuation(await pending(false))))).toEqual({
+        status: 400,
+        code: 'too_fast',
+        description: 'Continued before "wait" had passed',
+      })
+    })
+
+    test('is not continued by polling where there is a redirect', async () => {
+      const grant = await pending()
+      await decide(grant.interact.redirect, 'approve')
+      expect(await failure(client.grant.continue(continuation(grant)))).toMatchObject({
+        status: 401,
+        code: 'request_denied',
+      })
+    })
+
+    test('is not continued by a reference that is not its own', async () => {
+      const [grant, other] = [await pending(), await pending()]
+      await decide(grant.interact.redirect, 'approve')
+      const { location } = await decide(other.interact.redirect, 'approve')
+      const interact_ref = location?.searchParams.get('interact_ref') ?? ''
+      expect(
+        await failure(client.grant.continue(continuation(grant), { interact_ref })),
+      ).toMatchObject({ status: 404, code: 'invalid_continuation' })
+      expect(
+        tokenOf(await client.grant.continue(continuation(other), { interact_ref })).value,
+      ).toBeTruthy()
+    })
+
+    test('that is denied says so in the redirect, and has nothing to continue with', async () => {
+      const grant = await pending()
+      const { location } = await decide(grant.interact.redirect, 'deny')
+      expect([...(location?.searchParams ?? [])]).toEqual([
+        ['order', '17'],
+        ['result', 'grant_rejected'],
+      ])
+    })
+
+    test('that is denied says so to a poll', async () => {
+      const grant = await pending(false)
+      await decide(grant.interact.redirect, 'deny')
+      expect(await failure(client.grant.continue(continuation(grant)))).toEqual({
+        status: 401,
+        code: 'request_denied',
+        description: 'Grant was denied',
+      })
+    })
+
+    test('is not given to a client that is known by its key alone', async () => {
+      const { signing, jwk } = ownKey('directed-2')
+      const unknown = await clientOf(signing)
+      const body = {
+        access_token: { access: outgoing() },
+        interact: { start: ['redirect' as const] },
+      }
+      expect(await failure(unknown.grant.request({ url: auth }, body, { jwk }))).toMatchObject({
+        status: 400,
+        code: 'invalid_client',
+      })
+    })
+
+    test('that is cancelled is over', async () => {
+      const grant = await pending(false)
+      expect(await client.grant.cancel(continuation(grant))).toBeUndefined()
+      expect(await failure(client.grant.continue(continuation(grant)))).toMatchObject({
+        status: 404,
+        code: 'invalid_continuation',
+      })
+      expect((await decide(grant.interact.redirect, 'approve')).page).toContain('has been answered')
+    })
+  })
+
+  describe('an access token', () => {
+    test('is rotated to another one with the same rights', async () => {
+      const { token } = await issued()
+      const { access_token: rotated } = await client.token.rotate({
+        url: token.manage,
+        accessToken: token.value,
+      })
+      expect(rotated.value).not.toBe(token.value)
+      expect(rotated.manage).not.toBe(token.manage)
+      expect(rotated.access).toEqual(token.access)
+      const again = await client.token.rotate({ url: rotated.manage, accessToken: rotated.value })
+      expect(again.access_token.value).not.toBe(rotated.value)
+    })
+
+    test('that was rotated away is no good for payments, and its successor is', async () => {
+      const token = tokenOf(await request(incoming()))
+      const { access_token: rotated } = await client.token.rotate({
+        url: token.manage,
+        accessToken: token.value,
+      })
+      const create = (accessToken: string) =>
+        client.incomingPayment.create({ url: op, accessToken }, { walletAddress: bob })
+      expect(await failure(create(token.value))).toEqual({
+        status: 401,
+        code: 'invalid_token',
+        description: 'Invalid Token',
+      })
+      expect((await create(rotated.value)).walletAddress).toBe(bob)
+    })
+
+    test('that is revoked is no good any more, nor can it be rotated', async () => {
+      const token = tokenOf(await request(incoming()))
+      const managed = { url: token.manage, accessToken: token.value }
+      expect(await client.token.revoke(managed)).toBeUndefined()
+      const resource = { url: op, accessToken: token.value }
+      expect(
+        await failure(client.incomingPayment.create(resource, { walletAddress: bob })),
+      ).toEqual({
+        status: 401,
+        code: 'invalid_token',
+        description: 'Invalid Token',
+      })
+      expect(await failure(client.token.rotate(managed))).toMatchObject({
+        status: 404,
+        code: 'invalid_rotation',
+      })
+      expect(await client.token.revoke(managed)).toBeUndefined()
+    })
+
+    test('dies with its grant', async () => {
+      const grant = (await request(incoming())) as Grant
+      const { value: accessToken } = tokenOf(grant)
+      await client.grant.cancel(continuation(grant))
+      const call = client.incomingPayment.create({ url: op, accessToken }, { walletAddress: bob })
+      expect((await failure(call)).code).toBe('invalid_token')
+    })
+
+    test('of another grant does not rotate it', async () => {
+      const [one, two] = [
+        tokenOf(await request(incoming())),
+        tokenOf(await request(incoming(carol))),
+      ]
+      expect(
+        await failure(client.token.rotate({ url: one.manage, accessToken: two.value })),
+      ).toMatchObject({ status: 404, code: 'invalid_rotation' })
+    })
+  })
+
+  describe('an incoming payment', () => {
+    test('is created and read', async () => {
+      const { accessToken, payment } = await payable()
+      expect(payment).toMatchObject({
+        walletAddress: bob,
+        completed: false,
+        incomingAmount: usd('2500'),
+        receivedAmount: usd('0'),
+        metadata: { invoice: 'INV-1', lines: [1] },
+        methods: [{ type: 'ilp' }],
+      })
+      expect(payment.id.startsWith(`${op}/incoming-payments/`)).toBe(true)
+      expect(await client.incomingPayment.get({ url: payment.id, accessToken })).toEqual(payment)
+    })
+
+    test('is in the asset of its wallet address', async () => {
+      const { value: accessToken } = tokenOf(await request(incoming(carol)))
+      const resource = { url: op, accessToken }
+      const payment = await client.incomingPayment.create(resource, { walletAddress: carol })
+      expect(payment.receivedAmount).toEqual({ value: '0', assetCode: 'EUR', assetScale: 2 })
+      const dollars = { walletAddress: carol, incomingAmount: usd('1') }
+      expect(await failure(client.incomingPayment.create(resource, dollars))).toEqual({
+        status: 400,
+        code: 'invalid_amount',
+        description: 'Invalid amount',
+      })
+    })
+
+    test('is read with a token that was issued later', async () => {
+      const { payment } = await payable()
+      const { value: accessToken } = tokenOf(await request(incoming(bob, ['read'])))
+      expect((await client.incomingPayment.get({ url: payment.id, accessToken })).id).toBe(
+        payment.id,
+      )
+    })
+  })
+
+  describe('what is not allowed', () => {
+    test('is a grant under a key that is not published there', async () => {
+      const wrong = await clientOf(ownKey(shop.keyId).signing)
+      expect(await failure(request(incoming(), {}, wrong))).toEqual({
+        status: 401,
+        code: 'invalid_client',
+        description: 'Invalid signature',
+      })
+      const unknown = await clientOf(ownKey('unknown-1').signing)
+      expect(await failure(request(incoming(), {}, unknown))).toEqual({
+        status: 400,
+        code: 'invalid_client',
+        description: 'Could not determine client',
+      })
+    })
+
+    test('is a call under another key than that of the grant', async () => {
+      const thief = await clientOf(ownKey(shop.keyId).signing)
+      const token = tokenOf(await request(incoming()))
+      const managed = { url: token.manage, accessToken: token.value }
+      const resource = { url: op, accessToken: token.value }
+      expect(await failure(thief.incomingPayment.create(resource, { walletAddress: bob }))).toEqual(
+        {
+          status: 401,
+          code: 'invalid_signature',
+          description: 'Signature validation error',
+        },
+      )
+      for (const call of [thief.token.rotate(managed), thief.token.revoke(managed)]) {
+        expect(await failure(call)).toMatchObject({ status: 401, code: 'invalid_client' })
+      }
+      expect(
+        (await client.incomingPayment.create(resource, { walletAddress: bob })).id,
+      ).toBeTruthy()
+    })
+
+    test('is what the token does not name', async () => {
+      const error = { status: 403, code: 'insufficient_access', description: 'Insufficient Grant' }
+      const reader = tokenOf(await request(incoming(bob, ['read']))).value
+      const create = (accessToken: string, walletAddress: string) =>
+        failure(client.incomingPayment.create({ url: op, accessToken }, { walletAddress }))
+      expect(await create(reader, bob)).toEqual(error)
+      const { token } = await issued()
+      expect(await create(token.value, bob)).toEqual(error)
+    })
+
+    test('is a wallet address that the token is not for', async () => {
+      const { accessToken } = await payable()
+      const call = client.incomingPayment.create({ url: op, accessToken }, { walletAddress: carol })
+      expect(await failure(call)).toEqual({
+        status: 403,
+        code: 'insufficient_access',
+        description: 'Insufficient Grant',
+      })
+    })
+
+    test('is a payment that there is not, or that is for another wallet address', async () => {
+      const { accessToken } = await payable()
+      const { value } = tokenOf(await request(incoming(carol)))
+      const resource = { url: op, accessToken: value }
+      const foreign = await client.incomingPayment.create(resource, { walletAddress: carol })
+      const error = { status: 404, code: 'not_found', description: 'Not found' }
+      const unknown = `${op}/incoming-payments/unknown`
+      expect(await failure(client.incomingPayment.get({ url: unknown, accessToken }))).toEqual(
+        error,
+      )
+      expect(await failure(client.incomingPayment.get({ url: foreign.id, accessToken }))).toEqual(
+        error,
+      )
+    })
+
+    test('is a token that was never issued, or is of another class', async () => {
+      const grant = (await request(incoming())) as Grant
+      const error = { status: 401, code: 'invalid_token', description: 'Invalid Token' }
+      for (const accessToken of ['unknown', grant.continue.access_token.value]) {
+        const call = client.incomingPayment.create({ url: op, accessToken }, { walletAddress: bob })
+        expect(await failure(call)).toEqual(error)
+      }
+    })
+  })
+
+  test('the key that the shop publishes is the one that it signs with', async () => {
+    const { keys } = await client.walletAddress.getKeys({ url: shop.walletAddress })
+    const { x } = createPublicKey(shop.privateKey).export({ format: 'jwk' })
+    expect(keys).toMatchObject([{ kid: shop.keyId, x }])
+  })
+})

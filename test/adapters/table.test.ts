@@ -1,0 +1,755 @@
+import type { Server } from 'node:http'
+import { Hono } from 'hono'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { toHono } from '../../adapters/hono.js'
+import {
+  bodyBytesMax,
+  type Handler,
+  type HttpRequest,
+  type HttpResponse,
+  toFetch,
+} from '../../src/index.js'
+import { type Host, hosts, listening, stopped } from '../support/hosts.js'
+import {
+  chunkedBytes,
+  exchange,
+  headerValues,
+  type RawResponse,
+  requestBytes,
+} from '../support/raw-http.js'
+import { headerOf, withHeader } from '../support/sign.js'
+import {
+  createWorld,
+  incomingAccess,
+  origin,
+  outgoingAccess,
+  withFinish,
+} from '../support/world.js'
+
+type Line = readonly [name: string, value: string]
+
+/** One request in bytes. The target is what follows the path at which the handler is mounted. */
+interface Row {
+  readonly name: string
+  readonly method?: string
+  readonly target?: string
+  readonly headers?: readonly Line[]
+  readonly body?: Uint8Array
+  /** Sends the body in chunks of this size instead of with its length. */
+  readonly chunkSize?: number
+  /** Why a Fetch API request cannot carry this. */
+  readonly notInFetch?: string
+  /** What Fastify refuses such a request with by itself, before it looks for the plugin. */
+  readonly fastifyRefuses?: 400 | 404
+}
+
+const resolved = 'the URL of a Fetch API request has its dot segments resolved'
+const noBody = 'a Fetch API request with this method has no body'
+
+const text = (content: string) => new TextEncoder().encode(content)
+const json: Line = ['Content-Type', 'application/json']
+const filled = (length: number) => new Uint8Array(length).fill(0x20)
+const everyByte = Uint8Array.from({ length: 256 }, (_, i) => i)
+
+const rows: readonly Row[] = [
+  { name: 'no path beyond the mount', target: '' },
+  { name: 'a slash at the mount', target: '/' },
+  { name: 'a path', target: '/continue/abc.def' },
+  { name: 'a path that ends with a slash', target: '/continue/abc/' },
+  { name: 'a query at the mount', target: '?a=1&a=2' },
+  { name: 'an empty query', target: '/x?' },
+  { name: 'a query with slashes, dots, escapes and a second mark', target: '/x?a=/../b//c?%2e%2F' },
+  { name: 'escapes in either case', target: '/a%20b%c3%A9%7e~' },
+  { name: 'an escaped slash', target: '/a%2Fb' },
+  { name: 'an escaped question mark', target: '/a%3Fb' },
+  { name: 'characters that need no escape', target: "/-._~!$&'()*+,;=:@" },
+  {
+    name: 'characters that should be escaped',
+    target: '/a|b^c"d`{e}',
+    notInFetch: 'the URL of a Fetch API request has such characters escaped',
+  },
+  { name: 'double slashes', target: '/a//b///' },
+  { name: 'a double slash at the mount', target: '//x' },
+  { name: 'an upper-case path', target: '/CONTINUE/ABC' },
+  { name: 'a long path', target: `/${'segment/'.repeat(500)}` },
+  { name: 'a long segment', target: `/${'s'.repeat(4_000)}` },
+  { name: 'a dot segment', target: '/a/./b', notInFetch: resolved },
+  { name: 'a double dot segment', target: '/a/../b', notInFetch: resolved },
+  { name: 'an escaped dot', target: '/%2e/b', notInFetch: resolved },
+  { name: 'an escaped double dot', target: '/a/%2E%2e/b', notInFetch: resolved },
+  { name: 'an escaped dot within a segment', target: '/a%2eb' },
+  { name: 'a path that looks like a route pattern', target: '/:id/*' },
+
+  { name: 'an escape that is none', target: '/a%zz', fastifyRefuses: 400 },
+  { name: 'an escape that is cut short', target: '/a%', fastifyRefuses: 400 },
+  { name: 'an escape of half a character', target: '/a%E0%A4', fastifyRefuses: 400 },
+
+  { name: 'GET', method: 'GET', target: '/x' },
+  { name: 'GET with a JSON content type', method: 'GET', target: '/x', headers: [json] },
+  { name: 'PUT', method: 'PUT', target: '/x', headers: [json], body: text('{}') },
+  { name: 'PATCH', method: 'PATCH', target: '/x', headers: [json], body: text('{}') },
+  { name: 'OPTIONS', method: 'OPTIONS', target: '/x' },
+  { name: 'TRACE', method: 'TRACE', target: '/x', notInFetch: 'it does not make such requests' },
+  { name: 'PROPFIND', method: 'PROPFIND', target: '/x', fastifyRefuses: 404 },
+  { name: 'PURGE', method: 'PURGE', target: '/x', fastifyRefuses: 404 },
+  { name: 'DELETE', method: 'DELETE', target: '/x' },
+  { name: 'DELETE with a body', method: 'DELETE', target: '/x', headers: [json], body: text('{}') },
+  {
+    name: 'DELETE of JSON that is empty',
+    method: 'DELETE',
+    target: '/x',
+    headers: [json, ['Content-Length', '0']],
+  },
+  { name: 'DELETE of JSON without a length', method: 'DELETE', target: '/x', headers: [json] },
+  {
+    name: 'GET with a body',
+    method: 'GET',
+    headers: [json],
+    body: text('{"a":1}'),
+    notInFetch: noBody,
+  },
+  {
+    name: 'GET with a body in chunks',
+    method: 'GET',
+    headers: [json],
+    body: text('{"a":1}'),
+    chunkSize: 3,
+    notInFetch: noBody,
+  },
+
+  { name: 'POST without a body', target: '/x' },
+  { name: 'POST of JSON that is empty', headers: [json, ['Content-Length', '0']] },
+  { name: 'POST of JSON without a length', headers: [json] },
+  { name: 'POST of JSON in no chunks', headers: [json], body: filled(0), chunkSize: 1 },
+  { name: 'a small body', headers: [json], body: text('{}') },
+  {
+    name: 'a body with CRLF and white space',
+    headers: [json],
+    body: text(' {\r\n\t"a" : 1\r\n}\r\n'),
+  },
+  { name: 'a body beyond ASCII', headers: [json], body: text('{"a":"é\u2028👍🏽"}') },
+  { name: 'a body with a byte order mark', headers: [json], body: text('\ufeff{"a":1}') },
+  { name: 'a body of a byte order mark', headers: [json], body: text('\ufeff') },
+  { name: 'a body that is no UTF-8', headers: [json], body: Uint8Array.of(0x7b, 0xff, 0xc0, 0x80) },
+  { name: 'a body of every byte', headers: [json], body: everyByte },
+  { name: 'a body that is no JSON', headers: [json], body: text('{"a":') },
+  { name: 'a body with a member named __proto__', headers: [json], body: text('{"__proto__":{}}') },
+  {
+    name: 'a body in another charset',
+    headers: [['Content-Type', 'application/json; charset=latin1']],
+    body: Uint8Array.of(0x22, 0xe9, 0x22),
+  },
+  {
+    name: 'a form',
+    headers: [['Content-Type', 'application/x-www-form-urlencoded']],
+    body: text('a=1&b=%20'),
+  },
+  {
+    name: 'a form in parts',
+    headers: [['Content-Type', 'multipart/form-data; boundary=x']],
+    body: text('--x\r\n\r\n--x--\r\n'),
+  },
+  { name: 'a body of type text', headers: [['Content-Type', 'text/plain']], body: text('hello') },
+  {
+    name: 'a body of bytes',
+    headers: [['Content-Type', 'application/octet-stream']],
+    body: everyByte,
+  },
+  { name: 'a body of no type', headers: [], body: text('{}') },
+  { name: 'a body of an empty type', headers: [['Content-Type', '']], body: text('{}') },
+  { name: 'a body of a malformed type', headers: [['Content-Type', 'json']], body: text('{}') },
+  {
+    name: 'a body that says it is coded',
+    headers: [json, ['Content-Encoding', 'gzip']],
+    body: everyByte,
+  },
+  { name: 'a body in one chunk', headers: [json], body: text('{"a":1}'), chunkSize: 100 },
+  { name: 'a body in chunks of a byte', headers: [json], body: text('{"a":"é"}'), chunkSize: 1 },
+  { name: 'a body of 64 KiB', headers: [json], body: filled(bodyBytesMax) },
+  {
+    name: 'a body of 64 KiB in chunks',
+    headers: [json],
+    body: filled(bodyBytesMax),
+    chunkSize: 1_000,
+  },
+  { name: 'a body of 64 KiB and a byte', headers: [json], body: filled(bodyBytesMax + 1) },
+  {
+    name: 'a body of 64 KiB and a byte in chunks',
+    headers: [json],
+    body: filled(bodyBytesMax + 1),
+    chunkSize: 1_000,
+  },
+  { name: 'a body of 1 MiB', headers: [json], body: filled(2 ** 20) },
+  { name: 'a body of 1 MiB and a byte', headers: [json], body: filled(2 ** 20 + 1) },
+  { name: 'a body of 1 MiB in chunks', headers: [json], body: filled(2 ** 20), chunkSize: 50_000 },
+
+  {
+    name: 'a body that is held back until it is asked for',
+    headers: [json, ['Expect', '100-continue']],
+    body: text('{}'),
+  },
+
+  {
+    name: 'header names in mixed case, in their order',
+    headers: [
+      ['x-B', '1'],
+      ['SIGNATURE', 'a=:AA==:'],
+      ['sIgNaTuRe-InPuT', 'a=()'],
+      ['X-a', '2'],
+    ],
+  },
+  {
+    name: 'header lines that come twice',
+    headers: [
+      ['Signature', 'a=:AA==:'],
+      ['Accept', 'x'],
+      ['signature', 'b=:BB==:'],
+      ['Cookie', 'a=1'],
+      ['Cookie', 'b=2'],
+    ],
+  },
+  {
+    name: 'an Authorization that comes twice',
+    headers: [
+      ['Authorization', 'GNAP one'],
+      ['authorization', 'GNAP two'],
+    ],
+  },
+  {
+    name: 'a Content-Type that comes twice',
+    headers: [json, ['content-type', 'text/plain']],
+    body: text('{}'),
+  },
+  { name: 'an empty header', headers: [['X-Empty', '']] },
+  { name: 'a header with commas, quotes and tabs', headers: [['X-Odd', 'a,\t"b, c",, d;e="f"']] },
+  { name: 'a header beyond ASCII', headers: [['X-Latin', 'caf\u00e9 \u00ff']] },
+  {
+    name: 'headers that name another host',
+    headers: [
+      ['X-Forwarded-Host', 'evil.example'],
+      ['Forwarded', 'host=evil.example'],
+      ['X-Forwarded-Proto', 'http'],
+      ['X-Forwarded-For', '1.2.3.4'],
+    ],
+  },
+  {
+    name: 'headers that name another path',
+    headers: [
+      ['X-Original-URL', '/admin'],
+      ['X-Rewrite-URL', '/admin'],
+      ['X-Forwarded-Prefix', '/x'],
+    ],
+  },
+  { name: 'headers that name another method', headers: [['X-HTTP-Method-Override', 'DELETE']] },
+  {
+    name: 'a header named like a property',
+    headers: [
+      ['__proto__', 'x'],
+      ['constructor', 'y'],
+    ],
+  },
+  {
+    name: 'a hundred headers',
+    headers: Array.from({ length: 100 }, (_, i): Line => [`X-${i}`, `${i}`]),
+  },
+]
+
+function refusedByFastify({ fastifyRefuses }: Row): boolean {
+  return fastifyRefuses !== undefined
+}
+
+/** A mount at the root has no path to go before a query. */
+function targetAt(basePath: string, target: string): string {
+  const url = basePath + target
+  return url.startsWith('/') ? url : `/${url}`
+}
+
+/** Everything that a row has on the wire, and so everything that the handler has to be given. */
+function wireOf(row: Row, basePath: string): { bytes: Buffer; request: HttpRequest } {
+  const { method = 'POST', target = '', headers = [], body, chunkSize } = row
+  const url = targetAt(basePath, target)
+  const coded = body !== undefined && chunkSize !== undefined ? chunkedBytes(body, chunkSize) : body
+  const length: Line[] =
+    chunkSize !== undefined
+      ? [['Transfer-Encoding', 'chunked']]
+      : body === undefined
+        ? []
+        : [['Content-Length', `${body.length}`]]
+  const lines: Line[] = [
+    ['Host', 'Wallet.Example:443'],
+    ...headers,
+    ...length,
+    ['Connection', 'close'],
+  ]
+  return {
+    bytes: requestBytes(method, url, lines, coded),
+    request: { method, url, headers: lines, body: body ?? new Uint8Array() },
+  }
+}
+
+/** Answers with everything that it was given. */
+const echo: Handler = async ({ method, url, headers, body }) => ({
+  status: 200,
+  headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
+  body: JSON.stringify({
+    method,
+    url,
+    headers,
+    // Of a body that is too large no more is promised than that it can be told.
+    body: body.length > bodyBytesMax ? 'too large' : Buffer.from(body).toString('hex'),
+  }),
+})
+
+/** What is on the wire of a response, but for what belongs to the connection and to the moment. */
+function essence({ statusLine, headers, body }: RawResponse) {
+  const passing = ['date', 'connection', 'keep-alive', 'transfer-encoding']
+  const lines = headers.filter(([name]) => !passing.includes(name.toLowerCase()))
+  return {
+    statusLine,
+    headers: lines.map(([name, value]) => `${name.toLowerCase()}: ${value}`).toSorted(),
+    body: body.toString(),
+  }
+}
+
+const reasons: Record<number, string> = {
+  200: 'OK',
+  204: 'No Content',
+  303: 'See Other',
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  413: 'Payload Too Large',
+  415: 'Unsupported Media Type',
+  503: 'Service Unavailable',
+}
+
+/** The same of what a handler answered. */
+function expected({ status, headers, body }: HttpResponse, method = 'POST') {
+  const length = body === undefined ? [] : [`content-length: ${Buffer.byteLength(body)}`]
+  const lines = Object.entries(headers).map((line) => line.join(': '))
+  return {
+    statusLine: `HTTP/1.1 ${status} ${reasons[status]}`,
+    headers: [...lines, ...length].toSorted(),
+    body: method === 'HEAD' ? '' : (body ?? ''),
+  }
+}
+
+describe.each(hosts)('$name', (host: Host) => {
+  let server: Server
+  let port: number
+  let handle: Handler = echo
+
+  beforeAll(async () => {
+    server = await host.create((request) => handle(request))
+    port = await listening(server)
+  })
+  afterAll(() => stopped(server))
+
+  const refused = host.name.startsWith('fastify') ? rows.filter(refusedByFastify) : []
+
+  test.each(rows.filter((row) => !refused.includes(row)))(
+    'hands over bytes, path and header lines as they were sent: $name',
+    async (row) => {
+      handle = echo
+      const { bytes, request } = wireOf(row, host.basePath)
+      const response = await exchange(port, bytes)
+      expect(essence(response)).toEqual(expected(await echo(request)))
+    },
+  )
+
+  test.skipIf(refused.length === 0)(
+    'hands over nothing of what Fastify itself refuses',
+    async () => {
+      let called = 0
+      handle = async (request) => {
+        called += 1
+        return echo(request)
+      }
+      for (const row of refused) {
+        const { bytes } = wireOf(row, host.basePath)
+        expect((await exchange(port, bytes)).status, row.name).toBe(row.fastifyRefuses)
+      }
+      expect(called).toBe(0)
+    },
+  )
+
+  test('hands over a target in absolute form as it was sent', async () => {
+    handle = echo
+    const url = `http://other.example${host.basePath}/x?y`
+    const headers: Line[] = [
+      ['Host', 'wallet.example'],
+      ['Connection', 'close'],
+    ]
+    const response = await exchange(port, requestBytes('POST', url, headers))
+    const request = { method: 'POST', url, headers, body: new Uint8Array() }
+    expect(essence(response)).toEqual(expected(await echo(request)))
+  })
+
+  test('hands over a Host that comes twice, for the handler to refuse', async () => {
+    handle = echo
+    const headers: Line[] = [
+      ['Host', 'wallet.example'],
+      ['Host', 'evil.example'],
+      ['Connection', 'close'],
+    ]
+    const url = `${host.basePath}/x`
+    const response = await exchange(port, requestBytes('POST', url, headers))
+    const request = { method: 'POST', url, headers, body: new Uint8Array() }
+    expect(essence(response)).toEqual(expected(await echo(request)))
+  })
+
+  test('answers HEAD with the headers of GET and no body', async () => {
+    handle = echo
+    const row = { name: '', target: '/x' }
+    const head = wireOf({ ...row, method: 'HEAD' }, host.basePath)
+    const response = await exchange(port, head.bytes)
+    // Whether the length that GET would have is told is left open by RFC 9110 section 8.6.
+    const told = ({ headers, ...rest }: ReturnType<typeof essence>) => ({
+      ...rest,
+      headers: headers.filter((line) => !line.startsWith('content-length')),
+    })
+    expect(told(essence(response))).toEqual(told(expected(await echo(head.request), 'HEAD')))
+  })
+
+  const type = { 'content-type': 'application/json' }
+  test.each<HttpResponse>([
+    { status: 200, headers: type, body: '{"a":"é👍"}' },
+    { status: 200, headers: type, body: 'not JSON' },
+    { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' }, body: '<p>é' },
+    { status: 200, headers: { 'content-type': 'text/plain' }, body: 'é' },
+    { status: 200, headers: { ...type, 'set-cookie': 'a=1; Path=/' }, body: 'x'.repeat(100_000) },
+    { status: 204, headers: { 'cache-control': 'no-store' } },
+    { status: 401, headers: { ...type, 'www-authenticate': 'GNAP as_uri=https://w' }, body: '{}' },
+    { status: 404, headers: type, body: '{}' },
+    { status: 405, headers: { ...type, allow: 'POST, DELETE' }, body: '{}' },
+    { status: 413, headers: type, body: '{}' },
+    { status: 503, headers: { ...type, 'retry-after': '1' }, body: '{}' },
+  ])('sends a response as the handler gave it: $status $headers', async (answer) => {
+    handle = async () => answer
+    const { bytes } = wireOf({ name: '', headers: [json], body: text('{}') }, host.basePath)
+    expect(essence(await exchange(port, bytes))).toEqual(expected(answer))
+  })
+
+  test('answers to a body that is too large before the rest of it has come', async () => {
+    handle = async ({ body }) => ({ status: body.length > bodyBytesMax ? 413 : 200, headers: {} })
+    const { bytes } = wireOf({ name: '', headers: [json], body: filled(2 ** 20) }, host.basePath)
+    expect((await exchange(port, bytes.subarray(0, bytes.length / 2))).status).toBe(413)
+  })
+
+  test('sends a redirect without a body', async () => {
+    const location = 'https://shop.example/?hash=a%2Bb&x=%C3%A9'
+    handle = async () => ({ status: 303, headers: { location } })
+    const { bytes } = wireOf({ name: '', headers: [json], body: text('{}') }, host.basePath)
+    const response = await exchange(port, bytes)
+    expect(response.statusLine).toBe('HTTP/1.1 303 See Other')
+    expect(headerValues(response, 'location')).toEqual([location])
+    expect(response.body).toHaveLength(0)
+  })
+
+  test('lets a client send its next request on the same connection', async () => {
+    handle = echo
+    const one = requestBytes(
+      'POST',
+      `${host.basePath}/one`,
+      [['Host', 'w.example'], json, ['Content-Length', '2']],
+      text('{}'),
+    )
+    const { bytes } = wireOf({ name: '', target: '/two', method: 'DELETE' }, host.basePath)
+    const response = await exchange(port, Buffer.concat([one, one, bytes]))
+    const all = response.body.toString()
+    expect(all.match(/"url":"[^"]*\/(one|two)"/g)).toEqual([
+      `"url":"${host.basePath}/one"`,
+      `"url":"${host.basePath}/one"`,
+      `"url":"${host.basePath}/two"`,
+    ])
+  })
+
+  test('serves nothing beside its mount', async () => {
+    if (host.basePath === '') return
+    let called = 0
+    handle = async (request) => {
+      called += 1
+      return echo(request)
+    }
+    const headers: Line[] = [
+      ['Host', 'w.example'],
+      ['Connection', 'close'],
+    ]
+    for (const url of ['/', `${host.basePath}x`, `/x${host.basePath}`]) {
+      expect((await exchange(port, requestBytes('POST', url, headers))).status).toBe(404)
+    }
+    expect(called).toBe(0)
+  })
+
+  describe('in front of an authorization server', () => {
+    const grantEndpoint = origin + host.basePath
+
+    /** A world that is the same each time, so that its answers are. */
+    function setUp() {
+      const world = createWorld({ auth: { grantEndpoint } })
+      return { world, shop: world.client() }
+    }
+    type Setting = ReturnType<typeof setUp>
+
+    const grantBody = (shop: Setting['shop'], access: object = incomingAccess) => ({
+      client: shop.client,
+      access_token: { access: [access] },
+      interact: withFinish,
+    })
+
+    function signedGrant(shop: Setting['shop'], body: string | Uint8Array, path = '') {
+      return shop.sign({ method: 'POST', url: grantEndpoint + path, body })
+    }
+
+    /** Each makes the same request whenever it is given the same world. */
+    const requests: readonly (readonly [string, number, (setting: Setting) => HttpRequest])[] = [
+      ['a grant request', 200, ({ shop }) => signedGrant(shop, JSON.stringify(grantBody(shop)))],
+      [
+        'a grant request for consent',
+        200,
+        ({ shop }) => signedGrant(shop, JSON.stringify(grantBody(shop, outgoingAccess))),
+      ],
+      [
+        'a grant request with its JSON spread out, in CRLF, with letters beyond ASCII',
+        200,
+        ({ shop }) => {
+          const body = { ...grantBody(shop), note: 'é\u2028👍' }
+          return signedGrant(
+            shop,
+            `${JSON.stringify(body, null, '\t').replaceAll('\n', '\r\n')}\r\n`,
+          )
+        },
+      ],
+      [
+        'a grant request of exactly 64 KiB',
+        200,
+        ({ shop }) => signedGrant(shop, JSON.stringify(grantBody(shop)).padEnd(bodyBytesMax)),
+      ],
+      [
+        'a grant request of one byte more',
+        413,
+        ({ shop }) => signedGrant(shop, JSON.stringify(grantBody(shop)).padEnd(bodyBytesMax + 1)),
+      ],
+      [
+        'a grant request with a query that is signed',
+        200,
+        ({ shop }) => {
+          const path = targetAt(host.basePath, '?a=%2F..//&b').slice(host.basePath.length)
+          return signedGrant(shop, JSON.stringify(grantBody(shop)), path)
+        },
+      ],
+      [
+        'a grant request with a byte order mark',
+        400,
+        ({ shop }) => signedGrant(shop, `\ufeff${JSON.stringify(grantBody(shop))}`),
+      ],
+      [
+        'a grant request that is no UTF-8',
+        400,
+        ({ shop }) => signedGrant(shop, Uint8Array.of(0x22, 0xff, 0x22)),
+      ],
+      [
+        'a grant request of which one byte was changed on its way',
+        401,
+        ({ shop }) => {
+          const request = signedGrant(shop, JSON.stringify(grantBody(shop)))
+          return {
+            ...request,
+            body: Buffer.from(`${Buffer.from(request.body).toString().slice(0, -1)} `),
+          }
+        },
+      ],
+      [
+        'a grant request with its query changed on its way',
+        401,
+        ({ shop }) => {
+          const request = signedGrant(shop, JSON.stringify(grantBody(shop)))
+          return { ...request, url: `${request.url}?x` }
+        },
+      ],
+      [
+        'a grant request that was signed for another host, and says so',
+        401,
+        ({ shop }) => {
+          const url = `https://evil.example${host.basePath}`
+          const body = JSON.stringify(grantBody(shop))
+          const request = shop.sign({ method: 'POST', url, body })
+          return withHeader(request, 'X-Forwarded-Host', 'evil.example')
+        },
+      ],
+      [
+        'a grant request with two digests',
+        400,
+        ({ shop }) => {
+          const request = signedGrant(shop, JSON.stringify(grantBody(shop)))
+          const digest = headerOf(request, 'content-digest') ?? ''
+          return withHeader(request, 'Content-Digest', digest, digest)
+        },
+      ],
+      [
+        'a grant request of another type',
+        415,
+        ({ shop }) =>
+          withHeader(
+            signedGrant(shop, JSON.stringify(grantBody(shop))),
+            'Content-Type',
+            'text/plain',
+          ),
+      ],
+      [
+        'a grant request that is not signed',
+        401,
+        ({ shop }) => {
+          const request = signedGrant(shop, JSON.stringify(grantBody(shop)))
+          return withHeader(withHeader(request, 'Signature'), 'Signature-Input')
+        },
+      ],
+      [
+        'a continuation at an escaped path',
+        404,
+        ({ shop }) =>
+          shop.sign({ method: 'POST', url: `${grantEndpoint}/continue%2fx`, token: 'x' }),
+      ],
+      [
+        'a continuation that is unknown',
+        401,
+        ({ shop }) => shop.sign({ method: 'POST', url: `${grantEndpoint}/continue/x`, token: 'x' }),
+      ],
+      [
+        'a method that there is not',
+        405,
+        ({ shop }) =>
+          shop.sign({ method: 'PATCH', url: `${grantEndpoint}/continue/x`, token: 'x' }),
+      ],
+      [
+        'a GET that there is not',
+        405,
+        ({ shop }) => shop.sign({ method: 'GET', url: `${grantEndpoint}/continue/x`, token: 'x' }),
+      ],
+    ]
+
+    /** The header lines that make a request of HTTP out of it. */
+    function framed(request: HttpRequest): HttpRequest {
+      const { headers, body } = request
+      const given = headers.filter(([name]) => name !== 'Content-Length')
+      const length: Line[] = body.length > 0 ? [['Content-Length', `${body.length}`]] : []
+      const lines: Line[] = [['Host', 'localhost:80'], ...given, ...length, ['Connection', 'close']]
+      return { ...request, url: request.url || '/', headers: lines }
+    }
+
+    test.each(requests)('%s is answered as without a host, with %i', async (_, status, make) => {
+      const [direct, mounted] = [setUp(), setUp()]
+      const answer = await direct.world.auth.handle(framed(make(direct)))
+      expect(answer.status).toBe(status)
+
+      handle = mounted.world.auth.handle
+      const { method, url, headers, body } = framed(make(mounted))
+      const response = await exchange(port, requestBytes(method, url, headers, body))
+      expect(essence(response)).toEqual(expected(answer))
+      expect(mounted.world.refusals).toEqual(direct.world.refusals)
+    })
+
+    test.each(['/../x', '/%2e%2e/x', '/a/../../x', '/..%2fx', '/..', '/.'])(
+      'a path that climbs out of the mount is not found: %s',
+      async (target) => {
+        const { world, shop } = setUp()
+        handle = world.auth.handle
+        const { method, headers, body } = framed(signedGrant(shop, '{}'))
+        const url = host.basePath + target
+        expect((await exchange(port, requestBytes(method, url, headers, body))).status).toBe(404)
+      },
+    )
+
+    test.each(['/x/..', '/x/%2e%2e', '/.', '/%2E', '/'])(
+      'a path that climbs into the mount is not found: %s and where it is mounted',
+      async (before) => {
+        const { world, shop } = setUp()
+        handle = world.auth.handle
+        const { method, headers, body } = framed(signedGrant(shop, '{}'))
+        const url = `${before}${host.basePath || '/'}`
+        expect((await exchange(port, requestBytes(method, url, headers, body))).status).toBe(404)
+      },
+    )
+
+    test('a token is revoked by a DELETE with a JSON content type and no body', async () => {
+      const { world, shop } = setUp()
+      handle = world.auth.handle
+      const send = async (request: HttpRequest) => {
+        const { method, url, headers, body } = framed(request)
+        return exchange(port, requestBytes(method, url, headers, body))
+      }
+      const granted = await send(signedGrant(shop, JSON.stringify(grantBody(shop))))
+      const { access_token: token } = JSON.parse(granted.body.toString())
+      const revoke = shop.sign({
+        method: 'DELETE',
+        url: token.manage,
+        token: token.value,
+        headers: [['Content-Type', 'application/json']],
+      })
+      const response = await send(revoke)
+      expect(response.status).toBe(204)
+      expect(response.body).toHaveLength(0)
+      expect(await world.auth.introspect({ accessToken: token.value })).toEqual({ active: false })
+    })
+  })
+})
+
+/** Header lines as the Fetch API has them: names in lower case and in order, values of one name joined. */
+function joined(headers: readonly Line[]): Line[] {
+  const names = [...new Set(headers.map(([name]) => name.toLowerCase()))].toSorted()
+  return names.map((name) => {
+    const values = headers.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value)
+    return [name, values.join(name === 'cookie' ? '; ' : ', ')]
+  })
+}
+
+describe.each([
+  ['toFetch', (handle: Handler) => toFetch(handle)],
+  [
+    'hono without Node',
+    (handle: Handler) => {
+      const app = new Hono().all('/*', toHono(handle))
+      return async (request: Request) => app.fetch(request)
+    },
+  ],
+] as const)('%s', (_, create) => {
+  const fetching = create(echo)
+
+  function requestOf({ method, url, headers, body }: HttpRequest): Request {
+    const content = body.length > 0 ? { body } : {}
+    return new Request(`http://localhost${url}`, {
+      method,
+      headers: headers.map(([n, v]) => [n, v]),
+      ...content,
+    })
+  }
+
+  const possible = rows.filter(({ notInFetch }) => notInFetch === undefined)
+
+  test.each(possible)(
+    'hands over bytes, path and header lines as far as they are known: $name',
+    async (row) => {
+      const { request } = wireOf(row, '')
+      const response = await fetching(requestOf(request))
+      expect(response.status).toBe(200)
+      const { headers, ...rest } = JSON.parse((await echo(request)).body ?? '')
+      expect(await response.json()).toEqual({ ...rest, headers: joined(headers) })
+    },
+  )
+
+  test.skip.each(rows.filter(({ notInFetch }) => notInFetch !== undefined))(
+    'hands over $name: $notInFetch',
+    () => undefined,
+  )
+
+  test('serves a signed request', async () => {
+    const { auth, client } = createWorld({ auth: { grantEndpoint: origin } })
+    const shop = client()
+    const body = JSON.stringify({ client: shop.client, access_token: { access: [incomingAccess] } })
+    const signed = shop.sign({ method: 'POST', url: origin, body })
+    const response = await create(auth.handle)(requestOf(signed))
+    expect(response.status).toBe(200)
+    expect(response.headers.get('cache-control')).toBe('no-store')
+  })
+})
