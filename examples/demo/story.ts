@@ -1,0 +1,22 @@
+const colourful = process.stdout.isTTY && process.env['NO_COLOR'] === undefined
+let steps = 0
+
+/** A heading. */
+export function title(text: string): void {
+  console.log(`\n${paint('1', text)}\n`)
+}
+
+/** What happens next. */
+export function step(text: string): void {
+  steps += 1
+  console.log(`${paint('36', String(steps).padStart(2))}  ${text}`)
+}
+
+/** What came of it. */
+export function tell(what: string, detail: string): void {
+  console.log(`      ${paint('2', what.padEnd(17))} ${detail}`)
+}
+
+function paint(style: string, text: string): string {
+  return colourful ? `\x1b[${style}m${text}\x1b[0m` : text
+}

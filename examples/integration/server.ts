@@ -1,0 +1,81 @@
+import express from 'express'
+import { toExpress } from '../../adapters/express.js'
+import {
+  createAuthorizationServer,
+  createResourceServer,
+  createWalletAddressServer,
+  ilpPaymentMethods,
+  remoteClientKeys,
+} from '../../src/index.js'
+import { accounts, consentPage, paymentDetailsKey, signedInOwner, store } from './host.js'
+
+// #region servers
+const grantEndpoint = 'https://wallet.example/auth'
+const resourceServer = 'https://wallet.example/op'
+
+const auth = createAuthorizationServer({
+  grantEndpoint, // exactly what your wallet addresses publish as authServer
+  store, // five methods over your database
+  consentUrl: 'https://wallet.example/consent',
+  clientKeys: remoteClientKeys(), // {client}/jwks.json, fetched with care and cached
+})
+
+const resources = createResourceServer({
+  baseUrl: resourceServer,
+  grantEndpoint,
+  store,
+  introspect: auth.introspect,
+  walletAddresses: accounts, // your accounts, by URL
+  paymentMethods: ilpPaymentMethods({
+    addressPrefix: 'g.wallet.example',
+    secret: paymentDetailsKey,
+  }),
+})
+
+const wallets = createWalletAddressServer({
+  baseUrl: 'https://wallet.example',
+  grantEndpoint,
+  resourceServer,
+  walletAddresses: accounts,
+})
+
+export const app = express()
+app.use('/auth', toExpress(auth.handle)) // before any body parser: signatures cover bytes
+app.use('/op', toExpress(resources.handle))
+// #endregion servers
+
+// #region consent
+app.get('/consent/:id', async (request, response) => {
+  const interaction = await auth.interactions.get(request.params.id)
+  if (interaction === undefined) response.status(404).send('There is no such request.')
+  else response.send(consentPage(interaction)) // who asks, for what, up to how much
+})
+
+app.post('/consent/:id', express.urlencoded({ extended: false }), async (request, response) => {
+  const owner = signedInOwner(request) // { resourceOwner, walletAddresses }
+  const { id } = request.params
+  const result =
+    request.body.decision === 'approve'
+      ? await auth.interactions.approve(id, owner)
+      : await auth.interactions.deny(id)
+  if (!result.ok) response.status(409).send(result.reason)
+  else if (result.redirect === undefined) response.send('You can return to the app now.')
+  else response.redirect(303, result.redirect)
+})
+// #endregion consent
+
+// #region funds
+export async function fundsArrived(ilpAddress: string, transferId: string, value: string) {
+  const payment = await resources.incomingPayments.findByIlpAddress(ilpAddress)
+  if (payment === undefined) return 'reject'
+  const amount = { value, ...payment.asset }
+  const result = await resources.incomingPayments.receive({
+    paymentId: payment.id,
+    transferId, // counts once, however often it is reported
+    amount,
+  })
+  return result.ok ? 'credit' : 'reject'
+}
+// #endregion funds
+
+app.use(toExpress(wallets.handle)) // last: it answers for every other path

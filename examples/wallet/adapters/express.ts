@@ -1,0 +1,12 @@
+import { createServer, type Server } from 'node:http'
+import express from 'express'
+import { toExpress } from '../../../adapters/express.js'
+import type { Wallet } from '../wallet.js'
+
+/** The wallet in Express. */
+export function expressServer({ mounts }: Wallet): Server {
+  const app = express()
+  app.disable('x-powered-by')
+  for (const { path, handle } of mounts) app.use(path || '/', toExpress(handle))
+  return createServer(app)
+}

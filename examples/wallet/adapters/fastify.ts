@@ -1,0 +1,12 @@
+import type { Server } from 'node:http'
+import fastify from 'fastify'
+import { toFastify } from '../../../adapters/fastify.js'
+import type { Wallet } from '../wallet.js'
+
+/** The wallet in Fastify. */
+export async function fastifyServer({ mounts }: Wallet): Promise<Server> {
+  const app = fastify()
+  for (const { path, handle } of mounts) await app.register(toFastify(handle), { prefix: path })
+  await app.ready()
+  return app.server
+}

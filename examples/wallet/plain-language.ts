@@ -1,0 +1,98 @@
+import {
+  type AccessAction,
+  type AccessItem,
+  type AccessType,
+  type Amount,
+  type CalendarDuration,
+  type Limits,
+  parseInterval,
+} from '../../src/index.js'
+
+const verbs: Record<AccessType, Partial<Record<AccessAction, string>>> = {
+  'incoming-payment': {
+    create: 'ask for money to be paid to you',
+    complete: 'close the payment requests it made',
+    read: 'see the payment requests it made',
+    'read-all': 'see every payment request of your account',
+    list: 'list the payment requests it made',
+    'list-all': 'list every payment request of your account',
+  },
+  'outgoing-payment': {
+    create: 'pay money from your account',
+    read: 'see the payments it made',
+    'read-all': 'see every payment from your account',
+    list: 'list the payments it made',
+    'list-all': 'list every payment from your account',
+  },
+  quote: {
+    create: 'ask what a payment would cost',
+    read: 'see the quotes it asked for',
+    'read-all': 'see every quote of your account',
+  },
+}
+
+/** What an access item means to the person who is asked for it, line by line. */
+export function describeAccess({ type, actions, identifier, limits }: AccessItem): string[] {
+  const lines = actions.map((action) => verbs[type][action] ?? action)
+  if (identifier !== undefined) lines.push(`only for ${identifier}`)
+  return [...lines, ...describeLimits(limits ?? {}, type)]
+}
+
+function describeLimits(limits: Limits, type: AccessType): string[] {
+  const { debitAmount, receiveAmount, interval, receiver } = limits
+  const lines: string[] = []
+  const period = interval === undefined ? ' in all' : describeInterval(interval)
+  if (debitAmount !== undefined)
+    lines.push(`at most ${money(debitAmount)} leaves your account${period}`)
+  if (receiveAmount !== undefined)
+    lines.push(`at most ${money(receiveAmount)} reaches the other side${period}`)
+  if (type === 'outgoing-payment' && !debitAmount && !receiveAmount) {
+    lines.push('without any limit on the amount')
+    if (interval !== undefined) lines.push(`at these times:${period}`)
+  }
+  if (receiver !== undefined) lines.push(`only to ${receiver}`)
+  return lines
+}
+
+function money({ value, assetCode, assetScale }: Amount): string {
+  const digits = value.padStart(assetScale + 1, '0')
+  const whole = digits.slice(0, digits.length - assetScale)
+  const fraction = digits.slice(digits.length - assetScale)
+  return `${assetCode} ${assetScale === 0 ? whole : `${whole}.${fraction}`}`
+}
+
+function describeInterval(text: string): string {
+  const parsed = parseInterval(text)
+  if ('problem' in parsed) return ` (${text})`
+  const { interval } = parsed
+  const times = interval.count === undefined ? '' : `, ${interval.count} times`
+  const each =
+    interval.form === 'start/end'
+      ? `in every ${length(elapsed(interval.end - interval.start))}`
+      : `in every ${length(interval.duration)}`
+  const start = interval.form === 'duration/end' ? '' : `, from ${date(interval.start)}`
+  const end = interval.form === 'duration/end' ? `, until ${date(interval.end)}` : ''
+  return ` ${each}${times}${start}${end}`
+}
+
+/** A number of milliseconds in days, hours, minutes and seconds. */
+function elapsed(ms: number) {
+  const seconds = ms / 1000
+  return {
+    days: Math.floor(seconds / 86_400),
+    hours: Math.floor(seconds / 3_600) % 24,
+    minutes: Math.floor(seconds / 60) % 60,
+    seconds: seconds % 60,
+  }
+}
+
+function length(duration: Partial<CalendarDuration>): string {
+  return Object.entries(duration)
+    .filter(([, count]) => count > 0)
+    .map(([unit, count]) => (count === 1 ? unit.slice(0, -1) : `${count} ${unit}`))
+    .join(' and ')
+}
+
+function date(instant: number): string {
+  return new Date(instant).toUTCString().replace(/:00 GMT$/, ' UTC')
+}

@@ -1,0 +1,168 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { describeAccess } from '../../examples/wallet/plain-language.js'
+import type { AccessAction, AccessItem, AccessType, Amount, Limits } from '../../src/index.js'
+
+const alice = 'https://wallet.example/alice'
+const usd = (value: string): Amount => ({ value, assetCode: 'USD', assetScale: 2 })
+
+function outgoing(limits?: Limits, actions: AccessAction[] = ['create']): AccessItem {
+  const item = { type: 'outgoing-payment', actions, identifier: alice } as const
+  return limits === undefined ? item : { ...item, limits }
+}
+
+function said(item: AccessItem): string {
+  return describeAccess(item).join('\n')
+}
+
+/** Every action that Open Payments 1.3 knows, by type. */
+const actions: readonly (readonly [AccessType, AccessAction])[] = [
+  ...(['create', 'complete', 'read', 'read-all', 'list', 'list-all'] as const).map(
+    (action) => ['incoming-payment', action] as const,
+  ),
+  ...(['create', 'read', 'read-all', 'list', 'list-all'] as const).map(
+    (action) => ['outgoing-payment', action] as const,
+  ),
+  ...(['create', 'read', 'read-all'] as const).map((action) => ['quote', action] as const),
+]
+
+describe('what an app may do', () => {
+  test.each(actions)('is said in words, not in those of the protocol: %s %s', (type, action) => {
+    const [line = ''] = describeAccess({ type, actions: [action] })
+    expect(line).toMatch(/^[a-z ]{10,}$/)
+    expect(line).not.toMatch(/read-all|list-all|incoming|outgoing/)
+  })
+
+  test('is said of each action apart, so that none can be taken for another', () => {
+    const lines = actions.map(([type, action]) => describeAccess({ type, actions: [action] })[0])
+    expect(new Set(lines).size).toBe(actions.length)
+  })
+
+  test('is said of every action that is asked for, in their order', () => {
+    const item: AccessItem = { type: 'incoming-payment', actions: ['read', 'create'] }
+    const [one, two, ...rest] = describeAccess(item)
+    expect(rest).toEqual([])
+    expect([one]).toEqual(describeAccess({ ...item, actions: ['read'] }))
+    expect([two]).toEqual(describeAccess({ ...item, actions: ['create'] }))
+  })
+
+  test('names the account and the receiver that it is for', () => {
+    const receiver = 'https://wallet.example/op/incoming-payments/1'
+    expect(said(outgoing({ receiver, debitAmount: usd('1') }))).toContain(alice)
+    expect(said(outgoing({ receiver, debitAmount: usd('1') }))).toContain(receiver)
+  })
+
+  test('that reaches all payments says so, where one of its own would not', () => {
+    const item = { type: 'incoming-payment', identifier: alice } as const
+    expect(said({ ...item, actions: ['read-all'] })).toMatch(/\b(every|all)\b/)
+    expect(said({ ...item, actions: ['read'] })).not.toMatch(/\b(every|all)\b/)
+  })
+})
+
+describe('an amount', () => {
+  test.each([
+    ['0', 2, 'USD 0.00'],
+    ['5', 2, 'USD 0.05'],
+    ['50', 2, 'USD 0.50'],
+    ['2500', 2, 'USD 25.00'],
+    ['123456789', 2, 'USD 1234567.89'],
+    ['7', 0, 'USD 7'],
+    ['0', 0, 'USD 0'],
+    ['1', 9, 'USD 0.000000001'],
+    ['1234567890', 9, 'USD 1.234567890'],
+    ['18446744073709551615', 2, 'USD 184467440737095516.15'],
+  ])('of %s at scale %i is %s', (value, assetScale, expected) => {
+    const debitAmount = { value, assetCode: 'USD', assetScale }
+    expect(said(outgoing({ debitAmount }))).toMatch(new RegExp(`\\b${expected}(?![\\d.])`))
+  })
+
+  test('is the very number, at any scale that there is', () => {
+    const amount = fc.record({
+      value: fc.bigInt(0n, 2n ** 64n - 1n),
+      assetScale: fc.integer({ min: 0, max: 255 }),
+    })
+    fc.assert(
+      fc.property(amount, ({ value, assetScale }) => {
+        const debitAmount = { value: `${value}`, assetCode: 'XTS', assetScale }
+        const [, whole = '', fraction = ''] =
+          /XTS (\d+)(?:\.(\d+))?(?!\S)/.exec(said(outgoing({ debitAmount }))) ?? []
+        expect(fraction).toHaveLength(assetScale)
+        expect(whole).toMatch(/^(0|[1-9]\d*)$/)
+        expect(BigInt(whole + fraction)).toBe(value)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('that leaves the account is told from one that reaches the other side', () => {
+    const sent = said(outgoing({ debitAmount: usd('2500') }))
+    const reached = said(outgoing({ receiveAmount: usd('2500') }))
+    expect(sent).toContain('USD 25.00')
+    expect(reached).toContain('USD 25.00')
+    expect(sent).not.toBe(reached)
+  })
+
+  test('without an interval is for all payments together', () => {
+    expect(said(outgoing({ debitAmount: usd('2500') }))).toMatch(/\bin all\b/)
+    const interval = 'R/2026-12-01T00:00:00Z/P1M'
+    expect(said(outgoing({ debitAmount: usd('2500'), interval }))).not.toMatch(/\bin all\b/)
+  })
+})
+
+describe('a right to pay without a limit', () => {
+  test.each<[string, Limits | undefined]>([
+    ['no limits', undefined],
+    ['empty limits', {}],
+    ['a receiver only', { receiver: 'https://wallet.example/op/incoming-payments/1' }],
+    ['an interval only', { interval: 'R/2026-12-01T00:00:00Z/P1M' }],
+  ])('is called that: %s', (_, limits) => {
+    expect(said(outgoing(limits))).toMatch(/without any limit/)
+  })
+
+  test('is not mentioned where there is one, nor where nothing can be paid', () => {
+    expect(said(outgoing({ debitAmount: usd('1') }))).not.toMatch(/without any limit/)
+    expect(said({ type: 'quote', actions: ['create'] })).not.toMatch(/limit/)
+    expect(said({ type: 'incoming-payment', actions: ['create'] })).not.toMatch(/limit/)
+  })
+})
+
+describe('an interval', () => {
+  const every = (interval: string) => said(outgoing({ debitAmount: usd('2500'), interval }))
+
+  test.each<[string, RegExp[]]>([
+    ['R12/2026-12-01T00:00:00Z/P1M', [/every month/, /12 times/, /from Tue, 01 Dec 2026 00:00/]],
+    ['R/2026-12-01T00:00:00Z/P1D', [/every day/, /from Tue, 01 Dec 2026/]],
+    ['R-1/2026-12-01T00:00:00Z/P2W', [/every 2 weeks/]],
+    ['R3/2026-12-01T00:00:00Z/P1Y', [/every year/, /3 times/]],
+    ['R/2026-12-01T00:00:00Z/PT1H', [/every hour/]],
+    ['R/2026-12-01T00:00:00Z/PT30M', [/every 30 minutes/]],
+    ['R/2026-12-01T00:00:00Z/PT1S', [/every second/]],
+    ['R/2026-12-01T00:00:00Z/P1M10D', [/every month and 10 days/]],
+    ['R/2026-12-01T13:30:00+02:00/P1M', [/11:30/]],
+    ['R4/P1M/2027-04-01T00:00:00Z', [/every month/, /4 times/, /until Thu, 01 Apr 2027 00:00/]],
+  ])('of %s is said in words', (interval, expected) => {
+    for (const pattern of expected) expect(every(interval)).toMatch(pattern)
+  })
+
+  test('that does not end does not say how often', () => {
+    expect(every('R/2026-12-01T00:00:00Z/P1M')).not.toMatch(/times/)
+    expect(every('R-1/2026-12-01T00:00:00Z/P1M')).not.toMatch(/times/)
+  })
+
+  test.each([
+    ['R/2026-12-01T00:00:00Z/P1M', 'R/2026-12-01T00:00:00Z/PT1M'],
+    ['R/2026-12-01T00:00:00Z/P1M', 'R/2026-12-01T00:00:00Z/P1D'],
+    ['R/2026-12-01T00:00:00Z/P1M', 'R12/2026-12-01T00:00:00Z/P1M'],
+    ['R/2026-12-01T00:00:00Z/P1M', 'R/2027-12-01T00:00:00Z/P1M'],
+    ['R/P1M/2027-12-01T00:00:00Z', 'R/P1D/2027-12-01T00:00:00Z'],
+    ['R/2026-12-01T00:00:00Z/P1M', 'R/P1M/2026-12-01T00:00:00Z'],
+    ['R/2026-12-01T00:00:00Z/2027-01-01T00:00:00Z', 'R/2026-12-01T00:00:00Z/2026-12-01T00:00:01Z'],
+  ])('of %s reads differently from one of %s, which allows something else', (one, other) => {
+    expect(every(one)).not.toBe(every(other))
+  })
+
+  test('that bounds payments without an amount is said as well', () => {
+    const interval = 'R2/2026-12-01T00:00:00Z/P1M'
+    expect(said(outgoing({ interval }))).toMatch(/every month, 2 times/)
+  })
+})

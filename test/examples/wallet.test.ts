@@ -1,0 +1,684 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import {
+  type AuthenticatedClient,
+  createAuthenticatedClient,
+  type Grant,
+  isPendingGrant,
+  type PendingGrant,
+} from '@interledger/open-payments'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openShop, type Shop } from '../../examples/demo/shop.js'
+import { demoAccounts } from '../../examples/wallet/accounts.js'
+import { consentPage } from '../../examples/wallet/consent-page.js'
+import {
+  type AdapterName,
+  adapters,
+  freePort,
+  type RunningWallet,
+  startWallet,
+} from '../../examples/wallet/start.js'
+import type { HttpRequest, Interactions, InteractionView } from '../../src/index.js'
+
+const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
+const root = join(import.meta.dirname, '../..')
+
+describe('the wallet, over HTTP', () => {
+  let running: RunningWallet
+  let shop: Shop
+  let client: AuthenticatedClient
+  let [alice, bob] = ['', '']
+
+  beforeAll(async () => {
+    shop = await openShop()
+    running = await startWallet({ adapter: 'express', port: await freePort() })
+    const { walletAddress: walletAddressUrl, keyId, privateKey } = shop
+    client = await createAuthenticatedClient({
+      walletAddressUrl,
+      keyId,
+      privateKey,
+      useHttp: true,
+      validateResponses: true,
+      logLevel: 'silent',
+    })
+    ;[alice, bob] = [`${running.baseUrl}/alice`, `${running.baseUrl}/bob`]
+  })
+  afterAll(async () => {
+    shop.stop()
+    await running.stop()
+  })
+
+  const authUrl = () => `${running.baseUrl}/auth`
+  const nonce = 'nonce-of-the-shop'
+
+  async function asked({ payer = alice, finish = true } = {}): Promise<PendingGrant> {
+    const method = { finish: { method: 'redirect' as const, uri: shop.finishUri, nonce } }
+    const grant = await client.grant.request(
+      { url: authUrl() },
+      {
+        access_token: {
+          access: [
+            {
+              type: 'outgoing-payment',
+              actions: ['create', 'read'],
+              identifier: payer,
+              limits: { interval: 'R12/2026-12-01T00:00:00Z/P1M', debitAmount: usd('2550') },
+            },
+          ],
+        },
+        interact: { start: ['redirect'], ...(finish ? method : {}) },
+      },
+    )
+    if (!isPendingGrant(grant)) throw new Error('it is not pending')
+    return grant
+  }
+
+  /** What a browser does with the form, and what it is sent back. */
+  async function submit(url: string, decision: string, cookie: string) {
+    const response = await fetch(url, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { cookie, 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({ decision }),
+    })
+    const location = response.headers.get('location')
+    const text = await response.text()
+    return { response, status: response.status, location, text }
+  }
+
+  async function cookieFrom(url: string): Promise<string> {
+    const [line = ''] = (await fetch(url)).headers.getSetCookie()
+    return line.split(';', 1)[0] ?? ''
+  }
+
+  /** A page that the account's owner has opened. */
+  async function opened(options?: Parameters<typeof asked>[0]) {
+    const grant = await asked(options)
+    const url = grant.interact.redirect
+    return { grant, url, cookie: await cookieFrom(url) }
+  }
+
+  function continued(grant: PendingGrant, interact_ref?: string) {
+    const { uri, access_token } = grant.continue
+    const where = { url: uri, accessToken: access_token.value }
+    return client.grant.continue(where, interact_ref === undefined ? undefined : { interact_ref })
+  }
+
+  function refOf(grant: PendingGrant, location: string | null): string {
+    const { searchParams } = new URL(location ?? '')
+    const ref = searchParams.get('interact_ref') ?? ''
+    const base = [nonce, grant.interact.finish, ref, authUrl()].join('\n')
+    expect(searchParams.get('hash')).toBe(createHash('sha256').update(base).digest('base64'))
+    return ref
+  }
+
+  describe('the consent page', () => {
+    test('says who asks, for what, up to how much, and where it leads', async () => {
+      const { url } = await opened()
+      const response = await fetch(url)
+      const page = await response.text()
+      expect(response.status).toBe(200)
+      expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+      expect(page).toContain(shop.walletAddress)
+      expect(page).toContain(alice)
+      expect(page).toMatch(/pay money/)
+      expect(page).toMatch(/at most USD 25\.50 .* every month, 12 times/)
+      expect(page).toContain(new URL(shop.finishUri).host)
+      expect(page).toMatch(/<form method="post">/)
+      expect(
+        [...page.matchAll(/name="decision" value="(\w+)"/g)].map(([, value]) => value),
+      ).toEqual(['approve', 'deny'])
+      expect(page).not.toContain(nonce)
+      expect(page).not.toMatch(/<script|outgoing-payment/)
+    })
+
+    test('is kept from caches, frames, scripts and the next page', async () => {
+      const { url } = await opened()
+      const { headers } = await fetch(url)
+      expect(headers.get('cache-control')).toBe('no-store')
+      expect(headers.get('referrer-policy')).toBe('no-referrer')
+      expect(headers.get('x-content-type-options')).toBe('nosniff')
+      const policy = headers.get('content-security-policy') ?? ''
+      expect(policy).toContain("default-src 'none'")
+      expect(policy).toContain("frame-ancestors 'none'")
+      expect(policy).toContain("base-uri 'none'")
+      expect(policy).toContain(`form-action 'self' ${new URL(shop.finishUri).origin};`)
+      const [cookie = ''] = headers.getSetCookie()
+      expect(cookie).toMatch(/; HttpOnly/)
+      expect(cookie).toMatch(/; SameSite=(Lax|Strict)/)
+    })
+
+    test('can be looked at as often as one likes', async () => {
+      const { grant, url, cookie } = await opened()
+      for (let i = 0; i < 3; i++) expect((await fetch(url)).status).toBe(200)
+      expect((await fetch(url, { method: 'HEAD' })).status).toBe(200)
+      const { location } = await submit(url, 'approve', cookie)
+      expect(await continued(grant, refOf(grant, location))).toHaveProperty('access_token')
+    })
+
+    test('sends the browser back with 303, and the form is not sent along', async () => {
+      const { grant, url, cookie } = await opened()
+      const { response, status, location, text } = await submit(url, 'approve', cookie)
+      expect(status).toBe(303)
+      expect(location?.startsWith(`${shop.finishUri}&hash=`)).toBe(true)
+      refOf(grant, location)
+      expect(text).toBe('')
+      expect(response.headers.get('referrer-policy')).toBe('no-referrer')
+      expect(response.headers.get('cache-control')).toBe('no-store')
+    })
+
+    test('takes a double click, and the last redirect is the one that counts', async () => {
+      const { grant, url, cookie } = await opened()
+      const clicks = [
+        await submit(url, 'approve', cookie),
+        await submit(url, 'approve', cookie),
+        await submit(url, 'approve', cookie),
+      ]
+      expect(clicks.map(({ status }) => status)).toEqual([303, 303, 303])
+      const refs = clicks.map(({ location }) => refOf(grant, location))
+      expect(new Set(refs).size).toBe(3)
+      await expect(continued(grant, refs[0])).rejects.toMatchObject({ status: 404 })
+      await expect(continued(grant, refs[1])).rejects.toMatchObject({ status: 404 })
+      expect(await continued(grant, refs[2])).toHaveProperty('access_token')
+    })
+
+    test('takes two clicks at the same time', async () => {
+      const { grant, url, cookie } = await opened()
+      const clicks = await Promise.all(
+        Array.from({ length: 5 }, () => submit(url, 'approve', cookie)),
+      )
+      expect(clicks.map(({ status }) => status)).toEqual([303, 303, 303, 303, 303])
+      const answers = await Promise.allSettled(
+        clicks.map(({ location }) => continued(grant, refOf(grant, location))),
+      )
+      expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    })
+
+    test('says no for the owner, as often as it is clicked', async () => {
+      const { url, cookie } = await opened()
+      for (let i = 0; i < 2; i++) {
+        const { status, location } = await submit(url, 'deny', cookie)
+        expect(status).toBe(303)
+        expect([...new URL(location ?? '').searchParams]).toEqual([
+          ['order', '17'],
+          ['result', 'grant_rejected'],
+        ])
+      }
+      const response = await fetch(url)
+      expect(response.status).toBe(410)
+      expect(await response.text()).not.toContain('<form')
+    })
+
+    test.each([
+      ['approve', 'deny'],
+      ['deny', 'approve'],
+    ])('does not change its mind: %s, then %s', async (first, second) => {
+      const { url, cookie } = await opened()
+      expect((await submit(url, first, cookie)).status).toBe(303)
+      const { status, location } = await submit(url, second, cookie)
+      expect(status).toBe(409)
+      expect(location).toBeNull()
+      expect((await submit(url, first, cookie)).status).toBe(303)
+    })
+
+    test('is over once the app has its token', async () => {
+      const { grant, url, cookie } = await opened()
+      const { location } = await submit(url, 'approve', cookie)
+      await continued(grant, refOf(grant, location))
+      expect((await fetch(url)).status).toBe(410)
+      for (const decision of ['approve', 'deny']) {
+        const again = await submit(url, decision, cookie)
+        expect([again.status, again.location]).toEqual([409, null])
+      }
+    })
+
+    test('sends nobody anywhere where the app wants none back', async () => {
+      const { grant, url, cookie } = await opened({ finish: false })
+      expect(await (await fetch(url)).text()).toContain('return to the app')
+      for (let i = 0; i < 2; i++) {
+        const { status, location, text } = await submit(url, 'approve', cookie)
+        expect([status, location]).toEqual([200, null])
+        expect(text).toContain('return to the app')
+      }
+      expect(await continued(grant)).toHaveProperty('access_token')
+    })
+
+    test('decides nothing for whoever is not signed in', async () => {
+      const { grant, url, cookie } = await opened({ finish: false })
+      const forged = cookie.replace(/\.[^.]*$/, `.${'A'.repeat(43)}`)
+      const owner = cookie.replace(/\.[^.]*$/, '')
+      const another = cookie.replace('=alice.', '=bob.')
+      for (const each of ['', 'other=1', forged, owner, `${owner}.`, another]) {
+        for (const decision of ['approve', 'deny']) {
+          const { status, location } = await submit(url, decision, each)
+          expect([status, location], each).toEqual([403, null])
+        }
+      }
+      expect((await fetch(url)).status).toBe(200)
+      await submit(url, 'approve', cookie)
+      expect(await continued(grant)).toHaveProperty('access_token')
+    })
+
+    test.each(['approve', 'deny'])('lets nobody else %s for the owner', async (decision) => {
+      const { url, cookie } = await opened()
+      const { cookie: cookieOfBob } = await opened({ payer: bob })
+      expect(cookieOfBob).toContain('=bob.')
+      const { status, location } = await submit(url, decision, cookieOfBob)
+      expect([status, location]).toEqual([403, null])
+      expect((await submit(url, 'approve', cookie)).status).toBe(303)
+    })
+
+    test.each(['', 'maybe', 'Approve', 'approve '])('decides nothing by %j', async (decision) => {
+      const { url, cookie } = await opened()
+      const { status, location } = await submit(url, decision, cookie)
+      expect([status, location]).toEqual([400, null])
+      expect((await fetch(url)).status).toBe(200)
+    })
+
+    test.each(['PUT', 'PATCH', 'DELETE'])('takes no %s, and says what it takes', async (method) => {
+      const { url, cookie } = await opened()
+      const response = await fetch(url, { method, headers: { cookie } })
+      expect(response.status).toBe(405)
+      expect(response.headers.get('allow')?.split(', ')).toEqual(
+        expect.arrayContaining(['GET', 'POST']),
+      )
+    })
+
+    test.each([
+      '',
+      '/',
+      '/unknown',
+      '/unknown?redirect=https://evil.example',
+      '/a.b',
+      '/%00',
+      `/${'A'.repeat(30)}.${'A'.repeat(22)}`,
+    ])('that there is not sends nobody anywhere: %s', async (path) => {
+      const cookie = await cookieFrom((await asked()).interact.redirect)
+      const url = `${running.baseUrl}/consent${path}`
+      const shown = await fetch(url, { redirect: 'manual' })
+      expect([shown.status, shown.headers.get('location')]).toEqual([404, null])
+      expect(shown.headers.getSetCookie()).toEqual([])
+      const { status, location } = await submit(url, 'approve', cookie)
+      expect([status, location]).toEqual([404, null])
+    })
+
+    test('of one interaction is not found with the end of another', async () => {
+      const [one, two] = [await asked(), await asked()]
+      const [grantId] = one.interact.redirect.split('/').at(-1)?.split('.') ?? []
+      const [, path] = two.interact.redirect.split('/').at(-1)?.split('.') ?? []
+      const response = await fetch(`${running.baseUrl}/consent/${grantId}.${path}`)
+      expect(response.status).toBe(404)
+    })
+  })
+
+  describe('the ledger', () => {
+    async function payment(more: object = { incomingAmount: usd('2500') }) {
+      const grant = (await client.grant.request(
+        { url: authUrl() },
+        {
+          access_token: {
+            access: [{ type: 'incoming-payment', actions: ['create', 'read'], identifier: bob }],
+          },
+        },
+      )) as Grant
+      const accessToken = grant.access_token?.value ?? ''
+      const { id } = await client.incomingPayment.create(
+        { url: `${running.baseUrl}/op`, accessToken },
+        { walletAddress: bob, ...more },
+      )
+      return { id, read: () => client.incomingPayment.get({ url: id, accessToken }) }
+    }
+
+    async function report(body: unknown) {
+      const response = await fetch(`${running.baseUrl}/ledger/transfers`, {
+        method: 'POST',
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      })
+      return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+    }
+
+    const arrive = (incomingPayment: string, value: string, transferId: string = randomUUID()) =>
+      report({ transferId, incomingPayment, amount: usd(value) })
+
+    const failed = (status: number, code: string) => ({ status, body: { error: { code } } })
+
+    test('counts what arrives, up to the amount that was asked for and over it', async () => {
+      const { id, read } = await payment()
+      const first = await arrive(id, '1500')
+      expect(first.status).toBe(200)
+      expect(first.body).toMatchObject({ id, receivedAmount: usd('1500'), completed: false })
+      expect(first.body).not.toHaveProperty('methods')
+      const second = await arrive(id, '1001')
+      expect(second.body).toMatchObject({ receivedAmount: usd('2501'), completed: true })
+      expect(await read()).toMatchObject({ receivedAmount: usd('2501'), completed: true })
+    })
+
+    test('counts a transfer once, however often it is reported', async () => {
+      const { id, read } = await payment()
+      const transferId = randomUUID()
+      const reports = await Promise.all(
+        Array.from({ length: 20 }, () => arrive(id, '100', transferId)),
+      )
+      expect(reports.map(({ status }) => status)).toEqual(Array<number>(20).fill(200))
+      expect((await read()).receivedAmount).toEqual(usd('100'))
+      await arrive(id, '2400')
+      const late = await arrive(id, '100', transferId)
+      expect([late.status, late.body['completed']]).toEqual([200, true])
+      expect((await read()).receivedAmount).toEqual(usd('2500'))
+    })
+
+    test('refuses a transfer id that was used for something else', async () => {
+      const [{ id, read }, other] = [await payment(), await payment()]
+      const transferId = randomUUID()
+      await arrive(id, '100', transferId)
+      const mismatch = failed(409, 'transfer_mismatch')
+      expect(await arrive(id, '101', transferId)).toEqual(mismatch)
+      expect(await arrive(other.id, '100', transferId)).toEqual(mismatch)
+      expect((await read()).receivedAmount).toEqual(usd('100'))
+      expect((await other.read()).receivedAmount).toEqual(usd('0'))
+    })
+
+    test('refuses what comes after completion, or after expiry', async () => {
+      const { id, read } = await payment({ incomingAmount: usd('100') })
+      await arrive(id, '100')
+      expect(await arrive(id, '1')).toEqual(failed(409, 'payment_completed'))
+      expect((await read()).receivedAmount).toEqual(usd('100'))
+    })
+
+    test.each(['0', '-1', '01', '1.5', '1e3', '', ' 1', '18446744073709551616', 'NaN'])(
+      'refuses %j for an amount',
+      async (value) => {
+        const { id, read } = await payment()
+        expect(await arrive(id, value)).toEqual(failed(409, 'invalid_amount'))
+        expect((await read()).receivedAmount).toEqual(usd('0'))
+      },
+    )
+
+    test.each([
+      { value: '100', assetCode: 'EUR', assetScale: 2 },
+      { value: '100', assetCode: 'USD', assetScale: 3 },
+      { value: '100', assetCode: 'usd', assetScale: 2 },
+      { value: '100', assetCode: 'USD', assetScale: 2.5 },
+    ])('refuses another asset than that of the payment: %j', async (amount) => {
+      const { id } = await payment()
+      expect(await report({ transferId: randomUUID(), incomingPayment: id, amount })).toEqual(
+        failed(409, 'invalid_amount'),
+      )
+    })
+
+    test('refuses a payment that it does not know', async () => {
+      const { id } = await payment()
+      const unknown = failed(404, 'payment_unknown')
+      const other = [
+        `${running.baseUrl}/op/incoming-payments/unknown`,
+        `${id}x`,
+        `${id}/x`,
+        id.replace('/op/', '/other/'),
+        id.replace('localhost', 'localhost.example'),
+        'https://evil.example/op/incoming-payments/1',
+        'incoming-payments/1',
+        '',
+      ]
+      for (const url of other) expect(await arrive(url, '100'), url).toEqual(unknown)
+    })
+
+    test.each([
+      '',
+      '{',
+      'null',
+      '[]',
+      '1',
+      '"text"',
+      '{}',
+      '{"transferId":"1"}',
+      '{"transferId":"","incomingPayment":"x","amount":{"value":"1","assetCode":"USD","assetScale":2}}',
+      '{"transferId":1,"incomingPayment":"x","amount":{"value":"1","assetCode":"USD","assetScale":2}}',
+      '{"transferId":"1","incomingPayment":1,"amount":{"value":"1","assetCode":"USD","assetScale":2}}',
+      '{"transferId":"1","incomingPayment":"x","amount":{"value":1,"assetCode":"USD","assetScale":2}}',
+      '{"transferId":"1","incomingPayment":"x","amount":{"value":"1","assetCode":"USD"}}',
+      '{"transferId":"1","incomingPayment":"x","amount":null}',
+      'x'.repeat(70_000),
+    ])('does not understand %s', async (body) => {
+      expect(await report(body)).toEqual(failed(400, 'invalid_request'))
+    })
+
+    test('has one path and one method', async () => {
+      const url = `${running.baseUrl}/ledger`
+      const get = await fetch(`${url}/transfers`)
+      expect([get.status, get.headers.get('allow')]).toEqual([405, 'POST'])
+      for (const path of ['', '/', '/transfer', '/transfers/1']) {
+        expect((await fetch(url + path, { method: 'POST', body: '{}' })).status).toBe(404)
+      }
+    })
+  })
+})
+
+describe('the consent page, whatever an app calls itself', () => {
+  const accounts = demoAccounts('https://wallet.example')
+  const markup = `<img src=x onerror=alert(1)>"'&`
+
+  function pageOf(view: Partial<InteractionView>, decided: object = { ok: true }) {
+    const complete: InteractionView = {
+      id: 'id',
+      grantId: 'grant',
+      state: 'pending',
+      client: 'https://shop.example',
+      access: [],
+      expiresAt: 0,
+      ...view,
+    }
+    const interactions = {
+      get: async () => complete,
+      approve: async () => decided,
+      deny: async () => decided,
+    } as Interactions
+    const handle = consentPage(interactions, accounts)
+    const request: HttpRequest = {
+      method: 'GET',
+      url: '/consent/id',
+      headers: [],
+      body: new Uint8Array(),
+    }
+    return { handle, request, show: () => handle(request) }
+  }
+
+  function expectEscaped(body: string | undefined): void {
+    expect(body).toContain('img src=x')
+    expect(body).not.toContain('<img')
+    expect(body).not.toMatch(/onerror=alert\(1\)>/)
+    expect(body).not.toContain(`"'&`)
+  }
+
+  test('shows it as text and nothing else', async () => {
+    expectEscaped((await pageOf({ client: markup }).show()).body)
+  })
+
+  test('shows the account and the receiver as text', async () => {
+    const item = { type: 'outgoing-payment', actions: ['create'] } as const
+    expectEscaped((await pageOf({ access: [{ ...item, identifier: markup }] }).show()).body)
+    const limits = { receiver: markup }
+    expectEscaped((await pageOf({ access: [{ ...item, limits }] }).show()).body)
+    const debitAmount = { value: '1', assetCode: markup, assetScale: 2 }
+    expectEscaped((await pageOf({ access: [{ ...item, limits: { debitAmount } }] }).show()).body)
+    const interval = markup
+    expectEscaped((await pageOf({ access: [{ ...item, limits: { interval } }] }).show()).body)
+  })
+
+  test('shows why something did not work as text', async () => {
+    const refused = { ok: false, refusal: 'access_widened', reason: markup }
+    const { handle, request, show } = pageOf({}, refused)
+    const cookie = (await show()).headers['set-cookie']?.split(';')[0] ?? ''
+    const body = Buffer.from('decision=approve')
+    const answer = await handle({ ...request, method: 'POST', headers: [['Cookie', cookie]], body })
+    expect(answer.status).toBe(409)
+    expectEscaped(answer.body)
+  })
+
+  test.each([
+    ['https://shop.example/back?a=1', 'https://shop.example'],
+    ['http://localhost:1234/back', 'http://localhost:1234'],
+    ['com.example.app:/back', 'com.example.app:'],
+    ["https://shop.example/';script-src *", 'https://shop.example'],
+  ])('lets the form lead to %s, and to nowhere else', async (finishUri, target) => {
+    const { headers } = await pageOf({ finishUri }).show()
+    expect(headers['content-security-policy']).toContain(`form-action 'self' ${target};`)
+    expect(headers['content-security-policy']).not.toContain('script-src')
+  })
+
+  test.each([
+    ['expired', 'expired'],
+    ['denied', 'answered'],
+    ['closed', 'answered'],
+  ] as const)('says that it is too late when it is %s', async (state, word) => {
+    const { status, body, headers } = await pageOf({ state }).show()
+    expect(status).toBe(410)
+    expect(body).toContain(word)
+    expect(body).not.toContain('<form')
+    expect(headers).not.toHaveProperty('set-cookie')
+  })
+})
+
+/** A program that runs beside the tests, what it has printed, and how it ended. */
+function run(script: string, environment: Record<string, string>) {
+  // Some of the names are taken: Vite has a BASE_URL of its own.
+  const { BASE_URL: _, PORT: __, ADAPTER: ___, ...inherited } = process.env
+  const env = { ...inherited, NO_COLOR: '1', ...environment }
+  const child = spawn(process.execPath, ['--import', 'tsx', script], { cwd: root, env })
+  const printed = { out: '', err: '' }
+  child.stdout.on('data', (chunk) => {
+    printed.out += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    printed.err += chunk
+  })
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }))
+  return { child, printed, ended }
+}
+
+async function untilPrinted(program: ReturnType<typeof run>, text: string): Promise<void> {
+  const over = program.ended.then(() => {
+    throw new Error(`it ended before it printed "${text}": ${program.printed.err}`)
+  })
+  while (!program.printed.out.includes(text)) {
+    await Promise.race([
+      once(program.child.stdout as NonNullable<ChildProcess['stdout']>, 'data'),
+      over,
+    ])
+  }
+  over.catch(() => undefined)
+}
+
+/** Asks for something on a connection that is then kept open. */
+async function kept(port: number, request: string): Promise<Socket> {
+  const socket = connect(port, 'localhost')
+  await once(socket, 'connect')
+  socket.write(request)
+  return socket
+}
+
+/** Resolves when nothing takes connections on a port any more. */
+async function untilRefused(port: number): Promise<void> {
+  for (;;) {
+    const socket = connect(port, 'localhost')
+    const refused = await new Promise((resolve) => {
+      socket.once('connect', () => resolve(false))
+      socket.once('error', () => resolve(true))
+    })
+    socket.destroy()
+    if (refused) return
+  }
+}
+
+const exited = { code: 0, signal: null }
+const main = 'examples/wallet/main.ts'
+const ready = 'funds arrive at'
+
+describe.concurrent('the wallet, as a program', () => {
+  async function started(environment: Record<string, string> = {}) {
+    const port = await freePort()
+    const program = run(main, { PORT: `${port}`, ...environment })
+    await untilPrinted(program, ready)
+    return { ...program, port, baseUrl: `http://localhost:${port}` }
+  }
+
+  test('prints its URLs when it is ready, answers at them, and ends on SIGTERM', async ({
+    expect,
+  }) => {
+    const { printed, child, ended, baseUrl } = await started({ ADAPTER: 'fastify' })
+    expect(printed.out).toContain('fastify')
+    for (const path of ['/auth', '/op', '/alice', '/bob', '/carol', '/ledger/transfers']) {
+      expect(printed.out).toContain(`${baseUrl}${path}`)
+    }
+    const response = await fetch(`${baseUrl}/alice`)
+    expect(await response.json()).toMatchObject({
+      id: `${baseUrl}/alice`,
+      authServer: `${baseUrl}/auth`,
+    })
+    child.kill('SIGTERM')
+    expect(await ended).toEqual(exited)
+    expect(printed.err).toBe('')
+  })
+
+  test('ends on SIGTERM though a client keeps its connection open', async ({ expect }) => {
+    const { child, ended, port } = await started()
+    const socket = await kept(port, 'GET /alice HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const [answer] = await once(socket, 'data')
+    expect(`${answer}`).toMatch(/^HTTP\/1\.1 200 OK/)
+    child.kill('SIGTERM')
+    expect(await ended).toEqual(exited)
+    socket.destroy()
+  })
+
+  test('finishes what it has begun before it ends, and takes nothing new', async ({ expect }) => {
+    const { child, ended, port } = await started({ ADAPTER: 'hono' })
+    const head = 'POST /ledger/transfers HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n'
+    const socket = await kept(port, `${head}nu`)
+    // An answer on another connection shows that the one before it has been taken up.
+    await fetch(`http://localhost:${port}/alice`)
+    child.kill('SIGTERM')
+    await untilRefused(port)
+    socket.write('ll')
+    const [answer] = await once(socket, 'data')
+    expect(`${answer}`).toMatch(/^HTTP\/1\.1 400 Bad Request/)
+    expect(await ended).toEqual(exited)
+    socket.destroy()
+  })
+
+  test('publishes BASE_URL, though it listens elsewhere', async ({ expect }) => {
+    const { printed, child, ended, baseUrl } = await started({
+      BASE_URL: 'https://wallet.example/',
+    })
+    expect(printed.out).toContain('https://wallet.example/auth')
+    expect(printed.out).not.toContain(baseUrl)
+    const response = await fetch(`${baseUrl}/alice`)
+    expect(await response.json()).toMatchObject({
+      id: 'https://wallet.example/alice',
+      authServer: 'https://wallet.example/auth',
+      resourceServer: 'https://wallet.example/op',
+    })
+    child.kill('SIGINT')
+    expect(await ended).toEqual(exited)
+  })
+
+  test('fails at once for an adapter that there is not, and names those there are', async ({
+    expect,
+  }) => {
+    const { printed, ended } = run(main, { PORT: `${await freePort()}`, ADAPTER: 'koa' })
+    expect(await ended).toEqual({ code: 1, signal: null })
+    expect(printed.err).toContain('ADAPTER must be one of express, fastify, hono')
+    expect(printed.out).toBe('')
+  })
+})
+
+describe.concurrent('the demo', () => {
+  test.each(Object.keys(adapters) as AdapterName[])('runs to its end on %s', async (adapter) => {
+    const { printed, ended } = run('examples/demo/main.ts', { ADAPTER: adapter })
+    expect(await ended, printed.err).toEqual(exited)
+    expect(printed.out).toContain(`A wallet on ${adapter}`)
+    expect(printed.out).toContain('Everything went as it should.')
+    expect(printed.err).toBe('')
+  })
+})
