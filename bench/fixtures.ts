@@ -1,0 +1,162 @@
+import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { createHeaders } from '@interledger/http-signature-utils'
+import type {
+  AuthorizationServer,
+  HttpRequest,
+  PublicJwk,
+  ResourceServer,
+  Store,
+} from 'open-payments-server'
+
+export type Library = typeof import('open-payments-server')
+
+export const origin = 'https://wallet.example'
+export const grantEndpoint = `${origin}/auth`
+export const resourceServer = `${origin}/op`
+export const bob = `${origin}/bob`
+const client = 'https://shop.example'
+
+/** What a shop sends to have a payment prepared. */
+export const paymentBody = JSON.stringify({
+  walletAddress: bob,
+  incomingAmount: { value: '2500', assetCode: 'USD', assetScale: 2 },
+  expiresAt: new Date(Date.now() + 86_400_000).toISOString(),
+  metadata: { externalRef: 'INV2026-11-0137', description: 'Thank you for the shoes.' },
+})
+
+export interface BenchKey {
+  readonly privateKey: KeyObject
+  readonly publicKey: KeyObject
+  readonly jwk: PublicJwk & Record<string, string>
+}
+
+export function newKey(): BenchKey {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const kid = '53f2d913-e98a-40b9-b270-372d0547f23d'
+  const { x = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
+  return { privateKey, publicKey, jwk: { kid, x, kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA' } }
+}
+
+/** A request as the published client signs it, with the header lines that Node's fetch adds. */
+export async function signed(
+  key: BenchKey,
+  request: { method: string; url: string; token?: string; body?: string },
+): Promise<HttpRequest & { readonly fullUrl: string; readonly text: string }> {
+  const { method, url, token, body } = request
+  const headers = token === undefined ? {} : { authorization: `GNAP ${token}` }
+  const signature = await createHeaders({
+    request: { method, url, headers, ...(body !== undefined && { body }) },
+    privateKey: key.privateKey,
+    keyId: key.jwk.kid,
+  })
+  const lines = Object.entries({
+    host: 'wallet.example',
+    accept: 'application/json',
+    'content-type': 'application/json',
+    ...headers,
+    ...lowerCased(signature),
+    'user-agent': 'node',
+    'accept-language': '*',
+    'accept-encoding': 'gzip, deflate',
+    connection: 'keep-alive',
+  })
+  const text = body ?? ''
+  return {
+    method,
+    url: url.slice(origin.length),
+    fullUrl: url,
+    headers: lines,
+    body: Buffer.from(text),
+    text,
+  }
+}
+
+function lowerCased(headers: object): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]),
+  )
+}
+
+export interface BenchWallet {
+  readonly auth: AuthorizationServer
+  readonly resources: ResourceServer
+  readonly key: BenchKey
+  readonly store: Store
+  /** How often the store was called, and how often key sets were fetched. */
+  readonly counts: { store: number; fetches: number }
+}
+
+/** A wallet on the memory store, whose client keys come through the real cache from a fetch that is counted. */
+export function benchWallet(library: Library): BenchWallet {
+  const key = newKey()
+  const counts = { store: 0, fetches: 0 }
+  const store = counted(library.memoryStore(), counts)
+  const auth = library.createAuthorizationServer({
+    grantEndpoint,
+    consentUrl: `${origin}/consent`,
+    store,
+    clientKeys: library.remoteClientKeys({
+      async fetch() {
+        counts.fetches += 1
+        const body = Buffer.from(JSON.stringify({ keys: [key.jwk] }))
+        return { status: 200, contentType: 'application/json', body }
+      },
+    }),
+  })
+  const resources = library.createResourceServer({
+    baseUrl: resourceServer,
+    grantEndpoint,
+    store,
+    introspect: auth.introspect,
+    walletAddresses: { find: async (url) => ({ url, assetCode: 'USD', assetScale: 2 }) },
+    paymentMethods: library.ilpPaymentMethods({
+      addressPrefix: 'test.bench',
+      secret: new Uint8Array(32).fill(7),
+    }),
+  })
+  return { auth, resources, key, store, counts }
+}
+
+function counted(store: Store, counts: { store: number }): Store {
+  return {
+    ...store,
+    load(kind, id) {
+      counts.store += 1
+      return store.load(kind, id)
+    },
+    commit(commit) {
+      counts.store += 1
+      return store.commit(commit)
+    },
+  }
+}
+
+/** An access token that may create incoming payments, and how to manage it. */
+export async function newToken({ auth, key }: BenchWallet) {
+  const access = [{ type: 'incoming-payment', actions: ['create', 'read'], identifier: bob }]
+  const body = JSON.stringify({ client, access_token: { access } })
+  const response = await auth.handle(
+    await signed(key, { method: 'POST', url: grantEndpoint, body }),
+  )
+  if (response.status !== 200) throw new Error(response.body)
+  return JSON.parse(response.body ?? '').access_token as { value: string; manage: string }
+}
+
+/** A signed request for an incoming payment, good for a few minutes. */
+export function creation({ key }: BenchWallet, token: string) {
+  const url = `${resourceServer}/incoming-payments`
+  return signed(key, { method: 'POST', url, token, body: paymentBody })
+}
+
+/** What a lower bound verifies: a signature over a base of the same length. */
+export function floorSignature({ privateKey }: BenchKey) {
+  const base = Buffer.alloc(640, 'x')
+  return { base, signature: sign(null, base, privateKey) }
+}
+
+/** Header lines in pairs, from the flat list that Node keeps. */
+export function pairs(raw: readonly string[]): [string, string][] {
+  const lines: [string, string][] = []
+  for (let i = 0; i < raw.length; i += 2) lines.push([raw[i] ?? '', raw[i + 1] ?? ''])
+  return lines
+}

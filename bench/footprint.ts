@@ -1,0 +1,43 @@
+import { execFileSync } from 'node:child_process'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+import { type Figure, interleaved, median } from './measure.js'
+
+const rounds = 15
+
+/** What importing the library costs a process, and what it weighs in a bundle. */
+export async function footprint(): Promise<Figure[]> {
+  const run = (code: string) => async () => {
+    const start = process.hrtime.bigint()
+    execFileSync(process.execPath, ['--input-type=module', '--eval', code])
+    return Number(process.hrtime.bigint() - start) / 1e6
+  }
+  const wall = await interleaved(rounds, {
+    empty: run(''),
+    import: run('import "open-payments-server"'),
+  })
+  const added = median(wall.import.map((value, index) => value - (wall.empty[index] ?? 0)))
+  return [
+    { name: 'import, over an empty process', value: added, unit: 'ms', target: { most: 30 } },
+    {
+      name: 'bundle with all dependencies, minified and gzipped',
+      value: (await bundled()) / 1_000,
+      unit: 'kB',
+      target: { most: 40 },
+    },
+  ]
+}
+
+/** Everything that `.` exports, for a platform that is not Node: a `node:` import would fail here. */
+async function bundled(): Promise<number> {
+  const { outputFiles } = await build({
+    stdin: { contents: 'export * from "open-payments-server"', resolveDir: process.cwd() },
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    platform: 'neutral',
+    mainFields: ['module', 'main'],
+    write: false,
+  })
+  return gzipSync(outputFiles[0]?.contents ?? '').length
+}

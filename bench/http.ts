@@ -1,0 +1,191 @@
+import { spawn } from 'node:child_process'
+import { hash, verify } from 'node:crypto'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { validateSignature, validateSignatureHeaders } from '@interledger/http-signature-utils'
+import type { HttpRequest } from 'open-payments-server'
+import { toExpress } from 'open-payments-server/express'
+import {
+  type BenchWallet,
+  benchWallet,
+  creation,
+  floorSignature,
+  type Library,
+  newToken,
+  origin,
+  pairs,
+} from './fixtures.js'
+import { type Figure, interleaved, median, ratio } from './measure.js'
+
+const rounds = 9
+const requestsPerRound = 4_000
+const connections = 16
+
+/** A server, and the requests that it is loaded with. */
+export interface Contestant {
+  readonly server: Server
+  readonly requests: readonly HttpRequest[]
+}
+
+/** What one run under load came to. */
+export interface LoadResult {
+  readonly perSecond: number
+  /** CPU time of this process for one request, in microseconds. */
+  readonly cpuUs: number
+}
+
+/**
+ * Verification behind HTTP: a server that verifies by this library and answers, the same server with the
+ * published verifier, and one that does no more than a verification has to. Then a whole creation of an
+ * incoming payment, on the memory store, with our verification and with the published one.
+ */
+export async function behindHttp(library: Library, withPublished: Library): Promise<Figure[]> {
+  const run = (contestant: Contestant) => async () =>
+    (await load(contestant, requestsPerRound, connections)).perSecond
+  const figures = await interleaved(rounds, {
+    ours: run(await verifyingServer(library, 'ours')),
+    published: run(await verifyingServer(library, 'published')),
+    floor: run(await verifyingServer(library, 'floor')),
+    create: run(await creatingServer(library)),
+    createPublished: run(await creatingServer(withPublished)),
+  })
+  return [
+    {
+      name: `verification behind HTTP, ${connections} connections`,
+      value: median(figures.ours),
+      unit: 'requests/s',
+    },
+    { name: 'with the published verifier', value: median(figures.published), unit: 'requests/s' },
+    { name: 'floor server', value: median(figures.floor), unit: 'requests/s' },
+    {
+      name: 'verification behind HTTP: throughput against the published verifier',
+      value: ratio(figures.ours, figures.published),
+      unit: 'ratio',
+      target: { least: 1.8 },
+    },
+    {
+      name: 'verification behind HTTP: throughput against the floor server',
+      value: ratio(figures.ours, figures.floor),
+      unit: 'ratio',
+      target: { least: 0.7 },
+    },
+    {
+      name: `creation behind HTTP, ${connections} connections`,
+      value: median(figures.create),
+      unit: 'requests/s',
+    },
+    {
+      name: 'creation behind HTTP: throughput against the published verifier',
+      value: ratio(figures.create, figures.createPublished),
+      unit: 'ratio',
+    },
+    {
+      name: 'creation behind HTTP: throughput against the floor server',
+      value: ratio(figures.create, figures.floor),
+      unit: 'ratio',
+    },
+  ]
+}
+
+async function creatingServer(library: Library): Promise<Contestant> {
+  const wallet = benchWallet(library)
+  const { value } = await newToken(wallet)
+  const requests = [await creation(wallet, value)]
+  return { server: createServer(toExpress(wallet.resources.handle)), requests }
+}
+
+/** One server but for how it verifies; its answer is as long as that of a created payment. */
+async function verifyingServer(
+  library: Library,
+  verifier: 'ours' | 'published' | 'floor',
+): Promise<Contestant> {
+  const wallet = benchWallet(library)
+  const request = await creation(wallet, (await newToken(wallet)).value)
+  const { body: answer = '' } = await wallet.resources.handle(request)
+  const check = verifiers(library, wallet)[verifier]
+  const listener: RequestListener = (incoming, response) => {
+    const chunks: Buffer[] = []
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+    incoming.on('end', async () => {
+      const verified = await check(incoming, Buffer.concat(chunks))
+      response.statusCode = verified ? 201 : 401
+      response.setHeader('content-type', 'application/json')
+      response.end(answer)
+    })
+  }
+  return { server: createServer(listener), requests: [request] }
+}
+
+function verifiers(library: Library, { key }: BenchWallet) {
+  const verifySignature = library.createSignatureVerifier({ url: origin })
+  const { base, signature } = floorSignature(key)
+  return {
+    async ours({ method = '', url = '', rawHeaders }: IncomingMessage, body: Buffer) {
+      const { verified } = await verifySignature(
+        { method, url, headers: pairs(rawHeaders), body },
+        key.jwk,
+      )
+      return verified
+    },
+    async published({ method = '', url = '', headers }: IncomingMessage, body: Buffer) {
+      const request = { method, url: origin + url, headers, body: body.toString() } as never
+      return validateSignatureHeaders(request) && validateSignature(key.jwk as never, request)
+    },
+    floor(_: IncomingMessage, body: Buffer) {
+      hash('sha512', body, 'buffer')
+      return new Promise<boolean>((resolve) => {
+        verify(null, base, key.publicKey, signature, (_error, verified) => resolve(verified))
+      })
+    },
+  }
+}
+
+/** Loads a server in this process from a process of its own. */
+export async function load(
+  { server, requests }: Contestant,
+  total: number,
+  connectionCount: number,
+): Promise<LoadResult> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const file = join(mkdtempSync(join(tmpdir(), 'bench-')), 'requests.json')
+  writeFileSync(file, JSON.stringify(requests.map(rawText)))
+  const before = process.cpuUsage()
+  const output = await outputOf(
+    'load.js',
+    String(port),
+    file,
+    String(connectionCount),
+    String(total),
+  )
+  const { user, system } = process.cpuUsage(before)
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
+  const { perSecond, failed } = JSON.parse(output)
+  if (failed > 0) throw new Error(`${failed} requests failed`)
+  return { perSecond, cpuUs: (user + system) / total }
+}
+
+function rawText({ method, url, headers, body }: HttpRequest): string {
+  const lines = headers.map(([name, value]) => `${name}: ${value}`)
+  return `${method} ${url} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${Buffer.from(body).toString('latin1')}`
+}
+
+function outputOf(script: string, ...parameters: string[]): Promise<string> {
+  const path = fileURLToPath(new URL(script, import.meta.url))
+  const child = spawn(process.execPath, [path, ...parameters], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  return new Promise((resolve, reject) => {
+    let output = ''
+    child.stdout.on('data', (text) => {
+      output += text
+    })
+    child.on('error', reject)
+    child.on('close', () => resolve(output))
+  })
+}

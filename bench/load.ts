@@ -1,0 +1,59 @@
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+
+/**
+ * Sends requests over keep-alive connections, each its next as soon as it has an answer, and prints how many
+ * a second there were. A process of its own, and a lean one: what it costs is taken from the server.
+ */
+const [, , port = '', file = '', connections = '', total = ''] = process.argv
+const requests = (JSON.parse(readFileSync(file, 'utf8')) as string[]).map((text) =>
+  Buffer.from(text, 'latin1'),
+)
+let sent = 0
+let answered = 0
+let failed = 0
+let answerLength = 0
+const start = process.hrtime.bigint()
+
+for (let i = 0; i < Number(connections); i++) {
+  let received = 0
+  const socket = connect({
+    port: Number(port),
+    host: '127.0.0.1',
+    noDelay: true,
+    onread: {
+      buffer: Buffer.alloc(16_384),
+      callback(length, buffer) {
+        if (received === 0 && buffer[9] !== '2'.charCodeAt(0)) failed += 1
+        received += length
+        if (answerLength === 0) answerLength = lengthOf(Buffer.from(buffer.subarray(0, length)))
+        if (received >= answerLength) {
+          received = 0
+          answered += 1
+          if (answered === Number(total)) finish()
+          else next()
+        }
+        return true
+      },
+    },
+  })
+  const next = () => {
+    const request = requests[sent % requests.length]
+    if (sent < Number(total) && request !== undefined) socket.write(request)
+    sent += 1
+  }
+  socket.on('connect', next)
+}
+
+/** All answers are of one length, which the first one tells. */
+function lengthOf(answer: Buffer): number {
+  const text = answer.toString('latin1')
+  const body = /content-length: (\d+)/i.exec(text)
+  return text.indexOf('\r\n\r\n') + 4 + Number(body?.[1] ?? 0)
+}
+
+function finish(): void {
+  const seconds = Number(process.hrtime.bigint() - start) / 1e9
+  process.stdout.write(JSON.stringify({ perSecond: answered / seconds, failed }))
+  process.exit(0)
+}

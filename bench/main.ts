@@ -1,0 +1,55 @@
+import { availableParallelism, cpus } from 'node:os'
+import * as library from 'open-payments-server'
+import { adapters } from './adapters.js'
+import type { Library } from './fixtures.js'
+import { footprint } from './footprint.js'
+import { behindHttp } from './http.js'
+import { type Figure, meets } from './measure.js'
+import { operations, verification } from './verification.js'
+
+/**
+ * Measures everything in one run, as ratios between contestants that took turns, and prints a table and
+ * the same as JSON. Absolute figures say as much about the machine as about the library.
+ */
+async function main(): Promise<void> {
+  // Made by the build beside this file: the library with the published verifier in place of its own.
+  const variant = './with-published.js'
+  const withPublished = (await import(variant)) as Library
+  const parts: [string, () => Promise<Figure[]>][] = [
+    ['verification', () => verification(library)],
+    ['operations', () => operations(library)],
+    ['behind HTTP', () => behindHttp(library, withPublished)],
+    ['adapters', () => adapters(library)],
+    ['footprint', footprint],
+  ]
+  const figures: Figure[] = []
+  const only = process.argv[2]
+  for (const [name, measure] of parts.filter(([part]) => !only || part === only)) {
+    console.error(`measuring: ${name}`)
+    figures.push(...(await measure()))
+  }
+  print(figures)
+  const machine = { node: process.version, cpu: cpus()[0]?.model, cores: availableParallelism() }
+  console.log(JSON.stringify({ machine, figures }))
+}
+
+function print(figures: readonly Figure[]): void {
+  const width = Math.max(...figures.map(({ name }) => name.length))
+  for (const figure of figures) {
+    const { name, value, unit, target } = figure
+    const met = meets(figure)
+    const bound =
+      target === undefined
+        ? ''
+        : 'least' in target
+          ? `at least ${target.least}`
+          : `at most ${target.most}`
+    const verdict = met === undefined ? '' : met ? 'met' : 'MISSED'
+    const digits = value >= 1000 || unit === 'calls' ? 0 : value >= 10 ? 1 : 3
+    console.log(
+      `${name.padEnd(width)}  ${value.toFixed(digits).padStart(8)} ${unit.padEnd(10)}  ${bound.padEnd(14)} ${verdict}`,
+    )
+  }
+}
+
+await main()

@@ -1,0 +1,57 @@
+/** One line of the result: a figure, and the bound that it is held against. */
+export interface Figure {
+  readonly name: string
+  readonly value: number
+  readonly unit: 'ratio' | 'µs' | 'ms' | 'kB' | 'requests/s' | 'calls' | 'packages'
+  readonly target?: { readonly least: number } | { readonly most: number }
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  const upper = sorted[middle] ?? Number.NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
+}
+
+/** Microseconds that one call takes, over a run of calls in sequence. */
+export async function perCallUs(calls: number, call: () => unknown): Promise<number> {
+  const start = process.hrtime.bigint()
+  for (let i = 0; i < calls; i++) await call()
+  return Number(process.hrtime.bigint() - start) / 1_000 / calls
+}
+
+/**
+ * Runs contestants round by round, in turn, so that a machine whose speed drifts slows all of them, and
+ * answers with each one's figures in the order of the rounds.
+ */
+export async function interleaved<Name extends string>(
+  rounds: number,
+  contestants: Readonly<Record<Name, () => Promise<number>>>,
+): Promise<Record<Name, number[]>> {
+  const names = Object.keys(contestants) as Name[]
+  const figures = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<
+    Name,
+    number[]
+  >
+  for (const name of names) await contestants[name]()
+  for (let round = 0; round < rounds; round++) {
+    // Whoever goes first finds the caches cold: let it be each in turn.
+    const turn = names.map((_, index) => names[(index + round) % names.length] as Name)
+    for (const name of turn) {
+      // Nobody pays for what the one before has left behind.
+      globalThis.gc?.()
+      figures[name].push(await contestants[name]())
+    }
+  }
+  return figures
+}
+
+/** The median over the rounds of one contestant's figure by another's. */
+export function ratio(above: readonly number[], below: readonly number[]): number {
+  return median(above.map((value, index) => value / (below[index] ?? Number.NaN)))
+}
+
+export function meets({ value, target }: Figure): boolean | undefined {
+  if (target === undefined) return undefined
+  return 'least' in target ? value >= target.least : value <= target.most
+}

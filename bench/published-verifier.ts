@@ -1,0 +1,35 @@
+import {
+  getKeyId,
+  validateSignature,
+  validateSignatureHeaders,
+} from '@interledger/http-signature-utils'
+import type { PublicJwk } from '../src/ports/client-keys.js'
+import type { SignedMessage } from '../src/protocol/http-signature/components.js'
+
+/**
+ * The published verifier in the place of ours, for a server that is the same but for that: the build puts
+ * this file in for `inspect.ts` and `verify.ts`.
+ */
+interface Candidate {
+  readonly keyid: string
+  readonly createdAt: number
+  readonly signature: Uint8Array
+  readonly request: Parameters<typeof validateSignatureHeaders>[0]
+}
+
+export async function inspectSignatures({ method, origin, target, fields, body }: SignedMessage) {
+  const headers = Object.fromEntries([...fields].map(([name, lines]) => [name, lines.join(', ')]))
+  const text = Buffer.from(body).toString()
+  const request = { method, url: origin + target, headers, ...(text !== '' && { body: text }) }
+  if (!validateSignatureHeaders(request)) return { problem: 'refused by the published verifier' }
+  const keyid = getKeyId(headers['signature-input'] ?? '') ?? ''
+  const signature = Buffer.from(headers['signature'] ?? '')
+  return { candidates: [{ keyid, createdAt: Date.now(), signature, request }] }
+}
+
+export async function verifyCandidates(candidates: readonly Candidate[], { kid, x }: PublicJwk) {
+  const jwk = { kid, x, kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA' } as const
+  const [candidate] = candidates
+  if (candidate === undefined || candidate.keyid !== kid) return undefined
+  return (await validateSignature(jwk, candidate.request)) ? candidate : undefined
+}

@@ -1,0 +1,183 @@
+import { hash, verify } from 'node:crypto'
+import { validateSignature, validateSignatureHeaders } from '@interledger/http-signature-utils'
+import { contentDigest } from '../test/support/sign.js'
+import {
+  type BenchWallet,
+  benchWallet,
+  creation,
+  floorSignature,
+  type Library,
+  newToken,
+  origin,
+  signed,
+} from './fixtures.js'
+import { type Figure, interleaved, median, perCallUs, ratio } from './measure.js'
+
+const rounds = 21
+const calls = 300
+
+/** Verification alone, against the least that it can cost and against the published verifier. */
+export async function verification(library: Library): Promise<Figure[]> {
+  const wallet = benchWallet(library)
+  const { key } = wallet
+  const request = await creation(wallet, (await newToken(wallet)).value)
+  const verifySignature = library.createSignatureVerifier({ url: origin })
+  const published = {
+    method: request.method,
+    url: request.fullUrl,
+    headers: Object.fromEntries(request.headers),
+    body: request.text,
+  }
+  const { base, signature } = floorSignature(key)
+
+  const figures = await interleaved(rounds, {
+    floor: () =>
+      perCallUs(calls, () => {
+        hash('sha512', request.body, 'buffer')
+        if (!verify(null, base, key.publicKey, signature)) throw new Error('not verified')
+      }),
+    ours: () =>
+      perCallUs(calls, async () => {
+        const { verified } = await verifySignature(request, key.jwk)
+        if (!verified) throw new Error('not verified')
+      }),
+    published: () =>
+      perCallUs(calls, async () => {
+        const verified =
+          validateSignatureHeaders(published) &&
+          (await validateSignature(key.jwk as never, published))
+        if (!verified) throw new Error('not verified')
+      }),
+  })
+  return [
+    { name: 'verification, in process', value: median(figures.ours), unit: 'µs' },
+    { name: 'floor: one verify and one SHA-512', value: median(figures.floor), unit: 'µs' },
+    {
+      name: 'verification: speed against the floor',
+      value: ratio(figures.floor, figures.ours),
+      unit: 'ratio',
+      target: { least: 0.85 },
+    },
+    {
+      name: 'verification: speed against the published verifier',
+      value: ratio(figures.published, figures.ours),
+      unit: 'ratio',
+      target: { least: 1.1 },
+    },
+  ]
+}
+
+/** Whole operations through `handle` on the memory store, and what a refusal costs beside them. */
+export async function operations(library: Library): Promise<Figure[]> {
+  const wallet = benchWallet(library)
+  const { auth, resources, key, counts } = wallet
+  let token = await newToken(wallet)
+  const { base, signature } = floorSignature(key)
+  const good = await creation(wallet, (await newToken(wallet)).value)
+  const bad = await refusedRequests(wallet)
+
+  async function rotate(): Promise<number> {
+    let spent = 0
+    for (let i = 0; i < calls; i++) {
+      const { manage: url, value } = token
+      const request = await signed(key, { method: 'POST', url, token: value })
+      const start = process.hrtime.bigint()
+      const response = await auth.handle(request)
+      spent += Number(process.hrtime.bigint() - start)
+      if (response.status !== 200) throw new Error(response.body)
+      token = JSON.parse(response.body ?? '').access_token
+    }
+    return spent / 1_000 / calls
+  }
+
+  const refused = (request: (typeof bad)[keyof typeof bad]) => () =>
+    perCallUs(calls, async () => {
+      const { status } = await resources.handle(request)
+      if (status !== 401) throw new Error(`answered with ${status}`)
+    })
+
+  const figures = await interleaved(rounds, {
+    floor: () =>
+      perCallUs(calls, () => {
+        hash('sha512', good.body, 'buffer')
+        verify(null, base, key.publicKey, signature)
+      }),
+    create: () =>
+      perCallUs(calls, async () => {
+        const { status } = await resources.handle(good)
+        if (status !== 201) throw new Error(`answered with ${status}`)
+      }),
+    rotate,
+    coverage: refused(bad.coverage),
+    age: refused(bad.age),
+    digest: refused(bad.digest),
+  })
+
+  const fetched = counts.fetches
+  counts.store = 0
+  for (const request of Object.values(bad)) await resources.handle(request)
+  const refusalCalls = counts.store
+  await resources.handle(good)
+  const most = { most: 0.15 }
+  return [
+    { name: 'create incoming payment, through handle', value: median(figures.create), unit: 'µs' },
+    { name: 'rotate token, through handle', value: median(figures.rotate), unit: 'µs' },
+    {
+      name: 'create incoming payment: speed against the floor',
+      value: ratio(figures.floor, figures.create),
+      unit: 'ratio',
+    },
+    {
+      name: 'rotate token: speed against the floor',
+      value: ratio(figures.floor, figures.rotate),
+      unit: 'ratio',
+    },
+    {
+      name: 'refusal for coverage, by the cost of an acceptance',
+      value: ratio(figures.coverage, figures.create),
+      unit: 'ratio',
+      target: most,
+    },
+    {
+      name: 'refusal for age, by the cost of an acceptance',
+      value: ratio(figures.age, figures.create),
+      unit: 'ratio',
+      target: most,
+    },
+    {
+      name: 'refusal for digest, by the cost of an acceptance',
+      value: ratio(figures.digest, figures.create),
+      unit: 'ratio',
+      target: most,
+    },
+    {
+      name: 'store calls of three refusals',
+      value: refusalCalls,
+      unit: 'calls',
+      target: { most: 0 },
+    },
+    {
+      name: 'key fetches while warm',
+      value: counts.fetches - fetched,
+      unit: 'calls',
+      target: { most: 0 },
+    },
+  ]
+}
+
+/** Requests that are refused for one reason each, all but that in order. */
+async function refusedRequests(wallet: BenchWallet) {
+  const { value } = await newToken(wallet)
+  const request = await creation(wallet, value)
+  const replace = (name: string, change: (value: string) => string) => ({
+    ...request,
+    headers: request.headers.map(([each, text]) =>
+      each === name ? ([each, change(text)] as const) : ([each, text] as const),
+    ),
+  })
+  return {
+    coverage: replace('signature-input', (text) => text.replace(' "content-digest"', '')),
+    age: replace('signature-input', (text) => text.replace(/created=\d+/, 'created=1700000000')),
+    digest: replace('content-digest', () => contentDigest(Buffer.from('other'), 'sha-512')),
+  }
+}
