@@ -1,0 +1,95 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..')
+
+/** What each room may import beside itself. Whoever is not named may be imported by nobody below. */
+const mayImport: Record<string, readonly string[]> = {
+  core: [],
+  ports: ['core'],
+  protocol: ['core', 'ports'],
+  storage: ['core', 'ports'],
+  service: ['core', 'ports', 'protocol'],
+  outbound: ['core', 'ports', 'protocol'],
+  http: ['core', 'ports', 'protocol', 'service'],
+  index: ['core', 'ports', 'protocol', 'storage', 'service', 'outbound', 'http'],
+  adapters: ['index'],
+  examples: ['index', 'adapters'],
+}
+
+/** Packages, and the one file that each may be imported by (a folder for development tools). */
+const packages: Record<string, string> = {
+  '@noble/ed25519': 'src/protocol/http-signature/ed25519.ts',
+  'structured-headers': 'src/protocol/http-signature/structured-fields.ts',
+  valibot: 'src/protocol/',
+  fastify: 'adapters/fastify.ts',
+}
+
+const files = ['src', 'adapters', 'examples'].flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => join(folder, name)),
+)
+
+function roomOf(file: string): string {
+  const [top = '', second = ''] = file.split(sep)
+  return top === 'src' ? second.replace(/\.ts$/, '') : top
+}
+
+interface Import {
+  readonly specifier: string
+  readonly typeOnly: boolean
+}
+
+function importsOf(file: string): Import[] {
+  const text = readFileSync(join(root, file), 'utf8')
+  const statements = text.matchAll(/^(import|export)\s+(type\s+)?[^'"]*?from\s+'([^']+)'/gms)
+  return [...statements].map(([, , type, specifier = '']) => ({
+    specifier,
+    typeOnly: type !== undefined,
+  }))
+}
+
+function target(file: string, specifier: string): string {
+  return relative(root, join(root, dirname(file), specifier)).replace(/\.js$/, '.ts')
+}
+
+describe('dependencies point one way', () => {
+  test.each(files)('%s imports only what lies below it', (file) => {
+    const room = roomOf(file)
+    for (const { specifier } of importsOf(file).filter(({ specifier }) =>
+      specifier.startsWith('.'),
+    )) {
+      const other = roomOf(target(file, specifier))
+      expect([room, ...(mayImport[room] ?? [])], `${file} imports ${specifier}`).toContain(other)
+    }
+  })
+
+  test('the core imports no package, and reads no clock and no randomness', () => {
+    for (const file of files.filter((name) => roomOf(name) === 'core')) {
+      expect(importsOf(file).filter(({ specifier }) => !specifier.startsWith('.'))).toEqual([])
+      const code = readFileSync(join(root, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
+      expect(code).not.toMatch(/Date\.now|new Date\(\)|Math\.random|\bcrypto\b|\basync\b|\bthrow\b/)
+    }
+  })
+
+  test('each package is imported where it belongs and nowhere else', () => {
+    for (const file of files.filter((name) => !name.startsWith('examples'))) {
+      for (const { specifier, typeOnly } of importsOf(file)) {
+        if (specifier.startsWith('.') || (specifier.startsWith('node:') && typeOnly)) continue
+        expect(file, `${file} imports ${specifier}`).toMatch(packages[specifier] ?? /^$/)
+      }
+    }
+  })
+
+  test('nothing in the library imports a module of Node at run time', () => {
+    const imports = files
+      .filter((name) => !name.startsWith('examples'))
+      .flatMap((file) => importsOf(file))
+    expect(
+      imports.filter(({ specifier, typeOnly }) => specifier.startsWith('node:') && !typeOnly),
+    ).toEqual([])
+  })
+})

@@ -1,0 +1,63 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { errorTable } from '../scripts/error-table.js'
+
+const documents = ['README.md', 'CHANGELOG.md', 'SECURITY.md'].concat(
+  readdirSync('docs')
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+)
+
+function read(path: string): string {
+  return readFileSync(path, 'utf8')
+}
+
+/** The lines of a source file between `// #region name` and `// #endregion name`. */
+function region(file: string, name: string): string {
+  const [, inside = ''] = read(file).split(new RegExp(`// #(?:end)?region ${name}\n`))
+  return inside.trim()
+}
+
+describe('the README', () => {
+  const snippets = [...read('README.md').matchAll(/<!-- (\S+)#(\S+) -->\n```ts\n([\s\S]*?)```/g)]
+
+  test.each(snippets.map(([, file = '', name = '', code = '']) => ({ file, name, code })))(
+    'shows $name as it stands in $file, where it compiles',
+    ({ file, name, code }) => {
+      expect(code.trim()).toBe(region(file, name))
+    },
+  )
+
+  test('has a snippet for servers, consent and funds', () => {
+    expect(snippets.map(([, , name]) => name)).toEqual(['servers', 'consent', 'funds'])
+  })
+
+  test('names the commands that there are', () => {
+    const { scripts } = JSON.parse(read('package.json'))
+    for (const [, name = ''] of read('README.md').matchAll(
+      /npm (?:run )?(demo|start|test|bench)/g,
+    )) {
+      expect(scripts).toHaveProperty(name)
+    }
+  })
+})
+
+describe.each(documents)('%s', (document) => {
+  test('links to files that exist', () => {
+    for (const [, link = ''] of read(document).matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)) {
+      expect(existsSync(join(dirname(document), link)), link).toBe(true)
+    }
+  })
+})
+
+test('the table of errors is that of the code: `npm run docs:tables` writes it', () => {
+  expect(read('docs/errors.md')).toContain(errorTable())
+})
+
+test('the tests that docs/rules.md quotes are there by those titles', () => {
+  const rows = read('docs/rules.md').matchAll(/\(\.\.\/(test\/[^)]+)\) "([^"]+)"/g)
+  const quoted = [...rows].map(([, file = '', title = '']) => ({ file, title }))
+  expect(quoted.length).toBeGreaterThan(20)
+  for (const { file, title } of quoted) expect(read(file), title).toContain(title)
+})
