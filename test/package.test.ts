@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+
+interface LockedPackage {
+  readonly version?: string
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+  readonly hasInstallScript?: boolean
+  readonly dev?: boolean
+  readonly resolved?: string
+}
+
+const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
+  readonly packages: Readonly<Record<string, LockedPackage>>
+}
+
+describe('the lock file', () => {
+  it('has an entry for every platform that a package is built for, as npm ci demands', () => {
+    const missing = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
+      Object.keys(optionalDependencies).filter(
+        (name) =>
+          packages[`${path}/node_modules/${name}`] === undefined &&
+          packages[`node_modules/${name}`] === undefined,
+      ),
+    )
+    expect(missing).toEqual([])
+  })
+
+  it('leaves the choice of registry to whoever installs', () => {
+    expect(Object.values(packages).filter(({ resolved }) => resolved !== undefined)).toEqual([])
+  })
+
+  it('has no install script among what the library itself needs', () => {
+    const scripted = Object.entries(packages)
+      .filter(([path, { dev, hasInstallScript }]) => path !== '' && !dev && hasInstallScript)
+      .map(([path]) => path)
+    expect(scripted).toEqual([])
+  })
+})
