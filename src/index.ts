@@ -63,6 +63,8 @@ export {
   type CreateRefusal,
   createIncomingPayment,
   decideIncomingPayment,
+  type ExpirePayment,
+  expireIncomingPayment,
   type IncomingPayment,
   type IncomingPaymentEvent,
   type IncomingPaymentPolicy,
@@ -82,6 +84,7 @@ export {
   type AuthorizationPolicy,
   type AuthorizationServer,
   type AuthorizationServerOptions,
+  type AuthorizationServices,
   createAuthorizationServer,
   type GrantServices,
 } from './http/authorization-server.js'
@@ -105,6 +108,7 @@ export {
   type ResourcePolicy,
   type ResourceServer,
   type ResourceServerOptions,
+  type ResourceServices,
 } from './http/resource-server.js'
 export type { Route } from './http/routes.js'
 export {
@@ -136,12 +140,22 @@ export type {
   PaymentMethods,
 } from './ports/payment-methods.js'
 export type { Random } from './ports/random.js'
-export type { Change, Commit, Guard, Kind, ListQuery, Page, Store } from './ports/store.js'
+export type {
+  Change,
+  Commit,
+  Guard,
+  Kind,
+  ListQuery,
+  Page,
+  Store,
+  TransactionError,
+} from './ports/store.js'
 export type { WalletAddress, WalletAddresses } from './ports/wallet-addresses.js'
 export { type IlpPaymentMethodsOptions, ilpPaymentMethods } from './protocol/ilp.js'
 export type { InteractionHashEncoding } from './protocol/interaction-hash.js'
 export type { OptionError } from './protocol/option-error.js'
 export type { IncomingPaymentBody } from './protocol/payments.js'
+export { type ConsumeOptions, consumeEvents, type EventConsumer } from './service/consumer.js'
 export type { DomainEvent, EventRecord } from './service/events.js'
 export type { PaymentRefusal, ReceivedFunds, ReceiveResult } from './service/incoming-payments.js'
 export type {
@@ -151,6 +165,16 @@ export type {
   Interactions,
   InteractionView,
 } from './service/interactions.js'
+export type {
+  DeliveredEvent,
+  Delivery,
+  Drained,
+  DrainOptions,
+  EventHandler,
+  EventSource,
+  FailedDelivery,
+  SetAsideEvent,
+} from './service/outbox.js'
 export type { RepeatRule } from './service/replay.js'
 export type { ContentionError } from './service/transact.js'
 export { memoryStore } from './storage/memory.js'

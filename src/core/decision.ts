@@ -28,11 +28,11 @@ export interface Stored {
   readonly dueAt?: Instant
   /** The record may be removed after that; it never has to be. */
   readonly retainUntil?: Instant
-  /** Where `Store.list` finds the record. */
+  /** Where `Store.list` finds the record: at most three places, each once. */
   readonly lists?: readonly ListEntry[]
 }
 
-/** One place in which a record is listed, and the instant that orders it there. */
+/** One place in which a record is listed, and the number that orders it there: most often an instant. */
 export interface ListEntry {
   readonly by: string
   readonly at: Instant

@@ -36,6 +36,8 @@ export interface IncomingPayment extends Stored {
   readonly completed: boolean
   readonly createdAt: Instant
   readonly expiresAt: Instant
+  /** Set once the event of its expiry has been recorded. What it may receive is read off `expiresAt` alone. */
+  readonly expiryRecorded?: true
   readonly metadata?: JsonObject
 }
 
@@ -51,6 +53,7 @@ export interface IncomingPaymentEvent {
     | 'incoming-payment.created'
     | 'incoming-payment.received'
     | 'incoming-payment.completed'
+    | 'incoming-payment.expired'
   readonly at: Instant
   readonly incomingPaymentId: string
   readonly walletAddress: string
@@ -65,6 +68,8 @@ export interface IncomingPaymentPolicy {
   readonly expiryDefaultMs: number
   /** The furthest `expiresAt` accepted, in milliseconds from now. */
   readonly expiryMaxMs: number
+  /** How long the record is kept after its expiry, in milliseconds. */
+  readonly retentionMs: number
 }
 
 export interface CreateIncomingPayment {
@@ -109,6 +114,8 @@ export function createIncomingPayment(
     completed: false,
     createdAt: now,
     expiresAt,
+    dueAt: expiresAt + 1,
+    retainUntil: expiresAt + policy.retentionMs,
     ...(incomingAmount === undefined ? {} : { incomingAmount }),
   }
   return changed(payment, paymentEvent('incoming-payment.created', payment, now))
@@ -166,12 +173,55 @@ export function decideIncomingPayment(
     by: command.by,
     received: total.toString(),
     completed,
+    ...(completed ? retired(payment) : {}),
   }
   const received = paymentEvent('incoming-payment.received', next, now)
   return completed
     ? changed(next, received, paymentEvent('incoming-payment.completed', next, now))
     : changed(next, received)
 }
+
+/** A payment's time has passed: tell those who listen. */
+export interface ExpirePayment {
+  readonly type: 'expire'
+  readonly by: string
+}
+
+/**
+ * Records that a payment has expired, once. It changes nothing that a client sees: a payment takes no funds
+ * after `expiresAt` whether or not this has run. A completed payment does not expire.
+ */
+export function expireIncomingPayment(
+  payment: IncomingPayment,
+  { by }: ExpirePayment,
+  now: Instant,
+): Decision<IncomingPayment, IncomingPaymentEvent, 'payment_open'> {
+  if (payment.completed || payment.expiryRecorded) return unchanged(payment)
+  if (now <= payment.expiresAt) return refused('payment_open', 'the payment has not expired')
+  const next: IncomingPayment = {
+    ...payment,
+    ...retired(payment),
+    version: payment.version + 1,
+    by,
+    expiryRecorded: true,
+  }
+  return changed(next, paymentEvent('incoming-payment.expired', next, now))
+}
+
+/** Nothing more will happen to the payment: what is due next is the end of its retention. */
+function retired({ expiresAt, retainUntil = expiresAt }: IncomingPayment) {
+  return { dueAt: retainUntil, retainUntil }
+}
+
+/** How long the record of a transfer is kept: longer than its payment, which may be asked about until then. */
+export function retainTransferUntil({
+  expiresAt,
+  retainUntil = expiresAt,
+}: IncomingPayment): Instant {
+  return retainUntil + day
+}
+
+const day = 86_400_000
 
 /** Whether funds are still welcome: what decides if payment details are handed out. */
 export function isOpen(payment: IncomingPayment, now: Instant): boolean {

@@ -2,15 +2,18 @@ import type { AccessItem } from '../core/access.js'
 import type { Grant, GrantPolicy } from '../core/grant/record.js'
 import type { ClientKeys } from '../ports/client-keys.js'
 import type { Introspect } from '../ports/introspect.js'
+import type { Store } from '../ports/store.js'
 import type { InteractionHashEncoding } from '../protocol/interaction-hash.js'
-import { newCall } from '../service/context.js'
-import { createGrants } from '../service/grants.js'
+import { newCall, type ServiceContext } from '../service/context.js'
+import { createGrants, type Grants } from '../service/grants.js'
 import {
   createInteractions,
   type DenialRedirect,
   type Interactions,
 } from '../service/interactions.js'
 import { createIntrospect } from '../service/introspection.js'
+import { createOutbox, type EventSource } from '../service/outbox.js'
+import { purge } from '../service/sweeps.js'
 import {
   cancelGrant,
   continueGrant,
@@ -28,6 +31,7 @@ import {
   requireMethods,
   requireOneOf,
   requirePrefix,
+  requireStore,
   type ServerOptions,
   serviceContext,
 } from './options.js'
@@ -89,15 +93,33 @@ export type AuthorizationOperation =
   | 'rotateToken'
   | 'revokeToken'
 
-export interface AuthorizationServer {
+/** What the host can do on a store of its choice: see `AuthorizationServer.within`. */
+export interface AuthorizationServices {
+  /** What the host's consent page works with. */
+  readonly interactions: Interactions
+  readonly grants: GrantServices
+}
+
+export interface AuthorizationServer extends AuthorizationServices {
   /** Serves every route below the grant endpoint. */
   readonly handle: Handler
   /** The same operation by operation, for hosts that route for themselves. */
   readonly handlers: Readonly<Record<AuthorizationOperation, Handler>>
   readonly routes: readonly Route[]
-  /** What the host's consent page works with. */
-  readonly interactions: Interactions
-  readonly grants: GrantServices
+  /** What happened to grants, for the host to hear of. */
+  readonly events: EventSource
+  /**
+   * The same services on another store: one inside a transaction that the host holds, so that they commit
+   * or roll back together with the host's own rows.
+   */
+  within(store: Store): AuthorizationServices
+  /**
+   * Removes records past their retention: finished grants and used signatures.
+   *
+   * @param limit the most records that it looks at. Default 1,000.
+   * @returns how many it has removed; call again at once when that is `limit`.
+   */
+  purge(limit?: number): Promise<number>
   /** Tells a resource server in the same process about an access token. */
   readonly introspect: Introspect
 }
@@ -138,7 +160,13 @@ export function createAuthorizationServer(
   const lifetimes = durations('policy', defaultPolicy, policy)
   const context = serviceContext(options, grantEndpoint)
   const grants = createGrants(context, lifetimes)
-  const interactions = createInteractions(context, grants, lifetimes, { grantEndpoint, ...rules })
+
+  function servicesIn(context: ServiceContext, grants: Grants): AuthorizationServices {
+    return {
+      interactions: createInteractions(context, grants, lifetimes, { grantEndpoint, ...rules }),
+      grants: grantServices(context, grants),
+    }
+  }
 
   const deps: GrantDependencies = {
     context,
@@ -176,18 +204,27 @@ export function createAuthorizationServer(
       revokeToken: createHandler(pipeline, 'revokeToken'),
     },
     routes,
-    interactions,
-    grants: {
-      get: grants.load,
-      async revoke(grantId) {
-        const grant = await grants.load(grantId)
-        if (grant === undefined) return false
-        const call = newCall(context)
-        await grants.run(grant, { type: 'revoke', by: call.by }, call)
-        return true
-      },
+    ...servicesIn(context, grants),
+    events: createOutbox(context),
+    within(store) {
+      const inside = { ...context, store: requireStore(store) }
+      return servicesIn(inside, createGrants(inside, lifetimes))
     },
+    purge: (limit = 1_000) => purge(context, ['grant', 'replay'], limit),
     introspect: createIntrospect(context, grants, clientKeys, lifetimes),
+  }
+}
+
+function grantServices(context: ServiceContext, grants: Grants): GrantServices {
+  return {
+    get: grants.load,
+    async revoke(grantId) {
+      const grant = await grants.load(grantId)
+      if (grant === undefined) return false
+      const call = newCall(context)
+      await grants.run(grant, { type: 'revoke', by: call.by }, call)
+      return true
+    },
   }
 }
 

@@ -26,6 +26,11 @@ export interface ServerOptions extends Watch {
    * it. Default: none.
    */
   readonly strippedPrefix?: string
+  /**
+   * Whether what happens is recorded as events in the commit that it happens by. Default true: deliver them
+   * with `consumeEvents`, since an event is kept until then. With false there are none.
+   */
+  readonly recordsEvents?: boolean
 }
 
 /** How strict the check of HTTP message signatures is. */
@@ -44,11 +49,12 @@ export interface SignatureOptions {
 
 /** Builds what the services work with, refusing a setup that could not work before it is relied on. */
 export function serviceContext(options: ServerOptions, serverUrl: string): ServiceContext {
-  const { store, clock = Date, random = crypto } = options
+  const { store, clock = Date, random = crypto, recordsEvents = true } = options
   requireHooks(options)
-  requireMethods('store', store, ['load', 'commit', 'list', 'due', 'remove'])
+  requireStore(store)
   requireMethods('clock', clock, ['now'])
   requireMethods('random', random, ['getRandomValues'])
+  if (typeof recordsEvents !== 'boolean') throw invalidOption('recordsEvents', 'must be a boolean')
   let namespace: Promise<string> | undefined
   return {
     store,
@@ -58,6 +64,7 @@ export function serviceContext(options: ServerOptions, serverUrl: string): Servi
     pacing: realPacing,
     freshness: signatureFreshness(options.signatures ?? {}),
     namespace: () => (namespace ??= namespaceOf(serverUrl)),
+    recordsEvents,
   }
 }
 
@@ -98,6 +105,12 @@ export function requireMethods(option: string, value: unknown, methods: readonly
     (method) => typeof (value as Record<string, unknown>)[method] !== 'function',
   )
   if (missing !== undefined) throw invalidOption(option, `has no method ${missing}`)
+}
+
+/** Checks a store that is given later than the other options. */
+export function requireStore(store: Store): Store {
+  requireMethods('store', store, ['load', 'commit', 'list', 'due', 'remove'])
+  return store
 }
 
 export function requireFunction(option: string, value: unknown): void {

@@ -1,6 +1,7 @@
 import type { IncomingPayment, IncomingPaymentPolicy } from '../core/incoming-payment.js'
 import type { Introspect } from '../ports/introspect.js'
 import type { PaymentMethods } from '../ports/payment-methods.js'
+import type { Store } from '../ports/store.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { invalidOption } from '../protocol/option-error.js'
 import { type IncomingPaymentBody, incomingPaymentBody } from '../protocol/payments.js'
@@ -12,6 +13,8 @@ import {
   type ReceivedFunds,
   type ReceiveResult,
 } from '../service/incoming-payments.js'
+import { createOutbox, type EventSource } from '../service/outbox.js'
+import { purge } from '../service/sweeps.js'
 import {
   createIncomingPayment,
   getIncomingPayment,
@@ -25,6 +28,7 @@ import {
   requireKnown,
   requireMethods,
   requirePrefix,
+  requireStore,
   type ServerOptions,
   serviceContext,
 } from './options.js'
@@ -38,6 +42,8 @@ export interface ResourcePolicy {
   readonly incomingPaymentExpiryDefaultMs?: number
   /** How far away `expiresAt` may be. Default 30 days. */
   readonly incomingPaymentExpiryMaxMs?: number
+  /** How long after its expiry a payment is kept, before `purge` may remove it. Default 365 days. */
+  readonly incomingPaymentRetentionMs?: number
 }
 
 export interface ResourceServerOptions extends ServerOptions {
@@ -69,17 +75,44 @@ export interface IncomingPaymentServices {
    * @throws an error with code `ERR_CONTENTION` when others kept changing the payment for 3 s.
    */
   receive(funds: ReceivedFunds): Promise<ReceiveResult>
+  /**
+   * Records the expiry of payments whose time has passed, so that an `incoming-payment.expired` event tells
+   * of each, once. Run it now and then, in as many processes as you like; what is accepted never depends on
+   * it. Payments past their retention that it meets are removed.
+   *
+   * @param limit the most payments that it looks at. Default 100.
+   * @returns how many expiries this call has recorded; call again at once when that is `limit`.
+   */
+  expireDue(limit?: number): Promise<number>
+}
+
+/** What the host can do on a store of its choice: see `ResourceServer.within`. */
+export interface ResourceServices {
+  readonly incomingPayments: IncomingPaymentServices
 }
 
 export type ResourceOperation = 'createIncomingPayment' | 'getIncomingPayment'
 
-export interface ResourceServer {
+export interface ResourceServer extends ResourceServices {
   /** Serves every route below `baseUrl`. */
   readonly handle: Handler
   /** The same operation by operation, for hosts that route for themselves. */
   readonly handlers: Readonly<Record<ResourceOperation, Handler>>
   readonly routes: readonly Route[]
-  readonly incomingPayments: IncomingPaymentServices
+  /** What happened to payments, for the host to hear of. */
+  readonly events: EventSource
+  /**
+   * The same services on another store: one inside a transaction that the host holds, so that they commit
+   * or roll back together with the host's own rows.
+   */
+  within(store: Store): ResourceServices
+  /**
+   * Removes records past their retention: payments, transfers, used signatures.
+   *
+   * @param limit the most records of each kind that it looks at. Default 1,000.
+   * @returns how many it has removed; call again at once when that is not less than `limit`.
+   */
+  purge(limit?: number): Promise<number>
 }
 
 const month = 30 * 86_400_000
@@ -87,6 +120,7 @@ const month = 30 * 86_400_000
 const defaultPolicy = {
   incomingPaymentExpiryDefaultMs: month,
   incomingPaymentExpiryMaxMs: month,
+  incomingPaymentRetentionMs: 365 * 86_400_000,
 }
 
 const routes: readonly Route[] = [
@@ -108,7 +142,8 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   requireMethods('paymentMethods', paymentMethods, ['detailsOf', 'paymentIdOf'])
   const policy = incomingPaymentPolicy(options.policy ?? {})
   const context = serviceContext(options, options.baseUrl)
-  const payments = createIncomingPayments(context, { walletAddresses, paymentMethods }, policy)
+  const ports = { walletAddresses, paymentMethods }
+  const payments = createIncomingPayments(context, ports, policy)
 
   const baseUrl = url.origin + url.basePath
   const deps = { context, payments, introspect, baseUrl, repeats: repeatRule(options) }
@@ -133,6 +168,16 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     },
     routes,
     incomingPayments: incomingPaymentServices(payments, paymentMethods, baseUrl),
+    events: createOutbox(context),
+    within(store) {
+      const inside = { ...context, store: requireStore(store) }
+      const payments = createIncomingPayments(inside, ports, policy)
+      return { incomingPayments: incomingPaymentServices(payments, paymentMethods, baseUrl) }
+    },
+    async purge(limit = 1_000) {
+      const { removed } = await payments.settleDue(limit)
+      return removed + (await purge(context, ['transfer', 'replay'], limit))
+    },
   }
 }
 
@@ -156,6 +201,7 @@ function incomingPaymentServices(
       return id === undefined ? undefined : payments.load(id)
     },
     receive: payments.receive,
+    expireDue: async (limit = 100) => (await payments.settleDue(limit)).expired,
   }
 }
 
@@ -164,6 +210,7 @@ function incomingPaymentPolicy(given: ResourcePolicy): IncomingPaymentPolicy {
   const {
     incomingPaymentExpiryDefaultMs: expiryDefaultMs,
     incomingPaymentExpiryMaxMs: expiryMaxMs,
+    incomingPaymentRetentionMs: retentionMs,
   } = durations('policy', defaultPolicy, given)
   if (expiryDefaultMs === 0) {
     throw invalidOption('policy.incomingPaymentExpiryDefaultMs', 'must be more than nothing')
@@ -171,5 +218,5 @@ function incomingPaymentPolicy(given: ResourcePolicy): IncomingPaymentPolicy {
   if (expiryDefaultMs > expiryMaxMs) {
     throw invalidOption('policy.incomingPaymentExpiryDefaultMs', 'exceeds the maximum')
   }
-  return { expiryDefaultMs, expiryMaxMs }
+  return { expiryDefaultMs, expiryMaxMs, retentionMs }
 }

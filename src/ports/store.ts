@@ -7,7 +7,7 @@ export type Kind = 'grant' | 'incoming-payment' | 'transfer' | 'replay' | 'event
 export interface Change {
   readonly kind: Kind
   readonly next: Stored
-  /** The version that must be stored now; 0 when the record must not exist. */
+  /** The version that must be stored now; 0 when the record must not exist. `next` has the one after it. */
   readonly expectedVersion: number
 }
 
@@ -56,13 +56,29 @@ export interface Page {
  *    retried a write which had landed. The library resolves both by loading again: a record whose `by`
  *    is its own command is its own work.
  * 6. Every record committed before the first page was asked for appears exactly once while one pages.
+ *
+ * Ids match `[A-Za-z0-9._-]{1,128}`, are compared and ordered byte for byte, and begin with the namespace of
+ * the server that made them. A commit names a record once. A record is in at most three lists, each once.
+ * Instants are safe integers. `storeConformance` in `open-payments-server/testing` has a case for each rule.
  */
 export interface Store {
   load(kind: Kind, id: string): Promise<Stored | undefined>
   commit(commit: Commit): Promise<boolean>
   list(query: ListQuery): Promise<Page>
-  /** Records of a namespace whose `dueAt` is at or before `before`, earliest first. May lag. */
+  /**
+   * Records of a namespace, the first 8 characters of their ids, whose `dueAt` is at or before `before`,
+   * ascending by `(dueAt, id)`. May lag.
+   */
   due(kind: Kind, namespace: string, before: Instant, limit: number): Promise<readonly Stored[]>
   /** Removes a record if it is still at this version, and tells whether it did. */
   remove(kind: Kind, id: string, version: number): Promise<boolean>
+}
+
+/**
+ * What a store over the host's own transaction rejects with when that transaction cannot go on: the library
+ * then gives up at once, and leaves it to the host to roll back.
+ */
+export interface TransactionError extends Error {
+  /** With `ERR_RESTART_TRANSACTION` the host may run the whole transaction again, from its beginning. */
+  readonly code: 'ERR_RESTART_TRANSACTION' | 'ERR_TRANSACTION_FAILED'
 }

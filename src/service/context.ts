@@ -10,6 +10,8 @@ export interface ServiceContext extends TransactContext {
   /** What the ids of this server begin with. */
   readonly namespace: () => Promise<string>
   readonly freshness: Freshness
+  /** Whether what happens is written down as events, for a consumer to deliver. */
+  readonly recordsEvents: boolean
 }
 
 /** One operation: its time and its command id, fixed when it begins. */

@@ -1,28 +1,52 @@
-import type { Instant, Stored } from '../core/decision.js'
+import type { Instant, ListEntry, Stored } from '../core/decision.js'
 import type { GrantEvent } from '../core/grant/event.js'
 import type { IncomingPaymentEvent } from '../core/incoming-payment.js'
 import type { Change, Kind } from '../ports/store.js'
+import type { ServiceContext } from './context.js'
 
 /** Something that happened, as a host hears of it. No event carries a token, reference, key or secret. */
 export type DomainEvent = GrantEvent | IncomingPaymentEvent
 
-/** An event as it is stored: a record, written in the commit of what it tells. */
+/** An event as it is stored: a record, written in the commit of what it tells, removed once delivered. */
 export interface EventRecord extends Stored {
-  readonly dueAt: Instant
   readonly event: DomainEvent
+  /** How often delivery has begun. */
+  readonly attempts: number
+  /** When a delivery of it last failed; absent while none has. */
+  readonly failedAt?: Instant
+  /** When it was given up; absent while it is to be delivered. */
+  readonly setAsideAt?: Instant
+  /** Its place among the events of its record, or among those that were given up. */
+  readonly lists: readonly [ListEntry]
 }
 
 /** A record's change together with the events of it. */
 export function changesOf(
+  { recordsEvents }: Pick<ServiceContext, 'recordsEvents'>,
   kind: Kind,
   next: Stored,
   events: readonly DomainEvent[],
 ): readonly Change[] {
   const change = { kind, next, expectedVersion: next.version - 1 }
-  const records = events.map((event, index): Change => {
-    const id = `${next.id}.${kind}.${next.version}.${index + 1}`
-    const record: EventRecord = { id, version: 1, by: next.by, dueAt: event.at, event }
-    return { kind: 'event', next: record, expectedVersion: 0 }
-  })
-  return [change, ...records]
+  if (!recordsEvents) return [change]
+  return [change, ...events.map((event, index) => eventChange(kind, next, event, index + 1))]
+}
+
+/** Events of one record are told apart, and ordered, by its version: clocks of two hosts may disagree. */
+function eventChange(
+  kind: Kind,
+  { id, version, by }: Stored,
+  event: DomainEvent,
+  number: number,
+): Change {
+  const record: EventRecord = {
+    id: `${id}.${kind}.${version}.${number}`,
+    version: 1,
+    by,
+    dueAt: event.at,
+    lists: [{ by: `${id}.${kind}`, at: version }],
+    attempts: 0,
+    event,
+  }
+  return { kind: 'event', next: record, expectedVersion: 0 }
 }

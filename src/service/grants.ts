@@ -67,7 +67,9 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
       decide(loaded) {
         const decision = decideGrant<Type>(loaded, command, now, policy)
         const changes =
-          decision.outcome === 'changed' ? changesOf('grant', decision.record, decision.events) : []
+          decision.outcome === 'changed'
+            ? changesOf(context, 'grant', decision.record, decision.events)
+            : []
         return { changes, result: decision, refused: decision.outcome === 'refused' }
       },
     }
@@ -116,7 +118,7 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
           return { changes: [], result: decision, refused: true }
         }
         const grant = decision.record
-        const changes = loaded ? [] : changesOf('grant', grant, decision.events)
+        const changes = loaded ? [] : changesOf(context, 'grant', grant, decision.events)
         const told = grant.token === undefined ? {} : { tokenSecret }
         const result = { outcome: 'answered', grant, continuationSecret, ...told } as const
         return { changes, result, refused: false }

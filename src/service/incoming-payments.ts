@@ -4,11 +4,13 @@ import {
   type CreateRefusal,
   createIncomingPayment,
   decideIncomingPayment,
+  expireIncomingPayment,
   type IncomingPayment,
   type IncomingPaymentEvent,
   type IncomingPaymentPolicy,
   isOpen,
   type ReceiveRefusal,
+  retainTransferUntil,
   type Transfer,
 } from '../core/incoming-payment.js'
 import type { PaymentMethod, PaymentMethods } from '../ports/payment-methods.js'
@@ -20,6 +22,7 @@ import { sha256 } from '../protocol/hash.js'
 import type { IncomingPaymentRequest } from '../protocol/payments.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
 import { changesOf } from './events.js'
+import { removeRetired, sweep } from './sweeps.js'
 import { type Once, type Operation, type Replayed, transact, transactOnce } from './transact.js'
 
 /** Funds that arrived with a payment's details, as the host's ledger knows them. */
@@ -91,7 +94,9 @@ export function createIncomingPayments(
       decide(loaded) {
         if (decision.outcome === 'refused') return { changes: [], result: decision, refused: true }
         const payment = decision.record
-        const changes = loaded ? [] : changesOf('incoming-payment', payment, decision.events)
+        const changes = loaded
+          ? []
+          : changesOf(context, 'incoming-payment', payment, decision.events)
         return { changes, result: { outcome: 'answered', payment, methods }, refused: false }
       },
     }
@@ -141,7 +146,7 @@ export function createIncomingPayments(
     const result = await transact<LoadedReceive, ReceiveDecision>(context, {
       loaded: await reload(),
       reload,
-      decide: (loaded) => decideReceive(loaded, funds, transferId, call),
+      decide: (loaded) => decideReceive(context, loaded, funds, transferId, call),
     })
     return result.outcome === 'refused'
       ? { ok: false, refusal: result.refusal, reason: result.reason }
@@ -156,7 +161,43 @@ export function createIncomingPayments(
     return { payment: transfer === undefined ? payment : await load(paymentId), transfer }
   }
 
-  return { load, create, payable, receive }
+  /** Records the expiry of a payment; false if another has, or if it is complete or removed after all. */
+  async function expire(payment: IncomingPayment): Promise<boolean> {
+    const { now, by } = newCall(context)
+    return transact<IncomingPayment | undefined, boolean>(context, {
+      loaded: payment,
+      reload: () => load(payment.id),
+      decide(loaded) {
+        if (loaded === undefined) return { changes: [], result: false, refused: false }
+        const decision = expireIncomingPayment(loaded, { type: 'expire', by }, now)
+        if (decision.outcome !== 'changed') {
+          return { changes: [], result: loaded.by === by, refused: decision.outcome === 'refused' }
+        }
+        const changes = changesOf(context, 'incoming-payment', decision.record, decision.events)
+        return { changes, result: true, refused: false }
+      },
+    })
+  }
+
+  /**
+   * Settles payments that something is due of: those that have expired unnoticed are told of, and those past
+   * their retention are removed. Both, since either kind would otherwise stand before the other for good.
+   */
+  async function settleDue(limit: number): Promise<{ expired: number; removed: number }> {
+    const settled = { expired: 0, removed: 0 }
+    await sweep(context, 'incoming-payment', limit, async (record, now) => {
+      const payment = record as IncomingPayment
+      const open = !payment.completed && !payment.expiryRecorded
+      const done = open
+        ? await expire(payment)
+        : await removeRetired(context, 'incoming-payment', payment, now)
+      if (done) settled[open ? 'expired' : 'removed'] += 1
+      return done
+    })
+    return settled
+  }
+
+  return { load, create, payable, receive, settleDue }
 }
 
 interface LoadedReceive {
@@ -173,6 +214,7 @@ type ReceiveDecision = Decision<
 const unknownPayment = refused('payment_unknown', 'there is no such incoming payment')
 
 function decideReceive(
+  context: ServiceContext,
   { payment, transfer }: LoadedReceive,
   { amount }: ReceivedFunds,
   transferId: string,
@@ -185,15 +227,18 @@ function decideReceive(
     return { changes: [], result: decision, refused: decision.outcome === 'refused' }
   }
   const { value, assetCode, assetScale } = amount
+  const retainUntil = retainTransferUntil(payment)
   const counted: Transfer = {
     id: transferId,
     version: 1,
     by,
+    dueAt: retainUntil,
+    retainUntil,
     paymentId: payment.id,
     amount: { value, assetCode, assetScale },
   }
   const changes: Change[] = [
-    ...changesOf('incoming-payment', decision.record, decision.events),
+    ...changesOf(context, 'incoming-payment', decision.record, decision.events),
     { kind: 'transfer', next: counted, expectedVersion: 0 },
   ]
   return { changes, result: decision, refused: false }

@@ -1,6 +1,6 @@
 import { type Refused, refused, type Stored } from '../core/decision.js'
 import type { Random } from '../ports/random.js'
-import type { Change, Store } from '../ports/store.js'
+import type { Change, Store, TransactionError } from '../ports/store.js'
 
 /** Measures and spends real time while the store is busy; never the time that decisions are made by. */
 export interface Pacing {
@@ -63,6 +63,7 @@ const pauseMaxMs = 64
  * is recognised and answered as it would have been.
  *
  * @throws {ContentionError} when the deadline passes while others keep winning.
+ * @throws {TransactionError} at once, from a store inside the host's own transaction.
  */
 export function transact<Loaded, Result>(
   context: TransactContext,
@@ -100,7 +101,7 @@ async function settle<Loaded, Result>(
     try {
       if (await store.commit({ changes: all, guards: [] })) return result
     } catch (error) {
-      failure = error
+      failure = retriable(error)
     }
     for (let reloaded = false; !reloaded; ) {
       if (pacing.elapsedMs() - startedAt >= deadlineMs) throw failure ?? contentionError()
@@ -112,10 +113,21 @@ async function settle<Loaded, Result>(
         loaded = await operation.reload()
         reloaded = true
       } catch (error) {
-        failure = error
+        failure = retriable(error)
       }
     }
   }
+}
+
+/** Throws what no further attempt can mend: the host's own transaction has failed. */
+function retriable(error: unknown): unknown {
+  if (isTransactionError(error)) throw error
+  return error
+}
+
+function isTransactionError(error: unknown): error is TransactionError {
+  if (!(error instanceof Error && 'code' in error)) return false
+  return error.code === 'ERR_RESTART_TRANSACTION' || error.code === 'ERR_TRANSACTION_FAILED'
 }
 
 function replayed(): Replayed {

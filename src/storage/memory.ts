@@ -66,7 +66,7 @@ export function memoryStore(): Store {
       await turn()
       return [...records(kind)]
         .filter(
-          ({ id, dueAt }) => id.startsWith(namespace) && dueAt !== undefined && dueAt <= before,
+          ({ id, dueAt }) => id.slice(0, 8) === namespace && dueAt !== undefined && dueAt <= before,
         )
         .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || compareIds(a.id, b.id))
         .slice(0, limit)

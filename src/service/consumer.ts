@@ -1,0 +1,67 @@
+import { invalidOption } from '../protocol/option-error.js'
+import { type DrainOptions, drainSettings, type EventHandler, type EventSource } from './outbox.js'
+
+export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
+  /** Wait before looking again when nothing was due, in milliseconds. Default 1,000. */
+  readonly pollMs?: number
+  /** Hears of what the store throws; the consumer tries again after `pollMs`. It must not throw itself. */
+  readonly onError?: (error: unknown) => void
+}
+
+export interface EventConsumer {
+  /** Begins no further delivery, and resolves when those that have begun are over. */
+  stop(): Promise<void>
+}
+
+/**
+ * Delivers the events of one or more servers as they come, until it is stopped. Any number of processes may
+ * run one, and each event goes to one of them at a time: see `EventSource.drain`.
+ *
+ * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
+ */
+export function consumeEvents(
+  sources: readonly EventSource[],
+  handler: EventHandler,
+  options: ConsumeOptions = {},
+): EventConsumer {
+  const { pollMs = 1_000, onError, ...drainOptions } = options
+  drainSettings(drainOptions)
+  if (!Number.isSafeInteger(pollMs) || pollMs < 1) {
+    throw invalidOption('pollMs', 'must be a positive whole number')
+  }
+  const controller = new AbortController()
+  const { signal } = controller
+
+  async function consume(source: EventSource): Promise<void> {
+    while (!signal.aborted) {
+      let delivered = 0
+      try {
+        delivered = (await source.drain(handler, { ...drainOptions, signal })).delivered
+      } catch (error) {
+        onError?.(error)
+      }
+      if (delivered === 0) await pause(pollMs, signal)
+    }
+  }
+
+  const consuming = Promise.all(sources.map(consume))
+  return {
+    async stop() {
+      controller.abort()
+      await consuming
+    },
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve()
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end, { once: true })
+    function end() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+  })
+}

@@ -1,0 +1,307 @@
+import type { Instant } from '../core/decision.js'
+import { invalidOption } from '../protocol/option-error.js'
+import { type Call, newCall, type ServiceContext } from './context.js'
+import type { DomainEvent, EventRecord } from './events.js'
+import { inParallel } from './parallel.js'
+
+/** An event as a handler gets it. */
+export type DeliveredEvent = DomainEvent & {
+  /** The same at every delivery of this event: what a handler tells repeats by. */
+  readonly id: string
+}
+
+export interface Delivery {
+  /** 1 at first; more when an earlier delivery failed or was not finished in time. */
+  readonly attempt: number
+}
+
+/** Hears of an event. When it resolves the event is done; when it rejects it comes again later. */
+export type EventHandler = (event: DeliveredEvent, delivery: Delivery) => Promise<void> | void
+
+/** A delivery that failed, and what becomes of the event. */
+export interface FailedDelivery {
+  readonly event: DeliveredEvent
+  readonly attempt: number
+  readonly error: unknown
+  /** When it will be tried again; absent when it was set aside. */
+  readonly retryAt?: Instant
+}
+
+/** How events are delivered: positive whole numbers, durations in milliseconds. */
+export interface DrainOptions {
+  /** The most events that one call delivers. Default 100. */
+  readonly limit?: number
+  /** How many records' events are delivered at a time. Default 8. */
+  readonly concurrency?: number
+  /** How long a handler may take before the event is given to another consumer as well. Default 60,000. */
+  readonly leaseMs?: number
+  /** Wait after the first failure; it doubles with each further one. Default 1,000. */
+  readonly backoffMs?: number
+  /** The longest wait between two deliveries. Default 3,600,000. */
+  readonly backoffMaxMs?: number
+  /** After so many deliveries, failed or never finished, it is set aside. Default 16, about four hours. */
+  readonly attemptsMax?: number
+  /** Hears of each delivery that failed. */
+  readonly onFailure?: (failure: FailedDelivery) => void
+  /** Once aborted, no further delivery begins. */
+  readonly signal?: AbortSignal
+}
+
+/** What one call of `drain` came to, in events. */
+export interface Drained {
+  readonly delivered: number
+  readonly failed: number
+}
+
+/** An event that was given up after its last delivery failed. */
+export interface SetAsideEvent {
+  readonly event: DeliveredEvent
+  readonly attempts: number
+  readonly setAsideAt: Instant
+}
+
+/** The events of one server, waiting to be delivered. */
+export interface EventSource {
+  /**
+   * Delivers the events that are due, each at least once, those of one record in the order in which they
+   * happened. Any number of processes may do so at a time. An event that fails holds up the later ones of
+   * its own record, and nothing else.
+   *
+   * @throws whatever the store throws; events on the way are then delivered again when their lease ends.
+   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
+   */
+  drain(handler: EventHandler, options?: DrainOptions): Promise<Drained>
+  /** The oldest events that were given up; later ones of the same record have gone on without them. */
+  setAside(limit?: number): Promise<readonly SetAsideEvent[]>
+  /** Has an event that was set aside delivered again. False: there is no such event. */
+  retry(eventId: string): Promise<boolean>
+  /** Forgets an event that was set aside. False: there is no such event. */
+  discard(eventId: string): Promise<boolean>
+}
+
+const defaults = {
+  limit: 100,
+  concurrency: 8,
+  leaseMs: 60_000,
+  backoffMs: 1_000,
+  backoffMaxMs: 3_600_000,
+  attemptsMax: 16,
+}
+
+type Settings = DrainOptions & typeof defaults
+
+/** How many events of one record are read at a time. */
+const pageLimit = 20
+
+/** The fewest events that are looked up at a time, since some may have to wait behind others. */
+const batchMin = 100
+
+/**
+ * What became of an event. Held: it is not to be delivered now. Lost: another writer has changed it.
+ * Overrun: it was delivered, but took so long that another consumer has been given it as well.
+ */
+type Outcome = 'delivered' | 'failed' | 'held' | 'lost' | 'overrun'
+
+/** Fills in what is not given, and refuses numbers by which nothing could be delivered. */
+export function drainSettings(options: DrainOptions): Settings {
+  const settings = { ...defaults }
+  for (const name of Object.keys(defaults) as (keyof typeof defaults)[]) {
+    settings[name] = options[name] ?? defaults[name]
+    if (!Number.isSafeInteger(settings[name]) || settings[name] < 1) {
+      throw invalidOption(name, 'must be a positive whole number')
+    }
+  }
+  return { ...options, ...settings }
+}
+
+export function createOutbox(context: ServiceContext): EventSource {
+  const { store, clock } = context
+
+  async function drain(handler: EventHandler, options: DrainOptions = {}): Promise<Drained> {
+    const settings = drainSettings(options)
+    const { limit, concurrency, signal } = settings
+    const lookedUp = Math.max(limit, batchMin)
+    const due = await store.due('event', await context.namespace(), clock.now(), lookedUp)
+    const total = { delivered: 0, failed: 0 }
+    let begun = 0
+    const isOver = () => signal?.aborted === true || begun >= limit
+
+    async function deliverOne(record: EventRecord): Promise<Outcome> {
+      begun += 1
+      const outcome = await deliver(record, handler, settings)
+      if (outcome === 'held' || outcome === 'lost') begun -= 1
+      else total[outcome === 'failed' ? 'failed' : 'delivered'] += 1
+      return outcome
+    }
+
+    /** One after the other, until there is none left, one fails, or another consumer has the next. */
+    async function deliverAll([stream, found]: Stream): Promise<void> {
+      for (let again = true; again && !isOver(); ) {
+        const query = { kind: 'event', by: stream, forward: true, limit: pageLimit } as const
+        const { records, more } = await store.list(query)
+        let last: Outcome | undefined
+        let delivered = 0
+        for (const record of records as readonly EventRecord[]) {
+          if (isOver()) return
+          last = await deliverOne(record)
+          if (last === 'held') await standBehind(record, found)
+          if (last !== 'delivered') break
+          delivered += 1
+        }
+        // One that is lost after others were delivered may just have been made to stand behind them.
+        again = delivered > 0 && (last === 'lost' || (last === 'delivered' && more))
+      }
+    }
+
+    await inParallel([...streamsOf(due as readonly EventRecord[])], concurrency, deliverAll)
+    return total
+  }
+
+  /** Only the oldest event of a record may be passed in, or it would overtake. */
+  async function deliver(
+    record: EventRecord,
+    handler: EventHandler,
+    settings: Settings,
+  ): Promise<Outcome> {
+    const call = newCall(context)
+    if (isHeld(record, call.now)) return 'held'
+    const event = deliveredEvent(record)
+    if (record.attempts >= settings.attemptsMax) {
+      if (!(await giveUp(record))) return 'lost'
+      const error = new Error('its last delivery was begun and never finished')
+      settings.onFailure?.({ event, attempt: record.attempts, error })
+      return 'failed'
+    }
+    const attempt = record.attempts + 1
+    const lease = { dueAt: call.now + settings.leaseMs, attempts: attempt }
+    if (!(await replace(record, lease, call))) return 'lost'
+    const leased = { ...record, ...lease, version: record.version + 1 }
+    try {
+      await handler(event, { attempt })
+    } catch (error) {
+      const retryAt = await postpone(leased, settings)
+      const again = retryAt === undefined ? {} : { retryAt }
+      settings.onFailure?.({ event, attempt, error, ...again })
+      return 'failed'
+    }
+    return (await store.remove('event', leased.id, leased.version)) ? 'delivered' : 'overrun'
+  }
+
+  /** Answers when the event comes again, or `undefined` if it has been set aside. */
+  async function postpone(record: EventRecord, settings: Settings): Promise<Instant | undefined> {
+    const call = newCall(context)
+    if (record.attempts >= settings.attemptsMax) {
+      return (await giveUp(record)) ? undefined : call.now
+    }
+    const pauseMs = settings.backoffMs * 2 ** (record.attempts - 1)
+    const retryAt = call.now + Math.min(settings.backoffMaxMs, pauseMs)
+    const isOurs = await replace(record, { dueAt: retryAt, failedAt: call.now }, call)
+    // Its lease had ended, and another consumer has it now.
+    return isOurs ? retryAt : call.now
+  }
+
+  /** Sets an event aside; false if another writer has changed it. */
+  async function giveUp({ dueAt: _dueAt, ...record }: EventRecord): Promise<boolean> {
+    const call = newCall(context)
+    const lists = [{ by: await setAsideList(), at: call.now }] as const
+    return replace(record, { setAsideAt: call.now, lists }, call)
+  }
+
+  /**
+   * Has events come up no sooner than the one before them, which is in trouble: otherwise they would fill
+   * every batch, and other records' events with them would wait. Whoever delivers that one goes on to them.
+   */
+  async function standBehind(head: EventRecord, found: readonly EventRecord[]): Promise<void> {
+    const { dueAt } = head
+    if (dueAt === undefined || (head.failedAt === undefined && head.attempts === 1)) return
+    const { by } = newCall(context)
+    const changes = found
+      .filter((record) => record.id !== head.id && (record.dueAt ?? dueAt) < dueAt)
+      .map((record) => ({
+        kind: 'event' as const,
+        next: { ...record, dueAt, version: record.version + 1, by },
+        expectedVersion: record.version,
+      }))
+    if (changes.length > 0) await store.commit({ changes, guards: [] })
+  }
+
+  function replace(
+    record: EventRecord,
+    changes: Partial<EventRecord>,
+    { by }: Call,
+  ): Promise<boolean> {
+    const next = { ...record, ...changes, version: record.version + 1, by }
+    const change = { kind: 'event', next, expectedVersion: record.version } as const
+    return store.commit({ changes: [change], guards: [] })
+  }
+
+  async function setAsideList(): Promise<string> {
+    return `${await context.namespace()}.set-aside`
+  }
+
+  async function loadSetAside(eventId: string): Promise<EventRecord | undefined> {
+    if (!eventId.startsWith(await context.namespace()) || !idPattern.test(eventId)) return undefined
+    const record = (await store.load('event', eventId)) as EventRecord | undefined
+    return record?.setAsideAt === undefined ? undefined : record
+  }
+
+  return {
+    drain,
+
+    async setAside(limit = defaults.limit) {
+      const query = { kind: 'event', by: await setAsideList(), forward: true, limit } as const
+      const { records } = await store.list(query)
+      return (records as readonly EventRecord[]).map((record) => ({
+        event: deliveredEvent(record),
+        attempts: record.attempts,
+        setAsideAt: record.setAsideAt ?? 0,
+      }))
+    },
+
+    async retry(eventId) {
+      const record = await loadSetAside(eventId)
+      if (record === undefined) return false
+      const call = newCall(context)
+      const { setAsideAt: _setAsideAt, ...rest } = record
+      const lists = [
+        { by: eventId.split('.').slice(0, 2).join('.'), at: versionOf(eventId) },
+      ] as const
+      return replace(rest, { attempts: 0, dueAt: call.now, lists }, call)
+    },
+
+    async discard(eventId) {
+      const record = await loadSetAside(eventId)
+      return record !== undefined && store.remove('event', eventId, record.version)
+    },
+  }
+}
+
+/** The events of one record, or the place in the lists where they are, and those that have been found. */
+type Stream = readonly [by: string, found: readonly EventRecord[]]
+
+function streamsOf(records: readonly EventRecord[]): ReadonlyMap<string, readonly EventRecord[]> {
+  const streams = new Map<string, EventRecord[]>()
+  for (const record of records) {
+    const { by } = record.lists[0]
+    const found = streams.get(by)
+    if (found === undefined) streams.set(by, [record])
+    else found.push(record)
+  }
+  return streams
+}
+
+/** Leased, backing off or set aside. Before its first delivery an event waits for nothing but older ones. */
+function isHeld({ attempts, dueAt }: EventRecord, now: Instant): boolean {
+  return dueAt === undefined || (attempts > 0 && dueAt > now)
+}
+
+function deliveredEvent({ id, event }: EventRecord): DeliveredEvent {
+  return { ...event, id }
+}
+
+const idPattern = /^[A-Za-z0-9._-]{1,128}$/
+
+/** An event's id is the id, kind and version of its record, and a number. */
+function versionOf(eventId: string): number {
+  return Number(eventId.split('.')[2])
+}
