@@ -16,7 +16,8 @@ const mayImport: Record<string, readonly string[]> = {
   http: ['core', 'ports', 'protocol', 'service'],
   index: ['core', 'ports', 'protocol', 'storage', 'service', 'outbound', 'http'],
   adapters: ['index'],
-  examples: ['index', 'adapters'],
+  testing: ['index'],
+  examples: ['index', 'adapters', 'testing'],
 }
 
 /** Packages, and the one file that each may be imported by (a folder for development tools). */

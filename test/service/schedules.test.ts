@@ -51,6 +51,7 @@ function services(store: Store, scheduler: Scheduler | undefined, seed: string) 
     },
     namespace: () => namespaceOf(grantEndpoint),
     freshness: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
+    recordsEvents: true,
   }
   const grants = createGrants(context, policy)
   const interactions = createInteractions(context, grants, policy, {
@@ -65,7 +66,7 @@ function services(store: Store, scheduler: Scheduler | undefined, seed: string) 
       walletAddresses: { find: async () => ({ url: bob, assetCode: 'USD', assetScale: 2 }) },
       paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
     },
-    { expiryDefaultMs: 60_000, expiryMaxMs: 60_000 },
+    { expiryDefaultMs: 60_000, expiryMaxMs: 60_000, retentionMs: 60_000 },
   )
   return { context, grants, interactions, introspect, payments, call: () => newCall(context) }
 }

@@ -17,6 +17,7 @@ const day = 86_400_000
 export const paymentPolicy: IncomingPaymentPolicy = {
   expiryDefaultMs: 30 * day,
   expiryMaxMs: 60 * day,
+  retentionMs: 365 * day,
 }
 
 export function usd(value: string | bigint): Amount {

@@ -1,0 +1,93 @@
+import {
+  inOneTransaction,
+  type PostgresClient,
+  type PostgresDatabase,
+  type PostgresPool,
+  sqlState,
+} from './driver.js'
+import { type Migration, migrationsOf } from './migrations.js'
+import { checkedSchema, tableIn } from './statements.js'
+
+export interface MigrateOptions {
+  /** As for `postgresStore`. */
+  readonly schema?: string
+}
+
+export interface Migrated {
+  /** Names of the steps that this call has taken; none when the tables were up to date. */
+  readonly applied: readonly string[]
+}
+
+const undefinedTable = '42P01'
+/** What two processes get that create the same table at the same time, although both say IF NOT EXISTS. */
+const createdByAnother: readonly (string | undefined)[] = ['23505', '42P07', '42710', 'XX000']
+
+/**
+ * Brings the tables up to date, in one transaction. Any number of processes may do so at once: one of them
+ * does it, the others wait. When there is nothing to do, reading is all it does.
+ *
+ * @throws an error with code `ERR_DATABASE_NEWER` when the tables were made by a later version of the library.
+ */
+export async function migrate(
+  database: PostgresPool | PostgresDatabase,
+  options: MigrateOptions = {},
+): Promise<Migrated> {
+  const schema = checkedSchema(options.schema)
+  const table = tableIn(schema, 'open_payments_migrations')
+  const migrations = migrationsOf(schema)
+  const done = await appliedVersions(database, table)
+  if (done !== undefined && missing(migrations, done).length === 0) return { applied: [] }
+
+  if (done === undefined) await createTable(database, table)
+  return inOneTransaction(database, async (client) => {
+    // Whoever holds this row migrates; it is an ordinary lock on an ordinary row.
+    const lock = `INSERT INTO ${table} (version, name) VALUES (0, 'lock') ON CONFLICT DO NOTHING`
+    await client.query({ text: lock, values: [] })
+    const hold = `SELECT version FROM ${table} WHERE version = 0 FOR UPDATE`
+    await client.query({ text: hold, values: [] })
+    const steps = missing(migrations, (await appliedVersions(client, table)) ?? [])
+    for (const { version, name, statements } of steps) {
+      for (const text of statements) await client.query({ text, values: [] })
+      const record = `INSERT INTO ${table} (version, name) VALUES ($1, $2)`
+      await client.query({ text: record, values: [version, name] })
+    }
+    return { applied: steps.map(({ name }) => name) }
+  })
+}
+
+function missing(migrations: readonly Migration[], done: readonly number[]): Migration[] {
+  const newest = Math.max(0, ...done)
+  if (newest > migrations.length) {
+    const error = new Error(
+      `the tables are of version ${newest}, and this version of the library knows ${migrations.length}`,
+    )
+    throw Object.assign(error, { code: 'ERR_DATABASE_NEWER' as const })
+  }
+  return migrations.filter(({ version }) => !done.includes(version))
+}
+
+/** `undefined` when there is no table that would tell. */
+async function appliedVersions(
+  client: PostgresClient,
+  table: string,
+): Promise<number[] | undefined> {
+  try {
+    const text = `SELECT version FROM ${table} WHERE version > 0`
+    const { rows } = await client.query({ text, values: [] })
+    return rows.map(({ version }) => Number(version))
+  } catch (error) {
+    if (sqlState(error) === undefinedTable) return undefined
+    throw error
+  }
+}
+
+async function createTable(client: PostgresClient, table: string): Promise<void> {
+  const text = `CREATE TABLE IF NOT EXISTS ${table} (version integer PRIMARY KEY, name text NOT NULL)`
+  try {
+    await client.query({ text, values: [] })
+  } catch (error) {
+    if (!createdByAnother.includes(sqlState(error))) throw error
+    // Theirs may not be committed yet; now it is.
+    await client.query({ text, values: [] })
+  }
+}

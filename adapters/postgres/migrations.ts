@@ -1,0 +1,39 @@
+import { listsMax, tableIn } from './statements.js'
+
+/** One step of the tables, as plain SQL. A step that has been released never changes again. */
+export interface Migration {
+  readonly version: number
+  readonly name: string
+  readonly statements: readonly string[]
+}
+
+/**
+ * All steps of the tables, for those who run migrations with a tool of their own. The same statements ship
+ * as files in `dist/migrations`.
+ */
+export function migrationsOf(schema?: string): readonly Migration[] {
+  const records = tableIn(schema, 'open_payments_records')
+  return [{ version: 1, name: 'records', statements: recordsStatements(records) }]
+}
+
+function recordsStatements(records: string): string[] {
+  const numbers = Array.from({ length: listsMax }, (_, i) => i + 1)
+  const lists = numbers.map((n) => `  list_${n} text COLLATE "C",\n  list_${n}_at bigint,`)
+  return [
+    `CREATE TABLE IF NOT EXISTS ${records} (
+  kind text COLLATE "C" NOT NULL,
+  id text COLLATE "C" NOT NULL,
+  version bigint NOT NULL,
+  value text NOT NULL,
+  due_at bigint,
+${lists.join('\n')}
+  PRIMARY KEY (kind, id)
+)`,
+    `CREATE INDEX IF NOT EXISTS open_payments_records_due
+  ON ${records} (kind, left(id, 8), due_at, id) WHERE due_at IS NOT NULL`,
+    ...numbers.map(
+      (n) => `CREATE INDEX IF NOT EXISTS open_payments_records_list_${n}
+  ON ${records} (kind, list_${n}, list_${n}_at, id) WHERE list_${n} IS NOT NULL`,
+    ),
+  ]
+}

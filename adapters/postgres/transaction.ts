@@ -1,0 +1,89 @@
+import type { Commit, TransactionError } from '../../src/index.js'
+import { isTransient, type PostgresClient, type PostgresStatement, sqlState } from './driver.js'
+import { lost, type Statements } from './statements.js'
+
+/** Runs a statement that reads, and answers its rows. */
+export type Run = (statement: PostgresStatement) => Promise<readonly { readonly value: string }[]>
+
+/**
+ * The operations of a store inside the host's transaction. A commit that loses is rolled back to a savepoint
+ * and leaves the transaction usable; nothing waits except for the locks of others.
+ */
+export function storeInTransaction(client: PostgresClient, statements: Statements) {
+  let isolationChecked: Promise<void> | undefined
+  let last: Promise<unknown> = Promise.resolve()
+
+  /** One after the other: the savepoints of two operations at once would cut into each other. */
+  function inTurn<Result>(operation: () => Promise<Result>): Promise<Result> {
+    const result = last.then(operation)
+    last = result.catch(() => undefined)
+    return result
+  }
+
+  async function query(statement: PostgresStatement) {
+    try {
+      return (await client.query(statement)).rows
+    } catch (error) {
+      throw sqlState(error) === lost ? error : transactionError(error)
+    }
+  }
+
+  async function checkIsolation(): Promise<void> {
+    const text = `SELECT current_setting('transaction_isolation') AS isolation`
+    const [row] = await query({ text, values: [] })
+    if (row?.['isolation'] !== 'read committed') {
+      throw failed(`the transaction must be READ COMMITTED, and is ${row?.['isolation']}`)
+    }
+  }
+
+  async function ready(): Promise<void> {
+    isolationChecked ??= checkIsolation()
+    await isolationChecked
+  }
+
+  const run: Run = (statement) =>
+    inTurn(async () => {
+      await ready()
+      return (await query(statement)) as readonly { value: string }[]
+    })
+
+  function commit(requested: Commit): Promise<boolean> {
+    return inTurn(async () => {
+      await ready()
+      if (requested.changes.length === 0 && requested.guards.length === 0) return true
+      await query(savepoint)
+      try {
+        await query(statements.commit(requested))
+      } catch (error) {
+        if (sqlState(error) !== lost) throw error
+        await query(rollBackToSavepoint)
+        return false
+      }
+      await query(releaseSavepoint)
+      return true
+    })
+  }
+
+  return { run, commit }
+}
+
+const savepoint = { text: 'SAVEPOINT open_payments', values: [] }
+const rollBackToSavepoint = { text: 'ROLLBACK TO SAVEPOINT open_payments', values: [] }
+const releaseSavepoint = { text: 'RELEASE SAVEPOINT open_payments', values: [] }
+
+function transactionError(cause: unknown): TransactionError {
+  if (sqlState(cause) === '25P01') {
+    return failed(
+      'postgresStore.inTransaction needs a client on which a transaction has begun',
+      cause,
+    )
+  }
+  if (!isTransient(cause)) return failed('the transaction cannot go on: roll it back', cause)
+  const error = new Error('the transaction was undone by the server: start it again', { cause })
+  return Object.assign(error, { code: 'ERR_RESTART_TRANSACTION' as const })
+}
+
+function failed(message: string, cause?: unknown): TransactionError {
+  const error = new Error(message, { cause })
+  return Object.assign(error, { code: 'ERR_TRANSACTION_FAILED' as const })
+}

@@ -1,0 +1,101 @@
+import { PGlite } from '@electric-sql/pglite'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fromPglite, migrate, migrationsOf, postgresStore } from '../../../adapters/postgres.js'
+import { type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
+
+const change = {
+  kind: 'grant',
+  next: { id: 'a', version: 1, by: 'b' },
+  expectedVersion: 0,
+} as const
+
+describe('migrating PGlite', () => {
+  const lite = new PGlite()
+  const database = fromPglite(lite)
+  afterAll(() => lite.close())
+
+  test('makes the tables once, and then has nothing to do', async () => {
+    expect(await migrate(database)).toEqual({ applied: ['records'] })
+    expect(await postgresStore(database).commit({ changes: [change], guards: [] })).toBe(true)
+    expect(await migrate(database)).toEqual({ applied: [] })
+    expect(await postgresStore(database).load('grant', 'a')).toEqual(change.next)
+  })
+
+  test('refuses tables that a later version of the library has made, and leaves them alone', async () => {
+    const text = "INSERT INTO open_payments_migrations (version, name) VALUES (99, 'later')"
+    await database.query({ text, values: [] })
+    await expect(migrate(database)).rejects.toMatchObject({ code: 'ERR_DATABASE_NEWER' })
+    await expect(migrate(database)).rejects.toThrow('the tables are of version 99')
+  })
+
+  test.each(['', 'Wallet', 'a b', 'a"b', '1a', 'a'.repeat(41)])(
+    'refuses %j as the name of a schema',
+    async (schema) => {
+      await expect(migrate(database, { schema })).rejects.toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        option: 'schema',
+      })
+      expect(() => postgresStore(database, { schema })).toThrow('schema: must be')
+    },
+  )
+})
+
+test('the steps are numbered without a gap, and none is taken twice', () => {
+  expect(migrationsOf().map(({ version }) => version)).toEqual(migrationsOf().map((_, i) => i + 1))
+  const texts = migrationsOf().flatMap(({ statements }) => statements)
+  expect(new Set(texts).size).toBe(texts.length)
+})
+
+describe.skipIf(servers.PostgreSQL === undefined)('migrating PostgreSQL', () => {
+  let fresh: FreshPostgres
+  beforeAll(async () => {
+    fresh = await freshPostgres({ migrated: false })
+  })
+  afterAll(() => fresh.drop())
+
+  test('is done by one of twelve processes that start at the same moment', async () => {
+    const pools = Array.from({ length: 12 }, () => fresh.connect({ max: 2 }))
+    const { schema } = fresh
+    const results = await Promise.all(pools.map((pool) => migrate(pool, { schema })))
+    expect(results.flatMap(({ applied }) => applied)).toEqual(['records'])
+  })
+
+  test('needs no right to change tables when there is nothing to do', async () => {
+    const { pool, schema } = fresh
+    const role = `${schema}_reader`
+    await pool.query(`CREATE ROLE ${role}`)
+    const reader = fresh.connect({ max: 1 })
+    try {
+      await pool.query(`GRANT USAGE ON SCHEMA ${schema} TO ${role}`)
+      await pool.query(`GRANT SELECT ON ALL TABLES IN SCHEMA ${schema} TO ${role}`)
+      await reader.query(`SET ROLE ${role}`)
+      expect(await migrate(reader, { schema })).toEqual({ applied: [] })
+    } finally {
+      await reader.query('RESET ROLE')
+      await pool.query(`DROP OWNED BY ${role}`)
+      await pool.query(`DROP ROLE ${role}`)
+    }
+  })
+
+  test('that fails half-way leaves nothing behind, and gives its connection back', async () => {
+    const other = await freshPostgres({ migrated: false })
+    try {
+      const { schema } = other
+      // The last index cannot be made, since something else has its name.
+      const name = `${schema}.open_payments_records_list_3`
+      const pool = other.connect({ max: 1 })
+      await pool.query(`CREATE SEQUENCE ${name}`)
+      await pool.query(`CREATE VIEW ${schema}.open_payments_records AS SELECT 1 AS one`)
+      await expect(migrate(pool, { schema })).rejects.toThrow()
+      const { rows } = await pool.query(
+        `SELECT count(*)::int AS done FROM ${schema}.open_payments_migrations`,
+      )
+      expect(rows).toEqual([{ done: 0 }])
+      await pool.query(`DROP VIEW ${schema}.open_payments_records`)
+      await pool.query(`DROP SEQUENCE ${name}`)
+      expect(await migrate(pool, { schema })).toEqual({ applied: ['records'] })
+    } finally {
+      await other.drop()
+    }
+  })
+})

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest'
+import { createStatements } from '../../../adapters/postgres/statements.js'
+import { migrationsOf } from '../../../adapters/postgres.js'
+import type { Change, Stored } from '../../../src/index.js'
+
+/** What CockroachDB, YugabyteDB or Citus refuse, ignore, or answer differently on each node. */
+const notPortable = [
+  /pg_advisory/i,
+  /\b(?:SMALL|BIG)?SERIAL\b/i,
+  /\bIDENTITY\b/i,
+  /\bnextval\b/i,
+  /\b(?:LISTEN|NOTIFY)\b/i,
+  /\bDEFERRABLE\b/i,
+  /\bCREATE EXTENSION\b/i,
+  /\bTEMP(?:ORARY)?\b/i,
+  /\b(?:ctid|xmin|xmax)\b/i,
+  /\bplpgsql\b|\bTRIGGER\b|\bFUNCTION\b|\bDO \$\$/i,
+  /\bnow\(\)|\bCURRENT_TIMESTAMP\b|\brandom\(\)|\bgen_random_uuid\b|\bclock_timestamp\b/i,
+  /\bjsonb?\b/i,
+  /\bSKIP LOCKED\b/i,
+]
+
+function record(id: string, version: number, more: Partial<Stored> = {}): Stored {
+  return { id, version, by: 'command', ...more }
+}
+
+function change(next: Stored): Change {
+  return { kind: 'grant', next, expectedVersion: next.version - 1 }
+}
+
+const statements = createStatements(undefined, true)
+const all = [
+  statements.load('grant', 'a'),
+  statements.commit({ changes: [change(record('a', 1))], guards: [] }),
+  statements.commit({
+    changes: [change(record('a', 2)), change(record('b', 2))],
+    guards: [{ kind: 'grant', id: 'c', version: 1 }],
+  }),
+  statements.list({ kind: 'grant', by: 'x', forward: true, limit: 1 }),
+  statements.list({ kind: 'grant', by: 'x', forward: false, limit: 1 }),
+  statements.due('grant', 'abcdefgh', 1, 1),
+  statements.remove('grant', 'a', 1),
+]
+const texts = [
+  ...all.map(({ text }) => text),
+  ...migrationsOf('wallet').flatMap(({ statements }) => statements),
+]
+
+describe('every statement', () => {
+  test('keeps to what the distributed databases that speak the same protocol run', () => {
+    expect(texts.filter((text) => notPortable.some((pattern) => pattern.test(text)))).toEqual([])
+  })
+
+  test('has a name of its own, by which it is prepared', () => {
+    const byName = new Map(all.map(({ name, text }) => [name, text]))
+    expect(byName.size).toBe(new Set(all.map(({ text }) => text)).size)
+    expect([...byName.keys()].every((name) => name !== undefined && name.length <= 63)).toBe(true)
+  })
+
+  test('has another name for another schema, since a pool may serve both', () => {
+    const other = createStatements('a'.repeat(40), true).load('grant', 'a')
+    expect(other.name).not.toBe(statements.load('grant', 'a').name)
+    expect(other.name?.length).toBeLessThanOrEqual(63)
+    expect(other.text).toContain(`"${'a'.repeat(40)}".open_payments_records`)
+  })
+
+  test('has none where statements are not to be prepared', () => {
+    expect(createStatements(undefined, false).load('grant', 'a')).toEqual({
+      text: statements.load('grant', 'a').text,
+      values: ['grant', 'a'],
+    })
+  })
+
+  test('is the same text however many records a commit has', () => {
+    const one = statements.commit({ changes: [change(record('a', 1))], guards: [] })
+    const changes = Array.from({ length: 9 }, (_, i) => change(record(`r${i}`, 1)))
+    expect(statements.commit({ changes, guards: [] }).text).toBe(one.text)
+  })
+})
+
+describe('a commit', () => {
+  test('that depends on one record locks nothing beforehand', () => {
+    const changes = [change(record('a', 2)), change(record('b', 1)), change(record('c', 1))]
+    expect(statements.commit({ changes, guards: [] }).text).not.toContain('FOR UPDATE')
+  })
+
+  test('that depends on several records locks them first', () => {
+    const changes = [change(record('a', 2)), change(record('b', 2))]
+    expect(statements.commit({ changes, guards: [] }).text).toContain('FOR UPDATE')
+    const guards = [{ kind: 'grant', id: 'b', version: 1 }] as const
+    const [first] = changes
+    expect(statements.commit({ changes: first ? [first] : [], guards }).text).toContain(
+      'FOR UPDATE',
+    )
+  })
+
+  test('of a record in more lists than there are columns for is refused as a mistake', () => {
+    const lists = ['a', 'b', 'c', 'd'].map((by) => ({ by, at: 1 }))
+    const changes = [change(record('a', 1, { lists }))]
+    expect(() => statements.commit({ changes, guards: [] })).toThrow(
+      'a record can be in 3 lists, not in 4',
+    )
+  })
+})

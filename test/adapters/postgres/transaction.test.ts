@@ -1,0 +1,193 @@
+import type { PoolClient } from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { fromPglite, postgresStore } from '../../../adapters/postgres.js'
+import type { Change, Store } from '../../../src/index.js'
+import { type FreshPostgres, freshPglite, freshPostgres, servers } from '../../support/databases.js'
+
+function change(id: string, version: number): Change {
+  const next = { id, version, by: `${id} ${version}` }
+  return { kind: 'grant', next, expectedVersion: version - 1 }
+}
+
+function put(store: Store, ...changes: readonly Change[]): Promise<boolean> {
+  return store.commit({ changes, guards: [] })
+}
+
+describe('in a transaction of PGlite', () => {
+  test('what is committed is there after it, and gone when it is rolled back', async () => {
+    const lite = await freshPglite()
+    try {
+      const outside = postgresStore(lite)
+      await lite.transaction(async (client) => {
+        const inside = postgresStore.inTransaction(client)
+        expect(await put(inside, change('a', 1))).toBe(true)
+        expect(await put(inside, change('a', 1), change('b', 1))).toBe(false)
+        expect(await inside.load('grant', 'a')).toEqual(change('a', 1).next)
+      })
+      expect(await outside.load('grant', 'a')).toEqual(change('a', 1).next)
+      expect(await outside.load('grant', 'b')).toBeUndefined()
+
+      const rolledBack = lite.transaction(async (client) => {
+        await put(postgresStore.inTransaction(client), change('a', 2))
+        throw new Error('the host changed its mind')
+      })
+      await expect(rolledBack).rejects.toThrow('the host changed its mind')
+      expect((await outside.load('grant', 'a'))?.version).toBe(1)
+    } finally {
+      await lite.close()
+    }
+  })
+
+  test('a client may be wrapped that runs no transactions of its own', () => {
+    expect(fromPglite({ query: async () => ({ rows: [] }) })).not.toHaveProperty('transaction')
+  })
+})
+
+describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQL', () => {
+  let fresh: FreshPostgres
+  let outside: Store
+  beforeAll(async () => {
+    fresh = await freshPostgres()
+    outside = postgresStore(fresh.pool, { schema: fresh.schema })
+  })
+  afterAll(() => fresh.drop())
+  beforeEach(async () => {
+    await fresh.pool.query(`DELETE FROM ${fresh.schema}.open_payments_records`)
+  })
+
+  /** Runs a test inside a transaction, which is rolled back if it is still open after it. */
+  async function within(
+    run: (inside: Store, client: PoolClient) => Promise<void>,
+    begin = 'BEGIN',
+  ): Promise<void> {
+    const client = await fresh.pool.connect()
+    try {
+      await client.query(begin)
+      await run(postgresStore.inTransaction(client, { schema: fresh.schema }), client)
+    } finally {
+      await client.query('ROLLBACK').catch(() => undefined)
+      client.release()
+    }
+  }
+
+  test('nobody else sees a commit before COMMIT, and everybody does after it', async () => {
+    await within(async (inside, client) => {
+      expect(await put(inside, change('a', 1))).toBe(true)
+      expect((await inside.load('grant', 'a'))?.version).toBe(1)
+      expect(await outside.load('grant', 'a')).toBeUndefined()
+      await client.query('COMMIT')
+      expect((await outside.load('grant', 'a'))?.version).toBe(1)
+    })
+  })
+
+  test('a commit that loses is undone alone: what came before it stays, and more may follow', async () => {
+    await put(outside, change('a', 1))
+    await within(async (inside, client) => {
+      expect(await put(inside, change('b', 1))).toBe(true)
+      expect(await put(inside, change('c', 1), change('a', 3))).toBe(false)
+      const guards = [{ kind: 'grant', id: 'a', version: 2 }] as const
+      expect(await inside.commit({ changes: [change('d', 1)], guards })).toBe(false)
+      expect(await put(inside, change('a', 2))).toBe(true)
+      await client.query('COMMIT')
+    })
+    const loaded = await Promise.all(['a', 'b', 'c', 'd'].map((id) => outside.load('grant', id)))
+    expect(loaded.map((record) => record?.version)).toEqual([2, 1, undefined, undefined])
+  })
+
+  test('a record that another has changed meanwhile is seen as it is now', async () => {
+    await put(outside, change('a', 1))
+    await within(async (inside) => {
+      expect((await inside.load('grant', 'a'))?.version).toBe(1)
+      await put(outside, change('a', 2))
+      expect(await put(inside, change('a', 2))).toBe(false)
+      expect((await inside.load('grant', 'a'))?.version).toBe(2)
+      expect(await put(inside, change('a', 3))).toBe(true)
+    })
+    expect((await outside.load('grant', 'a'))?.version).toBe(2)
+  })
+
+  test('operations that are begun at once do not cut into each other', async () => {
+    await put(outside, change('a', 1))
+    await within(async (inside, client) => {
+      const outcomes = await Promise.all([
+        put(inside, change('a', 2)),
+        put(inside, change('a', 2)),
+        inside.load('grant', 'a'),
+        put(inside, change('b', 1)),
+        put(inside, change('b', 1)),
+      ])
+      expect(outcomes).toEqual([true, false, change('a', 2).next, true, false])
+      await client.query('COMMIT')
+    })
+    expect((await outside.load('grant', 'b'))?.version).toBe(1)
+  })
+
+  test.each(['REPEATABLE READ', 'SERIALIZABLE'])(
+    '%s is refused before anything is read',
+    async (level) => {
+      await within(async (inside) => {
+        const refusal = {
+          code: 'ERR_TRANSACTION_FAILED',
+          message: expect.stringContaining(level.toLowerCase()),
+        }
+        await expect(inside.load('grant', 'a')).rejects.toMatchObject(refusal)
+        await expect(put(inside, change('a', 1))).rejects.toMatchObject(refusal)
+      }, `BEGIN ISOLATION LEVEL ${level}`)
+      expect(await outside.load('grant', 'a')).toBeUndefined()
+    },
+  )
+
+  test('a client on which no transaction has begun is refused, and nothing is written', async () => {
+    const client = await fresh.pool.connect()
+    try {
+      const inside = postgresStore.inTransaction(client, { schema: fresh.schema })
+      await expect(put(inside, change('a', 1))).rejects.toMatchObject({
+        code: 'ERR_TRANSACTION_FAILED',
+        message: 'postgresStore.inTransaction needs a client on which a transaction has begun',
+      })
+    } finally {
+      client.release()
+    }
+    expect(await outside.load('grant', 'a')).toBeUndefined()
+  })
+
+  test('after an error of the host every operation says that the transaction cannot go on', async () => {
+    await within(async (inside, client) => {
+      await expect(client.query('SELECT 1 / 0')).rejects.toThrow('division by zero')
+      const failed = { code: 'ERR_TRANSACTION_FAILED' }
+      await expect(inside.load('grant', 'a')).rejects.toMatchObject(failed)
+      await expect(put(inside, change('a', 1))).rejects.toMatchObject(failed)
+    })
+  })
+
+  test('a deadlock asks the host to start again, and the other goes on', async () => {
+    await put(outside, change('a', 1), change('b', 1))
+    const bothHaveOne = barrier(2)
+    const transfer = (first: string, second: string) =>
+      within(async (inside, client) => {
+        expect(await put(inside, change(first, 2))).toBe(true)
+        await bothHaveOne()
+        expect(await put(inside, change(second, 2))).toBe(true)
+        await client.query('COMMIT')
+      })
+    const outcomes = await Promise.allSettled([transfer('a', 'b'), transfer('b', 'a')])
+    const errors = outcomes.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
+    expect(errors).toMatchObject([{ code: 'ERR_RESTART_TRANSACTION' }])
+    const versions = await Promise.all(['a', 'b'].map((id) => outside.load('grant', id)))
+    expect(versions.map((record) => record?.version)).toEqual([2, 2])
+  })
+})
+
+/** Lets everybody go on once so many have come. */
+function barrier(count: number): () => Promise<void> {
+  let come = 0
+  let open: () => void = () => undefined
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return () => {
+    come += 1
+    if (come === count) open()
+    return opened
+  }
+}

@@ -1,0 +1,18 @@
+import { servers } from './databases.js'
+
+/** Says before the tests which of them will be skipped, and what would have them run. */
+export function setup(): void {
+  const variables = {
+    PostgreSQL: 'TEST_DATABASE_URL',
+    Redis: 'TEST_REDIS_URL',
+    MariaDB: 'TEST_MARIADB_URL',
+  }
+  const missing = Object.entries(servers).flatMap(([name, url]) =>
+    url === undefined ? [name] : [],
+  )
+  if (missing.length === 0) return
+  const hints = missing.map((name) => variables[name as keyof typeof variables])
+  console.log(
+    `Skipping the suites that need ${missing.join(', ')}: set ${hints.join(', ')} to run them.`,
+  )
+}
