@@ -1,4 +1,6 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { defineConfig, type Options } from 'tsup'
+import { migrationsOf } from './adapters/postgres/migrations.js'
 
 const shared: Options = {
   entry: {
@@ -6,6 +8,8 @@ const shared: Options = {
     express: 'adapters/express.ts',
     fastify: 'adapters/fastify.ts',
     hono: 'adapters/hono.ts',
+    postgres: 'adapters/postgres.ts',
+    testing: 'src/testing/index.ts',
   },
   dts: true,
   splitting: true,
@@ -17,8 +21,17 @@ const shared: Options = {
   skipNodeModulesBundle: true,
 }
 
+/** The tables as plain SQL, for those who migrate with a tool of their own. */
+async function writeMigrations(): Promise<void> {
+  mkdirSync('dist/migrations', { recursive: true })
+  for (const { version, name, statements } of migrationsOf()) {
+    const file = `dist/migrations/${String(version).padStart(4, '0')}_${name}.sql`
+    writeFileSync(file, `${statements.join(';\n\n')};\n`)
+  }
+}
+
 export default defineConfig([
-  { ...shared, format: 'esm', clean: true },
+  { ...shared, format: 'esm', clean: true, onSuccess: writeMigrations },
   {
     ...shared,
     format: 'cjs',

@@ -12,7 +12,7 @@ import { build } from 'esbuild'
 const root = process.cwd()
 const packagesMax = 6
 const bundleBytesMax = 40_000
-const entries = ['', '/express', '/fastify', '/hono']
+const entries = ['', '/express', '/fastify', '/hono', '/postgres', '/testing']
 
 function run(command: string, parameters: readonly string[], cwd = root): string {
   return execFileSync(command, parameters, {
@@ -46,11 +46,12 @@ try {
 
 /** A file more or less in the tarball is for somebody to notice. */
 function checkFiles(files: readonly string[]): void {
-  const named = files.filter((file) => !/^dist\/(?:chunk|message)-\w+\.(?:d\.)?c?[jt]s$/.test(file))
-  const expected = ['index', 'express', 'fastify', 'hono'].flatMap((name) =>
-    ['js', 'cjs', 'd.ts', 'd.cts'].map((extension) => `dist/${name}.${extension}`),
+  const named = files.filter((file) => !/^dist\/[a-z]+-[\w-]{8}\.(?:d\.)?c?[jt]s$/.test(file))
+  const expected = ['index', ...entries.filter(Boolean)].flatMap((name) =>
+    ['js', 'cjs', 'd.ts', 'd.cts'].map((extension) => `dist/${name.replace('/', '')}.${extension}`),
   )
   const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json']
+  expected.push('dist/migrations/0001_records.sql')
   const surplus = named.filter((file) => ![...expected, ...documents].includes(file))
   const missing = [...expected, ...documents].filter((file) => !named.includes(file))
   check(
