@@ -1,4 +1,4 @@
-import type { Commit, Instant, ListQuery, Stored } from '../../src/index.js'
+import type { Change, Commit, Guard, Instant, ListQuery } from '../../src/index.js'
 import type { PostgresStatement } from './driver.js'
 
 /** SQLSTATE of division by zero, by which a commit undoes itself. */
@@ -32,8 +32,7 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
   }
 
   const load = statement('load', `SELECT value FROM ${table} WHERE kind = $1 AND id = $2`)
-  const commit = statement('commit', commitText(table, false))
-  const lockingCommit = statement('locking_commit', commitText(table, true))
+  const commits = new Map<string, ReturnType<typeof statement>>()
   const forward = statement('forward', listText(table, '>', 'ASC'))
   const backward = statement('backward', listText(table, '<', 'DESC'))
   const due = statement(
@@ -48,10 +47,15 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
 
   return {
     load: (kind: string, id: string) => load(kind, id),
-    commit: (requested: Commit) =>
-      takesSeveralLocks(requested)
-        ? lockingCommit(...changeColumns(requested), ...lockColumns(requested))
-        : commit(...changeColumns(requested)),
+    /** One text for each number of records replaced, created and guarded: few ever occur. */
+    commit(requested: Commit): PostgresStatement {
+      const parts = partsOf(requested)
+      const { replaced, created, locked } = parts
+      const name = `commit_${replaced.length}_${created.length}_${locked.length}`
+      const known = commits.get(name) ?? statement(name, commitText(table, parts))
+      commits.set(name, known)
+      return known(...commitValues(parts))
+    },
     list({ kind, by, cursor, forward: isForward, limit }: ListQuery) {
       const { at, id } = cursor ?? (isForward ? { at: before, id: '' } : { at: after, id: '~' })
       return (isForward ? forward : backward)(kind, by, at, id, limit + 1)
@@ -74,54 +78,97 @@ export function tableIn(schema: string | undefined, table: string): string {
   return schema === undefined ? table : `"${schema}".${table}`
 }
 
-/** Which records a commit finds in the table and holds: with one alone, nobody can wait in a circle. */
-function takesSeveralLocks({ changes, guards }: Commit): boolean {
-  const replaced = changes.filter(({ expectedVersion }) => expectedVersion > 0)
-  return guards.length > 0 || replaced.length > 1
+/** A commit as its statement takes it, each part in the order of kinds and ids. */
+interface CommitParts {
+  readonly replaced: readonly Change[]
+  readonly created: readonly Change[]
+  /** What has to be locked beforehand. With one record alone nobody can wait in a circle. */
+  readonly locked: readonly Guard[]
 }
+
+function partsOf({ changes, guards }: Commit): CommitParts {
+  const sorted = changes.toSorted((a, b) => compareKeys(a.kind, a.next.id, b.kind, b.next.id))
+  const replaced = sorted.filter(({ expectedVersion }) => expectedVersion > 0)
+  const held = replaced.map(({ kind, next, expectedVersion }) => {
+    return { kind, id: next.id, version: expectedVersion }
+  })
+  const locked = guards.length > 0 || replaced.length > 1 ? [...guards, ...held] : []
+  return {
+    replaced,
+    created: sorted.filter(({ expectedVersion }) => expectedVersion === 0),
+    locked,
+  }
+}
+
+const columns = ['kind', 'id', 'version', 'value', 'due_at', ...listColumns()]
 
 /**
  * One statement that writes everything, or raises and so writes nothing. A record is replaced only where its
  * version is the expected one, which PostgreSQL looks at again after it has waited for another writer, and
- * created only where there is none. With `locking`, the records it depends on are locked first, in one order
- * for everybody: guards cannot change under it then, and commits never wait for each other in a circle.
+ * created only where there is none. Several records that it depends on are locked first, in one order for
+ * everybody: guards cannot change under it then, and commits never wait for each other in a circle.
+ *
+ * Values are parameters of their own, not arrays: with arrays PostgreSQL plans each commit anew.
  */
-function commitText(table: string, locking: boolean): string {
-  const columns = ['kind', 'id', 'version', 'value', 'due_at', ...listColumns()]
-  const types = ['text', 'text', 'bigint', 'text', 'bigint', ...listTypes()]
-  const given = [...columns, 'expected']
-  const arrays = [...types, 'bigint'].map((type, i) => `$${i + 1}::${type}[]`)
-  const next = given.length + 1
-  const input = `unnest(${arrays.join(', ')}) AS given (${given.join(', ')})`
-  const assigned = columns.slice(2).map((column) => `${column} = given.${column}`)
-  const locked = `locked AS MATERIALIZED (
+function commitText(table: string, { replaced, created, locked }: CommitParts): string {
+  let last = 0
+  const parameter = (type: string) => `$${++last}::${type}`
+  const row = () => columns.map((column) => parameter(typeOf(column)))
+
+  const parts: string[] = []
+  const done: string[] = []
+  if (locked.length > 0) {
+    const needed = locked.map(() => `(${['text', 'text', 'bigint'].map(parameter).join(', ')})`)
+    parts.push(`locked AS MATERIALIZED (
     SELECT held.version = needed.version AS holds
-      FROM unnest($${next}::text[], $${next + 1}::text[], $${next + 2}::bigint[])
-        AS needed (kind, id, version)
+      FROM (VALUES ${needed.join(', ')}) AS needed (kind, id, version)
       JOIN ${table} AS held ON held.kind = needed.kind AND held.id = needed.id
-      ORDER BY held.kind, held.id
-      FOR UPDATE OF held
-  ),`
-  const allLocked = `(SELECT count(*) FROM locked WHERE holds) = cardinality($${next}::text[]) AND`
-  return `WITH ${locking ? locked : ''}
-  replaced AS (
-    UPDATE ${table} AS stored SET ${assigned.join(', ')}
-      FROM ${input}
-      WHERE given.expected > 0
-        AND stored.kind = given.kind AND stored.id = given.id AND stored.version = given.expected
-      RETURNING 1
-  ),
-  created AS (
+      ORDER BY held.kind, held.id FOR UPDATE OF held
+  )`)
+    done.push('(SELECT count(*) FROM locked WHERE holds)')
+  }
+  for (const index of replaced.keys()) {
+    const [kind, id, ...rest] = row()
+    const assigned = rest.map((value, i) => `${columns[i + 2]} = ${value}`)
+    parts.push(`replaced_${index} AS (
+    UPDATE ${table} SET ${assigned.join(', ')}
+      WHERE kind = ${kind} AND id = ${id} AND version = ${parameter('bigint')} RETURNING 1
+  )`)
+    done.push(`(SELECT count(*) FROM replaced_${index})`)
+  }
+  if (created.length > 0) {
+    parts.push(`created AS (
     INSERT INTO ${table} (${columns.join(', ')})
-      SELECT ${columns.map((column) => `given.${column}`).join(', ')} FROM ${input}
-      WHERE given.expected = 0
-      ON CONFLICT (kind, id) DO NOTHING
-      RETURNING 1
-  )
+      VALUES ${created.map(() => `(${row().join(', ')})`).join(', ')}
+      ON CONFLICT (kind, id) DO NOTHING RETURNING 1
+  )`)
+    done.push('(SELECT count(*) FROM created)')
+  }
+  const all = locked.length + replaced.length + created.length
+  return `WITH ${parts.join(',\n  ')}
   /* Divides by zero when somebody else was first, so that nothing of this commit stays. */
-  SELECT 1 / (CASE WHEN ${locking ? allLocked : ''}
-    (SELECT count(*) FROM replaced) + (SELECT count(*) FROM created) = cardinality($1::text[])
-    THEN 1 ELSE 0 END) AS committed`
+  SELECT 1 / (CASE WHEN ${done.join(' + ')} = ${all} THEN 1 ELSE 0 END) AS committed`
+}
+
+function commitValues({ replaced, created, locked }: CommitParts): unknown[] {
+  return [
+    ...locked.flatMap(({ kind, id, version }) => [kind, id, version]),
+    ...replaced.flatMap((change) => [...cells(change), change.expectedVersion]),
+    ...created.flatMap(cells),
+  ]
+}
+
+function cells({ kind, next }: Change): unknown[] {
+  const { id, version, dueAt = null, lists = [] } = next
+  if (lists.length > listsMax) {
+    throw new RangeError(`a record can be in ${listsMax} lists, not in ${lists.length}`)
+  }
+  const places = numbers().flatMap((n) => [lists[n - 1]?.by ?? null, lists[n - 1]?.at ?? null])
+  return [kind, id, version, JSON.stringify(next), dueAt, ...places]
+}
+
+function typeOf(column: string): 'bigint' | 'text' {
+  return column === 'version' || column.endsWith('_at') ? 'bigint' : 'text'
 }
 
 /** A page: each of the three lists a record can be in has an index, and gives at most a page. */
@@ -143,44 +190,8 @@ function listColumns(): string[] {
   return numbers().flatMap((n) => [`list_${n}`, `list_${n}_at`])
 }
 
-function listTypes(): string[] {
-  return numbers().flatMap(() => ['text', 'bigint'])
-}
-
-function changeColumns({ changes }: Commit): unknown[][] {
-  const sorted = changes.toSorted((a, b) => compareKeys([a.kind, a.next.id], [b.kind, b.next.id]))
-  const rows = sorted.map(({ kind, next, expectedVersion }) => [
-    kind,
-    next.id,
-    next.version,
-    JSON.stringify(next),
-    next.dueAt ?? null,
-    ...listCells(next),
-    expectedVersion,
-  ])
-  const width = 6 + listsMax * 2
-  return Array.from({ length: width }, (_, column) => rows.map((row) => row[column]))
-}
-
-function listCells({ lists = [] }: Stored): unknown[] {
-  if (lists.length > listsMax) {
-    throw new RangeError(`a record can be in ${listsMax} lists, not in ${lists.length}`)
-  }
-  return numbers().flatMap((n) => [lists[n - 1]?.by ?? null, lists[n - 1]?.at ?? null])
-}
-
-function lockColumns({ changes, guards }: Commit): unknown[][] {
-  const needed: readonly (readonly [string, string, number])[] = [
-    ...guards.map(({ kind, id, version }) => [kind, id, version] as const),
-    ...changes
-      .filter(({ expectedVersion }) => expectedVersion > 0)
-      .map(({ kind, next, expectedVersion }) => [kind, next.id, expectedVersion] as const),
-  ]
-  return [0, 1, 2].map((column) => needed.map((row) => row[column]))
-}
-
-function compareKeys(a: readonly [string, string], b: readonly [string, string]): number {
-  const [left, right] = [a.join(' '), b.join(' ')]
+function compareKeys(kind: string, id: string, otherKind: string, otherId: string): number {
+  const [left, right] = [`${kind} ${id}`, `${otherKind} ${otherId}`]
   if (left === right) return 0
   return left < right ? -1 : 1
 }
