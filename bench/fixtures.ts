@@ -5,6 +5,7 @@ import type {
   HttpRequest,
   PublicJwk,
   ResourceServer,
+  ServerOptions,
   Store,
 } from 'open-payments-server'
 
@@ -86,12 +87,17 @@ export interface BenchWallet {
   readonly counts: { store: number; fetches: number }
 }
 
-/** A wallet on the memory store, whose client keys come through the real cache from a fetch that is counted. */
-export function benchWallet(library: Library): BenchWallet {
+/** A wallet, on the memory store unless told otherwise, whose client keys come through the real cache from a fetch that is counted. */
+export function benchWallet(
+  library: Library,
+  storage: Store = library.memoryStore(),
+  options: Pick<ServerOptions, 'recordsEvents'> = {},
+): BenchWallet {
   const key = newKey()
   const counts = { store: 0, fetches: 0 }
-  const store = counted(library.memoryStore(), counts)
+  const store = counted(storage, counts)
   const auth = library.createAuthorizationServer({
+    ...options,
     grantEndpoint,
     consentUrl: `${origin}/consent`,
     store,
@@ -104,6 +110,7 @@ export function benchWallet(library: Library): BenchWallet {
     }),
   })
   const resources = library.createResourceServer({
+    ...options,
     baseUrl: resourceServer,
     grantEndpoint,
     store,

@@ -34,6 +34,8 @@ export interface Contestant {
 /** What one run under load came to. */
 export interface LoadResult {
   readonly perSecond: number
+  /** The longest that any request took, in milliseconds. */
+  readonly slowestMs: number
   /** CPU time of this process for one request, in microseconds. */
   readonly cpuUs: number
 }
@@ -165,9 +167,9 @@ export async function load(
   const { user, system } = process.cpuUsage(before)
   server.closeAllConnections()
   await new Promise((resolve) => server.close(resolve))
-  const { perSecond, failed } = JSON.parse(output)
+  const { perSecond, slowestMs, failed } = JSON.parse(output)
   if (failed > 0) throw new Error(`${failed} requests failed`)
-  return { perSecond, cpuUs: (user + system) / total }
+  return { perSecond, slowestMs, cpuUs: (user + system) / total }
 }
 
 function rawText({ method, url, headers, body }: HttpRequest): string {

@@ -13,10 +13,12 @@ let sent = 0
 let answered = 0
 let failed = 0
 let answerLength = 0
+let slowestMs = 0
 const start = process.hrtime.bigint()
 
 for (let i = 0; i < Number(connections); i++) {
   let received = 0
+  let sentAt = 0
   const socket = connect({
     port: Number(port),
     host: '127.0.0.1',
@@ -30,6 +32,7 @@ for (let i = 0; i < Number(connections); i++) {
         if (received >= answerLength) {
           received = 0
           answered += 1
+          slowestMs = Math.max(slowestMs, performance.now() - sentAt)
           if (answered === Number(total)) finish()
           else next()
         }
@@ -39,7 +42,10 @@ for (let i = 0; i < Number(connections); i++) {
   })
   const next = () => {
     const request = requests[sent % requests.length]
-    if (sent < Number(total) && request !== undefined) socket.write(request)
+    if (sent < Number(total) && request !== undefined) {
+      sentAt = performance.now()
+      socket.write(request)
+    }
     sent += 1
   }
   socket.on('connect', next)
@@ -54,6 +60,6 @@ function lengthOf(answer: Buffer): number {
 
 function finish(): void {
   const seconds = Number(process.hrtime.bigint() - start) / 1e9
-  process.stdout.write(JSON.stringify({ perSecond: answered / seconds, failed }))
+  process.stdout.write(JSON.stringify({ perSecond: answered / seconds, slowestMs, failed }))
   process.exit(0)
 }

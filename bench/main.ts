@@ -5,6 +5,7 @@ import type { Library } from './fixtures.js'
 import { footprint } from './footprint.js'
 import { behindHttp } from './http.js'
 import { type Figure, meets } from './measure.js'
+import { onPostgres } from './postgres.js'
 import { operations, verification } from './verification.js'
 
 /**
@@ -19,6 +20,7 @@ async function main(): Promise<void> {
     ['verification', () => verification(library)],
     ['operations', () => operations(library)],
     ['behind HTTP', () => behindHttp(library, withPublished)],
+    ['PostgreSQL', () => onPostgres(library)],
     ['adapters', () => adapters(library)],
     ['footprint', footprint],
   ]

@@ -2,7 +2,7 @@
 export interface Figure {
   readonly name: string
   readonly value: number
-  readonly unit: 'ratio' | 'µs' | 'ms' | 'kB' | 'requests/s' | 'calls' | 'packages'
+  readonly unit: 'ratio' | 'µs' | 'ms' | 'kB' | 'requests/s' | 'calls' | 'bytes'
   readonly target?: { readonly least: number } | { readonly most: number }
 }
 

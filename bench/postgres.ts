@@ -1,0 +1,406 @@
+import { randomBytes, verify } from 'node:crypto'
+import { createServer, type RequestListener } from 'node:http'
+import type { HttpRequest, Store } from 'open-payments-server'
+import { toExpress } from 'open-payments-server/express'
+import { migrate, postgresStore } from 'open-payments-server/postgres'
+import { Pool, type PoolConfig } from 'pg'
+import {
+  type BenchWallet,
+  benchWallet,
+  creation,
+  floorSignature,
+  type Library,
+  newToken,
+  signed,
+} from './fixtures.js'
+import { type Contestant, load } from './http.js'
+import { type Figure, interleaved, median, ratio } from './measure.js'
+import { createReferenceTables, referenceRotations } from './reference-statements.js'
+
+const connectionString =
+  process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/test'
+const poolSize = 10
+
+/** Tables of the benchmark's own, which are gone after it. */
+interface Database {
+  readonly schema: string
+  connect(config?: PoolConfig): Pool
+}
+
+async function withDatabase<Result>(run: (database: Database) => Promise<Result>): Promise<Result> {
+  const schema = `bench_${randomBytes(6).toString('hex')}`
+  const pools: Pool[] = []
+  const connect = (config: PoolConfig = {}) => {
+    const pool = new Pool({ connectionString, max: poolSize, ...config })
+    pools.push(pool)
+    return pool
+  }
+  const pool = connect({ max: 1 })
+  await pool.query(`CREATE SCHEMA ${schema}`)
+  try {
+    return await run({ schema, connect })
+  } finally {
+    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
+    await Promise.all(pools.map((each) => each.end()))
+  }
+}
+
+/** Everything that is measured on PostgreSQL; nothing when there is none. */
+export async function onPostgres(library: Library): Promise<Figure[]> {
+  const probe = new Pool({ connectionString, max: 1 })
+  try {
+    await probe.query('SELECT 1')
+  } catch (error) {
+    console.error(`no PostgreSQL at TEST_DATABASE_URL, so nothing of it: ${String(error)}`)
+    return []
+  } finally {
+    await probe.end()
+  }
+  return withDatabase(async (database) => {
+    const pool = database.connect()
+    const { schema } = database
+    await migrate(pool, { schema })
+    await createFloorTable(pool, schema)
+    await createReferenceTables(pool, schema)
+    const wallet = benchWallet(library, postgresStore(pool, { schema }))
+    return [
+      ...(await statementCounts(library, database)),
+      ...(await databaseWork(library, database)),
+      ...(await overHttp(wallet, pool, schema)),
+      ...(await growth(library)),
+      ...(await sizes(library)),
+    ]
+  })
+}
+
+async function createFloorTable(pool: Pool, schema: string): Promise<void> {
+  await pool.query(
+    `CREATE TABLE ${schema}.floor (id text PRIMARY KEY, version bigint NOT NULL, value text NOT NULL)`,
+  )
+  await pool.query(
+    `INSERT INTO ${schema}.floor SELECT i::text, 1, repeat('x', 1200) FROM generate_series(0, 9999) i`,
+  )
+}
+
+/** A pool that notes how many statements went through it, and how long they took in all. */
+function watched(pool: Pool) {
+  const spent = { statements: 0, ns: 0 }
+  return {
+    spent,
+    async query(statement: { name?: string; text: string; values: unknown[] }) {
+      spent.statements += 1
+      const start = process.hrtime.bigint()
+      try {
+        return await pool.query(statement)
+      } finally {
+        spent.ns += Number(process.hrtime.bigint() - start)
+      }
+    },
+  }
+}
+
+/** Each operation once, by the statements that it sends: each is one round trip. */
+async function statementCounts(library: Library, { schema, connect }: Database): Promise<Figure[]> {
+  const pool = watched(connect())
+  const wallet = benchWallet(library, postgresStore(pool, { schema }))
+  const { auth, resources, key } = wallet
+  const figures: Figure[] = []
+  async function count<Result>(
+    name: string,
+    most: number,
+    run: () => Promise<Result>,
+  ): Promise<Result> {
+    pool.spent.statements = 0
+    const result = await run()
+    const value = pool.spent.statements
+    figures.push({ name: `statements: ${name}`, value, unit: 'calls', target: { most } })
+    return result
+  }
+  const token = await count('grant request', 1, () => newToken(wallet))
+  const rotation = await signed(key, { method: 'POST', url: token.manage, token: token.value })
+  const rotated = await count('rotate', 2, () => auth.handle(rotation))
+  const { value } = JSON.parse(rotated.body ?? '').access_token
+  await count('introspect', 1, () => auth.introspect({ accessToken: value }))
+  const request = await creation(wallet, value)
+  const created = await count('create incoming payment', 2, () => resources.handle(request))
+  const paymentId = resources.incomingPayments.idOf(JSON.parse(created.body ?? '').id) ?? ''
+  const amount = { value: '1', assetCode: 'USD', assetScale: 2 }
+  await count('receive', 3, () =>
+    resources.incomingPayments.receive({ paymentId, transferId: 'one', amount }),
+  )
+  return figures
+}
+
+/** The database's share of a rotation, beside the statements that the reference server sends for one. */
+async function databaseWork(library: Library, { schema, connect }: Database): Promise<Figure[]> {
+  const rotations = 100
+  const pool = watched(connect())
+  const wallet = benchWallet(library, postgresStore(pool, { schema }))
+  const reference = referenceRotations(connect(), schema)
+  let token = await newToken(wallet)
+
+  async function ours(): Promise<number> {
+    let ns = 0
+    for (let i = 0; i < rotations; i++) {
+      const { manage: url, value } = token
+      const request = await signed(wallet.key, { method: 'POST', url, token: value })
+      const before = pool.spent.ns
+      const { body = '' } = await wallet.auth.handle(request)
+      ns += pool.spent.ns - before
+      token = JSON.parse(body).access_token
+    }
+    return ns / rotations / 1_000
+  }
+
+  async function theirs(): Promise<number> {
+    const start = process.hrtime.bigint()
+    for (let i = 0; i < rotations; i++) await reference()
+    return Number(process.hrtime.bigint() - start) / rotations / 1_000
+  }
+
+  const figures = await interleaved(7, { ours, theirs })
+  return [
+    { name: 'database work of a rotation', value: median(figures.ours), unit: 'µs' },
+    { name: "the reference's nine statements", value: median(figures.theirs), unit: 'µs' },
+    {
+      name: "database work of a rotation, by that of the reference's statements",
+      value: ratio(figures.ours, figures.theirs),
+      unit: 'ratio',
+      target: { most: 0.35 },
+    },
+  ]
+}
+
+const httpRounds = 5
+const requestsPerRound = 600
+
+/** Rotation and creation behind HTTP, each beside a server that does the least that either can cost. */
+async function overHttp(wallet: BenchWallet, pool: Pool, schema: string): Promise<Figure[]> {
+  const figures: Figure[] = []
+  const floor = floorServer(wallet, pool, schema)
+  const throughput: Record<string, number[]> = {}
+  let slowestMs = 0
+  for (const connections of [1, 16, 64]) {
+    const total = connections === 1 ? requestsPerRound / 2 : requestsPerRound
+    const run = (contestant: () => Promise<Contestant>) => async () => {
+      const result = await load(await contestant(), total, connections)
+      slowestMs = Math.max(slowestMs, result.slowestMs)
+      return result.perSecond
+    }
+    const results = await interleaved(httpRounds, {
+      floor: run(async () => floor),
+      rotate: run(() => rotatingServer(wallet, total)),
+      create: run(() => creatingServer(wallet)),
+    })
+    const under = `on PostgreSQL, ${connections} connection${connections === 1 ? '' : 's'}`
+    for (const name of ['rotate', 'create'] as const) {
+      throughput[`${name} ${connections}`] = results[name]
+      figures.push({ name: `${name} ${under}`, value: median(results[name]), unit: 'requests/s' })
+      if (connections > 16) continue
+      figures.push({
+        name: `${name} ${under}: throughput against the floor server`,
+        value: ratio(results[name], results.floor),
+        unit: 'ratio',
+        target: { least: 0.7 },
+      })
+    }
+    figures.push({
+      name: `floor server ${under}`,
+      value: median(results.floor),
+      unit: 'requests/s',
+    })
+  }
+  for (const name of ['rotate', 'create']) {
+    figures.push({
+      name: `${name} on PostgreSQL with a pool of ${poolSize}: throughput at 64 connections by that at 16`,
+      value: median(throughput[`${name} 64`] ?? []) / median(throughput[`${name} 16`] ?? []),
+      unit: 'ratio',
+      target: { least: 0.8 },
+    })
+  }
+  const target = { most: 5_000 }
+  figures.push({ name: 'slowest request of all of these', value: slowestMs, unit: 'ms', target })
+  return figures
+}
+
+/** Verifies, reads one row by its key and writes it under a check of its version, both prepared. */
+function floorServer({ key }: BenchWallet, pool: Pool, schema: string): Contestant {
+  const { base, signature } = floorSignature(key)
+  const answer = JSON.stringify({ access_token: 'x'.repeat(500) })
+  let next = 0
+  const listener: RequestListener = (incoming, response) => {
+    incoming.on('data', () => undefined)
+    incoming.on('end', async () => {
+      const verified = await new Promise<boolean>((resolve) => {
+        verify(null, base, key.publicKey, signature, (_error, good) => resolve(good))
+      })
+      const id = String(next++ % 10_000)
+      const select = {
+        name: 'floor_select',
+        text: `SELECT version, value FROM ${schema}.floor WHERE id = $1`,
+      }
+      const { rows } = await pool.query({ ...select, values: [id] })
+      const update = {
+        name: 'floor_update',
+        text: `UPDATE ${schema}.floor SET version = $2::bigint + 1, value = $3
+          WHERE id = $1 AND version = $2`,
+      }
+      await pool.query({ ...update, values: [id, rows[0].version, rows[0].value] })
+      response.statusCode = verified ? 200 : 401
+      response.setHeader('content-type', 'application/json')
+      response.end(answer)
+    })
+  }
+  const request: HttpRequest = {
+    method: 'POST',
+    url: '/',
+    headers: [['host', 'wallet.example']],
+    body: new Uint8Array(),
+  }
+  return { server: createServer(listener), requests: [request] }
+}
+
+/** As many grants as there are rotations, since each token is good for one. */
+async function rotatingServer(wallet: BenchWallet, total: number): Promise<Contestant> {
+  const requests: HttpRequest[] = []
+  for (let i = 0; i < total; i++) {
+    const { value: token, manage: url } = await newToken(wallet)
+    requests.push(await signed(wallet.key, { method: 'POST', url, token }))
+  }
+  return { server: createServer(toExpress(wallet.auth.handle)), requests }
+}
+
+async function creatingServer(wallet: BenchWallet): Promise<Contestant> {
+  const { value } = await newToken(wallet)
+  const requests = [await creation(wallet, value)]
+  return { server: createServer(toExpress(wallet.resources.handle)), requests }
+}
+
+/** What a rotation and an introspection cost beside a thousand grants, and beside a million. */
+async function growth(library: Library): Promise<Figure[]> {
+  return withDatabase((few) =>
+    withDatabase(async (many) => {
+      const beside = {
+        few: await besideGrants(library, few, 1_000),
+        many: await besideGrants(library, many, 1_000_000),
+      }
+      const figures = await interleaved(7, {
+        rotateFew: () => beside.few('rotate'),
+        rotateMany: () => beside.many('rotate'),
+        introspectFew: () => beside.few('introspect'),
+        introspectMany: () => beside.many('introspect'),
+      })
+      const name = (operation: string) =>
+        `${operation} beside 1,000,000 grants, by the same beside 1,000`
+      const target = { most: 1.25 }
+      return [
+        {
+          name: name('rotate'),
+          value: ratio(figures.rotateMany, figures.rotateFew),
+          unit: 'ratio',
+          target,
+        },
+        {
+          name: name('introspect'),
+          value: ratio(figures.introspectMany, figures.introspectFew),
+          unit: 'ratio',
+          target,
+        },
+      ]
+    }),
+  )
+}
+
+/** Stores so many grants, and answers how to measure the median of an operation on another one, in µs. */
+async function besideGrants(library: Library, { schema, connect }: Database, count: number) {
+  const pool = connect()
+  await migrate(pool, { schema })
+  const store = postgresStore(pool, { schema })
+  const wallet = benchWallet(library, store)
+  const table = `${schema}.open_payments_records`
+  await copiesOfAGrant(wallet, store, pool, table, count)
+  await pool.query(`VACUUM ANALYZE ${table}`)
+  await pool.query('CHECKPOINT')
+  return async (operation: 'rotate' | 'introspect') => {
+    const times: number[] = []
+    for (let i = 0; i < 100; i++) {
+      const { manage: url, value } = await newToken(wallet)
+      const request = await signed(wallet.key, { method: 'POST', url, token: value })
+      times.push(
+        await elapsedUs(() =>
+          operation === 'rotate'
+            ? wallet.auth.handle(request)
+            : wallet.auth.introspect({ accessToken: value }),
+        ),
+      )
+    }
+    return median(times)
+  }
+}
+
+/** Fills the table with grants like a real one, each under an id of its own. */
+async function copiesOfAGrant(
+  wallet: BenchWallet,
+  store: Store,
+  pool: Pool,
+  table: string,
+  count: number,
+): Promise<void> {
+  const { value } = await newToken(wallet)
+  const id = value.slice(4, value.indexOf('.'))
+  const grant = await store.load('grant', id)
+  const text = `INSERT INTO ${table} (kind, id, version, value, due_at)
+    SELECT 'grant', $1 || md5(i::text), 1, replace($2, $3, $1 || md5(i::text)), $4::bigint + i
+    FROM generate_series(1, $5::int) i`
+  const due = grant?.dueAt ?? null
+  await pool.query(text, [id.slice(0, 8), JSON.stringify(grant), id, due, count])
+}
+
+/** Bytes on disk, indexes included, of a grant that was issued and of a payment that is waiting. */
+async function sizes(library: Library): Promise<Figure[]> {
+  return [
+    {
+      name: 'storage of a grant, with its indexes',
+      value: await bytesPerRecord(library, async (wallet) => void (await newToken(wallet))),
+      unit: 'bytes',
+    },
+    {
+      name: 'storage of an incoming payment, with its indexes',
+      value: await bytesPerRecord(
+        library,
+        async (wallet, token) =>
+          void (await wallet.resources.handle(await creation(wallet, token))),
+      ),
+      unit: 'bytes',
+    },
+  ]
+}
+
+function bytesPerRecord(
+  library: Library,
+  store: (wallet: BenchWallet, token: string) => Promise<void>,
+): Promise<number> {
+  const count = 2_000
+  return withDatabase(async ({ schema, connect }) => {
+    const pool = connect()
+    await migrate(pool, { schema })
+    const table = `${schema}.open_payments_records`
+    const options = { recordsEvents: false }
+    const wallet = benchWallet(library, postgresStore(pool, { schema }), options)
+    const bytes = async (): Promise<number> => {
+      await pool.query(`VACUUM FULL ${table}`)
+      const { rows } = await pool.query(`SELECT pg_total_relation_size('${table}')::int AS bytes`)
+      return rows[0].bytes
+    }
+    const { value } = await newToken(wallet)
+    const before = await bytes()
+    for (let i = 0; i < count; i++) await store(wallet, value)
+    return ((await bytes()) - before) / count
+  })
+}
+
+async function elapsedUs(run: () => Promise<unknown>): Promise<number> {
+  const start = process.hrtime.bigint()
+  await run()
+  return Number(process.hrtime.bigint() - start) / 1_000
+}
