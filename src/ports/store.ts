@@ -15,6 +15,7 @@ export interface Change {
 export interface Guard {
   readonly kind: Kind
   readonly id: string
+  /** At least 1: that a record does not exist cannot be guarded. */
   readonly version: number
 }
 

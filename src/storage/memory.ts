@@ -45,8 +45,8 @@ export function memoryStore(): Store {
     },
 
     async commit({ changes, guards }) {
-      await turn()
       const written = changes.map(({ kind, next }) => ({ kind, next, text: JSON.stringify(next) }))
+      await turn()
       const committed = holds(changes, guards)
       if (committed) {
         for (const { kind, next, text } of written) {

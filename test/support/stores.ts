@@ -1,5 +1,8 @@
 import type { Scheduler } from 'fast-check'
 import type { Store } from '../../src/index.js'
+import { checkThenAct as checkThenActOver } from './broken-stores/commits.js'
+
+export { lastWriteWins, upsert } from './broken-stores/commits.js'
 
 /** Lets the scheduler choose when each call begins and when its answer arrives, and so who overtakes whom. */
 export function scheduledStore(store: Store, scheduler: Scheduler): Store {
@@ -20,47 +23,9 @@ export function scheduledStore(store: Store, scheduler: Scheduler): Store {
   }
 }
 
-/** A broken store: whoever writes last wins, whatever version it had seen. */
-export function lastWriteWins(store: Store): Store {
-  return {
-    ...store,
-    async commit({ changes }) {
-      for (const { kind, next } of changes) {
-        const current = (await store.load(kind, next.id))?.version ?? 0
-        await store.commit({ changes: [{ kind, next, expectedVersion: current }], guards: [] })
-      }
-      return true
-    },
-  }
-}
-
-/** A broken store: it checks the versions, looks away, and writes whatever has happened meanwhile. */
+/** A broken store: between checking the versions and writing it waits until the scheduler lets it go on. */
 export function checkThenAct(scheduler: Scheduler, store: Store): Store {
-  const overwriting = lastWriteWins(store)
-  return {
-    ...store,
-    async commit(commit) {
-      for (const { kind, next, expectedVersion } of commit.changes) {
-        if (((await store.load(kind, next.id))?.version ?? 0) !== expectedVersion) return false
-      }
-      await scheduler.schedule(Promise.resolve(), 'between check and act')
-      return overwriting.commit(commit)
-    },
-  }
-}
-
-/** A broken store: creating a record that exists already replaces it instead of failing. */
-export function upsert(store: Store): Store {
-  return {
-    ...store,
-    async commit({ changes, guards }) {
-      const lenient = await Promise.all(
-        changes.map(async (change) => {
-          const current = (await store.load(change.kind, change.next.id))?.version ?? 0
-          return change.expectedVersion === 0 ? { ...change, expectedVersion: current } : change
-        }),
-      )
-      return store.commit({ changes: lenient, guards })
-    },
-  }
+  return checkThenActOver(store, () =>
+    scheduler.schedule(Promise.resolve(), 'between check and act'),
+  )
 }

@@ -1,0 +1,148 @@
+import type { Store } from '../../index.js'
+import {
+  atOnce,
+  type CaseDefinition,
+  change,
+  commit,
+  demand,
+  demandSame,
+  mustPut,
+  put,
+  record,
+  type TestRecord,
+  type Trial,
+  versionOf,
+} from './trial.js'
+import { countOf, loadExisting, repeatedly } from './workers.js'
+
+export const concurrencyCases: readonly CaseDefinition[] = [
+  {
+    name: 'of 16 writers who create one record at once exactly one does',
+    rule: 2,
+    check: (trial) => oneWins(trial, 1),
+  },
+  {
+    name: 'of 16 writers who replace one record from the same version exactly one does',
+    rule: 2,
+    check: (trial) => oneWins(trial, 2),
+  },
+  {
+    name: 'who loses a race leaves no trace in any other record',
+    rule: 2,
+    check: losersLeaveNoTrace,
+  },
+  {
+    name: 'of 12 workers who count in one record none loses an increment or its event',
+    rule: 2,
+    check: (trial) => nothingIsLost(trial, [trial.store]),
+  },
+  {
+    name: 'of 12 workers who count over two stores none loses an increment or its event',
+    rule: 2,
+    stores: 2,
+    check: async (trial) => nothingIsLost(trial, [trial.store, await trial.another()]),
+  },
+  {
+    name: 'of two stores that write one record at once exactly one does',
+    rule: 2,
+    stores: 2,
+    check: twoStoresOneWinner,
+  },
+]
+
+async function oneWins({ store, namespace }: Trial, version: 1 | 2): Promise<void> {
+  for (let round = 0; round < 10; round++) {
+    const id = `${namespace}-${round}`
+    if (version === 2) await mustPut(store, record(id))
+    const writers = Array.from({ length: 16 }, (_, i) =>
+      record(id, version, { by: `writer ${i}`, writer: i }),
+    )
+    const outcomes = await Promise.all(writers.map((next) => put(store, next)))
+    const winners = writers.filter((_, i) => outcomes[i] === true)
+    const did = version === 1 ? 'created one record' : 'replaced one record from the same version'
+    demand(
+      winners.length === 1,
+      `16 writers ${did} at once and ${winners.length} of their commits answered true; exactly one should`,
+    )
+    demandSame(await store.load('grant', id), winners[0], 'the record that 16 writers raced for')
+  }
+}
+
+async function twoStoresOneWinner({ store, namespace, another }: Trial): Promise<void> {
+  const stores = [store, await another()] as const
+  for (let round = 0; round < 10; round++) {
+    const id = `${namespace}-${round}`
+    for (const version of [1, 2]) {
+      const outcomes = await atOnce(8, (i) =>
+        put(stores[i % 2 === 0 ? 0 : 1], record(id, version, { by: `writer ${i}` })),
+      )
+      const winners = outcomes.filter(Boolean).length
+      demand(
+        winners === 1,
+        `8 writers wrote version ${version} of one record over two stores and ${winners} of their ` +
+          'commits answered true; exactly one should',
+      )
+    }
+  }
+}
+
+async function losersLeaveNoTrace({ store, namespace }: Trial): Promise<void> {
+  for (let round = 0; round < 6; round++) {
+    const id = (name: string | number) => `${namespace}-${round}-${name}`
+    await mustPut(store, record(id('wanted')))
+    const outcomes = await atOnce(12, (i) => {
+      const own = change(record(id(i)), 'event')
+      const wanted = change(record(id('wanted'), 2, { by: `writer ${i}` }))
+      return commit(store, i % 2 === 0 ? [own, wanted] : [wanted, own])
+    })
+    const traces = await atOnce(12, async (i) => (await versionOf(store, id(i), 'event')) === 1)
+    demandSame(
+      traces,
+      outcomes,
+      'whether each of 12 writers finds its own new record, if exactly those whose commit answered ' +
+        'true should',
+    )
+    const winners = outcomes.filter(Boolean).length
+    demand(winners === 1, `${winners} of 12 writers replaced the same version; exactly one should`)
+  }
+}
+
+async function nothingIsLost({ namespace }: Trial, stores: readonly Store[]): Promise<void> {
+  const [workers, increments] = [12, 10]
+  const id = `${namespace}-counter`
+  const storeOf = (worker: number) => stores[worker % stores.length] as Store
+  await mustPut(storeOf(0), record(id, 1, { count: 0 }))
+
+  await atOnce(workers, async (worker) => {
+    const store = storeOf(worker)
+    for (let i = 0; i < increments; i++) {
+      await repeatedly(async () => {
+        const current = await loadExisting(store, id)
+        const event = change(
+          record(`${id}.${worker}.${i}`, 1, { counted: current.version }),
+          'event',
+        )
+        const next = record(id, current.version + 1, { count: countOf(current) + 1 })
+        return commit(store, [change(next), event])
+      })
+    }
+  })
+
+  const total = workers * increments
+  const counter = await loadExisting(storeOf(0), id)
+  demandSame(
+    { version: counter.version, count: counter['count'] },
+    { version: total + 1, count: total },
+    `a counter after ${total} commits answered true, each of which added 1 to it`,
+  )
+  const events = await atOnce(total, async (i) => {
+    const event = `${id}.${i % workers}.${Math.floor(i / workers)}`
+    return (await storeOf(0).load('event', event)) as TestRecord | undefined
+  })
+  const counted = events.map((event) => Number(event?.['counted'] ?? 0)).sort((a, b) => a - b)
+  demandSame(
+    counted,
+    Array.from({ length: total }, (_, i) => i + 1),
+    `the versions that the events of ${total} commits tell, one event in each commit (0: the event is lost)`,
+  )
+}

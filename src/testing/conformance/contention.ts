@@ -1,0 +1,236 @@
+import { seededIndex } from '../random.js'
+import {
+  atOnce,
+  type CaseDefinition,
+  change,
+  commit,
+  demand,
+  demandSame,
+  guard,
+  mustPut,
+  put,
+  record,
+  steps,
+  type TestRecord,
+  type Trial,
+  versionOf,
+} from './trial.js'
+import { countOf, loadExisting, repeatedly, shuffled } from './workers.js'
+
+export const contentionCases: readonly CaseDefinition[] = [
+  {
+    name: 'whoever reads while commits run never sees half of one',
+    rule: 1,
+    check: readersSeeWhole,
+  },
+  {
+    name: 'many commits over the same records in any order are each all or nothing',
+    rule: 1,
+    check: overlappingSets,
+  },
+  {
+    name: 'units that are moved between records at once are neither made nor lost',
+    rule: 1,
+    check: unitsAreKept,
+  },
+  {
+    name: 'commits that create, replace and guard the same records at once come one after another',
+    rule: 2,
+    check: mixedCommits,
+  },
+]
+
+const noneWon =
+  '10 commits from the same versions all answered false: one of them should have taken effect, ' +
+  'since nobody else wrote'
+
+async function overlappingSets({ store, namespace }: Trial): Promise<void> {
+  const index = seededIndex('overlapping sets')
+  const ids = ['a', 'b', 'c', 'd', 'e'].map((name) => `${namespace}-${name}`)
+  let current = ids.map((id) => record(id))
+  await mustPut(store, ...current)
+
+  for (let round = 0; round < 20; round++) {
+    const commits = Array.from({ length: 10 }, (_, writer) => {
+      const by = `round ${round} writer ${writer}`
+      return shuffled(current, index)
+        .slice(0, 2 + index(3))
+        .map(({ id, version }) => record(id, version + 1, { by }))
+    })
+    const outcomes = await Promise.all(
+      commits.map(async (next, i) => {
+        await steps(i % 4)
+        return put(store, ...next)
+      }),
+    )
+    const written = commits.filter((_, i) => outcomes[i] === true).flat()
+    demand(written.length > 0, noneWon)
+    const expected = current.map((old) => {
+      const winners = written.filter(({ id }) => id === old.id)
+      demand(
+        winners.length <= 1,
+        `${winners.length} commits answered true for version ${old.version + 1} of one record`,
+      )
+      return winners[0] ?? old
+    })
+    const stored = await Promise.all(ids.map((id) => store.load('grant', id)))
+    demandSame(
+      stored,
+      expected,
+      'five records after 10 commits of two to four of them each, if those that answered true wrote ' +
+        'all of theirs and the others nothing',
+    )
+    current = expected
+  }
+}
+
+async function unitsAreKept({ store, namespace }: Trial): Promise<void> {
+  const index = seededIndex('units are kept')
+  const ids = ['a', 'b', 'c', 'd'].map((name) => `${namespace}-${name}`)
+  await mustPut(store, ...ids.map((id) => record(id, 1, { count: 100 })))
+  const moves = Array.from({ length: 60 }, () => {
+    const [from = '', to = ''] = shuffled(ids, index)
+    return { from, to, units: 1 + index(9) }
+  })
+
+  await atOnce(10, async (worker) => {
+    for (const { from, to, units } of moves.filter((_, i) => i % 10 === worker)) {
+      await repeatedly(async () => {
+        const [source, sink] = await Promise.all([
+          loadExisting(store, from),
+          loadExisting(store, to),
+        ])
+        return put(
+          store,
+          record(from, source.version + 1, { count: countOf(source) - units }),
+          record(to, sink.version + 1, { count: countOf(sink) + units }),
+        )
+      })
+    }
+  })
+
+  const balances = await Promise.all(ids.map(async (id) => countOf(await loadExisting(store, id))))
+  const expected = ids.map((id) =>
+    moves.reduce((balance, { from, to, units }) => {
+      if (from === id) return balance - units
+      return to === id ? balance + units : balance
+    }, 100),
+  )
+  demandSame(
+    balances,
+    expected,
+    'four balances after 60 moves between two of them, all answered true',
+  )
+}
+
+/** Each commit writes all four records: who has seen its version of one must find it in the next one too. */
+async function readersSeeWhole({ store, namespace }: Trial): Promise<void> {
+  const versions = 40
+  const ids = ['a', 'b', 'c', 'd'].map((name) => `${namespace}-${name}`)
+  const write = (version: number) => mustPut(store, ...ids.map((id) => record(id, version)))
+  await write(1)
+  let writing = true
+
+  async function read(order: readonly string[]): Promise<void> {
+    for (let round = 1; writing; round++) {
+      // A store that loads without waiting for anything would otherwise keep the writer from its turn.
+      if (round % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 0))
+      let newest = 0
+      for (const id of order) {
+        const version = await versionOf(store, id)
+        demand(
+          version >= newest,
+          `a load saw version ${newest} of one record, and the load after it version ${version} of ` +
+            'another one that the same commits write; a commit should become visible all at once',
+        )
+        newest = version
+      }
+    }
+  }
+
+  async function writeAll(): Promise<void> {
+    try {
+      for (let version = 2; version <= versions; version++) await write(version)
+    } finally {
+      writing = false
+    }
+  }
+
+  const turned = [...ids].reverse()
+  await Promise.all([writeAll(), read(ids), read(turned), read(ids), read(turned)])
+}
+
+interface MixedCommit {
+  readonly replaced: readonly TestRecord[]
+  readonly created: readonly TestRecord[]
+  readonly guarded: readonly TestRecord[]
+}
+
+async function mixedCommits({ store, namespace }: Trial): Promise<void> {
+  const index = seededIndex('mixed commits')
+  let current = ['a', 'b', 'c', 'd'].map((name) => record(`${namespace}-${name}`))
+  await mustPut(store, ...current)
+
+  for (let round = 0; round < 20; round++) {
+    const fresh = ['x', 'y'].map((name) => `${namespace}-${round}-${name}`)
+    const commits = Array.from({ length: 10 }, (_, writer): MixedCommit => {
+      const by = `round ${round} writer ${writer}`
+      const [first = [], second = []] = [shuffled(current, index), shuffled(fresh, index)]
+      const replaced = first.splice(0, 1 + index(2))
+      return {
+        replaced: replaced.map(({ id, version }) => record(id, version + 1, { by })),
+        guarded: first.splice(0, 1 + index(2)),
+        created: second.slice(0, index(3)).map((id) => record(id, 1, { by })),
+      }
+    })
+    const outcomes = await Promise.all(
+      commits.map(async ({ replaced, created, guarded }, i) => {
+        await steps(i % 3)
+        const changes = shuffled([...replaced, ...created], index).map((next) => change(next))
+        const guards = guarded.map(({ id, version }) => guard(id, version))
+        return commit(store, changes, guards)
+      }),
+    )
+    const winners = commits.filter((_, i) => outcomes[i] === true)
+    demand(winners.length > 0, noneWon)
+    demand(
+      canBeOrdered(winners),
+      'of commits at once, several answered true that cannot have come one after another: each guards ' +
+        'a version that another of them replaced (in SQL: lock the rows that are guarded)',
+    )
+    const written = winners.flatMap(({ replaced, created }) => [...replaced, ...created])
+    demand(
+      new Set(written.map(({ id }) => id)).size === written.length,
+      'two commits answered true that write the same record from the same version',
+    )
+    const expected = [...current, ...fresh.map((id) => ({ id }))].map(
+      (old) => written.find(({ id }) => id === old.id) ?? ('version' in old ? old : undefined),
+    )
+    const ids = [...current.map(({ id }) => id), ...fresh]
+    const stored = await Promise.all(ids.map((id) => store.load('grant', id)))
+    demandSame(
+      stored.map((each) => each ?? null),
+      expected.map((each) => each ?? null),
+      'six records after 10 commits that create, replace and guard some of them, if those that answered ' +
+        'true wrote all of theirs and the others nothing',
+    )
+    current = expected.slice(0, current.length) as TestRecord[]
+  }
+}
+
+/** Whoever guards a version comes before whoever replaces it. */
+function canBeOrdered(commits: readonly MixedCommit[]): boolean {
+  let left = [...commits]
+  while (left.length > 0) {
+    const first = left.filter((one) => {
+      return !left.some((other) => other !== one && guards(other, one))
+    })
+    if (first.length === 0) return false
+    left = left.filter((each) => !first.includes(each))
+  }
+  return true
+}
+
+function guards({ guarded }: MixedCommit, { replaced }: MixedCommit): boolean {
+  return guarded.some(({ id }) => replaced.some((next) => next.id === id))
+}

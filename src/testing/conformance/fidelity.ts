@@ -1,0 +1,357 @@
+import { seededIndex } from '../random.js'
+import {
+  type CaseDefinition,
+  demand,
+  demandSame,
+  isSame,
+  mustPut,
+  put,
+  record,
+  show,
+  type TestRecord,
+  type Trial,
+} from './trial.js'
+
+/** Text that encodings, SQL, JSON columns and templates take for something else. */
+const texts = {
+  'U+0000': '\u0000 and a\u0000b',
+  'control characters': '\u0001\b\t\n\u000b\f\r\u001b\u001f\u007f\u0080\u009f',
+  'a lone high surrogate': 'a\ud800b',
+  'a lone low surrogate': 'a\udc00b',
+  'surrogates in the wrong order': '\udc00\ud800',
+  'a surrogate at the end': 'a\udbff',
+  'text outside the basic plane': '💶 👩‍👩‍👧 𝒳 \u{10ffff}',
+  'noncharacters and a byte order mark': '\ufeff\ufffe\uffff\ufdd0\ufffd',
+  'line separators': '\u2028\u2029\u0085',
+  'composed and decomposed letters': 'é e\u0301 Å \u212b \u00c5',
+  quotes: `' " \` '' "" \\' \\" $1 $$ :name ? ?? %s`,
+  backslashes: '\\ \\\\ \\u0000 \\ud800 \\n \\x00 \\0',
+  markup: '<a href="x">&amp;</a>]]><!-- -->',
+  spaces: '  a  \u00a0\u3000 ',
+  'empty text': '',
+  'what looks like something else': 'null true false 1e3 NaN undefined [object Object]',
+}
+
+const numbers = [
+  0,
+  -0,
+  1,
+  -1,
+  0.1,
+  0.1 + 0.2,
+  1 / 3,
+  5e-324,
+  2.2250738585072014e-308,
+  1.7976931348623157e308,
+  -1.7976931348623157e308,
+  2 ** 53 - 1,
+  -(2 ** 53 - 1),
+  2 ** 53,
+  2 ** 53 + 2,
+  2 ** 63,
+  2 ** 64,
+  1e21,
+  1e-7,
+  123456789.12345679,
+  4.35,
+  1e23,
+  9.5367431640625e-7,
+]
+
+export const fidelityCases: readonly CaseDefinition[] = [
+  ...Object.entries(texts).map(([name, text]) => ({
+    name: `text comes back as it was: ${name}`,
+    rule: 4 as const,
+    check: (trial: Trial) => keepsText(trial, text),
+  })),
+  {
+    name: 'numbers come back as they were, to the edges of double precision',
+    rule: 4,
+    check: (trial) => comesBack(trial, { numbers, each: Object.fromEntries(numbers.entries()) }),
+  },
+  {
+    name: 'empty and absent values come back as they were, and are told apart',
+    rule: 4,
+    check: (trial) =>
+      comesBack(trial, {
+        values: [null, false, true, 0, '', [], {}, [[]], [{}], [null], { a: null }, [[], {}, '']],
+        nothing: null,
+        none: {},
+        empty: [],
+        lists: [],
+      }),
+  },
+  {
+    name: 'keys come back whatever they are, __proto__ and numbers among them',
+    rule: 4,
+    check: keepsKeys,
+  },
+  { name: 'the keys of an object come back in their order', rule: 4, check: keepsKeyOrder },
+  {
+    name: 'a value nested 200 levels deep comes back',
+    rule: 4,
+    check: keepsDepth,
+  },
+  {
+    name: 'a value of 64 KiB and one of 1000 members come back',
+    rule: 4,
+    check: keepsSize,
+  },
+  {
+    name: 'any JSON comes back as it was, from load, list and due',
+    rule: 4,
+    check: keepsAnything,
+  },
+  {
+    name: 'a loaded value is its own: changing it changes neither the record nor what others loaded',
+    rule: 4,
+    check: loadedIsOwn,
+  },
+  {
+    name: 'a listed value and a due value are their own: changing them changes nothing else',
+    rule: 4,
+    check: listedIsOwn,
+  },
+  {
+    name: "a committed value is the store's own: changing it afterwards changes nothing",
+    rule: 4,
+    check: committedIsOwn,
+  },
+  {
+    name: 'a value that changes while its commit runs is written as it was at one moment',
+    rule: 4,
+    check: committedIsWhole,
+  },
+]
+
+async function comesBack({ store, namespace }: Trial, members: object): Promise<void> {
+  const id = `${namespace}-a`
+  // Once as a creation and once as a replacement: a store may write the two in different ways.
+  for (const version of [1, 2]) {
+    const written = record(id, version, members)
+    await mustPut(store, written)
+    demandSame(
+      await store.load('grant', id),
+      written,
+      'what load answers, compared with what was written',
+    )
+  }
+}
+
+function keepsText(trial: Trial, text: string): Promise<void> {
+  return comesBack(trial, { text, [`key ${text}`]: 1, nested: [{ [text]: [text, text] }] })
+}
+
+function keepsKeys(trial: Trial): Promise<void> {
+  const names = [
+    '__proto__',
+    'constructor',
+    'toString',
+    'hasOwnProperty',
+    'then',
+    'toJSON',
+    'length',
+  ]
+  names.push(
+    '',
+    ' ',
+    '0',
+    '-1',
+    '1e3',
+    '$ref',
+    '$set',
+    'a.b',
+    'a[0]',
+    'id ',
+    'ID',
+    'Version',
+    'kind',
+  )
+  const entries = names.map((name) => [name, { [name]: name }] as const)
+  // Object.fromEntries defines its members, so that __proto__ is one of them.
+  const own = Object.fromEntries(entries)
+  return comesBack(trial, { ...own, inner: own, list: [own] })
+}
+
+async function keepsKeyOrder({ store, namespace }: Trial): Promise<void> {
+  const id = `${namespace}-a`
+  const inner = { z: 1, a: 2, m: { y: 1, b: 2, longer: 3, c: 4 }, aa: 3, Z: 4, _: 5 }
+  const written = { zebra: inner, ...record(id), apple: [inner], Mango: 1, b: 2 }
+  await mustPut(store, written)
+  const found = await store.load('grant', id)
+  demandSame(found, written, 'what load answers, compared with what was written')
+  demand(
+    JSON.stringify(found) === JSON.stringify(written),
+    `the keys are in another order: wrote ${show(written)}, load answered ${show(found)} ` +
+      '(a column of type jsonb sorts keys; store text)',
+  )
+}
+
+async function keepsDepth(trial: Trial): Promise<void> {
+  let [arrays, objects]: unknown[] = ['bottom', 'bottom']
+  for (let level = 0; level < 200; level++) {
+    arrays = [arrays]
+    objects = { a: objects }
+  }
+  await comesBack(trial, { arrays, objects })
+}
+
+async function keepsSize(trial: Trial): Promise<void> {
+  const index = seededIndex('keeps size')
+  const alphabet = 'abcdefghijklmnopqrstuvwxyz é€'
+  const long = Array.from({ length: 64 * 1024 }, () => alphabet[index(alphabet.length)]).join('')
+  const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`member ${i}`, i]))
+  await comesBack(trial, { long, many })
+}
+
+async function keepsAnything({ store, namespace }: Trial): Promise<void> {
+  const index = seededIndex('keeps anything')
+  for (let batch = 0; batch < 6; batch++) {
+    const by = `${namespace} list ${batch}`
+    const written = Array.from({ length: 8 }, (_, i) =>
+      record(`${namespace}-${batch}-${i}`, 1, { value: anyJson(index, 4), lists: [{ by, at: i }] }),
+    )
+    await mustPut(store, ...written)
+    for (const next of written) {
+      demandSame(
+        await store.load('grant', next.id),
+        next,
+        'what load answers, compared with what was written',
+      )
+    }
+    const page = await store.list({ kind: 'grant', by, forward: true, limit: 20 })
+    demandSame(page.records, written, 'what list answers, compared with what was written')
+    const due = await store.due('grant', namespace, 1, 20)
+    demandSame(due, [], 'what due answers although no record has a dueAt')
+  }
+}
+
+const pieces = [...Object.values(texts), 'a', 'Z', '0', 'plain text']
+
+/** Any JSON value, out of numbers and texts that are hard to keep. */
+function anyJson(index: (bound: number) => number, depth: number): unknown {
+  const word = () => `${pieces[index(pieces.length)]}${pieces[index(pieces.length)]}`
+  const branches = depth === 0 ? 4 : 6
+  const members = Array.from({ length: index(4) }, () => depth - 1)
+  switch (index(branches)) {
+    case 0:
+      return [null, true, false][index(3)]
+    case 1:
+      return numbers[index(numbers.length)]
+    case 2:
+      return index(2 ** 31) / (1 + index(1_000))
+    case 3:
+      return word()
+    case 4:
+      return members.map((less) => anyJson(index, less))
+    default:
+      return Object.fromEntries(members.map((less) => [word(), anyJson(index, less)]))
+  }
+}
+
+function withParts(id: string, by: string): TestRecord {
+  return record(id, 1, {
+    dueAt: 5,
+    lists: [{ by, at: 5 }],
+    deep: { list: [1, { a: 'a' }] },
+    text: 'a',
+  })
+}
+
+/** Changes a value everywhere that it can be changed: one that is frozen does no harm. */
+function deface(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return
+  for (const member of Object.values(value)) deface(member)
+  if (Array.isArray(value)) Reflect.set(value, value.length, 'defaced')
+  for (const key of Object.keys(value)) {
+    if (typeof Reflect.get(value, key) !== 'object') Reflect.set(value, key, 'defaced')
+  }
+  Reflect.set(value, 'defaced', true)
+}
+
+async function loadedIsOwn({ store, namespace }: Trial): Promise<void> {
+  const id = `${namespace}-a`
+  const written = withParts(id, `${namespace} list`)
+  await mustPut(store, structuredClone(written))
+  const [mine, others] = [await store.load('grant', id), await store.load('grant', id)]
+  deface(mine)
+  demandSame(others, written, 'a value that was loaded before another loaded value was changed')
+  demandSame(await store.load('grant', id), written, 'the record after a loaded value was changed')
+  const page = await store.list({ kind: 'grant', by: `${namespace} list`, forward: true, limit: 5 })
+  demandSame(page.records, [written], 'the list after a loaded value was changed')
+  await mustPut(store, { ...written, version: 2 })
+}
+
+async function listedIsOwn({ store, namespace }: Trial): Promise<void> {
+  const id = `${namespace}-a`
+  const by = `${namespace} list`
+  const written = withParts(id, by)
+  await mustPut(store, structuredClone(written))
+  const list = () => store.list({ kind: 'grant', by, forward: true, limit: 5 })
+  deface(await list())
+  demandSame(
+    await store.load('grant', id),
+    written,
+    'the record after a page of a list was changed',
+  )
+  demandSame(
+    await list(),
+    { records: [written], more: false },
+    'the list after a page of it was changed',
+  )
+  deface(await store.due('grant', namespace, 5, 5))
+  demandSame(
+    await store.load('grant', id),
+    written,
+    'the record after what due answered was changed',
+  )
+  demandSame(
+    await list(),
+    { records: [written], more: false },
+    'the list after what due answered was changed',
+  )
+}
+
+async function committedIsOwn({ store, namespace }: Trial): Promise<void> {
+  const by = `${namespace} list`
+  const id = `${namespace}-a`
+  for (const version of [1, 2]) {
+    const given = { ...withParts(id, by), version }
+    const written = structuredClone(given)
+    const changes = [{ kind: 'grant' as const, next: given, expectedVersion: version - 1 }]
+    const committed = await store.commit({ changes, guards: [] })
+    demand(committed === true, `commit answered ${show(committed)} instead of true`)
+    deface(changes)
+    demandSame(
+      await store.load('grant', id),
+      written,
+      'the record after the value that was committed was changed by whoever committed it',
+    )
+    const page = await store.list({ kind: 'grant', by, forward: true, limit: 5 })
+    demandSame(page.records, [written], 'the list after the value that was committed was changed')
+  }
+}
+
+async function committedIsWhole({ store, namespace }: Trial): Promise<void> {
+  const by = `${namespace} list`
+  for (let round = 0; round < 6; round++) {
+    const id = `${namespace}-${round}`
+    const given = { ...record(id), marks: [0, 0], lists: [{ by, at: round }], last: 0 }
+    const running = put(store, given)
+    for (let i = 0; i < round; i++) await undefined
+    given.marks[0] = 1
+    given.marks[1] = 1
+    given.last = 1
+    demand((await running) === true, 'commit of a new record did not answer true')
+    given.marks[0] = 2
+    const found = await store.load('grant', id)
+    const either = [0, 1].map((mark) => ({ ...given, marks: [mark, mark], last: mark }))
+    demand(
+      either.some((whole) => isSame(found, whole)),
+      `a value was changed while its commit ran; stored should be it as it was before or after, and is ` +
+        show(found),
+    )
+    const page = await store.list({ kind: 'grant', by, forward: true, limit: 20 })
+    demandSame(page.records.at(-1), found, 'the list, compared with what load answers')
+  }
+}

@@ -1,0 +1,157 @@
+import type { Kind } from '../../index.js'
+import {
+  type CaseDefinition,
+  change,
+  commit,
+  demand,
+  demandSame,
+  guard,
+  kinds,
+  mustCommit,
+  mustPut,
+  record,
+  show,
+  type Trial,
+  versionOf,
+} from './trial.js'
+
+export const idCases: readonly CaseDefinition[] = [
+  {
+    name: 'ids that differ in one byte are different records',
+    rule: 'ids',
+    check: differsByByte,
+  },
+  {
+    name: 'a record is known by its kind and its id together',
+    rule: 'ids',
+    check: knowsKindAndId,
+  },
+  {
+    name: 'an id of 128 characters is kept whole',
+    rule: 'ids',
+    check: keepsLongIds,
+  },
+  {
+    name: 'an id of one character is an id like any other',
+    rule: 'ids',
+    check: keepsShortIds,
+  },
+]
+
+async function differsByByte({ store, namespace }: Trial): Promise<void> {
+  const endings = [
+    'a',
+    'A',
+    'a.',
+    'a..',
+    '.a',
+    'a-',
+    'a_',
+    'a0',
+    '0a',
+    'a00',
+    'aa',
+    '',
+    '.',
+    '-',
+    '_',
+  ]
+  endings.push('__proto__', 'constructor', 'toString', 'null', 'NULL', 'I', 'i', '1e3', '1000')
+  const records = endings.map((ending) => record(`${namespace}${ending}`, 1, { ending }))
+  const unwritten = ['b', 'B', 'Aa', 'aA', 'hasOwnProperty'].map(
+    (ending) => `${namespace}${ending}`,
+  )
+  for (const next of records) await mustPut(store, next)
+  for (const next of records) {
+    demandSame(await store.load('grant', next.id), next, `the record with the id ${show(next.id)}`)
+  }
+  for (const id of [...unwritten, `${namespace.slice(0, -1)}`]) {
+    const found = await store.load('grant', id)
+    demand(
+      found === undefined,
+      `load answered ${show(found)} for the id ${show(id)}, which nobody wrote; ids are compared byte for byte`,
+    )
+  }
+  for (const next of records) await mustPut(store, { ...next, version: 2 })
+  for (const { id } of records) {
+    demand(
+      await store.remove('grant', id, 2),
+      `remove of ${show(id)} at its version did not answer true`,
+    )
+    demand((await versionOf(store, id)) === 0, `${show(id)} is still there after it was removed`)
+  }
+}
+
+async function knowsKindAndId({ store, namespace }: Trial): Promise<void> {
+  const id = `${namespace}-same`
+  const at = (kind: Kind, version: number) => record(id, version, { of: kind })
+  for (const kind of kinds) {
+    demand(
+      (await store.load(kind, id)) === undefined,
+      `there is a record of kind ${kind} although only others of the same id were written`,
+    )
+    await mustCommit(store, [change(at(kind, 1), kind)])
+  }
+  for (const [i, kind] of kinds.entries()) {
+    for (let version = 2; version <= i + 1; version++) {
+      await mustCommit(store, [change(at(kind, version), kind)])
+    }
+  }
+  for (const [i, kind] of kinds.entries()) {
+    const found = await store.load(kind, id)
+    demandSame(found, at(kind, i + 1), `the record of kind ${kind}, one of five with the same id`)
+  }
+  await mustCommit(
+    store,
+    [],
+    kinds.map((kind, i) => guard(id, i + 1, kind)),
+  )
+  demand(await store.remove('transfer', id, 3), 'remove at the stored version did not answer true')
+  for (const [i, kind] of kinds.entries()) {
+    const expected = kind === 'transfer' ? undefined : at(kind, i + 1)
+    demandSame(
+      { record: await store.load(kind, id) },
+      { record: expected },
+      `the record of kind ${kind} after that of kind transfer was removed`,
+    )
+  }
+}
+
+async function keepsLongIds({ store, namespace }: Trial): Promise<void> {
+  const start = `${namespace}${'-_.Za0'.repeat(20)}`.slice(0, 127)
+  const by = `${namespace} list`
+  const records = ['a', 'b', 'A'].map((ending) =>
+    record(`${start}${ending}`, 1, { lists: [{ by, at: 1 }] }),
+  )
+  for (const next of records) await mustPut(store, next)
+  for (const next of records) {
+    demandSame(await store.load('grant', next.id), next, 'a record with an id of 128 characters')
+  }
+  const cut = await store.load('grant', start)
+  demand(cut === undefined, `an id was found by its first 127 of 128 characters: ${show(cut)}`)
+  const [a, b, upper] = records
+  const page = await store.list({ kind: 'grant', by, forward: true, limit: 10 })
+  demandSame(
+    page.records,
+    [upper, a, b],
+    'a list of ids of 128 characters that differ in the last one',
+  )
+}
+
+/** Ids of one character belong to nobody: another run of this case may write them too, so it tries again. */
+async function keepsShortIds({ store, namespace }: Trial): Promise<void> {
+  for (const id of ['.', '-', '_', '0', 'Z', 'z']) {
+    let problem = 'commit never answered true'
+    let kept = false
+    for (let attempts = 0; attempts < 50 && !kept; attempts++) {
+      const version = (await versionOf(store, id, 'transfer')) + 1
+      const next = record(id, version, { by: `${namespace} ${attempts}` })
+      if ((await commit(store, [change(next, 'transfer')])) !== true) continue
+      const found = await store.load('transfer', id)
+      kept = found?.by === next.by
+      problem = `commit answered true for ${show(next)}, and load then answered ${show(found)}`
+      await store.remove('transfer', id, version)
+    }
+    demand(kept, `in 50 attempts the record with the id ${show(id)} was not kept: ${problem}`)
+  }
+}

@@ -1,0 +1,309 @@
+import type { ListQuery, Store } from '../../index.js'
+import {
+  type CaseDefinition,
+  change,
+  compareIds,
+  demandSame,
+  idsOf,
+  mustCommit,
+  mustPut,
+  record,
+  type Trial,
+} from './trial.js'
+
+export const listCases: readonly CaseDefinition[] = [
+  {
+    name: 'a list is ascending by place and then by the bytes of the id, in both directions',
+    rule: 6,
+    check: ordersByPlaceAndId,
+  },
+  {
+    name: 'a list orders places over the whole range of safe integers',
+    rule: 6,
+    check: ordersWholeRange,
+  },
+  {
+    name: 'a page has the records next to its cursor, in both directions',
+    rule: 6,
+    check: startsAtCursor,
+  },
+  {
+    name: 'a page starts next to its cursor also where no record is, or is any more',
+    rule: 6,
+    check: startsBetweenRecords,
+  },
+  {
+    name: 'a page says that there is more exactly when there is',
+    rule: 6,
+    check: saysMore,
+  },
+  {
+    name: 'a list has the records that name it and are of its kind, and no others',
+    rule: 6,
+    check: keepsListsApart,
+  },
+  {
+    name: 'a record is in each of its three lists, at the place that it has there',
+    rule: 6,
+    check: inThreeLists,
+  },
+  {
+    name: 'a record moves in its lists, or leaves them, with its next version',
+    rule: 6,
+    check: movesWithVersion,
+  },
+]
+
+function pageOf(store: Store, by: string, query: Partial<ListQuery> = {}) {
+  return store.list({ kind: 'grant', by, forward: true, limit: 100, ...query })
+}
+
+/** Endings of ids that differ in case, in punctuation or in length, in the order of their bytes. */
+const endings = [
+  '',
+  '-',
+  '-a',
+  '.',
+  '0',
+  '09',
+  '1',
+  '10',
+  'A',
+  'Aa',
+  'B',
+  '_',
+  'a',
+  'a_',
+  'aa',
+  'b',
+]
+
+async function ordersByPlaceAndId({ store, namespace }: Trial): Promise<void> {
+  const by = `${namespace} list`
+  const sorted = [...endings].sort(compareIds)
+  const records = [3, 1, 2].flatMap((at) =>
+    sorted.map((ending) => record(`${namespace}-${at}${ending}`, 1, { lists: [{ by, at }] })),
+  )
+  // Neither in the order of the list nor in its reverse, so that the order of arrival does not help.
+  const arriving = records.map((_, i) => records[(i * 29 + 5) % records.length] ?? record(''))
+  await mustPut(store, ...arriving.slice(0, 20))
+  await mustPut(store, ...arriving.slice(20))
+  const expected = [1, 2, 3].flatMap((at) => sorted.map((ending) => `${namespace}-${at}${ending}`))
+  for (const forward of [true, false]) {
+    for (let repeat = 0; repeat < 3; repeat++) {
+      const page = await pageOf(store, by, { forward })
+      demandSame(
+        idsOf(page.records),
+        expected,
+        `ids of a list, asked for ${forward ? 'forwards' : 'backwards'}, ascending by (at, id) byte for byte`,
+      )
+    }
+  }
+}
+
+async function ordersWholeRange({ store, namespace }: Trial): Promise<void> {
+  const by = `${namespace} list`
+  const { MIN_SAFE_INTEGER: min, MAX_SAFE_INTEGER: max } = Number
+  const places = [min, min + 1, -1_000, -999, -1, 0, 1, 9, 10, 1_700_000_000_000, max - 1, max]
+  const records = places.map((at, i) =>
+    record(`${namespace}-${(i * 5) % 12}`, 1, { lists: [{ by, at }] }),
+  )
+  await mustPut(store, ...[...records].reverse())
+  for (const forward of [true, false]) {
+    const page = await pageOf(store, by, { forward })
+    demandSame(
+      page.records,
+      records,
+      'records of a list with places from the least safe integer to the greatest',
+    )
+  }
+  for (const [i, at] of places.entries()) {
+    const cursor = { at, id: records[i]?.id ?? '' }
+    const after = await pageOf(store, by, { cursor })
+    demandSame(idsOf(after.records), idsOf(records.slice(i + 1)), `ids after the place ${at}`)
+    const before = await pageOf(store, by, { cursor, forward: false })
+    demandSame(idsOf(before.records), idsOf(records.slice(0, i)), `ids before the place ${at}`)
+  }
+}
+
+async function startsAtCursor({ store, namespace }: Trial): Promise<void> {
+  const by = `${namespace} list`
+  const ids = Array.from({ length: 12 }, (_, i) => `${namespace}-${String(i).padStart(2, '0')}`)
+  // Three records share each place.
+  const at = (i: number) => Math.floor(i / 3)
+  await mustPut(store, ...ids.map((id, i) => record(id, 1, { lists: [{ by, at: at(i) }] })))
+  for (const limit of [1, 2, 3, 5, 20]) {
+    for (const [i, id] of ids.entries()) {
+      const cursor = { at: at(i), id }
+      const next = await pageOf(store, by, { cursor, limit })
+      demandSame(
+        { ids: idsOf(next.records), more: next.more },
+        { ids: ids.slice(i + 1, i + 1 + limit), more: i + 1 + limit < ids.length },
+        `a page of ${limit} after record ${i} of 12`,
+      )
+      const previous = await pageOf(store, by, { cursor, limit, forward: false })
+      demandSame(
+        { ids: idsOf(previous.records), more: previous.more },
+        { ids: ids.slice(Math.max(0, i - limit), i), more: i > limit },
+        `a page of ${limit} backwards from record ${i} of 12, which has those next to the cursor`,
+      )
+    }
+  }
+}
+
+async function startsBetweenRecords({ store, namespace }: Trial): Promise<void> {
+  const by = `${namespace} list`
+  const id = (name: string) => `${namespace}-${name}`
+  const places = { a: 1, c: 3, e: 3, g: 5 }
+  await mustPut(
+    store,
+    ...Object.entries(places).map(([name, at]) => record(id(name), 1, { lists: [{ by, at }] })),
+  )
+  await store.remove('grant', id('c'), 1)
+  const expected: [at: number, name: string, before: string[], after: string[]][] = [
+    [3, 'c', ['a'], ['e', 'g']],
+    [3, 'd', ['a'], ['e', 'g']],
+    [3, 'C', ['a'], ['e', 'g']],
+    [3, 'f', ['a', 'e'], ['g']],
+    [2, 'z', ['a'], ['e', 'g']],
+    [4, 'a', ['a', 'e'], ['g']],
+    [-9, 'z', [], ['a', 'e', 'g']],
+    [9, 'a', ['a', 'e', 'g'], []],
+  ]
+  for (const [at, name, before, after] of expected) {
+    const cursor = { at, id: id(name) }
+    const [next, previous] = await Promise.all([
+      pageOf(store, by, { cursor }),
+      pageOf(store, by, { cursor, forward: false }),
+    ])
+    demandSame(
+      { before: idsOf(previous.records), after: idsOf(next.records) },
+      { before: before.map(id), after: after.map(id) },
+      `ids before and after the cursor (${at}, …-${name}), at which no record is`,
+    )
+  }
+}
+
+async function saysMore({ store, namespace }: Trial): Promise<void> {
+  const by = `${namespace} list`
+  for (const forward of [true, false]) {
+    const page = await pageOf(store, `${namespace} nobody`, { forward, limit: 3 })
+    demandSame(page, { records: [], more: false }, 'a page of a list that nobody is in')
+  }
+  const records = [1, 2, 3, 4].map((at) => record(`${namespace}-${at}`, 1, { lists: [{ by, at }] }))
+  await mustPut(store, ...records)
+  for (const limit of [1, 2, 3, 4, 5]) {
+    for (const forward of [true, false]) {
+      const page = await pageOf(store, by, { forward, limit })
+      const expected = forward ? records.slice(0, limit) : records.slice(Math.max(0, 4 - limit))
+      demandSame(
+        page,
+        { records: expected, more: limit < 4 },
+        `a page of ${limit} of four records, ${forward ? 'forwards from the first' : 'backwards from the last'}`,
+      )
+    }
+  }
+}
+
+async function keepsListsApart({ store, namespace }: Trial): Promise<void> {
+  const long = `${namespace} https://wallet.example/${'a'.repeat(500)}`
+  const keys = [
+    `${namespace} https://wallet.example/alice`,
+    `${namespace} https://wallet.example/Alice`,
+    `${namespace} https://wallet.example/alice `,
+    `${namespace} https://wallet.example/alice/`,
+    `${namespace} https://wallet.example/alic`,
+    `${namespace} https://wallet.example/alice https://shop.example`,
+    `${namespace} https://wallet.example/%61lice`,
+    `${namespace} https://wallet.example/al%`,
+    `${namespace} https://wallet.example/al_ce`,
+    `${namespace} a 'quoted' "list", \\ {and} [more]`,
+    `${namespace} zażółć 💶`,
+    `${namespace} zazolc`,
+    `${long}1`,
+    `${long}2`,
+  ]
+  for (const [i, by] of keys.entries()) {
+    const lists = [{ by, at: 1 }]
+    await mustCommit(store, [
+      change(record(`${namespace}-${i}`, 1, { lists })),
+      change(record(`${namespace}-${i}-event`, 1, { lists }), 'event'),
+    ])
+  }
+  await mustPut(
+    store,
+    record(`${namespace}-unlisted`),
+    record(`${namespace}-none`, 1, { lists: [] }),
+  )
+  for (const [i, by] of keys.entries()) {
+    for (const forward of [true, false]) {
+      const page = await pageOf(store, by, { forward })
+      demandSame(
+        { ids: idsOf(page.records), more: page.more },
+        { ids: [`${namespace}-${i}`], more: false },
+        `ids of the grants in the list ${JSON.stringify(by)}, which only one grant and one event name`,
+      )
+    }
+  }
+}
+
+async function inThreeLists({ store, namespace }: Trial): Promise<void> {
+  const names = ['one', 'two', 'three'].map((name) => `${namespace} ${name}`)
+  // A list of its own order for each: places ascend in the first, descend in the second, jump in the third.
+  const places = [0, 1, 2, 3, 4].map((i) => [i, 10 - i, (i * 2) % 5])
+  const records = places.map((ats, i) =>
+    record(`${namespace}-${i}`, 1, { lists: names.map((by, n) => ({ by, at: ats[n] })) }),
+  )
+  await mustPut(store, ...records)
+  for (const [n, by] of names.entries()) {
+    const order = [0, 1, 2, 3, 4].sort((a, b) => (places[a]?.[n] ?? 0) - (places[b]?.[n] ?? 0))
+    for (const forward of [true, false]) {
+      const page = await pageOf(store, by, { forward })
+      const expected = order.map((i) => records[i])
+      demandSame(
+        page.records,
+        expected,
+        `records of list ${n + 1} of the three that each of them is in`,
+      )
+    }
+    const middle = order[2] ?? 0
+    const cursor = { at: places[middle]?.[n] ?? 0, id: `${namespace}-${middle}` }
+    const rest = await pageOf(store, by, { cursor })
+    const expected = order.slice(3).map((i) => `${namespace}-${i}`)
+    demandSame(idsOf(rest.records), expected, `ids after the cursor in list ${n + 1} of three`)
+  }
+}
+
+async function movesWithVersion({ store, namespace }: Trial): Promise<void> {
+  const [one, two] = [`${namespace} one`, `${namespace} two`]
+  const [a, b] = [`${namespace}-a`, `${namespace}-b`]
+  await mustPut(store, record(a, 1, { lists: [{ by: one, at: 1 }] }))
+  await mustPut(store, record(b, 1, { lists: [{ by: one, at: 2 }] }))
+
+  const versions: [lists: { by: string; at: number }[], inOne: string[], inTwo: string[]][] = [
+    [[{ by: one, at: 3 }], [b, a], []],
+    [[{ by: two, at: 3 }], [b], [a]],
+    [
+      [
+        { by: two, at: 9 },
+        { by: one, at: -1 },
+      ],
+      [a, b],
+      [a],
+    ],
+    [[], [b], []],
+    [[{ by: one, at: 1 }], [a, b], []],
+  ]
+  for (const [i, [lists, inOne, inTwo]] of versions.entries()) {
+    const next = record(a, i + 2, { lists })
+    await mustPut(store, next)
+    const pages = await Promise.all([pageOf(store, one), pageOf(store, two)])
+    demandSame(
+      pages.map((page) => idsOf(page.records)),
+      [inOne, inTwo],
+      `ids of two lists after a version whose lists are ${JSON.stringify(lists)}`,
+    )
+    const listed = pages.flatMap((page) => page.records).filter(({ id }) => id === a)
+    for (const each of listed) demandSame(each, next, 'the record that a list answers')
+  }
+}

@@ -1,0 +1,143 @@
+import {
+  atOnce,
+  type CaseDefinition,
+  demand,
+  demandSame,
+  mustPut,
+  put,
+  record,
+  show,
+  steps,
+  type Trial,
+  versionOf,
+} from './trial.js'
+
+export const removalCases: readonly CaseDefinition[] = [
+  {
+    name: 'a record that is removed is gone from load and from every list',
+    rule: 'remove',
+    check: goneEverywhere,
+  },
+  {
+    name: 'a record is removed at its version only',
+    rule: 'remove',
+    check: atItsVersionOnly,
+  },
+  {
+    name: 'what does not exist, or only as another kind, is not removed',
+    rule: 'remove',
+    check: onlyWhatExists,
+  },
+  {
+    name: 'a record that 16 remove at once is removed by one of them',
+    rule: 'remove',
+    check: removedByOne,
+  },
+  {
+    name: 'a record that is removed while it is replaced is either gone or replaced',
+    rule: 'remove',
+    check: removedOrReplaced,
+  },
+]
+
+async function goneEverywhere({ store, namespace }: Trial): Promise<void> {
+  const by = `${namespace} list`
+  const [a, b] = ['a', 'b'].map((name, at) =>
+    record(`${namespace}-${name}`, 1, { dueAt: 1, lists: [{ by, at }] }),
+  ) as [ReturnType<typeof record>, ReturnType<typeof record>]
+  await mustPut(store, a, b)
+  const removed = await store.remove('grant', a.id, 1)
+  demand(removed === true, `remove at the stored version answered ${show(removed)} instead of true`)
+  const found = await store.load('grant', a.id)
+  demand(found === undefined, `load answered ${show(found)} for a record that was removed`)
+  for (const forward of [true, false]) {
+    const page = await store.list({ kind: 'grant', by, forward, limit: 1 })
+    demandSame(
+      page,
+      { records: [b], more: false },
+      'a list of two records of which one was removed',
+    )
+  }
+  const again = await store.remove('grant', a.id, 1)
+  demand(
+    again === false,
+    `removing a record for a second time answered ${show(again)} instead of false`,
+  )
+  demandSame(await store.load('grant', b.id), b, 'the record beside the one that was removed')
+}
+
+async function atItsVersionOnly({ store, namespace }: Trial): Promise<void> {
+  const id = `${namespace}-a`
+  await mustPut(store, record(id))
+  await mustPut(store, record(id, 2))
+  for (const version of [0, 1, 3]) {
+    const removed = await store.remove('grant', id, version)
+    demand(
+      removed === false,
+      `removing a record at version 2 as if it were at ${version} answered ${show(removed)}, not false`,
+    )
+    demandSame(
+      await store.load('grant', id),
+      record(id, 2),
+      'the record, which should still be there',
+    )
+  }
+  demand(await store.remove('grant', id, 2), 'remove at the stored version did not answer true')
+}
+
+async function onlyWhatExists({ store, namespace }: Trial): Promise<void> {
+  const [a, b] = [`${namespace}-a`, `${namespace}-b`]
+  await mustPut(store, record(a))
+  for (const version of [0, 1]) {
+    const absent = await store.remove('grant', b, version)
+    demand(
+      absent === false,
+      `removing what does not exist answered ${show(absent)} instead of false`,
+    )
+    const foreign = await store.remove('event', a, version)
+    demand(
+      foreign === false,
+      `removing an event that does not exist answered ${show(foreign)}; there is only a grant of that id`,
+    )
+  }
+  demandSame(
+    await store.load('grant', a),
+    record(a),
+    'the record whose id was removed as another kind',
+  )
+}
+
+async function removedByOne({ store, namespace }: Trial): Promise<void> {
+  for (let round = 0; round < 8; round++) {
+    const id = `${namespace}-${round}`
+    await mustPut(store, record(id))
+    const outcomes = await atOnce(16, () => store.remove('grant', id, 1))
+    const winners = outcomes.filter(Boolean).length
+    demand(
+      winners === 1,
+      `16 callers removed one record at once and ${winners} were told that they did; exactly one should be`,
+    )
+    demand((await versionOf(store, id)) === 0, 'a record is still there after it was removed')
+  }
+}
+
+async function removedOrReplaced({ store, namespace }: Trial): Promise<void> {
+  for (let round = 0; round < 24; round++) {
+    const id = `${namespace}-${round}`
+    await mustPut(store, record(id))
+    const [removed, replaced] = await atOnce(2, async (i) => {
+      await steps(i === 0 ? round % 4 : (round >> 2) % 3)
+      return i === 0 ? store.remove('grant', id, 1) : put(store, record(id, 2))
+    })
+    const version = await versionOf(store, id)
+    demand(
+      removed !== replaced,
+      `a record was removed and replaced at once, both from version 1: remove answered ${show(removed)} ` +
+        `and commit ${show(replaced)}; exactly one should be true`,
+    )
+    demand(
+      version === (replaced ? 2 : 0),
+      `a record was ${removed ? 'removed' : 'replaced'}, and is at version ${version} (0: gone)`,
+    )
+  }
+}

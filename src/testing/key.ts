@@ -1,0 +1,41 @@
+import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
+import type { PublicJwk } from '../index.js'
+
+/** A key pair of a client instance. */
+export interface KeyPair extends PublicJwk {
+  readonly privateKey: KeyObject
+  /** The JWK thumbprint of the public key (RFC 7638), base64url. */
+  readonly thumbprint: string
+}
+
+/** A public key as a client instance publishes it, or brings it along in a request. It is plain JSON. */
+export type FullJwk = {
+  readonly kid: string
+  /** The public key, base64url. */
+  readonly x: string
+  readonly kty: 'OKP'
+  readonly crv: 'Ed25519'
+  readonly alg: 'EdDSA'
+  readonly use: 'sig'
+}
+
+const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+/** The key pair that a seed of 32 bytes leads to (RFC 8032 section 5.1.5). */
+export function keyFromSeed(seed: Uint8Array, kid: string): KeyPair {
+  const der = Buffer.concat([pkcs8Prefix, seed])
+  const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+  const { x = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
+  const canonical = `{"crv":"Ed25519","kty":"OKP","x":"${x}"}`
+  const thumbprint = createHash('sha256').update(canonical).digest('base64url')
+  return { kid, x, privateKey, thumbprint }
+}
+
+/** The key pair that belongs to a text: the same text is the same key, on every machine. */
+export function keyFromText(text: string, kid: string): KeyPair {
+  return keyFromSeed(createHash('sha256').update(text).digest(), kid)
+}
+
+export function jwkOf({ kid, x }: PublicJwk): FullJwk {
+  return { kid, kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig', x }
+}

@@ -1,0 +1,425 @@
+import {
+  type ListQuery,
+  memoryStore,
+  type Page,
+  type Store,
+  type Stored,
+} from '../../../src/index.js'
+import { pause } from './commits.js'
+
+/** What a replica has: every write of the store, after a while. */
+function replicaOf(store: Store, lag: () => Promise<unknown>) {
+  const replica = memoryStore()
+  let applied: Promise<unknown> = Promise.resolve()
+  const later = (write: () => Promise<unknown>) => {
+    applied = Promise.all([applied, lag()]).then(write)
+  }
+  const writing: Pick<Store, 'commit' | 'remove'> = {
+    async commit(commit) {
+      const { changes } = structuredClone(commit)
+      const committed = await store.commit(commit)
+      if (committed) later(() => replica.commit({ changes, guards: [] }))
+      return committed
+    },
+    async remove(kind, id, version) {
+      const removed = await store.remove(kind, id, version)
+      if (removed) later(() => replica.remove(kind, id, version))
+      return removed
+    },
+  }
+  return { replica, writing }
+}
+
+function aTick(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** `load` asks a replica. */
+export function laggingLoad(store: Store): Store {
+  const { replica, writing } = replicaOf(store, aTick)
+  return { ...store, ...writing, load: replica.load }
+}
+
+/** `list` asks a replica, or an index that is consistent only eventually. */
+export function laggingList(store: Store): Store {
+  const { replica, writing } = replicaOf(store, aTick)
+  return { ...store, ...writing, list: replica.list }
+}
+
+/** `due` asks a replica, which is allowed. */
+export function laggingDue(store: Store): Store {
+  const { replica, writing } = replicaOf(store, aTick)
+  return { ...store, ...writing, due: replica.due }
+}
+
+/** Answers true when it has decided to write, and writes soon after. */
+export function trueBeforeDurable(store: Store): Store {
+  const { replica, writing } = replicaOf(store, () => pause(12))
+  return { ...replica, ...writing }
+}
+
+/** Each store has a cache of its own, which only its own writes refresh. */
+export function cachesLoads(store: Store): Store {
+  const cache = new Map<string, Stored>()
+  return {
+    ...store,
+    async load(kind, id) {
+      const key = `${kind} ${id}`
+      const found = cache.get(key) ?? (await store.load(kind, id))
+      if (found !== undefined) cache.set(key, found)
+      return structuredClone(found)
+    },
+    async commit(commit) {
+      for (const { kind, next } of commit.changes) cache.delete(`${kind} ${next.id}`)
+      const committed = await store.commit(commit)
+      for (const { kind, next } of commit.changes) cache.delete(`${kind} ${next.id}`)
+      return committed
+    },
+    async remove(kind, id, version) {
+      cache.delete(`${kind} ${id}`)
+      return store.remove(kind, id, version)
+    },
+  }
+}
+
+/** `list` as well, by the page; a cache that only its own writes empty. */
+export function cachesPages(store: Store): Store {
+  const cache = new Map<string, Page>()
+  return {
+    ...store,
+    async list(query) {
+      const key = JSON.stringify(query)
+      const page = cache.get(key) ?? (await store.list(query))
+      cache.set(key, page)
+      return structuredClone(page)
+    },
+    async commit(commit) {
+      cache.clear()
+      return store.commit(commit)
+    },
+    async remove(kind, id, version) {
+      cache.clear()
+      return store.remove(kind, id, version)
+    },
+  }
+}
+
+export interface Place {
+  readonly at: number
+  readonly id: string
+}
+
+type Compare = (a: Place, b: Place) => number
+
+export function byPlaceAndId(a: Place, b: Place): number {
+  return a.at - b.at || (a.id < b.id ? -1 : Number(a.id > b.id))
+}
+
+/** A list in another order, cut by another idea of what comes after a cursor. Right if both are right. */
+export function relisted(store: Store, order: Compare, afterCursor: Compare = order): Store {
+  return {
+    ...store,
+    async list({ cursor, limit, ...query }) {
+      const all = await everything(store, query)
+      const placed = all
+        .map((record) => ({ record, id: record.id, at: placeIn(record, query.by) }))
+        .sort(order)
+        .filter((place) => {
+          if (cursor === undefined) return true
+          return query.forward ? afterCursor(place, cursor) > 0 : afterCursor(place, cursor) < 0
+        })
+      const kept = query.forward ? placed.slice(0, limit) : placed.slice(-limit)
+      return { records: kept.map(({ record }) => record), more: placed.length > limit }
+    },
+  }
+}
+
+async function everything(
+  store: Store,
+  query: Pick<ListQuery, 'kind' | 'by'>,
+): Promise<readonly Stored[]> {
+  return (await store.list({ kind: query.kind, by: query.by, forward: true, limit: 1e9 })).records
+}
+
+function placeIn({ lists = [] }: Stored, by: string): number {
+  return lists.find((entry) => entry.by === by)?.at ?? 0
+}
+
+/** Records at the same place come in another order with each call. */
+export function unstableOrder(store: Store): Store {
+  let calls = 0
+  const rank = (id: string) => ((id.charCodeAt(id.length - 1) * 31 + 7 * calls) % 11) - 5
+  const restless: Compare = (a, b) => a.at - b.at || rank(a.id) - rank(b.id)
+  const unstable = relisted(store, restless, byPlaceAndId)
+  return {
+    ...unstable,
+    list(query) {
+      calls += 1
+      return unstable.list(query)
+    },
+  }
+}
+
+/** The cursor is a time alone, so that what has the same time as the last record is skipped. */
+export function cursorByTime(store: Store): Store {
+  return relisted(store, byPlaceAndId, (a, b) => a.at - b.at)
+}
+
+/** The page begins with the record at the cursor. */
+export function cursorIncluded(store: Store): Store {
+  const inclusive: Compare = (a, b) => byPlaceAndId(a, b) || 1
+  return relisted(store, byPlaceAndId, inclusive)
+}
+
+/** Orders ids as a dictionary would. */
+export function localeOrder(store: Store): Store {
+  return {
+    ...relisted(store, (a, b) => a.at - b.at || a.id.localeCompare(b.id, 'en')),
+    due: async (...query) =>
+      [...(await store.due(...query))].sort(
+        (a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || a.id.localeCompare(b.id, 'en'),
+      ),
+  }
+}
+
+/** Compares numbers as text, as an index of strings does. */
+export function textOrder(store: Store): Store {
+  const compare = (a: number, b: number) => (`${a}` < `${b}` ? -1 : Number(`${a}` > `${b}`))
+  return {
+    ...relisted(
+      store,
+      (a, b) => compare(a.at, b.at) || byPlaceAndId({ ...a, at: 0 }, { ...b, at: 0 }),
+    ),
+    due: async (...query) =>
+      [...(await store.due(...query))].sort((a, b) => compare(a.dueAt ?? 0, b.dueAt ?? 0)),
+  }
+}
+
+/** Finds the place to go on from by the record that had it. */
+export function cursorIsRecord(store: Store): Store {
+  return {
+    ...store,
+    async list(query) {
+      const { kind, cursor } = query
+      const gone = cursor !== undefined && (await store.load(kind, cursor.id)) === undefined
+      return gone ? { records: [], more: false } : store.list(query)
+    },
+  }
+}
+
+/** Backwards it begins at the wrong end: the first records instead of those next to the cursor. */
+export function backwardsFromTheStart(store: Store): Store {
+  return {
+    ...store,
+    async list(query) {
+      if (query.forward) return store.list(query)
+      const all = await store.list({ ...query, limit: 1e9 })
+      const { limit } = query
+      return { records: all.records.slice(0, limit), more: all.records.length > limit }
+    },
+  }
+}
+
+/** Backwards it answers in the order in which it went. */
+export function backwardsReversed(store: Store): Store {
+  return {
+    ...store,
+    async list(query) {
+      const page = await store.list(query)
+      return query.forward ? page : { ...page, records: [...page.records].reverse() }
+    },
+  }
+}
+
+/** Takes a full page for a sign that there is more. */
+export function moreWhenFull(store: Store): Store {
+  return {
+    ...store,
+    async list(query) {
+      const { records } = await store.list(query)
+      return { records, more: records.length === query.limit }
+    },
+  }
+}
+
+/** Needs two records beyond the page to say that there is more. */
+export function moreTooLate(store: Store): Store {
+  return {
+    ...store,
+    async list(query) {
+      const { records } = await store.list(query)
+      const further = await store.list({ ...query, limit: query.limit + 1 })
+      return { records, more: further.more }
+    },
+  }
+}
+
+/** Pages by counting: it skips as many as there were, and not as many as there are. */
+export function pagesByOffset(store: Store): Store {
+  const offsets = new Map<string, number>()
+  const keyOf = (by: string, place: Place) => `${by} ${place.at} ${place.id}`
+  return {
+    ...store,
+    async list(query) {
+      const { by, cursor, forward, limit } = query
+      const known = cursor && offsets.get(keyOf(by, cursor))
+      if (known === undefined) return remember(await store.list(query), query, 0)
+      const { records } = await store.list({ kind: query.kind, by, forward, limit: 1e9 })
+      const rest = forward
+        ? records.slice(known, known + limit)
+        : records.slice(Math.max(0, records.length - known - limit), records.length - known)
+      return remember({ records: rest, more: records.length > known + limit }, query, known)
+    },
+  }
+
+  function remember(page: Page, { by, forward }: ListQuery, before: number): Page {
+    const last = page.records.at(forward ? -1 : 0)
+    if (last !== undefined) {
+      const place = { at: placeIn(last, by), id: last.id }
+      offsets.set(keyOf(by, place), before + page.records.length)
+    }
+    return page
+  }
+}
+
+/** Lists what is of any kind. */
+export function listsAnyKind(store: Store): Store {
+  return {
+    ...store,
+    async list(query) {
+      const grants = await store.list(query)
+      const events = await store.list({ ...query, kind: 'event' })
+      return { ...grants, records: [...grants.records, ...events.records].slice(0, query.limit) }
+    },
+  }
+}
+
+/** Knows only the first list of a record. */
+export function firstListOnly(store: Store): Store {
+  return {
+    ...store,
+    async list(query) {
+      const all = await store.list({ ...query, limit: 1e9 })
+      const records = all.records.filter(({ lists = [] }) => lists[0]?.by === query.by)
+      return { records: records.slice(0, query.limit), more: records.length > query.limit }
+    },
+  }
+}
+
+/** Adds to its index of lists and never takes away from it. */
+export function keepsOldPlaces(store: Store): Store {
+  const former = new Map<string, Stored>()
+  return {
+    ...store,
+    async commit(commit) {
+      const before = await Promise.all(
+        commit.changes.map(({ kind, next }) => store.load(kind, next.id)),
+      )
+      const committed = await store.commit(commit)
+      for (const each of before) if (committed && each?.lists) former.set(each.id, each)
+      return committed
+    },
+    async list(query) {
+      const page = await store.list(query)
+      const shown = new Set(page.records.map(({ id }) => id))
+      const stale = [...former.values()].filter(
+        ({ id, lists = [] }) => !shown.has(id) && lists.some(({ by }) => by === query.by),
+      )
+      return { ...page, records: [...page.records, ...stale] }
+    },
+    async remove(kind, id, version) {
+      const found = await store.load(kind, id)
+      const removed = await store.remove(kind, id, version)
+      if (removed && found?.lists) former.set(id, found)
+      return removed
+    },
+  }
+}
+
+/** Every namespace that a store was told of, as far as `due` needs them. */
+function withNamespaces(store: Store, takenForTheSame: (a: string, b: string) => boolean): Store {
+  const namespaces = new Set<string>()
+  return {
+    ...store,
+    commit(commit) {
+      for (const { next } of commit.changes) namespaces.add(next.id.slice(0, 8))
+      return store.commit(commit)
+    },
+    async due(kind, namespace, before, limit) {
+      const matching = [...namespaces].filter((each) => takenForTheSame(each, namespace))
+      const found = await Promise.all(matching.map((each) => store.due(kind, each, before, limit)))
+      return found
+        .flat()
+        .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || (a.id < b.id ? -1 : 1))
+        .slice(0, limit)
+    },
+  }
+}
+
+export function dueOfAnyNamespace(store: Store): Store {
+  return withNamespaces(store, () => true)
+}
+
+/** Finds a namespace by LIKE, where an underscore stands for any character. */
+export function dueByPattern(store: Store): Store {
+  return withNamespaces(store, (each, namespace) => {
+    const escaped = namespace.replace(/[.]/g, '\\.').replace(/[_]/g, '.').replace(/%/g, '.*')
+    return new RegExp(`^${escaped}$`).test(each)
+  })
+}
+
+export function dueFoldsCase(store: Store): Store {
+  return withNamespaces(store, (a, b) => a.toLowerCase() === b.toLowerCase())
+}
+
+/** Leaves out what is due at the very instant. */
+export function dueBeforeOnly(store: Store): Store {
+  return { ...store, due: (kind, ns, before, limit) => store.due(kind, ns, before - 1, limit) }
+}
+
+export function dueWithoutLimit(store: Store): Store {
+  return { ...store, due: (kind, ns, before) => store.due(kind, ns, before, 1e9) }
+}
+
+/** Keeps within the limit, but not to the earliest. */
+export function dueAnyFew(store: Store): Store {
+  return {
+    ...store,
+    due: async (kind, ns, before, limit) => (await store.due(kind, ns, before, 1e9)).slice(-limit),
+  }
+}
+
+export function dueOfGrantsOnly(store: Store): Store {
+  return { ...store, due: (_, ns, before, limit) => store.due('grant', ns, before, limit) }
+}
+
+/** Knows when a record was due first, and not that this has changed. */
+export function dueAsAtFirst(store: Store): Store {
+  const first = new Map<string, number>()
+  return {
+    ...store,
+    commit(commit) {
+      for (const { next } of commit.changes) {
+        if (next.dueAt !== undefined && !first.has(next.id)) first.set(next.id, next.dueAt)
+      }
+      return store.commit(commit)
+    },
+    async due(kind, ns, before, limit) {
+      const found = await store.due(kind, ns, Number.MAX_SAFE_INTEGER, 1e9)
+      const times = found.map((record) => ({ record, at: first.get(record.id) ?? 0 }))
+      const due = times.filter(({ at }) => at <= before).sort((a, b) => a.at - b.at)
+      return due.slice(0, limit).map(({ record }) => record)
+    },
+  }
+}
+
+/** Its methods find each other through `this`. */
+export function needsThis(store: Store): Store {
+  return {
+    ...store,
+    async load(this: Store | undefined, kind, id) {
+      if (this === undefined) throw new TypeError('Cannot read properties of undefined')
+      return store.load(kind, id)
+    },
+  }
+}

@@ -1,0 +1,305 @@
+import type { Change, Kind, Store, Stored } from '../../../src/index.js'
+
+interface Translation {
+  /** What an id becomes on its way in. */
+  readonly id?: (id: string) => string
+  readonly kind?: (kind: Kind) => Kind
+  /** What a record becomes on its way in. */
+  readonly value?: (record: Stored) => Stored
+  /** What the name of a list becomes. */
+  readonly by?: (by: string) => string
+}
+
+/** Keeps records under other names, or with other contents. Right if nothing is translated. */
+export function translated(store: Store, translation: Translation): Store {
+  const {
+    id: idOf = same,
+    kind: kindOf = same,
+    value: translate = same,
+    by: byOf = same,
+  } = translation
+
+  const wrap = (next: Stored): Stored => {
+    const { version, by, dueAt, lists } = next
+    return {
+      id: idOf(next.id),
+      version,
+      by,
+      ...(dueAt === undefined ? {} : { dueAt }),
+      ...(lists && { lists: lists.map((entry) => ({ ...entry, by: byOf(entry.by) })) }),
+      ...{ original: translate(next) },
+    }
+  }
+  const unwrap = (stored: Stored): Stored => (stored as Stored & { original: Stored }).original
+  const change = ({ kind, next, ...rest }: Change): Change => {
+    return { kind: kindOf(kind), next: wrap(next), ...rest }
+  }
+
+  return {
+    async load(kind, id) {
+      const found = await store.load(kindOf(kind), idOf(id))
+      return found && unwrap(found)
+    },
+    commit({ changes, guards }) {
+      return store.commit({
+        changes: changes.map(change),
+        guards: guards.map(({ kind, id, version }) => ({
+          kind: kindOf(kind),
+          id: idOf(id),
+          version,
+        })),
+      })
+    },
+    async list(query) {
+      const { cursor, kind, by } = query
+      const from = cursor && { cursor: { at: cursor.at, id: idOf(cursor.id) } }
+      const page = await store.list({ ...query, kind: kindOf(kind), by: byOf(by), ...from })
+      return { ...page, records: page.records.map(unwrap) }
+    },
+    async due(kind, ...query) {
+      return (await store.due(kindOf(kind), ...query)).map(unwrap)
+    },
+    remove: (kind, id, version) => store.remove(kindOf(kind), idOf(id), version),
+  }
+}
+
+function same<Value>(value: Value): Value {
+  return value
+}
+
+export function foldsCase(store: Store): Store {
+  return translated(store, { id: (id) => id.toLowerCase() })
+}
+
+/** Takes a dot at the end for nothing, as file systems and host names do. */
+export function dropsTrailingDots(store: Store): Store {
+  return translated(store, { id: (id) => id.replace(/(?<=.)[.]+$/, '') })
+}
+
+export function cutsLongIds(store: Store): Store {
+  return translated(store, { id: (id) => id.slice(0, 64) })
+}
+
+/** Has no room for an id that is shorter than a namespace. */
+export function needsLongIds(store: Store): Store {
+  return {
+    ...store,
+    load: async (kind, id) => (id.length < 8 ? undefined : store.load(kind, id)),
+  }
+}
+
+/** Has one table for everything, keyed by the id alone. */
+export function ignoresKinds(store: Store): Store {
+  return translated(store, { kind: () => 'grant' })
+}
+
+export function cutsListNames(store: Store): Store {
+  return translated(store, { by: (by) => by.slice(0, 255) })
+}
+
+export function padsListNames(store: Store): Store {
+  return translated(store, { by: (by) => by.trimEnd() })
+}
+
+/** Maps every string of a record, its keys included, and every number. */
+function mapped(
+  store: Store,
+  {
+    text = same,
+    number = same,
+  }: { text?: (text: string) => string; number?: (n: number) => number },
+): Store {
+  const map = (value: unknown): unknown => {
+    if (typeof value === 'string') return text(value)
+    if (typeof value === 'number') return number(value)
+    if (typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) return value.map(map)
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [text(key), map(each)]))
+  }
+  return translated(store, { value: (record) => map(record) as Stored })
+}
+
+export function dropsNulCharacters(store: Store): Store {
+  return mapped(store, { text: (text) => text.replaceAll('\u0000', '') })
+}
+
+/** Sends text as UTF-8, which has no lone surrogates. */
+export function manglesSurrogates(store: Store): Store {
+  return mapped(store, { text: (text) => Buffer.from(text).toString() })
+}
+
+/** Has text in columns of three bytes for each character. */
+export function dropsSupplementary(store: Store): Store {
+  return mapped(store, { text: (text) => text.replace(/[\u{10000}-\u{10ffff}]/gu, '?') })
+}
+
+export function normalisesText(store: Store): Store {
+  return mapped(store, { text: (text) => text.normalize('NFC') })
+}
+
+export function stripsControls(store: Store): Store {
+  return mapped(store, {
+    text: (text) => text.replace(/(?!\0)[\p{Cc}\u2028\u2029]/gu, ''),
+  })
+}
+
+export function trimsText(store: Store): Store {
+  return mapped(store, { text: (text) => text.trim() })
+}
+
+export function stripsByteOrderMarks(store: Store): Store {
+  return mapped(store, { text: (text) => text.replace(/^\ufeff/, '') })
+}
+
+/** Escapes quotes and markup, and forgets that it did. */
+export function escapesText(store: Store): Store {
+  const escaped = (text: string) =>
+    text.replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('<', '&lt;')
+  return mapped(store, { text: escaped })
+}
+
+/** Reads text that looks like a number or a constant as one. */
+export function guessesTypes(store: Store): Store {
+  return mapped(store, { text: (text) => (text.startsWith('null ') ? 'null' : text) })
+}
+
+/** Has no empty text, as one database famously has not. */
+export function emptyIsNull(store: Store): Store {
+  return mapped(store, { text: (text) => (text === '' ? 'null' : text) })
+}
+
+export function roundsNumbers(store: Store): Store {
+  return mapped(store, { number: (n) => Number(n.toPrecision(15)) })
+}
+
+/** Reads its members into an ordinary object, where __proto__ is not a member. */
+export function losesProto(store: Store): Store {
+  const copy = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) return value.map(copy)
+    const target: Record<string, unknown> = {}
+    for (const [key, each] of Object.entries(value)) target[key] = copy(each)
+    return target
+  }
+  return translated(store, { value: (record) => copy(record) as Stored })
+}
+
+/** Orders keys by their length and then by their letters, as jsonb does. */
+export function sortsKeys(store: Store): Store {
+  const sorted = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) return value.map(sorted)
+    const entries = Object.entries(value).sort(
+      ([a], [b]) => a.length - b.length || (a < b ? -1 : 1),
+    )
+    return Object.fromEntries(entries.map(([key, each]) => [key, sorted(each)]))
+  }
+  return translated(store, { value: (record) => sorted(record) as Stored })
+}
+
+/** Drops what is null or empty. */
+export function dropsEmpty(store: Store): Store {
+  const drop = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+    return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== null))
+  }
+  return translated(store, { value: (record) => drop(record) as Stored })
+}
+
+/** Goes no deeper than 100 levels. */
+export function cutsDepth(store: Store): Store {
+  const cut = (value: unknown, depth: number): unknown => {
+    if (typeof value !== 'object' || value === null) return value
+    if (depth === 0) return null
+    if (Array.isArray(value)) return value.map((each) => cut(each, depth - 1))
+    return Object.fromEntries(
+      Object.entries(value).map(([key, each]) => [key, cut(each, depth - 1)]),
+    )
+  }
+  return translated(store, { value: (record) => cut(record, 100) as Stored })
+}
+
+export function cutsLongText(store: Store): Store {
+  return mapped(store, { text: (text) => text.slice(0, 65_535) })
+}
+
+/** Merges the next version into the one before it. */
+export function mergesVersions(store: Store): Store {
+  return {
+    ...store,
+    async commit({ changes, guards }) {
+      const merged = await Promise.all(
+        changes.map(async ({ kind, next, expectedVersion }) => {
+          const before = await store.load(kind, next.id)
+          return { kind, next: { ...before, ...next }, expectedVersion }
+        }),
+      )
+      return store.commit({ changes: merged, guards })
+    },
+  }
+}
+
+/** Values that are handed out are those that are kept. */
+export function handsOutItsOwn(store: Store): Store {
+  const kept = new Map<string, { readonly text: string; readonly value: Stored }>()
+  const own = (kind: Kind, found: Stored): Stored => {
+    const key = `${kind} ${found.id}`
+    const text = JSON.stringify(found)
+    const known = kept.get(key)
+    if (known?.text === text) return known.value
+    kept.set(key, { text, value: found })
+    return found
+  }
+  return {
+    ...store,
+    async load(kind, id) {
+      const found = await store.load(kind, id)
+      return found && own(kind, found)
+    },
+    async list(query) {
+      const page = await store.list(query)
+      return { ...page, records: page.records.map((found) => own(query.kind, found)) }
+    },
+    async due(kind, ...query) {
+      return (await store.due(kind, ...query)).map((found) => own(kind, found))
+    },
+  }
+}
+
+/** Keeps the very object that was passed to `commit`. */
+export function keepsWhatWasPassed(store: Store): Store {
+  const passed = new Map<string, Stored>()
+  return {
+    ...store,
+    async commit(commit) {
+      const committed = await store.commit(commit)
+      for (const { kind, next } of committed ? commit.changes : []) {
+        passed.set(`${kind} ${next.id}`, next)
+      }
+      return committed
+    },
+    async load(kind, id) {
+      const found = await store.load(kind, id)
+      return found && structuredClone(passed.get(`${kind} ${id}`) ?? found)
+    },
+  }
+}
+
+/** Reads the value in two moments: members first, lists later. */
+export function readsTwice(store: Store): Store {
+  return {
+    ...store,
+    async commit({ changes, guards }) {
+      const early = structuredClone(changes)
+      for (let i = 0; i < 4; i++) await undefined
+      const torn = early.map((change, i) => {
+        return { ...change, next: { ...change.next, marks: markOf(changes[i]?.next) } as Stored }
+      })
+      return store.commit({ changes: torn, guards })
+    },
+  }
+}
+
+function markOf(next: object | undefined): unknown {
+  return next && 'marks' in next ? structuredClone(next.marks) : undefined
+}

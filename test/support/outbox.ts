@@ -1,0 +1,114 @@
+import type { Scheduler } from 'fast-check'
+import { memoryStore, type Store } from '../../src/index.js'
+import { namespaceOf } from '../../src/protocol/credential.js'
+import { newCall, type ServiceContext } from '../../src/service/context.js'
+import type { DomainEvent, EventRecord } from '../../src/service/events.js'
+import { createIncomingPayments } from '../../src/service/incoming-payments.js'
+import { createOutbox } from '../../src/service/outbox.js'
+import { purge } from '../../src/service/sweeps.js'
+import { type ManualClock, manualClock } from './clock.js'
+import { usd } from './incoming-payments.js'
+import { seededRandom } from './random.js'
+import { scheduledStore } from './stores.js'
+import { bob, resourceServer } from './world.js'
+
+export interface SetupOptions {
+  readonly store?: Store
+  readonly clock?: ManualClock
+  /** Holds back every answer of the store, for as long as it likes. */
+  readonly scheduler?: Scheduler
+  /** Two processes have two seeds. */
+  readonly seed?: string
+  readonly serverUrl?: string
+  readonly retentionMs?: number
+  readonly recordsEvents?: boolean
+}
+
+export type Setup = ReturnType<typeof paymentServices>
+
+/** One process that serves incoming payments and their events, without HTTP around it. */
+export function paymentServices(options: SetupOptions = {}) {
+  const { clock = manualClock(), scheduler, seed = 'seed', retentionMs = 60_000 } = options
+  const { store = memoryStore(), serverUrl = resourceServer, recordsEvents = true } = options
+  let slept = 0
+  const context: ServiceContext = {
+    store: scheduler === undefined ? store : scheduledStore(store, scheduler),
+    clock,
+    random: seededRandom(seed),
+    pacing: {
+      elapsedMs: () => slept,
+      async sleep(ms) {
+        slept += ms
+        await scheduler?.schedule(Promise.resolve(), 'pause')
+      },
+    },
+    namespace: () => namespaceOf(serverUrl),
+    freshness: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
+    recordsEvents,
+  }
+  const payments = createIncomingPayments(
+    context,
+    {
+      walletAddresses: { find: async () => ({ url: bob, assetCode: 'USD', assetScale: 2 }) },
+      paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
+    },
+    { expiryDefaultMs: 60_000, expiryMaxMs: 10_000_000, retentionMs },
+  )
+
+  /** Creates a payment for so much, or for any amount, and answers with its id. */
+  async function newPayment(incomingAmount?: string): Promise<string> {
+    const amount = incomingAmount === undefined ? {} : { incomingAmount: usd(incomingAmount) }
+    const request = { walletAddress: bob, ...amount }
+    const created = await payments.create(
+      request,
+      'https://shop.example',
+      newCall(context),
+      undefined,
+    )
+    if (created.outcome === 'refused') throw new Error(created.reason)
+    return created.payment.id
+  }
+
+  let transfers = 0
+  return {
+    context,
+    clock,
+    store,
+    payments,
+    outbox: createOutbox(context),
+    newPayment,
+    receive: (paymentId: string, value = '1', transferId = `${seed} ${++transfers}`) =>
+      payments.receive({ paymentId, transferId, amount: usd(value) }),
+    /** What `ResourceServer.purge` does. */
+    async purge(limit = 1_000) {
+      const { removed } = await payments.settleDue(limit)
+      return removed + (await purge(context, ['transfer', 'replay'], limit))
+    },
+  }
+}
+
+/** A record of an event that was written, in a commit that took effect. */
+export interface Written {
+  readonly id: string
+  readonly event: DomainEvent
+}
+
+/** The same store, and every event that is recorded in it. */
+export function withEventLog(store: Store): { readonly store: Store; readonly written: Written[] } {
+  const written: Written[] = []
+  return {
+    written,
+    store: {
+      ...store,
+      async commit(commit) {
+        const committed = await store.commit(commit)
+        if (!committed) return false
+        for (const { kind, next, expectedVersion } of commit.changes) {
+          if (kind !== 'event' || expectedVersion !== 0) continue
+          written.push({ id: next.id, event: (next as EventRecord).event })
+        }
+        return true
+      },
+    },
+  }
+}

@@ -1,0 +1,70 @@
+import type { Kind, Store, Stored } from '../../src/index.js'
+
+/**
+ * What becomes of a call: it works; or it fails before anything is written; or it lands, and its answer is
+ * lost; or it lands, and is answered as if it had not.
+ */
+export type Fate = 'works' | 'fails' | 'lands-and-fails' | 'lands-and-denies'
+
+export const fates: readonly Fate[] = ['works', 'fails', 'lands-and-fails', 'lands-and-denies']
+
+export interface Liar {
+  /** The store as the library sees it. */
+  readonly store: Store
+  /** How often each fate struck a commit or removal. */
+  readonly struck: ReadonlyMap<Fate, number>
+  /** All records that are stored, asked of the store itself and not of the liar. */
+  records(): Promise<readonly (readonly [Kind, Stored])[]>
+}
+
+/**
+ * A store in front of another, which does not always say what has happened. A read can only work or fail.
+ *
+ * @param fateOf is asked once for each call, with the name of the method.
+ */
+export function lyingStore(store: Store, fateOf: (method: keyof Store) => Fate): Liar {
+  const struck = new Map<Fate, number>()
+  const written = new Map<string, readonly [Kind, string]>()
+
+  async function reading<Result>(method: keyof Store, read: () => Promise<Result>) {
+    if (fateOf(method) === 'fails') throw lost()
+    return read()
+  }
+
+  async function writing(method: 'commit' | 'remove', write: () => Promise<boolean>) {
+    const fate = fateOf(method)
+    struck.set(fate, (struck.get(fate) ?? 0) + 1)
+    if (fate === 'fails') throw lost()
+    const landed = await write()
+    if (fate === 'lands-and-fails') throw lost()
+    return landed && fate !== 'lands-and-denies'
+  }
+
+  return {
+    struck,
+    store: {
+      load: (kind, id) => reading('load', () => store.load(kind, id)),
+      list: (query) => reading('list', () => store.list(query)),
+      due: (...query) => reading('due', () => store.due(...query)),
+      remove: (...record) => writing('remove', () => store.remove(...record)),
+      commit(commit) {
+        for (const { kind, next } of commit.changes) {
+          written.set(`${kind} ${next.id}`, [kind, next.id])
+        }
+        return writing('commit', () => store.commit(commit))
+      },
+    },
+    async records() {
+      const found: (readonly [Kind, Stored])[] = []
+      for (const [kind, id] of written.values()) {
+        const record = await store.load(kind, id)
+        if (record !== undefined) found.push([kind, record])
+      }
+      return found
+    },
+  }
+}
+
+function lost(): Error {
+  return Object.assign(new Error('the connection was lost'), { code: 'ECONNRESET' })
+}
