@@ -1,0 +1,222 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Connection, Pool, SqlError, UpsertResult } from 'mariadb'
+import type { Change, Guard, Kind, Store, Stored } from '../../src/index.js'
+
+export interface MariadbOptions {
+  /** What the names of the two tables begin with. Stores with different prefixes share nothing. */
+  readonly prefix?: string
+}
+
+/** Creates the tables of `mariadbStore` unless they exist: once, before any process uses the store. */
+export async function createMariadbTables(pool: Pool, options: MariadbOptions = {}): Promise<void> {
+  const { records, places } = tablesOf(pool, options)
+  // Binary strings are compared byte for byte: case, padding and character sets play no part.
+  await pool.query(`CREATE TABLE IF NOT EXISTS ${records} (
+    kind VARBINARY(32) NOT NULL,
+    id VARBINARY(128) NOT NULL,
+    version BIGINT NOT NULL,
+    body LONGBLOB NOT NULL,
+    namespace VARBINARY(8) NOT NULL,
+    due_at BIGINT,
+    PRIMARY KEY (kind, id),
+    INDEX due (kind, namespace, due_at, id)
+  ) ENGINE = InnoDB`)
+  await pool.query(`CREATE TABLE IF NOT EXISTS ${places} (
+    kind VARBINARY(32) NOT NULL,
+    id VARBINARY(128) NOT NULL,
+    list BINARY(32) NOT NULL,
+    listed_at BIGINT NOT NULL,
+    PRIMARY KEY (kind, id, list),
+    INDEX pages (kind, list, listed_at, id)
+  ) ENGINE = InnoDB`)
+}
+
+/**
+ * Keeps records in MariaDB: a row for each record, a row for each of its places in lists, and a transaction
+ * for each commit. Before it keeps anything of value:
+ *
+ * - Leave `innodb_flush_log_at_trx_commit` at 1, or a crash takes along what was acknowledged.
+ * - Read from the primary only, because `load` has to see every commit; on Galera set `wsrep_sync_wait=1`.
+ *   A failover to an asynchronous replica can lose commits that were acknowledged.
+ * - Give the pool `sessionVariables: { innodb_lock_wait_timeout: 1, idle_transaction_timeout: 5 }`, in
+ *   seconds, or a process that vanishes within a transaction keeps its records locked for hours.
+ * - Let `binlog_format` be MIXED or ROW: transactions are READ COMMITTED, so that they lock no gaps.
+ *
+ * A transaction that deadlocks is run again for up to 3 s; after that the promise is rejected.
+ */
+export function mariadbStore(pool: Pool, options: MariadbOptions = {}): Store {
+  const tables = tablesOf(pool, options)
+  const { records, places } = tables
+  const { write, hold, erase } = stepsOver(tables)
+
+  async function read(sql: string, ...values: readonly unknown[]): Promise<Stored[]> {
+    const rows = await execute<[Buffer][]>(pool, sql, values)
+    return rows.map(([body]) => JSON.parse(body.toString()) as Stored)
+  }
+
+  return {
+    async load(kind, id) {
+      const [record] = await read(`SELECT body FROM ${records} WHERE kind = ? AND id = ?`, kind, id)
+      return record
+    },
+
+    async commit({ changes, guards }) {
+      return transact(pool, [...changes.map(write), ...guards.map(hold)])
+    },
+
+    async list({ kind, by, cursor, forward, limit }) {
+      // Without a cursor it starts beyond all safe integers.
+      const { at, id } = cursor ?? { at: forward ? -(2 ** 53) : 2 ** 53, id: '' }
+      const [beyond, order] = forward ? ['>', 'ASC'] : ['<', 'DESC']
+      const found = await read(
+        `SELECT body FROM ${places} AS p FORCE INDEX (pages)
+        STRAIGHT_JOIN ${records} AS r ON r.kind = p.kind AND r.id = p.id
+        WHERE p.kind = ? AND p.list = ? AND p.listed_at ${beyond}= ?
+          AND (p.listed_at ${beyond} ? OR p.id ${beyond} ?)
+        ORDER BY p.listed_at ${order}, p.id ${order} LIMIT ?`,
+        ...[kind, listKey(by), BigInt(at), BigInt(at), id, BigInt(limit + 1)],
+      )
+      const page = found.slice(0, limit)
+      return { records: forward ? page : page.reverse(), more: found.length > limit }
+    },
+
+    async due(kind, namespace, before, limit) {
+      return read(
+        `SELECT body FROM ${records} WHERE kind = ? AND namespace = ? AND due_at <= ?
+        ORDER BY due_at, id LIMIT ?`,
+        ...[kind, namespace, BigInt(before), BigInt(limit)],
+      )
+    },
+
+    async remove(kind, id, version) {
+      return version > 0 && transact(pool, [erase({ kind, id, version })])
+    },
+  }
+}
+
+/** What a transaction does with one record. */
+interface Step {
+  readonly record: string
+  /** False when the record is not at the version that is expected; otherwise it stays locked. */
+  readonly take: (connection: Connection) => Promise<boolean>
+}
+
+/** Takes all steps and commits, or none: false as soon as one does not find what it expects. */
+async function transact(pool: Pool, steps: readonly Step[]): Promise<boolean> {
+  // Those who lock records in the same order do not wait for each other in a circle.
+  const ordered = steps.toSorted((a, b) => (a.record < b.record ? -1 : 1))
+  for (const startedAt = performance.now(); ; await sleep(Math.random() * 32)) {
+    const connection = await pool.getConnection()
+    try {
+      await connection.query('SET TRANSACTION ISOLATION LEVEL READ COMMITTED')
+      await connection.query('START TRANSACTION')
+      let taken = true
+      for (const { take } of ordered) taken &&= await take(connection)
+      await connection.query(taken ? 'COMMIT' : 'ROLLBACK')
+      return taken
+    } catch (error) {
+      // A connection that cannot roll back must not go back to the pool with a transaction open.
+      await connection.query('ROLLBACK').catch(() => connection.destroy())
+      if (!isError(error, deadlock, lockWaitTimeout)) throw error
+      if (performance.now() - startedAt >= retryMs) throw error
+    } finally {
+      await connection.release()
+    }
+  }
+}
+
+function stepsOver({ records, places }: Tables) {
+  const ofRecord = 'kind = ? AND id = ?'
+  const atVersion = `${ofRecord} AND version = ?`
+  const insert = `INSERT INTO ${records} (version, body, namespace, due_at, kind, id) VALUES (?, ?, ?, ?, ?, ?)`
+  const update = `UPDATE ${records} SET version = ?, body = ?, namespace = ?, due_at = ? WHERE ${atVersion}`
+  const remove = `DELETE FROM ${records} WHERE ${atVersion}`
+  const lock = `SELECT 1 FROM ${records} WHERE ${atVersion} LOCK IN SHARE MODE`
+  const enlist = `INSERT INTO ${places} (kind, id, list, listed_at) VALUES (?, ?, ?, ?)`
+  const unlist = `DELETE FROM ${places} WHERE ${ofRecord}`
+
+  function write({ kind, next, expectedVersion }: Change): Step {
+    const { id, version, dueAt, lists = [] } = next
+    // Read before anything is awaited: afterwards the caller may change the record.
+    const body = Buffer.from(JSON.stringify(next))
+    const due = dueAt === undefined ? null : BigInt(dueAt)
+    const row = [BigInt(version), body, id.slice(0, 8), due, kind, id]
+    const listed = lists.map(({ by, at }) => [kind, id, listKey(by), BigInt(at)])
+    return step(kind, id, async (connection) => {
+      const written = await (expectedVersion === 0
+        ? inserts(connection, insert, row)
+        : affects(connection, update, [...row, BigInt(expectedVersion)]))
+      if (!written) return false
+      if (expectedVersion > 0) await execute(connection, unlist, [kind, id])
+      for (const place of listed) await execute(connection, enlist, place)
+      return true
+    })
+  }
+
+  function hold({ kind, id, version }: Guard): Step {
+    const expected = [kind, id, BigInt(version)]
+    return step(kind, id, async (connection) => {
+      if (version > 0) return (await execute<unknown[]>(connection, lock, expected)).length === 1
+      // There is no row to lock: one that comes and goes keeps others from creating the record.
+      const placeholder = [0n, '', '', null, kind, id]
+      return (
+        (await inserts(connection, insert, placeholder)) && affects(connection, remove, expected)
+      )
+    })
+  }
+
+  function erase({ kind, id, version }: Guard): Step {
+    return step(kind, id, async (connection) => {
+      const erased = await affects(connection, remove, [kind, id, BigInt(version)])
+      if (erased) await execute(connection, unlist, [kind, id])
+      return erased
+    })
+  }
+  return { write, hold, erase }
+}
+
+function step(kind: Kind, id: string, take: Step['take']): Step {
+  return { record: `${kind}/${id}`, take }
+}
+
+/** Runs a prepared statement. Its result has the same shape however the host has set up its pool. */
+function execute<Result>(on: Pool | Connection, sql: string, values: readonly unknown[]) {
+  return on.execute<Result>({ sql, rowsAsArray: true, metaAsArray: false }, values)
+}
+
+/** Whether the statement found its row; what it writes always differs, so found and written are the same. */
+async function affects(connection: Connection, sql: string, values: readonly unknown[]) {
+  return (await execute<UpsertResult>(connection, sql, values)).affectedRows === 1
+}
+
+/**
+ * False when the row exists. INSERT IGNORE would also ignore what does not fit, and ON DUPLICATE KEY UPDATE
+ * counts rows differently from pool to pool.
+ */
+function inserts(connection: Connection, sql: string, row: readonly unknown[]): Promise<boolean> {
+  return affects(connection, sql, row).catch((error) => {
+    if (isError(error, duplicateKey)) return false
+    throw error
+  })
+}
+
+const retryMs = 3_000
+const duplicateKey = 1062
+const lockWaitTimeout = 1205
+const deadlock = 1213
+
+function isError(error: unknown, ...numbers: readonly number[]): boolean {
+  return numbers.includes((error as SqlError).errno)
+}
+
+type Tables = ReturnType<typeof tablesOf>
+
+function tablesOf(pool: Pool, { prefix = 'open_payments' }: MariadbOptions) {
+  return { records: pool.escapeId(`${prefix}_records`), places: pool.escapeId(`${prefix}_places`) }
+}
+
+/** A list's name of any length in 32 bytes. As JSON first, so that lone surrogates are told apart. */
+function listKey(by: string): Buffer {
+  return createHash('sha256').update(JSON.stringify(by)).digest()
+}

@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto'
+import type { Kind, Store, Stored } from '../../src/index.js'
+
+/** The part of a `redis` client that the store uses: those of `createClient` and `createCluster` have it. */
+export interface RedisClient {
+  hGet(key: string, field: string): Promise<unknown>
+  eval(script: string, options: ScriptOptions): Promise<unknown>
+  evalSha(sha1: string, options: ScriptOptions): Promise<unknown>
+}
+
+interface ScriptOptions {
+  readonly keys: string[]
+  readonly arguments: string[]
+}
+
+/**
+ * Keeps records in Redis: a hash has all records, a sorted set all their places in lists, and one script
+ * checks and writes both, so that nobody sees half a commit. Before it keeps anything of value:
+ *
+ * - Set `appendonly yes` and `appendfsync always`. With `everysec`, the default, a crash takes along what
+ *   was acknowledged in the last second or two: payments, and signatures that had been used.
+ * - Set `maxmemory-policy noeviction`, and watch the memory: all records live in it. When it is full,
+ *   commits are rejected and nothing is half written.
+ * - Read from the primary only and cache nothing: leave `useReplicas` and `clientSideCache` off, because
+ *   `load` has to see every commit.
+ * - Expect a failover to a replica to lose commits that were acknowledged, because replication is
+ *   asynchronous. Where that is not acceptable, restart the primary from its file instead of failing over.
+ *
+ * The two keys share a hash tag, so one node of a cluster serves the whole store.
+ *
+ * @param prefix What the keys begin with, without braces. Stores with different prefixes share nothing.
+ */
+export function redisStore(
+  client: RedisClient,
+  { prefix = 'open-payments' }: { readonly prefix?: string } = {},
+): Store {
+  const recordsKey = `{${prefix}}:records`
+  const keys = [recordsKey, `{${prefix}}:places`]
+
+  async function run({ lua, sha1 }: Script, args: readonly string[]): Promise<unknown> {
+    const options = { keys, arguments: [...args] }
+    try {
+      return await client.evalSha(sha1, options)
+    } catch (error) {
+      // Redis forgets scripts when it restarts. It has run nothing then, so sending it again is safe.
+      if (!String(error).includes('NOSCRIPT')) throw error
+      return client.eval(lua, options)
+    }
+  }
+
+  /** Writes each field's text, or removes the field for an empty text, if all versions are as expected. */
+  async function write(expected: readonly (readonly [string, number])[], texts: readonly string[]) {
+    const conditions = expected.flatMap(([field, version]) => [field, String(version)])
+    return (await run(writeAll, [String(expected.length), ...conditions, ...texts])) === 1
+  }
+
+  async function read(command: string, from: string, to: string, limit: number) {
+    return ((await run(readRange, [command, from, to, String(limit)])) as string[]).map(recordIn)
+  }
+
+  return {
+    async load(kind, id) {
+      const text = await client.hGet(recordsKey, fieldOf(kind, id))
+      return typeof text === 'string' ? recordIn(text) : undefined
+    },
+
+    async commit({ changes, guards }) {
+      const versions = changes.map((change) => {
+        return [fieldOf(change.kind, change.next.id), change.expectedVersion] as const
+      })
+      const held = guards.map(({ kind, id, version }) => [fieldOf(kind, id), version] as const)
+      const texts = changes.flatMap(({ kind, next }) => [fieldOf(kind, next.id), text(kind, next)])
+      return write([...versions, ...held], texts)
+    },
+
+    async list({ kind, by, cursor, forward, limit }) {
+      const list = listOf(kind, by)
+      const edge = cursor && `(${list}${position(cursor.at)} ${fieldOf(kind, cursor.id)}`
+      const found = forward
+        ? await read('ZRANGEBYLEX', edge ?? `[${list}`, `(${list}~`, limit + 1)
+        : await read('ZREVRANGEBYLEX', edge ?? `(${list}~`, `[${list}`, limit + 1)
+      const records = found.slice(0, limit)
+      return { records: forward ? records : records.reverse(), more: found.length > limit }
+    },
+
+    async due(kind, namespace, before, limit) {
+      const list = dueOf(kind, namespace)
+      return read('ZRANGEBYLEX', `[${list}`, `(${list}${position(before)}~`, limit)
+    },
+
+    async remove(kind, id, version) {
+      const field = fieldOf(kind, id)
+      return version > 0 && write([[field, version]], [field, ''])
+    },
+  }
+}
+
+interface Script {
+  readonly lua: string
+  readonly sha1: string
+}
+
+function script(lua: string): Script {
+  return { lua, sha1: createHash('sha1').update(lua).digest('hex') }
+}
+
+// Redis undoes nothing when a script fails half-way. HSET, which it refuses when memory is full, therefore
+// comes before ZREM, which it does not refuse.
+const writeAll = script(`
+local last = 2 * tonumber(ARGV[1])
+for i = 2, last, 2 do
+  local stored = redis.call('HGET', KEYS[1], ARGV[i])
+  if (stored and string.match(stored, '^%d+') or '0') ~= ARGV[i + 1] then return 0 end
+end
+for i = last + 2, #ARGV, 2 do
+  local field, text = ARGV[i], ARGV[i + 1]
+  local replaced = redis.call('HGET', KEYS[1], field) or ''
+  if text == '' then redis.call('HDEL', KEYS[1], field) else redis.call('HSET', KEYS[1], field, text) end
+  for place in string.gmatch(replaced, '\\n(%l[^\\n]*)') do redis.call('ZREM', KEYS[2], place) end
+  for place in string.gmatch(text, '\\n(%l[^\\n]*)') do redis.call('ZADD', KEYS[2], 0, place) end
+end
+return 1
+`)
+
+const readRange = script(`
+local found = redis.call(ARGV[1], KEYS[2], ARGV[2], ARGV[3], 'LIMIT', 0, ARGV[4])
+for i, place in ipairs(found) do
+  found[i] = redis.call('HGET', KEYS[1], string.match(place, ' ([^ ]+)$'))
+end
+return found
+`)
+
+/** Lines of version, JSON and places. None has a newline in it, and only places begin with a letter. */
+function text(kind: Kind, record: Stored): string {
+  const { id, version, dueAt, lists = [] } = record
+  const places = lists.map(({ by, at }) => listOf(kind, by) + position(at))
+  if (dueAt !== undefined) places.push(dueOf(kind, id.slice(0, 8)) + position(dueAt))
+  const named = places.map((place) => `${place} ${fieldOf(kind, id)}`)
+  return [version, JSON.stringify(record), ...named].join('\n')
+}
+
+function recordIn(text: string): Stored {
+  return JSON.parse(text.split('\n', 2)[1] ?? '') as Stored
+}
+
+function fieldOf(kind: Kind, id: string): string {
+  return `${kind}/${id}`
+}
+
+// Places are members of one sorted set and have the same score, so that Redis orders them by their bytes: by
+// list, then position, then id. Scores could not do that, for a cursor has to stop between equal times.
+
+function listOf(kind: Kind, by: string): string {
+  // As JSON, no list's name begins another's, and lone surrogates are told apart.
+  return `list/${kind}/${JSON.stringify(by)}`
+}
+
+function dueOf(kind: Kind, namespace: string): string {
+  return `due/${kind}/${namespace}/`
+}
+
+/** A safe integer as 17 digits that sort as it does, negative ones included. */
+function position(at: number): string {
+  return String(BigInt(at) + 2n ** 53n).padStart(17, '0')
+}
