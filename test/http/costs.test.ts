@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { memoryStore, type Store } from '../../src/index.js'
+import { approvedGrant, bob, createWorld, incomingAccess, issuedGrant } from '../support/world.js'
+
+interface Cost {
+  loads: number
+  commits: number
+  others: number
+}
+
+/** A memory store that counts its calls. */
+function countedStore(): { readonly store: Store; readonly cost: Cost } {
+  const store = memoryStore()
+  const cost = { loads: 0, commits: 0, others: 0 }
+  const counting =
+    <Args extends unknown[], Result>(what: keyof Cost, call: (...args: Args) => Result) =>
+    (...args: Args) => {
+      cost[what] += 1
+      return call(...args)
+    }
+  return {
+    cost,
+    store: {
+      load: counting('loads', store.load),
+      commit: counting('commits', store.commit),
+      list: counting('others', store.list),
+      due: counting('others', store.due),
+      remove: counting('others', store.remove),
+    },
+  }
+}
+
+const amount = { value: '10', assetCode: 'USD', assetScale: 2 }
+
+/** Every operation, as one thing to do once all that it needs has been done. */
+async function prepared() {
+  const { store, cost } = countedStore()
+  const world = createWorld({ store })
+  const client = world.client()
+  const approved = await approvedGrant(world, client)
+  const issued = await issuedGrant(world, client)
+  const cancelled = await approvedGrant(world, client)
+  const { body: first } = await client.request([incomingAccess])
+  const { body: second } = await client.request([incomingAccess])
+  const token: string = first.access_token.value
+  const { body: payment } = await client.createPayment(token, { walletAddress: bob })
+  const paymentId = world.resources.incomingPayments.idOf(payment.id) ?? ''
+  const operations: Record<string, () => Promise<unknown>> = {
+    'grant request': () => client.request([incomingAccess]),
+    continue: () => client.continue(approved.body.continue, approved.interactRef),
+    rotate: () => client.rotate(issued.token),
+    revoke: () => client.revoke(second.access_token),
+    cancel: () => client.cancel(cancelled.body.continue),
+    introspect: () => world.auth.introspect({ accessToken: token }),
+    'create incoming payment, with both servers in one process': () =>
+      client.createPayment(token, { walletAddress: bob }),
+    receive: () =>
+      world.resources.incomingPayments.receive({ paymentId, transferId: 'one', amount }),
+    'read incoming payment': () => client.getPayment(token, payment.id, signedWithoutNonce(world)),
+  }
+  return { cost, operations }
+}
+
+/** What the published client sends: it has no nonce, so that reading has nothing to write. */
+function signedWithoutNonce({ clock, client }: ReturnType<typeof createWorld>) {
+  const created = Math.floor(clock.now() / 1_000)
+  return { parameters: [`keyid="${client().key.kid}"`, `created=${created}`] }
+}
+
+/** The table of docs/storage.md: an operation may stand there among others, and has the cost of its row. */
+const documented = [
+  ...readFileSync('docs/storage.md', 'utf8').matchAll(/^\| ([a-z ,]+) \| (\d) \| (\d) \|$/gm),
+].flatMap(([, names = '', loads, commits]) => {
+  const cost = { loads: Number(loads), commits: Number(commits), others: 0 }
+  const single = names.includes('with both') ? [names] : names.split(', ')
+  return single.map((name) => [name, cost] as const)
+})
+
+describe('an operation calls the store as often as docs/storage.md says', () => {
+  test.each(documented)('%s', async (name, documentedCost) => {
+    const { cost, operations } = await prepared()
+    Object.assign(cost, { loads: 0, commits: 0, others: 0 })
+    await operations[name]?.()
+    expect(cost).toEqual(documentedCost)
+  })
+
+  test('and the table has all of them', async () => {
+    const { operations } = await prepared()
+    expect(documented.map(([name]) => name).sort()).toEqual(Object.keys(operations).sort())
+  })
+})
