@@ -156,15 +156,6 @@ export type { InteractionHashEncoding } from './protocol/interaction-hash.js'
 export type { OptionError } from './protocol/option-error.js'
 export type { IncomingPaymentBody } from './protocol/payments.js'
 export { type ConsumeOptions, consumeEvents, type EventConsumer } from './service/consumer.js'
-export type { DomainEvent, EventRecord } from './service/events.js'
-export type { PaymentRefusal, ReceivedFunds, ReceiveResult } from './service/incoming-payments.js'
-export type {
-  Approval,
-  DenialRedirect,
-  InteractionResult,
-  Interactions,
-  InteractionView,
-} from './service/interactions.js'
 export type {
   DeliveredEvent,
   Delivery,
@@ -174,7 +165,16 @@ export type {
   EventSource,
   FailedDelivery,
   SetAsideEvent,
-} from './service/outbox.js'
+} from './service/delivery.js'
+export type { DomainEvent, EventRecord } from './service/events.js'
+export type { PaymentRefusal, ReceivedFunds, ReceiveResult } from './service/incoming-payments.js'
+export type {
+  Approval,
+  DenialRedirect,
+  InteractionResult,
+  Interactions,
+  InteractionView,
+} from './service/interactions.js'
 export type { RepeatRule } from './service/replay.js'
 export type { ContentionError } from './service/transact.js'
 export { memoryStore } from './storage/memory.js'

@@ -5,6 +5,7 @@ import type { Introspect } from '../ports/introspect.js'
 import type { Store } from '../ports/store.js'
 import type { InteractionHashEncoding } from '../protocol/interaction-hash.js'
 import { newCall, type ServiceContext } from '../service/context.js'
+import type { EventSource } from '../service/delivery.js'
 import { createGrants, type Grants } from '../service/grants.js'
 import {
   createInteractions,
@@ -12,7 +13,7 @@ import {
   type Interactions,
 } from '../service/interactions.js'
 import { createIntrospect } from '../service/introspection.js'
-import { createOutbox, type EventSource } from '../service/outbox.js'
+import { createOutbox } from '../service/outbox.js'
 import { purge } from '../service/sweeps.js'
 import {
   cancelGrant,
@@ -117,7 +118,7 @@ export interface AuthorizationServer extends AuthorizationServices {
    * Removes records past their retention: finished grants and used signatures.
    *
    * @param limit the most records that it looks at. Default 1,000.
-   * @returns how many it has removed; call again at once when that is `limit`.
+   * @returns how many it has removed; call again at once until there is none.
    */
   purge(limit?: number): Promise<number>
   /** Tells a resource server in the same process about an access token. */

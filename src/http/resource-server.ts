@@ -7,13 +7,14 @@ import { invalidOption } from '../protocol/option-error.js'
 import { type IncomingPaymentBody, incomingPaymentBody } from '../protocol/payments.js'
 import { canonicalUrl } from '../protocol/url.js'
 import { newCall } from '../service/context.js'
+import type { EventSource } from '../service/delivery.js'
 import {
   createIncomingPayments,
   type IncomingPayments,
   type ReceivedFunds,
   type ReceiveResult,
 } from '../service/incoming-payments.js'
-import { createOutbox, type EventSource } from '../service/outbox.js'
+import { createOutbox } from '../service/outbox.js'
 import { purge } from '../service/sweeps.js'
 import {
   createIncomingPayment,
@@ -81,7 +82,7 @@ export interface IncomingPaymentServices {
    * it. Payments past their retention that it meets are removed.
    *
    * @param limit the most payments that it looks at. Default 100.
-   * @returns how many expiries this call has recorded; call again at once when that is `limit`.
+   * @returns how many expiries this call has recorded; call again at once until there is none.
    */
   expireDue(limit?: number): Promise<number>
 }
@@ -110,7 +111,7 @@ export interface ResourceServer extends ResourceServices {
    * Removes records past their retention: payments, transfers, used signatures.
    *
    * @param limit the most records of each kind that it looks at. Default 1,000.
-   * @returns how many it has removed; call again at once when that is not less than `limit`.
+   * @returns how many it has removed; call again at once until there is none.
    */
   purge(limit?: number): Promise<number>
 }

@@ -1,5 +1,10 @@
 import { invalidOption } from '../protocol/option-error.js'
-import { type DrainOptions, drainSettings, type EventHandler, type EventSource } from './outbox.js'
+import {
+  type DrainOptions,
+  drainSettings,
+  type EventHandler,
+  type EventSource,
+} from './delivery.js'
 
 export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   /** Wait before looking again when nothing was due, in milliseconds. Default 1,000. */

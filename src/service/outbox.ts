@@ -1,94 +1,17 @@
 import type { Instant } from '../core/decision.js'
-import { invalidOption } from '../protocol/option-error.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
-import type { DomainEvent, EventRecord } from './events.js'
+import {
+  type DeliveredEvent,
+  type Drained,
+  type DrainOptions,
+  drainDefaults,
+  drainSettings,
+  type EventHandler,
+  type EventSource,
+  type Settings,
+} from './delivery.js'
+import type { EventRecord } from './events.js'
 import { inParallel } from './parallel.js'
-
-/** An event as a handler gets it. */
-export type DeliveredEvent = DomainEvent & {
-  /** The same at every delivery of this event: what a handler tells repeats by. */
-  readonly id: string
-}
-
-export interface Delivery {
-  /** 1 at first; more when an earlier delivery failed or was not finished in time. */
-  readonly attempt: number
-}
-
-/** Hears of an event. When it resolves the event is done; when it rejects it comes again later. */
-export type EventHandler = (event: DeliveredEvent, delivery: Delivery) => Promise<void> | void
-
-/** A delivery that failed, and what becomes of the event. */
-export interface FailedDelivery {
-  readonly event: DeliveredEvent
-  readonly attempt: number
-  readonly error: unknown
-  /** When it will be tried again; absent when it was set aside. */
-  readonly retryAt?: Instant
-}
-
-/** How events are delivered: positive whole numbers, durations in milliseconds. */
-export interface DrainOptions {
-  /** The most events that one call delivers. Default 100. */
-  readonly limit?: number
-  /** How many records' events are delivered at a time. Default 8. */
-  readonly concurrency?: number
-  /** How long a handler may take before the event is given to another consumer as well. Default 60,000. */
-  readonly leaseMs?: number
-  /** Wait after the first failure; it doubles with each further one. Default 1,000. */
-  readonly backoffMs?: number
-  /** The longest wait between two deliveries. Default 3,600,000. */
-  readonly backoffMaxMs?: number
-  /** After so many deliveries, failed or never finished, it is set aside. Default 16, about four hours. */
-  readonly attemptsMax?: number
-  /** Hears of each delivery that failed. */
-  readonly onFailure?: (failure: FailedDelivery) => void
-  /** Once aborted, no further delivery begins. */
-  readonly signal?: AbortSignal
-}
-
-/** What one call of `drain` came to, in events. */
-export interface Drained {
-  readonly delivered: number
-  readonly failed: number
-}
-
-/** An event that was given up after its last delivery failed. */
-export interface SetAsideEvent {
-  readonly event: DeliveredEvent
-  readonly attempts: number
-  readonly setAsideAt: Instant
-}
-
-/** The events of one server, waiting to be delivered. */
-export interface EventSource {
-  /**
-   * Delivers the events that are due, each at least once, those of one record in the order in which they
-   * happened. Any number of processes may do so at a time. An event that fails holds up the later ones of
-   * its own record, and nothing else.
-   *
-   * @throws whatever the store throws; events on the way are then delivered again when their lease ends.
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
-   */
-  drain(handler: EventHandler, options?: DrainOptions): Promise<Drained>
-  /** The oldest events that were given up; later ones of the same record have gone on without them. */
-  setAside(limit?: number): Promise<readonly SetAsideEvent[]>
-  /** Has an event that was set aside delivered again. False: there is no such event. */
-  retry(eventId: string): Promise<boolean>
-  /** Forgets an event that was set aside. False: there is no such event. */
-  discard(eventId: string): Promise<boolean>
-}
-
-const defaults = {
-  limit: 100,
-  concurrency: 8,
-  leaseMs: 60_000,
-  backoffMs: 1_000,
-  backoffMaxMs: 3_600_000,
-  attemptsMax: 16,
-}
-
-type Settings = DrainOptions & typeof defaults
 
 /** How many events of one record are read at a time. */
 const pageLimit = 20
@@ -101,18 +24,6 @@ const batchMin = 100
  * Overrun: it was delivered, but took so long that another consumer has been given it as well.
  */
 type Outcome = 'delivered' | 'failed' | 'held' | 'lost' | 'overrun'
-
-/** Fills in what is not given, and refuses numbers by which nothing could be delivered. */
-export function drainSettings(options: DrainOptions): Settings {
-  const settings = { ...defaults }
-  for (const name of Object.keys(defaults) as (keyof typeof defaults)[]) {
-    settings[name] = options[name] ?? defaults[name]
-    if (!Number.isSafeInteger(settings[name]) || settings[name] < 1) {
-      throw invalidOption(name, 'must be a positive whole number')
-    }
-  }
-  return { ...options, ...settings }
-}
 
 export function createOutbox(context: ServiceContext): EventSource {
   const { store, clock } = context
@@ -248,7 +159,7 @@ export function createOutbox(context: ServiceContext): EventSource {
   return {
     drain,
 
-    async setAside(limit = defaults.limit) {
+    async setAside(limit = drainDefaults.limit) {
       const query = { kind: 'event', by: await setAsideList(), forward: true, limit } as const
       const { records } = await store.list(query)
       return (records as readonly EventRecord[]).map((record) => ({

@@ -5,9 +5,11 @@ import type { Instant } from '../../src/core/decision.js'
 import {
   createIncomingPayment,
   decideIncomingPayment,
+  expireIncomingPayment,
   type IncomingPayment,
   isOpen,
   receivedAmount,
+  retainTransferUntil,
   type Transfer,
 } from '../../src/core/incoming-payment.js'
 import { startOfTests } from '../support/clock.js'
@@ -270,6 +272,61 @@ describe('expiry', () => {
   })
 })
 
+describe('recording an expiry', () => {
+  const expiresAt = start + 1000
+  const expire = { type: 'expire', by: 'sweep-1' } as const
+
+  test('is due a millisecond after the last instant at which funds are taken', () => {
+    const payment = newPayment({ expiresAt })
+    expect(payment.dueAt).toBe(expiresAt + 1)
+    expect(expireIncomingPayment(payment, expire, expiresAt)).toMatchObject(
+      refusedWith('payment_open'),
+    )
+    expect(expireIncomingPayment(payment, expire, expiresAt + 1)).toMatchObject(changed)
+  })
+
+  test('is told by one event with what has been received, and changes nothing else', () => {
+    const life = paymentLife({ incomingAmount: usd('100'), expiresAt })
+    life.receive(usd('30'))
+    const payment = life.payment()
+    const decision = expireIncomingPayment(payment, expire, expiresAt + 500)
+    const retainUntil = expiresAt + paymentPolicy.retentionMs
+    expect(decision).toEqual({
+      outcome: 'changed',
+      record: {
+        ...payment,
+        version: 3,
+        by: 'sweep-1',
+        expiryRecorded: true,
+        dueAt: retainUntil,
+        retainUntil,
+      },
+      events: [
+        {
+          type: 'incoming-payment.expired',
+          at: expiresAt + 500,
+          incomingPaymentId: payment.id,
+          walletAddress: payment.walletAddress,
+          client: payment.client,
+          receivedAmount: usd('30'),
+          incomingAmount: usd('100'),
+        },
+      ],
+    })
+  })
+
+  test('is left undone for a payment that is complete, which is due when it may be removed', () => {
+    const life = paymentLife({ incomingAmount: usd('100'), expiresAt })
+    life.receive(usd('100'))
+    const payment = life.payment()
+    expect(payment.dueAt).toBe(expiresAt + paymentPolicy.retentionMs)
+    expect(expireIncomingPayment(payment, expire, expiresAt + 1)).toEqual({
+      ...unchanged,
+      record: payment,
+    })
+  })
+})
+
 describe('an amount that cannot be taken', () => {
   test.each<readonly [what: string, amount: Amount]>([
     ['zero', usd('0')],
@@ -486,6 +543,92 @@ describe('the laws of an incoming payment', () => {
         }
       }),
       { numRuns: 300 },
+    )
+  })
+
+  /** Payments as they come to be, each with an instant at which a sweep meets it. */
+  function swept(what: (payment: IncomingPayment, now: Instant) => void) {
+    const nearExpiry = fc.oneof(
+      fc.constantFrom(0, 999, 1000, 1001, 5000),
+      fc.integer({ min: 0, max: 2000 }),
+    )
+    fc.assert(
+      fc.property(incomingAmount, arrivals, nearExpiry, (incomingAmount, arrivals, ms) => {
+        const wanted = incomingAmount === undefined ? {} : { incomingAmount }
+        const life = paymentLife({ ...wanted, expiresAt: start + 1000 })
+        for (const { afterMs, transferId, amount } of arrivals) {
+          life.set(life.now() + afterMs)
+          life.receive(amount, transferId)
+        }
+        what(life.payment(), start + ms)
+      }),
+      { numRuns: 500 },
+    )
+  }
+
+  test('version: a recorded expiry is one version more, by this command, of the same payment', () => {
+    let recorded = 0
+    swept((payment, now) => {
+      const decision = expireIncomingPayment(payment, { type: 'expire', by: 'sweep' }, now)
+      const isDue = !payment.completed && now > payment.expiresAt
+      expect(decision.outcome === 'changed').toBe(isDue)
+      if (decision.outcome !== 'changed') return
+      recorded += 1
+      const { record } = decision
+      expect(record).toMatchObject({ id: payment.id, version: payment.version + 1, by: 'sweep' })
+      expect(record.received).toBe(payment.received)
+      expect(record.completed).toBe(false)
+      expect(JSON.parse(JSON.stringify(record))).toStrictEqual(record)
+    })
+    expect(recorded).toBeGreaterThan(50)
+  })
+
+  test('idempotent: an expiry is recorded once, whoever comes again and when', () => {
+    swept((payment, now) => {
+      const first = expireIncomingPayment(payment, { type: 'expire', by: 'sweep-1' }, now)
+      if (first.outcome !== 'changed') return
+      for (const by of ['sweep-1', 'sweep-2']) {
+        for (const later of [now, now + 1, start, Number.MAX_SAFE_INTEGER]) {
+          const again = expireIncomingPayment(first.record, { type: 'expire', by }, later)
+          expect(again).toEqual({ outcome: 'unchanged', record: first.record })
+        }
+      }
+    })
+  })
+
+  test('terminal: after its expiry is recorded a payment takes nothing that it would not have taken', () => {
+    swept((payment, now) => {
+      const expired = expireIncomingPayment(payment, { type: 'expire', by: 'sweep' }, now)
+      if (expired.outcome !== 'changed') return
+      // A process whose clock is behind may still be deciding about the last moment.
+      for (const at of [payment.expiresAt, payment.expiresAt + 1, now]) {
+        const command = { type: 'receive', by: 'late', amount: usd('1') } as const
+        const without = decideIncomingPayment(payment, undefined, command, at)
+        const after = decideIncomingPayment(expired.record, undefined, command, at)
+        expect(after.outcome).toBe(without.outcome)
+        if (after.outcome !== 'changed') continue
+        expect(at).toBeLessThanOrEqual(payment.expiresAt)
+        expect(after.record.expiryRecorded).toBe(true)
+        expect(after.record.dueAt).toBe(after.record.retainUntil)
+      }
+    })
+  })
+
+  test('retention: a payment is kept past its expiry, and its transfers longer than itself', () => {
+    lives((_before, after) => {
+      expect(after.retainUntil).toBe(after.expiresAt + paymentPolicy.retentionMs)
+      expect(after.dueAt).toBe(after.completed ? after.retainUntil : after.expiresAt + 1)
+      expect(retainTransferUntil(after)).toBeGreaterThan(after.retainUntil ?? 0)
+      expect(retainTransferUntil(after)).toBeGreaterThan(after.expiresAt)
+    })
+  })
+
+  test('total: no payment makes the recording of its expiry throw', () => {
+    fc.assert(
+      fc.property(senseless(text), number, (payment, now) => {
+        expireIncomingPayment(deepFreeze(payment), { type: 'expire', by: 'sweep' }, now)
+      }),
+      { numRuns: 500 },
     )
   })
 

@@ -1,0 +1,104 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Instant } from '../../src/core/decision.js'
+import type { Grant } from '../../src/core/grant/record.js'
+import { isActive } from '../../src/core/grant/rotation.js'
+import { decideGrant, type GrantCommand } from '../../src/core/grant.js'
+import { alice, grantPolicy, type History, hashOf, history } from '../support/grants.js'
+
+const years = 100 * 366 * 86_400_000
+
+/** Every token that anyone ever held of this grant, and every reference. */
+function credentialsOf({ created, turns }: History) {
+  const successors = turns.flatMap(({ command }) =>
+    'successor' in command ? [command.successor] : [],
+  )
+  const first = created.token === undefined ? [] : [created.token]
+  const refs = turns.flatMap(({ command }) => (command.type === 'approve' ? command.refHash : []))
+  return { tokens: [...first, ...successors], refs }
+}
+
+/** What would still be accepted of a grant: a token, a continuation in some way, a decision of its owner. */
+function acceptedOf(grant: Grant, story: History, now: Instant): string[] {
+  const { tokens, refs } = credentialsOf(story)
+  const by = 'afterwards'
+  const successor = { hash: hashOf('next'), manage: 'manage-next', salt: 'salt-next' }
+  const commands: GrantCommand[] = [
+    { type: 'continue', by, successor },
+    ...refs.map((refHash) => ({ type: 'continue' as const, by, refHash, successor })),
+    ...tokens.map(({ hash, manage }) => ({
+      type: 'rotate' as const,
+      by,
+      presented: { hash, manage },
+      successor,
+    })),
+    {
+      type: 'approve',
+      by,
+      resourceOwner: 'alice',
+      walletAddresses: [alice],
+      refHash: hashOf('ref afterwards'),
+    },
+  ]
+  const accepted = commands.filter((command) => {
+    const { outcome } = decideGrant(grant, command as never, now, grantPolicy)
+    return outcome !== 'refused'
+  })
+  const active = tokens.filter(({ hash }) => isActive(grant, hash, now, grantPolicy))
+  return [...accepted.map(({ type }) => type), ...active.map(() => 'token')]
+}
+
+const laterMs = fc.oneof(
+  fc.constantFrom(0, 1, grantPolicy.retryMs, grantPolicy.unusedLifetimeMs, years),
+  fc.nat({ max: 3 * grantPolicy.retentionMs }),
+)
+
+describe('how long the record of a grant is kept', () => {
+  test('is at least as long as anything of it would be accepted', () => {
+    let gone = 0
+    fc.assert(
+      fc.property(history, laterMs, (story, ms) => {
+        const grant = story.turns.at(-1)?.after ?? story.created
+        if (grant.retainUntil === undefined) return
+        const now = Math.max(grant.retainUntil, story.endedAt) + ms
+        expect(acceptedOf(grant, story, now)).toEqual([])
+        gone += 1
+      }),
+      { numRuns: 500 },
+    )
+    expect(gone).toBeGreaterThan(200)
+  })
+
+  test('is for ever while a resource owner’s consent stands, whatever its history', () => {
+    let standing = 0
+    let usable = 0
+    fc.assert(
+      fc.property(history, laterMs, (story, ms) => {
+        const grant = story.turns.at(-1)?.after ?? story.created
+        if (grant.consent === undefined || grant.finalized !== undefined) return
+        standing += 1
+        expect(grant).not.toHaveProperty('retainUntil')
+        expect(grant).not.toHaveProperty('dueAt')
+        if (acceptedOf(grant, story, story.endedAt + ms).length > 0) usable += 1
+      }),
+      { numRuns: 500 },
+    )
+    expect(standing).toBeGreaterThan(50)
+    // It would be a loss: of most of them a client can still make use.
+    expect(usable).toBeGreaterThan(standing / 2)
+  })
+
+  test('ends with retentionMs after its end, by any command, so that it is told from a stranger', () => {
+    fc.assert(
+      fc.property(history, ({ created, turns }) => {
+        for (const { at, after } of [{ at: created.createdAt, after: created }, ...turns]) {
+          expect(after.dueAt).toBe(after.retainUntil)
+          if (after.finalized === undefined) continue
+          expect(after.retainUntil).toBe(after.finalized.at + grantPolicy.retentionMs)
+          expect(at).toBeGreaterThanOrEqual(after.finalized.at)
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
