@@ -11,6 +11,8 @@ export {
   type PostgresClient,
   type PostgresDatabase,
   type PostgresPool,
+  type PostgresPoolClient,
+  type PostgresRow,
   type PostgresStatement,
 } from './postgres/driver.js'
 export { type Migrated, type MigrateOptions, migrate } from './postgres/migrate.js'

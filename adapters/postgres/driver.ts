@@ -17,7 +17,14 @@ export interface PostgresRow {
 
 /** A pool of connections, such as a `Pool` of `pg`. */
 export interface PostgresPool extends PostgresClient {
-  connect(): Promise<PostgresClient & { release(destroy?: boolean): void }>
+  connect(): Promise<PostgresPoolClient>
+}
+
+/** A connection that was taken out of a pool. */
+export interface PostgresPoolClient extends PostgresClient {
+  release(destroy?: boolean): void
+  on?(event: 'error', listener: (error: Error) => void): unknown
+  off?(event: 'error', listener: (error: Error) => void): unknown
 }
 
 /** A database that runs transactions by itself, such as PGlite. */
@@ -60,6 +67,9 @@ export async function inOneTransaction<Result>(
   if ('transaction' in database) return database.transaction(run)
   const client = await database.connect()
   let broken = true
+  // A connection that the server ends between two statements says so by an event, which has to be heard;
+  // the next statement then fails.
+  client.on?.('error', ignore)
   try {
     await client.query({ text: 'BEGIN ISOLATION LEVEL READ COMMITTED', values: [] })
     const result = await run(client)
@@ -68,9 +78,12 @@ export async function inOneTransaction<Result>(
     return result
   } finally {
     // The connection is given up with whatever was begun on it: the server rolls that back.
+    client.off?.('error', ignore)
     client.release(broken)
   }
 }
+
+function ignore(): void {}
 
 /** The SQLSTATE of an error that the server answered with, or `undefined` for any other error. */
 export function sqlState(error: unknown): string | undefined {

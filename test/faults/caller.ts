@@ -1,0 +1,76 @@
+import { performance } from 'node:perf_hooks'
+import { testKey } from '../support/keys.js'
+import { signedRequest } from '../support/sign.js'
+import type { Answer } from '../support/world.js'
+import { count, type Journal } from './journal.js'
+import { isUnknown, type Wallet } from './wallet.js'
+
+export interface CallerOptions {
+  readonly name: string
+  readonly wallet: Wallet
+  readonly journal: Journal
+  /** Between 0 and 1, 1 excluded. */
+  readonly random: () => number
+  readonly now: () => number
+  /** Waits before something unanswered is sent again; rejects when it never will be. */
+  readonly pause: () => Promise<void>
+  /** Whoever sends something again for so long has met with more than a fault. */
+  readonly patienceMs: number
+}
+
+export type Caller = ReturnType<typeof createCaller>
+
+/** How a customer calls a wallet: signs, writes down what came back, and repeats what had no answer. */
+export function createCaller(options: CallerOptions) {
+  const { name, wallet, journal, random, now, pause, patienceMs } = options
+  const key = testKey(name)
+  let made = 0
+
+  const unique = () => `${name}-${made++}`
+
+  function send(method: string, url: string, token?: string, body?: object): Promise<Answer> {
+    const created = Math.floor(now() / 1000)
+    const signed = signedRequest({
+      ...{ key, method, url, created, nonce: unique() },
+      ...(token === undefined ? {} : { token }),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    return wallet.send(signed)
+  }
+
+  function surprise(operation: string, { status, body }: Answer): void {
+    journal.surprises.push(`${name}: ${operation} was answered ${status} ${JSON.stringify(body)}`)
+  }
+
+  /** Whether it was acknowledged. What is neither that nor unknown should not have happened. */
+  function noted(operation: string, answer: Answer, expected: number): boolean {
+    if (isUnknown(answer)) count(journal.unknown, answer.status)
+    else if (answer.status === expected) count(journal.acknowledged, operation)
+    else surprise(operation, answer)
+    return answer.status === expected
+  }
+
+  /** Asks, each time anew, until it is known what has become of it. */
+  async function insist(
+    operation: string,
+    expected: number,
+    attempt: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const startedAt = performance.now()
+    for (;;) {
+      const answer = await attempt()
+      if (noted(operation, answer, expected) || !isUnknown(answer)) return answer
+      if (performance.now() - startedAt > patienceMs) {
+        surprise(`${operation}, for ${patienceMs} ms,`, answer)
+        return answer
+      }
+      await pause()
+    }
+  }
+
+  function pick<Item>(items: readonly Item[]): Item | undefined {
+    return items[Math.floor(random() * items.length)]
+  }
+
+  return { name, wallet, journal, random, unique, send, surprise, noted, insist, pick }
+}

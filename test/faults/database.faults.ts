@@ -1,0 +1,113 @@
+import { exec } from 'node:child_process'
+import { performance } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { expect, inject, onTestFinished, test } from 'vitest'
+import { restartCluster } from './cluster.js'
+import { seededNumbers } from './customer.js'
+import { totalOf } from './journal.js'
+import { enterScene, type Scene } from './scene.js'
+import { rounds, seed } from './settings.js'
+import { lostStatus } from './wallet.js'
+
+const database = inject('database')
+const restartCommand = process.env['FAULT_RESTART_COMMAND']
+
+/** The server has to do its work again within this time after its database does. */
+const recoveredWithinMs = 10_000
+
+test(`all connections are terminated under load, ${rounds} times, and nothing is half done`, async () => {
+  const scene = await enterScene(database.url, seed)
+  onTestFinished(scene.leave)
+  const random = seededNumbers(seed)
+  let terminated = 0
+
+  for (let round = 1; round <= rounds; round++) {
+    await underLoad(scene, async () => {
+      for (let i = 0; i < 5; i++) {
+        await sleep(20 + random() * 100)
+        terminated += await terminateBackends(scene)
+      }
+    })
+    expect(await scene.look(), `round ${round}`).toEqual([])
+  }
+
+  expect(terminated).toBeGreaterThan(rounds)
+  await endWell(scene)
+  console.log(`terminated ${terminated} backends in ${rounds * 5} blows: ${scene.summary()}`)
+})
+
+const restart = restartOf(random())
+const skipped = restart === undefined
+test.skipIf(skipped)(
+  skipped
+    ? 'PostgreSQL restarts under load (skipped: the server is not ours, and no FAULT_RESTART_COMMAND)'
+    : `PostgreSQL restarts under load, ${rounds} times, and nothing is half done`,
+  async () => {
+    const scene = await enterScene(database.url, seed)
+    onTestFinished(scene.leave)
+    for (let round = 1; round <= rounds; round++) {
+      await underLoad(scene, async () => restart?.())
+      expect(await scene.look(), `round ${round}`).toEqual([])
+    }
+    expect(totalOf(scene.journal.unknown), 'requests that failed meanwhile').toBeGreaterThan(0)
+    await endWell(scene)
+    console.log(`restarted PostgreSQL ${rounds} times: ${scene.summary()}`)
+  },
+)
+
+/** Customers act before, during and after the blow; then nothing more is in doubt. */
+async function underLoad(
+  { server, load, journal }: Scene,
+  blow: () => Promise<unknown>,
+): Promise<void> {
+  load.resume()
+  await sleep(150)
+  await blow()
+  const before = totalOf(journal.acknowledged)
+  const struckAt = performance.now()
+  while (totalOf(journal.acknowledged) < before + 50) {
+    const tooLong = performance.now() - struckAt > recoveredWithinMs
+    expect(server.death(), 'the end of the process').toBeUndefined()
+    if (tooLong) throw new Error(`not recovered: ${JSON.stringify([...journal.unknown])}`)
+    await sleep(20)
+  }
+  await load.settle()
+}
+
+/** The process is the one that was started, has answered every request, and is as good as new. */
+async function endWell(scene: Scene): Promise<void> {
+  const { server, load, journal } = scene
+  expect(await scene.lookInPeace()).toEqual([])
+  expect(server.death()).toBeUndefined()
+  const statuses = [...journal.unknown.keys()]
+  expect(statuses, 'answers of requests that failed').not.toContain(lostStatus)
+  expect(statuses.filter((status) => ![500, 503].includes(status))).toEqual([])
+
+  const failed = totalOf(journal.unknown)
+  load.resume()
+  await sleep(500)
+  await load.settle()
+  expect(totalOf(journal.unknown), 'failures after recovery').toBe(failed)
+}
+
+async function terminateBackends({ pool, schema }: Scene): Promise<number> {
+  const { rows } = await pool.query(
+    'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1',
+    [schema],
+  )
+  return rows.length
+}
+
+function random(): () => number {
+  return seededNumbers(seed)
+}
+
+/** Half of them in good order and half of them a crash, where the server is ours. */
+function restartOf(next: () => number): (() => Promise<unknown>) | undefined {
+  const { control } = database
+  if (control !== undefined) {
+    return () => restartCluster(control, next() < 0.5 ? 'fast' : 'immediate')
+  }
+  return restartCommand === undefined ? undefined : () => promisify(exec)(restartCommand)
+}

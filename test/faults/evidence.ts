@@ -1,0 +1,59 @@
+import type {
+  DeliveredEvent,
+  EventRecord,
+  Grant,
+  IncomingPayment,
+  Kind,
+  Stored,
+  Transfer,
+} from '../../src/index.js'
+import { allTokens, type Journal } from './journal.js'
+import type { Wallet } from './wallet.js'
+
+/** What is there to be seen of a wallet, apart from what it has told its clients. */
+export interface Evidence {
+  readonly grants: ReadonlyMap<string, Grant>
+  readonly payments: ReadonlyMap<string, IncomingPayment>
+  readonly transfers: readonly Transfer[]
+  /** Events that wait to be delivered. */
+  readonly pending: readonly EventRecord[]
+  /** Every delivery, in order, repeats included. */
+  readonly delivered: readonly DeliveredEvent[]
+  /** Those of the tokens in the journal that a resource server would take. */
+  readonly active: ReadonlySet<string>
+}
+
+export interface Witness {
+  /** All records of one instant. */
+  readonly records: () => Promise<readonly (readonly [Kind, Stored])[]>
+  readonly delivered: () => readonly DeliveredEvent[]
+  readonly wallet: Wallet
+}
+
+export async function gather(journal: Journal, witness: Witness): Promise<Evidence> {
+  const records = await witness.records()
+  const of = (wanted: Kind) => records.flatMap(([kind, record]) => (kind === wanted ? record : []))
+  const byId = (kind: Kind) => new Map(of(kind).map((record) => [record.id, record]))
+  return {
+    grants: byId('grant') as Map<string, Grant>,
+    payments: byId('incoming-payment') as Map<string, IncomingPayment>,
+    transfers: of('transfer') as Transfer[],
+    pending: of('event') as EventRecord[],
+    // After the records: an event that leaves them meanwhile has been delivered before.
+    delivered: witness.delivered(),
+    active: await activeTokens(journal, witness.wallet),
+  }
+}
+
+const batch = 200
+
+async function activeTokens(journal: Journal, wallet: Wallet): Promise<ReadonlySet<string>> {
+  const tokens = allTokens(journal)
+  const active = new Set<string>()
+  for (let i = 0; i < tokens.length; i += batch) {
+    const { status, body } = await wallet.introspect(tokens.slice(i, i + batch))
+    if (status !== 200) throw new Error(`introspection was answered ${status} in peace`)
+    for (const token of body) active.add(token)
+  }
+  return active
+}

@@ -1,0 +1,211 @@
+import type { DeliveredEvent } from '../../src/index.js'
+import type { Evidence } from './evidence.js'
+import { type GrantEntry, type Journal, sumOf } from './journal.js'
+
+/** Answers with every breach that it finds, in words. */
+export type Law = (journal: Journal, evidence: Evidence) => readonly string[]
+
+/** What holds at every instant at which nobody is being served, whatever went wrong before. */
+export const laws: readonly Law[] = [
+  nobodyGotAnAnswerThatNobodyShouldGet,
+  everyAcknowledgedPaymentIsThere,
+  everyPaymentHasReceivedExactlyWhatWasCounted,
+  everyTransferIsCountedOnce,
+  aPaymentIsCompleteOnceItsLimitIsReached,
+  everyAcknowledgedGrantIsThere,
+  noGrantHasTwoLiveTokens,
+  theLatestTokenIsLiveUnlessRevoked,
+  everyVersionOfAPaymentHasItsEvent,
+  everyStepOfAGrantHasItsEvent,
+  everyEventTellsOfARecordThatIsThere,
+  eventsOfARecordAreDeliveredInOrder,
+]
+
+/** What holds besides once the consumer has had its time. */
+export const lawsOfPeace: readonly Law[] = [nothingWaitsToBeDelivered]
+
+export function breaches(all: readonly Law[], journal: Journal, evidence: Evidence): string[] {
+  return all.flatMap((law) => law(journal, evidence).map((breach) => `${law.name}: ${breach}`))
+}
+
+export function nobodyGotAnAnswerThatNobodyShouldGet({ surprises }: Journal): readonly string[] {
+  return surprises
+}
+
+export function everyAcknowledgedPaymentIsThere(
+  journal: Journal,
+  { payments }: Evidence,
+): readonly string[] {
+  return journal.payments.filter(({ id }) => !payments.has(id)).map(({ id }) => `${id} is missing`)
+}
+
+/** A transfer whose answer is still open counts or does not; each of the others is known to. */
+export function everyPaymentHasReceivedExactlyWhatWasCounted(
+  journal: Journal,
+  { payments }: Evidence,
+): readonly string[] {
+  return journal.payments.flatMap((payment) => {
+    const received = BigInt(payments.get(payment.id)?.received ?? -1)
+    const least = sumOf(payment, 'counted')
+    const most = least + sumOf(payment, 'unknown')
+    return received >= least && received <= most
+      ? []
+      : [`${payment.id} has received ${received}, not ${least} to ${most}`]
+  })
+}
+
+/** Also where nobody was told: a payment and its transfers are written together or not at all. */
+export function everyTransferIsCountedOnce(
+  _: Journal,
+  { payments, transfers }: Evidence,
+): readonly string[] {
+  const sums = new Map([...payments.keys()].map((id) => [id, 0n]))
+  for (const { paymentId, amount } of transfers) {
+    sums.set(paymentId, (sums.get(paymentId) ?? 0n) + BigInt(amount.value))
+  }
+  return [...sums].flatMap(([id, sum]) => {
+    const received = payments.get(id)?.received
+    return received === `${sum}`
+      ? []
+      : [`${id} has received ${received} by transfers of ${sum} in all`]
+  })
+}
+
+export function aPaymentIsCompleteOnceItsLimitIsReached(
+  _: Journal,
+  { payments }: Evidence,
+): readonly string[] {
+  return [...payments.values()].flatMap(({ id, completed, received, incomingAmount }) => {
+    const due = incomingAmount !== undefined && BigInt(received) >= BigInt(incomingAmount.value)
+    return completed === due ? [] : [`${id} has received ${received}, and completed: ${completed}`]
+  })
+}
+
+export function everyAcknowledgedGrantIsThere(
+  journal: Journal,
+  { grants }: Evidence,
+): readonly string[] {
+  return journal.grants.filter(({ id }) => !grants.has(id)).map(({ id }) => `${id} is missing`)
+}
+
+/** Of every value that was ever given out. */
+export function noGrantHasTwoLiveTokens(journal: Journal, evidence: Evidence): readonly string[] {
+  return journal.grants.flatMap(({ id, tokens }) => {
+    const live = tokens.filter((token) => evidence.active.has(token))
+    return live.length <= 1 ? [] : [`${id} has ${live.length}`]
+  })
+}
+
+export function theLatestTokenIsLiveUnlessRevoked(
+  journal: Journal,
+  { active }: Evidence,
+): readonly string[] {
+  return journal.grants.flatMap(({ id, tokens, revoked, inFlight }) => {
+    const latest = tokens.at(-1)
+    if (latest === undefined) return []
+    if (revoked) return active.has(latest) ? [`${id} was revoked, and its token is live`] : []
+    if (inFlight !== undefined || active.has(latest)) return []
+    return [`${id} has lost its latest token, the ${tokens.length}th`]
+  })
+}
+
+/** Creation, each arrival of funds and expiry are a version each, so that no version is without an event. */
+export function everyVersionOfAPaymentHasItsEvent(
+  _: Journal,
+  evidence: Evidence,
+): readonly string[] {
+  const told = toldIds(evidence)
+  return [...evidence.payments.values()].flatMap(({ id, version }) =>
+    Array.from({ length: version }, (_each, index) => `${id}.incoming-payment.${index + 1}.1`)
+      .filter((eventId) => !told.has(eventId))
+      .map((eventId) => `${eventId} is lost`),
+  )
+}
+
+/** A grant's events are as many as the steps that were acknowledged, and one more at most while one is open. */
+export function everyStepOfAGrantHasItsEvent(
+  journal: Journal,
+  evidence: Evidence,
+): readonly string[] {
+  const told = new Map<string, Set<string>>()
+  for (const event of [...evidence.pending.map(eventOf), ...evidence.delivered]) {
+    if (!('grantId' in event)) continue
+    const key = `${event.grantId} ${event.type}`
+    told.set(key, (told.get(key) ?? new Set()).add(event.id))
+  }
+  return journal.grants.flatMap((grant) =>
+    Object.entries(stepsOf(grant)).flatMap(([type, { acknowledged, open }]) => {
+      const events = told.get(`${grant.id} ${type}`)?.size ?? 0
+      const most = acknowledged + (open ? 1 : 0)
+      return events >= acknowledged && events <= most
+        ? []
+        : [`${grant.id} has ${events} events ${type}, not ${acknowledged} to ${most}`]
+    }),
+  )
+}
+
+function stepsOf({ needsConsent, tokens, approved, revoked, inFlight }: GrantEntry) {
+  const issued = needsConsent ? Math.min(1, tokens.length) : 1
+  return {
+    'grant.requested': { acknowledged: 1, open: false },
+    'grant.approved': { acknowledged: approved ? 1 : 0, open: inFlight === 'approve' },
+    'grant.issued': { acknowledged: issued, open: inFlight === 'continue' },
+    'grant.rotated': {
+      acknowledged: Math.max(0, tokens.length - 1),
+      open: inFlight === 'rotate',
+    },
+    'grant.revoked': { acknowledged: revoked ? 1 : 0, open: inFlight === 'revoke' },
+  }
+}
+
+/** No event of something that did not happen, or was rolled back. */
+export function everyEventTellsOfARecordThatIsThere(
+  _: Journal,
+  evidence: Evidence,
+): readonly string[] {
+  return [...toldIds(evidence)].flatMap((eventId) => {
+    const { recordId, kind, version } = placeOf(eventId)
+    const record = kind === 'grant' ? evidence.grants : evidence.payments
+    const stored = record.get(recordId)?.version ?? 0
+    return version <= stored ? [] : [`${eventId} tells of a record of version ${stored}`]
+  })
+}
+
+/** An event may come again, and never for the first time after a later one of its record. */
+export function eventsOfARecordAreDeliveredInOrder(
+  _: Journal,
+  { delivered }: Evidence,
+): readonly string[] {
+  const seen = new Set<string>()
+  const last = new Map<string, DeliveredEvent>()
+  return delivered.flatMap((event) => {
+    const { recordId, version, number } = placeOf(event.id)
+    if (seen.has(event.id)) return []
+    seen.add(event.id)
+    const before = last.get(recordId)
+    last.set(recordId, event)
+    if (before === undefined) return []
+    const earlier = placeOf(before.id)
+    const inOrder =
+      earlier.version < version || (earlier.version === version && earlier.number < number)
+    return inOrder ? [] : [`${event.id} came after ${before.id}`]
+  })
+}
+
+export function nothingWaitsToBeDelivered(_: Journal, { pending }: Evidence): readonly string[] {
+  return pending.map(({ id }) => `${id} is still waiting`)
+}
+
+function eventOf({ id, event }: Evidence['pending'][number]): DeliveredEvent {
+  return { ...event, id }
+}
+
+function toldIds({ pending, delivered }: Evidence): ReadonlySet<string> {
+  return new Set([...pending, ...delivered].map(({ id }) => id))
+}
+
+/** An event's id is the id, kind and version of its record, and a number. */
+function placeOf(eventId: string) {
+  const [recordId = '', kind = '', version, number] = eventId.split('.')
+  return { recordId, kind, version: Number(version), number: Number(number) }
+}

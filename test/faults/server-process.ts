@@ -1,0 +1,102 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { Agent, request as httpRequest } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import type { Answer } from '../support/world.js'
+import { lostStatus, type Wallet } from './wallet.js'
+
+export interface ServerProcess {
+  readonly wallet: Wallet
+  /** Starts it, or starts it again, and resolves once it serves. */
+  start(): Promise<void>
+  /** Ends it without notice, in the middle of whatever it does. */
+  kill(): Promise<void>
+  /** Ends it in good order; rejects if it had ended by itself before. */
+  stop(): Promise<void>
+  runs(): boolean
+  /** What it had to say before it ended unasked; `undefined` if it has not. */
+  death(): string | undefined
+}
+
+const answerWithinMs = 20_000
+
+/** The wallet of `server.ts`, in a process of its own, and the way to it. */
+export function serverProcess(parameters: readonly string[]): ServerProcess {
+  const script = fileURLToPath(new URL('server.ts', import.meta.url))
+  let child: ChildProcessWithoutNullStreams | undefined
+  let port = 0
+  let errors = ''
+  let death: string | undefined
+  let agent = new Agent({ keepAlive: true })
+
+  async function start(): Promise<void> {
+    const started = spawn(process.execPath, ['--import', 'tsx', script, ...parameters])
+    child = started
+    agent = new Agent({ keepAlive: true })
+    started.stderr.on('data', (text) => (errors += text))
+    started.on('exit', (code, signal) => {
+      if (child === started) death = `ended with ${code ?? signal}: ${errors}`
+    })
+    port = await new Promise<number>((resolve, reject) => {
+      started.stdout.on('data', (text) => resolve(Number(/listening (\d+)/.exec(text)?.[1])))
+      started.on('exit', () => reject(new Error(`the server did not start: ${errors}`)))
+    })
+  }
+
+  async function end(how: (running: ChildProcessWithoutNullStreams) => void): Promise<void> {
+    const running = child
+    if (running === undefined || death !== undefined) throw new Error(death ?? 'it has not begun')
+    child = undefined
+    const exited = once(running, 'exit')
+    how(running)
+    const tooLate = setTimeout(() => running.kill('SIGKILL'), answerWithinMs)
+    await exited
+    clearTimeout(tooLate)
+    agent.destroy()
+  }
+
+  function send(
+    method: string,
+    path: string,
+    headers: readonly (readonly [string, string])[],
+    body: Uint8Array,
+  ): Promise<Answer> {
+    return new Promise((resolve) => {
+      const lost = () => resolve({ status: lostStatus, headers: {}, body: undefined })
+      const outgoing = httpRequest(
+        { host: '127.0.0.1', port, method, path, agent, timeout: answerWithinMs },
+        (response) => {
+          const chunks: Buffer[] = []
+          response.on('data', (chunk) => chunks.push(chunk))
+          response.on('error', lost)
+          response.on('end', () => {
+            const text = Buffer.concat(chunks).toString()
+            const status = response.statusCode ?? lostStatus
+            resolve({ status, headers: {}, body: text === '' ? undefined : JSON.parse(text) })
+          })
+        },
+      )
+      for (const [name, value] of headers) outgoing.setHeader(name, value)
+      outgoing.on('error', lost)
+      outgoing.on('timeout', () => outgoing.destroy(new Error('no answer in time')))
+      outgoing.end(body)
+    })
+  }
+
+  const host = (call: string, input: unknown) =>
+    send('POST', `/host/${call}`, [], Buffer.from(JSON.stringify(input)))
+
+  return {
+    start,
+    kill: () => end((running) => running.kill('SIGKILL')),
+    stop: () => end((running) => running.stdin.end()),
+    runs: () => child !== undefined && death === undefined,
+    death: () => death,
+    wallet: {
+      send: ({ method, url, headers, body }) => send(method, url, headers, body),
+      approve: (id) => host('approve', id),
+      receive: (funds) => host('receive', funds),
+      introspect: (tokens) => host('introspect', tokens),
+    },
+  }
+}

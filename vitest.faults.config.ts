@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['test/faults/**/*.faults.ts'],
+    globalSetup: ['test/faults/database.ts'],
+    testTimeout: 900_000,
+    hookTimeout: 60_000,
+    // Each of them loads the machine as much as it can.
+    fileParallelism: false,
+  },
+})
