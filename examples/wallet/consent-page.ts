@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import type {
   Handler,
   HttpRequest,
@@ -15,9 +15,15 @@ const cookieName = 'example_wallet_session'
 /**
  * The page on which an account's owner decides. It signs the browser in by itself, as whoever owns the
  * account in question, because this is a demo: a real wallet's own login stands here instead.
+ *
+ * @param sessionKey the key of the cookie by which the browser is known, the same in every process.
  */
-export function consentPage(interactions: Interactions, accounts: Accounts): Handler {
-  const session = signedCookie()
+export function consentPage(
+  interactions: Interactions,
+  accounts: Accounts,
+  sessionKey: Uint8Array,
+): Handler {
+  const session = signedCookie(sessionKey)
 
   function ownerOf(view: InteractionView): string {
     const [first] = accounts.all
@@ -134,9 +140,8 @@ function cookieOf({ headers }: HttpRequest): string | undefined {
   return cookies.find((cookie) => cookie.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1)
 }
 
-/** A cookie value that nobody else can write: the owner's name and its MAC under a key of this run. */
-function signedCookie() {
-  const key = randomBytes(32)
+/** A cookie value that nobody else can write: the owner's name and its MAC under the key. */
+function signedCookie(key: Uint8Array) {
   const mac = (owner: string) => createHmac('sha256', key).update(owner).digest()
   return {
     sign: (owner: string) => `${owner}.${mac(owner).toString('base64url')}`,

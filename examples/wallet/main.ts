@@ -1,32 +1,73 @@
-import { type AdapterName, adapters, startWallet } from './start.js'
+import type { DeliveredEvent, EventHandler, FailedDelivery } from '../../src/index.js'
+import { webhookSender } from '../webhooks/sender.js'
+import { eventLine } from './event-line.js'
+import { readSettings, type Settings } from './settings.js'
+import { startWallet } from './start.js'
+import { openStorage } from './storage.js'
+import type { Wallet } from './wallet.js'
 
 const stopWithinMs = 9_000
 
 async function main(): Promise<void> {
-  const { PORT = '3000', ADAPTER = 'express', BASE_URL } = process.env
-  if (!Object.hasOwn(adapters, ADAPTER)) {
-    throw new Error(`ADAPTER must be one of ${Object.keys(adapters).join(', ')}`)
-  }
-  if (!/^\d{1,5}$/.test(PORT) || Number(PORT) > 65_535)
-    throw new Error('PORT must be a port number')
-  const adapter = ADAPTER as AdapterName
-  const published = BASE_URL === undefined ? {} : { baseUrl: BASE_URL.replace(/\/$/, '') }
-  const { wallet, baseUrl, stop } = await startWallet({ adapter, port: Number(PORT), ...published })
-
-  console.log(`The example wallet is ready (${adapter}).`)
-  console.log(`  authorization server  ${baseUrl}/auth`)
-  console.log(`  resource server       ${baseUrl}/op`)
-  for (const { url, assetCode } of wallet.accounts) {
-    console.log(`  wallet address        ${url} (${assetCode})`)
-  }
-  console.log(`  funds arrive at       ${baseUrl}/ledger/transfers`)
-
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      setTimeout(() => process.exit(1), stopWithinMs).unref()
-      stop().then(() => process.exit(0))
-    })
+  const settings = readSettings(process.env)
+  const onEvent = eventHandler(settings)
+  const asked = askedToStop()
+  const storage = await Promise.race([openStorage(settings), asked])
+  // Nobody has been served yet, so that there is nothing to finish.
+  if (storage === undefined) return
+  try {
+    const running = await startWallet({ ...settings, storage, onEvent, onUndelivered })
+    announce(settings, running.wallet, storage.description)
+    await asked
+    await running.stop()
+  } finally {
+    await storage.close()
   }
 }
 
-await main()
+/** Resolves at the first signal to stop; from then on there is so much time and no more. */
+function askedToStop(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.once(signal, () => {
+        setTimeout(() => process.exit(1), stopWithinMs).unref()
+        resolve()
+      })
+    }
+  })
+}
+
+function eventHandler({ webhook }: Settings): EventHandler {
+  const send = webhook === undefined ? undefined : webhookSender(webhook)
+  return async (event: DeliveredEvent, delivery) => {
+    await send?.(event, delivery)
+    console.log(eventLine(event))
+  }
+}
+
+function onUndelivered({ event, attempt, error, retryAt }: FailedDelivery): void {
+  const reason = error instanceof Error ? error.message : error
+  const next = retryAt === undefined ? 'set aside' : `again at ${new Date(retryAt).toISOString()}`
+  console.error(`${event.type} ${event.id} was not delivered (${attempt}): ${reason}; ${next}`)
+}
+
+function announce({ adapter, baseUrl }: Settings, { accounts }: Wallet, storage: string): void {
+  console.log(`The example wallet is ready (${adapter}).`)
+  console.log(`  keeps its data in     ${storage}`)
+  console.log(`  authorization server  ${baseUrl}/auth`)
+  console.log(`  resource server       ${baseUrl}/op`)
+  for (const { url, assetCode } of accounts) {
+    console.log(`  wallet address        ${url} (${assetCode})`)
+  }
+  console.log(`  funds arrive at       ${baseUrl}/ledger/transfers`)
+}
+
+try {
+  await main()
+  process.exit(0)
+} catch (error) {
+  // What the operator can put right needs no stack; a refused connection has a code and no message.
+  const { message, code } = error as NodeJS.ErrnoException
+  console.error(message || code || error)
+  process.exit(1)
+}

@@ -54,7 +54,8 @@ function describeLimits(limits: Limits, type: AccessType): string[] {
   return lines
 }
 
-function money({ value, assetCode, assetScale }: Amount): string {
+/** An amount as people write it. */
+export function money({ value, assetCode, assetScale }: Amount): string {
   const digits = value.padStart(assetScale + 1, '0')
   const whole = digits.slice(0, digits.length - assetScale)
   const fraction = digits.slice(digits.length - assetScale)

@@ -1,34 +1,55 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { consumeEvents, type EventHandler, type FailedDelivery } from '../../src/index.js'
 import { expressServer } from './adapters/express.js'
 import { fastifyServer } from './adapters/fastify.js'
 import { honoServer } from './adapters/hono.js'
+import { repeatedly } from './background.js'
+import { memoryStorage } from './storage.js'
 import { createWallet, type Wallet, type WalletOptions } from './wallet.js'
 
 export const adapters = { express: expressServer, fastify: fastifyServer, hono: honoServer }
 export type AdapterName = keyof typeof adapters
 
-export interface StartOptions extends Omit<WalletOptions, 'baseUrl'> {
+export interface StartOptions extends Partial<WalletOptions> {
   readonly adapter: AdapterName
   readonly port: number
   /** The origin that is published. Default: this server's own, on localhost. */
   readonly baseUrl?: string
+  /** Default: memory, for the time of this run. */
+  readonly storage?: WalletOptions['storage']
+  /** Hears of what happens. Default: nobody does, and it waits in the store. */
+  readonly onEvent?: EventHandler
+  readonly onUndelivered?: (failure: FailedDelivery) => void
 }
 
 export interface RunningWallet {
   readonly wallet: Wallet
   readonly baseUrl: string
-  /** Finishes what it has begun, takes nothing new, and resolves when all is done. */
+  /** Finishes what it has begun, takes nothing new, and resolves when all is done; the storage stays open. */
   stop(): Promise<void>
 }
 
+const sweepPauseMs = 5_000
+
 /** Starts the wallet and resolves when it takes requests. */
 export async function startWallet(options: StartOptions): Promise<RunningWallet> {
-  const { adapter, port, baseUrl = `http://localhost:${port}`, ...rest } = options
-  const wallet = createWallet({ baseUrl, ...rest })
+  const { adapter, port, baseUrl = `http://localhost:${port}`, onEvent, onUndelivered } = options
+  const { storage = memoryStorage(), ...rest } = options
+  const wallet = await createWallet({ ...rest, baseUrl, storage })
   const server = await adapters[adapter](wallet)
   await listen(server, port)
-  return { wallet, baseUrl, stop: () => close(server) }
+
+  const onError = console.error
+  const background = [repeatedly(sweepPauseMs, wallet.sweep, onError)]
+  if (onEvent !== undefined) {
+    const hearing = { onError, ...(onUndelivered && { onFailure: onUndelivered }) }
+    background.push(consumeEvents(wallet.events, onEvent, hearing))
+  }
+  const stop = async () => {
+    await Promise.all([close(server), ...background.map((work) => work.stop())])
+  }
+  return { wallet, baseUrl, stop }
 }
 
 /** A port that nothing listens on now. */

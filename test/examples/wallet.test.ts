@@ -1,8 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { join } from 'node:path'
 import {
   type AuthenticatedClient,
   createAuthenticatedClient,
@@ -14,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { demoAccounts } from '../../examples/wallet/accounts.js'
 import { consentPage } from '../../examples/wallet/consent-page.js'
+import { memorySecrets } from '../../examples/wallet/secrets.js'
 import {
   type AdapterName,
   adapters,
@@ -22,9 +21,9 @@ import {
   startWallet,
 } from '../../examples/wallet/start.js'
 import type { HttpRequest, Interactions, InteractionView } from '../../src/index.js'
+import { dataDirectories, exited, killPrograms, run, runWallet, startedWallet } from './program.js'
 
 const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
-const root = join(import.meta.dirname, '../..')
 
 describe('the wallet, over HTTP', () => {
   let running: RunningWallet
@@ -456,8 +455,8 @@ describe('the wallet, over HTTP', () => {
   })
 })
 
-describe('the consent page, whatever an app calls itself', () => {
-  const accounts = demoAccounts('https://wallet.example')
+describe('the consent page, whatever an app calls itself', async () => {
+  const accounts = await demoAccounts('https://wallet.example', memorySecrets())
   const markup = `<img src=x onerror=alert(1)>"'&`
 
   function pageOf(view: Partial<InteractionView>, decided: object = { ok: true }) {
@@ -475,7 +474,7 @@ describe('the consent page, whatever an app calls itself', () => {
       approve: async () => decided,
       deny: async () => decided,
     } as Interactions
-    const handle = consentPage(interactions, accounts)
+    const handle = consentPage(interactions, accounts, new Uint8Array(32))
     const request: HttpRequest = {
       method: 'GET',
       url: '/consent/id',
@@ -541,36 +540,6 @@ describe('the consent page, whatever an app calls itself', () => {
   })
 })
 
-/** A program that runs beside the tests, what it has printed, and how it ended. */
-function run(script: string, environment: Record<string, string>) {
-  // Some of the names are taken: Vite has a BASE_URL of its own.
-  const { BASE_URL: _, PORT: __, ADAPTER: ___, ...inherited } = process.env
-  const env = { ...inherited, NO_COLOR: '1', ...environment }
-  const child = spawn(process.execPath, ['--import', 'tsx', script], { cwd: root, env })
-  const printed = { out: '', err: '' }
-  child.stdout.on('data', (chunk) => {
-    printed.out += chunk
-  })
-  child.stderr.on('data', (chunk) => {
-    printed.err += chunk
-  })
-  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }))
-  return { child, printed, ended }
-}
-
-async function untilPrinted(program: ReturnType<typeof run>, text: string): Promise<void> {
-  const over = program.ended.then(() => {
-    throw new Error(`it ended before it printed "${text}": ${program.printed.err}`)
-  })
-  while (!program.printed.out.includes(text)) {
-    await Promise.race([
-      once(program.child.stdout as NonNullable<ChildProcess['stdout']>, 'data'),
-      over,
-    ])
-  }
-  over.catch(() => undefined)
-}
-
 /** Asks for something on a connection that is then kept open. */
 async function kept(port: number, request: string): Promise<Socket> {
   const socket = connect(port, 'localhost')
@@ -592,17 +561,18 @@ async function untilRefused(port: number): Promise<void> {
   }
 }
 
-const exited = { code: 0, signal: null }
-const main = 'examples/wallet/main.ts'
-const ready = 'funds arrive at'
+describe.concurrent('the wallet, as a program', { timeout: 90_000 }, () => {
+  let directories: Awaited<ReturnType<typeof dataDirectories>>
+  beforeAll(async () => {
+    directories = await dataDirectories()
+  }, 60_000)
+  afterAll(() => {
+    killPrograms()
+    return directories?.remove()
+  })
 
-describe.concurrent('the wallet, as a program', () => {
-  async function started(environment: Record<string, string> = {}) {
-    const port = await freePort()
-    const program = run(main, { PORT: `${port}`, ...environment })
-    await untilPrinted(program, ready)
-    return { ...program, port, baseUrl: `http://localhost:${port}` }
-  }
+  const started = async (environment: Record<string, string> = {}) =>
+    startedWallet({ DATA_DIR: await directories.create(), ...environment })
 
   test('prints its URLs when it is ready, answers at them, and ends on SIGTERM', async ({
     expect,
@@ -666,14 +636,14 @@ describe.concurrent('the wallet, as a program', () => {
   test('fails at once for an adapter that there is not, and names those there are', async ({
     expect,
   }) => {
-    const { printed, ended } = run(main, { PORT: `${await freePort()}`, ADAPTER: 'koa' })
+    const { printed, ended } = runWallet({ PORT: `${await freePort()}`, ADAPTER: 'koa' })
     expect(await ended).toEqual({ code: 1, signal: null })
-    expect(printed.err).toContain('ADAPTER must be one of express, fastify, hono')
+    expect(printed.err).toBe('ADAPTER must be one of express, fastify, hono\n')
     expect(printed.out).toBe('')
   })
 })
 
-describe.concurrent('the demo', () => {
+describe.concurrent('the demo', { timeout: 90_000 }, () => {
   test.each(Object.keys(adapters) as AdapterName[])('runs to its end on %s', async (adapter) => {
     const { printed, ended } = run('examples/demo/main.ts', { ADAPTER: adapter })
     expect(await ended, printed.err).toEqual(exited)

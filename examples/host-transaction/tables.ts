@@ -1,0 +1,14 @@
+/** The host's own ledger, beside the table of the library in the same database. */
+export const ledgerTables = `
+  CREATE TABLE IF NOT EXISTS ledger_accounts (
+    id text PRIMARY KEY,
+    asset_code text NOT NULL,
+    asset_scale integer NOT NULL
+  );
+  CREATE TABLE IF NOT EXISTS ledger_entries (
+    transfer_id text NOT NULL,
+    account_id text NOT NULL REFERENCES ledger_accounts (id),
+    amount numeric(20, 0) NOT NULL CHECK (amount <> 0),
+    PRIMARY KEY (transfer_id, account_id)
+  );
+`

@@ -1,0 +1,40 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+/**
+ * When a process of this machine was started, as text that no later process with the same id has: `''` if
+ * that cannot be found out, `undefined` if there is no such process.
+ */
+export function startOf(pid: number): string | undefined {
+  if (!isRunning(pid)) return undefined
+  try {
+    return process.platform === 'linux' ? startOnLinux(pid) : startByPs(pid)
+  } catch {
+    // It may have ended while we were looking.
+    return isRunning(pid) ? '' : undefined
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    // Signal 0 only asks.
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** Ticks since the machine was booted, and which boot that was. */
+function startOnLinux(pid: number): string | undefined {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  // The second field is the program's name in parentheses, which may hold anything.
+  const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  if (state === 'Z') return undefined
+  const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  return `${boot} ${fields[18]}`
+}
+
+function startByPs(pid: number): string {
+  return execFileSync('ps', ['-o', 'lstart=', '-p', `${pid}`], { encoding: 'utf8' }).trim()
+}

@@ -1,0 +1,98 @@
+import { join } from 'node:path'
+import { PGlite } from '@electric-sql/pglite'
+import { Pool } from 'pg'
+import {
+  fromPglite,
+  migrate,
+  type PostgresDatabase,
+  type PostgresPool,
+  postgresStore,
+} from '../../adapters/postgres.js'
+import { memoryStore, type Store } from '../../src/index.js'
+import { takeDirectory, temporaryDirectory } from './data-directory.js'
+import { memorySecrets, postgresSecrets, type Secrets } from './secrets.js'
+
+/** Where the wallet keeps what it knows: the library's records, and secrets of its own. */
+export interface WalletStorage {
+  readonly store: Store
+  readonly secrets: Secrets
+  /** What it is and where, for the operator. */
+  readonly description: string
+  close(): Promise<void>
+}
+
+export interface StorageOptions {
+  /** The wallet whose secrets they are, by its URL: a database may hold several. */
+  readonly baseUrl: string
+  /** Connection string of PostgreSQL. */
+  readonly databaseUrl?: string
+  /** Directory for PGlite, when there is no PostgreSQL. Default: a temporary one of this run. */
+  readonly dataDir?: string
+}
+
+/** Keeps everything in this process, and forgets it when that ends. */
+export function memoryStorage(): WalletStorage {
+  const description = 'memory'
+  return { store: memoryStore(), secrets: memorySecrets(), description, close: async () => {} }
+}
+
+/**
+ * Opens PostgreSQL if its URL is given, else PGlite, and brings the tables up to date.
+ *
+ * @throws an error with code `ERR_DATA_DIR_IN_USE` when another process has the directory.
+ */
+export async function openStorage(options: StorageOptions): Promise<WalletStorage> {
+  return options.databaseUrl === undefined
+    ? openPglite(options)
+    : openPostgres(options, options.databaseUrl)
+}
+
+async function openPostgres(
+  { baseUrl }: StorageOptions,
+  connectionString: string,
+): Promise<WalletStorage> {
+  const pool = new Pool({ connectionString, connectionTimeoutMillis: 5_000 })
+  // An idle connection that breaks down must not take the process with it: the pool opens another.
+  pool.on('error', (error) => console.error(`PostgreSQL: ${error.message}`))
+  const close = () => pool.end()
+  return closingOnFailure(close, async () => {
+    const description = `PostgreSQL at ${withoutCredentials(connectionString)}`
+    return { ...(await prepared(pool, baseUrl)), description, close }
+  })
+}
+
+async function openPglite({ baseUrl, dataDir }: StorageOptions): Promise<WalletStorage> {
+  const directory = await (dataDir === undefined ? temporaryDirectory() : takeDirectory(dataDir))
+  return closingOnFailure(directory.release, async () => {
+    const database = await PGlite.create(join(directory.path, 'pglite'))
+    const close = async () => {
+      await database.close()
+      await directory.release()
+    }
+    const kept = dataDir === undefined ? ', for this run only' : ''
+    const description = `PGlite in ${directory.path}${kept}`
+    return { ...(await prepared(fromPglite(database), baseUrl)), description, close }
+  })
+}
+
+async function prepared(database: PostgresPool | PostgresDatabase, baseUrl: string) {
+  await migrate(database)
+  return { store: postgresStore(database), secrets: await postgresSecrets(database, baseUrl) }
+}
+
+async function closingOnFailure<Result>(
+  close: () => Promise<void>,
+  open: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await open()
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function withoutCredentials(connectionString: string): string {
+  const { host, pathname } = new URL(connectionString)
+  return host + pathname
+}

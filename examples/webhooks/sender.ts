@@ -1,0 +1,48 @@
+import { Webhook } from 'standardwebhooks'
+import type { EventHandler } from '../../src/index.js'
+
+export interface WebhookSenderOptions {
+  /** Where events are POSTed to. */
+  readonly url: string
+  /** Shared with the receiver: 24 bytes or more in base64, after `whsec_`. */
+  readonly secret: string
+  /** How long the receiver may take, in milliseconds: less than the lease of an event. Default 5,000. */
+  readonly timeoutMs?: number
+}
+
+/**
+ * A handler for `consumeEvents` that sends each event as a webhook, signed as Standard Webhooks lays down.
+ * Every delivery of an event has the same `webhook-id`, so that its receiver can tell repeats. It rejects,
+ * and the event comes again, unless the receiver answers in time and with 2xx.
+ *
+ * @see https://www.standardwebhooks.com
+ */
+export function webhookSender(options: WebhookSenderOptions): EventHandler {
+  const { url, secret, timeoutMs = 5_000 } = options
+  if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) {
+    throw new TypeError('secret: must be whsec_ and 24 bytes or more in base64')
+  }
+  const webhook = new Webhook(secret)
+  const { href } = new URL(url)
+
+  return async ({ id, type, at, ...data }) => {
+    const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
+    // The time of this attempt, not of the event: receivers refuse what is old.
+    const now = new Date()
+    const response = await fetch(href, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'webhook-id': id,
+        'webhook-timestamp': `${Math.floor(now.getTime() / 1000)}`,
+        'webhook-signature': webhook.sign(id, now, body),
+      },
+      body,
+      // Whoever may redirect could have the wallet call places that only it can reach.
+      redirect: 'manual',
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    await response.body?.cancel()
+    if (!response.ok) throw new Error(`the receiver answered ${response.status}`)
+  }
+}

@@ -1,0 +1,431 @@
+import { PGlite } from '@electric-sql/pglite'
+import type { Pool, PoolClient } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fromPglite, migrate, postgresStore } from '../../adapters/postgres.js'
+import {
+  creditIncoming,
+  settlementAccount,
+} from '../../examples/host-transaction/credit-incoming.js'
+import { ledgerTables } from '../../examples/host-transaction/tables.js'
+import type { Store } from '../../src/index.js'
+import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
+import { bob, createWorld, incomingAccess, type World } from '../support/world.js'
+
+const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
+const settlement = settlementAccount('USD')
+
+/** A wallet over a database with a ledger beside the library's table. */
+interface Bank {
+  readonly pool: Pool
+  readonly world: World
+  /** Opens a payment to Bob and answers its id. */
+  open(amount?: string): Promise<string>
+  /** What has come in for a payment, and what its transfers have put on Bob's account. */
+  sums(
+    paymentId: string,
+    transferIds: readonly string[],
+  ): Promise<{ received: string; credited: string }>
+}
+
+let names = 0
+const name = (what: string) => `${what}-${++names}`
+
+async function openBank(pool: Pool, store: Store): Promise<Bank> {
+  const world = createWorld({ store })
+  const client = world.client()
+  const token = (await client.request([incomingAccess])).body.access_token.value
+  const accounts = [bob, settlement, settlementAccount('EUR')]
+  for (const id of accounts) {
+    await pool.query('INSERT INTO ledger_accounts VALUES ($1, $2, 2)', [id, 'USD'])
+  }
+  return {
+    pool,
+    world,
+    async open(amount) {
+      const more = amount === undefined ? {} : { incomingAmount: usd(amount) }
+      const { body } = await client.createPayment(token, { walletAddress: bob, ...more })
+      return world.resources.incomingPayments.idOf(body.id) ?? ''
+    },
+    async sums(paymentId, transferIds) {
+      const payment = await world.resources.incomingPayments.get(paymentId)
+      const text = `SELECT account_id, sum(amount)::text AS sum FROM ledger_entries
+        WHERE transfer_id = ANY ($1) GROUP BY account_id`
+      const { rows } = await pool.query(text, [transferIds])
+      const of = (account: string) => rows.find((row) => row.account_id === account)?.sum ?? '0'
+      expect(of(settlement)).toBe(of(bob) === '0' ? '0' : `-${of(bob)}`)
+      return { received: payment?.received ?? '', credited: of(bob) }
+    },
+  }
+}
+
+/** PGlite as a pool of one connection, which whoever wants it waits for. */
+function poolOfOne(lite: PGlite): Pool {
+  let last: Promise<void> = Promise.resolve()
+  const query = async (
+    statement: string | { text: string; values: unknown[] },
+    more?: unknown[],
+  ) => {
+    const { text, values = more } =
+      typeof statement === 'string' ? { text: statement, values: more } : statement
+    return lite.query(text, values)
+  }
+  async function connect() {
+    const before = last
+    let release = () => {}
+    last = new Promise((resolve) => {
+      release = resolve
+    })
+    await before
+    return { query, release, on: () => undefined, off: () => undefined }
+  }
+  return { query, connect } as unknown as Pool
+}
+
+function creditsAndCounts(bank: () => Bank): void {
+  test('credits the account and counts the funds', async () => {
+    const { pool, world, open, sums } = bank()
+    const paymentId = await open('2500')
+    const [one, two] = [name('transfer'), name('transfer')]
+    const credit = (transferId: string, value: string) =>
+      creditIncoming(pool, world.resources, { paymentId, transferId, amount: usd(value) })
+    expect(await credit(one, '1500')).toMatchObject({ ok: true, payment: { received: '1500' } })
+    expect(await credit(two, '1000')).toMatchObject({ ok: true, payment: { completed: true } })
+    expect(await sums(paymentId, [one, two])).toEqual({ received: '2500', credited: '2500' })
+  })
+
+  test('credits a transfer once, also when it is reported after completion', async () => {
+    const { pool, world, open, sums } = bank()
+    const paymentId = await open('100')
+    const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+    for (let i = 0; i < 3; i++) {
+      const result = await creditIncoming(pool, world.resources, funds)
+      expect(result).toMatchObject({ ok: true, payment: { received: '100' } })
+    }
+    expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '100', credited: '100' })
+  })
+
+  test.each([
+    ['comes after completion', {}, 'payment_completed'],
+    ['is in another asset', { amount: { ...usd('1'), assetCode: 'EUR' } }, 'invalid_amount'],
+    ['is more than 64 bits', { amount: usd('18446744073709551616') }, 'invalid_amount'],
+    ['is for no payment', { paymentId: 'unknown' }, 'payment_unknown'],
+  ])('leaves no entry of what %s', async (_, change, refusal) => {
+    const { pool, world, open, sums } = bank()
+    const paymentId = await open('100')
+    const first = { paymentId, transferId: name('transfer'), amount: usd('100') }
+    await creditIncoming(pool, world.resources, first)
+    const transferId = name('transfer')
+    const result = await creditIncoming(pool, world.resources, { ...first, transferId, ...change })
+    expect(result).toMatchObject({ ok: false, refusal })
+    expect(await sums(paymentId, [transferId])).toEqual({ received: '100', credited: '0' })
+  })
+
+  test('leaves the entries of a transfer as they are when its id is used for something else', async () => {
+    const { pool, world, open, sums } = bank()
+    const [paymentId, other] = [await open(), await open()]
+    const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+    await creditIncoming(pool, world.resources, funds)
+    for (const change of [{ amount: usd('101') }, { paymentId: other }]) {
+      const result = await creditIncoming(pool, world.resources, { ...funds, ...change })
+      expect(result).toMatchObject({ ok: false, refusal: 'transfer_mismatch' })
+    }
+    expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '100', credited: '100' })
+    expect((await sums(other, [])).received).toBe('0')
+  })
+
+  test('counts nothing when the host cannot write its entries', async () => {
+    const { pool, world, open, sums } = bank()
+    const paymentId = await open()
+    const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+    const unknown = { ...funds, amount: { ...usd('100'), assetCode: 'XAU' } }
+    const credited = creditIncoming(pool, world.resources, unknown)
+    await expect(credited).rejects.toMatchObject({ code: '23503' })
+    expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '0', credited: '0' })
+    expect(await creditIncoming(pool, world.resources, funds)).toMatchObject({ ok: true })
+  })
+
+  test('leaves neither behind when the host rolls back after all', async () => {
+    const { pool, world, open, sums } = bank()
+    const paymentId = await open()
+    const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+    const changesItsMind = withReceive(world, async (receive) => {
+      expect(await receive()).toMatchObject({ ok: true, payment: { received: '100' } })
+      throw new Error('the host changed its mind')
+    })
+    await expect(creditIncoming(pool, changesItsMind, funds)).rejects.toThrow('changed its mind')
+    expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '0', credited: '0' })
+  })
+
+  test.each(['ERR_CONTENTION', 'ERR_RESTART_TRANSACTION', '40P01', '40001'])(
+    'begins again from the beginning after %s, and gives up in the end',
+    async (code) => {
+      const { pool, world, open, sums } = bank()
+      const paymentId = await open()
+      const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+      let failures = 0
+      const failing = (times: number) =>
+        withReceive(world, async (receive) => {
+          await receive()
+          if (++failures <= times) throw Object.assign(new Error('again'), { code })
+          return receive()
+        })
+      await expect(creditIncoming(pool, failing(99), funds)).rejects.toMatchObject({ code })
+      expect(failures).toBe(5)
+      expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '0', credited: '0' })
+
+      failures = 0
+      expect(await creditIncoming(pool, failing(4), funds)).toMatchObject({ ok: true })
+      const both = { received: '100', credited: '100' }
+      expect(await sums(paymentId, [funds.transferId])).toEqual(both)
+    },
+  )
+
+  test.each(['REPEATABLE READ', 'SERIALIZABLE'])('is refused under %s', async (isolation) => {
+    const { pool, world, open } = bank()
+    const paymentId = await open()
+    const client = await pool.connect()
+    try {
+      await client.query(`BEGIN ISOLATION LEVEL ${isolation}`)
+      const { incomingPayments } = world.resources.within(postgresStore.inTransaction(client))
+      const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+      const received = incomingPayments.receive(funds)
+      await expect(received).rejects.toMatchObject({ code: 'ERR_TRANSACTION_FAILED' })
+      await expect(received).rejects.toThrow(
+        `must be READ COMMITTED, and is ${isolation.toLowerCase()}`,
+      )
+    } finally {
+      await client.query('ROLLBACK')
+      client.release()
+    }
+    expect((await bank().sums(paymentId, [])).received).toBe('0')
+  })
+
+  test('is refused on a client that has begun no transaction', async () => {
+    const { pool, world, open, sums } = bank()
+    const paymentId = await open()
+    const client = await pool.connect()
+    try {
+      const { incomingPayments } = world.resources.within(postgresStore.inTransaction(client))
+      const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+      const received = incomingPayments.receive(funds)
+      await expect(received).rejects.toMatchObject({ code: 'ERR_TRANSACTION_FAILED' })
+      await expect(received).rejects.toThrow('needs a client on which a transaction has begun')
+    } finally {
+      client.release()
+    }
+    expect((await sums(paymentId, [])).received).toBe('0')
+  })
+}
+
+type Resources = Pick<World['resources'], 'within'>
+type Receive = ReturnType<Resources['within']>['incomingPayments']['receive']
+
+/** The same services, with something done around `receive`. */
+function withReceive(
+  { resources }: World,
+  around: (
+    receive: () => ReturnType<Receive>,
+    funds: Parameters<Receive>[0],
+  ) => ReturnType<Receive>,
+): Resources {
+  return {
+    within(store) {
+      const { incomingPayments } = resources.within(store)
+      const receive: Receive = (funds) => around(() => incomingPayments.receive(funds), funds)
+      return { incomingPayments: { ...incomingPayments, receive } }
+    },
+  }
+}
+
+describe('the host transaction on PGlite', () => {
+  let lite: PGlite
+  let bank: Bank
+  beforeAll(async () => {
+    lite = await PGlite.create()
+    await migrate(fromPglite(lite))
+    await lite.exec(ledgerTables)
+    bank = await openBank(poolOfOne(lite), postgresStore(fromPglite(lite)))
+  }, 60_000)
+  afterAll(() => lite?.close())
+
+  creditsAndCounts(() => bank)
+})
+
+describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on PostgreSQL', () => {
+  let fresh: FreshPostgres
+  let bank: Bank
+  beforeAll(async () => {
+    fresh = await freshPostgres({ migrated: false })
+    const pool = poolIn()
+    await migrate(pool)
+    await pool.query(ledgerTables)
+    bank = await openBank(pool, postgresStore(pool))
+  })
+  afterAll(() => fresh?.drop())
+
+  const poolIn = (...settings: readonly string[]) => {
+    const all = [`search_path=${fresh.schema}`, ...settings]
+    return fresh.connect({ options: all.map((setting) => `-c ${setting}`).join(' ') })
+  }
+
+  creditsAndCounts(() => bank)
+
+  /** A pool whose connections do something before each statement that matches. */
+  function interceptedPool(
+    pattern: RegExp,
+    before: (client: PoolClient & { processID: number }) => Promise<unknown>,
+    ...settings: readonly string[]
+  ): Pool {
+    const pool = poolIn(...settings)
+    pool.on('connect', (connected) => {
+      const client = connected as PoolClient & { processID: number }
+      const query = client.query.bind(client) as (...args: unknown[]) => Promise<never>
+      const intercepted = async (statement: string | { text: string }, ...rest: unknown[]) => {
+        const text = typeof statement === 'string' ? statement : statement.text
+        if (pattern.test(text)) await before(client)
+        return query(statement, ...rest)
+      }
+      client.query = intercepted as unknown as typeof client.query
+    })
+    return pool
+  }
+
+  /** Ends a connection as a failing server does, and waits until its process there is gone. */
+  async function terminate({ processID }: { readonly processID: number }): Promise<void> {
+    await bank.pool.query('SELECT pg_terminate_backend($1)', [processID])
+    const alive = 'SELECT 1 FROM pg_stat_activity WHERE pid = $1'
+    await expect.poll(async () => (await bank.pool.query(alive, [processID])).rows).toHaveLength(0)
+  }
+
+  test.each([
+    ['between the entries and receive', /^SAVEPOINT/],
+    ['inside receive', /^RELEASE SAVEPOINT/],
+    ['between receive and COMMIT', /^COMMIT/],
+  ])('leaves neither behind when its connection dies %s', async (_, pattern) => {
+    const { world, open, sums } = bank
+    const paymentId = await open()
+    const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+    let deaths = 0
+    const pool = interceptedPool(pattern, async (client) => {
+      if (deaths++ === 0) await terminate(client)
+    })
+    await expect(creditIncoming(pool, world.resources, funds)).rejects.toThrow()
+    expect(deaths).toBe(1)
+    expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '0', credited: '0' })
+    // The pool has got over it, and so has the transfer.
+    expect(await creditIncoming(pool, world.resources, funds)).toMatchObject({ ok: true })
+    expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '100', credited: '100' })
+  })
+
+  test('counts both when another connection receives for the same payment meanwhile', async () => {
+    const { world, open, sums } = bank
+    const paymentId = await open()
+    const [ours, theirs] = [name('transfer'), name('transfer')]
+    let savepoints = 0
+    const pool = interceptedPool(/^SAVEPOINT/, async () => {
+      if (savepoints++ > 0) return
+      const funds = { paymentId, transferId: theirs, amount: usd('30') }
+      expect(await creditIncoming(bank.pool, world.resources, funds)).toMatchObject({ ok: true })
+    })
+    const funds = { paymentId, transferId: ours, amount: usd('100') }
+    const result = await creditIncoming(pool, world.resources, funds)
+    expect(result).toMatchObject({ ok: true, payment: { received: '130' } })
+    expect(savepoints).toBe(2)
+    expect(await sums(paymentId, [ours])).toEqual({ received: '130', credited: '100' })
+    expect(await sums(paymentId, [theirs])).toEqual({ received: '130', credited: '30' })
+  })
+
+  test('leaves no entry when another connection completes the payment meanwhile', async () => {
+    const { world, open, sums } = bank
+    const paymentId = await open('30')
+    const [ours, theirs] = [name('transfer'), name('transfer')]
+    let savepoints = 0
+    const pool = interceptedPool(/^SAVEPOINT/, async () => {
+      if (savepoints++ > 0) return
+      const funds = { paymentId, transferId: theirs, amount: usd('30') }
+      await creditIncoming(bank.pool, world.resources, funds)
+    })
+    const funds = { paymentId, transferId: ours, amount: usd('100') }
+    const result = await creditIncoming(pool, world.resources, funds)
+    expect(result).toMatchObject({ ok: false, refusal: 'payment_completed' })
+    expect(await sums(paymentId, [ours])).toEqual({ received: '30', credited: '0' })
+  })
+
+  /** Waits until a server process waits for a lock. */
+  async function untilBlocked(processID: number): Promise<void> {
+    const text = 'SELECT cardinality(pg_blocking_pids($1)) AS blockers'
+    await expect
+      .poll(async () => (await bank.pool.query(text, [processID])).rows[0]?.blockers, {
+        timeout: 10_000,
+        interval: 10,
+      })
+      .toBeGreaterThan(0)
+  }
+
+  test('begins again when it has waited in a circle with another transaction', async () => {
+    const { world, open, sums } = bank
+    const paymentId = await open()
+    const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+    // Who waits for less long before it looks for a circle is who finds it, and gives way.
+    const other = await poolIn('deadlock_timeout=60s').connect()
+    const record = `SELECT 1 FROM open_payments_records
+      WHERE kind = 'incoming-payment' AND id = $1 FOR UPDATE`
+    const entry = 'INSERT INTO ledger_entries VALUES ($1, $2, 1)'
+    let circle: Promise<unknown> = Promise.resolve()
+    let begun = 0
+    const pool = interceptedPool(
+      /^SAVEPOINT/,
+      async ({ processID }) => {
+        if (begun++ > 0) return
+        await other.query('BEGIN')
+        await other.query(record, [paymentId])
+        circle = untilBlocked(processID)
+          .then(() => other.query(entry, [funds.transferId, bob]))
+          .finally(() => other.query('ROLLBACK'))
+      },
+      'deadlock_timeout=3s',
+    )
+    const errors: unknown[] = []
+    const watched = withReceive(world, (receive) =>
+      receive().catch((error) => {
+        errors.push(error)
+        throw error
+      }),
+    )
+    try {
+      expect(await creditIncoming(pool, watched, funds)).toMatchObject({ ok: true })
+      await circle
+    } finally {
+      other.release()
+    }
+    expect(errors).toMatchObject([{ code: 'ERR_RESTART_TRANSACTION', cause: { code: '40P01' } }])
+    expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '100', credited: '100' })
+  })
+
+  test('credits one transfer once, reported 50 times at once', async () => {
+    const { pool, world, open, sums } = bank
+    const paymentId = await open()
+    const funds = { paymentId, transferId: name('transfer'), amount: usd('7') }
+    const credits = Array.from({ length: 50 }, () => creditIncoming(pool, world.resources, funds))
+    for (const result of await Promise.all(credits)) {
+      expect(result).toMatchObject({ ok: true, payment: { received: '7' } })
+    }
+    expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '7', credited: '7' })
+  })
+
+  test('credits each of 50 transfers that arrive at once', async () => {
+    const { pool, world, open, sums } = bank
+    const paymentId = await open()
+    const transfers = Array.from({ length: 50 }, (_, i) => ({
+      transferId: name('transfer'),
+      amount: usd(`${i + 1}`),
+    }))
+    const credits = transfers.map((transfer) =>
+      creditIncoming(pool, world.resources, { paymentId, ...transfer }),
+    )
+    const results = await Promise.all(credits)
+    expect(results.every(({ ok }) => ok)).toBe(true)
+    const ids = transfers.map(({ transferId }) => transferId)
+    expect(await sums(paymentId, ids)).toEqual({ received: '1275', credited: '1275' })
+  })
+})

@@ -1,0 +1,344 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { createServer, request as httpRequest } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  type AuthenticatedClient,
+  createAuthenticatedClient,
+  type Grant,
+  isFinalizedGrantWithAccessToken,
+  isPendingGrant,
+} from '@interledger/open-payments'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { decide } from '../../examples/demo/browser.js'
+import { openShop, type Shop } from '../../examples/demo/shop.js'
+import { type ReceivedWebhook, webhookReceiver } from '../../examples/webhooks/receiver.js'
+import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
+import { listening, stopped } from '../support/hosts.js'
+import { exited, killPrograms, type Program, runWallet, startedWallet } from './program.js'
+
+const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
+const timeout = 120_000
+
+let shop: Shop
+let client: AuthenticatedClient
+let directory: string
+
+beforeAll(async () => {
+  shop = await openShop()
+  client = await createAuthenticatedClient({
+    walletAddressUrl: shop.walletAddress,
+    keyId: shop.keyId,
+    privateKey: shop.privateKey,
+    useHttp: true,
+    validateResponses: true,
+    logLevel: 'silent',
+  })
+})
+afterAll(() => shop.stop())
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'wallet-storage-test-'))
+})
+afterEach(async () => {
+  killPrograms()
+  await rm(directory, { recursive: true, force: true })
+})
+
+/** Stands before the wallet's processes, at the URL that they publish, and asks them in turn. */
+async function openFront() {
+  let ports: readonly number[] = []
+  let turn = 0
+  const server = createServer((request, response) => {
+    const { method, url: path, headers } = request
+    const port = ports[turn++ % ports.length]
+    const onward = httpRequest({ host: 'localhost', port, method, path, headers, agent: false })
+    onward.on('response', (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(response)
+    })
+    onward.on('error', () => response.destroy())
+    request.pipe(onward)
+  })
+  const url = `http://localhost:${await listening(server)}`
+  const leadTo = (...wallets: readonly { readonly port: number }[]) => {
+    ports = wallets.map(({ port }) => port)
+  }
+  return { url, leadTo, close: () => stopped(server) }
+}
+
+let front: Awaited<ReturnType<typeof openFront>>
+beforeEach(async () => {
+  front = await openFront()
+})
+afterEach(() => front.close())
+
+/** A token for Alice's account, up to the point where the owner has consented and the shop has it. */
+async function consentedToken() {
+  const grant = await client.grant.request(
+    { url: `${front.url}/auth` },
+    {
+      access_token: {
+        access: [
+          {
+            type: 'outgoing-payment',
+            actions: ['create', 'read'],
+            identifier: `${front.url}/alice`,
+            limits: { debitAmount: usd('2500') },
+          },
+        ],
+      },
+      interact: {
+        start: ['redirect'],
+        finish: { method: 'redirect', uri: shop.finishUri, nonce: randomUUID() },
+      },
+    },
+  )
+  if (!isPendingGrant(grant)) throw new Error('it is not pending')
+  const { location } = await decide(grant.interact.redirect, 'approve')
+  const continued = await client.grant.continue(
+    { url: grant.continue.uri, accessToken: grant.continue.access_token.value },
+    { interact_ref: location?.searchParams.get('interact_ref') ?? '' },
+  )
+  if (!isFinalizedGrantWithAccessToken(continued)) throw new Error('it has no token')
+  return continued.access_token
+}
+
+async function rotated({ manage, value }: { manage: string; value: string }) {
+  return (await client.token.rotate({ url: manage, accessToken: value })).access_token
+}
+
+/** A payment to Bob, and how the shop reads it. */
+async function openedPayment(more: { readonly expiresAt?: string } = {}) {
+  const walletAddress = `${front.url}/bob`
+  const access = { type: 'incoming-payment', actions: ['create', 'read'] } as const
+  const grant = (await client.grant.request(
+    { url: `${front.url}/auth` },
+    { access_token: { access: [{ ...access, actions: [...access.actions] }] } },
+  )) as Grant
+  const accessToken = grant.access_token?.value ?? ''
+  const { id, methods } = await client.incomingPayment.create(
+    { url: `${front.url}/op`, accessToken },
+    { walletAddress, incomingAmount: usd('2500'), ...more },
+  )
+  return { id, methods, read: () => client.incomingPayment.get({ url: id, accessToken }) }
+}
+
+async function arrive(incomingPayment: string, transferId: string, value: string) {
+  const body = JSON.stringify({ transferId, incomingPayment, amount: usd(value) })
+  const response = await fetch(`${front.url}/ledger/transfers`, { method: 'POST', body })
+  return response.status
+}
+
+async function keysOf(baseUrl: string): Promise<unknown[]> {
+  const names = ['alice', 'bob', 'carol']
+  const keySets = names.map(async (name) => (await fetch(`${baseUrl}/${name}/jwks.json`)).json())
+  return Promise.all(keySets)
+}
+
+/** What a wallet has printed of events: their types, in this order. */
+function eventsOf({ printed }: Program): string[] {
+  const lines = printed.out.split('\n').filter((line) => /^\d{4}-\d\d-\d\dT/.test(line))
+  return lines.map((line) => line.split('  ')[1] ?? '')
+}
+
+function expectNoSecrets({ printed }: Program, ...secrets: readonly string[]): void {
+  for (const secret of secrets) expect(printed.out + printed.err).not.toContain(secret)
+}
+
+async function untilToldOf(expected: readonly string[], ...wallets: readonly Program[]) {
+  const told = () => wallets.flatMap(eventsOf).toSorted()
+  await expect.poll(told, { timeout: 30_000 }).toEqual(expected.toSorted())
+}
+
+const eventsOfFlow = [
+  'grant.requested',
+  'grant.approved',
+  'grant.issued',
+  'grant.rotated',
+  'grant.requested',
+  'grant.issued',
+  'incoming-payment.created',
+  'incoming-payment.received',
+]
+
+async function ofOneGrantAndPayment() {
+  const first = await consentedToken()
+  const token = await rotated(first)
+  const payment = await openedPayment()
+  const transferId = randomUUID()
+  expect(await arrive(payment.id, transferId, '1000')).toBe(200)
+  expect(await arrive(payment.id, transferId, '1000')).toBe(200)
+  return { first, token, payment, transferId }
+}
+
+describe('the wallet with DATA_DIR', () => {
+  async function openReceiver() {
+    const received: ReceivedWebhook[] = []
+    const secret = `whsec_${Buffer.alloc(32, 9).toString('base64')}`
+    const server = webhookReceiver(secret, (webhook) => void received.push(webhook))
+    const url = `http://localhost:${await listening(server)}`
+    const environment = { WEBHOOK_URL: url, WEBHOOK_SECRET: secret }
+    return { received, environment, close: () => stopped(server) }
+  }
+
+  test('loses nothing by a restart or a crash, and lets no other process in', {
+    timeout,
+  }, async () => {
+    const receiver = await openReceiver()
+    const environment = {
+      BASE_URL: front.url,
+      DATA_DIR: join(directory, 'data'),
+      ...receiver.environment,
+    }
+    const first = await startedWallet(environment)
+    front.leadTo(first)
+    const keys = await keysOf(front.url)
+    const { token, payment, transferId, ...rest } = await ofOneGrantAndPayment()
+    const refused = runWallet({ ...environment, PORT: '0' })
+    expect(await refused.ended).toEqual({ code: 1, signal: null })
+    expect(refused.printed.err).toContain(`is in use by process ${first.child.pid}`)
+    await untilToldOf(eventsOfFlow, first)
+    await receiver.close()
+    expect(await arrive(payment.id, randomUUID(), '500')).toBe(200)
+    await openedPayment({ expiresAt: new Date(Date.now() + 3_000).toISOString() })
+    first.child.kill('SIGTERM')
+    expect(await first.ended).toEqual(exited)
+    expectNoSecrets(first, token.value, rest.first.value, `${payment.methods[0]?.sharedSecret}`)
+    expect(receiver.received.map(({ type }) => type).toSorted()).toEqual(eventsOfFlow.toSorted())
+
+    const { WEBHOOK_URL: _, WEBHOOK_SECRET: __, ...printing } = environment
+    const second = await startedWallet(printing)
+    front.leadTo(second)
+    expect(await keysOf(front.url)).toEqual(keys)
+    const { methods } = payment
+    expect(await payment.read()).toMatchObject({ receivedAmount: usd('1500'), methods })
+    const next = await rotated(token)
+    await expect(rotated(rest.first)).rejects.toThrow()
+    expect(await arrive(payment.id, transferId, '1000')).toBe(200)
+    // What the receiver was not there for is told now, and nothing else is told again.
+    const untold = [
+      'incoming-payment.received',
+      'grant.requested',
+      'grant.issued',
+      'incoming-payment.created',
+      'incoming-payment.expired',
+      'grant.rotated',
+    ]
+    await untilToldOf(untold, second)
+    // Answered after the last of them was acknowledged, which would otherwise be leased for a minute.
+    await payment.read()
+    second.child.kill('SIGKILL')
+    await second.ended
+
+    const { winner, loser } = await oneOfTwo(printing)
+    expect(loser).toContain(`is in use by process ${winner.child.pid}`)
+    front.leadTo(winner)
+    expect(await keysOf(front.url)).toEqual(keys)
+    expect(await payment.read()).toMatchObject({ receivedAmount: usd('1500'), methods })
+    await rotated(next)
+    await expect.poll(() => eventsOf(winner), { timeout: 30_000 }).toContain('grant.rotated')
+    winner.child.kill('SIGTERM')
+    expect(await winner.ended).toEqual(exited)
+    expect(winner.printed.err).toBe('')
+  })
+
+  /** Starts two at the same moment, of which one gets the directory. */
+  async function oneOfTwo(environment: Record<string, string>) {
+    const starts = [1, 2].map(async () => {
+      try {
+        return await startedWallet(environment)
+      } catch (error) {
+        return `${error}`
+      }
+    })
+    const outcomes = await Promise.all(starts)
+    const winners = outcomes.filter((outcome) => typeof outcome !== 'string')
+    const losers = outcomes.filter((outcome) => typeof outcome === 'string')
+    expect([winners.length, losers.length]).toEqual([1, 1])
+    const [winner] = winners
+    if (winner === undefined) throw new Error('nobody has it')
+    return { winner, loser: losers[0] ?? '' }
+  }
+})
+
+test('the wallet has a directory of its own for each run, and takes it away', {
+  timeout,
+}, async () => {
+  const ours = async () =>
+    (await readdir(directory)).filter((name) => name.startsWith('open-payments-wallet-'))
+  const { child, printed, ended } = await startedWallet({ TMPDIR: directory })
+  const [name = ''] = await ours()
+  expect(printed.out).toContain(`PGlite in ${join(directory, name)}`)
+  expect(await readdir(join(directory, name))).toEqual(['pglite'])
+  child.kill('SIGTERM')
+  expect(await ended).toEqual(exited)
+  expect(await ours()).toEqual([])
+})
+
+test.each([
+  [{ DATABASE_URL: 'localhost' }, 'DATABASE_URL must be a URL'],
+  [{ DATABASE_URL: 'postgres://localhost/x', DATA_DIR: 'x' }, 'not both'],
+  [{ WEBHOOK_URL: 'https://shop.example' }, 'WEBHOOK_URL and WEBHOOK_SECRET go together'],
+  [{ PORT: '65536' }, 'PORT must be a port number'],
+])('the wallet refuses %j', async (environment, message) => {
+  const { readSettings } = await import('../../examples/wallet/settings.js')
+  expect(() => readSettings(environment)).toThrow(message)
+})
+
+describe.skipIf(servers.PostgreSQL === undefined)('the wallet on PostgreSQL', () => {
+  let fresh: FreshPostgres
+  beforeAll(async () => {
+    fresh = await freshPostgres({ migrated: false })
+  })
+  afterAll(() => fresh?.drop())
+
+  test('is one wallet in two processes, and survives the crash of one', { timeout }, async () => {
+    const url = new URL(servers.PostgreSQL ?? '')
+    url.searchParams.set('options', `-c search_path=${fresh.schema}`)
+    url.searchParams.set('application_name', fresh.schema)
+    const environment = { BASE_URL: front.url, DATABASE_URL: url.href }
+    // Both find an empty schema, at the same moment.
+    const [one, two] = await Promise.all([startedWallet(environment), startedWallet(environment)])
+    front.leadTo(one, two)
+    const keys = await keysOf(one.baseUrl)
+    expect(await keysOf(two.baseUrl)).toEqual(keys)
+    const { token, payment } = await ofOneGrantAndPayment()
+    const { methods } = payment
+    const seen = { receivedAmount: usd('1000'), methods }
+    expect(await payment.read()).toMatchObject(seen)
+    expect(await payment.read()).toMatchObject(seen)
+    await untilToldOf(eventsOfFlow, one, two)
+    // One that was told and not acknowledged would come again after a minute.
+    await expect.poll(eventsLeft).toBe(0)
+
+    one.child.kill('SIGKILL')
+    await one.ended
+    front.leadTo(two)
+    const next = await rotated(token)
+    const three = await startedWallet(environment)
+    expect(await keysOf(three.baseUrl)).toEqual(keys)
+    front.leadTo(three, two)
+    await expect(rotated(token)).resolves.toMatchObject({ value: next.value })
+    expect(await arrive(payment.id, randomUUID(), '1500')).toBe(200)
+    expect(await payment.read()).toMatchObject({ receivedAmount: usd('2500'), completed: true })
+
+    const later = ['grant.rotated', 'incoming-payment.received', 'incoming-payment.completed']
+    await untilToldOf([...eventsOfFlow, ...later], one, two, three)
+    for (const { child } of [two, three]) child.kill('SIGTERM')
+    expect(await Promise.all([two.ended, three.ended])).toEqual([exited, exited])
+    await untilToldOf([...eventsOfFlow, ...later], one, two, three)
+    expect(`${two.printed.err}${three.printed.err}`).toBe('')
+    await expect.poll(connectionsLeft).toBe(0)
+  })
+
+  async function eventsLeft(): Promise<number> {
+    const text = `SELECT id FROM ${fresh.schema}.open_payments_records WHERE kind = 'event'`
+    return (await fresh.pool.query(text)).rows.length
+  }
+
+  async function connectionsLeft(): Promise<number> {
+    const text = 'SELECT count(*) AS count FROM pg_stat_activity WHERE application_name = $1'
+    return Number((await fresh.pool.query(text, [fresh.schema])).rows[0]?.count)
+  }
+})

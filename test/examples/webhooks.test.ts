@@ -1,0 +1,171 @@
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { Webhook } from 'standardwebhooks'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type ReceivedWebhook, webhookReceiver } from '../../examples/webhooks/receiver.js'
+import { webhookSender } from '../../examples/webhooks/sender.js'
+import type { DeliveredEvent, FailedDelivery } from '../../src/index.js'
+import { listening, stopped } from '../support/hosts.js'
+import { bob, createWorld, incomingAccess } from '../support/world.js'
+
+const secret = `whsec_${Buffer.alloc(32, 5).toString('base64')}`
+
+const event: DeliveredEvent = {
+  id: 'AbCdEfGhpayment.incoming-payment.2.1',
+  type: 'incoming-payment.received',
+  at: Date.UTC(2026, 10, 21, 12),
+  incomingPaymentId: 'AbCdEfGhpayment',
+  walletAddress: bob,
+  client: 'https://shop.example',
+  receivedAmount: { value: '1500', assetCode: 'USD', assetScale: 2 },
+}
+
+let servers: Server[]
+beforeEach(() => {
+  servers = []
+})
+afterEach(() => Promise.all(servers.map(stopped)))
+
+async function urlOf(server: Server): Promise<string> {
+  servers.push(server)
+  return `http://localhost:${await listening(server)}`
+}
+
+const serve = (listener: RequestListener) => urlOf(createServer(listener))
+
+/** A receiver that keeps what it got, and fails as often as it is told to. */
+async function receiver(options: { readonly failures?: number } = {}) {
+  const received: ReceivedWebhook[] = []
+  let failures = options.failures ?? 0
+  const server = webhookReceiver(secret, (webhook) => {
+    received.push(webhook)
+    if (failures-- > 0) throw new Error('not now')
+  })
+  return { received, url: await urlOf(server) }
+}
+
+describe('the webhook sender', () => {
+  test('says what happened and when, and the event keeps its id', async () => {
+    const { received, url } = await receiver()
+    await webhookSender({ url, secret })(event, { attempt: 1 })
+    const { id, type, at: _, ...data } = event
+    expect(received).toEqual([{ id, type, timestamp: '2026-11-21T12:00:00.000Z', data }])
+  })
+
+  test('has an event come again with the same id when its delivery failed', async () => {
+    const { received, url } = await receiver({ failures: 1 })
+    const world = createWorld()
+    const client = world.client()
+    const grant = (await client.request([incomingAccess])).body
+    const payment = await client.createPayment(grant.access_token.value, { walletAddress: bob })
+    expect(payment.status).toBe(201)
+
+    const failures: FailedDelivery[] = []
+    const options = { backoffMs: 10_000, onFailure: (each: FailedDelivery) => failures.push(each) }
+    const send = webhookSender({ url, secret })
+    const { events } = world.resources
+    expect(await events.drain(send, options)).toEqual({ delivered: 0, failed: 1 })
+    expect(`${failures[0]?.error}`).toContain('500')
+    expect(await events.drain(send, options)).toEqual({ delivered: 0, failed: 0 })
+
+    world.clock.advance(10_000)
+    expect(await events.drain(send, options)).toEqual({ delivered: 1, failed: 0 })
+    expect(received).toHaveLength(2)
+    expect(received[1]).toEqual(received[0])
+    expect(received[0]).toMatchObject({
+      id: failures[0]?.event.id,
+      type: 'incoming-payment.created',
+      data: { walletAddress: bob },
+    })
+  })
+
+  test.each([204, 200, 201])('takes %i for an answer', async (status) => {
+    const url = await serve((_, response) => response.writeHead(status).end())
+    await webhookSender({ url, secret })(event, { attempt: 1 })
+  })
+
+  test.each([301, 304, 400, 410, 500, 503])('does not take %i for one', async (status) => {
+    const url = await serve((_, response) => response.writeHead(status).end())
+    const sent = webhookSender({ url, secret })(event, { attempt: 1 })
+    await expect(sent).rejects.toThrow()
+  })
+
+  test.each([301, 302, 303, 307, 308])('follows no %i', async (status) => {
+    const { received, url } = await receiver()
+    const redirecting = await serve((_, response) =>
+      response.writeHead(status, { location: url }).end(),
+    )
+    const sent = webhookSender({ url: redirecting, secret })(event, { attempt: 1 })
+    await expect(sent).rejects.toThrow(`${status}`)
+    expect(received).toEqual([])
+  })
+
+  test('does not wait for long for whoever does not answer', async () => {
+    const url = await serve(() => undefined)
+    const sent = webhookSender({ url, secret, timeoutMs: 50 })(event, { attempt: 1 })
+    await expect(sent).rejects.toMatchObject({ name: 'TimeoutError' })
+  })
+
+  test('rejects when nobody is there', async () => {
+    const url = await serve(() => undefined)
+    await Promise.all(servers.splice(0).map(stopped))
+    await expect(webhookSender({ url, secret })(event, { attempt: 1 })).rejects.toThrow()
+  })
+
+  test.each([
+    '',
+    'whsec_',
+    'secret',
+    `whsec_${Buffer.alloc(23).toString('base64')}`,
+    secret.slice(6),
+  ])('refuses %j for a secret', (bad) => {
+    expect(() => webhookSender({ url: 'https://shop.example', secret: bad })).toThrow('secret')
+  })
+
+  test('refuses what is no URL', () => {
+    expect(() => webhookSender({ url: 'shop.example', secret })).toThrow()
+  })
+})
+
+describe('the webhook receiver', () => {
+  const body = JSON.stringify({ type: 'grant.issued', timestamp: '2026-11-21T12:00:00Z', data: {} })
+
+  /** What a sender signs, with one thing changed on the way. */
+  function signed(change: { at?: number; by?: string; headers?: object; body?: string } = {}) {
+    const at = new Date(change.at ?? Date.now())
+    const headers = {
+      'webhook-id': 'id',
+      'webhook-timestamp': `${Math.floor(at.getTime() / 1000)}`,
+      'webhook-signature': new Webhook(change.by ?? secret).sign('id', at, body),
+      ...change.headers,
+    }
+    return { method: 'POST', headers, body: change.body ?? body }
+  }
+
+  test('answers 204 to what holds', async () => {
+    const { received, url } = await receiver()
+    expect((await fetch(url, signed())).status).toBe(204)
+    expect(received.map(({ id }) => id)).toEqual(['id'])
+  })
+
+  test.each([
+    ['another body', () => signed({ body: body.replace('issued', 'denied') })],
+    ['the same JSON in other bytes', () => signed({ body: body.replace(':', ': ') })],
+    ['another id', () => signed({ headers: { 'webhook-id': 'other' } })],
+    ['another secret', () => signed({ by: `whsec_${Buffer.alloc(32, 6).toString('base64')}` })],
+    ['no signature', () => signed({ headers: { 'webhook-signature': '' } })],
+    ['a signature of old', () => signed({ at: Date.now() - 600_000 })],
+    ['a signature of the future', () => signed({ at: Date.now() + 600_000 })],
+    ['another time', () => signed({ headers: { 'webhook-timestamp': `${2 ** 31}` } })],
+  ])('answers 401 to %s', async (_, request) => {
+    const { received, url } = await receiver()
+    expect((await fetch(url, request())).status).toBe(401)
+    expect(received).toEqual([])
+  })
+
+  test('answers 413 to what is too long, and 405 to what is no POST', async () => {
+    const { received, url } = await receiver()
+    expect((await fetch(url, signed({ body: 'x'.repeat(70_000) }))).status).toBe(413)
+    expect((await fetch(url)).status).toBe(405)
+    expect(received).toEqual([])
+  })
+})
