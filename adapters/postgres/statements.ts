@@ -26,8 +26,8 @@ export type Statements = ReturnType<typeof createStatements>
 export function createStatements(schema: string | undefined, prepare: boolean) {
   const table = tableIn(schema, 'open_payments_records')
 
-  function statement(name: string, text: string) {
-    const prepared = prepare ? { name: `open_payments_${name}_${schema ?? ''}` } : {}
+  function statement(name: string | undefined, text: string) {
+    const prepared = prepare && name !== undefined ? { name: `op_${name}_${schema ?? ''}` } : {}
     return (...values: unknown[]): PostgresStatement => ({ ...prepared, text, values })
   }
 
@@ -47,13 +47,14 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
 
   return {
     load: (kind: string, id: string) => load(kind, id),
-    /** One text for each number of records replaced, created and guarded: few ever occur. */
+    /** One text for each shape of a commit: few ever occur. */
     commit(requested: Commit): PostgresStatement {
       const parts = partsOf(requested)
-      const { replaced, created, locked } = parts
-      const name = `commit_${replaced.length}_${created.length}_${locked.length}`
-      const known = commits.get(name) ?? statement(name, commitText(table, parts))
-      commits.set(name, known)
+      const shape = shapeOf(parts)
+      const isUsual = shape.length <= shapeLengthMax
+      const name = isUsual ? `commit_${shape}` : undefined
+      const known = commits.get(shape) ?? statement(name, commitText(table, parts))
+      if (isUsual) commits.set(shape, known)
       return known(...commitValues(parts))
     },
     list({ kind, by, cursor, forward: isForward, limit }: ListQuery) {
@@ -100,6 +101,18 @@ function partsOf({ changes, guards }: Commit): CommitParts {
   }
 }
 
+/** Of more records than the library writes at once: such a commit is prepared for itself alone. */
+const shapeLengthMax = 12
+
+/** What tells the texts of two commits apart: how many records of what kind of row, and how many locks. */
+function shapeOf({ replaced, created, locked }: CommitParts): string {
+  const rows = (changes: readonly Change[]) =>
+    changes
+      .map(({ next }) => (next.lists?.length ?? 0) + (next.dueAt === undefined ? 0 : 4))
+      .join('')
+  return `${rows(replaced)}_${rows(created)}_${locked.length}`
+}
+
 const columns = ['kind', 'id', 'version', 'value', 'due_at', ...listColumns()]
 
 /**
@@ -113,7 +126,8 @@ const columns = ['kind', 'id', 'version', 'value', 'due_at', ...listColumns()]
 function commitText(table: string, { replaced, created, locked }: CommitParts): string {
   let last = 0
   const parameter = (type: string) => `$${++last}::${type}`
-  const row = () => columns.map((column) => parameter(typeOf(column)))
+  const row = (change: Change) =>
+    cells(change).map((cell, i) => (cell === null ? 'NULL' : parameter(typeOf(columns[i]))))
 
   const parts: string[] = []
   const done: string[] = []
@@ -127,8 +141,8 @@ function commitText(table: string, { replaced, created, locked }: CommitParts): 
   )`)
     done.push('(SELECT count(*) FROM locked WHERE holds)')
   }
-  for (const index of replaced.keys()) {
-    const [kind, id, ...rest] = row()
+  for (const [index, change] of replaced.entries()) {
+    const [kind, id, ...rest] = row(change)
     const assigned = rest.map((value, i) => `${columns[i + 2]} = ${value}`)
     parts.push(`replaced_${index} AS (
     UPDATE ${table} SET ${assigned.join(', ')}
@@ -137,9 +151,10 @@ function commitText(table: string, { replaced, created, locked }: CommitParts): 
     done.push(`(SELECT count(*) FROM replaced_${index})`)
   }
   if (created.length > 0) {
+    const rows = created.map((change) => `(${row(change).join(', ')})`)
     parts.push(`created AS (
     INSERT INTO ${table} (${columns.join(', ')})
-      VALUES ${created.map(() => `(${row().join(', ')})`).join(', ')}
+      VALUES ${rows.join(', ')}
       ON CONFLICT (kind, id) DO NOTHING RETURNING 1
   )`)
     done.push('(SELECT count(*) FROM created)')
@@ -151,23 +166,31 @@ function commitText(table: string, { replaced, created, locked }: CommitParts): 
 }
 
 function commitValues({ replaced, created, locked }: CommitParts): unknown[] {
-  return [
-    ...locked.flatMap(({ kind, id, version }) => [kind, id, version]),
-    ...replaced.flatMap((change) => [...cells(change), change.expectedVersion]),
-    ...created.flatMap(cells),
-  ]
+  const values: unknown[] = []
+  for (const { kind, id, version } of locked) values.push(kind, id, version)
+  const pushCells = (change: Change) => {
+    for (const cell of cells(change)) if (cell !== null) values.push(cell)
+  }
+  for (const change of replaced) {
+    pushCells(change)
+    values.push(change.expectedVersion)
+  }
+  created.forEach(pushCells)
+  return values
 }
 
+/** What stands in each of the columns; a commit's text has NULL where there is nothing. */
 function cells({ kind, next }: Change): unknown[] {
   const { id, version, dueAt = null, lists = [] } = next
   if (lists.length > listsMax) {
     throw new RangeError(`a record can be in ${listsMax} lists, not in ${lists.length}`)
   }
-  const places = numbers().flatMap((n) => [lists[n - 1]?.by ?? null, lists[n - 1]?.at ?? null])
-  return [kind, id, version, JSON.stringify(next), dueAt, ...places]
+  const row = [kind, id, version, JSON.stringify(next), dueAt]
+  for (let n = 0; n < listsMax; n++) row.push(lists[n]?.by ?? null, lists[n]?.at ?? null)
+  return row
 }
 
-function typeOf(column: string): 'bigint' | 'text' {
+function typeOf(column = ''): 'bigint' | 'text' {
   return column === 'version' || column.endsWith('_at') ? 'bigint' : 'text'
 }
 

@@ -64,6 +64,18 @@ describe('every statement', () => {
     expect(other.text).toContain(`"${'a'.repeat(40)}".open_payments_records`)
   })
 
+  test('has a name that fits, or none, however many records it writes', () => {
+    const long = createStatements('a'.repeat(40), true)
+    for (const count of [1, 2, 5, 9, 10, 11, 30]) {
+      for (const version of [1, 2]) {
+        const changes = Array.from({ length: count }, (_, i) => change(record(`r${i}`, version)))
+        const { name = '' } = long.commit({ changes, guards: [] })
+        expect(name.length).toBeLessThanOrEqual(63)
+        expect(name !== '').toBe(count < 10)
+      }
+    }
+  })
+
   test('has none where statements are not to be prepared', () => {
     expect(createStatements(undefined, false).load('grant', 'a')).toEqual({
       text: statements.load('grant', 'a').text,
