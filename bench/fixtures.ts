@@ -92,8 +92,8 @@ export function benchWallet(
   library: Library,
   storage: Store = library.memoryStore(),
   options: Pick<ServerOptions, 'recordsEvents'> = {},
+  key: BenchKey = newKey(),
 ): BenchWallet {
-  const key = newKey()
   const counts = { store: 0, fetches: 0 }
   const store = counted(storage, counts)
   const auth = library.createAuthorizationServer({
