@@ -737,11 +737,11 @@ function search(twin: Twin, { numRuns, ...more }: { numRuns: number; seed?: numb
 const schedules = 1_000
 
 /** Stores in which one rule of the delivery is broken, each in a way of its own. */
-const twins: readonly { readonly fault: string; readonly problem: string; readonly twin: Twin }[] =
+const twins: readonly { readonly fault: string; readonly problem: RegExp; readonly twin: Twin }[] =
   [
     {
       fault: 'gives whatever is due instead of the oldest of its record',
-      problem: 'overtook',
+      problem: /overtook|was delivered beside/,
       twin: (store, _scheduler, clock) => ({
         ...store,
         async list(query) {
@@ -755,7 +755,7 @@ const twins: readonly { readonly fault: string; readonly problem: string; readon
     },
     {
       fault: 'orders the events of a record by the clocks of those who wrote them',
-      problem: 'overtook',
+      problem: /overtook|was delivered beside/,
       twin: (store) => ({
         ...store,
         commit: ({ changes, guards }) =>
@@ -771,7 +771,7 @@ const twins: readonly { readonly fault: string; readonly problem: string; readon
     },
     {
       fault: 'acknowledges when the delivery begins',
-      problem: 'was lost',
+      problem: /was lost/,
       twin: (store) => ({
         ...store,
         async commit(commit) {
@@ -786,7 +786,7 @@ const twins: readonly { readonly fault: string; readonly problem: string; readon
     },
     {
       fault: 'leases without comparing versions',
-      problem: 'was delivered beside',
+      problem: /was delivered beside/,
       twin: (store) => ({
         ...store,
         async commit({ changes, guards }) {
@@ -801,7 +801,7 @@ const twins: readonly { readonly fault: string; readonly problem: string; readon
     },
     {
       fault: 'leases for ever',
-      problem: 'was lost',
+      problem: /was lost/,
       twin: (store) => ({
         ...store,
         async commit(commit) {
@@ -815,7 +815,7 @@ const twins: readonly { readonly fault: string; readonly problem: string; readon
     },
     {
       fault: 'forgets an event whose delivery failed',
-      problem: 'was lost',
+      problem: /was lost/,
       twin: (store) => ({
         ...store,
         async commit(commit) {
@@ -856,9 +856,9 @@ describe('with consumers that fail and crash, writers whose clocks disagree, in 
   test.each(twins)(
     'and the same search finds a delivery that $fault',
     async ({ twin, problem }) => {
-      const { errorInstance } = await search(twin, { numRuns: schedules })
+      const { errorInstance } = await search(twin, { numRuns: schedules, seed: 1 })
       const found = (errorInstance as { actual?: unknown } | null)?.actual
-      expect(found).toEqual(expect.arrayContaining([expect.stringContaining(problem)]))
+      expect(found).toEqual(expect.arrayContaining([expect.stringMatching(problem)]))
     },
   )
 })
