@@ -33,7 +33,7 @@ try {
   checkFiles(packed.files.map(({ path }: { path: string }) => path))
   check(
     'the package is small',
-    packed.unpackedSize < 600_000,
+    packed.unpackedSize < 800_000,
     `${packed.unpackedSize} bytes unpacked`,
   )
   install(join(folder, packed.filename))
