@@ -38,8 +38,6 @@ export async function interleaved<Name extends string>(
     // Whoever goes first finds the caches cold: let it be each in turn.
     const turn = names.map((_, index) => names[(index + round) % names.length] as Name)
     for (const name of turn) {
-      // Nobody pays for what the one before has left behind.
-      globalThis.gc?.()
       figures[name].push(await contestants[name]())
     }
   }
