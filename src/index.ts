@@ -26,7 +26,7 @@ export type {
   Unchanged,
 } from './core/decision.js'
 export type { ApproveGrant, ConsentRefusal, DenyGrant } from './core/grant/consent.js'
-export type { ContinueGrant, ContinueRefusal, Successor } from './core/grant/continuation.js'
+export type { ContinueGrant, ContinueRefusal } from './core/grant/continuation.js'
 export type { CancelGrant, RevokeGrant, RevokeToken } from './core/grant/ending.js'
 export type { GrantEvent } from './core/grant/event.js'
 export {
@@ -52,6 +52,7 @@ export {
   type RotateRefusal,
   type RotateToken,
 } from './core/grant/rotation.js'
+export type { Successor } from './core/grant/token.js'
 export {
   decideGrant,
   type GrantCommand,

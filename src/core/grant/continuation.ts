@@ -2,16 +2,7 @@ import { changed, type Decision, type Instant, refused, sameHash, unchanged } fr
 import { type GrantEvent, grantEvent } from './event.js'
 import { nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, type Standing, standingOf } from './record.js'
-
-/** What a new token is made of. The command carries it whole, so that deciding twice changes nothing. */
-export interface Successor {
-  /** SHA-256 of the new token's secret. */
-  readonly hash: string
-  /** The random part of the new management URI. */
-  readonly manage: string
-  /** What the secret was derived with. */
-  readonly salt: string
-}
+import { derivedToken, type Successor } from './token.js'
 
 /** The client instance continues its request (RFC 9635 sections 5.1 and 5.2). */
 export interface ContinueGrant {
@@ -108,17 +99,8 @@ function stillPending(
 }
 
 function issue(grant: Grant, command: ContinueGrant, now: Instant, policy: GrantPolicy): Continued {
-  const { hash, manage, salt } = command.successor
   const from = command.refHash ?? grant.continuation.tokenHash
-  const next = nextVersion(
-    grant,
-    {
-      token: { hash, manage, issuedAt: now, expiresAt: now + policy.accessTokenLifetimeMs },
-      derivation: { from, salt, until: now + policy.retryMs },
-    },
-    command.by,
-    now,
-    policy,
-  )
+  const changes = derivedToken(command.successor, { from }, now, policy)
+  const next = nextVersion(grant, changes, command.by, now, policy)
   return changed(next, grantEvent('grant.issued', next, now))
 }

@@ -3,6 +3,7 @@ import { type Changed, changed, type Instant, type Refused, refused } from '../d
 import { type GrantEvent, grantEvent } from './event.js'
 import { retained } from './next.js'
 import type { Client, Finish, Grant, GrantPolicy, Interaction } from './record.js'
+import { issuedToken } from './token.js'
 
 /** A client instance asks for access (RFC 9635 section 2). Every secret comes in as its hash. */
 export interface RequestGrant {
@@ -77,11 +78,6 @@ function withToken(
   now: Instant,
   policy: GrantPolicy,
 ): Grant {
-  const expiresAt = now + policy.accessTokenLifetimeMs
-  return {
-    ...grant,
-    state: 'approved',
-    granted: grantedItems(access),
-    token: { ...token, issuedAt: now, expiresAt },
-  }
+  const granted = grantedItems(access)
+  return { ...grant, state: 'approved', granted, token: issuedToken(token, now, policy) }
 }

@@ -1,8 +1,8 @@
 import { changed, type Decision, type Instant, refused, sameHash, unchanged } from '../decision.js'
-import type { Successor } from './continuation.js'
 import { type GrantEvent, grantEvent } from './event.js'
 import { nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, standingOf } from './record.js'
+import { derivedToken, type Successor } from './token.js'
 
 /** A token as it is presented at a management URI. */
 export interface ManagedToken {
@@ -52,22 +52,9 @@ export function rotate(
   if (standing !== 'issued') return refused('grant_over', `the grant is ${standing}`)
   if (which === 'replaced') return unchanged(grant)
 
-  const { hash, manage, salt } = successor
-  const next = nextVersion(
-    grant,
-    {
-      token: { hash, manage, issuedAt: now, expiresAt: now + policy.accessTokenLifetimeMs },
-      derivation: {
-        from: presented.hash,
-        manage: presented.manage,
-        salt,
-        until: now + policy.retryMs,
-      },
-    },
-    command.by,
-    now,
-    policy,
-  )
+  const { hash: from, manage } = presented
+  const changes = derivedToken(successor, { from, manage }, now, policy)
+  const next = nextVersion(grant, changes, command.by, now, policy)
   return changed(next, grantEvent('grant.rotated', next, now))
 }
 
