@@ -1,9 +1,9 @@
-import { invalidOption } from '../protocol/option-error.js'
 import {
   type DrainOptions,
   drainSettings,
   type EventHandler,
   type EventSource,
+  requirePositive,
 } from './delivery.js'
 
 export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
@@ -31,9 +31,7 @@ export function consumeEvents(
 ): EventConsumer {
   const { pollMs = 1_000, onError, ...drainOptions } = options
   drainSettings(drainOptions)
-  if (!Number.isSafeInteger(pollMs) || pollMs < 1) {
-    throw invalidOption('pollMs', 'must be a positive whole number')
-  }
+  requirePositive('pollMs', pollMs)
   const controller = new AbortController()
   const { signal } = controller
 

@@ -93,9 +93,12 @@ export function drainSettings(options: DrainOptions): Settings {
   const settings = { ...drainDefaults }
   for (const name of Object.keys(drainDefaults) as (keyof typeof drainDefaults)[]) {
     settings[name] = options[name] ?? drainDefaults[name]
-    if (!Number.isSafeInteger(settings[name]) || settings[name] < 1) {
-      throw invalidOption(name, 'must be a positive whole number')
-    }
+    requirePositive(name, settings[name])
   }
   return { ...options, ...settings }
+}
+
+export function requirePositive(option: string, value: number): void {
+  if (Number.isSafeInteger(value) && value > 0) return
+  throw invalidOption(option, 'must be a positive whole number')
 }

@@ -32,21 +32,23 @@ export function changesOf(
   return [change, ...events.map((event, index) => eventChange(kind, next, event, index + 1))]
 }
 
-/** Events of one record are told apart, and ordered, by its version: clocks of two hosts may disagree. */
 function eventChange(
   kind: Kind,
-  { id, version, by }: Stored,
+  { id: recordId, version, by }: Stored,
   event: DomainEvent,
   number: number,
 ): Change {
-  const record: EventRecord = {
-    id: `${id}.${kind}.${version}.${number}`,
-    version: 1,
-    by,
-    dueAt: event.at,
-    lists: [{ by: `${id}.${kind}`, at: version }],
-    attempts: 0,
-    event,
-  }
+  const id = `${recordId}.${kind}.${version}.${number}`
+  const lists = [placeOf(id)] as const
+  const record: EventRecord = { id, version: 1, by, dueAt: event.at, lists, attempts: 0, event }
   return { kind: 'event', next: record, expectedVersion: 0 }
+}
+
+/**
+ * Where an event stands among those of its record, which its id says. They are ordered by the record's
+ * version, since the clocks of two hosts may disagree.
+ */
+export function placeOf(eventId: string): ListEntry {
+  const [recordId, kind, version] = eventId.split('.')
+  return { by: `${recordId}.${kind}`, at: Number(version) }
 }

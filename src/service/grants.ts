@@ -1,9 +1,9 @@
 import type { AccessItem } from '../core/access.js'
 import { type Refused, sameHash } from '../core/decision.js'
-import type { Successor } from '../core/grant/continuation.js'
 import type { Client, Finish, Grant, GrantPolicy } from '../core/grant/record.js'
 import { type RequestRefusal, requestGrant } from '../core/grant/request.js'
 import { type ManagedToken, managedToken } from '../core/grant/rotation.js'
+import type { Successor } from '../core/grant/token.js'
 import {
   decideGrant,
   type GrantCommand,
@@ -21,6 +21,7 @@ import {
 } from '../protocol/credential.js'
 import type { Call, ServiceContext } from './context.js'
 import { changesOf } from './events.js'
+import { spend } from './replay.js'
 import { type Once, type Operation, type Replayed, transact, transactOnce } from './transact.js'
 
 /** A grant as it stands after an operation, with the secrets that its client instance may be told. */
@@ -110,17 +111,15 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
       token: { hash: await hashSecret(tokenSecret), manage: newPath(random) },
     }
     const decision = requestGrant(command, call.now, policy)
+    if (decision.outcome === 'refused') return spend(context, once, decision, { refused: true })
+    const grant = decision.record
+    const told = grant.token === undefined ? {} : { tokenSecret }
+    const result = { outcome: 'answered', grant, continuationSecret, ...told } as const
     const operation: Operation<Grant | undefined, RequestAnswer> = {
       loaded: undefined,
       reload: () => load(id),
       decide(loaded) {
-        if (decision.outcome === 'refused') {
-          return { changes: [], result: decision, refused: true }
-        }
-        const grant = decision.record
         const changes = loaded ? [] : changesOf(context, 'grant', grant, decision.events)
-        const told = grant.token === undefined ? {} : { tokenSecret }
-        const result = { outcome: 'answered', grant, continuationSecret, ...told } as const
         return { changes, result, refused: false }
       },
     }

@@ -22,6 +22,7 @@ import { sha256 } from '../protocol/hash.js'
 import type { IncomingPaymentRequest } from '../protocol/payments.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
 import { changesOf } from './events.js'
+import { spend } from './replay.js'
 import { removeRetired, sweep } from './sweeps.js'
 import { type Once, type Operation, type Replayed, transact, transactOnce } from './transact.js'
 
@@ -86,24 +87,24 @@ export function createIncomingPayments(
     once: Once | undefined,
   ): Promise<PayablePayment | Refused<PaymentRefusal> | Replayed> {
     const id = newId(await context.namespace(), random)
-    const { decision, methods } = await prepare(id, request, client, call)
-    type Result = PayablePayment | Refused<PaymentRefusal>
-    const operation: Operation<IncomingPayment | undefined, Result> = {
+    const decision = await decideCreation(id, request, client, call)
+    if (decision.outcome === 'refused') return spend(context, once, decision, { refused: true })
+    // Before anything is written: a payment that nobody could pay is of no use.
+    const result = await payable(decision.record, call.now)
+    const operation: Operation<IncomingPayment | undefined, PayablePayment> = {
       loaded: undefined,
       reload: () => load(id),
       decide(loaded) {
-        if (decision.outcome === 'refused') return { changes: [], result: decision, refused: true }
-        const payment = decision.record
         const changes = loaded
           ? []
-          : changesOf(context, 'incoming-payment', payment, decision.events)
-        return { changes, result: { outcome: 'answered', payment, methods }, refused: false }
+          : changesOf(context, 'incoming-payment', decision.record, decision.events)
+        return { changes, result, refused: false }
       },
     }
     return transactOnce(context, operation, once)
   }
 
-  async function prepare(
+  async function decideCreation(
     id: string,
     request: IncomingPaymentRequest,
     client: string,
@@ -112,22 +113,15 @@ export function createIncomingPayments(
     const { walletAddress } = request
     const account = await walletAddresses.find(walletAddress)
     if (account === undefined) {
-      const decision = refused('wallet_address_unknown', 'there is no such wallet address here')
-      return { decision, methods: [] }
+      return refused('wallet_address_unknown', 'there is no such wallet address here')
     }
     if (account.active === false) {
-      const decision = refused('wallet_address_inactive', 'the wallet address is inactive')
-      return { decision, methods: [] }
+      return refused('wallet_address_inactive', 'the wallet address is inactive')
     }
     const asset = { assetCode: account.assetCode, assetScale: account.assetScale }
     const lists = await listsOf(walletAddress, client, now)
     const command = { ...request, by, id, client, asset, lists }
-    const decision = createIncomingPayment(command, now, policy)
-    if (decision.outcome === 'refused') return { decision, methods: [] }
-    return {
-      decision,
-      methods: await paymentMethods.detailsOf({ paymentId: id, walletAddress, asset }),
-    }
+    return createIncomingPayment(command, now, policy)
   }
 
   /** The payment with its details; it has none once it takes no more funds. */
@@ -184,17 +178,17 @@ export function createIncomingPayments(
    * their retention are removed. Both, since either kind would otherwise stand before the other for good.
    */
   async function settleDue(limit: number): Promise<{ expired: number; removed: number }> {
-    const settled = { expired: 0, removed: 0 }
-    await sweep(context, 'incoming-payment', limit, async (record, now) => {
+    let expired = 0
+    const settled = await sweep(context, 'incoming-payment', limit, async (record, now) => {
       const payment = record as IncomingPayment
-      const open = !payment.completed && !payment.expiryRecorded
-      const done = open
-        ? await expire(payment)
-        : await removeRetired(context, 'incoming-payment', payment, now)
-      if (done) settled[open ? 'expired' : 'removed'] += 1
-      return done
+      if (payment.completed || payment.expiryRecorded) {
+        return removeRetired(context, 'incoming-payment', payment, now)
+      }
+      const recorded = await expire(payment)
+      if (recorded) expired += 1
+      return recorded
     })
-    return settled
+    return { expired, removed: settled - expired }
   }
 
   return { load, create, payable, receive, settleDue }

@@ -10,7 +10,7 @@ import {
   type EventSource,
   type Settings,
 } from './delivery.js'
-import type { EventRecord } from './events.js'
+import { type EventRecord, placeOf } from './events.js'
 import { inParallel } from './parallel.js'
 
 /** How many events of one record are read at a time. */
@@ -174,10 +174,7 @@ export function createOutbox(context: ServiceContext): EventSource {
       if (record === undefined) return false
       const call = newCall(context)
       const { setAsideAt: _setAsideAt, ...rest } = record
-      const lists = [
-        { by: eventId.split('.').slice(0, 2).join('.'), at: versionOf(eventId) },
-      ] as const
-      return replace(rest, { attempts: 0, dueAt: call.now, lists }, call)
+      return replace(rest, { attempts: 0, dueAt: call.now, lists: [placeOf(eventId)] }, call)
     },
 
     async discard(eventId) {
@@ -211,8 +208,3 @@ function deliveredEvent({ id, event }: EventRecord): DeliveredEvent {
 }
 
 const idPattern = /^[A-Za-z0-9._-]{1,128}$/
-
-/** An event's id is the id, kind and version of its record, and a number. */
-function versionOf(eventId: string): number {
-  return Number(eventId.split('.')[2])
-}
