@@ -1,10 +1,10 @@
 const utf8Encoder = new TextEncoder()
 const utf8Decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+const noDigit = 255
 const urlAlphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 const urlDigits = digitsOf(urlAlphabet)
 const standardDigits = digitsOf(`${urlAlphabet.slice(0, 62)}+/`)
-const noDigit = 255
 
 export function encodeUtf8(text: string): Uint8Array {
   return utf8Encoder.encode(text)
@@ -83,7 +83,7 @@ export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 function digitsOf(alphabet: string): Uint8Array {
-  const digits = new Uint8Array(128).fill(255)
+  const digits = new Uint8Array(128).fill(noDigit)
   for (let value = 0; value < alphabet.length; value++) digits[alphabet.charCodeAt(value)] = value
   return digits
 }

@@ -7,7 +7,15 @@ import type { PublicJwk } from '../ports/client-keys.js'
 import { finishUriProblem } from './finish-uri.js'
 import { screenJwk } from './http-signature/jwk.js'
 import { isObject } from './json.js'
-import { amountSchema, objectOf, type Parsed, parseWith, refusing, urlSchema } from './schema.js'
+import {
+  amountSchema,
+  objectOf,
+  type Parsed,
+  parseWith,
+  printableText,
+  refusing,
+  urlSchema,
+} from './schema.js'
 import { canonicalUrl } from './url.js'
 
 /** Who signs a grant request: the only part of it that is read before the signature is checked. */
@@ -111,11 +119,7 @@ const finishSchema = objectOf(
   v.object({
     method: v.literal('redirect'),
     uri: v.pipe(v.string(), refusing(finishUriProblem)),
-    nonce: v.pipe(
-      v.string(),
-      v.regex(/^[\x21-\x7e]+$/, 'is not printable ASCII'),
-      v.maxLength(nonceLengthMax, `has more than ${nonceLengthMax} characters`),
-    ),
+    nonce: printableText(nonceLengthMax),
     hash_method: v.optional(v.picklist(['sha-256', 'sha-512'] as const), 'sha-256'),
   }),
 )

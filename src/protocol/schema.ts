@@ -44,6 +44,15 @@ export function objectOf<Schema extends v.GenericSchema>(schema: Schema) {
   return v.pipe(v.custom<v.InferInput<Schema>>(isObject), schema)
 }
 
+/** Text of at least one character, all of them visible. */
+export function printableText(lengthMax: number) {
+  return v.pipe(
+    v.string(),
+    v.regex(/^[\x21-\x7e]+$/, 'is not printable ASCII'),
+    v.maxLength(lengthMax, `has more than ${lengthMax} characters`),
+  )
+}
+
 const assetCodeLengthMax = 64
 
 /** @see Open Payments OpenAPI, schema `amount` */
@@ -53,11 +62,7 @@ export const amountSchema = objectOf(
       v.string(),
       v.check((text) => parseValue(text) !== undefined, 'is no unsigned 64-bit integer'),
     ),
-    assetCode: v.pipe(
-      v.string(),
-      v.regex(/^[\x21-\x7e]+$/, 'is not printable ASCII'),
-      v.maxLength(assetCodeLengthMax, `has more than ${assetCodeLengthMax} characters`),
-    ),
+    assetCode: printableText(assetCodeLengthMax),
     assetScale: v.pipe(
       v.number(),
       v.integer('is no integer'),
