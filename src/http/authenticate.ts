@@ -1,11 +1,6 @@
 import { type Client, clientId, type Grant } from '../core/grant/record.js'
 import type { ClientKeys, PublicJwk } from '../ports/client-keys.js'
-import {
-  accessTokenClass,
-  type Credential,
-  type CredentialClass,
-  parseCredential,
-} from '../protocol/credential.js'
+import { type Credential, type CredentialClass, parseCredential } from '../protocol/credential.js'
 import {
   type Freshness,
   inspectSignatures,
@@ -46,7 +41,7 @@ export function presentedToken({ message }: Exchange): { token: string } | HttpR
 /** The token taken apart. One of another class, or of no form of ours, is as good as unknown. */
 export function presentedCredential(
   exchange: Exchange,
-  kind: CredentialClass = accessTokenClass,
+  kind: CredentialClass,
 ): Credential | HttpRefusal {
   const presented = presentedToken(exchange)
   if ('outcome' in presented) return presented

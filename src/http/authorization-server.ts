@@ -36,7 +36,7 @@ import {
   type ServerOptions,
   serviceContext,
 } from './options.js'
-import { createHandler, type Pipeline } from './pipeline.js'
+import { createHandlers } from './pipeline.js'
 import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
 
@@ -179,7 +179,7 @@ export function createAuthorizationServer(
     requiresConsent: rules.requiresConsent,
     requiresFinish: rules.requiresFinish,
   }
-  const pipeline: Pipeline = {
+  const handlers = createHandlers({
     server: 'authorizationServer',
     url,
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
@@ -194,17 +194,9 @@ export function createAuthorizationServer(
     newCall: () => newCall(context),
     challenge: `GNAP as_uri=${grantEndpoint}`,
     watch: options,
-  }
+  })
   return {
-    handle: createHandler(pipeline),
-    handlers: {
-      requestGrant: createHandler(pipeline, 'requestGrant'),
-      continueGrant: createHandler(pipeline, 'continueGrant'),
-      cancelGrant: createHandler(pipeline, 'cancelGrant'),
-      rotateToken: createHandler(pipeline, 'rotateToken'),
-      revokeToken: createHandler(pipeline, 'revokeToken'),
-    },
-    routes,
+    ...handlers,
     ...servicesIn(context, grants),
     events: createOutbox(context),
     within(store) {

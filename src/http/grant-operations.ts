@@ -3,6 +3,8 @@ import type { Client, Grant } from '../core/grant/record.js'
 import type { ClientKeys } from '../ports/client-keys.js'
 import {
   accessTokenClass,
+  type Credential,
+  type CredentialClass,
   continuationTokenClass,
   formatCredential,
   formatPath,
@@ -92,9 +94,9 @@ export function requestGrant(deps: GrantDependencies): Serve {
 /** `POST /continue/{id}` (RFC 9635 sections 5.1 and 5.2). */
 export function continueGrant(deps: GrantDependencies): Serve {
   return async (exchange) => {
-    const presented = await presentedContinuation(exchange, deps)
-    if ('outcome' in presented) return presented
-    const { grant, secret, once } = presented
+    const continued = await presentedContinuation(exchange, deps, 'refuse-repeat')
+    if ('outcome' in continued) return continued
+    const { grant, secret, once } = continued
     const body = readBody(exchange.message)
     if ('outcome' in body) return spend(deps.context, once, body, { refused: true })
     const request = readContinuation(body.value)
@@ -112,11 +114,11 @@ export function continueGrant(deps: GrantDependencies): Serve {
 /** `DELETE /continue/{id}` (RFC 9635 section 5.4). */
 export function cancelGrant(deps: GrantDependencies): Serve {
   return async (exchange) => {
-    const presented = await presentedContinuation(exchange, deps)
-    if ('outcome' in presented) return presented
+    const continued = await presentedContinuation(exchange, deps, deps.repeats)
+    if ('outcome' in continued) return continued
     const { call } = exchange
     const command = { type: 'cancel', by: call.by } as const
-    const answer = await deps.grants.runOnce(presented.grant, command, call, presented.once)
+    const answer = await deps.grants.runOnce(continued.grant, command, call, continued.once)
     return answer.outcome === 'refused' ? answer : noContent
   }
 }
@@ -172,58 +174,51 @@ async function proveClient(
   return refused
 }
 
-interface PresentedContinuation {
-  readonly grant: Grant
-  readonly secret: string
-  readonly once: Once | undefined
-}
-
 /** Identifies a grant by its URI and token together, and proves that its client instance calls. */
-async function presentedContinuation(
-  exchange: Exchange,
-  { context, grants, clientKeys, repeats }: GrantDependencies,
-): Promise<PresentedContinuation | HttpRefusal> {
-  const candidates = await inspect(exchange, context.freshness)
-  if ('outcome' in candidates) return candidates
-  const credential = presentedCredential(exchange, continuationTokenClass)
-  if ('outcome' in credential) return credential
-  const path = parsePath(exchange.id)
-  const grant =
-    path?.grantId === credential.grantId
-      ? await grants.byContinuation(credential, path.own)
-      : undefined
-  if (grant === undefined) {
-    return refuse('token_unknown', 'no grant has this continuation URI and token together')
-  }
-  const proof = await proveGrant(exchange, candidates, grant, clientKeys)
-  if ('outcome' in proof) return proof
-  const rule = exchange.operation === 'continueGrant' ? 'refuse-repeat' : repeats
-  const once = await onceOf(context, proof, rule, exchange.call)
-  return { grant, secret: credential.secret, once }
+function presentedContinuation(exchange: Exchange, deps: GrantDependencies, rule: RepeatRule) {
+  return presented(exchange, deps, rule, {
+    kind: continuationTokenClass,
+    async find(credential, path) {
+      const grant = await deps.grants.byContinuation(credential, path)
+      return grant && { grant, secret: credential.secret }
+    },
+    unknown: 'no grant has this continuation URI and token together',
+  })
 }
 
 /** Identifies a grant by a management URI and the token managed there, and proves its client instance. */
-async function presentedManagedToken(
+function presentedManagedToken(exchange: Exchange, deps: GrantDependencies, rule: RepeatRule) {
+  return presented(exchange, deps, rule, {
+    kind: accessTokenClass,
+    find: deps.grants.byManagedToken,
+    unknown: 'not the token that is managed at this URI',
+  })
+}
+
+/** How a grant is found by a token and by the path that the token is good for. */
+interface Presented<Found> {
+  readonly kind: CredentialClass
+  readonly find: (credential: Credential, path: string) => Promise<Found | undefined>
+  /** Why there is none, for the operator. */
+  readonly unknown: string
+}
+
+async function presented<Found extends { readonly grant: Grant }>(
   exchange: Exchange,
-  { context, grants, clientKeys }: GrantDependencies,
+  { context, clientKeys }: GrantDependencies,
   rule: RepeatRule,
-) {
+  { kind, find, unknown }: Presented<Found>,
+): Promise<(Found & { readonly once: Once | undefined }) | HttpRefusal> {
   const candidates = await inspect(exchange, context.freshness)
   if ('outcome' in candidates) return candidates
-  const credential = presentedCredential(exchange)
+  const credential = presentedCredential(exchange, kind)
   if ('outcome' in credential) return credential
   const path = parsePath(exchange.id)
-  const managed =
-    path?.grantId === credential.grantId
-      ? await grants.byManagedToken(credential, path.own)
-      : undefined
-  if (managed === undefined) {
-    return refuse('token_unknown', 'not the token that is managed at this URI')
-  }
-  const proof = await proveGrant(exchange, candidates, managed.grant, clientKeys)
+  const found = path?.grantId === credential.grantId ? await find(credential, path.own) : undefined
+  if (found === undefined) return refuse('token_unknown', unknown)
+  const proof = await proveGrant(exchange, candidates, found.grant, clientKeys)
   if ('outcome' in proof) return proof
-  const once = await onceOf(context, proof, rule, exchange.call)
-  return { ...managed, once }
+  return { ...found, once: await onceOf(context, proof, rule, exchange.call) }
 }
 
 /** Rotation takes no content; `{ key }` would ask for a key rotation (RFC 9635 section 6.1.1). */

@@ -5,7 +5,7 @@ import { incomingPaymentWithMethods, readIncomingPaymentRequest } from '../proto
 import type { ServiceContext } from '../service/context.js'
 import type { IncomingPayments, PayablePayment } from '../service/incoming-payments.js'
 import { onceOf, type RepeatRule, spend } from '../service/replay.js'
-import type { Once } from '../service/transact.js'
+import type { Once, Replayed } from '../service/transact.js'
 import { inspect, presentedToken, prove } from './authenticate.js'
 import { type Exchange, json, readBody, refuse, refuseBody, type Serve } from './pipeline.js'
 import type { HttpRefusal } from './refusals.js'
@@ -26,17 +26,13 @@ interface Authorized {
   /** Who creates and owns: see `clientId`. */
   readonly client: string
   readonly once: Once | undefined
+  /** Refuses the request, at the price of its nonce. */
+  refusing(refusal: HttpRefusal): Promise<HttpRefusal | Replayed>
 }
 
 /** `POST /incoming-payments` (Open Payments OpenAPI, `create-incoming-payment`). */
 export function createIncomingPayment(deps: IncomingPaymentDependencies): Serve {
-  const { context, payments } = deps
-  return async (exchange) => {
-    const authorized = await authorize(exchange, deps)
-    if ('outcome' in authorized) return authorized
-    const { access, client, once } = authorized
-    const refusing = (refusal: HttpRefusal) => spend(context, once, refusal, { refused: true })
-
+  return authorized(deps, async (exchange, { access, client, once, refusing }) => {
     if (permitted(access, 'create') === undefined) return refusing(insufficient('create'))
     const body = readBody(exchange.message)
     if ('outcome' in body) return refusing(body)
@@ -46,20 +42,15 @@ export function createIncomingPayment(deps: IncomingPaymentDependencies): Serve 
     if (permitted(access, 'create', walletAddress) === undefined) {
       return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
     }
-    const answer = await payments.create(request.value, client, exchange.call, once)
+    const answer = await deps.payments.create(request.value, client, exchange.call, once)
     return answer.outcome === 'refused' ? answer : json(201, paymentBody(answer, deps))
-  }
+  })
 }
 
 /** `GET /incoming-payments/{id}` (`get-incoming-payment`), for the client instance that created it. */
 export function getIncomingPayment(deps: IncomingPaymentDependencies): Serve {
   const { context, payments } = deps
-  return async (exchange) => {
-    const authorized = await authorize(exchange, deps)
-    if ('outcome' in authorized) return authorized
-    const { access, client, once } = authorized
-    const refusing = (refusal: HttpRefusal) => spend(context, once, refusal, { refused: true })
-
+  return authorized(deps, async (exchange, { access, client, once, refusing }) => {
     if (permitted(access, 'read') === undefined) return refusing(insufficient('read'))
     const payment = await payments.load(exchange.id)
     if (payment === undefined) {
@@ -74,6 +65,17 @@ export function getIncomingPayment(deps: IncomingPaymentDependencies): Serve {
     }
     const answer = await payments.payable(payment, exchange.call.now)
     return spend(context, once, json(200, paymentBody(answer, deps)), { refused: false })
+  })
+}
+
+/** Serves a request once it is known whose it is and what its token allows. */
+function authorized(
+  deps: IncomingPaymentDependencies,
+  serve: (exchange: Exchange, authorized: Authorized) => ReturnType<Serve>,
+): Serve {
+  return async (exchange) => {
+    const authorization = await authorize(exchange, deps)
+    return 'outcome' in authorization ? authorization : serve(exchange, authorization)
   }
 }
 
@@ -94,7 +96,12 @@ async function authorize(
   const proof = await prove(exchange, candidates, key, client)
   if ('outcome' in proof) return proof
   const once = await onceOf(context, proof, repeats, exchange.call)
-  return { access, client: clientId(client), once }
+  return {
+    access,
+    client: clientId(client),
+    once,
+    refusing: (refusal) => spend(context, once, refusal, { refused: true }),
+  }
 }
 
 async function introspected(

@@ -54,7 +54,7 @@ export interface Exchange {
 
 export type Serve = (exchange: Exchange) => Promise<HttpResponse | HttpRefusal>
 
-export interface Pipeline {
+interface Pipeline {
   readonly server: RefusalContext['server']
   readonly url: PublicUrl
   readonly strippedPrefix: string
@@ -66,12 +66,24 @@ export interface Pipeline {
   readonly watch: Watch
 }
 
+/** Makes the handler of all of a server's routes, and one for each operation alone. */
+export function createHandlers<Name extends Operation>(
+  pipeline: Pipeline & { readonly serve: Readonly<Record<Name, Serve>> },
+) {
+  const { routes } = pipeline
+  const alone = Object.keys(pipeline.serve).map((operation) => {
+    const own = routes.filter((route) => route.operation === operation)
+    return [operation, createHandler(pipeline, own)] as const
+  })
+  const handlers = Object.fromEntries(alone) as Readonly<Record<Name, Handler>>
+  return { handle: createHandler(pipeline, routes), handlers, routes }
+}
+
 /**
- * Makes the handler of a server. The order is the same for every route: size, route and headers here;
- * then signature, token, key, schema and decision in the operation.
+ * Makes a handler of some of a server's routes. The order is the same for every route: size, route and
+ * headers here; then signature, token, key, schema and decision in the operation.
  */
-export function createHandler(pipeline: Pipeline, only?: Operation): Handler {
-  const routes = pipeline.routes.filter(({ operation }) => only === undefined || operation === only)
+function createHandler(pipeline: Pipeline, routes: readonly Route[]): Handler {
   return async (request) => {
     const seen: Exchange['seen'] = {}
     let operation: Operation | undefined

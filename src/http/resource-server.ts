@@ -33,7 +33,7 @@ import {
   type ServerOptions,
   serviceContext,
 } from './options.js'
-import { createHandler, type Pipeline } from './pipeline.js'
+import { createHandlers } from './pipeline.js'
 import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
 
@@ -148,7 +148,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
 
   const baseUrl = url.origin + url.basePath
   const deps = { context, payments, introspect, baseUrl, repeats: repeatRule(options) }
-  const pipeline: Pipeline = {
+  const handlers = createHandlers({
     server: 'resourceServer',
     url,
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
@@ -160,14 +160,9 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     newCall: () => newCall(context),
     challenge: `GNAP as_uri=${options.grantEndpoint}`,
     watch: options,
-  }
+  })
   return {
-    handle: createHandler(pipeline),
-    handlers: {
-      createIncomingPayment: createHandler(pipeline, 'createIncomingPayment'),
-      getIncomingPayment: createHandler(pipeline, 'getIncomingPayment'),
-    },
-    routes,
+    ...handlers,
     incomingPayments: incomingPaymentServices(payments, paymentMethods, baseUrl),
     events: createOutbox(context),
     within(store) {

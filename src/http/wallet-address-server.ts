@@ -4,14 +4,7 @@ import { publishedJwk } from '../protocol/http-signature/jwk.js'
 import { canonicalUrl } from '../protocol/url.js'
 import type { Handler } from './message.js'
 import { requireHooks, requireMethods, requirePrefix } from './options.js'
-import {
-  createHandler,
-  type Exchange,
-  json,
-  type Pipeline,
-  refuse,
-  type Watch,
-} from './pipeline.js'
+import { createHandlers, type Exchange, json, refuse, type Watch } from './pipeline.js'
 import type { HttpRefusal } from './refusals.js'
 import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
@@ -70,7 +63,7 @@ export function createWalletAddressServer(
     return found || refuse('resource_unknown', 'there is no such wallet address')
   }
 
-  const pipeline: Pipeline = {
+  return createHandlers({
     server: 'walletAddressServer',
     url,
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
@@ -92,13 +85,5 @@ export function createWalletAddressServer(
     },
     newCall: () => ({ now: clock.now(), by: '' }),
     watch: options,
-  }
-  return {
-    handle: createHandler(pipeline),
-    handlers: {
-      getWalletAddress: createHandler(pipeline, 'getWalletAddress'),
-      getWalletAddressKeys: createHandler(pipeline, 'getWalletAddressKeys'),
-    },
-    routes,
-  }
+  })
 }
