@@ -1,4 +1,4 @@
-import { listsMax, tableIn } from './statements.js'
+import { listNumbers, tableIn } from './statements.js'
 
 /** One step of the tables, as plain SQL. A step that has been released never changes again. */
 export interface Migration {
@@ -17,8 +17,7 @@ export function migrationsOf(schema?: string): readonly Migration[] {
 }
 
 function recordsStatements(records: string): string[] {
-  const numbers = Array.from({ length: listsMax }, (_, i) => i + 1)
-  const lists = numbers.map((n) => `  list_${n} text COLLATE "C",\n  list_${n}_at bigint,`)
+  const lists = listNumbers.map((n) => `  list_${n} text COLLATE "C",\n  list_${n}_at bigint,`)
   return [
     `CREATE TABLE IF NOT EXISTS ${records} (
   kind text COLLATE "C" NOT NULL,
@@ -31,7 +30,7 @@ ${lists.join('\n')}
 )`,
     `CREATE INDEX IF NOT EXISTS open_payments_records_due
   ON ${records} (kind, left(id, 8), due_at, id) WHERE due_at IS NOT NULL`,
-    ...numbers.map(
+    ...listNumbers.map(
       (n) => `CREATE INDEX IF NOT EXISTS open_payments_records_list_${n}
   ON ${records} (kind, list_${n}, list_${n}_at, id) WHERE list_${n} IS NOT NULL`,
     ),

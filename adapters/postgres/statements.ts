@@ -5,7 +5,9 @@ import type { PostgresStatement } from './driver.js'
 export const lost = '22012'
 
 /** How many lists a record can be in: each has columns of its own, so that a commit writes one table. */
-export const listsMax = 3
+const listsMax = 3
+/** What the columns of each list are told apart by. */
+export const listNumbers: readonly number[] = Array.from({ length: listsMax }, (_, i) => i + 1)
 
 const before = Number.MIN_SAFE_INTEGER
 const after = Number.MAX_SAFE_INTEGER
@@ -47,7 +49,7 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
 
   return {
     load: (kind: string, id: string) => load(kind, id),
-    /** One text for each shape of a commit: few ever occur. */
+    /** One text for each shape of a commit: few ever occur. An empty one has no statement. */
     commit(requested: Commit): PostgresStatement {
       const parts = partsOf(requested)
       const shape = shapeOf(parts)
@@ -79,10 +81,21 @@ export function tableIn(schema: string | undefined, table: string): string {
   return schema === undefined ? table : `"${schema}".${table}`
 }
 
+/** What a change writes into each of the columns, null where there is nothing. */
+interface Row {
+  readonly cells: readonly unknown[]
+  readonly expectedVersion: number
+}
+
+/** Whether a commit asks for nothing, and so has taken effect. */
+export function isEmpty({ changes, guards }: Commit): boolean {
+  return changes.length === 0 && guards.length === 0
+}
+
 /** A commit as its statement takes it, each part in the order of kinds and ids. */
 interface CommitParts {
-  readonly replaced: readonly Change[]
-  readonly created: readonly Change[]
+  readonly replaced: readonly Row[]
+  readonly created: readonly Row[]
   /** What has to be locked beforehand. With one record alone nobody can wait in a circle. */
   readonly locked: readonly Guard[]
 }
@@ -93,27 +106,28 @@ function partsOf({ changes, guards }: Commit): CommitParts {
   const held = replaced.map(({ kind, next, expectedVersion }) => {
     return { kind, id: next.id, version: expectedVersion }
   })
-  const locked = guards.length > 0 || replaced.length > 1 ? [...guards, ...held] : []
   return {
-    replaced,
-    created: sorted.filter(({ expectedVersion }) => expectedVersion === 0),
-    locked,
+    replaced: replaced.map(rowOf),
+    created: sorted.filter(({ expectedVersion }) => expectedVersion === 0).map(rowOf),
+    locked: guards.length > 0 || replaced.length > 1 ? [...guards, ...held] : [],
   }
 }
 
 /** Of more records than the library writes at once: such a commit is prepared for itself alone. */
 const shapeLengthMax = 12
 
-/** What tells the texts of two commits apart: how many records of what kind of row, and how many locks. */
+/** What tells the texts of two commits apart: which cells each of its rows has, and how many locks. */
 function shapeOf({ replaced, created, locked }: CommitParts): string {
-  const rows = (changes: readonly Change[]) =>
-    changes
-      .map(({ next }) => (next.lists?.length ?? 0) + (next.dueAt === undefined ? 0 : 4))
-      .join('')
-  return `${rows(replaced)}_${rows(created)}_${locked.length}`
+  return `${replaced.map(digitOf).join('')}_${created.map(digitOf).join('')}_${locked.length}`
 }
 
-const columns = ['kind', 'id', 'version', 'value', 'due_at', ...listColumns()]
+/** Lists have two cells each and fill up from the first, `due_at` has one: their number tells which. */
+function digitOf({ cells }: Row): number {
+  return cells.filter((cell) => cell !== null).length - requiredColumns.length
+}
+
+const requiredColumns = ['kind', 'id', 'version', 'value']
+const columns = [...requiredColumns, 'due_at', ...listColumns()]
 
 /**
  * One statement that writes everything, or raises and so writes nothing. A record is replaced only where its
@@ -126,8 +140,8 @@ const columns = ['kind', 'id', 'version', 'value', 'due_at', ...listColumns()]
 function commitText(table: string, { replaced, created, locked }: CommitParts): string {
   let last = 0
   const parameter = (type: string) => `$${++last}::${type}`
-  const row = (change: Change) =>
-    cells(change).map((cell, i) => (cell === null ? 'NULL' : parameter(typeOf(columns[i]))))
+  const values = ({ cells }: Row) =>
+    cells.map((cell, i) => (cell === null ? 'NULL' : parameter(typeOf(columns[i]))))
 
   const parts: string[] = []
   const done: string[] = []
@@ -141,8 +155,8 @@ function commitText(table: string, { replaced, created, locked }: CommitParts): 
   )`)
     done.push('(SELECT count(*) FROM locked WHERE holds)')
   }
-  for (const [index, change] of replaced.entries()) {
-    const [kind, id, ...rest] = row(change)
+  for (const [index, row] of replaced.entries()) {
+    const [kind, id, ...rest] = values(row)
     const assigned = rest.map((value, i) => `${columns[i + 2]} = ${value}`)
     parts.push(`replaced_${index} AS (
     UPDATE ${table} SET ${assigned.join(', ')}
@@ -151,7 +165,7 @@ function commitText(table: string, { replaced, created, locked }: CommitParts): 
     done.push(`(SELECT count(*) FROM replaced_${index})`)
   }
   if (created.length > 0) {
-    const rows = created.map((change) => `(${row(change).join(', ')})`)
+    const rows = created.map((row) => `(${values(row).join(', ')})`)
     parts.push(`created AS (
     INSERT INTO ${table} (${columns.join(', ')})
       VALUES ${rows.join(', ')}
@@ -166,28 +180,22 @@ function commitText(table: string, { replaced, created, locked }: CommitParts): 
 }
 
 function commitValues({ replaced, created, locked }: CommitParts): unknown[] {
-  const values: unknown[] = []
-  for (const { kind, id, version } of locked) values.push(kind, id, version)
-  const pushCells = (change: Change) => {
-    for (const cell of cells(change)) if (cell !== null) values.push(cell)
-  }
-  for (const change of replaced) {
-    pushCells(change)
-    values.push(change.expectedVersion)
-  }
-  created.forEach(pushCells)
-  return values
+  const given = (cells: readonly unknown[]) => cells.filter((cell) => cell !== null)
+  return [
+    ...locked.flatMap(({ kind, id, version }) => [kind, id, version]),
+    ...replaced.flatMap(({ cells, expectedVersion }) => [...given(cells), expectedVersion]),
+    ...created.flatMap(({ cells }) => given(cells)),
+  ]
 }
 
-/** What stands in each of the columns; a commit's text has NULL where there is nothing. */
-function cells({ kind, next }: Change): unknown[] {
+function rowOf({ kind, next, expectedVersion }: Change): Row {
   const { id, version, dueAt = null, lists = [] } = next
   if (lists.length > listsMax) {
     throw new RangeError(`a record can be in ${listsMax} lists, not in ${lists.length}`)
   }
-  const row = [kind, id, version, JSON.stringify(next), dueAt]
-  for (let n = 0; n < listsMax; n++) row.push(lists[n]?.by ?? null, lists[n]?.at ?? null)
-  return row
+  const cells: unknown[] = [kind, id, version, JSON.stringify(next), dueAt]
+  for (let n = 0; n < listsMax; n++) cells.push(lists[n]?.by ?? null, lists[n]?.at ?? null)
+  return { cells, expectedVersion }
 }
 
 function typeOf(column = ''): 'bigint' | 'text' {
@@ -196,7 +204,7 @@ function typeOf(column = ''): 'bigint' | 'text' {
 
 /** A page: each of the three lists a record can be in has an index, and gives at most a page. */
 function listText(table: string, beyond: '>' | '<', order: 'ASC' | 'DESC'): string {
-  const pages = numbers().map(
+  const pages = listNumbers.map(
     (n) => `(SELECT id, list_${n}_at AS at, value FROM ${table}
       WHERE kind = $1 AND list_${n} = $2 AND (list_${n}_at, id) ${beyond} ($3::bigint, $4)
       ORDER BY list_${n}_at ${order}, id ${order} LIMIT $5)`,
@@ -205,12 +213,8 @@ function listText(table: string, beyond: '>' | '<', order: 'ASC' | 'DESC'): stri
     ORDER BY at ${order}, id ${order} LIMIT $5`
 }
 
-function numbers(): number[] {
-  return Array.from({ length: listsMax }, (_, i) => i + 1)
-}
-
 function listColumns(): string[] {
-  return numbers().flatMap((n) => [`list_${n}`, `list_${n}_at`])
+  return listNumbers.flatMap((n) => [`list_${n}`, `list_${n}_at`])
 }
 
 function compareKeys(kind: string, id: string, otherKind: string, otherId: string): number {

@@ -1,6 +1,6 @@
 import type { Page, Store, Stored } from '../../src/index.js'
 import { isTransient, type PostgresClient, sqlState } from './driver.js'
-import { checkedSchema, createStatements, lost, type Statements } from './statements.js'
+import { checkedSchema, createStatements, isEmpty, lost, type Statements } from './statements.js'
 import { type Run, storeInTransaction } from './transaction.js'
 
 export interface PostgresStoreOptions {
@@ -48,7 +48,7 @@ function overPool(database: PostgresClient, options: PostgresStoreOptions = {}):
   return {
     ...reads(statements, run),
     async commit(commit) {
-      if (commit.changes.length === 0 && commit.guards.length === 0) return true
+      if (isEmpty(commit)) return true
       try {
         await run(statements.commit(commit))
         return true

@@ -1,6 +1,6 @@
 import type { Commit, TransactionError } from '../../src/index.js'
 import { isTransient, type PostgresClient, type PostgresStatement, sqlState } from './driver.js'
-import { lost, type Statements } from './statements.js'
+import { isEmpty, lost, type Statements } from './statements.js'
 
 /** Runs a statement that reads, and answers its rows. */
 export type Run = (statement: PostgresStatement) => Promise<readonly { readonly value: string }[]>
@@ -50,7 +50,7 @@ export function storeInTransaction(client: PostgresClient, statements: Statement
   function commit(requested: Commit): Promise<boolean> {
     return inTurn(async () => {
       await ready()
-      if (requested.changes.length === 0 && requested.guards.length === 0) return true
+      if (isEmpty(requested)) return true
       await query(savepoint)
       try {
         await query(statements.commit(requested))
