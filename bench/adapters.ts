@@ -9,7 +9,7 @@ import { toFastify } from 'open-payments-server/fastify'
 import { toHono } from 'open-payments-server/hono'
 import { benchWallet, creation, type Library, newToken, pairs } from './fixtures.js'
 import { load } from './http.js'
-import { type Figure, interleaved, median, ratio } from './measure.js'
+import { type Figure, interleaved, medianFigure, ratioFigure } from './measure.js'
 
 const rounds = 9
 const requestsPerRound = 3_000
@@ -96,13 +96,10 @@ export async function adapters(library: Library): Promise<Figure[]> {
       byHand: await run(byHand),
     })
     figures.push(
-      { name: `${name} adapter, CPU time`, value: median(cpu.adapter), unit: 'µs' },
-      {
-        name: `${name} adapter: CPU time by a route written by hand`,
-        value: ratio(cpu.adapter, cpu.byHand),
-        unit: 'ratio',
-        target: { most: 1.1 },
-      },
+      medianFigure(`${name} adapter, CPU time`, cpu.adapter, 'µs'),
+      ratioFigure(`${name} adapter: CPU time by a route written by hand`, cpu.adapter, cpu.byHand, {
+        most: 1.1,
+      }),
     )
   }
   return figures

@@ -19,7 +19,7 @@ import {
   origin,
   pairs,
 } from './fixtures.js'
-import { type Figure, interleaved, median, ratio } from './measure.js'
+import { type Figure, interleaved, medianFigure, ratioFigure } from './measure.js'
 
 const rounds = 9
 const requestsPerRound = 4_000
@@ -52,49 +52,45 @@ export async function behindHttp(library: Library, withPublished: Library): Prom
     ours: run(await verifyingServer(library, 'ours')),
     published: run(await verifyingServer(library, 'published')),
     floor: run(await verifyingServer(library, 'floor')),
-    create: run(await creatingServer(library)),
-    createPublished: run(await creatingServer(withPublished)),
+    create: run(await creatingServer(benchWallet(library))),
+    createPublished: run(await creatingServer(benchWallet(withPublished))),
   })
   return [
-    {
-      name: `verification behind HTTP, ${connections} connections`,
-      value: median(figures.ours),
-      unit: 'requests/s',
-    },
-    { name: 'with the published verifier', value: median(figures.published), unit: 'requests/s' },
-    { name: 'floor server', value: median(figures.floor), unit: 'requests/s' },
-    {
-      name: 'verification behind HTTP: throughput against the published verifier',
-      value: ratio(figures.ours, figures.published),
-      unit: 'ratio',
-      target: { least: 1.8 },
-    },
-    {
-      name: 'verification behind HTTP: throughput against the floor server',
-      value: ratio(figures.ours, figures.floor),
-      unit: 'ratio',
-      target: { least: 0.7 },
-    },
-    {
-      name: `creation behind HTTP, ${connections} connections`,
-      value: median(figures.create),
-      unit: 'requests/s',
-    },
-    {
-      name: 'creation behind HTTP: throughput against the published verifier',
-      value: ratio(figures.create, figures.createPublished),
-      unit: 'ratio',
-    },
-    {
-      name: 'creation behind HTTP: throughput against the floor server',
-      value: ratio(figures.create, figures.floor),
-      unit: 'ratio',
-    },
+    medianFigure(
+      `verification behind HTTP, ${connections} connections`,
+      figures.ours,
+      'requests/s',
+    ),
+    medianFigure('with the published verifier', figures.published, 'requests/s'),
+    medianFigure('floor server', figures.floor, 'requests/s'),
+    ratioFigure(
+      'verification behind HTTP: throughput against the published verifier',
+      figures.ours,
+      figures.published,
+      { least: 1.8 },
+    ),
+    ratioFigure(
+      'verification behind HTTP: throughput against the floor server',
+      figures.ours,
+      figures.floor,
+      { least: 0.7 },
+    ),
+    medianFigure(`creation behind HTTP, ${connections} connections`, figures.create, 'requests/s'),
+    ratioFigure(
+      'creation behind HTTP: throughput against the published verifier',
+      figures.create,
+      figures.createPublished,
+    ),
+    ratioFigure(
+      'creation behind HTTP: throughput against the floor server',
+      figures.create,
+      figures.floor,
+    ),
   ]
 }
 
-async function creatingServer(library: Library): Promise<Contestant> {
-  const wallet = benchWallet(library)
+/** A server on which every request creates an incoming payment. */
+export async function creatingServer(wallet: BenchWallet): Promise<Contestant> {
   const { value } = await newToken(wallet)
   const requests = [await creation(wallet, value)]
   return { server: createServer(toExpress(wallet.resources.handle)), requests }

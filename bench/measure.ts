@@ -1,9 +1,11 @@
+type Target = { readonly least: number } | { readonly most: number }
+
 /** One line of the result: a figure, and the bound that it is held against. */
 export interface Figure {
   readonly name: string
   readonly value: number
   readonly unit: 'ratio' | 'µs' | 'ms' | 'kB' | 'requests/s' | 'calls' | 'bytes'
-  readonly target?: { readonly least: number } | { readonly most: number }
+  readonly target?: Target
 }
 
 export function median(values: readonly number[]): number {
@@ -44,9 +46,24 @@ export async function interleaved<Name extends string>(
   return figures
 }
 
-/** The median over the rounds of one contestant's figure by another's. */
-export function ratio(above: readonly number[], below: readonly number[]): number {
-  return median(above.map((value, index) => value / (below[index] ?? Number.NaN)))
+/** The median over the rounds of one contestant's figure by another's, and the bound it is held against. */
+export function ratioFigure(
+  name: string,
+  above: readonly number[],
+  below: readonly number[],
+  target?: Target,
+): Figure {
+  const value = median(above.map((figure, index) => figure / (below[index] ?? Number.NaN)))
+  return { name, value, unit: 'ratio', ...(target && { target }) }
+}
+
+/** The median over the rounds of one contestant's figure. */
+export function medianFigure(
+  name: string,
+  figures: readonly number[],
+  unit: Figure['unit'],
+): Figure {
+  return { name, value: median(figures), unit }
 }
 
 export function meets({ value, target }: Figure): boolean | undefined {

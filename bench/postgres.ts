@@ -13,8 +13,8 @@ import {
   newToken,
   signed,
 } from './fixtures.js'
-import { type Contestant, load } from './http.js'
-import { type Figure, interleaved, median, ratio } from './measure.js'
+import { type Contestant, creatingServer, load } from './http.js'
+import { type Figure, interleaved, median, medianFigure, ratioFigure } from './measure.js'
 import { createReferenceTables, referenceRotations } from './reference-statements.js'
 
 const connectionString =
@@ -82,26 +82,21 @@ async function createFloorTable(pool: Pool, schema: string): Promise<void> {
   )
 }
 
-/** A pool that notes how many statements went through it, and how long they took in all. */
-function watched(pool: Pool) {
-  const spent = { statements: 0, ns: 0 }
+/** A pool that counts the statements that go through it. */
+function counted(pool: Pool) {
+  const counts = { statements: 0 }
   return {
-    spent,
-    async query(statement: { name?: string; text: string; values: unknown[] }) {
-      spent.statements += 1
-      const start = process.hrtime.bigint()
-      try {
-        return await pool.query(statement)
-      } finally {
-        spent.ns += Number(process.hrtime.bigint() - start)
-      }
+    counts,
+    query(statement: { name?: string; text: string; values: unknown[] }) {
+      counts.statements += 1
+      return pool.query(statement)
     },
   }
 }
 
 /** Each operation once, by the statements that it sends: each is one round trip. */
 async function statementCounts(library: Library, { schema, connect }: Database): Promise<Figure[]> {
-  const pool = watched(connect())
+  const pool = counted(connect())
   const wallet = benchWallet(library, postgresStore(pool, { schema }))
   const { auth, resources, key } = wallet
   const figures: Figure[] = []
@@ -110,9 +105,9 @@ async function statementCounts(library: Library, { schema, connect }: Database):
     most: number,
     run: () => Promise<Result>,
   ): Promise<Result> {
-    pool.spent.statements = 0
+    pool.counts.statements = 0
     const result = await run()
-    const value = pool.spent.statements
+    const value = pool.counts.statements
     figures.push({ name: `statements: ${name}`, value, unit: 'calls', target: { most } })
     return result
   }
@@ -176,14 +171,14 @@ async function databaseWork(library: Library, { schema, connect }: Database): Pr
 
   const figures = await interleaved(11, { ours, theirs })
   return [
-    { name: 'database work of a rotation', value: median(figures.ours), unit: 'µs' },
-    { name: "the reference's nine statements", value: median(figures.theirs), unit: 'µs' },
-    {
-      name: "database work of a rotation, by that of the reference's statements",
-      value: ratio(figures.ours, figures.theirs),
-      unit: 'ratio',
-      target: { most: 0.35 },
-    },
+    medianFigure('database work of a rotation', figures.ours, 'µs'),
+    medianFigure("the reference's nine statements", figures.theirs, 'µs'),
+    ratioFigure(
+      "database work of a rotation, by that of the reference's statements",
+      figures.ours,
+      figures.theirs,
+      { most: 0.35 },
+    ),
   ]
 }
 
@@ -214,20 +209,18 @@ async function overHttp(wallet: BenchWallet, pool: Pool, schema: string): Promis
     const under = `on PostgreSQL, ${connections} connection${connections === 1 ? '' : 's'}`
     for (const name of ['rotate', 'create'] as const) {
       throughput[`${name} ${connections}`] = results[name]
-      figures.push({ name: `${name} ${under}`, value: median(results[name]), unit: 'requests/s' })
+      figures.push(medianFigure(`${name} ${under}`, results[name], 'requests/s'))
       if (connections > 16) continue
-      figures.push({
-        name: `${name} ${under}: throughput against the floor server`,
-        value: ratio(results[name], results.floor),
-        unit: 'ratio',
-        target: { least: 0.7 },
-      })
+      figures.push(
+        ratioFigure(
+          `${name} ${under}: throughput against the floor server`,
+          results[name],
+          results.floor,
+          { least: 0.7 },
+        ),
+      )
     }
-    figures.push({
-      name: `floor server ${under}`,
-      value: median(results.floor),
-      unit: 'requests/s',
-    })
+    figures.push(medianFigure(`floor server ${under}`, results.floor, 'requests/s'))
   }
   for (const name of ['rotate', 'create']) {
     figures.push({
@@ -301,12 +294,6 @@ async function rotatingServer(wallet: BenchWallet, total: number): Promise<Conte
   return { server: createServer(toExpress(wallet.auth.handle)), requests }
 }
 
-async function creatingServer(wallet: BenchWallet): Promise<Contestant> {
-  const { value } = await newToken(wallet)
-  const requests = [await creation(wallet, value)]
-  return { server: createServer(toExpress(wallet.resources.handle)), requests }
-}
-
 /** What a rotation and an introspection cost beside a thousand grants, and beside a million. */
 async function growth(library: Library): Promise<Figure[]> {
   return withDatabase((few) =>
@@ -325,18 +312,8 @@ async function growth(library: Library): Promise<Figure[]> {
         `${operation} beside 1,000,000 grants, by the same beside 1,000`
       const target = { most: 1.25 }
       return [
-        {
-          name: name('rotate'),
-          value: ratio(figures.rotateMany, figures.rotateFew),
-          unit: 'ratio',
-          target,
-        },
-        {
-          name: name('introspect'),
-          value: ratio(figures.introspectMany, figures.introspectFew),
-          unit: 'ratio',
-          target,
-        },
+        ratioFigure(name('rotate'), figures.rotateMany, figures.rotateFew, target),
+        ratioFigure(name('introspect'), figures.introspectMany, figures.introspectFew, target),
       ]
     }),
   )

@@ -1,6 +1,6 @@
 import { hash, verify } from 'node:crypto'
 import { validateSignature, validateSignatureHeaders } from '@interledger/http-signature-utils'
-import { contentDigest } from '../test/support/sign.js'
+import { contentDigest } from '../src/testing/sign.js'
 import {
   type BenchWallet,
   benchWallet,
@@ -11,7 +11,7 @@ import {
   origin,
   signed,
 } from './fixtures.js'
-import { type Figure, interleaved, median, perCallUs, ratio } from './measure.js'
+import { type Figure, interleaved, medianFigure, perCallUs, ratioFigure } from './measure.js'
 
 const rounds = 21
 const calls = 300
@@ -50,20 +50,17 @@ export async function verification(library: Library): Promise<Figure[]> {
       }),
   })
   return [
-    { name: 'verification, in process', value: median(figures.ours), unit: 'µs' },
-    { name: 'floor: one verify and one SHA-512', value: median(figures.floor), unit: 'µs' },
-    {
-      name: 'verification: speed against the floor',
-      value: ratio(figures.floor, figures.ours),
-      unit: 'ratio',
-      target: { least: 0.85 },
-    },
-    {
-      name: 'verification: speed against the published verifier',
-      value: ratio(figures.published, figures.ours),
-      unit: 'ratio',
-      target: { least: 1.1 },
-    },
+    medianFigure('verification, in process', figures.ours, 'µs'),
+    medianFigure('floor: one verify and one SHA-512', figures.floor, 'µs'),
+    ratioFigure('verification: speed against the floor', figures.floor, figures.ours, {
+      least: 0.85,
+    }),
+    ratioFigure(
+      'verification: speed against the published verifier',
+      figures.published,
+      figures.ours,
+      { least: 1.1 },
+    ),
   ]
 }
 
@@ -120,36 +117,23 @@ export async function operations(library: Library): Promise<Figure[]> {
   await resources.handle(good)
   const most = { most: 0.15 }
   return [
-    { name: 'create incoming payment, through handle', value: median(figures.create), unit: 'µs' },
-    { name: 'rotate token, through handle', value: median(figures.rotate), unit: 'µs' },
-    {
-      name: 'create incoming payment: speed against the floor',
-      value: ratio(figures.floor, figures.create),
-      unit: 'ratio',
-    },
-    {
-      name: 'rotate token: speed against the floor',
-      value: ratio(figures.floor, figures.rotate),
-      unit: 'ratio',
-    },
-    {
-      name: 'refusal for coverage, by the cost of an acceptance',
-      value: ratio(figures.coverage, figures.create),
-      unit: 'ratio',
-      target: most,
-    },
-    {
-      name: 'refusal for age, by the cost of an acceptance',
-      value: ratio(figures.age, figures.create),
-      unit: 'ratio',
-      target: most,
-    },
-    {
-      name: 'refusal for digest, by the cost of an acceptance',
-      value: ratio(figures.digest, figures.create),
-      unit: 'ratio',
-      target: most,
-    },
+    medianFigure('create incoming payment, through handle', figures.create, 'µs'),
+    medianFigure('rotate token, through handle', figures.rotate, 'µs'),
+    ratioFigure('create incoming payment: speed against the floor', figures.floor, figures.create),
+    ratioFigure('rotate token: speed against the floor', figures.floor, figures.rotate),
+    ratioFigure(
+      'refusal for coverage, by the cost of an acceptance',
+      figures.coverage,
+      figures.create,
+      most,
+    ),
+    ratioFigure('refusal for age, by the cost of an acceptance', figures.age, figures.create, most),
+    ratioFigure(
+      'refusal for digest, by the cost of an acceptance',
+      figures.digest,
+      figures.create,
+      most,
+    ),
     {
       name: 'store calls of three refusals',
       value: refusalCalls,

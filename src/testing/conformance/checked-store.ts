@@ -1,5 +1,5 @@
 import type { Page, Store } from '../../index.js'
-import { demand, show } from './trial.js'
+import { demand, isObject, show } from './trial.js'
 
 /** The same store, with errors that say which method did not answer, or answered what it never should. */
 export function checkedStore(store: Store): Store {
@@ -54,8 +54,4 @@ function boolean(method: string, answer: unknown): boolean {
     `${method} answered ${show(answer)}; it should be true or false`,
   )
   return answer
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }

@@ -172,6 +172,7 @@ function differenceOf(expected: unknown, actual: unknown, path: string): string 
   return extra === undefined ? undefined : `${here} has ${show(extra)}, which it should not have`
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+/** Whether a value is an object or an array. */
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
