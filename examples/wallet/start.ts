@@ -1,5 +1,5 @@
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { consumeEvents, type EventHandler, type FailedDelivery } from '../../src/index.js'
 import { expressServer } from './adapters/express.js'
 import { fastifyServer } from './adapters/fastify.js'
@@ -54,7 +54,6 @@ export async function startWallet(options: StartOptions): Promise<RunningWallet>
 
 /** A port that nothing listens on now. */
 export async function freePort(): Promise<number> {
-  const { createServer } = await import('node:net')
   const probe = createServer()
   await new Promise<void>((resolve) => probe.listen(0, 'localhost', resolve))
   const { port } = probe.address() as AddressInfo

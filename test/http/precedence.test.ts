@@ -135,6 +135,17 @@ function staticFaults(codes: {
   ]
 }
 
+function noToken(code: string): Fault {
+  return {
+    name: 'there is no token',
+    apply: (draft) => {
+      draft.token = undefined
+    },
+    status: 401,
+    code,
+  }
+}
+
 const wrongKey = (code: string): Fault => ({
   name: 'another key has signed',
   apply: (draft) => {
@@ -186,14 +197,7 @@ const auth = {
 
 const continuing: Fault[] = [
   ...staticFaults(auth),
-  {
-    name: 'there is no token',
-    apply: (draft) => {
-      draft.token = undefined
-    },
-    status: 401,
-    code: 'invalid_continuation',
-  },
+  noToken('invalid_continuation'),
   {
     name: 'the token is that of another grant',
     apply: async (draft) => {
@@ -243,14 +247,7 @@ const continuing: Fault[] = [
 
 const rotating: Fault[] = [
   ...staticFaults(auth),
-  {
-    name: 'there is no token',
-    apply: (draft) => {
-      draft.token = undefined
-    },
-    status: 401,
-    code: 'invalid_client',
-  },
+  noToken('invalid_client'),
   {
     name: 'the token is another token of the same client instance',
     apply: async (draft) => {
@@ -287,14 +284,7 @@ const creating: Fault[] = [
     noMethod: 'method_not_allowed',
     media: 'unsupported_media_type',
   }),
-  {
-    name: 'there is no token',
-    apply: (draft) => {
-      draft.token = undefined
-    },
-    status: 401,
-    code: 'missing_token',
-  },
+  noToken('missing_token'),
   {
     name: 'the token is not active',
     apply: (draft) => {
