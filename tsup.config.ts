@@ -36,6 +36,6 @@ export default defineConfig([
     ...shared,
     format: 'cjs',
     // What is ESM only is bundled, so that require() works where require(esm) does not.
-    noExternal: ['@noble/ed25519'],
+    noExternal: ['@noble/ed25519', /^temporal-/],
   },
 ])

@@ -1,0 +1,93 @@
+import { type AccessAction, type AccessType, type GrantedItem, permits } from '../core/access.js'
+import { clientId } from '../core/grant/record.js'
+import type { Introspect, Introspection } from '../ports/introspect.js'
+import type { ServiceContext } from '../service/context.js'
+import { onceOf, type Proof, type RepeatRule, spend } from '../service/replay.js'
+import type { Once, Replayed } from '../service/transact.js'
+import { inspect, presentedToken, prove } from './authenticate.js'
+import { type Exchange, refuse, type Serve } from './pipeline.js'
+import type { HttpRefusal } from './refusals.js'
+
+/** What every operation of a resource server works with. */
+export interface ResourceDependencies {
+  readonly context: ServiceContext
+  readonly introspect: Introspect
+  /** The resource server's URL without a trailing slash: what the URLs of its resources begin with. */
+  readonly baseUrl: string
+  readonly repeats: RepeatRule
+}
+
+/** A request whose token is good and whose signature was made by the key that the token is bound to. */
+export interface Authorized {
+  readonly token: ActiveToken
+  /** As it was presented, to be asked about again when a commit has lost. */
+  readonly accessToken: string
+  /** Who creates and owns: see `clientId`. */
+  readonly client: string
+  readonly proof: Proof
+  readonly once: Once | undefined
+  /** The item that allows this at a wallet address, or anywhere if none is named. */
+  permitted(type: AccessType, action: AccessAction, walletAddress?: string): GrantedItem | undefined
+  /** Refuses the request, at the price of its nonce. */
+  refusing(refusal: HttpRefusal): Promise<HttpRefusal | Replayed>
+  /** Refuses a request whose token does not allow it. */
+  insufficient(type: AccessType, action: AccessAction): Promise<HttpRefusal | Replayed>
+}
+
+export type ActiveToken = Extract<Introspection, { readonly active: true }>
+
+/** Serves a request once it is known whose it is and what its token allows. */
+export function authorized(
+  deps: ResourceDependencies,
+  serve: (exchange: Exchange, authorized: Authorized) => ReturnType<Serve>,
+): Serve {
+  return async (exchange) => {
+    const authorization = await authorize(exchange, deps)
+    return 'outcome' in authorization ? authorization : serve(exchange, authorization)
+  }
+}
+
+/** Signature without a key, token, introspection, curve: in this order, each cheaper than the next. */
+async function authorize(
+  exchange: Exchange,
+  { context, introspect, repeats }: ResourceDependencies,
+): Promise<Authorized | HttpRefusal> {
+  const candidates = await inspect(exchange, context.freshness)
+  if ('outcome' in candidates) return candidates
+  const presented = presentedToken(exchange)
+  if ('outcome' in presented) return presented
+  const token = await introspected(introspect, presented.token)
+  if ('outcome' in token) return token
+  const { key, walletAddress, access } = token
+  const client = walletAddress === undefined ? key : { ...key, walletAddress }
+  const proof = await prove(exchange, candidates, key, client)
+  if ('outcome' in proof) return proof
+  const once = await onceOf(context, proof, repeats, exchange.call)
+  const refusing = (refusal: HttpRefusal) => spend(context, once, refusal, { refused: true })
+  return {
+    token,
+    accessToken: presented.token,
+    client: clientId(client),
+    proof,
+    once,
+    permitted: (type, action, at) => permits(access, type, action, at),
+    refusing,
+    insufficient: (type, action) =>
+      refusing(refuse('access_insufficient', `the token does not allow ${action} of ${type}`)),
+  }
+}
+
+/** What is known of an access token that is good now. */
+export async function introspected(
+  introspect: Introspect,
+  accessToken: string,
+): Promise<ActiveToken | HttpRefusal> {
+  let token: Introspection
+  try {
+    token = await introspect({ accessToken })
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : 'introspection failed'
+    return refuse('introspection_unavailable', reason)
+  }
+  return token.active ? token : refuse('token_unknown', 'the token is not active')
+}
