@@ -1,0 +1,232 @@
+import { type Amount, parseValue, sameAsset } from './amount.js'
+import { type Decision, type Instant, type Refused, refused, unchanged } from './decision.js'
+import {
+  isOver,
+  nextPayment,
+  type OutgoingPayment,
+  type OutgoingPaymentEvent,
+  type OutgoingPaymentPolicy,
+} from './outgoing-payment/record.js'
+
+/** The host claims the payment: from now on it may be sending it, and it does not lapse. */
+export interface BeginPayment {
+  readonly type: 'begin'
+  readonly by: string
+}
+
+/** What has been sent and delivered in all, all attempts together. */
+export interface Totals {
+  /** Total debited so far, in the asset of `debitAmount`. */
+  readonly sentAmount: Amount
+  /** Total delivered so far, in the asset of `receiveAmount`. */
+  readonly deliveredAmount: Amount
+}
+
+/** The host reports what has been sent: with everything sent, or `final`, the payment is complete. */
+export interface SettlePayment extends Totals {
+  readonly type: 'settle'
+  readonly by: string
+  /** True when nothing more will be sent, though less was than might have been. */
+  readonly final?: boolean
+}
+
+/** The host gives up. What has been sent stays counted; the rest can be spent again. */
+export interface FailPayment extends Partial<Totals> {
+  readonly type: 'fail'
+  readonly by: string
+  readonly reason?: string
+}
+
+/** The account's owner, or the host, withdraws a payment that has not been begun. */
+export interface CancelPayment {
+  readonly type: 'cancel'
+  readonly by: string
+  readonly reason?: string
+}
+
+/** Nobody began the payment in time. */
+export interface LapsePayment {
+  readonly type: 'lapse'
+  readonly by: string
+}
+
+export type OutgoingPaymentCommand =
+  | BeginPayment
+  | SettlePayment
+  | FailPayment
+  | CancelPayment
+  | LapsePayment
+
+type TotalsRefusal = 'invalid_amount' | 'totals_receded' | 'totals_exceeded'
+
+/** What each command can be refused with. */
+export interface OutgoingPaymentRefusals {
+  readonly begin: 'payment_begun' | 'payment_lapsed' | 'payment_over'
+  readonly settle: 'payment_not_begun' | 'payment_over' | TotalsRefusal
+  readonly fail: 'payment_not_begun' | 'payment_over' | 'payment_sent' | TotalsRefusal
+  readonly cancel: 'payment_begun' | 'payment_over'
+  readonly lapse: 'payment_begun' | 'payment_held' | 'payment_over'
+}
+
+export type OutgoingPaymentDecision<Type extends keyof OutgoingPaymentRefusals> = Decision<
+  OutgoingPayment,
+  OutgoingPaymentEvent,
+  OutgoingPaymentRefusals[Type]
+>
+
+/**
+ * The outgoing payment's machine. Pure and total: a command that finds its own id on the record, or a
+ * report that says what is known already, changes nothing.
+ */
+export function decideOutgoingPayment<Type extends keyof OutgoingPaymentRefusals>(
+  payment: OutgoingPayment,
+  command: Extract<OutgoingPaymentCommand, { readonly type: Type }>,
+  now: Instant,
+  policy: OutgoingPaymentPolicy,
+): OutgoingPaymentDecision<Type>
+export function decideOutgoingPayment(
+  payment: OutgoingPayment,
+  command: OutgoingPaymentCommand,
+  now: Instant,
+  policy: OutgoingPaymentPolicy,
+): OutgoingPaymentDecision<keyof OutgoingPaymentRefusals> {
+  if (payment.by === command.by) return unchanged(payment)
+  switch (command.type) {
+    case 'begin':
+      return begin(payment, command, now, policy)
+    case 'settle':
+      return settle(payment, command, now, policy)
+    case 'fail':
+      return fail(payment, command, now, policy)
+    case 'cancel':
+      return cancel(payment, command, now, policy)
+    case 'lapse':
+      return lapse(payment, command, now, policy)
+  }
+}
+
+function begin(
+  payment: OutgoingPayment,
+  { by }: BeginPayment,
+  now: Instant,
+  policy: OutgoingPaymentPolicy,
+): OutgoingPaymentDecision<'begin'> {
+  if (payment.state === 'begun') return refused('payment_begun', 'the payment has been begun')
+  if (isOver(payment)) return over(payment)
+  if (now >= payment.holdUntil) {
+    return refused('payment_lapsed', 'the payment was not begun in time')
+  }
+  return nextPayment(payment, { state: 'begun' }, 'outgoing-payment.begun', by, now, policy)
+}
+
+function settle(
+  payment: OutgoingPayment,
+  command: SettlePayment,
+  now: Instant,
+  policy: OutgoingPaymentPolicy,
+): OutgoingPaymentDecision<'settle'> {
+  if (payment.state === 'created') return notBegun
+  if (payment.state === 'failed') return over(payment)
+  const totals = readTotals(payment, command)
+  if ('outcome' in totals) return totals
+  const { sent, delivered } = totals
+  const same = sent === payment.sent && delivered === payment.delivered
+  if (payment.state === 'completed') return same ? unchanged(payment) : over(payment)
+  const completed = command.final === true || isWhole(payment, totals)
+  if (same && !completed) return unchanged(payment)
+  const changes = { sent, delivered, state: completed ? 'completed' : 'begun' } as const
+  const type = completed ? 'outgoing-payment.completed' : 'outgoing-payment.settled'
+  return nextPayment(payment, changes, type, command.by, now, policy)
+}
+
+function fail(
+  payment: OutgoingPayment,
+  command: FailPayment,
+  now: Instant,
+  policy: OutgoingPaymentPolicy,
+): OutgoingPaymentDecision<'fail'> {
+  if (payment.state === 'created') return notBegun
+  if (payment.state === 'completed') return over(payment)
+  const totals = readTotals(payment, command)
+  if ('outcome' in totals) return totals
+  const { sent, delivered } = totals
+  if (payment.state === 'failed') {
+    const same = sent === payment.sent && delivered === payment.delivered
+    return same ? unchanged(payment) : over(payment)
+  }
+  if (isWhole(payment, totals)) {
+    return refused('payment_sent', 'all of it has been sent, so that it has not failed')
+  }
+  const changes = { sent, delivered, ...failed(command.reason) }
+  return nextPayment(payment, changes, 'outgoing-payment.failed', command.by, now, policy)
+}
+
+function cancel(
+  payment: OutgoingPayment,
+  { by, reason = 'cancelled' }: CancelPayment,
+  now: Instant,
+  policy: OutgoingPaymentPolicy,
+): OutgoingPaymentDecision<'cancel'> {
+  if (payment.state === 'begun') return refused('payment_begun', 'the payment has been begun')
+  if (payment.state === 'failed' && payment.sent === '0') return unchanged(payment)
+  if (isOver(payment)) return over(payment)
+  return nextPayment(payment, failed(reason), 'outgoing-payment.failed', by, now, policy)
+}
+
+function lapse(
+  payment: OutgoingPayment,
+  { by }: LapsePayment,
+  now: Instant,
+  policy: OutgoingPaymentPolicy,
+): OutgoingPaymentDecision<'lapse'> {
+  if (payment.state === 'begun') return refused('payment_begun', 'the payment has been begun')
+  if (isOver(payment)) return over(payment)
+  if (now < payment.holdUntil) return refused('payment_held', 'the payment may still be begun')
+  const changes = failed('not begun in time')
+  return nextPayment(payment, changes, 'outgoing-payment.failed', by, now, policy)
+}
+
+/**
+ * Reads totals, which never fall and never pass what the payment was created with: that much was counted
+ * when it was created, and no more.
+ */
+function readTotals(
+  payment: OutgoingPayment,
+  { sentAmount, deliveredAmount }: Partial<Totals>,
+): { sent: string; delivered: string } | Refused<TotalsRefusal> {
+  const totals = { sent: payment.sent, delivered: payment.delivered }
+  for (const [name, amount, most] of [
+    ['sent', sentAmount, payment.debitAmount],
+    ['delivered', deliveredAmount, payment.receiveAmount],
+  ] as const) {
+    if (amount === undefined) continue
+    const value = sameAsset(amount, most) ? parseValue(amount.value) : undefined
+    if (value === undefined) return refused('invalid_amount', `${name} is no amount in its asset`)
+    if (value < (parseValue(totals[name]) ?? 0n)) {
+      return refused('totals_receded', `less was ${name} than has been reported before`)
+    }
+    if (value > (parseValue(most.value) ?? 0n)) {
+      return refused('totals_exceeded', `more was ${name} than the payment allows`)
+    }
+    totals[name] = amount.value
+  }
+  return totals
+}
+
+/** Whether nothing is left to send, or the receiver has all that it should get. */
+function isWhole(
+  { debitAmount, receiveAmount }: OutgoingPayment,
+  { sent, delivered }: Pick<OutgoingPayment, 'sent' | 'delivered'>,
+): boolean {
+  return sent === debitAmount.value || delivered === receiveAmount.value
+}
+
+const notBegun = refused('payment_not_begun', 'the payment has not been begun')
+
+function over({ state }: OutgoingPayment) {
+  return refused('payment_over', `the payment has ${state}`)
+}
+
+function failed(failure: string | undefined) {
+  return { state: 'failed', ...(failure === undefined ? {} : { failure }) } as const
+}

@@ -1,0 +1,143 @@
+import type { Instant } from '../core/decision.js'
+import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
+import {
+  type OutgoingPaymentRequest,
+  outgoingPaymentBody,
+  readOutgoingPaymentRequest,
+} from '../protocol/outgoing.js'
+import type { OutgoingPayments } from '../service/outgoing-payments.js'
+import type { PaymentAnswer, PaymentCreation, PaymentInput } from '../service/payment-creation.js'
+import { onceOf, spend } from '../service/replay.js'
+import { authorized, introspected, type ResourceDependencies } from './authorized.js'
+import { listResources } from './paging.js'
+import { type Exchange, json, readBody, refuse, refuseBody, type Serve } from './pipeline.js'
+import type { HttpRefusal } from './refusals.js'
+import { resourceId, resourceUrl } from './resource-url.js'
+
+/** What the operations on outgoing payments work with. */
+export interface OutgoingPaymentDependencies extends ResourceDependencies {
+  readonly payments: OutgoingPayments
+  readonly create: PaymentCreation
+}
+
+const type = 'outgoing-payment'
+
+/**
+ * `POST /outgoing-payments` (Open Payments OpenAPI, `create-outgoing-payment`). The same client instance that
+ * repeats a `quoteId`, or an `Idempotency-Key`, with an equal body gets the payment that it has.
+ */
+export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
+  return authorized(deps, async (exchange, authorization) => {
+    const { permitted, refusing, insufficient, token, client, proof } = authorization
+    if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
+    const body = readBody(exchange.message)
+    if ('outcome' in body) return refusing(body)
+    const request = readOutgoingPaymentRequest(body.value)
+    if (!('value' in request)) return refusing(refuseBody(request))
+    if (permitted(type, 'create', request.value.walletAddress) === undefined) {
+      return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
+    }
+    const input = inputOf(request.value, deps.baseUrl)
+    if ('outcome' in input) return refusing(input)
+    const key = 'quoteId' in input ? {} : readIdempotencyKey(exchange)
+    if ('outcome' in key) return refusing(key)
+
+    const spender = {
+      client,
+      token,
+      renew: () => introspected(deps.introspect, authorization.accessToken),
+    }
+    // Without a quote nothing but its signature tells a replay from a second payment.
+    const rule = 'quoteId' in input ? deps.repeats : 'refuse-repeat'
+    const once = await onceOf(deps.context, proof, rule, exchange.call)
+    const answer = await deps.create(input, spender, exchange.call, { once, ...key })
+    return answer.outcome === 'refused' ? answer : json(201, createdBody(answer, exchange, deps))
+  })
+}
+
+/** `GET /outgoing-payments` (`list-outgoing-payments`). */
+export function listOutgoingPayments(deps: OutgoingPaymentDependencies): Serve {
+  const { context, payments, baseUrl } = deps
+  return listResources(deps, {
+    type,
+    list: payments.list,
+    toBody: (payment: OutgoingPayment) => paymentBody(payment, baseUrl, context.clock.now()),
+  })
+}
+
+/** `GET /outgoing-payments/{id}` (`get-outgoing-payment`), for the client instance that created it. */
+export function getOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
+  const { context, payments, baseUrl } = deps
+  return authorized(
+    deps,
+    async (exchange, { permitted, readable, once, refusing, insufficient }) => {
+      if (permitted(type, 'read') === undefined) return insufficient(type, 'read')
+      const payment = await payments.load(exchange.id)
+      if (payment === undefined || !readable(type, payment)) {
+        return refusing(
+          refuse('resource_unknown', 'there is no such payment for this token to read'),
+        )
+      }
+      const answer = json(200, paymentBody(payment, baseUrl, exchange.call.now))
+      return spend(context, once, answer, { refused: false })
+    },
+  )
+}
+
+/** `GET /outgoing-payment-grant` (`get-outgoing-payment-grant`): reads, and changes nothing. */
+export function getOutgoingPaymentGrant(deps: OutgoingPaymentDependencies): Serve {
+  const { context, payments } = deps
+  return authorized(deps, async (exchange, { token, once, refusing }) => {
+    if (!token.access.some((item) => item.type === type)) {
+      return refusing(refuse('access_insufficient', 'the token is for no outgoing payments'))
+    }
+    const { debitAmount, receiveAmount } = await payments.spentUnder(token, exchange.call.now)
+    const body = {
+      spentDebitAmount: debitAmount ?? null,
+      spentReceiveAmount: receiveAmount ?? null,
+    }
+    return spend(context, once, json(200, body), { refused: false })
+  })
+}
+
+/** The request with its quote's id in place of its URL. */
+function inputOf(request: OutgoingPaymentRequest, baseUrl: string): PaymentInput | HttpRefusal {
+  if (!('quoteId' in request)) return request
+  const quoteId = resourceId(baseUrl, 'quotes', request.quoteId)
+  return quoteId === undefined
+    ? refuse('quote_unknown', 'quoteId is no URL of a quote of this server')
+    : { ...request, quoteId }
+}
+
+const keyPattern = /^[\x21-\x7e]{1,255}$/
+
+/** A key of the client's own choice, by which it may repeat a request whose response was lost. */
+function readIdempotencyKey({ message }: Exchange): { idempotencyKey?: string } | HttpRefusal {
+  const [key, ...others] = message.fields.get('idempotency-key') ?? []
+  if (key === undefined) return {}
+  return keyPattern.test(key) && others.length === 0
+    ? { idempotencyKey: key }
+    : refuse('idempotency_key_invalid', 'Idempotency-Key is not 1 to 255 visible characters')
+}
+
+function createdBody(
+  { payment, spent }: PaymentAnswer,
+  { call }: Exchange,
+  { baseUrl }: OutgoingPaymentDependencies,
+) {
+  const { counts, amount } = spent ?? {}
+  return {
+    ...paymentBody(payment, baseUrl, call.now),
+    ...(counts === 'debitAmount' && { grantSpentDebitAmount: amount }),
+    ...(counts === 'receiveAmount' && { grantSpentReceiveAmount: amount }),
+  }
+}
+
+export function paymentBody(payment: OutgoingPayment, baseUrl: string, now: Instant) {
+  const { id, quoteId } = payment
+  const urls = {
+    id: resourceUrl(baseUrl, 'outgoing-payments', id),
+    ...(quoteId && { quoteId: resourceUrl(baseUrl, 'quotes', quoteId) }),
+  }
+  return outgoingPaymentBody(payment, urls, now)
+}

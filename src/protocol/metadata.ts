@@ -1,0 +1,24 @@
+import type { Json, JsonObject } from '../core/decision.js'
+import { encodeUtf8 } from './bytes.js'
+import { depthOf, isObject } from './json.js'
+import type { Parsed } from './schema.js'
+
+const bytesMax = 8 * 1024
+const depthMax = 8
+
+/**
+ * Reads the `metadata` of a request's body as it was parsed, not as a schema would copy it, since it is given
+ * back key for key: an object of at most 8 KiB and 8 levels.
+ */
+export function readMetadata(body: Json | undefined): Parsed<{ readonly metadata?: JsonObject }> {
+  const metadata = isObject(body) ? body['metadata'] : undefined
+  if (metadata === undefined) return { value: {} }
+  const path = 'metadata'
+  if (!isObject(metadata)) return { path, problem: 'is of the wrong type' }
+  if (depthOf(metadata, depthMax) === undefined) {
+    return { path, problem: `is nested more than ${depthMax} levels deep` }
+  }
+  return encodeUtf8(JSON.stringify(metadata)).length > bytesMax
+    ? { path, problem: `is larger than ${bytesMax} bytes` }
+    : { value: { metadata } }
+}

@@ -1,0 +1,170 @@
+import type { Amount } from '../core/amount.js'
+import { type Budget, budgetId, release, spentAmount } from '../core/budget.js'
+import { type Instant, refused } from '../core/decision.js'
+import { allowanceAt, type CountedAmount } from '../core/limits.js'
+import { heldBy, type OutgoingPayment } from '../core/outgoing-payment/record.js'
+import {
+  type CancelPayment,
+  decideOutgoingPayment,
+  type FailPayment,
+  type OutgoingPaymentCommand,
+  type OutgoingPaymentDecision,
+  type OutgoingPaymentRefusals,
+  type SettlePayment,
+} from '../core/outgoing-payment.js'
+import type { ActiveToken } from '../ports/introspect.js'
+import type { Change } from '../ports/store.js'
+import { isIdOf } from '../protocol/credential.js'
+import { newCall, type ServiceContext } from './context.js'
+import { changesOf } from './events.js'
+import { type ListScope, listName, type PageOf, type PageRequest, readPage } from './pages.js'
+import type { SpendingPolicy } from './payment-creation.js'
+import { removeRetired, sweep } from './sweeps.js'
+import { transact } from './transact.js'
+
+/** What the host says with a command: all of it but the id that the library gives it. */
+type Said<Command> = Omit<Command, 'type' | 'by'>
+
+type Command<Type> = Extract<OutgoingPaymentCommand, { readonly type: Type }>
+
+/** What became of a command of the host. */
+export type OutgoingPaymentResult<Type extends keyof OutgoingPaymentRefusals> =
+  | { readonly ok: true; readonly payment: OutgoingPayment }
+  | {
+      readonly ok: false
+      readonly refusal: OutgoingPaymentRefusals[Type] | 'payment_unknown'
+      readonly reason: string
+    }
+
+/** What has been sent and reserved, by the amount that is limited. */
+export type SpentAmounts = { readonly [Counts in CountedAmount]?: Amount }
+
+export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
+
+/** What the host does with outgoing payments, and what time does to them. */
+export function createOutgoingPayments(context: ServiceContext, policy: SpendingPolicy) {
+  const { store } = context
+
+  async function load(id: string): Promise<OutgoingPayment | undefined> {
+    if (!isIdOf(await context.namespace(), id)) return undefined
+    return (await store.load('outgoing-payment', id)) as OutgoingPayment | undefined
+  }
+
+  /** The budget that a payment is counted in, if any of its amounts is limited. */
+  async function budgetOf({ budget }: OutgoingPayment): Promise<Budget | undefined> {
+    if (budget === undefined) return undefined
+    return (await store.load('budget', budget.id)) as Budget | undefined
+  }
+
+  async function list(scope: ListScope, page: PageRequest): Promise<PageOf<OutgoingPayment>> {
+    const by = listName(await context.namespace(), scope)
+    return readPage(store, { kind: 'outgoing-payment', by }, page)
+  }
+
+  /**
+   * What has been spent under a token's grant in the windows that are open now: of the first granted item that
+   * limits what is debited, and of the first that limits what is received.
+   */
+  async function spentUnder({ grantId, access }: ActiveToken, now: Instant): Promise<SpentAmounts> {
+    const namespace = await context.namespace()
+    const spent: { [Counts in CountedAmount]?: Amount } = {}
+    for (const item of access) {
+      const allowance = item.type === 'outgoing-payment' ? allowanceAt(item, now) : undefined
+      if (allowance === undefined || allowance === 'closed' || spent[allowance.counts]) continue
+      const id = budgetId({ namespace, grantId }, item, allowance)
+      const budget = (await store.load('budget', id)) as Budget | undefined
+      spent[allowance.counts] = spentAmount(budget, allowance)
+    }
+    return spent
+  }
+
+  async function loadBoth(id: string): Promise<Loaded> {
+    const payment = await load(id)
+    return payment === undefined ? {} : { payment, budget: await budgetOf(payment) }
+  }
+
+  /** Carries out a command: the payment and what it gives back to its budget change together. */
+  async function run<Type extends keyof OutgoingPaymentRefusals>(
+    id: string,
+    say: (by: string) => Command<Type>,
+  ): Promise<OutgoingPaymentResult<Type>> {
+    const { now, by } = newCall(context)
+    const command = say(by)
+    const reload = () => loadBoth(id)
+    const result = await transact<Loaded, OutgoingPaymentDecision<Type> | typeof unknownPayment>(
+      context,
+      {
+        loaded: await reload(),
+        reload,
+        decide({ payment, budget }) {
+          if (payment === undefined) return { changes: [], result: unknownPayment, refused: true }
+          const decision = decideOutgoingPayment<Type>(payment, command, now, policy.payments)
+          if (decision.outcome !== 'changed') {
+            return { changes: [], result: decision, refused: decision.outcome === 'refused' }
+          }
+          const { record, events } = decision
+          const changes = [
+            ...changesOf(context, 'outgoing-payment', record, events),
+            ...givenBack(payment, record, budget, by),
+          ]
+          return { changes, result: decision, refused: false }
+        },
+      },
+    )
+    return result.outcome === 'refused'
+      ? { ok: false, refusal: result.refusal, reason: result.reason }
+      : { ok: true, payment: result.record }
+  }
+
+  /** Settles what is due: payments that nobody began in time fail, and those past their retention go. */
+  async function settleDue(limit: number): Promise<{ lapsed: number; removed: number }> {
+    let lapsed = 0
+    const settled = await sweep(context, 'outgoing-payment', limit, async (record, now) => {
+      const payment = record as OutgoingPayment
+      if (payment.state !== 'created') {
+        return removeRetired(context, 'outgoing-payment', payment, now)
+      }
+      const { ok } = await lapse(payment.id)
+      if (ok) lapsed += 1
+      return ok
+    })
+    return { lapsed, removed: settled - lapsed }
+  }
+
+  const lapse = (id: string) => run<'lapse'>(id, (by) => ({ type: 'lapse', by }))
+
+  return {
+    load,
+    list,
+    budgetOf,
+    spentUnder,
+    begin: (id: string) => run<'begin'>(id, (by) => ({ type: 'begin', by })),
+    settle: (id: string, said: Said<SettlePayment>) =>
+      run<'settle'>(id, (by) => ({ ...said, type: 'settle', by })),
+    fail: (id: string, said: Said<FailPayment>) =>
+      run<'fail'>(id, (by) => ({ ...said, type: 'fail', by })),
+    cancel: (id: string, said: Said<CancelPayment>) =>
+      run<'cancel'>(id, (by) => ({ ...said, type: 'cancel', by })),
+    settleDue,
+  }
+}
+
+interface Loaded {
+  readonly payment?: OutgoingPayment
+  readonly budget?: Budget | undefined
+}
+
+const unknownPayment = refused('payment_unknown', 'there is no such outgoing payment')
+
+/** Nothing is given back while the payment may still be sent, nor of what has been sent. */
+function givenBack(
+  before: OutgoingPayment,
+  after: OutgoingPayment,
+  budget: Budget | undefined,
+  by: string,
+): readonly Change[] {
+  const value = heldBy(before) - heldBy(after)
+  if (value === 0n || budget === undefined) return []
+  const next = release(budget, value, by)
+  return [{ kind: 'budget', next, expectedVersion: budget.version }]
+}

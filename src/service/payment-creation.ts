@@ -1,0 +1,283 @@
+import { permits } from '../core/access.js'
+import type { Amount } from '../core/amount.js'
+import {
+  type Budget,
+  type BudgetPolicy,
+  budgetId,
+  type Candidate,
+  decideSpending,
+} from '../core/budget.js'
+import type { JsonObject, Refused } from '../core/decision.js'
+import { allow, type CountedAmount, type LimitsRefusal, type Spending } from '../core/limits.js'
+import { createOutgoingPayment, type Repeat, repeated } from '../core/outgoing-payment/create.js'
+import type { OutgoingPayment, OutgoingPaymentPolicy } from '../core/outgoing-payment/record.js'
+import { type QuotePolicy, type QuoteRefusal, usableQuote } from '../core/quote.js'
+import type { ActiveToken, Introspect } from '../ports/introspect.js'
+import type { Change } from '../ports/store.js'
+import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import { toBase64url } from '../protocol/bytes.js'
+import { newId } from '../protocol/credential.js'
+import { sha256 } from '../protocol/hash.js'
+import { type AccountRefusal, activeAccount } from './accounts.js'
+import type { Call, ServiceContext } from './context.js'
+import { changesOf } from './events.js'
+import type { OutgoingPayments } from './outgoing-payments.js'
+import { placesOf } from './pages.js'
+import type { PricingRefused, QuoteOperations } from './quotes.js'
+import { spend } from './replay.js'
+import { type Attempt, type Once, type Replayed, transactOnce } from './transact.js'
+
+/** What the host decides about payments that go out. */
+export interface SpendingPolicy {
+  readonly payments: OutgoingPaymentPolicy
+  readonly quotes: QuotePolicy
+  readonly budgets: BudgetPolicy
+}
+
+/** What is to be paid: by a quote, or straight to an incoming payment at a price that is made now. */
+export type PaymentInput = {
+  readonly walletAddress: string
+  readonly metadata?: JsonObject
+} & (
+  | { readonly quoteId: string }
+  | { readonly incomingPayment: string; readonly debitAmount: Amount }
+)
+
+export type TokenRefusal = 'token_unknown' | 'introspection_unavailable'
+
+/** Who pays, and what their token allows. */
+export interface Spender {
+  readonly client: string
+  readonly token: ActiveToken
+  /** Asks about the token again, since a grant may have changed while others were writing. */
+  renew(): Promise<ActiveToken | Refused<TokenRefusal>>
+}
+
+/** A payment, and what has been taken of the allowance that it is counted in: sent, reserved, and itself. */
+export interface PaymentAnswer {
+  readonly outcome: 'answered'
+  readonly payment: OutgoingPayment
+  readonly spent?: { readonly counts: CountedAmount; readonly amount: Amount }
+}
+
+export type PaymentCreationRefused =
+  | Refused<AccountRefusal | QuoteRefusal | LimitsRefusal | TokenRefusal | 'request_differs'>
+  | PricingRefused
+
+interface CreationDependencies {
+  readonly introspect: Introspect
+  readonly walletAddresses: WalletAddresses
+  readonly quotes: QuoteOperations
+  readonly payments: OutgoingPayments
+}
+
+/** One request to pay, fixed before anything is loaded. */
+interface Creation extends Call {
+  readonly namespace: string
+  readonly id: string
+  readonly input: PaymentInput
+  readonly repeat: Repeat
+  readonly spender: Spender
+  /** What was priced for this payment alone; absent where a quote says it. */
+  readonly price?: Spending
+}
+
+interface Loaded {
+  readonly token: ActiveToken | Refused<TokenRefusal>
+  readonly terms: Spending | Refused<QuoteRefusal>
+  readonly candidates: readonly Candidate[]
+  /** The payment that this request, or an earlier one like it, has created. */
+  readonly payment?: OutgoingPayment | undefined
+}
+
+/** A payment as it was decided, with its budget if that was written too. */
+interface Created {
+  readonly outcome: 'created'
+  readonly payment: OutgoingPayment
+  readonly budget?: Budget | undefined
+}
+
+type Decided = Created | PaymentCreationRefused
+
+/**
+ * Creates outgoing payments: payment, budget, event, used signature and the guard on the grant in one commit.
+ *
+ * A payment has the id of its quote, or one that follows from client instance and idempotency key. So there is
+ * one at most, a repeat finds it, and no further record is needed.
+ */
+export function createPaymentCreation(
+  context: ServiceContext,
+  { introspect, walletAddresses, quotes, payments }: CreationDependencies,
+  policy: SpendingPolicy,
+) {
+  const { store, random } = context
+  const limits = { ...policy.payments, ...policy.budgets }
+
+  return async function create(
+    input: PaymentInput,
+    spender: Spender,
+    call: Call,
+    { once, idempotencyKey }: { readonly once: Once | undefined; readonly idempotencyKey?: string },
+  ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
+    const { client } = spender
+    const namespace = await context.namespace()
+    const repeat = { client, requestHash: await hashOf(JSON.stringify(input)) }
+    const keyed = idempotencyKey && namespace + (await idOfKey(client, idempotencyKey))
+    const earlier = repeated(keyed ? await payments.load(keyed) : undefined, repeat)
+    // A key makes a repeat harmless, so that a signature of the same second is no reason to refuse it.
+    if (earlier !== undefined) return answerAgain(earlier, unlessSignature(once))
+
+    const priced = await priceOf(input)
+    if (priced.outcome === 'refused') return spend(context, once, priced, { refused: true })
+    const id = 'quoteId' in input ? input.quoteId : keyed || newId(namespace, random)
+    const creation = { ...call, namespace, id, input, repeat, spender, ...priced }
+    const first = await load(creation, spender.token)
+    // What is refused now may have been granted before, to a request whose response was lost.
+    const refused = decide(creation, first).refused
+    const operation = {
+      loaded: refused ? { ...first, payment: await payments.load(id) } : first,
+      reload: () => reload(creation),
+      decide: (loaded: Loaded) => decide(creation, loaded),
+    }
+    const decided = await transactOnce<Loaded, Decided>(context, operation, once)
+    return decided.outcome === 'created' ? answer(decided) : decided
+  }
+
+  /** What is to be paid at which price; a quote says it itself, once it is loaded. */
+  async function priceOf(input: PaymentInput) {
+    const { walletAddress } = input
+    if ('quoteId' in input) {
+      const found = await activeAccount(walletAddresses, walletAddress)
+      return 'outcome' in found ? found : ({ outcome: 'priced' } as const)
+    }
+    const { incomingPayment: receiver, debitAmount } = input
+    const priced = await quotes.price({ walletAddress, receiver, debitAmount })
+    if (priced.outcome === 'refused') return priced
+    return { outcome: 'priced', price: { ...priced.price, receiver } } as const
+  }
+
+  async function load(creation: Creation, token: Loaded['token']): Promise<Loaded> {
+    const terms = await termsOf(creation)
+    const candidates =
+      'outcome' in token || 'outcome' in terms ? [] : await candidatesOf(creation, token, terms)
+    return { token, terms, candidates }
+  }
+
+  /** The payment last: a budget that is spent may have been spent on it. */
+  async function reload(creation: Creation): Promise<Loaded> {
+    const loaded = await load(creation, await creation.spender.renew())
+    return { ...loaded, payment: await payments.load(creation.id) }
+  }
+
+  async function termsOf(creation: Creation): Promise<Spending | Refused<QuoteRefusal>> {
+    const { price, id, input, spender, now } = creation
+    if (price !== undefined) return price
+    const use = { walletAddress: input.walletAddress, client: spender.client }
+    return usableQuote(await quotes.load(id), use, now)
+  }
+
+  /** The granted items that allow the payment, with their budgets, up to the first that has room. */
+  async function candidatesOf(
+    creation: Creation,
+    { access, grantId }: ActiveToken,
+    terms: Spending,
+  ): Promise<readonly Candidate[]> {
+    const { now, input } = creation
+    const charge = { ...creation, grantId }
+    const candidates: Candidate[] = []
+    for (const item of access) {
+      if (!permits([item], 'outgoing-payment', 'create', input.walletAddress)) continue
+      const allowed = allow(item, terms, now)
+      const allowance = allowed.outcome === 'allowed' ? allowed.allowance : undefined
+      const budget = allowance && (await loadBudget(budgetId(charge, item, allowance)))
+      const candidate = budget === undefined ? { item } : { item, budget }
+      candidates.push(candidate)
+      const charged = decideSpending([candidate], terms, charge, now, limits)
+      if (charged.outcome === 'charged') break
+    }
+    return candidates
+  }
+
+  async function loadBudget(id: string): Promise<Budget | undefined> {
+    return (await store.load('budget', id)) as Budget | undefined
+  }
+
+  function decide(creation: Creation, loaded: Loaded): Attempt<Decided> {
+    const { token, terms, candidates, payment } = loaded
+    const earlier = repeated(payment, creation.repeat)
+    if (earlier !== undefined) {
+      const differs = 'outcome' in earlier
+      const result = differs ? earlier : ({ outcome: 'created', payment: earlier } as const)
+      return { changes: [], result, refused: differs }
+    }
+    if ('outcome' in token) return { changes: [], result: token, refused: true }
+    if ('outcome' in terms) return { changes: [], result: terms, refused: true }
+    const { receiver, debitAmount, receiveAmount } = terms
+    const { now, by, id, namespace, repeat, input, spender } = creation
+    const { walletAddress, metadata } = input
+    const command = {
+      by,
+      id,
+      namespace,
+      grantId: token.grantId,
+      walletAddress,
+      ...repeat,
+      ...('quoteId' in input && { quoteId: input.quoteId }),
+      receiver,
+      debitAmount,
+      receiveAmount,
+      ...(metadata && { metadata }),
+      lists: placesOf(namespace, { walletAddress, client: spender.client }, now),
+      candidates,
+    }
+    const decision = createOutgoingPayment(command, now, limits)
+    if (decision.outcome === 'refused') return { changes: [], result: decision, refused: true }
+    const { record, events, taken } = decision
+    const created = changesOf(context, 'outgoing-payment', record, events)
+    const changes = taken === undefined ? created : [...created, budgetChange(taken.budget)]
+    const result = { outcome: 'created', payment: record, budget: taken?.budget } as const
+    return { changes, guards: guardsOf(token), result, refused: false }
+  }
+
+  /** That the grant is still as it was introspected, where it lies in the store that is written to. */
+  function guardsOf({ grantId, grantVersion }: ActiveToken) {
+    if (grantVersion === undefined || introspect.store !== store) return []
+    return [{ kind: 'grant', id: grantId, version: grantVersion } as const]
+  }
+
+  async function answerAgain(
+    earlier: OutgoingPayment | Refused<'request_differs'>,
+    once: Once | undefined,
+  ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
+    if ('outcome' in earlier) return spend(context, once, earlier, { refused: true })
+    const again = await answer({ outcome: 'created', payment: earlier })
+    return spend(context, once, again, { refused: false })
+  }
+
+  async function answer({ payment, budget }: Created): Promise<PaymentAnswer> {
+    const counts = payment.budget?.counts
+    const counted = budget ?? (await payments.budgetOf(payment))
+    if (counts === undefined || counted === undefined) return { outcome: 'answered', payment }
+    const amount = { ...payment[counts], value: counted.spent }
+    return { outcome: 'answered', payment, spent: { counts, amount } }
+  }
+}
+
+export type PaymentCreation = ReturnType<typeof createPaymentCreation>
+
+function budgetChange(next: Budget): Change {
+  return { kind: 'budget', next, expectedVersion: next.version - 1 }
+}
+
+function unlessSignature(once: Once | undefined): Once | undefined {
+  return once?.spentByRefusal === true ? once : undefined
+}
+
+async function hashOf(text: string): Promise<string> {
+  return toBase64url(await sha256(text))
+}
+
+/** As long as ids that are random, so that nobody tells them apart. */
+async function idOfKey(client: string, idempotencyKey: string): Promise<string> {
+  return (await hashOf(`${client} ${idempotencyKey}`)).slice(0, 22)
+}

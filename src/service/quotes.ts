@@ -1,0 +1,107 @@
+import { parseValue, sameAsset } from '../core/amount.js'
+import { type JsonObject, type Refused, refused } from '../core/decision.js'
+import {
+  createQuote,
+  type Price,
+  priceProblem,
+  type Quote,
+  type QuotePolicy,
+} from '../core/quote.js'
+import type { PriceRefusal, Quotes } from '../ports/quotes.js'
+import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import { isIdOf, newId } from '../protocol/credential.js'
+import type { QuoteRequest } from '../protocol/outgoing.js'
+import { type AccountRefusal, activeAccount } from './accounts.js'
+import type { Call, ServiceContext } from './context.js'
+import { changesOf } from './events.js'
+import { spend } from './replay.js'
+import { type Once, type Operation, type Replayed, transactOnce } from './transact.js'
+
+export interface QuotePorts {
+  readonly walletAddresses: WalletAddresses
+  readonly quotes: Quotes
+}
+
+/** Why there is no price. What the client instance may know of it, beside the refusal, is in `details`. */
+export type PricingRefused = Refused<
+  AccountRefusal | PriceRefusal['refusal'] | 'invalid_amount' | 'quote_expired'
+> & { readonly details?: JsonObject }
+
+export interface QuoteAnswer {
+  readonly outcome: 'answered'
+  readonly quote: Quote
+}
+
+export type QuoteOperations = ReturnType<typeof createQuotes>
+
+/** The operations on quotes. */
+export function createQuotes(context: ServiceContext, ports: QuotePorts, policy: QuotePolicy) {
+  const { store, random } = context
+
+  async function load(id: string): Promise<Quote | undefined> {
+    if (!isIdOf(await context.namespace(), id)) return undefined
+    return (await store.load('quote', id)) as Quote | undefined
+  }
+
+  /** Asks the host what a payment costs, and takes no answer that is none to the question. */
+  async function price(
+    request: QuoteRequest,
+  ): Promise<{ readonly outcome: 'priced'; readonly price: Price } | PricingRefused> {
+    const found = await activeAccount(ports.walletAddresses, request.walletAddress)
+    if ('outcome' in found) return found
+    const { account } = found
+    const { receiver, debitAmount, receiveAmount } = request
+    const asked = debitAmount ?? receiveAmount
+    if (asked !== undefined && parseValue(asked.value) === 0n) {
+      return refused('invalid_amount', 'an amount of nothing was asked for')
+    }
+    if (debitAmount !== undefined && !sameAsset(debitAmount, account)) {
+      return refused('invalid_amount', 'debitAmount is not in the asset of the wallet address')
+    }
+    const query = {
+      receiver,
+      ...(debitAmount && { debitAmount }),
+      ...(receiveAmount && { receiveAmount }),
+    }
+    const answer = await ports.quotes.price({ ...query, walletAddress: account, method: 'ilp' })
+    if ('refusal' in answer) return refusedPrice(answer)
+    const problem = priceProblem(answer, query, account)
+    if (problem !== undefined) throw new TypeError(`the price of a payment is wrong: ${problem}`)
+    return { outcome: 'priced', price: answer }
+  }
+
+  async function create(
+    request: QuoteRequest,
+    client: string,
+    { now, by }: Call,
+    once: Once | undefined,
+  ): Promise<QuoteAnswer | PricingRefused | Replayed> {
+    const priced = await price(request)
+    if (priced.outcome === 'refused') return spend(context, once, priced, { refused: true })
+    const id = newId(await context.namespace(), random)
+    const { walletAddress, receiver } = request
+    const command = { ...priced.price, by, id, walletAddress, client, receiver }
+    const decision = createQuote(command, now, policy)
+    if (decision.outcome === 'refused') return spend(context, once, decision, { refused: true })
+    const result = { outcome: 'answered', quote: decision.record } as const
+    const operation: Operation<Quote | undefined, QuoteAnswer> = {
+      loaded: undefined,
+      reload: () => load(id),
+      decide(loaded) {
+        const { record, events } = decision
+        const changes = loaded ? [] : changesOf(context, 'quote', record, events)
+        return { changes, result, refused: false }
+      },
+    }
+    return transactOnce(context, operation, once)
+  }
+
+  return { load, price, create }
+}
+
+function refusedPrice({ refusal, reason, minDebitAmount }: PriceRefusal): PricingRefused {
+  const answer = refused(refusal, reason ?? 'the host has no price for this payment')
+  if (minDebitAmount === undefined) return answer
+  const { value, assetCode, assetScale } = minDebitAmount
+  return { ...answer, details: { minSendAmount: { value, assetCode, assetScale } } }
+}
