@@ -1,4 +1,6 @@
 import { type Amount, parseValue, sameAsset } from './amount.js'
+import type { Instant } from './decision.js'
+import { endOfWindows, type IntervalCounting, parseInterval } from './interval.js'
 
 /** The resource types of Open Payments. */
 export type AccessType = 'incoming-payment' | 'outgoing-payment' | 'quote'
@@ -43,11 +45,35 @@ export interface AccessItem {
 /** A right as it was granted. Its `itemId` outlives every rotation: spending is counted by it. */
 export interface GrantedItem extends AccessItem {
   readonly itemId: string
+  /** How the windows of its interval are counted, as it was when it was granted. Default `occurrences`. */
+  readonly intervalCounting?: IntervalCounting
 }
 
 /** The order in which `grantedItems` numbers items is the order in which they were granted. */
-export function grantedItems(items: readonly AccessItem[]): readonly GrantedItem[] {
-  return items.map((item, index) => ({ ...item, itemId: String(index + 1) }))
+export function grantedItems(
+  items: readonly AccessItem[],
+  intervalCounting: IntervalCounting,
+): readonly GrantedItem[] {
+  return items.map((item, index) => ({
+    ...item,
+    itemId: String(index + 1),
+    ...(item.limits?.interval === undefined ? {} : { intervalCounting }),
+  }))
+}
+
+/**
+ * When the last window of all these items is over; `undefined` if one of them can be used without end.
+ * Quotes do not count: they are of no use but to payments.
+ */
+export function endOfItems(items: readonly GrantedItem[]): Instant | undefined {
+  const ends = items.filter(({ type }) => type !== 'quote').map(endOfItem)
+  return ends.length > 0 && ends.every((end) => end !== undefined) ? Math.max(...ends) : undefined
+}
+
+function endOfItem({ limits, intervalCounting }: GrantedItem): Instant | undefined {
+  if (limits?.interval === undefined) return undefined
+  const parsed = parseInterval(limits.interval)
+  return 'problem' in parsed ? undefined : endOfWindows(parsed.interval, intervalCounting)
 }
 
 /** The item that clients see: without what is only bookkeeping. */

@@ -6,7 +6,7 @@ const dateTime =
 const minuteMs = 60_000
 
 /** 9999-12-31T23:59:59.999Z: the last instant that a four-digit year can write. */
-const lastInstant: Instant = 253_402_300_799_999
+export const lastInstant: Instant = 253_402_300_799_999
 
 /**
  * Reads an RFC 3339 date-time from 1970 on. Answers `undefined` for what the grammar or the calendar

@@ -5,6 +5,7 @@ import {
   type AccessItem,
   covers,
   coversAll,
+  endOfItems,
   grantedItems,
   type Limits,
   permits,
@@ -426,11 +427,12 @@ describe('which item permits an action', () => {
   })
 
   test('the first of several, in the order in which they were granted', () => {
-    const items = grantedItems([
+    const asked = [
       incoming(['create'], alice),
       incoming(['create', 'read'], bob),
       incoming(['create']),
-    ])
+    ]
+    const items = grantedItems(asked, 'occurrences')
     expect(permits(items, 'incoming-payment', 'create', bob)?.itemId).toBe('2')
     expect(
       permits(items, 'incoming-payment', 'create', 'https://wallet.example/carol')?.itemId,
@@ -466,7 +468,7 @@ describe('items as they are granted and shown', () => {
   test('each has an id of its own, and none is lost or changed', () => {
     fc.assert(
       fc.property(fc.array(accessItem, { maxLength: 5 }), (items) => {
-        const granted = grantedItems(items)
+        const granted = grantedItems(items, 'repetitions')
         expect(new Set(granted.map(({ itemId }) => itemId)).size).toBe(items.length)
         expect(granted.map(publicItem)).toEqual(items)
       }),
@@ -475,12 +477,77 @@ describe('items as they are granted and shown', () => {
   })
 
   test('clients see nothing of the bookkeeping', () => {
-    const [granted] = grantedItems([outgoing({ debitAmount: usd('1') })])
+    const [granted] = grantedItems([outgoing({ interval: monthly })], 'repetitions')
     const shown: object = granted === undefined ? {} : publicItem(granted)
     expect(Object.keys(shown).sort()).toEqual(['actions', 'identifier', 'limits', 'type'])
   })
 
   test('what an item does not have is left out, not shown as undefined', () => {
     expect(Object.keys(publicItem(incoming(['create']))).sort()).toEqual(['actions', 'type'])
+  })
+})
+
+describe('how windows are counted', () => {
+  test('stands on each item that has an interval, and on no other', () => {
+    const asked = [
+      outgoing({ interval: monthly }),
+      outgoing({ debitAmount: usd('1') }),
+      outgoing(),
+      incoming(['create']),
+    ]
+    const countings = ['occurrences', 'repetitions'] as const
+    for (const counting of countings) {
+      const [limited, ...others] = grantedItems(asked, counting)
+      expect(limited?.intervalCounting).toBe(counting)
+      for (const other of others) expect(other).not.toHaveProperty('intervalCounting')
+    }
+  })
+})
+
+describe('the end of what was granted', () => {
+  const month = outgoing({ interval: 'R1/2025-05-20T13:00:00Z/P1M' })
+  const quarter = outgoing({ interval: 'R3/2025-05-20T13:00:00Z/P1M' })
+  const quote: AccessItem = { type: 'quote', actions: ['create'] }
+  const june = Date.UTC(2025, 5, 20, 13)
+  const august = Date.UTC(2025, 7, 20, 13)
+
+  test.each<readonly [what: string, items: readonly AccessItem[], endsAt: number]>([
+    ['its one item', [month], june],
+    ['the later of two, first', [quarter, month], august],
+    ['the later of two, last', [month, quarter], august],
+    ['an item beside a quote, which is of no use alone', [quote, month], june],
+    [
+      'an end from which it repeats backwards',
+      [outgoing({ interval: 'R/P1M/2025-06-20T13:00:00Z' })],
+      june,
+    ],
+  ])('is that of %s', (_, items, endsAt) => {
+    expect(endOfItems(grantedItems(items, 'occurrences'))).toBe(endsAt)
+  })
+
+  test.each<readonly [what: string, items: readonly AccessItem[]]>([
+    ['nothing', []],
+    ['quotes alone', [quote]],
+    ['an interval without end', [outgoing({ interval: monthly })]],
+    ['limits without an interval', [outgoing({ debitAmount: usd('1') })]],
+    ['no limits', [outgoing()]],
+    ['an interval that cannot be read', [outgoing({ interval: 'every month' })]],
+    ['an interval with an end, beside one without', [month, outgoing({ interval: monthly })]],
+    ['an interval with an end, beside an item without one', [month, incoming(['create'])]],
+  ])('there is none of %s', (_, items) => {
+    expect(endOfItems(grantedItems(items, 'occurrences'))).toBeUndefined()
+  })
+
+  test('is reckoned as the windows are counted', () => {
+    expect(endOfItems(grantedItems([month], 'repetitions'))).toBe(Date.UTC(2025, 6, 20, 13))
+    const mixed = [
+      ...grantedItems([quarter], 'occurrences'),
+      ...grantedItems([month], 'repetitions'),
+    ]
+    expect(endOfItems(mixed)).toBe(august)
+  })
+
+  test('of items that do not say how they are counted is that of occurrences', () => {
+    expect(endOfItems([{ ...quarter, itemId: '1' }])).toBe(august)
   })
 })

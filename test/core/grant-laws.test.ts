@@ -14,6 +14,7 @@ import {
   hashOf,
   history,
   isAttenuated,
+  lastWindowEndsAt,
   managed,
   outgoing,
   type Turn,
@@ -358,10 +359,12 @@ describe('attenuation', () => {
     )
   })
 
-  test('rights and the ids by which they are counted stay the same once granted', () => {
+  test('rights, the ids by which they are counted and their end stay the same once granted', () => {
     fc.assert(
       ofTurns(({ before, after }) => {
-        if (before.granted !== undefined) expect(after.granted).toStrictEqual(before.granted)
+        if (before.granted === undefined) return
+        expect(after.granted).toStrictEqual(before.granted)
+        expect(after.endsAt).toBe(before.endsAt)
       }),
       runs,
     )
@@ -386,6 +389,8 @@ interface Facts {
   readonly derived:
     | { readonly from: string; readonly by: 'continue' | 'rotate'; at: Instant }
     | undefined
+  /** When the last window of what was granted is over. */
+  readonly windowsEndAt: Instant | undefined
 }
 
 function factsBefore({ kind, created, turns }: History, index: number): Facts {
@@ -399,6 +404,7 @@ function factsBefore({ kind, created, turns }: History, index: number): Facts {
     end: undefined,
     tokens: kind === 'at once' ? [{ ...managed(0), at: created.createdAt }] : [],
     derived: undefined,
+    windowsEndAt: kind === 'at once' ? endOfWindows(created.requested) : undefined,
   }
   for (const turn of turns.slice(0, index)) {
     if (turn.decision.outcome === 'changed') facts = factsAfter(facts, turn)
@@ -406,10 +412,24 @@ function factsBefore({ kind, created, turns }: History, index: number): Facts {
   return facts
 }
 
-function factsAfter(facts: Facts, { command, at }: Turn): Facts {
+/** When nothing but quotes could be made any more. */
+function endOfWindows(access: readonly AccessItem[]): Instant | undefined {
+  const ends = access
+    .filter(({ type }) => type !== 'quote')
+    .map(({ limits }) => lastWindowEndsAt[limits?.interval ?? 'none'] ?? Number.POSITIVE_INFINITY)
+  const last = Math.max(Number.NEGATIVE_INFINITY, ...ends)
+  return Number.isFinite(last) ? last : undefined
+}
+
+function factsAfter(facts: Facts, { before, command, at }: Turn): Facts {
   switch (command.type) {
     case 'approve':
-      return { ...facts, decided: 'yes', refHash: facts.hasFinish ? command.refHash : undefined }
+      return {
+        ...facts,
+        decided: 'yes',
+        refHash: facts.hasFinish ? command.refHash : undefined,
+        windowsEndAt: endOfWindows(command.access ?? before.requested),
+      }
     case 'deny':
       return { ...facts, decided: 'denied' }
     case 'continue':
@@ -454,7 +474,7 @@ function rowsOfContinue(facts: Facts, refHash: string | undefined, now: Instant)
   return [
     ['too_fast', open && now < facts.lastCallAt + grantPolicy.waitMs],
     ['poll_with_finish', refHash === undefined && facts.hasFinish],
-    ['grant_gone', end !== undefined || isUnused(facts, now)],
+    ['grant_gone', end !== undefined || isUnused(facts, now) || isPast(facts, now)],
     ['grant_denied', decided === 'denied'],
     ['interaction_timed_out', open && now >= facts.interactionEndsAt],
     ['interact_ref_wrong', !issued && refHash !== undefined && refHash !== facts.refHash],
@@ -480,7 +500,7 @@ function rowsOfRotate(
   return [
     ['token_not_managed_here', !isLive && !isReplaced],
     ['token_revoked', end === 'token revoked'],
-    ['grant_over', end !== undefined || isUnused(facts, now)],
+    ['grant_over', end !== undefined || isUnused(facts, now) || isPast(facts, now)],
     ['unchanged', isReplaced],
     ['changed', true],
   ]
@@ -496,6 +516,10 @@ function isUnused({ byConsent, tokens }: Facts, now: Instant): boolean {
   return (
     !byConsent && last !== undefined && now >= last.at + accessTokenLifetimeMs + unusedLifetimeMs
   )
+}
+
+function isPast({ windowsEndAt }: Facts, now: Instant): boolean {
+  return windowsEndAt !== undefined && now >= windowsEndAt
 }
 
 describe('precedence', () => {
@@ -632,9 +656,12 @@ function anyGrant(): fc.Arbitrary<Grant> {
       ),
       requested: fc.array(item, { maxLength: 4 }),
       granted: fc.array(
-        fc.tuple(item, anyText).map(([item, itemId]) => ({ ...item, itemId })),
+        fc
+          .tuple(item, anyText, fc.constantFrom('occurrences', 'repetitions'))
+          .map(([item, itemId, intervalCounting]) => ({ ...item, itemId, intervalCounting })),
         { maxLength: 4 },
       ),
+      endsAt: anyNumber,
       consent: fc.record({ resourceOwner: anyText, at: anyNumber }),
       interaction: fc.record(
         {

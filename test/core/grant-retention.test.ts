@@ -4,7 +4,14 @@ import type { Instant } from '../../src/core/decision.js'
 import type { Grant } from '../../src/core/grant/record.js'
 import { isActive } from '../../src/core/grant/rotation.js'
 import { decideGrant, type GrantCommand } from '../../src/core/grant.js'
-import { alice, grantPolicy, type History, hashOf, history } from '../support/grants.js'
+import {
+  alice,
+  endingHistory,
+  grantPolicy,
+  type History,
+  hashOf,
+  history,
+} from '../support/grants.js'
 
 const years = 100 * 366 * 86_400_000
 
@@ -57,7 +64,7 @@ describe('how long the record of a grant is kept', () => {
   test('is at least as long as anything of it would be accepted', () => {
     let gone = 0
     fc.assert(
-      fc.property(history, laterMs, (story, ms) => {
+      fc.property(fc.oneof(history, endingHistory), laterMs, (story, ms) => {
         const grant = story.turns.at(-1)?.after ?? story.created
         if (grant.retainUntil === undefined) return
         const now = Math.max(grant.retainUntil, story.endedAt) + ms
@@ -69,13 +76,14 @@ describe('how long the record of a grant is kept', () => {
     expect(gone).toBeGreaterThan(200)
   })
 
-  test('is for ever while a resource owner’s consent stands, whatever its history', () => {
+  test('is for ever while a consent without a last window stands, whatever its history', () => {
     let standing = 0
     let usable = 0
     fc.assert(
       fc.property(history, laterMs, (story, ms) => {
         const grant = story.turns.at(-1)?.after ?? story.created
         if (grant.consent === undefined || grant.finalized !== undefined) return
+        if (grant.endsAt !== undefined) return
         standing += 1
         expect(grant).not.toHaveProperty('retainUntil')
         expect(grant).not.toHaveProperty('dueAt')
@@ -86,6 +94,22 @@ describe('how long the record of a grant is kept', () => {
     expect(standing).toBeGreaterThan(50)
     // It would be a loss: of most of them a client can still make use.
     expect(usable).toBeGreaterThan(standing / 2)
+  })
+
+  test('reaches retentionMs past the last window of a consent, or past its last change if that is later', () => {
+    const met = { inTime: 0, tooLate: 0 }
+    fc.assert(
+      fc.property(endingHistory, ({ turns }) => {
+        for (const { at, decision, after } of turns) {
+          if (decision.outcome !== 'changed' || after.finalized !== undefined) continue
+          if (after.consent === undefined || after.endsAt === undefined) continue
+          met[at < after.endsAt ? 'inTime' : 'tooLate'] += 1
+          expect(after.retainUntil).toBe(Math.max(at, after.endsAt) + grantPolicy.retentionMs)
+        }
+      }),
+      { numRuns: 500 },
+    )
+    expect(Math.min(met.inTime, met.tooLate)).toBeGreaterThan(10)
   })
 
   test('ends with retentionMs after its end, by any command, so that it is told from a stranger', () => {

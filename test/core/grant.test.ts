@@ -4,6 +4,7 @@ import type { Client, Grant } from '../../src/core/grant/record.js'
 import { clientId, standingOf } from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
 import { isActive } from '../../src/core/grant/rotation.js'
+import { decideGrant } from '../../src/core/grant.js'
 import { startOfTests } from '../support/clock.js'
 import {
   alice,
@@ -956,6 +957,150 @@ describe('the life of a grant', () => {
     expect(atOnce.grant().retainUntil).toBe(start + 1000 + end)
     atOnce.cancel()
     expect(atOnce.grant().retainUntil).toBe(start + 1000 + retentionMs)
+  })
+})
+
+describe('the life of a grant with intervals', () => {
+  const minute = 60_000
+  /** Two windows of ten minutes, from the start of the tests on. */
+  const twice = withInterval('R2/2026-11-21T12:00:00Z/PT10M')
+  const end = start + 20 * minute
+  const quote: AccessItem = { type: 'quote', actions: ['create'] }
+
+  function withInterval(interval: string): AccessItem {
+    return { ...outgoing, limits: { ...outgoing.limits, interval } }
+  }
+
+  test.each<readonly [what: string, access: readonly AccessItem[]]>([
+    ['one item', [twice]],
+    [
+      'several items, the last of which ends',
+      [withInterval('R1/2026-11-21T12:00:00Z/PT1M'), twice],
+    ],
+    ['an item beside a quote', [twice, quote]],
+  ])('of %s ends with the last window', (_, access) => {
+    const life = issued({ access })
+    expect(life.grant().endsAt).toBe(end)
+    life.set(end - 1)
+    expect(standing(life)).toBe('issued')
+    expect(life.rotate(life.token())).toMatchObject(changed)
+    expect(isLive(life)).toBe(true)
+    life.set(end)
+    expect(standing(life)).toBe('ended')
+    expect(isLive(life)).toBe(false)
+    expect(life.rotate(life.token())).toMatchObject(refusedWith('grant_over'))
+    expect(life.present()).toMatchObject(refusedWith('grant_gone'))
+    expect(life.cancel()).toMatchObject(refusedWith('grant_finalized'))
+  })
+
+  test.each<readonly [what: string, access: readonly AccessItem[]]>([
+    ['an interval without end', [withInterval('R/2026-11-21T12:00:00Z/PT10M')]],
+    ['an interval beside an item without one', [twice, outgoing]],
+    ['no interval', [outgoing]],
+  ])('of %s lasts until it is revoked', (_, access) => {
+    const life = issued({ access })
+    expect(life.grant()).not.toHaveProperty('endsAt')
+    expect(life.grant()).not.toHaveProperty('retainUntil')
+    life.advance(100 * 366 * 86_400_000)
+    expect(standing(life)).toBe('issued')
+  })
+
+  test('has no end before its owner has decided what is granted', () => {
+    expect(pending({ access: [twice] }).grant()).not.toHaveProperty('endsAt')
+  })
+
+  test('ends with what was granted, not with what was asked', () => {
+    const life = pending({ access: [twice, outgoing] })
+    life.approve({ access: [twice] })
+    expect(life.grant().endsAt).toBe(end)
+  })
+
+  test('ends in time though its token was never fetched', () => {
+    const life = approved({ access: [twice] })
+    life.set(end)
+    expect(life.present()).toMatchObject(refusedWith('grant_gone'))
+  })
+
+  test('is kept for retentionMs after its end, and no shorter', () => {
+    const life = issued({ access: [twice] })
+    expect(life.grant().retainUntil).toBe(end + retentionMs)
+    life.rotate(life.token())
+    expect(life.grant()).toMatchObject({
+      retainUntil: end + retentionMs,
+      dueAt: end + retentionMs,
+    })
+  })
+
+  test('without consent ends when it has not been used, if that is before its last window', () => {
+    const life = issued({ kind: 'at once', access: [withInterval('R9/2026-11-21T12:00:00Z/P1M')] })
+    expect(life.grant().endsAt).toBe(Date.UTC(2027, 7, 21, 12))
+    const unusedAt = start + accessTokenLifetimeMs + unusedLifetimeMs
+    expect(life.grant().retainUntil).toBe(unusedAt + retentionMs)
+    life.set(unusedAt - 1)
+    expect(standing(life)).toBe('issued')
+    life.set(unusedAt)
+    expect(standing(life)).toBe('ended')
+  })
+
+  test('without consent ends with its last window, if that is before it counts as unused', () => {
+    const life = issued({ kind: 'at once', access: [twice] })
+    expect(life.grant().retainUntil).toBe(end + retentionMs)
+    life.set(end - 1)
+    expect(standing(life)).toBe('issued')
+    life.set(end)
+    expect(standing(life)).toBe('ended')
+  })
+
+  // Nothing refuses such a request: it is of no use, and of no harm.
+  test('that was over before it was asked for is made, ended from the first, and kept as long as any', () => {
+    const past = withInterval('R3/2025-05-20T13:00:00Z/P1M')
+    const consented = approved({ access: [past] })
+    expect(consented.grant()).toMatchObject({
+      state: 'approved',
+      endsAt: Date.UTC(2025, 7, 20, 13),
+    })
+    expect(consented.grant().retainUntil).toBe(consented.now() + retentionMs)
+    expect(consented.present()).toMatchObject(refusedWith('grant_gone'))
+
+    const atOnce = issued({ kind: 'at once', access: [past] })
+    expect(isLive(atOnce)).toBe(false)
+    expect(atOnce.rotate(atOnce.token())).toMatchObject(refusedWith('grant_over'))
+    expect(atOnce.grant().retainUntil).toBe(start + retentionMs)
+  })
+
+  test.each<Kind>(['redirect', 'poll', 'at once'])(
+    'is counted as policy says when it is made: %s',
+    (kind) => {
+      const counted = { occurrences: end, repetitions: end + 10 * minute } as const
+      for (const intervalCounting of ['occurrences', 'repetitions'] as const) {
+        const { granted, endsAt } = issued({
+          kind,
+          access: [twice],
+          policy: { intervalCounting },
+        }).grant()
+        expect(endsAt).toBe(counted[intervalCounting])
+        expect(granted).toMatchObject([{ itemId: '1', intervalCounting }])
+      }
+    },
+  )
+
+  test('is not moved by a policy that has changed since', () => {
+    const life = issued({ access: [twice] })
+    const policy = { ...life.policy, intervalCounting: 'repetitions' as const }
+    const presented = life.token()
+    const successor = { ...managed(99), salt: 'salt-99' }
+    const command = { type: 'rotate', by: 'command-99', presented, successor } as const
+    const decision = decideGrant<'rotate'>(life.grant(), command, life.now(), policy)
+    const { granted, endsAt } = life.grant()
+    expect(decision).toMatchObject({ outcome: 'changed', record: { granted, endsAt } })
+    expect(standingOf(life.grant(), end, policy)).toBe('ended')
+  })
+
+  test('is approved again by the same decision, whatever is counted by then', () => {
+    const life = approved({ access: [twice] })
+    const { endsAt } = life.grant()
+    expect(life.approve()).toMatchObject(changed)
+    expect(life.grant().endsAt).toBe(endsAt)
   })
 })
 

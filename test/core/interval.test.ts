@@ -161,6 +161,8 @@ describe('an interval that is refused, with the reason in words', () => {
     ['an exponent', `R1e3/${start}/P1M`],
     ['a million repetitions', `R1000000/${start}/P1M`],
     ['10^30 repetitions', `R1${'0'.repeat(30)}/${start}/P1M`],
+    ['a count in hexadecimal', `R0x10/${start}/P1M`],
+    ['another letter for R', `X9/${start}/P1M`],
     ['a lower-case r', `r3/${start}/P1M`],
     ['a space after R', `R 3/${start}/P1M`],
 

@@ -26,6 +26,7 @@ export const grantPolicy: GrantPolicy = {
   accessTokenLifetimeMs: 600_000,
   unusedLifetimeMs: 86_400_000,
   retentionMs: 7 * 86_400_000,
+  intervalCounting: 'occurrences',
 }
 
 export const shop: Client = {
@@ -182,11 +183,18 @@ const amount = fc.record({
   assetScale: fc.constantFrom(0, 2, 255),
 })
 
+/** Intervals, and when their last window is over: never, long ago, or while a history is told. */
+export const lastWindowEndsAt: Readonly<Record<string, Instant | undefined>> = {
+  'R/2025-05-20T13:00:00Z/P1M': undefined,
+  'R3/2025-05-20T13:00:00Z/P1D': Date.UTC(2025, 4, 23, 13),
+  'R2/2026-11-21T12:00:00Z/PT10M': startOfTests + 20 * 60_000,
+}
+
 const limits: fc.Arbitrary<Limits> = fc
   .record(
     {
       receiver: fc.constantFrom(`${bob}/incoming-payments/1`, `${bob}/incoming-payments/2`),
-      interval: fc.constantFrom('R/2025-05-20T13:00:00Z/P1M', 'R3/2025-05-20T13:00:00Z/P1D'),
+      interval: fc.constantFrom(...Object.keys(lastWindowEndsAt)),
       debitAmount: amount,
       receiveAmount: amount,
     },
@@ -291,7 +299,7 @@ function withAmounts(items: readonly AccessItem[], change: (value: bigint) => bi
 
 /** A moment at which something ends, and how far from it: the millisecond is where mistakes are. */
 export interface Moment {
-  readonly of: 'wait' | 'interaction' | 'retry' | 'token' | 'unused'
+  readonly of: 'wait' | 'interaction' | 'retry' | 'token' | 'unused' | 'windows'
   readonly offsetMs: -1 | 0 | 1
 }
 
@@ -331,7 +339,7 @@ export interface History {
 }
 
 const moment: fc.Arbitrary<Moment> = fc.record({
-  of: fc.constantFrom('wait', 'interaction', 'retry', 'token', 'unused'),
+  of: fc.constantFrom('wait', 'interaction', 'retry', 'token', 'unused', 'windows'),
   offsetMs: fc.constantFrom(-1, 0, 1),
 })
 
@@ -391,14 +399,26 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 const kinds = fc.constantFrom<Kind>('redirect', 'redirect', 'poll', 'at once')
 
+function historyOf(item: fc.Arbitrary<AccessItem>): fc.Arbitrary<History> {
+  return fc
+    .record({
+      kind: kinds,
+      access: fc.array(item, { minLength: 1, maxLength: 3 }),
+      steps: fc.array(step, { maxLength: 30, size: '+1' }),
+    })
+    .map(({ kind, access, steps }) => play(kind, structuredClone(access), steps))
+}
+
 /** Grants as they come to be: by a request and whatever happened to it after that. */
-export const history: fc.Arbitrary<History> = fc
-  .record({
-    kind: kinds,
-    access: fc.array(accessItem, { minLength: 1, maxLength: 3 }),
-    steps: fc.array(step, { maxLength: 30, size: '+1' }),
-  })
-  .map(({ kind, access, steps }) => play(kind, structuredClone(access), steps))
+export const history: fc.Arbitrary<History> = historyOf(accessItem)
+
+/** Grants whose windows come to an end. */
+export const endingHistory: fc.Arbitrary<History> = historyOf(
+  accessItem.filter(
+    ({ limits }) =>
+      limits?.interval !== undefined && lastWindowEndsAt[limits.interval] !== undefined,
+  ),
+)
 
 /** Lets steps happen to a new grant. */
 export function play(kind: Kind, access: readonly AccessItem[], steps: readonly Step[]): History {
@@ -514,13 +534,14 @@ function chosenToken(choice: TokenChoice, issued: Known['issued']) {
 }
 
 function instantOf({ of, offsetMs }: Moment, grant: Grant): Instant | undefined {
-  const { continuation, interaction, token, derivation } = grant
+  const { continuation, interaction, token, derivation, endsAt } = grant
   const instants = {
     wait: continuation.acceptedAt + grantPolicy.waitMs,
     interaction: interaction?.expiresAt,
     retry: derivation?.until,
     token: token?.expiresAt,
     unused: token && token.expiresAt + grantPolicy.unusedLifetimeMs,
+    windows: endsAt,
   }
   const instant = instants[of]
   return instant === undefined ? undefined : instant + offsetMs

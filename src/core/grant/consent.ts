@@ -1,8 +1,9 @@
-import { type AccessItem, coversAll, grantedItems, isWellFormed, publicItem } from '../access.js'
+import { type AccessItem, coversAll, isWellFormed, publicItem } from '../access.js'
 import { changed, type Decision, type Instant, refused, unchanged } from '../decision.js'
 import { type GrantEvent, grantEvent } from './event.js'
-import { finalize, nextVersion } from './next.js'
+import { finalize, grantedAccess, nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, type Interaction, standingOf } from './record.js'
+import type { SubjectId } from './subject.js'
 
 /** A resource owner agrees, perhaps to less than was asked. */
 export interface ApproveGrant {
@@ -13,6 +14,10 @@ export interface ApproveGrant {
   readonly walletAddresses: readonly string[]
   /** What is granted, if it is less than what was asked. */
   readonly access?: readonly AccessItem[]
+  /** How the owner is named to the client instance, if it asked and the owner does not withhold it. */
+  readonly subject?: SubjectId
+  /** Name of the list in which the grant is found by its owner. Default: it stands in none. */
+  readonly listName?: string
   /** SHA-256 of the interaction reference that goes out with the redirect, if there is one. */
   readonly refHash: string
 }
@@ -50,15 +55,21 @@ export function approve(
   const access = identified(command.access ?? grant.requested, command.walletAddresses)
   if (standing === 'approved') return repeat(grant, interaction, access, command, now, policy)
 
+  const subject = subjectToTell(grant, command)
+  if (access.length === 0 && subject === undefined) {
+    return refused('access_widened', 'nothing is left to grant')
+  }
   const refusal = refuseAccess(grant.requested, access, command.walletAddresses)
   if (refusal !== undefined) return refusal
   const next = nextVersion(
     grant,
     {
       state: 'approved',
-      granted: grantedItems(access),
+      ...grantedAccess(access, policy),
+      ...(subject === undefined ? {} : { subject }),
       consent: { resourceOwner: command.resourceOwner, at: now },
       ...withRef(interaction, command.refHash),
+      ...(command.listName === undefined ? {} : { lists: [{ by: command.listName, at: now }] }),
     },
     command.by,
     now,
@@ -96,6 +107,7 @@ function repeat(
   const granted = (grant.granted ?? []).map(publicItem)
   const same =
     grant.consent?.resourceOwner === command.resourceOwner &&
+    (grant.subject === undefined) === (subjectToTell(grant, command) === undefined) &&
     access.length === granted.length &&
     coversAll(granted, access) &&
     coversAll(access, granted)
@@ -103,6 +115,11 @@ function repeat(
   if (interaction.finish === undefined) return unchanged(grant)
   const changes = withRef(interaction, command.refHash)
   return changed(nextVersion(grant, changes, command.by, now, policy))
+}
+
+/** Nobody is named to a client instance that did not ask. */
+function subjectToTell({ requestedSubject }: Grant, { subject }: ApproveGrant) {
+  return requestedSubject && subject
 }
 
 function over(standing: string) {
@@ -137,7 +154,6 @@ function refuseAccess(
   access: readonly AccessItem[],
   walletAddresses: readonly string[],
 ) {
-  if (access.length === 0) return refused('access_widened', 'nothing is left to grant')
   if (!coversAll(requested, access)) {
     return refused('access_widened', 'the access granted is not covered by what was requested')
   }

@@ -100,7 +100,13 @@ function stillPending(
 
 function issue(grant: Grant, command: ContinueGrant, now: Instant, policy: GrantPolicy): Continued {
   const from = command.refHash ?? grant.continuation.tokenHash
-  const changes = derivedToken(command.successor, { from }, now, policy)
+  const derived = derivedToken(command.successor, { from }, now, policy)
+  const changes = grant.granted?.length === 0 ? subjectAlone(derived, now) : derived
   const next = nextVersion(grant, changes, command.by, now, policy)
   return changed(next, grantEvent('grant.issued', next, now))
+}
+
+/** Once its answer cannot be asked for again, nothing is left that the grant would be good for. */
+function subjectAlone({ derivation }: ReturnType<typeof derivedToken>, now: Instant) {
+  return { derivation, issuedAt: now, endsAt: derivation.until }
 }

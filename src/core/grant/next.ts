@@ -1,3 +1,4 @@
+import { type AccessItem, endOfItems, grantedItems } from '../access.js'
 import type { Instant } from '../decision.js'
 import { endOf, type Finalization, type Grant, type GrantPolicy } from './record.js'
 
@@ -29,12 +30,25 @@ export function finalize(
   return nextVersion(grant, { state: 'finalized', finalized: { as, at: now } }, by, now, policy)
 }
 
-/** Sets anew how long the record is of use to anyone. A grant with consent stays until it is revoked. */
+/** What a grant comes to: settled when it is made, so that no later policy moves its windows or its end. */
+export function grantedAccess(
+  access: readonly AccessItem[],
+  policy: GrantPolicy,
+): Pick<Grant, 'granted' | 'endsAt'> {
+  const granted = grantedItems(access, policy.intervalCounting)
+  const endsAt = endOfItems(granted)
+  return endsAt === undefined ? { granted } : { granted, endsAt }
+}
+
+/**
+ * Sets anew how long the record is of use to anyone. A grant with consent stays until it is revoked or its
+ * last window is over; one whose windows were over before it was made is kept as long as any.
+ */
 export function retained(grant: Grant, now: Instant, policy: GrantPolicy): Grant {
   const { dueAt: _dueAt, retainUntil: _retainUntil, ...rest } = grant
   const over = grant.finalized === undefined ? lastUse(grant, policy) : now
   if (over === undefined) return rest
-  const retainUntil = over + policy.retentionMs
+  const retainUntil = Math.max(over, now) + policy.retentionMs
   return { ...rest, retainUntil, dueAt: retainUntil }
 }
 

@@ -1,5 +1,7 @@
 import type { AccessItem, GrantedItem } from '../access.js'
 import type { Instant, Stored } from '../decision.js'
+import type { IntervalCounting } from '../interval.js'
+import type { SubjectId } from './subject.js'
 
 /**
  * Who asks. A client instance is known by its wallet address, whose JWKS holds its keys, or by the key
@@ -85,17 +87,29 @@ export interface Grant extends Stored {
   readonly createdAt: Instant
   readonly client: Client
   readonly requested: readonly AccessItem[]
+  /** Who the client instance asked the resource owner to be; absent when it did not ask. */
+  readonly requestedSubject?: SubjectId
   /** Set once approved; absent while the resource owner has not decided. */
   readonly granted?: readonly GrantedItem[]
+  /** How the resource owner is named to the client instance. Absent until approved, and where it was withheld. */
+  readonly subject?: SubjectId
+  /**
+   * When the last window of what was granted is over, and with it the grant. Absent where an item other than
+   * a quote has no interval, or one that repeats without end. A grant of a subject alone ends when its answer
+   * cannot be asked for again.
+   */
+  readonly endsAt?: Instant
   /** Absent when policy asked for no consent. */
   readonly consent?: Consent
   readonly interaction?: Interaction
   readonly continuation: Continuation
   readonly token?: IssuedToken
+  /** When a grant of a subject alone was issued, which has no access token to tell it by. */
+  readonly issuedAt?: Instant
   readonly derivation?: Derivation
 }
 
-/** Durations, in milliseconds, that the machine decides by. */
+/** What the machine decides by. Durations are in milliseconds. */
 export interface GrantPolicy {
   readonly accessTokenLifetimeMs: number
   readonly interactionLifetimeMs: number
@@ -106,6 +120,8 @@ export interface GrantPolicy {
   readonly unusedLifetimeMs: number
   /** How long a finished grant is kept, so that its credentials are still told from unknown ones. */
   readonly retentionMs: number
+  /** How the windows of intervals are counted in grants that are made from now on. */
+  readonly intervalCounting: IntervalCounting
 }
 
 /** What a grant is at an instant. Expiry is read off the clock, never written by a job. */
@@ -125,14 +141,23 @@ export function standingOf(grant: Grant, now: Instant, policy: GrantPolicy): Sta
   }
   const endsAt = endOf(grant, policy)
   if (endsAt !== undefined && now >= endsAt) return 'ended'
-  return grant.token === undefined ? 'approved' : 'issued'
+  return isIssued(grant) ? 'issued' : 'approved'
 }
 
-/** When the grant's life ends by itself. With a resource owner's consent it lives until it is revoked. */
+/** Whether the client instance has been given what was granted. */
+export function isIssued({ token, issuedAt }: Grant): boolean {
+  return token !== undefined || issuedAt !== undefined
+}
+
+/**
+ * When the grant's life ends by itself: with its last window, and without a resource owner's consent also
+ * when it has not been used for long. Otherwise it lives until it is revoked.
+ */
 export function endOf(grant: Grant, policy: GrantPolicy): Instant | undefined {
-  return grant.consent === undefined && grant.token !== undefined
-    ? grant.token.expiresAt + policy.unusedLifetimeMs
-    : undefined
+  const { consent, token, endsAt } = grant
+  if (consent !== undefined || token === undefined) return endsAt
+  const unusedAt = token.expiresAt + policy.unusedLifetimeMs
+  return endsAt === undefined ? unusedAt : Math.min(unusedAt, endsAt)
 }
 
 /** The name by which a client instance owns what it creates: its wallet address, or its key (RFC 9278). */

@@ -1,8 +1,9 @@
-import { type AccessItem, grantedItems } from '../access.js'
+import type { AccessItem } from '../access.js'
 import { type Changed, changed, type Instant, type Refused, refused } from '../decision.js'
 import { type GrantEvent, grantEvent } from './event.js'
-import { retained } from './next.js'
+import { grantedAccess, retained } from './next.js'
 import type { Client, Finish, Grant, GrantPolicy, Interaction } from './record.js'
+import type { SubjectId } from './subject.js'
 import { issuedToken } from './token.js'
 
 /** A client instance asks for access (RFC 9635 section 2). Every secret comes in as its hash. */
@@ -10,7 +11,10 @@ export interface RequestGrant {
   readonly by: string
   readonly id: string
   readonly client: Client
+  /** May be empty where a subject is asked for. */
   readonly access: readonly AccessItem[]
+  /** Who the resource owner is asked to be; needs consent. */
+  readonly subject?: SubjectId
   /** Whether policy wants a resource owner to decide. */
   readonly needsConsent: boolean
   /** Whether policy wants the interaction to end with a redirect back to the client instance. */
@@ -49,6 +53,7 @@ export function requestGrant(
     createdAt: now,
     client: command.client,
     requested: command.access,
+    ...(command.subject === undefined ? {} : { requestedSubject: command.subject }),
     continuation: { ...command.continuation, waitMs: policy.waitMs, acceptedAt: now },
   }
   const grant = needsConsent
@@ -78,6 +83,6 @@ function withToken(
   now: Instant,
   policy: GrantPolicy,
 ): Grant {
-  const granted = grantedItems(access)
-  return { ...grant, state: 'approved', granted, token: issuedToken(token, now, policy) }
+  const issued = issuedToken(token, now, policy)
+  return { ...grant, state: 'approved', ...grantedAccess(access, policy), token: issued }
 }

@@ -1,0 +1,285 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { AccessItem } from '../../src/core/access.js'
+import type { Instant } from '../../src/core/decision.js'
+import { type Grant, standingOf } from '../../src/core/grant/record.js'
+import { requestGrant } from '../../src/core/grant/request.js'
+import { isActive } from '../../src/core/grant/rotation.js'
+import type { SubjectId } from '../../src/core/grant/subject.js'
+import { decideGrant, type GrantCommand, type GrantRefusals } from '../../src/core/grant.js'
+import { startOfTests } from '../support/clock.js'
+import { deepFreeze } from '../support/frozen.js'
+import {
+  alice,
+  bob,
+  grantPolicy,
+  hashOf,
+  type Kind,
+  managed,
+  outgoing,
+  requestOf,
+} from '../support/grants.js'
+
+const { waitMs, retryMs, interactionLifetimeMs, retentionMs } = grantPolicy
+const asked: SubjectId = { id: alice, format: 'uri' }
+const told: SubjectId = { id: 'https://wallet.example/pairwise/17', format: 'uri' }
+
+interface Asking {
+  readonly kind?: Exclude<Kind, 'at once'>
+  readonly access?: readonly AccessItem[]
+  readonly subject?: SubjectId
+}
+
+/** A grant and its clock. What is decided is committed. */
+function life({ kind = 'redirect', access = [], subject }: Asking) {
+  const named = subject === undefined ? {} : { subject }
+  const created = requestGrant(requestOf(kind, { access, ...named }), startOfTests, grantPolicy)
+  if (created.outcome === 'refused') throw new Error(created.reason)
+  let grant: Grant = deepFreeze(created.record)
+  let now: Instant = startOfTests + waitMs
+  let commands = 0
+
+  function decide<Type extends keyof GrantRefusals>(
+    command: (by: string) => Extract<GrantCommand, { readonly type: Type }>,
+  ) {
+    const sent = deepFreeze(command(`command-${++commands}`))
+    const decision = decideGrant<Type>(grant, sent, now, grantPolicy)
+    if (decision.outcome === 'changed') grant = deepFreeze(decision.record)
+    return decision
+  }
+
+  return {
+    grant: () => grant,
+    standing: () => standingOf(grant, now, grantPolicy),
+    now: () => now,
+    pass: (ms: number) => {
+      now += ms
+    },
+    decide,
+    approve: (more: { subject?: SubjectId; access?: readonly AccessItem[]; owner?: string } = {}) =>
+      decide<'approve'>((by) => {
+        const { owner: resourceOwner = 'alice', ...rest } = more
+        const walletAddresses = [alice]
+        return { type: 'approve', by, resourceOwner, walletAddresses, refHash, ...rest }
+      }),
+    continue: (presented?: string) =>
+      decide<'continue'>((by) => {
+        const ref = presented === undefined ? {} : { refHash: presented }
+        const successor = { ...managed(commands), salt: `salt-${commands}` }
+        return { type: 'continue', by, ...ref, successor }
+      }),
+  }
+}
+
+const refHash = hashOf('ref')
+
+type Life = ReturnType<typeof life>
+
+describe('a grant of a subject alone', () => {
+  function approved(kind: Asking['kind'] = 'redirect') {
+    const made = life({ kind, subject: asked })
+    expect(made.approve({ subject: told }).outcome).toBe('changed')
+    return made
+  }
+
+  test('is pending until there is consent, and tells nobody who the owner is', () => {
+    const { grant, standing } = life({ subject: asked })
+    expect(grant()).toMatchObject({ requested: [], requestedSubject: asked })
+    expect(grant()).not.toHaveProperty('subject')
+    expect(standing()).toBe('pending')
+  })
+
+  test('has what its owner is called once there is consent, and no access', () => {
+    const { grant, standing } = approved()
+    expect(grant()).toMatchObject({ subject: told, granted: [] })
+    expect(standing()).toBe('approved')
+  })
+
+  test.each(['redirect', 'poll'] as const)('is issued without a token (%s)', (kind) => {
+    const made = approved(kind)
+    const decision = made.continue(kind === 'poll' ? undefined : refHash)
+    expect(decision).toMatchObject({ outcome: 'changed', events: [{ type: 'grant.issued' }] })
+    expect(made.grant()).toMatchObject({ issuedAt: made.now(), subject: told })
+    expect(made.grant()).not.toHaveProperty('token')
+    expect(made.standing()).toBe('issued')
+    for (const { hash } of [0, 1, 2].map(managed)) {
+      expect(isActive(made.grant(), hash, made.now(), grantPolicy)).toBe(false)
+    }
+  })
+
+  test('can be asked for again until the retry time is over, and then is over itself', () => {
+    const made = approved()
+    made.continue(refHash)
+    made.pass(retryMs - 1)
+    expect(made.continue(refHash)).toEqual({ outcome: 'unchanged', record: made.grant() })
+    expect(made.continue(hashOf('another'))).toMatchObject({ refusal: 'interact_ref_spent' })
+    made.pass(1)
+    expect(made.standing()).toBe('ended')
+    expect(made.continue(refHash)).toMatchObject({ refusal: 'grant_gone' })
+  })
+
+  test('is kept no longer than other grants that are over, unlike one with access', () => {
+    const made = approved()
+    expect(made.grant()).not.toHaveProperty('retainUntil')
+    made.continue(refHash)
+    const retainUntil = made.now() + retryMs + retentionMs
+    expect(made.grant()).toMatchObject({ retainUntil, dueAt: retainUntil })
+  })
+
+  test('is not granted where its owner is not to be named: nothing would be left', () => {
+    const made = life({ subject: asked })
+    expect(made.approve()).toMatchObject({ refusal: 'access_widened' })
+    expect(made.standing()).toBe('pending')
+  })
+
+  test('is cancelled and revoked like any other, before and after it was issued', () => {
+    for (const type of ['cancel', 'revoke'] as const) {
+      for (const first of [() => undefined, (made: Life) => made.continue(refHash)]) {
+        const made = approved()
+        first(made)
+        expect(made.decide((by) => ({ type, by })).outcome).toBe('changed')
+        expect(made.continue(refHash)).toMatchObject({ refusal: 'grant_gone' })
+      }
+    }
+  })
+})
+
+describe('a grant of a subject beside access', () => {
+  const both = { access: [outgoing], subject: asked }
+
+  test('is issued with a token, and lives on as any grant with consent', () => {
+    const made = life(both)
+    made.approve({ subject: told })
+    made.continue(refHash)
+    expect(made.grant()).toMatchObject({ subject: told, granted: [outgoing] })
+    expect(made.grant()).toHaveProperty('token')
+    expect(made.grant()).not.toHaveProperty('endsAt')
+    made.pass(retryMs)
+    expect(made.standing()).toBe('issued')
+  })
+
+  test('may be approved without naming the owner', () => {
+    const made = life(both)
+    expect(made.approve().outcome).toBe('changed')
+    expect(made.grant()).not.toHaveProperty('subject')
+    expect(made.grant()).toMatchObject({ granted: [outgoing] })
+  })
+
+  test('may be approved for the name alone', () => {
+    const made = life(both)
+    expect(made.approve({ subject: told, access: [] }).outcome).toBe('changed')
+    made.continue(refHash)
+    expect(made.grant()).not.toHaveProperty('token')
+    expect(made.standing()).toBe('issued')
+  })
+
+  test('is not approved for nothing at all', () => {
+    expect(life(both).approve({ access: [] })).toMatchObject({ refusal: 'access_widened' })
+  })
+
+  test('keeps the name by which it was approved when it is approved again', () => {
+    const made = life(both)
+    made.approve({ subject: told })
+    expect(made.approve({ subject: { id: bob, format: 'uri' } }).outcome).toBe('changed')
+    expect(made.grant().subject).toEqual(told)
+  })
+
+  test('is approved in another way when the name is added or left out', () => {
+    const named = life(both)
+    named.approve({ subject: told })
+    expect(named.approve()).toMatchObject({ refusal: 'decided_otherwise' })
+    const unnamed = life(both)
+    unnamed.approve()
+    expect(unnamed.approve({ subject: told })).toMatchObject({ refusal: 'decided_otherwise' })
+  })
+})
+
+test('a grant that asked for no subject is told none, whoever offers one', () => {
+  const made = life({ access: [outgoing] })
+  expect(made.approve({ subject: told }).outcome).toBe('changed')
+  expect(made.grant()).not.toHaveProperty('subject')
+  expect(made.approve().outcome).toBe('changed')
+})
+
+describe('a grant stands in the list of its owner', () => {
+  test('from the approval on, at its time, whatever happens afterwards', () => {
+    const made = life({ access: [outgoing] })
+    expect(made.grant()).not.toHaveProperty('lists')
+    const approval = { type: 'approve', resourceOwner: 'alice', walletAddresses: [alice] } as const
+    const at = made.now()
+    made.decide<'approve'>((by) => ({ ...approval, by, refHash, listName: 'list of alice' }))
+    const lists = [{ by: 'list of alice', at }]
+    made.pass(1_000)
+    made.decide<'approve'>((by) => ({ ...approval, by, refHash, listName: 'list of alice' }))
+    expect(made.grant().lists).toEqual(lists)
+    made.continue(refHash)
+    made.decide<'revoke'>((by) => ({ type: 'revoke', by }))
+    expect(made.grant()).toMatchObject({ state: 'finalized', lists })
+  })
+
+  test('of nobody else, when nothing became of an approval', () => {
+    const made = life({ access: [outgoing] })
+    made.decide<'approve'>((by) => ({
+      type: 'approve',
+      by,
+      resourceOwner: 'bob',
+      walletAddresses: [bob],
+      listName: 'list of bob',
+      refHash,
+    }))
+    expect(made.grant()).not.toHaveProperty('lists')
+  })
+})
+
+/** What may happen to a grant, each time with another name for its owner. */
+const moves = {
+  approve: (made: Life, subject: SubjectId) => made.approve({ subject }),
+  'approve unnamed': (made: Life) => made.approve(),
+  'name alone': (made: Life, subject: SubjectId) => made.approve({ subject, access: [] }),
+  present: (made: Life) => made.continue(refHash),
+  poll: (made: Life) => made.continue(),
+  cancel: (made: Life) => made.decide<'cancel'>((by) => ({ type: 'cancel', by })),
+  wait: (made: Life) => made.pass(interactionLifetimeMs / 3),
+}
+const move = fc.constantFrom(...(Object.keys(moves) as (keyof typeof moves)[]))
+
+test('in any history nobody is named before consent, nor to who did not ask, nor in two ways', () => {
+  const met = new Set<string>()
+  const asking = fc.record(
+    {
+      kind: fc.constantFrom('redirect' as const, 'poll' as const),
+      access: fc.constantFrom<readonly AccessItem[]>([], [outgoing]),
+      subject: fc.constant(asked),
+    },
+    { requiredKeys: ['kind', 'access'] },
+  )
+  fc.assert(
+    fc.property(asking, fc.array(move, { maxLength: 8 }), (how, happened) => {
+      const made = life(how)
+      const names = new Set<string>()
+      for (const [index, step] of happened.entries()) {
+        const before = made.grant()
+        moves[step](made, { id: `https://wallet.example/name-${index}`, format: 'uri' })
+        const { subject, consent, granted, token, issuedAt, state } = made.grant()
+        if (subject !== undefined) names.add(subject.id)
+        if (consent === undefined || how.subject === undefined) expect(subject).toBeUndefined()
+        if (before.subject !== undefined) expect(subject).toEqual(before.subject)
+        // Consent is to something, and what is issued is issued once and as what it is.
+        if (consent !== undefined) expect([subject, ...(granted ?? [])].some(Boolean)).toBe(true)
+        expect(token !== undefined && issuedAt !== undefined).toBe(false)
+        if (token !== undefined) expect(granted).not.toEqual([])
+        if (before.issuedAt !== undefined) expect(issuedAt).toBe(before.issuedAt)
+        const what = token !== undefined ? 'token' : issuedAt !== undefined ? 'name' : 'nothing'
+        met.add(`${state}, ${subject === undefined ? 'unnamed' : 'named'}, issued ${what}`)
+      }
+      expect(names.size).toBeLessThanOrEqual(1)
+    }),
+    { numRuns: 1_500 },
+  )
+  for (const state of ['approved', 'finalized']) {
+    for (const issued of ['named, issued name', 'named, issued token', 'unnamed, issued token']) {
+      expect(met).toContain(`${state}, ${issued}`)
+    }
+  }
+  expect(met).not.toContain('approved, unnamed, issued name')
+})

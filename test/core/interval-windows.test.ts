@@ -1,0 +1,451 @@
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import {
+  endOfWindows,
+  type IntervalCounting,
+  parseInterval,
+  type RepeatingInterval,
+  type Window,
+  windowAt,
+} from '../../src/core/interval.js'
+import { made, momentOf, moments, moved, never, walkTo } from '../support/intervals.js'
+
+const calendar = vi.hoisted(() => ({ questions: 0 }))
+
+vi.mock('temporal-polyfill/fns/PlainDate', async (load) => {
+  const module = await load<typeof import('temporal-polyfill/fns/PlainDate')>()
+  const addMonths: typeof module.addMonths = (...parameters) => {
+    calendar.questions += 1
+    return module.addMonths(...parameters)
+  }
+  return { ...module, addMonths }
+})
+
+const day = 86_400_000
+const lastInstant = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+
+function read(text: string): RepeatingInterval {
+  const parsed = parseInterval(text)
+  if ('problem' in parsed) throw new Error(`${text} ${parsed.problem}`)
+  return parsed.interval
+}
+
+/** An instant as it is written; an interval's own texts may leave the time out. */
+function instant(text: string): number {
+  return Date.parse(text.includes('T') ? text : `${text}T00:00:00Z`)
+}
+
+function written(window: Window | undefined): string | undefined {
+  if (window === undefined) return undefined
+  const [start, end] = [window.start, window.end].map((at) => new Date(at).toISOString())
+  return `${start} ${end}`.replaceAll('.000Z', 'Z').replaceAll('T00:00:00Z', '')
+}
+
+/** The window of an interval at an instant, as two date-times; those of midnight as dates. */
+function at(text: string, when: string, counting?: IntervalCounting): string | undefined {
+  return written(windowAt(read(text), instant(when), counting))
+}
+
+/** The windows of an interval from an instant on, each asked for at the end of the one before. */
+function windowsFrom(text: string, start: number, most: number, counting?: IntervalCounting) {
+  const interval = read(text)
+  const windows: Window[] = []
+  for (let when = start; windows.length < most; ) {
+    const window = windowAt(interval, when, counting)
+    if (window === undefined) break
+    windows.push(window)
+    when = window.end
+  }
+  return windows
+}
+
+function startsFrom(text: string, most: number): string[] {
+  const [, start = ''] = text.split('/')
+  return windowsFrom(text, instant(start), most).map(({ start }) =>
+    new Date(start).toISOString().slice(0, 10),
+  )
+}
+
+describe('the windows of an interval', () => {
+  test.each<readonly [from: string, text: string, when: string, window: string]>([
+    [
+      'the guides, the first',
+      'R3/2025-05-20T13:00:00Z/P1M',
+      '2025-05-20T13:00:00Z',
+      '2025-05-20T13:00:00Z 2025-06-20T13:00:00Z',
+    ],
+    [
+      'the guides, the second',
+      'R3/2025-05-20T13:00:00Z/P1M',
+      '2025-07-20T12:59:59.999Z',
+      '2025-06-20T13:00:00Z 2025-07-20T13:00:00Z',
+    ],
+    [
+      'the guides, the third',
+      'R3/2025-05-20T13:00:00Z/P1M',
+      '2025-08-20T12:59:59.999Z',
+      '2025-07-20T13:00:00Z 2025-08-20T13:00:00Z',
+    ],
+    [
+      'the OpenAPI, eleven months',
+      'R11/2022-08-24T14:15:22Z/P1M',
+      '2022-08-24T14:15:22Z',
+      '2022-08-24T14:15:22Z 2022-09-24T14:15:22Z',
+    ],
+    [
+      'the OpenAPI, twelve months',
+      'R12/2019-08-24T14:15:22Z/P1M',
+      '2019-09-24T14:15:21.999Z',
+      '2019-08-24T14:15:22Z 2019-09-24T14:15:22Z',
+    ],
+    [
+      'the OpenAPI, from a start to an end, as long each time to the millisecond',
+      'R/2017-03-01T13:00:00Z/2018-05-11T15:30:00Z',
+      '2018-05-11T15:30:00Z',
+      '2018-05-11T15:30:00Z 2019-07-21T18:00:00Z',
+    ],
+    [
+      'the OpenAPI, up to an end',
+      'R-1/P1Y2M10DT2H30M/2022-05-11T15:30:00Z',
+      '2022-05-11T15:29:59.999Z',
+      '2021-03-01T13:00:00Z 2022-05-11T15:30:00Z',
+    ],
+    [
+      // 11 January 2020 is two years and four months before the end; 20 days and 5 hours go off that.
+      'the OpenAPI, up to an end, the window before',
+      'R-1/P1Y2M10DT2H30M/2022-05-11T15:30:00Z',
+      '2021-03-01T12:59:59.999Z',
+      '2019-12-22T10:30:00Z 2021-03-01T13:00:00Z',
+    ],
+    [
+      'a clock ahead of UTC, whose month is not that of UTC',
+      'R/2025-01-01T00:00:00+02:00/P1M',
+      '2025-03-15',
+      '2025-02-28T22:00:00Z 2025-03-31T22:00:00Z',
+    ],
+    [
+      'a month that was written by its start and end, and drifts as 31 days do',
+      'R/2025-01-01T00:00:00Z/2025-02-01T00:00:00Z',
+      '2025-03-04',
+      '2025-03-04 2025-04-04',
+    ],
+    [
+      'days after months: 28 February and a day, not 31 January and a day',
+      'R/2025-01-31T00:00:00Z/P1M1D',
+      '2025-03-01',
+      '2025-03-01 2025-04-02',
+    ],
+    ['weeks', 'R/2025-05-20T00:00:00Z/P2W', '2025-06-05', '2025-06-03 2025-06-17'],
+    [
+      'a window that ends where no date-time can be written',
+      'R/2025-05-20T00:00:00Z/P1000Y',
+      '9999-12-31',
+      '9025-05-20 +010025-05-20',
+    ],
+    [
+      'a window that began before there were instants',
+      'R/P1000Y/2025-05-20T00:00:00Z',
+      '1970-01-01',
+      '1025-05-20 2025-05-20',
+    ],
+  ])('of %s: %s at %s', (_, text, when, window) => {
+    expect(at(text, when)).toBe(window)
+  })
+
+  test.each<readonly [what: string, text: string, starts: readonly string[]]>([
+    [
+      'from 31 January by months',
+      'R12/2025-01-31T00:00:00Z/P1M',
+      ['2025-01-31', '2025-02-28', '2025-03-31', '2025-04-30', '2025-05-31', '2025-06-30'],
+    ],
+    [
+      'from 31 January by months, in a leap year',
+      'R/2024-01-31T00:00:00Z/P1M',
+      ['2024-01-31', '2024-02-29', '2024-03-31', '2024-04-30'],
+    ],
+    [
+      'from a leap day by years',
+      'R/2024-02-29T00:00:00Z/P1Y',
+      ['2024-02-29', '2025-02-28', '2026-02-28', '2027-02-28', '2028-02-29'],
+    ],
+    [
+      'from a leap day by years, across a century without one',
+      'R/2096-02-29T00:00:00Z/P4Y',
+      ['2096-02-29', '2100-02-28', '2104-02-29'],
+    ],
+    [
+      'by quarters, from the end of one',
+      'R/2025-11-30T00:00:00Z/P3M',
+      ['2025-11-30', '2026-02-28', '2026-05-30', '2026-08-30'],
+    ],
+  ])('start %s, each reckoned from the first: %s', (_, text, starts) => {
+    expect(startsFrom(text, starts.length)).toEqual(starts)
+  })
+
+  test('that count backwards from the end of a month stop at the ends of shorter ones', () => {
+    const text = 'R4/P1M/2025-05-31T00:00:00Z'
+    const starts = windowsFrom(text, instant('2025-01-31'), 9).map(({ start }) => start)
+    const dates = ['2025-01-31', '2025-02-28', '2025-03-31', '2025-04-30']
+    expect(starts).toEqual(dates.map(instant))
+    expect(at(text, '2025-01-30T23:59:59.999Z')).toBeUndefined()
+  })
+})
+
+describe('the time zone of the machine', () => {
+  afterEach(() => {
+    vi.unstubAllEnvs()
+  })
+
+  test.each(['America/New_York', 'Pacific/Kiritimati'])('moves no window: %s', (zone) => {
+    vi.stubEnv('TZ', zone)
+    expect(new Date(2025, 0, 1).getTime()).not.toBe(instant('2025-01-01'))
+    const starts = ['2025-01-31', '2025-02-28', '2025-03-31', '2025-04-30']
+    expect(startsFrom('R/2025-01-31T00:00:00Z/P1M', 4)).toEqual(starts)
+    const dawn = '2025-03-31T23:59:59Z 2025-04-30T23:59:59Z'
+    expect(at('R/2025-01-31T23:59:59Z/P1M', '2025-04-01')).toBe(dawn)
+  })
+})
+
+describe('outside of every window', () => {
+  test.each<readonly [what: string, text: string, when: string]>([
+    ['before the start', 'R/2025-05-20T13:00:00Z/P1M', '2025-05-20T12:59:59.999Z'],
+    ['long before the start', 'R/9000-05-20T13:00:00Z/P1M', '1970-01-01'],
+    ['before a start with an end', 'R/2025-05-20T13:00:00Z/2025-05-21T13:00:00Z', '2025-05-20'],
+    ['at the end of three', 'R3/2025-05-20T13:00:00Z/P1M', '2025-08-20T13:00:00Z'],
+    ['long after the end of one', 'R1/1970-01-01T00:00:00Z/PT1S', '9999-12-31'],
+    [
+      'at the end of two from a start to an end',
+      'R2/2025-01-01T00:00:00Z/2025-01-02T00:00:00Z',
+      '2025-01-03',
+    ],
+    [
+      'at an end, though it repeats without end',
+      'R/P1M/2022-05-11T15:30:00Z',
+      '2022-05-11T15:30:00Z',
+    ],
+    ['after an end', 'R3/P1M/2022-05-11T15:30:00Z', '2024-01-01'],
+    [
+      'before the first of three up to an end',
+      'R3/P1M/2022-05-11T00:00:00Z',
+      '2022-02-10T23:59:59.999Z',
+    ],
+  ])('there is none %s: %s at %s', (_, text, when) => {
+    expect(at(text, when)).toBeUndefined()
+  })
+
+  test.each([-1, lastInstant + 1, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
+    'there is none at %d, which no date-time says',
+    (when) => {
+      for (const text of [
+        'R/1970-01-01T00:00:00Z/P1M',
+        'R/P1M/9999-12-31T23:59:59Z',
+        'R/PT1S/9999-12-31T23:59:59Z',
+      ]) {
+        expect(windowAt(read(text), when)).toBeUndefined()
+      }
+    },
+  )
+})
+
+describe('a count', () => {
+  const forms = [
+    'R7/2025-01-31T00:00:00Z/P1M',
+    'R7/P1M/2025-08-31T00:00:00Z',
+    'R7/2025-01-31T00:00:00Z/2025-02-02T00:00:00Z',
+  ]
+
+  test.each(forms)('of occurrences is that of windows: %s', (text) => {
+    expect(windowsIn(text, 'occurrences')).toBe(7)
+    expect(windowsIn(text, undefined)).toBe(7)
+  })
+
+  test.each(forms)('of repetitions is one window more: %s', (text) => {
+    expect(windowsIn(text, 'repetitions')).toBe(8)
+  })
+
+  /** How many windows there are in the years around them all. */
+  function windowsIn(text: string, counting: IntervalCounting | undefined): number {
+    const interval = read(text)
+    const starts = new Set<number>()
+    for (let when = instant('2020-01-01'); when < instant('2030-01-01'); when += day / 2) {
+      const window = windowAt(interval, when, counting)
+      if (window !== undefined) starts.add(window.start)
+    }
+    return starts.size
+  }
+
+  test('of three, as repetitions, leaves room for a fourth month', () => {
+    const text = 'R3/2025-05-20T13:00:00Z/P1M'
+    const fourth = '2025-08-20T13:00:00Z 2025-09-20T13:00:00Z'
+    expect(at(text, '2025-08-20T13:00:00Z', 'repetitions')).toBe(fourth)
+    expect(at(text, '2025-09-20T13:00:00Z', 'repetitions')).toBeUndefined()
+  })
+
+  test('of two, as repetitions, ends after three months', () => {
+    const text = 'R2/2022-07-01T13:00:00Z/P1M'
+    const third = '2022-09-01T13:00:00Z 2022-10-01T13:00:00Z'
+    expect(at(text, '2022-10-01T12:59:59.999Z', 'repetitions')).toBe(third)
+    expect(at(text, '2022-10-01T13:00:00Z', 'repetitions')).toBeUndefined()
+  })
+
+  test.each(['R', 'R-1'])('that is none, %s, has no end whatever is counted', (repetition) => {
+    for (const counting of ['occurrences', 'repetitions'] as const) {
+      const text = `${repetition}/2025-05-20T00:00:00Z/P1M`
+      expect(at(text, '9999-12-25', counting)).toBe('9999-12-20 +010000-01-20')
+      expect(endOfWindows(read(text), counting)).toBeUndefined()
+    }
+  })
+})
+
+describe('the end of the last window', () => {
+  test.each<
+    readonly [text: string, occurrences: string | undefined, repetitions: string | undefined]
+  >([
+    ['R3/2025-05-20T13:00:00Z/P1M', '2025-08-20T13:00:00Z', '2025-09-20T13:00:00Z'],
+    ['R1/2025-01-31T00:00:00Z/P1M', '2025-02-28', '2025-03-31'],
+    ['R12/2024-02-29T00:00:00Z/P1Y', '2036-02-29', '2037-02-28'],
+    ['R2/2025-01-01T00:00:00Z/2025-01-02T00:00:00Z', '2025-01-03', '2025-01-04'],
+    ['R5/P1M/2022-05-11T15:30:00Z', '2022-05-11T15:30:00Z', '2022-05-11T15:30:00Z'],
+    ['R/P1M/2022-05-11T15:30:00Z', '2022-05-11T15:30:00Z', '2022-05-11T15:30:00Z'],
+    ['R-1/P1Y/9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
+    ['R/2025-05-20T13:00:00Z/P1M', undefined, undefined],
+    ['R-1/2025-05-20T13:00:00Z/2025-05-21T13:00:00Z', undefined, undefined],
+    ['R1/9999-12-29T23:59:59.999Z/P1D', '9999-12-30T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
+    ['R1/9999-12-30T00:00:00Z/P1D', '9999-12-31', undefined],
+    ['R1/9999-11-30T12:00:00Z/P1M', '9999-12-30T12:00:00Z', undefined],
+    ['R999999/2025-01-01T00:00:00Z/P1000Y', undefined, undefined],
+    ['R999999/1970-01-01T00:00:00Z/9999-12-31T00:00:00Z', undefined, undefined],
+    ['R999999/P1000Y/2025-01-01T00:00:00Z', '2025-01-01', '2025-01-01'],
+  ])('of %s is %s, or with repetitions %s', (text, occurrences, repetitions) => {
+    const interval = read(text)
+    const orNone = (when: string | undefined) => (when === undefined ? undefined : instant(when))
+    expect(endOfWindows(interval)).toBe(orNone(occurrences))
+    expect(endOfWindows(interval, 'occurrences')).toBe(orNone(occurrences))
+    expect(endOfWindows(interval, 'repetitions')).toBe(orNone(repetitions))
+  })
+})
+
+const countings = fc.constantFrom<IntervalCounting>('occurrences', 'repetitions')
+const upTo = (max: number) => fc.integer({ min: 0, max })
+
+describe('a window that is looked up', () => {
+  test('is the one that is met by walking through them all, for 100,000 intervals and instants', () => {
+    const met = { inside: 0, outside: 0 }
+    fc.assert(
+      fc.property(made, moments, countings, (interval, moment, counting) => {
+        const when = momentOf(interval, moment)
+        if (when < 0) return true
+        const walked = walkTo(interval, when, counting === 'repetitions' ? 1 : 0)
+        const { start, end } = windowAt(read(interval.text), when, counting) ?? never
+        met[Number.isNaN(start) ? 'outside' : 'inside'] += 1
+        return Object.is(start, walked.start) && Object.is(end, walked.end)
+      }),
+      { numRuns: 100_000 },
+    )
+    expect(Math.min(met.inside, met.outside)).toBeGreaterThan(20_000)
+  })
+
+  test('is the same from its first millisecond to its last, and its neighbours begin where it ends', () => {
+    fc.assert(
+      fc.property(made, moments, countings, ({ text, ...made }, moment, counting) => {
+        const interval = read(text)
+        const window = windowAt(interval, momentOf({ text, ...made }, moment), counting)
+        if (window === undefined || window.start <= 0 || window.end > lastInstant) return
+        expect(windowAt(interval, window.start, counting)).toEqual(window)
+        expect(windowAt(interval, window.end - 1, counting)).toEqual(window)
+        const [before, after] = [window.start - 1, window.end].map((when) =>
+          windowAt(interval, when, counting),
+        )
+        if (before !== undefined) expect(before.end).toBe(window.start)
+        if (after === undefined) expect(endOfWindows(interval, counting)).toBe(window.end)
+        else expect(after.start).toBe(window.end)
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+
+  test('is as many times another one as the count says, from the start to the end of the last', () => {
+    fc.assert(
+      fc.property(made, countings, ({ text, form, count = 3, anchor, months, ms }, counting) => {
+        const interval = { ...read(text), count }
+        const total = counting === 'repetitions' ? count + 1 : count
+        const start = form === 'duration/end' ? moved(anchor, -total * months, -total * ms) : anchor
+        const end = endOfWindows(interval, counting)
+        if (!(start >= 0) || end === undefined) return
+        let when = start
+        for (let n = 0; n < total; n++) {
+          const window = windowAt(interval, when, counting)
+          expect(window?.start).toBe(when)
+          when = window?.end ?? Number.NaN
+        }
+        expect(when).toBe(end)
+        expect(windowAt(interval, end, counting)).toBeUndefined()
+        expect(windowAt(interval, start - 1, counting)).toBeUndefined()
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test('is told or not, but never with an exception, for any interval that can be read', () => {
+    const counts = fc.constantFrom('R', 'R1', 'R999999')
+    const lasts = fc.constantFrom('PT1S', 'P1M', 'P1000Y', 'P11000M', 'P365000D', 'P999Y11M')
+    const edges = fc.constantFrom(0, 1, day, lastInstant - day, lastInstant - 1, lastInstant)
+    const instants = fc.oneof(edges, upTo(lastInstant))
+    const anything = fc.oneof(instants, fc.double(), fc.integer())
+    fc.assert(
+      fc.property(
+        counts,
+        lasts,
+        instants,
+        anything,
+        fc.boolean(),
+        (count, last, anchor, when, ahead) => {
+          const there = new Date(anchor).toISOString()
+          const interval = read(ahead ? `${count}/${there}/${last}` : `${count}/${last}/${there}`)
+          const end = endOfWindows(interval, 'repetitions')
+          if (end !== undefined) expect(end).toBeLessThanOrEqual(lastInstant)
+          const window = windowAt(interval, when, 'repetitions')
+          if (window === undefined) return
+          expect(window.start).toBeLessThanOrEqual(when)
+          expect(window.end).toBeGreaterThan(when)
+          expect(Number.isSafeInteger(window.start) && Number.isSafeInteger(window.end)).toBe(true)
+        },
+      ),
+      { numRuns: 5_000 },
+    )
+  })
+})
+
+describe('the cost of a window', () => {
+  beforeEach(() => {
+    calendar.questions = 0
+  })
+
+  test.each<readonly [text: string, window: string]>([
+    ['R/1970-01-01T00:00:00Z/PT1S', '9999-12-31T23:59:59Z +010000-01-01'],
+    ['R/1970-01-01T00:00:00Z/1970-01-01T00:00:00.001Z', '9999-12-31T23:59:59.999Z +010000-01-01'],
+  ])('of exact length needs no calendar, however far it is: %s', (text, window) => {
+    expect(at(text, '9999-12-31T23:59:59.999Z')).toBe(window)
+    expect(calendar.questions).toBe(0)
+  })
+
+  test('of the last second before an end, 8,000 years back, is that of any', () => {
+    const window = '1970-01-01 1970-01-01T00:00:01Z'
+    expect(at('R/PT1S/9999-12-31T23:59:59Z', '1970-01-01')).toBe(window)
+  })
+
+  test('of months is a few questions to the calendar, however many have passed', () => {
+    const window = '9999-12-30T23:59:00Z +010000-01-30T23:59:00Z'
+    expect(at('R/1970-01-30T23:59:00Z/P1M', '9999-12-31')).toBe(window)
+    expect(calendar.questions).toBeGreaterThan(0)
+    fc.assert(
+      fc.property(made, upTo(lastInstant), ({ text }, when) => {
+        calendar.questions = 0
+        windowAt(read(text), when)
+        endOfWindows(read(text))
+        expect(calendar.questions).toBeLessThanOrEqual(5)
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+})

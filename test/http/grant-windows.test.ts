@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'vitest'
+import { type AccessItem, type AuthorizationPolicy, memoryStore } from '../../src/index.js'
+import { manualClock, startOfTests } from '../support/clock.js'
+import {
+  alice,
+  createWorld,
+  interactionId,
+  outgoingAccess,
+  withoutFinish,
+} from '../support/world.js'
+
+const minute = 60_000
+const day = 86_400_000
+
+/** Two windows of ten minutes, from the start of the tests on. */
+const twice = withInterval('R2/2026-11-21T12:00:00Z/PT10M')
+const monthly = withInterval('R/2026-11-21T12:00:00Z/P1M')
+
+function withInterval(interval: string): AccessItem {
+  return { ...outgoingAccess, limits: { ...outgoingAccess.limits, interval } }
+}
+
+/** A grant that its owner consented to, with what its client instance was told. */
+async function granted(access: AccessItem, policy: AuthorizationPolicy = {}) {
+  const [store, clock] = [memoryStore(), manualClock()]
+  const world = createWorld({ store, clock, auth: { policy } })
+  const client = world.client()
+  const asked = await client.request([access], withoutFinish)
+  const id = interactionId(asked.body.interact.redirect)
+  const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
+  expect(await world.auth.interactions.approve(id, approval)).toMatchObject({ ok: true })
+  clock.advance(5_000)
+  const { body } = await client.continue(asked.body.continue)
+  const grantId = (await world.auth.interactions.get(id))?.grantId ?? ''
+  return { world, store, clock, client, grantId, token: body.access_token }
+}
+
+describe('how the windows of a grant are counted', () => {
+  test.each([
+    ['occurrences', {}, 20],
+    ['occurrences', { intervalCounting: 'occurrences' }, 20],
+    ['repetitions', { intervalCounting: 'repetitions' }, 30],
+  ] as const)('is stored with it: %s by policy %j', async (intervalCounting, policy, minutes) => {
+    const { world, grantId, token } = await granted(twice, policy)
+    expect(await world.auth.grants.get(grantId)).toMatchObject({
+      endsAt: startOfTests + minutes * minute,
+      granted: [{ limits: twice.limits, intervalCounting }],
+    })
+    const told = await world.auth.introspect({ accessToken: token.value })
+    expect(told).toMatchObject({ active: true, access: [{ intervalCounting }] })
+  })
+
+  test('is nothing that a client instance is shown', async () => {
+    const { token } = await granted(twice, { intervalCounting: 'repetitions' })
+    expect(token.access).toEqual([twice])
+  })
+
+  test('does not change with the policy of a server that is started later', async () => {
+    const { store, clock, grantId } = await granted(twice)
+    const policy = { intervalCounting: 'repetitions' } as const
+    const later = createWorld({ store, clock, auth: { policy } })
+    const before = await later.auth.grants.get(grantId)
+    expect(before).toMatchObject({
+      endsAt: startOfTests + 20 * minute,
+      granted: [{ intervalCounting: 'occurrences' }],
+    })
+  })
+})
+
+describe('the last window of a grant', () => {
+  test('is the end of its token, and of rotation', async () => {
+    const { world, clock, client, token } = await granted(twice)
+    const introspect = async (accessToken: string) =>
+      (await world.auth.introspect({ accessToken })).active
+    clock.set(startOfTests + 20 * minute - 1)
+    const rotated = (await client.rotate(token)).body.access_token
+    expect(await introspect(rotated.value)).toBe(true)
+    clock.advance(1)
+    expect(await introspect(rotated.value)).toBe(false)
+    expect(await client.rotate(rotated)).toMatchObject({
+      status: 400,
+      body: { error: { code: 'invalid_rotation' } },
+    })
+  })
+
+  test('lets its record go, after its retention', async () => {
+    const { world, clock, grantId } = await granted(twice, { retentionMs: day })
+    clock.set(startOfTests + 20 * minute + day - 1)
+    await world.auth.purge()
+    expect(await world.auth.grants.get(grantId)).toBeDefined()
+    clock.advance(1)
+    await world.auth.purge()
+    expect(await world.auth.grants.get(grantId)).toBeUndefined()
+  })
+
+  test('that never comes keeps its record, for as long as it may be used', async () => {
+    const { world, clock, client, grantId, token } = await granted(monthly, { retentionMs: day })
+    clock.advance(20 * 366 * day)
+    await world.auth.purge()
+    expect(await world.auth.grants.get(grantId)).toBeDefined()
+    expect((await client.rotate(token)).status).toBe(200)
+  })
+})
