@@ -107,6 +107,12 @@ export function release(budget: Budget, value: bigint, by: string): Budget {
   return nextBudget(budget, budget, recorded(budget.spent) - value, by)
 }
 
+/** A budget for the grant's life, to be looked at again later. */
+export function keep(budget: Budget, by: string, now: Instant, policy: BudgetPolicy): Budget {
+  const next = { ...budget, ...retention(undefined, now, policy) }
+  return { ...next, version: budget.version + 1, by }
+}
+
 /** What has been taken of an allowance, in its asset. */
 export function spentAmount(budget: Budget | undefined, { limit }: Allowance): Amount {
   const { assetCode, assetScale } = limit

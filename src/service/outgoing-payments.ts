@@ -83,14 +83,21 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
     return payment === undefined ? {} : { payment, budget: await budgetOf(payment) }
   }
 
+  /** For what changes nothing of what a payment holds. */
+  async function loadAlone(id: string): Promise<Loaded> {
+    const payment = await load(id)
+    return payment === undefined ? {} : { payment }
+  }
+
   /** Carries out a command: the payment and what it gives back to its budget change together. */
   async function run<Type extends keyof OutgoingPaymentRefusals>(
     id: string,
     say: (by: string) => Command<Type>,
+    loadNow: (id: string) => Promise<Loaded> = loadBoth,
   ): Promise<OutgoingPaymentResult<Type>> {
     const { now, by } = newCall(context)
     const command = say(by)
-    const reload = () => loadBoth(id)
+    const reload = () => loadNow(id)
     const result = await transact<Loaded, OutgoingPaymentDecision<Type> | typeof unknownPayment>(
       context,
       {
@@ -138,7 +145,7 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
     list,
     budgetOf,
     spentUnder,
-    begin: (id: string) => run<'begin'>(id, (by) => ({ type: 'begin', by })),
+    begin: (id: string) => run<'begin'>(id, (by) => ({ type: 'begin', by }), loadAlone),
     settle: (id: string, said: Said<SettlePayment>) =>
       run<'settle'>(id, (by) => ({ ...said, type: 'settle', by })),
     fail: (id: string, said: Said<FailPayment>) =>

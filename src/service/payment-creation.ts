@@ -22,7 +22,7 @@ import { type AccountRefusal, activeAccount } from './accounts.js'
 import type { Call, ServiceContext } from './context.js'
 import { changesOf } from './events.js'
 import type { OutgoingPayments } from './outgoing-payments.js'
-import { placesOf } from './pages.js'
+import { listsOf } from './pages.js'
 import type { PricingRefused, QuoteOperations } from './quotes.js'
 import { spend } from './replay.js'
 import { type Attempt, type Once, type Replayed, transactOnce } from './transact.js'
@@ -227,7 +227,7 @@ export function createPaymentCreation(
       debitAmount,
       receiveAmount,
       ...(metadata && { metadata }),
-      lists: placesOf(namespace, { walletAddress, client: spender.client }, now),
+      lists: listsOf(namespace, walletAddress, spender.client, now),
       candidates,
     }
     const decision = createOutgoingPayment(command, now, limits)
@@ -241,7 +241,7 @@ export function createPaymentCreation(
 
   /** That the grant is still as it was introspected, where it lies in the store that is written to. */
   function guardsOf({ grantId, grantVersion }: ActiveToken) {
-    if (grantVersion === undefined || introspect.store !== store) return []
+    if (grantVersion === undefined || introspect.store !== context.givenStore) return []
     return [{ kind: 'grant', id: grantId, version: grantVersion } as const]
   }
 

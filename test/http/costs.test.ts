@@ -1,7 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { memoryStore, type Store } from '../../src/index.js'
-import { approvedGrant, bob, createWorld, incomingAccess, issuedGrant } from '../support/world.js'
+import { type AccessItem, memoryStore, type Store } from '../../src/index.js'
+import {
+  createSpendingWorld,
+  grantToPay,
+  newQuote,
+  pay,
+  payByQuote,
+  quoteToken,
+  usd,
+} from '../support/spending.js'
+import { approvedGrant, bob, incomingAccess, issuedGrant, type World } from '../support/world.js'
 
 interface Cost {
   loads: number
@@ -36,16 +45,27 @@ const amount = { value: '10', assetCode: 'USD', assetScale: 2 }
 /** Every operation, as one thing to do once all that it needs has been done. */
 async function prepared() {
   const { store, cost } = countedStore()
-  const world = createWorld({ store })
+  const world = createSpendingWorld({ store })
   const client = world.client()
   const approved = await approvedGrant(world, client)
   const issued = await issuedGrant(world, client)
   const cancelled = await approvedGrant(world, client)
-  const { body: first } = await client.request([incomingAccess])
+  const completing: AccessItem = { ...incomingAccess, actions: ['create', 'read', 'complete'] }
+  const { body: first } = await client.request([completing])
   const { body: second } = await client.request([incomingAccess])
   const token: string = first.access_token.value
   const { body: payment } = await client.createPayment(token, { walletAddress: bob })
   const paymentId = world.resources.incomingPayments.idOf(payment.id) ?? ''
+  const quoting = await quoteToken(client)
+  const paying = await grantToPay(world, client)
+  const quotes = [await newQuote(client, quoting), await newQuote(client, quoting)]
+  const [quoted = '', paid = ''] = quotes.map(({ body }) => body.id as string)
+  const outgoing = await payByQuote(client, paying.token, paid)
+  const { outgoingPayments } = world.resources
+  const begun = outgoingPayments.idOf(outgoing.body.id) ?? ''
+  await outgoingPayments.begin(begun)
+  const direct = await pay(client, paying.token, 100)
+  const unbegun = outgoingPayments.idOf(direct.body.id) ?? ''
   const operations: Record<string, () => Promise<unknown>> = {
     'grant request': () => client.request([incomingAccess]),
     continue: () => client.continue(approved.body.continue, approved.interactRef),
@@ -57,13 +77,34 @@ async function prepared() {
       client.createPayment(token, { walletAddress: bob }),
     receive: () =>
       world.resources.incomingPayments.receive({ paymentId, transferId: 'one', amount }),
+    'create quote': () => newQuote(client, quoting),
+    'create outgoing payment by a quote under a limit, with both servers in one process': () =>
+      payByQuote(client, paying.token, quoted),
+    begin: () => outgoingPayments.begin(unbegun),
+    settle: () =>
+      outgoingPayments.settle({
+        paymentId: begun,
+        sentAmount: usd(10),
+        deliveredAmount: usd(10),
+        final: true,
+      }),
+    'cancel an outgoing payment': () => outgoingPayments.cancel(unbegun),
     'read incoming payment': () => client.getPayment(token, payment.id, signedWithoutNonce(world)),
+    'read incoming payment without a token': () =>
+      world.handle({
+        method: 'GET',
+        url: new URL(payment.id).pathname,
+        headers: [],
+        body: new Uint8Array(),
+      }),
+    'complete incoming payment': () =>
+      client.post(`${payment.id}/complete`, undefined, token, signedWithoutNonce(world)),
   }
   return { cost, operations }
 }
 
 /** What the published client sends: it has no nonce, so that reading has nothing to write. */
-function signedWithoutNonce({ clock, client }: ReturnType<typeof createWorld>) {
+function signedWithoutNonce({ clock, client }: World) {
   const created = Math.floor(clock.now() / 1_000)
   return { parameters: [`keyid="${client().key.kid}"`, `created=${created}`] }
 }

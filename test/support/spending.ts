@@ -1,0 +1,113 @@
+import {
+  type AccessItem,
+  type Amount,
+  type Limits,
+  parseValue,
+  type Quotes,
+} from '../../src/index.js'
+import {
+  alice,
+  createWorld,
+  interactionId,
+  resourceServer,
+  type TestClient,
+  type World,
+  type WorldOptions,
+} from './world.js'
+
+export const usd = (value: bigint | number | string): Amount => ({
+  value: String(value),
+  assetCode: 'USD',
+  assetScale: 2,
+})
+
+export const eur = (value: bigint | number | string): Amount => ({
+  ...usd(value),
+  assetCode: 'EUR',
+})
+
+/** Incoming payments somewhere else: one that takes dollars, one that takes euros, and one that is no more. */
+export const shopReceiver = 'https://bank.example/incoming-payments/usd-1'
+export const otherReceiver = 'https://bank.example/incoming-payments/usd-2'
+export const euroReceiver = 'https://bank.example/incoming-payments/eur-1'
+export const goneReceiver = 'https://bank.example/incoming-payments/gone'
+
+/** A dollar arrives as a dollar, or as half a euro. What no amount is named for costs 10 dollars. */
+export const priceList: Quotes = {
+  async price({ receiver, debitAmount, receiveAmount }) {
+    if (receiver === goneReceiver) return { refusal: 'receiver_invalid' }
+    const [per, received] = receiver === euroReceiver ? [2n, eur] : [1n, usd]
+    if (receiveAmount !== undefined) {
+      return { receiveAmount, debitAmount: usd((parseValue(receiveAmount.value) ?? 0n) * per) }
+    }
+    const debit = debitAmount ?? usd(1000)
+    const arriving = (parseValue(debit.value) ?? 0n) / per
+    return arriving === 0n
+      ? { refusal: 'amount_too_small', minDebitAmount: usd(per) }
+      : { debitAmount: debit, receiveAmount: received(arriving) }
+  },
+}
+
+/** A wallet whose accounts can pay. */
+export function createSpendingWorld(options: WorldOptions = {}) {
+  return createWorld({ ...options, resources: { quotes: priceList, ...options.resources } })
+}
+
+export function outgoingItem(limits?: Limits, identifier = alice): AccessItem {
+  const actions = ['create', 'read', 'list'] as const
+  return { type: 'outgoing-payment', actions, identifier, ...(limits && { limits }) }
+}
+
+/** A grant to pay, consented by the owner of all accounts: its id, and a token for it. */
+export async function grantToPay(
+  world: World,
+  client: TestClient,
+  access: readonly AccessItem[] = [outgoingItem({ debitAmount: usd(2500) })],
+) {
+  const requested = await client.request(access, { start: ['redirect'] })
+  const identifiers = access.flatMap(({ identifier }) => identifier ?? [])
+  const approval = {
+    resourceOwner: 'alice',
+    walletAddresses: [...new Set([alice, ...identifiers])],
+  }
+  const id = interactionId(requested.body.interact.redirect)
+  const approved = await world.auth.interactions.approve(id, approval)
+  if (!approved.ok) throw new Error(approved.reason)
+  world.clock.advance(5_000)
+  const { body } = await client.continue(requested.body.continue)
+  const [grantId = ''] = id.split('.')
+  return { grantId, token: body.access_token.value as string, accessToken: body.access_token }
+}
+
+/** A token to ask for quotes, for which nobody needs to consent. */
+export async function quoteToken(client: TestClient): Promise<string> {
+  const { body } = await client.request([{ type: 'quote', actions: ['create', 'read'] }])
+  return body.access_token.value
+}
+
+export async function newQuote(client: TestClient, token: string, asked: object = {}) {
+  const request = { walletAddress: alice, receiver: shopReceiver, method: 'ilp', ...asked }
+  return client.post(`${resourceServer}/quotes`, request, token)
+}
+
+/** Pays straight to an incoming payment. */
+export function pay(
+  client: TestClient,
+  token: string,
+  value: bigint | number | string,
+  more: object = {},
+) {
+  const body = {
+    walletAddress: alice,
+    incomingPayment: shopReceiver,
+    debitAmount: usd(value),
+    ...more,
+  }
+  return client.post(`${resourceServer}/outgoing-payments`, body, token)
+}
+
+/** Pays by a quote. */
+export function payByQuote(client: TestClient, token: string, quoteId: string, more: object = {}) {
+  const body = { walletAddress: alice, quoteId, ...more }
+  return client.post(`${resourceServer}/outgoing-payments`, body, token)
+}
