@@ -15,6 +15,7 @@ import {
   type Refused,
   refused,
   type Stored,
+  type Unchanged,
   unchanged,
 } from './decision.js'
 
@@ -179,6 +180,32 @@ export function decideIncomingPayment(
   return completed
     ? changed(next, received, paymentEvent('incoming-payment.completed', next, now))
     : changed(next, received)
+}
+
+/** Nobody is going to pay any more: the client instance says so, or the host. */
+export interface CompletePayment {
+  readonly type: 'complete'
+  readonly by: string
+}
+
+/**
+ * Completes a payment that has received less than its `incomingAmount`, or has none. It takes no more funds
+ * from then on. Time is no obstacle: what is complete after its expiry takes as little as it did before.
+ */
+export function completeIncomingPayment(
+  payment: IncomingPayment,
+  { by }: CompletePayment,
+  now: Instant,
+): Changed<IncomingPayment, IncomingPaymentEvent> | Unchanged<IncomingPayment> {
+  if (payment.completed) return unchanged(payment)
+  const next: IncomingPayment = {
+    ...payment,
+    ...retired(payment),
+    version: payment.version + 1,
+    by,
+    completed: true,
+  }
+  return changed(next, paymentEvent('incoming-payment.completed', next, now))
 }
 
 /** A payment's time has passed: tell those who listen. */

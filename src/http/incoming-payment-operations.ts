@@ -1,12 +1,32 @@
-import { incomingPaymentWithMethods, readIncomingPaymentRequest } from '../protocol/payments.js'
+import type { IncomingPayment } from '../core/incoming-payment.js'
+import { isObject } from '../protocol/json.js'
+import {
+  incomingPaymentBody,
+  incomingPaymentWithMethods,
+  publicIncomingPayment,
+  readIncomingPaymentRequest,
+} from '../protocol/payments.js'
 import type { IncomingPayments, PayablePayment } from '../service/incoming-payments.js'
 import { spend } from '../service/replay.js'
 import { authorized, type ResourceDependencies } from './authorized.js'
-import { json, readBody, refuse, refuseBody, type Serve } from './pipeline.js'
+import { listResources } from './paging.js'
+import {
+  type Exchange,
+  json,
+  readBody,
+  refuse,
+  refuseBody,
+  type Serve,
+  unsigned,
+} from './pipeline.js'
+import type { HttpRefusal } from './refusals.js'
+import { resourceUrl } from './resource-url.js'
 
 /** What the operations on incoming payments work with. */
 export interface IncomingPaymentDependencies extends ResourceDependencies {
   readonly payments: IncomingPayments
+  /** URL of the grant endpoint, as it is published. */
+  readonly grantEndpoint: string
 }
 
 const type = 'incoming-payment'
@@ -24,38 +44,88 @@ export function createIncomingPayment(deps: IncomingPaymentDependencies): Serve 
       return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
     }
     const answer = await deps.payments.create(request.value, client, exchange.call, once)
-    return answer.outcome === 'refused' ? answer : json(201, paymentBody(answer, deps))
+    return answer.outcome === 'refused' ? answer : json(201, payableBody(answer, deps))
   })
 }
 
-/** `GET /incoming-payments/{id}` (`get-incoming-payment`), for the client instance that created it. */
+/** `GET /incoming-payments` (`list-incoming-payments`), without the details by which they are paid. */
+export function listIncomingPayments(deps: IncomingPaymentDependencies): Serve {
+  const { payments } = deps
+  return listResources(deps, {
+    type,
+    list: payments.list,
+    toBody: (payment: IncomingPayment) => incomingPaymentBody(payment, urlOf(payment, deps)),
+  })
+}
+
+/**
+ * `GET /incoming-payments/{id}` (`get-incoming-payment`), for the client instance that created it, and for
+ * anybody as far as the public may know. Credentials that are no good never lead to the public view.
+ */
 export function getIncomingPayment(deps: IncomingPaymentDependencies): Serve {
   const { context, payments } = deps
+  const getWhole = authorized(
+    deps,
+    async (exchange, { permitted, readable, once, refusing, insufficient }) => {
+      if (permitted(type, 'read') === undefined) return insufficient(type, 'read')
+      const payment = await payments.load(exchange.id)
+      if (payment === undefined) return refusing(unknownPayment)
+      if (!readable(type, payment)) {
+        return refusing(refuse('resource_unknown', 'the payment is not for this token to read'))
+      }
+      const answer = await payments.payable(payment, exchange.call.now)
+      return spend(context, once, json(200, payableBody(answer, deps)), { refused: false })
+    },
+  )
+  const getPublicView = unsigned(async ({ id }) => {
+    const payment = await payments.load(id)
+    return payment === undefined
+      ? unknownPayment
+      : json(200, publicIncomingPayment(payment, deps.grantEndpoint))
+  })
+  return (exchange) => (hasCredentials(exchange) ? getWhole(exchange) : getPublicView(exchange))
+}
+
+function hasCredentials({ message }: Exchange): boolean {
+  return ['authorization', 'signature', 'signature-input'].some((name) => message.fields.has(name))
+}
+
+/** `POST /incoming-payments/{id}/complete` (`complete-incoming-payment`), by whoever created it. */
+export function completeIncomingPayment(deps: IncomingPaymentDependencies): Serve {
+  const { payments } = deps
   return authorized(deps, async (exchange, { permitted, client, once, refusing, insufficient }) => {
-    if (permitted(type, 'read') === undefined) return insufficient(type, 'read')
+    if (permitted(type, 'complete') === undefined) return insufficient(type, 'complete')
+    const unwanted = unwantedBody(exchange)
+    if (unwanted !== undefined) return refusing(unwanted)
     const payment = await payments.load(exchange.id)
-    if (payment === undefined) {
-      return refusing(refuse('resource_unknown', 'there is no such incoming payment'))
+    if (payment === undefined) return refusing(unknownPayment)
+    const allowed = permitted(type, 'complete', payment.walletAddress) !== undefined
+    if (!allowed || payment.client !== client) {
+      return refusing(refuse('resource_unknown', 'the payment is not for this token to complete'))
     }
-    const { walletAddress } = payment
-    const readable =
-      permitted(type, 'read-all', walletAddress) !== undefined ||
-      (permitted(type, 'read', walletAddress) !== undefined && payment.client === client)
-    if (!readable) {
-      return refusing(refuse('resource_unknown', 'the payment is not for this token to read'))
-    }
-    const answer = await payments.payable(payment, exchange.call.now)
-    return spend(context, once, json(200, paymentBody(answer, deps)), { refused: false })
+    const answer = await payments.complete(payment, exchange.call, once)
+    if (answer.outcome === 'refused') return answer
+    return answer.payment === undefined
+      ? unknownPayment
+      : json(200, incomingPaymentBody(answer.payment, urlOf(payment, deps)))
   })
 }
 
-function paymentBody(
-  { payment, methods }: PayablePayment,
-  { baseUrl }: IncomingPaymentDependencies,
-) {
-  return incomingPaymentWithMethods(payment, incomingPaymentUrl(baseUrl, payment.id), methods)
+/** Completion takes no content: what it might ask for would not happen. */
+function unwantedBody({ message }: Exchange): HttpRefusal | undefined {
+  const body = readBody(message)
+  if ('outcome' in body) return body
+  const { value } = body
+  const empty = value === undefined || (isObject(value) && Object.keys(value).length === 0)
+  return empty ? undefined : refuse('body_invalid', 'completion takes no content')
 }
 
-export function incomingPaymentUrl(baseUrl: string, id: string): string {
-  return `${baseUrl}/incoming-payments/${id}`
+const unknownPayment = refuse('resource_unknown', 'there is no such incoming payment')
+
+function payableBody({ payment, methods }: PayablePayment, deps: IncomingPaymentDependencies) {
+  return incomingPaymentWithMethods(payment, urlOf(payment, deps), methods)
+}
+
+function urlOf({ id }: IncomingPayment, { baseUrl }: IncomingPaymentDependencies): string {
+  return resourceUrl(baseUrl, 'incoming-payments', id)
 }

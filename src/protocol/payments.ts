@@ -4,8 +4,7 @@ import type { Instant, Json, JsonObject } from '../core/decision.js'
 import { type IncomingPayment, receivedAmount } from '../core/incoming-payment.js'
 import { formatInstant, parseInstant } from '../core/instant.js'
 import type { PaymentMethod } from '../ports/payment-methods.js'
-import { encodeUtf8 } from './bytes.js'
-import { depthOf, isObject } from './json.js'
+import { readMetadata } from './metadata.js'
 import { amountSchema, objectOf, type Parsed, parseWith, refusing, urlSchema } from './schema.js'
 
 /** What a client instance asks for when it creates an incoming payment. */
@@ -15,9 +14,6 @@ export interface IncomingPaymentRequest {
   readonly expiresAt?: Instant
   readonly metadata?: JsonObject
 }
-
-const metadataBytesMax = 8 * 1024
-const metadataDepthMax = 8
 
 const requestSchema = objectOf(
   v.strictObject({
@@ -43,29 +39,17 @@ export function readIncomingPaymentRequest(body: Json | undefined): Parsed<Incom
   const parsed = parseWith(requestSchema, body)
   if (!('value' in parsed)) return parsed
   const { walletAddress, incomingAmount, expiresAt } = parsed.value
-  // Not the schema's copy: metadata is given back key for key, as it was parsed.
-  const metadata = isObject(body) ? body['metadata'] : undefined
-  const problem = metadata === undefined ? undefined : metadataProblem(metadata)
-  if (problem !== undefined) return { path: 'metadata', problem }
+  const metadata = readMetadata(body)
+  if (!('value' in metadata)) return metadata
   const expiry = expiresAt === undefined ? undefined : parseInstant(expiresAt)
   return {
     value: {
       walletAddress,
       ...(incomingAmount === undefined ? {} : { incomingAmount }),
       ...(expiry === undefined ? {} : { expiresAt: expiry }),
-      ...(isObject(metadata) ? { metadata } : {}),
+      ...metadata.value,
     },
   }
-}
-
-function metadataProblem(metadata: Json): string | undefined {
-  if (!isObject(metadata)) return 'is of the wrong type'
-  if (depthOf(metadata, metadataDepthMax) === undefined) {
-    return `is nested more than ${metadataDepthMax} levels deep`
-  }
-  return encodeUtf8(JSON.stringify(metadata)).length > metadataBytesMax
-    ? `is larger than ${metadataBytesMax} bytes`
-    : undefined
 }
 
 /** An incoming payment on the wire (Open Payments OpenAPI, schema `incoming-payment`). */
@@ -101,4 +85,18 @@ export function incomingPaymentWithMethods(
   methods: readonly PaymentMethod[],
 ): IncomingPaymentBody & { readonly methods: readonly PaymentMethod[] } {
   return { ...incomingPaymentBody(payment, id), methods }
+}
+
+/** What anybody may know of an incoming payment (schema `public-incoming-payment`). */
+export interface PublicIncomingPaymentBody {
+  readonly receivedAmount: Amount
+  /** URL of the grant endpoint at which the rest can be asked for. */
+  readonly authServer: string
+}
+
+export function publicIncomingPayment(
+  payment: IncomingPayment,
+  authServer: string,
+): PublicIncomingPaymentBody {
+  return { receivedAmount: receivedAmount(payment), authServer }
 }

@@ -2,6 +2,7 @@ import type { Amount } from '../core/amount.js'
 import { type Decision, type Instant, type Refused, refused } from '../core/decision.js'
 import {
   type CreateRefusal,
+  completeIncomingPayment,
   createIncomingPayment,
   decideIncomingPayment,
   expireIncomingPayment,
@@ -22,6 +23,14 @@ import { sha256 } from '../protocol/hash.js'
 import type { IncomingPaymentRequest } from '../protocol/payments.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
 import { changesOf } from './events.js'
+import {
+  type ListScope,
+  listName,
+  listsOf,
+  type PageOf,
+  type PageRequest,
+  readPage,
+} from './pages.js'
 import { spend } from './replay.js'
 import { removeRetired, sweep } from './sweeps.js'
 import { type Once, type Operation, type Replayed, transact, transactOnce } from './transact.js'
@@ -43,6 +52,10 @@ export type ReceiveResult =
       readonly reason: string
     }
 
+export type CompleteResult =
+  | { readonly ok: true; readonly payment: IncomingPayment }
+  | { readonly ok: false; readonly refusal: 'payment_unknown'; readonly reason: string }
+
 export type PaymentRefusal = CreateRefusal | 'wallet_address_unknown' | 'wallet_address_inactive'
 
 /** A payment with the details by which it can be paid now: none once it takes no more funds. */
@@ -50,6 +63,12 @@ export interface PayablePayment {
   readonly outcome: 'answered'
   readonly payment: IncomingPayment
   readonly methods: readonly PaymentMethod[]
+}
+
+/** What has become of a payment that was to be completed; absent once it has been removed. */
+export interface Completion {
+  readonly outcome: 'answered'
+  readonly payment?: IncomingPayment
 }
 
 export interface IncomingPaymentPorts {
@@ -72,12 +91,9 @@ export function createIncomingPayments(
     return (await store.load('incoming-payment', id)) as IncomingPayment | undefined
   }
 
-  async function listsOf(walletAddress: string, client: string, at: Instant) {
-    const own = `${await context.namespace()} ${walletAddress}`
-    return [
-      { by: own, at },
-      { by: `${own} ${client}`, at },
-    ]
+  async function list(scope: ListScope, page: PageRequest): Promise<PageOf<IncomingPayment>> {
+    const by = listName(await context.namespace(), scope)
+    return readPage(store, { kind: 'incoming-payment', by }, page)
   }
 
   async function create(
@@ -119,7 +135,7 @@ export function createIncomingPayments(
       return refused('wallet_address_inactive', 'the wallet address is inactive')
     }
     const asset = { assetCode: account.assetCode, assetScale: account.assetScale }
-    const lists = await listsOf(walletAddress, client, now)
+    const lists = listsOf(await context.namespace(), walletAddress, client, now)
     const command = { ...request, by, id, client, asset, lists }
     return createIncomingPayment(command, now, policy)
   }
@@ -153,6 +169,39 @@ export function createIncomingPayments(
     const transfer = (await store.load('transfer', transferId)) as Transfer | undefined
     // Counted between the two reads: the payment to answer with is the one that includes it.
     return { payment: transfer === undefined ? payment : await load(paymentId), transfer }
+  }
+
+  /** Completes a payment that was loaded. One that is complete already is answered as it is. */
+  async function complete(
+    payment: IncomingPayment,
+    { now, by }: Call,
+    once: Once | undefined,
+  ): Promise<Completion | Replayed> {
+    const operation: Operation<IncomingPayment | undefined, Completion> = {
+      loaded: payment,
+      reload: () => load(payment.id),
+      decide(loaded) {
+        if (loaded === undefined) {
+          return { changes: [], result: { outcome: 'answered' }, refused: true }
+        }
+        const decision = completeIncomingPayment(loaded, { type: 'complete', by }, now)
+        const { outcome, record } = decision
+        const changes =
+          outcome === 'changed'
+            ? changesOf(context, 'incoming-payment', record, decision.events)
+            : []
+        return { changes, result: { outcome: 'answered', payment: record }, refused: false }
+      },
+    }
+    return transactOnce(context, operation, once)
+  }
+
+  async function completeById(paymentId: string): Promise<CompleteResult> {
+    const loaded = await load(paymentId)
+    const completion = loaded && (await complete(loaded, newCall(context), undefined))
+    return completion?.outcome === 'answered' && completion.payment !== undefined
+      ? { ok: true, payment: completion.payment }
+      : { ok: false, refusal: unknownPayment.refusal, reason: unknownPayment.reason }
   }
 
   /** Records the expiry of a payment; false if another has, or if it is complete or removed after all. */
@@ -191,7 +240,7 @@ export function createIncomingPayments(
     return { expired, removed: settled - expired }
   }
 
-  return { load, create, payable, receive, settleDue }
+  return { load, list, create, payable, receive, complete, completeById, settleDue }
 }
 
 interface LoadedReceive {

@@ -2,8 +2,10 @@ import type { Amount } from '../../src/core/amount.js'
 import type { Instant } from '../../src/core/decision.js'
 import {
   type CreateIncomingPayment,
+  completeIncomingPayment,
   createIncomingPayment,
   decideIncomingPayment,
+  expireIncomingPayment,
   type IncomingPaymentEvent,
   type IncomingPaymentPolicy,
   type Transfer,
@@ -67,6 +69,26 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
         events.push(...decision.events)
         const transfer = { id: transferId, version: 1, by, paymentId: payment.id, amount }
         transfers.set(transferId, deepFreeze(transfer))
+      }
+      return decision
+    },
+    /** Completes it; by a command of its own, unless one is to be repeated. */
+    complete(by = `command-${++commands}`) {
+      const command = deepFreeze({ type: 'complete' as const, by })
+      const decision = completeIncomingPayment(payment, command, now)
+      if (decision.outcome === 'changed') {
+        payment = deepFreeze(decision.record)
+        events.push(...decision.events)
+      }
+      return decision
+    },
+    /** A sweep meets it. */
+    expire() {
+      const command = deepFreeze({ type: 'expire' as const, by: `command-${++commands}` })
+      const decision = expireIncomingPayment(payment, command, now)
+      if (decision.outcome === 'changed') {
+        payment = deepFreeze(decision.record)
+        events.push(...decision.events)
       }
       return decision
     },

@@ -1,0 +1,102 @@
+import type { AccessType } from '../core/access.js'
+import type { Stored } from '../core/decision.js'
+import type { SignedMessage } from '../protocol/http-signature/components.js'
+import type { Parsed } from '../protocol/schema.js'
+import { canonicalUrl } from '../protocol/url.js'
+import { type ListScope, type PageOf, type PageRequest, readPageQuery } from '../service/pages.js'
+import { spend } from '../service/replay.js'
+import { authorized, type ResourceDependencies } from './authorized.js'
+import { json, refuse, type Serve } from './pipeline.js'
+import type { HttpRefusal } from './refusals.js'
+
+/** What the query of a list operation asks for. */
+export interface ListRequest {
+  readonly walletAddress: string
+  readonly page: PageRequest
+}
+
+/** A type of resource that can be listed. */
+export interface Listing<Resource> {
+  readonly type: AccessType
+  list(scope: ListScope, page: PageRequest): Promise<PageOf<Resource>>
+  /** A resource as clients see it. */
+  toBody(resource: Resource): object
+}
+
+/**
+ * Serves a list of a wallet address: the resources of the client instance that asks, or with `list-all` those
+ * of all.
+ *
+ * @see Open Payments OpenAPI, `list-incoming-payments`, `list-outgoing-payments`
+ */
+export function listResources<Resource extends Stored>(
+  deps: ResourceDependencies,
+  { type, list, toBody }: Listing<Resource>,
+): Serve {
+  return authorized(deps, async (exchange, { permitted, client, once, refusing, insufficient }) => {
+    if (permitted(type, 'list') === undefined) return insufficient(type, 'list')
+    const request = readListRequest(exchange.message)
+    if (!('value' in request)) return refusing(refuseQuery(request))
+    const { walletAddress, page } = request.value
+    if (permitted(type, 'list', walletAddress) === undefined) {
+      return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
+    }
+    const ofAll = permitted(type, 'list-all', walletAddress) !== undefined
+    const scope = ofAll ? { walletAddress } : { walletAddress, client }
+    const { pagination, result } = await list(scope, page)
+    const answer = json(200, { pagination, result: result.map(toBody) })
+    return spend(deps.context, once, answer, { refused: false })
+  })
+}
+
+const parameters = ['wallet-address', 'first', 'last', 'cursor'] as const
+
+type Parameters = { readonly [Name in (typeof parameters)[number]]?: string }
+
+/**
+ * Reads the query of a list operation.
+ *
+ * @see Open Payments OpenAPI, parameters `wallet-address`, `first`, `last` and `cursor`
+ */
+export function readListRequest({ target }: Pick<SignedMessage, 'target'>): Parsed<ListRequest> {
+  const query = readQuery(target)
+  if (!('value' in query)) return query
+  const { 'wallet-address': text, first, last, cursor } = query.value
+  if (text === undefined) return { path: 'wallet-address', problem: 'is missing' }
+  const walletAddress = canonicalUrl(text)
+  if (walletAddress === undefined) {
+    const problem = 'is no canonical https URL without userinfo, query and fragment'
+    return { path: 'wallet-address', problem }
+  }
+  const page = readPageQuery({
+    ...(first === undefined ? {} : { first: wholeNumber(first) }),
+    ...(last === undefined ? {} : { last: wholeNumber(last) }),
+    ...(cursor === undefined ? {} : { cursor }),
+  })
+  return 'value' in page ? { value: { walletAddress, page: page.value } } : page
+}
+
+/** Each parameter at most once, and no others: what is not understood is not passed over. */
+function readQuery(target: string): Parsed<Parameters> {
+  const start = target.indexOf('?')
+  const given = [...new URLSearchParams(start === -1 ? '' : target.slice(start))]
+  const known = parameters.map((name) => given.filter(([each]) => each === name))
+  if (known.flat().length < given.length) {
+    return { path: '', problem: 'there is a parameter that is not known here' }
+  }
+  const repeated = parameters.find((_, index) => (known[index]?.length ?? 0) > 1)
+  return repeated === undefined
+    ? { value: Object.fromEntries(given) }
+    : { path: repeated, problem: 'is there more than once' }
+}
+
+/** NaN for what is not written as a whole number is: `1e1`, `+5`, `007`. */
+function wholeNumber(text: string): number {
+  return /^(?:0|[1-9]\d*)$/.test(text) ? Number(text) : Number.NaN
+}
+
+/** Refuses a query, telling the client which parameter is wrong. */
+export function refuseQuery({ path, problem }: { path: string; problem: string }): HttpRefusal {
+  const details = path === '' ? { problem } : { path, problem }
+  return { ...refuse('query_invalid', `${path} ${problem}`.trim()), details }
+}

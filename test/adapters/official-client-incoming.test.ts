@@ -1,0 +1,236 @@
+import {
+  type AuthenticatedClient,
+  createAuthenticatedClient,
+  createUnauthenticatedClient,
+  type Grant,
+  isFinalizedGrantWithAccessToken,
+  isPendingGrant,
+  OpenPaymentsClientError,
+  type UnauthenticatedClient,
+} from '@interledger/open-payments'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { decide } from '../../examples/demo/browser.js'
+import { openShop, type Shop } from '../../examples/demo/shop.js'
+import {
+  type AdapterName,
+  adapters,
+  freePort,
+  type RunningWallet,
+  startWallet,
+} from '../../examples/wallet/start.js'
+
+type Access = NonNullable<
+  Parameters<AuthenticatedClient['grant']['request']>[1]['access_token']
+>['access']
+
+type Pagination = NonNullable<Parameters<AuthenticatedClient['incomingPayment']['list']>[1]>
+
+const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
+
+/** What the client makes of an error: status and code. An answer that its schema does not have is none. */
+async function failure(call: Promise<unknown>) {
+  const error = await call.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (!(error instanceof OpenPaymentsClientError)) throw new Error(`no such error: ${error}`)
+  const { status, code, validationErrors } = error
+  expect(validationErrors).toBeUndefined()
+  return { status, code }
+}
+
+const settings = { useHttp: true, validateResponses: true, logLevel: 'silent' } as const
+
+function clientOf({ walletAddress: walletAddressUrl, keyId, privateKey }: Shop) {
+  return createAuthenticatedClient({ walletAddressUrl, keyId, privateKey, ...settings })
+}
+
+let shop: Shop
+let other: Shop
+let client: AuthenticatedClient
+let stranger: AuthenticatedClient
+let anonymous: UnauthenticatedClient
+
+beforeAll(async () => {
+  shop = await openShop()
+  client = await clientOf(shop)
+})
+beforeAll(async () => {
+  other = await openShop()
+  stranger = await clientOf(other)
+})
+beforeAll(async () => {
+  anonymous = await createUnauthenticatedClient(settings)
+})
+afterAll(() => {
+  shop.stop()
+  other.stop()
+})
+
+describe.each(Object.keys(adapters) as AdapterName[])('the published client and %s', (adapter) => {
+  let running: RunningWallet
+  let [alice, bob, carol, auth, op] = ['', '', '', '', '']
+
+  beforeAll(async () => {
+    running = await startWallet({ adapter, port: await freePort() })
+    const { baseUrl } = running
+    ;[alice, bob, carol] = [`${baseUrl}/alice`, `${baseUrl}/bob`, `${baseUrl}/carol`]
+    ;[auth, op] = [`${baseUrl}/auth`, `${baseUrl}/op`]
+  })
+  afterAll(() => running.stop())
+
+  async function tokenOf(identifier: string, actions: readonly string[], by = client) {
+    const access = [{ type: 'incoming-payment', actions, identifier }] as unknown as Access
+    return issued(await by.grant.request({ url: auth }, { access_token: { access } }))
+  }
+
+  function issued(grant: object): string {
+    if (!isFinalizedGrantWithAccessToken(grant as Grant)) throw new Error('there is no token')
+    return (grant as Grant).access_token?.value ?? ''
+  }
+
+  async function consented(
+    identifier: string,
+    actions: readonly string[],
+    by: AuthenticatedClient,
+  ) {
+    const access = [{ type: 'incoming-payment', actions, identifier }] as unknown as Access
+    const finish = { method: 'redirect' as const, uri: shop.finishUri, nonce: 'a-nonce' }
+    const grant = await by.grant.request(
+      { url: auth },
+      { access_token: { access }, interact: { start: ['redirect'], finish } },
+    )
+    if (!isPendingGrant(grant)) throw new Error('it is not pending')
+    const { location } = await decide(grant.interact.redirect, 'approve')
+    const { uri: url, access_token } = grant.continue
+    const interact_ref = location?.searchParams.get('interact_ref') ?? ''
+    return issued(
+      await by.grant.continue({ url, accessToken: access_token.value }, { interact_ref }),
+    )
+  }
+
+  const whole = ['create', 'read', 'list', 'complete']
+
+  async function payment() {
+    const accessToken = await tokenOf(bob, whole)
+    const created = await client.incomingPayment.create(
+      { url: op, accessToken },
+      { walletAddress: bob, incomingAmount: usd('2500'), metadata: { invoice: 'INV-1' } },
+    )
+    return { created, resource: { url: created.id, accessToken } }
+  }
+
+  describe('a list of incoming payments', () => {
+    test('is paged through, forwards and backwards', async () => {
+      const accessToken = await tokenOf(carol, ['create', 'list'])
+      const resource = { url: op, accessToken, walletAddress: carol }
+      const created: string[] = []
+      for (let i = 0; i < 5; i++) {
+        created.push((await client.incomingPayment.create(resource, { walletAddress: carol })).id)
+      }
+      const list = (pagination?: Pagination) => client.incomingPayment.list(resource, pagination)
+      const all = await list()
+      const ids = all.result.map(({ id }) => id)
+      expect([...ids].sort()).toEqual([...created].sort())
+      expect(all.pagination).toEqual({
+        startCursor: expect.any(String),
+        endCursor: expect.any(String),
+        hasNextPage: false,
+        hasPreviousPage: false,
+      })
+
+      const seen: string[] = []
+      for (let cursor: string | undefined, more = true; more; ) {
+        const from = cursor === undefined ? {} : { cursor }
+        const page = await list({ 'wallet-address': carol, first: 2, ...from })
+        seen.push(...page.result.map(({ id }) => id))
+        cursor = page.pagination.endCursor
+        more = page.pagination.hasNextPage
+      }
+      expect(seen).toEqual(ids)
+      const { endCursor: cursor = '' } = all.pagination
+      const back = await list({ 'wallet-address': carol, last: 2, cursor })
+      expect(back.result.map(({ id }) => id)).toEqual(ids.slice(2, 4))
+    })
+
+    test('that is empty is one', async () => {
+      const accessToken = await tokenOf(carol, ['list'], stranger)
+      const resource = { url: op, accessToken, walletAddress: carol }
+      expect(await stranger.incomingPayment.list(resource)).toEqual({
+        pagination: { hasNextPage: false, hasPreviousPage: false },
+        result: [],
+      })
+    })
+
+    test('has those of all clients for one whom the owner lets list all', async () => {
+      const created: string[] = []
+      for (const by of [client, stranger]) {
+        const accessToken = await tokenOf(alice, ['create'], by)
+        const resource = { url: op, accessToken }
+        created.push((await by.incomingPayment.create(resource, { walletAddress: alice })).id)
+      }
+      const list = async (accessToken: string) => {
+        const resource = { url: op, accessToken, walletAddress: alice }
+        return (await client.incomingPayment.list(resource)).result.map(({ id }) => id)
+      }
+      const all = await list(await consented(alice, ['list-all'], client))
+      expect(all.sort()).toEqual([...created].sort())
+      expect(await list(await tokenOf(alice, ['list']))).toEqual(created.slice(0, 1))
+    })
+
+    test('is refused for a wallet address, a right or a page that there is not', async () => {
+      const accessToken = await tokenOf(bob, ['list'])
+      const list = (walletAddress: string, pagination: object = {}, token = accessToken) =>
+        client.incomingPayment.list(
+          { url: op, accessToken: token, walletAddress },
+          pagination as Pagination,
+        )
+      const insufficient = { status: 403, code: 'insufficient_access' }
+      expect(await failure(list(carol))).toEqual(insufficient)
+      expect(await failure(list(bob, {}, await tokenOf(bob, ['read'])))).toEqual(insufficient)
+      const invalid = { status: 400, code: 'invalid_request' }
+      for (const pagination of [{ first: 101 }, { first: 1, last: 1 }, { cursor: 'none' }]) {
+        expect(await failure(list(bob, pagination))).toEqual(invalid)
+      }
+    })
+  })
+
+  describe('completing an incoming payment', () => {
+    test('answers with the payment, again and again', async () => {
+      const { created, resource } = await payment()
+      const { methods: _methods, ...rest } = created
+      const completed = await client.incomingPayment.complete(resource)
+      expect(completed).toEqual({ ...rest, completed: true })
+      expect(await client.incomingPayment.complete(resource)).toEqual(completed)
+      expect(await client.incomingPayment.get(resource)).toEqual({ ...completed, methods: [] })
+    })
+
+    test('is for the client that created it alone', async () => {
+      const { created } = await payment()
+      const theirs = await tokenOf(bob, whole, stranger)
+      const call = stranger.incomingPayment.complete({ url: created.id, accessToken: theirs })
+      expect(await failure(call)).toEqual({ status: 404, code: 'not_found' })
+      const accessToken = await tokenOf(bob, ['read'])
+      expect(
+        await failure(client.incomingPayment.complete({ url: created.id, accessToken })),
+      ).toEqual({ status: 403, code: 'insufficient_access' })
+    })
+  })
+
+  describe('the public view', () => {
+    test('is for everybody, with a key or without', async () => {
+      const { created } = await payment()
+      const view = { receivedAmount: usd('0'), authServer: auth }
+      expect(await client.incomingPayment.getPublic({ url: created.id })).toEqual(view)
+      expect(await anonymous.incomingPayment.get({ url: created.id })).toEqual(view)
+      const unknown = anonymous.incomingPayment.get({ url: `${op}/incoming-payments/unknown` })
+      expect(await failure(unknown)).toEqual({ status: 404, code: 'not_found' })
+    })
+
+    test('is not shown in place of what a bad token does not open', async () => {
+      const { created } = await payment()
+      const call = client.incomingPayment.get({ url: created.id, accessToken: 'unknown' })
+      expect(await failure(call)).toEqual({ status: 401, code: 'invalid_token' })
+    })
+  })
+})

@@ -1,0 +1,202 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  completeIncomingPayment,
+  type IncomingPayment,
+  isOpen,
+} from '../../src/core/incoming-payment.js'
+import { startOfTests } from '../support/clock.js'
+import { deepFreeze } from '../support/frozen.js'
+import {
+  newPayment,
+  type PaymentLife,
+  paymentLife,
+  paymentPolicy,
+  usd,
+} from '../support/incoming-payments.js'
+
+const start = startOfTests
+const expiresAt = start + 1000
+
+describe('completing an incoming payment', () => {
+  test('is told by one event with what has been received, and changes nothing else', () => {
+    const life = paymentLife({ incomingAmount: usd('100'), expiresAt, metadata: { order: '17' } })
+    life.receive(usd('30'))
+    const before = life.payment()
+    life.set(start + 5)
+    const retainUntil = expiresAt + paymentPolicy.retentionMs
+    expect(life.complete('the command')).toEqual({
+      outcome: 'changed',
+      record: {
+        ...before,
+        version: 3,
+        by: 'the command',
+        completed: true,
+        dueAt: retainUntil,
+        retainUntil,
+      },
+      events: [
+        {
+          type: 'incoming-payment.completed',
+          at: start + 5,
+          incomingPaymentId: before.id,
+          walletAddress: before.walletAddress,
+          client: before.client,
+          receivedAmount: usd('30'),
+          incomingAmount: usd('100'),
+        },
+      ],
+    })
+  })
+
+  test.each<readonly [which: string, life: () => PaymentLife]>([
+    ['that has received nothing', () => paymentLife({ incomingAmount: usd('100') })],
+    ['that wanted no certain amount', () => paymentLife()],
+  ])('is done for a payment %s, which takes no more from then on', (_, made) => {
+    const life = made()
+    expect(life.complete()).toMatchObject({ outcome: 'changed', record: { completed: true } })
+    expect(isOpen(life.payment(), start)).toBe(false)
+    expect(life.receive(usd('1'))).toMatchObject({ refusal: 'payment_completed' })
+  })
+
+  test('is done though the payment has expired, and whether or not that has been recorded', () => {
+    for (const recorded of [false, true]) {
+      const life = paymentLife({ expiresAt })
+      life.receive(usd('30'), 'in time')
+      life.set(expiresAt + 1)
+      if (recorded) expect(life.expire()).toMatchObject({ outcome: 'changed' })
+      expect(life.complete()).toMatchObject({ outcome: 'changed', record: { completed: true } })
+      expect(life.expire()).toMatchObject({ outcome: 'unchanged' })
+      expect(life.payment().expiryRecorded).toBe(recorded ? true : undefined)
+      expect(life.receive(usd('1'))).toMatchObject({ outcome: 'refused' })
+    }
+  })
+
+  test('leaves the answer to a transfer that was counted as it was', () => {
+    const life = paymentLife()
+    life.receive(usd('30'), 'first')
+    life.complete()
+    expect(life.receive(usd('30'), 'first')).toMatchObject({ outcome: 'unchanged' })
+    expect(life.receive(usd('31'), 'first')).toMatchObject({ refusal: 'transfer_mismatch' })
+  })
+})
+
+describe('the laws of completion', () => {
+  const amount = fc.oneof(
+    fc.constantFrom(usd('0'), usd(2n ** 64n - 1n), { ...usd('1'), assetCode: 'EUR' }),
+    fc.bigInt({ min: 1n, max: 200n }).map(usd),
+  )
+  type Outcome = ReturnType<PaymentLife['receive' | 'complete' | 'expire']>
+  interface Step {
+    readonly name: string
+    readonly take: (life: PaymentLife) => Outcome
+  }
+  const receive = fc
+    .tuple(fc.constantFrom('a', 'b', 'c', 'd', 'e'), amount)
+    .map(([id, amount]) => ({
+      name: `receive ${amount.value} ${amount.assetCode} as ${id}`,
+      take: (life: PaymentLife) => life.receive(amount, id),
+    }))
+  const complete = { name: 'complete', take: (life: PaymentLife) => life.complete() }
+  const expire = { name: 'expire', take: (life: PaymentLife) => life.expire() }
+  const step: fc.Arbitrary<Step> = fc.oneof(
+    { arbitrary: receive, weight: 4 },
+    { arbitrary: fc.constant(complete), weight: 1 },
+    { arbitrary: fc.constant(expire), weight: 1 },
+  )
+  const steps = fc.array(fc.record({ afterMs: fc.constantFrom(0, 0, 0, 1, 400, 1000), step }), {
+    maxLength: 20,
+    size: '+1',
+  })
+  const wanted = fc.option(fc.bigInt({ min: 1n, max: 500n }).map(usd), { nil: undefined })
+
+  function histories(
+    what: (before: IncomingPayment, outcome: Outcome, life: PaymentLife, step: Step) => void,
+  ) {
+    fc.assert(
+      fc.property(wanted, steps, (wanted, steps) => {
+        const incomingAmount = wanted === undefined ? {} : { incomingAmount: wanted }
+        const life = paymentLife({ ...incomingAmount, expiresAt })
+        for (const { afterMs, step } of steps) {
+          life.set(life.now() + afterMs)
+          what(life.payment(), step.take(life), life, step)
+        }
+      }),
+      { numRuns: 500 },
+    )
+  }
+
+  test('terminal: a completed payment never changes again, whatever is done with it', () => {
+    let met = 0
+    histories((before, decision, life) => {
+      if (!before.completed) return
+      met += 1
+      expect(decision.outcome).not.toBe('changed')
+      expect(life.payment()).toBe(before)
+    })
+    expect(met).toBeGreaterThan(500)
+  })
+
+  test('idempotent: whoever completes it again, by which command and when, changes nothing', () => {
+    histories((before, _decision, life) => {
+      const first = completeIncomingPayment(before, { type: 'complete', by: 'one' }, life.now())
+      expect(first.outcome).toBe(before.completed ? 'unchanged' : 'changed')
+      for (const by of ['one', 'another']) {
+        for (const at of [life.now(), start, Number.MAX_SAFE_INTEGER]) {
+          const again = completeIncomingPayment(first.record, { type: 'complete', by }, at)
+          expect(again).toEqual({ outcome: 'unchanged', record: first.record })
+        }
+      }
+    })
+  })
+
+  test('version: completion is one version more, by this command, and leaves the total alone', () => {
+    let met = 0
+    histories((before, decision, life, step) => {
+      if (step !== complete || decision.outcome !== 'changed') return
+      met += 1
+      const after = life.payment()
+      expect(after.version).toBe(before.version + 1)
+      expect(after.by).not.toBe(before.by)
+      expect(after.id).toBe(before.id)
+      expect(after.lists).toEqual(before.lists)
+      expect(after.received).toBe(before.received)
+      expect(JSON.parse(JSON.stringify(after))).toStrictEqual(after)
+    })
+    expect(met).toBeGreaterThan(50)
+  })
+
+  test('a payment is told to be complete once, by its last event, and if it is', () => {
+    histories((_before, _decision, { events, payment }) => {
+      const told = events.filter(({ type }) => type === 'incoming-payment.completed')
+      expect(told).toHaveLength(payment().completed ? 1 : 0)
+      if (payment().completed) expect(events.at(-1)).toBe(told[0])
+    })
+  })
+
+  test('retention: a completed payment is due when it may be removed', () => {
+    histories((_before, _decision, { payment }) => {
+      const { completed, dueAt, retainUntil } = payment()
+      expect(retainUntil).toBe(expiresAt + paymentPolicy.retentionMs)
+      if (completed) expect(dueAt).toBe(retainUntil)
+    })
+  })
+
+  test('total and pure: no record and no time makes it throw', () => {
+    const text = fc.string({ maxLength: 4 })
+    const number = fc.oneof(fc.integer(), fc.double())
+    const record = fc.record(
+      { received: text, completed: fc.boolean(), expiresAt: number, retainUntil: number },
+      { requiredKeys: ['received', 'completed', 'expiresAt'] },
+    )
+    fc.assert(
+      fc.property(record, text, number, (changes, by, now) => {
+        const payment = deepFreeze({ ...newPayment(), ...changes })
+        const command = deepFreeze({ type: 'complete' as const, by })
+        const decision = completeIncomingPayment(payment, command, now)
+        expect(completeIncomingPayment(structuredClone(payment), command, now)).toEqual(decision)
+      }),
+      { numRuns: 500 },
+    )
+  })
+})

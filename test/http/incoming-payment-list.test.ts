@@ -1,0 +1,396 @@
+import { describe, expect, test } from 'vitest'
+import type { AccessItem } from '../../src/index.js'
+import type { SignOptions } from '../support/sign.js'
+import {
+  alice,
+  bob,
+  carol,
+  closed,
+  createWorld,
+  interactionId,
+  origin,
+  resourceServer,
+  type TestClient,
+  type World,
+  withFinish,
+} from '../support/world.js'
+
+const collection = `${resourceServer}/incoming-payments`
+const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
+
+const insufficient = { code: 'insufficient_access', description: 'Insufficient Grant' }
+
+type Access = Partial<AccessItem>
+
+/** A token that is given without consent; by default to create and list at Bob's wallet address. */
+async function tokenOf(client: TestClient, ...access: readonly Access[]): Promise<string> {
+  const asked = access.length === 0 ? [{}] : access
+  const items = asked.map((item): AccessItem => {
+    return { type: 'incoming-payment', actions: ['create', 'list'], identifier: bob, ...item }
+  })
+  const { body } = await client.request(items)
+  return body.access_token.value
+}
+
+/** A token that Alice has consented to. */
+async function consented(world: World, client: TestClient, access: readonly AccessItem[]) {
+  const { body } = await client.request(access, withFinish)
+  const id = interactionId(body.interact.redirect)
+  const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
+  const result = await world.auth.interactions.approve(id, approval)
+  const redirect = new URL((result.ok && result.redirect) || '')
+  const ref = redirect.searchParams.get('interact_ref') ?? ''
+  return (await client.continue(body.continue, ref)).body.access_token.value as string
+}
+
+const listAll = (...more: readonly AccessItem[]): readonly AccessItem[] => [
+  { type: 'incoming-payment', actions: ['list-all'], identifier: alice },
+  ...more,
+]
+
+function list(
+  client: TestClient,
+  token: string,
+  query: Readonly<Record<string, string | number>> = {},
+  more: Partial<SignOptions> = {},
+) {
+  const url = new URL(collection)
+  const parameters = { 'wallet-address': bob, ...query }
+  for (const [name, value] of Object.entries(parameters)) {
+    url.searchParams.set(name, String(value))
+  }
+  return client.send({ method: 'GET', url: url.href, token, ...more })
+}
+
+/** Creates payments, one a millisecond, and answers their URLs. */
+async function created(world: World, client: TestClient, count: number, walletAddress = bob) {
+  const token = await tokenOf(client, { identifier: walletAddress })
+  const urls: string[] = []
+  for (let i = 0; i < count; i++) {
+    world.clock.advance(1)
+    urls.push((await client.createPayment(token, { walletAddress })).body.id)
+  }
+  return urls
+}
+
+const idsOf = (answer: { body: { result: { id: string }[] } }) =>
+  answer.body.result.map(({ id }) => id)
+
+async function setUp(options: Parameters<typeof createWorld>[0] = {}) {
+  const world = createWorld(options)
+  const client = world.client()
+  return { world, client, token: await tokenOf(client) }
+}
+
+describe('a list of incoming payments', () => {
+  test('has them as they are, oldest first, without the details by which they are paid', async () => {
+    const { world, client, token } = await setUp()
+    const one = await client.createPayment(token, {
+      walletAddress: bob,
+      incomingAmount: usd('100'),
+      metadata: { invoice: 'INV-1' },
+    })
+    world.clock.advance(1)
+    const two = await client.createPayment(token, { walletAddress: bob })
+    const paymentId = world.resources.incomingPayments.idOf(one.body.id) ?? ''
+    await world.resources.incomingPayments.receive({
+      paymentId,
+      transferId: 'one',
+      amount: usd('100'),
+    })
+    const answer = await list(client, token)
+    expect([answer.status, answer.headers['content-type']]).toEqual([200, 'application/json'])
+    const { methods: _one, ...first } = one.body
+    const { methods: _two, ...second } = two.body
+    expect(answer.body).toEqual({
+      pagination: {
+        startCursor: expect.stringMatching(/^[\w-]+$/),
+        endCursor: expect.stringMatching(/^[\w-]+$/),
+        hasNextPage: false,
+        hasPreviousPage: false,
+      },
+      result: [{ ...first, completed: true, receivedAmount: usd('100') }, second],
+    })
+  })
+
+  test('is paged through forwards and backwards, and has 20 on a page unless more or fewer are wanted', async () => {
+    const { world, client, token } = await setUp()
+    const urls = await created(world, client, 23)
+    const first = await list(client, token)
+    expect(idsOf(first)).toEqual(urls.slice(0, 20))
+    const { endCursor, ...sides } = first.body.pagination
+    expect(sides).toMatchObject({ hasNextPage: true, hasPreviousPage: false })
+
+    const next = await list(client, token, { cursor: endCursor, first: 2 })
+    expect(idsOf(next)).toEqual(urls.slice(20, 22))
+    expect(next.body.pagination).toMatchObject({ hasNextPage: true, hasPreviousPage: true })
+
+    const back = await list(client, token, { cursor: next.body.pagination.startCursor, last: 5 })
+    expect(idsOf(back)).toEqual(urls.slice(15, 20))
+    expect(back.body.pagination).toMatchObject({ hasNextPage: true, hasPreviousPage: true })
+
+    const newest = await list(client, token, { last: 3 })
+    expect(idsOf(newest)).toEqual(urls.slice(20))
+    expect(newest.body.pagination).toMatchObject({ hasNextPage: false, hasPreviousPage: true })
+    expect(idsOf(await list(client, token, { first: 100 }))).toEqual(urls)
+  })
+
+  test('that is empty has no cursors, and is not null', async () => {
+    const { client, token } = await setUp()
+    const nothing = { pagination: { hasNextPage: false, hasPreviousPage: false }, result: [] }
+    expect((await list(client, token)).body).toStrictEqual(nothing)
+    for (const walletAddress of [closed, `${origin}/nobody`, 'https://elsewhere.example/bob']) {
+      const own = await tokenOf(client, { identifier: walletAddress })
+      const answer = await list(client, own, { 'wallet-address': walletAddress })
+      expect(answer.body).toStrictEqual(nothing)
+    }
+  })
+
+  test('is the same for every spelling of the wallet address', async () => {
+    const { world, client, token } = await setUp()
+    const urls = await created(world, client, 1)
+    const answer = await list(client, token, {
+      'wallet-address': 'https://WALLET.example:443/bob/',
+    })
+    expect(idsOf(answer)).toEqual(urls)
+  })
+
+  test('may be asked for again in the same second by the very same bytes', async () => {
+    const { world, client, token } = await setUp()
+    const created = Math.floor(world.clock.now() / 1000)
+    const parameters = [`keyid="${client.key.kid}"`, `created=${created}`]
+    const one = await list(client, token, {}, { parameters })
+    expect(await list(client, token, {}, { parameters })).toEqual(one)
+  })
+
+  test('takes a nonce once, also one that was refused', async () => {
+    const { client, token } = await setUp()
+    expect((await list(client, token, {}, { nonce: 'n1' })).status).toBe(200)
+    expect((await list(client, token, {}, { nonce: 'n1' })).status).toBe(401)
+    expect((await list(client, token, { first: 0 }, { nonce: 'n2' })).status).toBe(400)
+    expect((await list(client, token, {}, { nonce: 'n2' })).status).toBe(401)
+    expect((await list(client, token, { 'wallet-address': carol }, { nonce: 'n3' })).status).toBe(
+      403,
+    )
+    expect((await list(client, token, {}, { nonce: 'n3' })).status).toBe(401)
+  })
+
+  test('is answered for the query that was signed, and for no other', async () => {
+    const { world, client, token } = await setUp()
+    const url = `${collection}?wallet-address=${encodeURIComponent(bob)}&first=1`
+    const request = client.sign({ method: 'GET', url, token })
+    for (const target of [
+      request.url.replace('first=1', 'first=2'),
+      request.url.replace('first', 'last'),
+      request.url.replace('&first=1', ''),
+      request.url.replace('%3A', ':'),
+      request.url.split('?')[0] ?? '',
+    ]) {
+      expect((await world.handle({ ...request, url: target })).status).toBe(401)
+    }
+    expect((await world.handle(request)).status).toBe(200)
+  })
+
+  test('without a signature or without a token is none', async () => {
+    const { world, client } = await setUp()
+    const url = `${collection}?wallet-address=${encodeURIComponent(bob)}`
+    const unsigned = await world.handle({
+      method: 'GET',
+      url: url.slice(origin.length),
+      headers: [],
+      body: new Uint8Array(),
+    })
+    expect(unsigned.status).toBe(401)
+    const answer = await client.send({ method: 'GET', url })
+    expect([answer.status, answer.body.error.code]).toEqual([401, 'missing_token'])
+  })
+})
+
+describe('who may see which payments', () => {
+  test('is the client that created them, each its own', async () => {
+    const { world, client, token } = await setUp()
+    const other = world.client('other')
+    const own = await created(world, client, 2)
+    const theirs = await created(world, other, 2)
+    expect(idsOf(await list(client, token))).toEqual(own)
+    expect(idsOf(await list(other, await tokenOf(other)))).toEqual(theirs)
+  })
+
+  test('is the key that created them, where a client is known by its key alone', async () => {
+    const { world, client } = await setUp()
+    const [one, two] = [world.client('one', { byKey: true }), world.client('two', { byKey: true })]
+    await created(world, client, 1)
+    const own = await created(world, one, 1)
+    expect(idsOf(await list(one, await tokenOf(one)))).toEqual(own)
+    expect(idsOf(await list(two, await tokenOf(two)))).toEqual([])
+  })
+
+  test('is everybody whom the owner lets list all, at this wallet address alone', async () => {
+    const { world, client } = await setUp()
+    const reader = world.client('reader')
+    const here = await created(world, client, 2, alice)
+    const own = await created(world, reader, 1, alice)
+    await created(world, client, 2, bob)
+    const ownElsewhere = await created(world, reader, 1, bob)
+
+    const token = await consented(world, reader, listAll())
+    expect(idsOf(await list(reader, token, { 'wallet-address': alice }))).toEqual([...here, ...own])
+    const elsewhere = await list(reader, token)
+    expect([elsewhere.status, elsewhere.body.error]).toEqual([403, insufficient])
+
+    const anywhere: AccessItem = { type: 'incoming-payment', actions: ['list'] }
+    const both = await consented(world, reader, listAll(anywhere))
+    expect(idsOf(await list(reader, both, { 'wallet-address': alice }))).toEqual([...here, ...own])
+    expect(idsOf(await list(reader, both))).toEqual(ownElsewhere)
+  })
+
+  test('is nobody by the right to list all payments that go out', async () => {
+    const { world } = await setUp()
+    const reader = world.client('reader')
+    await created(world, reader, 1, alice)
+    const limits = { debitAmount: usd('1') }
+    const outgoing: AccessItem = {
+      type: 'outgoing-payment',
+      actions: ['list-all'],
+      identifier: alice,
+      limits,
+    }
+    const token = await consented(world, reader, [outgoing])
+    const answer = await list(reader, token, { 'wallet-address': alice })
+    expect([answer.status, answer.body.error]).toEqual([403, insufficient])
+  })
+
+  test.each<readonly [actions: AccessItem['actions']]>([
+    [['create', 'read', 'complete']],
+    [['read']],
+  ])('is nobody who may %j and no more', async (actions) => {
+    const { client } = await setUp()
+    const answer = await list(client, await tokenOf(client, { actions }))
+    expect([answer.status, answer.body.error]).toEqual([403, insufficient])
+  })
+
+  test('is nobody at a wallet address that the token is not for', async () => {
+    const { world, client, token } = await setUp()
+    await created(world, client, 1, carol)
+    const answer = await list(client, token, { 'wallet-address': carol })
+    expect([answer.status, answer.body.error]).toEqual([403, insufficient])
+    expect(world.refusals.at(-1)).toMatchObject({
+      refusal: 'identifier_foreign',
+      operation: 'listIncomingPayments',
+      client: 'https://shop.example',
+    })
+  })
+
+  test('is everywhere the client that created them, by a token that names no wallet address', async () => {
+    const { world, client } = await setUp()
+    const other = world.client('other')
+    const atBob = await created(world, client, 1, bob)
+    const atCarol = await created(world, client, 1, carol)
+    await created(world, other, 1, carol)
+    const { body } = await client.request([{ type: 'incoming-payment', actions: ['list'] }])
+    const token = body.access_token.value
+    expect(idsOf(await list(client, token))).toEqual(atBob)
+    expect(idsOf(await list(client, token, { 'wallet-address': carol }))).toEqual(atCarol)
+  })
+
+  test('does not depend on the cursor: one of others’ payments shows nothing of them', async () => {
+    const { world, client, token } = await setUp()
+    const other = world.client('other')
+    const before = await created(world, client, 1)
+    await created(world, other, 2)
+    const after = await created(world, client, 1)
+    const theirs = await list(other, await tokenOf(other), { first: 1 })
+    const cursor = theirs.body.pagination.endCursor
+    expect(idsOf(await list(client, token, { cursor }))).toEqual(after)
+    expect(idsOf(await list(client, token, { cursor, last: 10 }))).toEqual(before)
+  })
+})
+
+describe('a query that cannot be understood', () => {
+  test.each<readonly [path: string | undefined, query: Record<string, string | number>]>([
+    ['first', { first: 0 }],
+    ['first', { first: 101 }],
+    ['first', { first: 'ten' }],
+    ['last', { last: 0 }],
+    ['last', { last: 101 }],
+    ['last', { first: 1, last: 1 }],
+    ['cursor', { cursor: '' }],
+    ['cursor', { cursor: 'unknown' }],
+    ['wallet-address', { 'wallet-address': 'nonsense' }],
+    ['wallet-address', { 'wallet-address': '' }],
+    [undefined, { filter: 'nonsense' }],
+  ])('is refused with 400, and %s named without its value', async (path, query) => {
+    const { world, client, token } = await setUp()
+    const { status, body } = await list(client, token, query)
+    expect([status, body.error]).toEqual([
+      400,
+      {
+        code: 'invalid_request',
+        description: 'Invalid query parameters',
+        details: { ...(path === undefined ? {} : { path }), problem: expect.any(String) },
+      },
+    ])
+    expect(JSON.stringify(body)).not.toMatch(/ten|nonsense|unknown"/)
+    expect(world.refusals.at(-1)).toMatchObject({ refusal: 'query_invalid' })
+  })
+
+  test('is refused when it names no wallet address', async () => {
+    const { client, token } = await setUp()
+    const { status, body } = await client.send({ method: 'GET', url: collection, token })
+    expect([status, body.error.details]).toEqual([
+      400,
+      { path: 'wallet-address', problem: 'is missing' },
+    ])
+  })
+
+  test('is looked at after the rights, and before the wallet address is', async () => {
+    const { client, token } = await setUp()
+    const creator = await tokenOf(client, { actions: ['create'] })
+    expect((await list(client, creator, { first: 0 })).status).toBe(403)
+    expect((await list(client, token, { first: 0, 'wallet-address': carol })).status).toBe(400)
+  })
+})
+
+describe('the host', () => {
+  test('lists what all clients have created at a wallet address', async () => {
+    const { world, client } = await setUp()
+    const urls = [
+      ...(await created(world, client, 2)),
+      ...(await created(world, world.client('other'), 2)),
+    ]
+    await created(world, client, 1, carol)
+    const { incomingPayments } = world.resources
+    const page = await incomingPayments.list({ walletAddress: bob, first: 3 })
+    expect(page.result.map((payment) => incomingPayments.toJSON(payment).id)).toEqual(
+      urls.slice(0, 3),
+    )
+    expect(page.pagination).toMatchObject({ hasNextPage: true, hasPreviousPage: false })
+    const { endCursor: cursor = '' } = page.pagination
+    const rest = await incomingPayments.list({ walletAddress: bob, cursor })
+    expect(rest.result.map(({ id }) => id)).toEqual([incomingPayments.idOf(urls[3] ?? '')])
+  })
+
+  test('is told by name which of its wishes makes no sense', async () => {
+    const { incomingPayments } = createWorld().resources
+    await expect(incomingPayments.list({ walletAddress: bob, cursor: 'x' })).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option: 'cursor',
+    })
+  })
+
+  test('lists in a store of its choice', async () => {
+    const { world, client } = await setUp()
+    await created(world, client, 1)
+    const { incomingPayments } = world.resources.within(createWorld().store)
+    expect((await incomingPayments.list({ walletAddress: bob })).result).toEqual([])
+  })
+
+  test('of another server on the same store sees nothing of this one', async () => {
+    const { world, client } = await setUp()
+    await created(world, client, 1)
+    const { store } = world
+    const elsewhere = createWorld({ store, resources: { baseUrl: `${origin}/other` } })
+    const { result } = await elsewhere.resources.incomingPayments.list({ walletAddress: bob })
+    expect(result).toEqual([])
+  })
+})
