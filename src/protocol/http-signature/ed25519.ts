@@ -1,7 +1,7 @@
 import type * as NodeCrypto from 'node:crypto'
 import type * as NodeTimers from 'node:timers'
-import { Point, verifyAsync } from '@noble/ed25519'
-import { encodeUtf8, fromBase64url } from '../bytes.js'
+import { getPublicKeyAsync, Point, signAsync, verifyAsync } from '@noble/ed25519'
+import { encodeUtf8, fromBase64url, toBase64url } from '../bytes.js'
 import { nodeModule } from '../node-module.js'
 
 const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
@@ -106,4 +106,34 @@ function verifyOnPool({ message, key, signature, settle }: Job): void {
     busyUntilMs = performance.now() + calmAfterMs
     settle(error === null && verified)
   })
+}
+
+/** Signs with one private key. */
+export type Signer = (message: string) => Promise<Uint8Array>
+
+/**
+ * Answers how to sign with an Ed25519 private key given as `x` and `d` of a JWK, or `undefined` for what is
+ * no such key. That `d` belongs to `x` is checked here where there is Node, and at the first signature
+ * elsewhere, where it takes longer than a function that answers at once may take.
+ */
+export function signerOf({ x, d }: { readonly x: string; readonly d: string }): Signer | undefined {
+  const seed = fromBase64url(d)
+  if (seed?.length !== keyLength || verifierOf(x) === undefined) return undefined
+  return nodeCrypto === undefined ? portableSigner(seed, x) : nativeSigner(nodeCrypto, x, d)
+}
+
+function portableSigner(seed: Uint8Array, x: string): Signer {
+  let matches: Promise<boolean> | undefined
+  return async (message) => {
+    matches ??= getPublicKeyAsync(seed).then((own) => toBase64url(own) === x)
+    if (!(await matches)) throw new Error('the private key is not that of x')
+    return signAsync(encodeUtf8(message), seed)
+  }
+}
+
+function nativeSigner(crypto: typeof NodeCrypto, x: string, d: string): Signer | undefined {
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x, d }
+  const key = crypto.createPrivateKey({ key: jwk, format: 'jwk' })
+  if (crypto.createPublicKey(key).export({ format: 'jwk' }).x !== x) return undefined
+  return async (message) => crypto.sign(null, encodeUtf8(message), key)
 }

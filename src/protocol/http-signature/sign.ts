@@ -1,0 +1,92 @@
+import type { Instant } from '../../core/decision.js'
+import { sha256 } from '../hash.js'
+import { type Signer, signerOf } from './ed25519.js'
+import {
+  type InnerList,
+  type Item,
+  type Parameters,
+  serializeByteSequences,
+  serializeInnerList,
+} from './structured-fields.js'
+
+/** An Ed25519 private key as a JSON Web Key (RFC 8037): what Node and Web Crypto export as `jwk`. */
+export interface PrivateJwk {
+  /** `OKP`. */
+  readonly kty?: string | undefined
+  /** `Ed25519`. */
+  readonly crv?: string | undefined
+  /** The public key, base64url. */
+  readonly x?: string | undefined
+  /** The private key, base64url. */
+  readonly d?: string | undefined
+}
+
+/** A key that requests are signed with, and the name that its public half is published by. */
+export interface SigningKey {
+  readonly kid: string
+  readonly sign: Signer
+}
+
+const kidForm = /^[\x20-\x7e]{1,256}$/
+
+/** Reads a private key, or says why it cannot be signed with. The reason never quotes the key. */
+export function readSigningKey(
+  kid: unknown,
+  { kty, crv, x, d }: PrivateJwk,
+): SigningKey | { readonly problem: string } {
+  if (typeof kid !== 'string' || !kidForm.test(kid)) {
+    return { problem: 'has no kid of 1 to 256 printable ASCII characters' }
+  }
+  if (kty !== 'OKP' || crv !== 'Ed25519') return { problem: 'is not of kty OKP, crv Ed25519' }
+  if (typeof x !== 'string' || typeof d !== 'string') return { problem: 'has no x and d' }
+  const sign = signerOf({ x, d })
+  return sign === undefined ? { problem: 'has no x and d that belong together' } : { kid, sign }
+}
+
+/** A request before it is signed. */
+export interface UnsignedRequest {
+  readonly method: string
+  /** The absolute URL, just as the server knows it. */
+  readonly url: string
+  /** Empty for no body. */
+  readonly body: Uint8Array
+  readonly createdAt: Instant
+  readonly nonce?: string
+}
+
+/**
+ * Signs a request that carries no token, and answers the headers that this adds: `Signature-Input`,
+ * `Signature`, and for a body its `Content-Digest`.
+ *
+ * @see RFC 9635 section 7.3.1; RFC 9421 section 3.1; RFC 9530
+ */
+export async function signatureHeaders(
+  request: UnsignedRequest,
+  { kid, sign }: SigningKey,
+): Promise<Readonly<Record<string, string>>> {
+  const { method, url, body, createdAt, nonce } = request
+  const components: [name: string, value: string][] = [
+    ['@method', method],
+    ['@target-uri', url],
+  ]
+  const headers: Record<string, string> = {}
+  if (body.length > 0) {
+    const digest = `sha-256=${serializeByteSequences([await sha256(body)])}`
+    headers['content-digest'] = digest
+    components.push(['content-digest', digest])
+  }
+  const parameters: Parameters = new Map<string, string | number>([
+    ['created', Math.floor(createdAt / 1000)],
+    ['keyid', kid],
+  ])
+  if (nonce !== undefined) parameters.set('nonce', nonce)
+  parameters.set('tag', 'gnap')
+
+  const list: InnerList = [components.map(([name]): Item => [name, new Map()]), parameters]
+  const input = serializeInnerList(list)
+  const lines = components.map(([name, value]) => `"${name}": ${value}\n`).join('')
+  const signature = await sign(`${lines}"@signature-params": ${input}`)
+  headers['signature-input'] = `sig1=${input}`
+  headers['signature'] = `sig1=${serializeByteSequences([signature])}`
+  return headers
+}

@@ -1,0 +1,206 @@
+import * as v from 'valibot'
+import {
+  type AccessAction,
+  type AccessType,
+  accessActions,
+  type GrantedItem,
+  isWellFormed,
+  publicItem,
+} from '../core/access.js'
+import type { Instant, Json } from '../core/decision.js'
+import type { PublicJwk } from '../ports/client-keys.js'
+import type { ActiveToken } from '../ports/introspect.js'
+import { publishedJwk, screenJwk } from './http-signature/jwk.js'
+import { isObject } from './json.js'
+import { amountSchema, objectOf, type Parsed, parseWith, urlSchema } from './schema.js'
+
+/** The one way of proving a key that tokens are bound by here (RFC 9635 section 7.3.1). */
+const proof = 'httpsig'
+
+/** Which resource server asks: one that is known by its id, or by its key. */
+export type AskingResourceServer = { readonly id: string } | { readonly jwk: PublicJwk }
+
+/**
+ * Reads `resource_server`: the only part of the request that is read before the signature is checked.
+ *
+ * @see RFC 9767 section 3.2
+ */
+export function readResourceServer(
+  body: Json,
+):
+  | AskingResourceServer
+  | { readonly refusal: 'body_invalid' | 'resource_server_invalid'; readonly reason: string } {
+  const named = isObject(body) ? body['resource_server'] : undefined
+  if (typeof named === 'string') return { id: named }
+  const key = isObject(named) ? named['key'] : undefined
+  if (!isObject(key) || key['proof'] !== proof) {
+    return { refusal: 'body_invalid', reason: 'resource_server is neither an id nor a key' }
+  }
+  const screened = screenJwk(key['jwk'])
+  return 'jwk' in screened
+    ? screened
+    : { refusal: 'resource_server_invalid', reason: screened.problem }
+}
+
+/** A right that a resource server needs a token to have. */
+export interface NeededAccess {
+  readonly type: AccessType
+  readonly actions: readonly AccessAction[]
+  readonly identifier?: string
+}
+
+/** The rest of the request. */
+export interface IntrospectionRequest {
+  readonly accessToken: string
+  /**
+   * False where the request asks for something that no token here can have: another way of proving the key,
+   * or access of a kind that is not understood.
+   */
+  readonly answerable: boolean
+  readonly needed: readonly NeededAccess[]
+}
+
+const requestSchema = objectOf(
+  v.object({
+    access_token: v.string(),
+    proof: v.exactOptional(v.string()),
+    access: v.exactOptional(v.array(v.unknown())),
+  }),
+)
+
+const accessTypes = Object.keys(accessActions) as AccessType[]
+const actionSchema = v.picklist(accessTypes.flatMap((type) => accessActions[type]))
+
+const neededSchema = v.array(
+  objectOf(
+    v.strictObject({
+      type: v.picklist(accessTypes),
+      actions: v.array(actionSchema),
+      identifier: v.exactOptional(urlSchema),
+    }),
+  ),
+)
+
+/**
+ * Reads an introspection request but for its `resource_server`.
+ *
+ * @see RFC 9767 section 3.3
+ */
+export function readIntrospectionRequest(body: Json): Parsed<IntrospectionRequest> {
+  const parsed = parseWith(requestSchema, body)
+  if (!('value' in parsed)) return parsed
+  const { access_token: accessToken, proof: wanted = proof, access = [] } = parsed.value
+  const needed = parseWith(neededSchema, access)
+  return 'value' in needed
+    ? { value: { accessToken, answerable: wanted === proof, needed: needed.value } }
+    : { value: { accessToken, answerable: false, needed: [] } }
+}
+
+/** What a resource server sends. */
+export function introspectionRequestBody(accessToken: string, resourceServer: string) {
+  return { access_token: accessToken, proof, resource_server: resourceServer }
+}
+
+/**
+ * What a resource server is told of an active token. `grant`, `client` and, in an item of `access`, `itemId`
+ * and `intervalCounting` are members of our own: without them nobody could tell what was spent, and by whom.
+ *
+ * @see RFC 9767 section 3.3
+ */
+export function introspectionBody(token: ActiveToken, issuer: string) {
+  const { grantId, access, key, walletAddress, expiresAt } = token
+  return {
+    active: true,
+    iss: issuer,
+    exp: Math.floor(expiresAt / 1000),
+    access: access.map(grantedItemBody),
+    key: { proof, jwk: publishedJwk(key) },
+    grant: grantId,
+    ...(walletAddress === undefined ? {} : { client: { walletAddress } }),
+  }
+}
+
+function grantedItemBody(item: GrantedItem): GrantedItem {
+  const { itemId, intervalCounting } = item
+  const counted = intervalCounting === undefined ? {} : { intervalCounting }
+  return { ...publicItem(item), itemId, ...counted }
+}
+
+const shortText = v.pipe(v.string(), v.maxLength(2048, 'is too long'))
+
+/** Its texts are taken as they are: what was granted must not become something else on the way. */
+const grantedItemSchema = v.pipe(
+  objectOf(
+    v.strictObject({
+      type: v.picklist(accessTypes),
+      actions: v.array(actionSchema),
+      identifier: v.exactOptional(shortText),
+      limits: v.exactOptional(
+        objectOf(
+          v.strictObject({
+            receiver: v.exactOptional(shortText),
+            interval: v.exactOptional(shortText),
+            debitAmount: v.exactOptional(amountSchema),
+            receiveAmount: v.exactOptional(amountSchema),
+          }),
+        ),
+      ),
+      itemId: v.pipe(v.string(), v.regex(/^[1-9][0-9]{0,3}$/, 'is no number of an item')),
+      intervalCounting: v.exactOptional(v.picklist(['occurrences', 'repetitions'])),
+    }),
+  ),
+  v.check((item) => isWellFormed(item), 'is nothing that can be granted'),
+)
+
+const lastSecond = Date.UTC(10_000, 0) / 1000 - 1
+
+const activeSchema = objectOf(
+  v.object({
+    iss: v.string(),
+    exp: v.pipe(v.number(), v.integer('is no integer'), v.minValue(0), v.maxValue(lastSecond)),
+    access: v.pipe(
+      v.array(grantedItemSchema),
+      v.check(
+        (items) => new Set(items.map(({ itemId }) => itemId)).size === items.length,
+        'has an itemId twice',
+      ),
+    ),
+    key: objectOf(v.object({ proof: v.literal(proof), jwk: v.unknown() })),
+    grant: v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{1,64}$/, 'is no id of a grant')),
+    client: v.exactOptional(objectOf(v.object({ walletAddress: urlSchema }))),
+    // Never sent from here, and not to be passed over: each would make the token good for less.
+    aud: v.optional(v.never()),
+    nbf: v.optional(v.never()),
+    flags: v.optional(v.never()),
+  }),
+)
+
+/** What an authorization server said of a token. */
+export type IntrospectionAnswer =
+  | { readonly active: false }
+  | {
+      readonly active: true
+      readonly grantId: string
+      readonly access: readonly GrantedItem[]
+      readonly key: PublicJwk
+      readonly walletAddress?: string
+      readonly expiresAt: Instant
+    }
+
+/** Reads the answer of the authorization server whose grant endpoint is `issuer`. */
+export function readIntrospectionAnswer(
+  body: Json | undefined,
+  issuer: string,
+): Parsed<IntrospectionAnswer> {
+  const active = isObject(body) ? body['active'] : undefined
+  if (active === false) return { value: { active } }
+  if (active !== true) return { path: 'active', problem: 'is neither true nor false' }
+  const parsed = parseWith(activeSchema, body)
+  if (!('value' in parsed)) return parsed
+  const { iss, exp, access, key, grant: grantId, client } = parsed.value
+  if (iss !== issuer) return { path: 'iss', problem: 'is another authorization server' }
+  const screened = screenJwk(key.jwk)
+  if ('problem' in screened) return { path: 'key.jwk', problem: screened.problem }
+  const answer = { active, grantId, access, key: screened.jwk, expiresAt: exp * 1000 }
+  return { value: client === undefined ? answer : { ...answer, ...client } }
+}

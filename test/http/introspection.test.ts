@@ -1,0 +1,522 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import {
+  createAuthorizationServer,
+  type HttpRequest,
+  memoryStore,
+  type RegisteredResourceServer,
+} from '../../src/index.js'
+import { bankId, bankKey } from '../support/introspection.js'
+import { jwkOf, publishedKeys, testKey } from '../support/keys.js'
+import { headerOf, type SignOptions, signedRequest, withHeader } from '../support/sign.js'
+import {
+  type Answer,
+  answerOf,
+  bob,
+  createWorld,
+  grantEndpoint,
+  incomingAccess,
+  issuedGrant,
+  outgoingAccess,
+  type WorldOptions,
+} from '../support/world.js'
+
+const url = `${grantEndpoint}/introspect`
+const bank: RegisteredResourceServer = { id: bankId, keys: [bankKey] }
+const inactive = { active: false }
+const invalid = { code: 'invalid_resource_server', description: expect.any(String) }
+
+/** A wallet whose resource server is in another process, and a way to ask as that one. */
+function setUp({ auth, ...options }: WorldOptions = {}) {
+  const world = createWorld({ ...options, auth: { resourceServers: [bank], ...auth } })
+  let nonces = 0
+
+  function sign(body: object, more: Partial<SignOptions> = {}): HttpRequest {
+    return signedRequest({
+      method: 'POST',
+      url,
+      key: bankKey,
+      created: world.clock.now() / 1000,
+      nonce: `nonce-${nonces++}`,
+      body: JSON.stringify({ proof: 'httpsig', resource_server: bankId, ...body }),
+      ...more,
+    })
+  }
+
+  async function ask(body: object, more: Partial<SignOptions> = {}): Promise<Answer> {
+    return answerOf(await world.auth.handle(sign(body, more)))
+  }
+
+  const client = world.client()
+
+  async function tokenFor(access: readonly object[] = [incomingAccess], from = client) {
+    const { body } = await from.request(access as never)
+    return body.access_token
+  }
+
+  return { world, client, sign, ask, tokenFor }
+}
+
+describe('a resource server that asks about a token', () => {
+  test('learns rights, key and client, and who says so', async () => {
+    const { world, client, ask } = setUp()
+    const { token, id } = await issuedGrant(world, client)
+    const answer = await ask({ access_token: token.value })
+    expect(answer.status).toBe(200)
+    expect(answer.headers).toEqual({
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+    })
+    expect(answer.body).toEqual({
+      active: true,
+      iss: grantEndpoint,
+      exp: world.clock.now() / 1000 + 600,
+      access: [{ ...outgoingAccess, itemId: '1' }],
+      key: { proof: 'httpsig', jwk: jwkOf(client.key) },
+      grant: id.split('.')[0],
+      client: { walletAddress: 'https://shop.example' },
+    })
+  })
+
+  test('learns nothing more of a client that is known by its key alone', async () => {
+    const { world, ask } = setUp()
+    const { body } = await world.client('shop', { byKey: true }).request([incomingAccess])
+    const answer = await ask({ access_token: body.access_token.value })
+    expect(answer.body).toMatchObject({ active: true, key: { jwk: jwkOf(testKey('shop')) } })
+    expect(answer.body).not.toHaveProperty('client')
+  })
+
+  test('may leave out how keys are proved, and name itself by its key', async () => {
+    const { ask, tokenFor } = setUp()
+    const resource_server = { key: { proof: 'httpsig', jwk: jwkOf(bankKey) } }
+    const { value } = await tokenFor()
+    const answer = await ask({ access_token: value, proof: undefined, resource_server })
+    expect(answer.body).toMatchObject({ active: true })
+  })
+
+  test('may sign with either of its keys while they are being changed', async () => {
+    const next = testKey('next')
+    const { ask, tokenFor } = setUp({
+      auth: { resourceServers: [{ id: bankId, keys: [bankKey, next] }] },
+    })
+    const { value } = await tokenFor()
+    for (const key of [bankKey, next]) {
+      expect((await ask({ access_token: value }, { key })).body.active).toBe(true)
+    }
+  })
+
+  test('is believed for one good signature, whatever stands beside it', async () => {
+    const next = testKey('next')
+    const { world, sign, tokenFor } = setUp({
+      auth: { resourceServers: [{ id: bankId, keys: [bankKey, next] }] },
+    })
+    const question = { access_token: (await tokenFor()).value }
+    const bad = sign(question, { label: 'bad', key: { ...testKey('shop'), kid: bankKey.kid } })
+    const good = sign(question, { label: 'good', key: next })
+    const both = ['signature-input', 'signature'].reduce(
+      (request, name) =>
+        withHeader(request, name, `${headerOf(bad, name)}, ${headerOf(good, name)}`),
+      good,
+    )
+    expect(answerOf(await world.auth.handle(both)).body.active).toBe(true)
+  })
+
+  test('costs one look at the store, and one commit only for a nonce', async () => {
+    const store = memoryStore()
+    const calls: string[] = []
+    const { ask, tokenFor, world } = setUp({
+      store: {
+        ...store,
+        load: (kind, id) => {
+          calls.push(`load ${kind}`)
+          return store.load(kind, id)
+        },
+        commit: (commit) => {
+          calls.push(`commit ${commit.changes.map(({ kind }) => kind)}`)
+          return store.commit(commit)
+        },
+      },
+    })
+    const { value } = await tokenFor()
+    calls.length = 0
+    await ask({ access_token: value })
+    expect(calls).toEqual(['load grant', 'commit replay'])
+    calls.length = 0
+    const parameters = [`keyid="${bankKey.kid}"`, `created=${world.clock.now() / 1000}`]
+    await ask({ access_token: value }, { parameters })
+    expect(calls).toEqual(['load grant'])
+  })
+})
+
+describe('the answer is no, without a word of why, for', () => {
+  test.each([
+    ['what was never a token', () => 'x'],
+    ['nothing', () => ''],
+    ['a token that differs in its last character', (value: string) => `${value.slice(0, -1)}A`],
+    ['a token of another class', (value: string) => value.replace('opa_', 'opc_')],
+    ['a token of another grant', (value: string) => value.replace(/_.{12}/, '_AAAAAAAAAAAA')],
+  ])('%s', async (_, bend) => {
+    const { ask, tokenFor } = setUp()
+    const { value } = await tokenFor()
+    const answer = await ask({ access_token: bend(value) })
+    expect([answer.status, answer.body]).toEqual([200, inactive])
+  })
+
+  test('a continuation token, an interaction reference and the path of either', async () => {
+    const { world, client, ask } = setUp()
+    const { body, interactRef, id, token } = await issuedGrant(world, client)
+    const { access_token: continuation, uri } = body.continue
+    for (const value of [continuation.value, interactRef, uri, id, token.manage]) {
+      expect((await ask({ access_token: value })).body).toEqual(inactive)
+    }
+  })
+
+  test('a token that was revoked, rotated away, or has expired', async () => {
+    const { world, client, ask, tokenFor } = setUp()
+    const [revoked, rotated, old] = [await tokenFor(), await tokenFor(), await tokenFor()]
+    await client.revoke(revoked)
+    const { body } = await client.rotate(rotated)
+    expect((await ask({ access_token: revoked.value })).body).toEqual(inactive)
+    expect((await ask({ access_token: rotated.value })).body).toEqual(inactive)
+    expect((await ask({ access_token: body.access_token.value })).body.active).toBe(true)
+    expect((await ask({ access_token: old.value })).body.active).toBe(true)
+    world.clock.advance(600_000)
+    expect((await ask({ access_token: old.value })).body).toEqual(inactive)
+  })
+
+  test('a token of a revoked grant, or of a client that has withdrawn its key', async () => {
+    const { world, ask, tokenFor } = setUp()
+    const { value } = await tokenFor()
+    const { body } = await ask({ access_token: value })
+    await world.auth.grants.revoke(body.grant)
+    expect((await ask({ access_token: value })).body).toEqual(inactive)
+    const other = await tokenFor([incomingAccess], world.client('other'))
+    world.clientKeys.publish('https://other.example')
+    expect((await ask({ access_token: other.value })).body).toEqual(inactive)
+  })
+
+  test('a key that is to be proved in another way', async () => {
+    const { ask, tokenFor } = setUp()
+    const { value } = await tokenFor()
+    expect((await ask({ access_token: value, proof: 'mtls' })).body).toEqual(inactive)
+    expect((await ask({ access_token: value, proof: 'httpsig' })).body.active).toBe(true)
+  })
+
+  test.each([
+    [true, []],
+    [true, [{ type: 'incoming-payment', actions: ['read'] }]],
+    [true, [{ type: 'incoming-payment', actions: ['create', 'read'], identifier: bob }]],
+    [false, [{ type: 'incoming-payment', actions: ['create', 'list'] }]],
+    [false, [{ type: 'incoming-payment', actions: ['read'], identifier: `${bob}/x` }]],
+    [false, [{ type: 'quote', actions: ['create'] }]],
+    [
+      false,
+      [
+        { type: 'incoming-payment', actions: ['read'] },
+        { type: 'quote', actions: ['create'] },
+      ],
+    ],
+    [false, [{ type: 'incoming-payment', actions: ['read'], limits: {} }]],
+    [false, ['incoming-payment']],
+    [false, [{ type: 'account', actions: ['read'] }]],
+  ])('access that the token has (%s): %j', async (active, access) => {
+    const { ask, tokenFor } = setUp()
+    const { value } = await tokenFor()
+    const { status, body } = await ask({ access_token: value, access })
+    expect([status, body.active]).toEqual([200, active])
+    if (!active) expect(body).toEqual(inactive)
+  })
+})
+
+describe('a resource server of certain types', () => {
+  const only = { ...bank, accessTypes: ['incoming-payment' as const] }
+  const quoting = { type: 'quote', actions: ['create'] }
+
+  test('hears of these alone, with the items that the grant has them by', async () => {
+    const { ask, tokenFor } = setUp({ auth: { resourceServers: [only] } })
+    const { value } = await tokenFor([quoting, incomingAccess])
+    const { body } = await ask({ access_token: value })
+    expect(body.access).toEqual([{ ...incomingAccess, itemId: '2' }])
+    const access = [{ type: 'quote', actions: ['create'] }]
+    expect((await ask({ access_token: value, access })).body).toEqual(inactive)
+  })
+
+  test('does not hear of a token that has none of them', async () => {
+    const { ask, tokenFor } = setUp({ auth: { resourceServers: [only] } })
+    const { value } = await tokenFor([quoting])
+    expect((await ask({ access_token: value })).body).toEqual(inactive)
+  })
+})
+
+/** One thing that is wrong with a question, in the order in which it would be found. */
+interface Fault {
+  readonly name: string
+  readonly body?: object
+  readonly sign?: Partial<SignOptions>
+  readonly bend?: (request: HttpRequest) => HttpRequest
+  readonly status: number
+  readonly code: string
+}
+
+const clientKey = testKey('shop')
+const faults: readonly Fault[] = [
+  {
+    name: 'another method',
+    sign: { method: 'GET' },
+    status: 405,
+    code: 'invalid_request',
+  },
+  {
+    name: 'content that is no JSON by its type',
+    bend: (request) => withHeader(request, 'Content-Type', 'text/plain'),
+    status: 415,
+    code: 'invalid_request',
+  },
+  {
+    name: 'no signature',
+    bend: (request) => withHeader(request, 'Signature'),
+    status: 400,
+    code: 'invalid_resource_server',
+  },
+  {
+    name: 'a body that is not covered',
+    sign: { components: ['"@method"', '"@target-uri"'] },
+    status: 400,
+    code: 'invalid_resource_server',
+  },
+  {
+    name: 'nobody in particular',
+    body: { resource_server: 7 },
+    status: 400,
+    code: 'invalid_request',
+  },
+  {
+    name: 'an unknown resource server',
+    body: { resource_server: `${bankId}/` },
+    status: 400,
+    code: 'invalid_resource_server',
+  },
+  {
+    name: 'the key of a client',
+    sign: { key: clientKey },
+    status: 400,
+    code: 'invalid_resource_server',
+  },
+  {
+    name: 'the key of a client by the name of its own',
+    sign: { key: { ...clientKey, kid: bankKey.kid } },
+    status: 400,
+    code: 'invalid_resource_server',
+  },
+  {
+    name: 'no token',
+    body: { access_token: undefined },
+    status: 400,
+    code: 'invalid_request',
+  },
+]
+
+describe('a question is refused that has', () => {
+  test.each(faults)('$name', async ({ body, sign: options, bend = (as) => as, status, code }) => {
+    const { world, sign, tokenFor } = setUp()
+    const { value } = await tokenFor()
+    const request = sign({ access_token: value, ...body }, options)
+    const answer = answerOf(await world.auth.handle(bend(request)))
+    expect([answer.status, answer.body.error.code]).toEqual([status, code])
+    expect(answer.headers['cache-control']).toBe('no-store')
+  })
+
+  test('more than one fault: the first counts', async () => {
+    const pairs = faults.flatMap((first, index) =>
+      faults.slice(index + 1).map((second) => [first, second] as const),
+    )
+    for (const [first, second] of pairs) {
+      const { world, sign, tokenFor } = setUp()
+      const { value } = await tokenFor()
+      const body = { access_token: value, ...second.body, ...first.body }
+      let request = sign(body, { ...second.sign, ...first.sign })
+      for (const { bend } of [second, first]) request = bend?.(request) ?? request
+      const answer = answerOf(await world.auth.handle(request))
+      const { code } = answer.body.error
+      expect({ status: answer.status, code }, `${first.name}; ${second.name}`).toEqual({
+        status: first.status,
+        code: first.code,
+      })
+    }
+  })
+
+  test('a key by value that is not registered, or is not the one that signed', async () => {
+    const { ask, tokenFor } = setUp({
+      auth: { resourceServers: [bank, { id: 'other', keys: [testKey('other')] }] },
+    })
+    const { value } = await tokenFor()
+    for (const named of [clientKey, testKey('other')]) {
+      const resource_server = { key: { proof: 'httpsig', jwk: jwkOf(named) } }
+      for (const key of [bankKey, { ...bankKey, kid: named.kid }]) {
+        const answer = await ask({ access_token: value, resource_server }, { key })
+        expect([answer.status, answer.body.error]).toEqual([400, invalid])
+      }
+    }
+  })
+
+  test('been sent before by its nonce, whatever became of it; without a nonce it may repeat', async () => {
+    const { world, ask, tokenFor } = setUp()
+    const { value } = await tokenFor()
+    const created = world.clock.now() / 1000
+    for (const body of [{ access_token: value }, { access_token: 17 }, { access_token: 'x' }]) {
+      const nonce = `used for ${JSON.stringify(body).length}`
+      await ask(body, { nonce })
+      const again = await ask({ access_token: value }, { nonce })
+      expect([again.status, again.body.error]).toEqual([400, invalid])
+      expect(world.refusals.at(-1)).toMatchObject({ refusal: 'replayed' })
+    }
+    const parameters = [`keyid="${bankKey.kid}"`, `created=${created}`]
+    for (let time = 0; time < 2; time++) {
+      expect((await ask({ access_token: value }, { parameters })).body.active).toBe(true)
+    }
+  })
+
+  test('no fault, while the key of the client cannot be looked up', async () => {
+    const { world, ask, tokenFor } = setUp()
+    const { value } = await tokenFor()
+    world.clientKeys.unavailable = true
+    const answer = await ask({ access_token: value })
+    expect([answer.status, answer.body.error.code]).toEqual([503, 'request_denied'])
+    expect(answer.headers['retry-after']).toBeDefined()
+    world.clientKeys.unavailable = false
+    expect((await ask({ access_token: value })).body.active).toBe(true)
+  })
+})
+
+test('whether an id is known cannot be told from a refusal', async () => {
+  const { ask } = setUp()
+  const wrongKey = await ask({ access_token: 'x' }, { key: clientKey })
+  const wrongId = await ask({ access_token: 'x', resource_server: 'nobody' })
+  expect(wrongKey).toEqual(wrongId)
+})
+
+test('a report says why a signature is not that of the resource server', async () => {
+  const { world, ask } = setUp()
+  await ask({ access_token: 'x' }, { key: clientKey })
+  await ask({ access_token: 'x' }, { key: { ...clientKey, kid: bankKey.kid } })
+  expect(world.refusals.map(({ reason }) => reason)).toEqual([
+    'keyid is that of no key of the resource server',
+    'no signature verifies with the key of the client',
+  ])
+})
+
+test('a report names the resource server, and never a token', async () => {
+  const { world, ask, tokenFor } = setUp()
+  const { value } = await tokenFor()
+  await ask({ access_token: value, access: value })
+  expect(world.refusals).toEqual([
+    expect.objectContaining({
+      refusal: 'body_invalid',
+      operation: 'introspectToken',
+      keyid: bankKey.kid,
+      client: bankId,
+    }),
+  ])
+  await ask({ access_token: value, resource_server: value })
+  await ask({ [value]: value, access_token: undefined })
+  expect(world.refusals).toHaveLength(3)
+  expect(JSON.stringify(world.refusals)).not.toContain(value.slice(-20))
+})
+
+test('neither token nor its hash is stored with a question', async () => {
+  const written: string[] = []
+  const store = memoryStore()
+  const { ask, tokenFor } = setUp({
+    store: {
+      ...store,
+      commit(commit) {
+        written.push(JSON.stringify(commit))
+        return store.commit(commit)
+      },
+    },
+  })
+  const { value } = await tokenFor()
+  written.length = 0
+  await ask({ access_token: value })
+  expect(written).toHaveLength(1)
+  const secret = value.slice(value.lastIndexOf('.') + 1)
+  const hash = createHash('sha256').update(secret).digest('base64url')
+  for (const text of [secret, hash]) expect(written.join()).not.toContain(text)
+})
+
+describe('without the option', () => {
+  test('there is nothing to ask', async () => {
+    const world = createWorld()
+    const request = setUp().sign({ access_token: 'x' })
+    expect((await world.auth.handle(request)).status).toBe(404)
+    expect((await world.auth.handlers.introspectToken(request)).status).toBe(404)
+    expect(world.auth.routes.map(({ operation }) => operation)).not.toContain('introspectToken')
+  })
+
+  test('and with it the route is in the table, and served alone too', async () => {
+    const { world, sign, tokenFor } = setUp()
+    expect(world.auth.routes).toContainEqual({
+      operation: 'introspectToken',
+      method: 'POST',
+      path: '/introspect',
+    })
+    const { value } = await tokenFor()
+    const answer = answerOf(
+      await world.auth.handlers.introspectToken(sign({ access_token: value })),
+    )
+    expect(answer.body.active).toBe(true)
+  })
+})
+
+describe('resource servers that could not work', () => {
+  const { x } = bankKey
+
+  function create(resourceServers: unknown) {
+    return createAuthorizationServer({
+      grantEndpoint,
+      consentUrl: 'https://wallet.example/consent',
+      store: memoryStore(),
+      clientKeys: publishedKeys(),
+      resourceServers: resourceServers as never,
+    })
+  }
+
+  const two = { id: 'two', keys: [testKey('two')] }
+
+  test('are not these', () => {
+    expect(() => create([])).not.toThrow()
+    expect(() => create([bank, two, { ...bank, id: 'x', keys: [testKey('x')] }])).not.toThrow()
+    expect(() => create([{ ...bank, keys: [jwkOf(bankKey)], accessTypes: [] }])).not.toThrow()
+  })
+
+  test.each<[string, string, unknown]>([
+    ['no list', 'resourceServers', bank],
+    ['null', 'resourceServers', null],
+    ['an id alone', 'resourceServers.0', [bankId]],
+    ['null in the list', 'resourceServers.1', [bank, null]],
+    ['no id', 'resourceServers.0.id', [{ keys: [bankKey] }]],
+    ['an empty id', 'resourceServers.0.id', [{ ...bank, id: '' }]],
+    ['a long id', 'resourceServers.0.id', [{ ...bank, id: 'x'.repeat(257) }]],
+    ['one id twice', 'resourceServers.1.id', [bank, { ...two, id: bank.id }]],
+    ['no keys', 'resourceServers.0.keys', [{ id: bankId }]],
+    ['an empty list of keys', 'resourceServers.0.keys', [{ id: bankId, keys: [] }]],
+    ['a key that is none', 'resourceServers.0.keys', [{ ...bank, keys: ['key'] }]],
+    ['a key without kid', 'resourceServers.0.keys', [{ ...bank, keys: [{ x }] }]],
+    ['a key off the curve', 'resourceServers.0.keys', [{ ...bank, keys: [{ kid: 'k', x: 'AA' }] }]],
+    ['a private key', 'resourceServers.0.keys', [{ ...bank, keys: [{ kid: 'k', x, d: x }] }]],
+    [
+      'one kid for two keys',
+      'resourceServers.0.keys',
+      [{ ...bank, keys: [bankKey, { ...testKey('two'), kid: bankKey.kid }] }],
+    ],
+    ['one key twice', 'resourceServers.0.keys', [{ ...bank, keys: [bankKey, { kid: 'k', x }] }]],
+    ['the key of another', 'resourceServers.1.keys', [bank, { id: 'two', keys: [bankKey] }]],
+    ['an unknown type', 'resourceServers.0.accessTypes', [{ ...bank, accessTypes: ['account'] }]],
+    ['types in a text', 'resourceServers.0.accessTypes', [{ ...bank, accessTypes: 'quote' }]],
+    ['a misspelt member', 'resourceServers.0.accesTypes', [{ ...bank, accesTypes: [] }]],
+  ])('%s', (_, option, resourceServers) => {
+    expect(() => create(resourceServers)).toThrow(
+      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_OPTION', option }),
+    )
+  })
+})

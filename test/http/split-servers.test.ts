@@ -1,0 +1,276 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { afterEach, describe, expect, test } from 'vitest'
+import { toExpress } from '../../adapters/express.js'
+import {
+  createAuthorizationServer,
+  createResourceServer,
+  type Handler,
+  type HttpRequest,
+  ilpPaymentMethods,
+  memoryStore,
+  type RefusalReport,
+  type RemoteIntrospectionOptions,
+  remoteIntrospection,
+  type Store,
+} from '../../src/index.js'
+import { manualClock } from '../support/clock.js'
+import { listening, stopped } from '../support/hosts.js'
+import { bankId, bankKey, privateJwkOf } from '../support/introspection.js'
+import { publishedKeys, testKey } from '../support/keys.js'
+import { exchange, headerValues, requestBytes } from '../support/raw-http.js'
+import { type SignOptions, signedRequest } from '../support/sign.js'
+
+/** A memory store, and which kinds of record were written to it. */
+function watchedStore(): Store & { readonly kinds: Set<string> } {
+  const store = memoryStore()
+  const kinds = new Set<string>()
+  return {
+    ...store,
+    kinds,
+    commit(commit) {
+      for (const { kind } of commit.changes) kinds.add(kind)
+      return store.commit(commit)
+    },
+  }
+}
+
+/** A server whose port is known before there is anything to serve. */
+async function startServer() {
+  let handle: Handler | undefined
+  const server = createServer(
+    toExpress(async (request) => {
+      if (handle === undefined) throw new Error('not ready')
+      return handle(request)
+    }),
+  )
+  const port = await listening(server)
+  return {
+    port,
+    origin: `http://localhost:${port}`,
+    serve(given: Handler) {
+      handle = given
+    },
+    stop: () => stopped(server),
+    async restart() {
+      server.listen(port, 'localhost')
+      await once(server, 'listening')
+    },
+  }
+}
+
+const running: { stop(): Promise<void> }[] = []
+
+afterEach(async () => {
+  for (const server of running.splice(0)) await server.stop()
+})
+
+/** The two servers of a bank, each with a store of its own and nothing between them but HTTP. */
+async function setUp(options: Partial<RemoteIntrospectionOptions> = {}) {
+  const clock = manualClock()
+  const [atAuth, atBank] = [await startServer(), await startServer()]
+  running.push(atAuth, atBank)
+  const grantEndpoint = `${atAuth.origin}/auth`
+  const baseUrl = `${atBank.origin}/op`
+  const bob = `${atBank.origin}/bob`
+  const stores = { auth: watchedStore(), bank: watchedStore() }
+  const refusals: RefusalReport[] = []
+  const clientKeys = publishedKeys()
+
+  const auth = createAuthorizationServer({
+    grantEndpoint,
+    consentUrl: `${atAuth.origin}/consent`,
+    store: stores.auth,
+    clientKeys,
+    clock,
+    resourceServers: [{ id: bankId, keys: [bankKey], accessTypes: ['incoming-payment'] }],
+  })
+  const account = { url: bob, assetCode: 'USD', assetScale: 2 }
+  const resources = createResourceServer({
+    baseUrl,
+    grantEndpoint,
+    store: stores.bank,
+    clock,
+    introspect: remoteIntrospection({
+      grantEndpoint,
+      resourceServer: bankId,
+      key: { kid: bankKey.kid, privateKey: privateJwkOf(bankKey) },
+      allowLoopback: true,
+      timeoutMs: 30_000,
+      clock,
+      ...options,
+    }),
+    walletAddresses: { find: async (url) => (url === bob ? account : undefined) },
+    paymentMethods: ilpPaymentMethods({ addressPrefix: 'test.bank', secret: Buffer.alloc(32, 7) }),
+    onRefusal: (report) => void refusals.push(report),
+  })
+  atAuth.serve(auth.handle)
+  atBank.serve(resources.handle)
+  return {
+    clock,
+    atAuth,
+    auth,
+    resources,
+    stores,
+    refusals,
+    clientKeys,
+    grantEndpoint,
+    baseUrl,
+    bob,
+  }
+}
+
+type Bank = Awaited<ReturnType<typeof setUp>>
+
+/** A client instance that reaches both servers over HTTP. */
+function clientOf({ clock, clientKeys, grantEndpoint, baseUrl, bob }: Bank, name = 'shop') {
+  const key = testKey(name)
+  const walletAddress = `https://${name}.example`
+  clientKeys.publish(walletAddress, key)
+  let nonces = 0
+
+  async function send(method: string, url: string, more: Partial<SignOptions> & { json?: object }) {
+    const { json, ...rest } = more
+    const request = signedRequest({
+      method,
+      url,
+      key,
+      created: Math.floor(clock.now() / 1000),
+      nonce: `${name} ${nonces++}`,
+      ...(json && { body: JSON.stringify(json) }),
+      ...rest,
+    })
+    const response = await exchange(Number(new URL(url).port), bytesOf(request, url))
+    const text = response.body.toString()
+    return {
+      status: response.status,
+      header: (wanted: string) => headerValues(response, wanted)[0],
+      body: text === '' ? undefined : JSON.parse(text),
+    }
+  }
+
+  const access = [{ type: 'incoming-payment', actions: ['create', 'read'], identifier: bob }]
+  return {
+    async grant() {
+      const json = { client: walletAddress, access_token: { access } }
+      const { body } = await send('POST', grantEndpoint, { json })
+      return body.access_token as { value: string; manage: string }
+    },
+    create: (token: string) =>
+      send('POST', `${baseUrl}/incoming-payments`, { token, json: { walletAddress: bob } }),
+    read: (token: string, url: string) => send('GET', url, { token }),
+    rotate: (token: { value: string; manage: string }) =>
+      send('POST', token.manage, { token: token.value }),
+    revoke: (token: { value: string; manage: string }) =>
+      send('DELETE', token.manage, { token: token.value }),
+  }
+}
+
+function bytesOf({ method, url, headers, body }: HttpRequest, absolute: string): Buffer {
+  const { host } = new URL(absolute)
+  return requestBytes(method, url, [['Host', host], ['Connection', 'close'], ...headers], body)
+}
+
+describe('a bank whose two servers have nothing in common but HTTP', () => {
+  test('lets a client create a payment and read it with a token of the other', async () => {
+    const bank = await setUp()
+    const shop = clientOf(bank)
+    const { value } = await shop.grant()
+    const created = await shop.create(value)
+    expect([created.status, created.body.walletAddress]).toEqual([201, bank.bob])
+    const read = await shop.read(value, created.body.id)
+    expect([read.status, read.body.id]).toEqual([200, created.body.id])
+
+    expect([...bank.stores.auth.kinds].sort()).toEqual(['event', 'grant', 'replay'])
+    expect([...bank.stores.bank.kinds].sort()).toEqual(['event', 'incoming-payment', 'replay'])
+    const id = bank.resources.incomingPayments.idOf(created.body.id) ?? ''
+    const payment = await bank.resources.incomingPayments.get(id)
+    expect(payment?.client).toBe('https://shop.example')
+  })
+
+  test('takes no token from another than the client that it was issued to', async () => {
+    const bank = await setUp()
+    const { value } = await clientOf(bank).grant()
+    const stolen = await clientOf(bank, 'mallory').create(value)
+    expect([stolen.status, stolen.body.error.code]).toEqual([401, 'invalid_signature'])
+  })
+
+  test('shows no payment to another client of the same wallet address', async () => {
+    const bank = await setUp()
+    const [shop, other] = [clientOf(bank), clientOf(bank, 'other')]
+    const { body } = await shop.create((await shop.grant()).value)
+    expect((await other.read((await other.grant()).value, body.id)).status).toBe(404)
+  })
+
+  test('knows a token no more from the moment that it was rotated, and knows its successor', async () => {
+    const bank = await setUp()
+    const shop = clientOf(bank)
+    const token = await shop.grant()
+    const { body: payment } = await shop.create(token.value)
+    const rotated = await shop.rotate(token)
+    expect(rotated.status).toBe(200)
+    const refused = await shop.read(token.value, payment.id)
+    expect([refused.status, refused.body.error]).toEqual([
+      401,
+      { code: 'invalid_token', description: 'Invalid Token' },
+    ])
+    expect(refused.header('www-authenticate')).toBe(`GNAP as_uri=${bank.grantEndpoint}`)
+    expect((await shop.read(rotated.body.access_token.value, payment.id)).status).toBe(200)
+  })
+
+  test('knows a token no more from the moment that it, or its grant, was revoked', async () => {
+    const bank = await setUp()
+    const shop = clientOf(bank)
+    const [first, second] = [await shop.grant(), await shop.grant()]
+    expect((await shop.create(first.value)).status).toBe(201)
+    expect((await shop.revoke(first)).status).toBe(204)
+    expect((await shop.create(first.value)).status).toBe(401)
+
+    expect((await shop.create(second.value)).status).toBe(201)
+    const id = /^opa_([^.]+)/.exec(second.value)?.[1] ?? ''
+    expect(await bank.auth.grants.revoke(id)).toBe(true)
+    expect((await shop.create(second.value)).status).toBe(401)
+  })
+
+  test('answers 503 while the other server is down, creates nothing, and goes on when it is back', async () => {
+    const bank = await setUp()
+    const shop = clientOf(bank)
+    const { value } = await shop.grant()
+    const { body: payment } = await shop.create(value)
+    await bank.atAuth.stop()
+    bank.stores.bank.kinds.clear()
+    for (const answer of [await shop.create(value), await shop.read(value, payment.id)]) {
+      expect([answer.status, answer.body.error.code]).toEqual([503, 'introspection_unavailable'])
+      expect(answer.header('retry-after')).toBe('1')
+      expect(answer.header('www-authenticate')).toBeUndefined()
+    }
+    expect([...bank.stores.bank.kinds]).toEqual([])
+    expect(bank.refusals.at(-1)?.reason).toMatch(/^the server cannot be reached/)
+    expect(JSON.stringify(bank.refusals)).not.toContain(value.slice(-20))
+    await bank.atAuth.restart()
+    expect((await shop.read(value, payment.id)).status).toBe(200)
+  })
+
+  test('answers 503 and not 401 when the authorization server does not know the other’s key', async () => {
+    const mallory = testKey('mallory')
+    const key = { kid: bankKey.kid, privateKey: privateJwkOf(mallory) }
+    const bank = await setUp({ key })
+    const shop = clientOf(bank)
+    expect((await shop.create((await shop.grant()).value)).status).toBe(503)
+    expect(bank.refusals.at(-1)?.reason).toBe('the answer has status 400')
+  })
+
+  test('asks less with a cache, and knows a revoked token for as long as that may be', async () => {
+    const bank = await setUp({ cache: { ttlMs: 2_000 } })
+    const shop = clientOf(bank)
+    const token = await shop.grant()
+    const { body: payment } = await shop.create(token.value)
+    await shop.revoke(token)
+    await bank.atAuth.stop()
+    bank.clock.advance(1_999)
+    expect((await shop.read(token.value, payment.id)).status).toBe(200)
+    await bank.atAuth.restart()
+    bank.clock.advance(1)
+    expect((await shop.read(token.value, payment.id)).status).toBe(401)
+  })
+})

@@ -1,0 +1,158 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Introspection } from '../../src/index.js'
+import { cachedIntrospect } from '../../src/outbound/introspection-cache.js'
+import { manualClock, startOfTests } from '../support/clock.js'
+import { testKey } from '../support/keys.js'
+
+const { kid, x, thumbprint } = testKey('shop')
+
+/** An authorization server whose tokens are active until they are revoked, with every question it was asked. */
+function setUp(options: { ttlMs: number; entriesMax?: number } = { ttlMs: 1_000 }) {
+  const clock = manualClock()
+  const asked: string[] = []
+  const revoked = new Set<string>()
+  const server = {
+    expiresAt: startOfTests + 600_000,
+    failing: false,
+    /** Runs while a question is under way. */
+    meanwhile: () => {},
+  }
+
+  async function introspect({ accessToken }: { accessToken: string }): Promise<Introspection> {
+    asked.push(accessToken)
+    if (server.failing) throw new Error('out of order')
+    const active = !revoked.has(accessToken)
+    server.meanwhile()
+    if (!active) return { active }
+    const { expiresAt } = server
+    return { active, grantId: accessToken, access: [], key: { kid, x, thumbprint }, expiresAt }
+  }
+
+  const cached = cachedIntrospect(introspect, clock, options)
+  const isActive = async (accessToken: string) => (await cached({ accessToken })).active
+  return { clock, asked, revoked, server, cached, isActive }
+}
+
+describe('an active token', () => {
+  test('is asked about once in its time, and again when that is over', async () => {
+    const { clock, asked, cached } = setUp()
+    const first = await cached({ accessToken: 'a' })
+    clock.advance(999)
+    expect(await cached({ accessToken: 'a' })).toEqual(first)
+    expect(asked).toHaveLength(1)
+    clock.advance(1)
+    await cached({ accessToken: 'a' })
+    expect(asked).toHaveLength(2)
+  })
+
+  test('is not kept any longer for being used', async () => {
+    const { clock, asked, isActive } = setUp()
+    for (let i = 0; i < 10; i++) {
+      await isActive('a')
+      clock.advance(500)
+    }
+    expect(asked).toHaveLength(5)
+  })
+
+  test('is never kept beyond its expiry', async () => {
+    const { clock, asked, server, isActive } = setUp()
+    server.expiresAt = startOfTests + 300
+    await isActive('a')
+    clock.advance(299)
+    await isActive('a')
+    expect(asked).toHaveLength(1)
+    clock.advance(1)
+    await isActive('a')
+    await isActive('a')
+    expect(asked).toHaveLength(3)
+  })
+
+  test('that is revoked is dead when its time is over, counted from the question', async () => {
+    const { clock, revoked, server, isActive } = setUp()
+    server.meanwhile = () => {
+      clock.advance(400)
+      revoked.add('a')
+    }
+    expect(await isActive('a')).toBe(true)
+    clock.advance(599)
+    expect(await isActive('a')).toBe(true)
+    clock.advance(1)
+    expect(await isActive('a')).toBe(false)
+  })
+
+  test('says nothing of any other', async () => {
+    const { asked, revoked, isActive } = setUp()
+    revoked.add('b')
+    expect([await isActive('a'), await isActive('b'), await isActive('a')]).toEqual([
+      true,
+      false,
+      true,
+    ])
+    expect(asked).toEqual(['a', 'b'])
+  })
+})
+
+describe('what is not kept', () => {
+  test('is that a token is inactive', async () => {
+    const { asked, revoked, isActive } = setUp()
+    revoked.add('a')
+    expect(await isActive('a')).toBe(false)
+    revoked.clear()
+    expect(await isActive('a')).toBe(true)
+    expect(asked).toHaveLength(2)
+  })
+
+  test('is a failure, nor does it spoil what is known', async () => {
+    const { clock, asked, server, isActive } = setUp()
+    server.failing = true
+    await expect(isActive('a')).rejects.toThrow('out of order')
+    server.failing = false
+    expect(await isActive('a')).toBe(true)
+    server.failing = true
+    expect(await isActive('a')).toBe(true)
+    clock.advance(1_000)
+    await expect(isActive('a')).rejects.toThrow('out of order')
+    expect(asked).toHaveLength(3)
+  })
+
+  test('are more tokens than there is room for: those go that were not used for longest', async () => {
+    const { asked, isActive } = setUp({ ttlMs: 1_000, entriesMax: 2 })
+    for (const token of ['a', 'b', 'a', 'c', 'a', 'b']) await isActive(token)
+    expect(asked).toEqual(['a', 'b', 'c', 'b'])
+  })
+})
+
+test('whatever happens, a token is said to be active only if it was so within the time to live', async () => {
+  const token = fc.constantFrom('a', 'b', 'c')
+  const step = fc.oneof(
+    { weight: 4, arbitrary: fc.record({ ask: token }) },
+    { weight: 1, arbitrary: fc.record({ revoke: token }) },
+    { weight: 1, arbitrary: fc.record({ revive: token }) },
+    { weight: 2, arbitrary: fc.record({ pass: fc.integer({ min: 1, max: 700 }) }) },
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const { clock, revoked, isActive, server } = setUp({ ttlMs: 500, entriesMax: 2 })
+      server.expiresAt = startOfTests + 5_000
+      const revokedAt = new Map<string, number>()
+      for (const step of steps) {
+        const now = clock.now()
+        if ('pass' in step) clock.advance(step.pass)
+        else if ('revoke' in step && !revoked.has(step.revoke)) {
+          revoked.add(step.revoke)
+          revokedAt.set(step.revoke, now)
+        } else if ('revive' in step) {
+          revoked.delete(step.revive)
+          revokedAt.delete(step.revive)
+        } else if ('ask' in step) {
+          const since = revokedAt.get(step.ask)
+          const active = await isActive(step.ask)
+          if (since === undefined) expect(active).toBe(true)
+          else if (now - since >= 500) expect(active).toBe(false)
+        }
+      }
+    }),
+    { numRuns: 200 },
+  )
+})

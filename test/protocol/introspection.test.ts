@@ -1,0 +1,287 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { GrantedItem } from '../../src/core/access.js'
+import type { Json } from '../../src/core/decision.js'
+import type { ActiveToken } from '../../src/ports/introspect.js'
+import {
+  introspectionBody,
+  introspectionRequestBody,
+  readIntrospectionAnswer,
+  readIntrospectionRequest,
+  readResourceServer,
+} from '../../src/protocol/introspection.js'
+import { startOfTests } from '../support/clock.js'
+import { accessItem } from '../support/grants.js'
+import { jwkOf, testKey } from '../support/keys.js'
+
+const issuer = 'https://wallet.example/auth'
+const { kid, x, thumbprint } = testKey('shop')
+const jwk = jwkOf({ kid, x })
+
+const token: ActiveToken = {
+  active: true,
+  grantId: 'namespac-grant',
+  access: [
+    {
+      type: 'outgoing-payment',
+      actions: ['create', 'read'],
+      identifier: 'https://wallet.example/alice',
+      limits: {
+        receiver: 'https://wallet.example/op/incoming-payments/1',
+        interval: 'R3/2026-05-20T13:00:00Z/P1M',
+        debitAmount: { value: '2500', assetCode: 'USD', assetScale: 2 },
+      },
+      itemId: '1',
+      intervalCounting: 'repetitions',
+    },
+    { type: 'quote', actions: ['create'], itemId: '2' },
+  ],
+  key: { kid, x, thumbprint },
+  walletAddress: 'https://shop.example',
+  expiresAt: startOfTests + 999,
+}
+
+/** A body as it comes over the wire. */
+function wired(body: object): Json {
+  return JSON.parse(JSON.stringify(body))
+}
+
+const body = wired(introspectionBody(token, issuer)) as Record<string, Json>
+
+function read(answer: Json | undefined) {
+  return readIntrospectionAnswer(answer, issuer)
+}
+
+const grantedItem: fc.Arbitrary<GrantedItem> = fc
+  .tuple(accessItem, fc.constantFrom(undefined, 'occurrences' as const, 'repetitions' as const))
+  .map(([item, intervalCounting]) => ({
+    ...item,
+    itemId: '1',
+    ...(intervalCounting === undefined ? {} : { intervalCounting }),
+  }))
+
+describe('what is said of a token', () => {
+  test('is what RFC 9767 names, with three members of our own, and the value is not among it', () => {
+    const [paying, quoting] = token.access
+    expect(body).toEqual({
+      active: true,
+      iss: issuer,
+      exp: startOfTests / 1000,
+      access: [paying, quoting],
+      key: { proof: 'httpsig', jwk },
+      grant: 'namespac-grant',
+      client: { walletAddress: 'https://shop.example' },
+    })
+  })
+
+  test('is understood as it was meant, whatever was granted', () => {
+    const arbitrary = fc.record(
+      {
+        grantId: fc.stringMatching(/^[A-Za-z0-9_-]{30}$/),
+        access: fc
+          .array(grantedItem, { minLength: 1, maxLength: 3 })
+          .map((items) => items.map((item, index) => ({ ...item, itemId: `${index + 1}` }))),
+        walletAddress: fc.constantFrom('https://shop.example', 'https://shop.example/a/b'),
+        expiresAt: fc.integer({ min: 0, max: 253_402_300_799 }).map((seconds) => seconds * 1000),
+      },
+      { requiredKeys: ['grantId', 'access', 'expiresAt'] },
+    )
+    fc.assert(
+      fc.property(arbitrary, (more) => {
+        const { walletAddress: _, ...base } = token
+        const answer = read(wired(introspectionBody({ ...base, ...more }, issuer)))
+        expect(answer).toEqual({ value: { active: true, key: { kid, x }, ...more } })
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('never claims a longer life than the token has', () => {
+    expect(read(body)).toMatchObject({ value: { expiresAt: startOfTests } })
+  })
+
+  test('may have members that are not known', () => {
+    expect(read({ ...body, iat: 17, sub: 'x', instance_id: 'y' })).toEqual(read(body))
+  })
+
+  test.each([{ active: false }, { active: false, access: [], reason: 'x' }])(
+    'is inactive for %j',
+    (answer) => {
+      expect(read(answer)).toEqual({ value: { active: false } })
+    },
+  )
+})
+
+const [item] = body['access'] as Record<string, Json>[]
+
+function withItem(change: Record<string, Json | undefined>): Json {
+  return wired({ ...body, access: [{ ...item, ...change }] })
+}
+
+function withLimits(change: object): Json {
+  return withItem({ limits: { ...(item?.['limits'] as object), ...change } as Json })
+}
+
+const malformed: [string, Json | undefined][] = [
+  ['nothing', undefined],
+  ['null', null],
+  ['a list', [body]],
+  ['a text', 'active'],
+  ['an object with nothing in it', {}],
+  ...[undefined, null, 'true', 'false', 0, 1, {}].map((active): [string, Json] => [
+    `active: ${JSON.stringify(active)}`,
+    wired({ ...body, active }),
+  ]),
+  ...['iss', 'exp', 'access', 'key', 'grant'].flatMap((name): [string, Json][] => [
+    [`no ${name}`, wired({ ...body, [name]: undefined })],
+    ...[null, true, [], {}, 'x y'].flatMap((value): [string, Json][] =>
+      name === 'access' && Array.isArray(value)
+        ? []
+        : [[`${name}: ${JSON.stringify(value)}`, { ...body, [name]: value }]],
+    ),
+  ]),
+  ['another issuer', { ...body, iss: `${issuer}/` }],
+  ['a time that is text', { ...body, exp: '1795262400' }],
+  ['a time within a second', { ...body, exp: 17.5 }],
+  ['a time before all', { ...body, exp: -1 }],
+  ['a time in milliseconds', { ...body, exp: startOfTests }],
+  ['a grant of too many characters', { ...body, grant: 'x'.repeat(65) }],
+  ['a key without proof', { ...body, key: { jwk } }],
+  ['a key proved in another way', { ...body, key: { proof: 'mtls', jwk } }],
+  ['a key that is private', { ...body, key: { proof: 'httpsig', jwk: { ...jwk, d: x } } }],
+  [
+    'a key of small order',
+    { ...body, key: { proof: 'httpsig', jwk: { ...jwk, x: `${'A'.repeat(43)}` } } },
+  ],
+  ['a client without an address', { ...body, client: {} }],
+  ['a client that is text', { ...body, client: 'https://shop.example' }],
+  ['a client at no URL', { ...body, client: { walletAddress: 'shop' } }],
+  ['null for a client', { ...body, client: null }],
+  ['an audience', { ...body, aud: 'https://other.example' }],
+  ['a time before which it is no good', { ...body, nbf: 0 }],
+  ['flags', { ...body, flags: ['bearer'] }],
+  ['access by name', { ...body, access: ['read-everything'] }],
+  ['access of an unknown type', withItem({ type: 'account' })],
+  ['access without actions', withItem({ actions: [] })],
+  ['access with an action of another type', withItem({ actions: ['complete'] })],
+  ['access with an unknown member', withItem({ until: 'tomorrow' })],
+  ['access with an identifier that is null', withItem({ identifier: null })],
+  ['access without itemId', withItem({ itemId: undefined })],
+  ['access with a number for itemId', withItem({ itemId: 1 })],
+  ['access with an itemId of another form', withItem({ itemId: '1.2026' })],
+  ['access with an unknown way of counting', withItem({ intervalCounting: 'both' })],
+  ['access with the same itemId twice', { ...body, access: [item ?? {}, item ?? {}] }],
+  ['limits of an unknown kind', withLimits({ perDay: '5' })],
+  [
+    'limits with a number for a value',
+    withLimits({ debitAmount: { value: 2500, assetCode: 'USD', assetScale: 2 } }),
+  ],
+  [
+    'limits with a negative value',
+    withLimits({ debitAmount: { value: '-1', assetCode: 'USD', assetScale: 2 } }),
+  ],
+  [
+    'limits with two amounts',
+    withLimits({ receiveAmount: { value: '1', assetCode: 'USD', assetScale: 2 } }),
+  ],
+  ['limits of incoming payments', withItem({ type: 'incoming-payment', actions: ['read'] })],
+]
+
+describe('an answer that is not well-formed is no answer', () => {
+  test.each(malformed)('%s', (_, answer) => {
+    expect(read(answer)).toEqual({ path: expect.any(String), problem: expect.any(String) })
+  })
+
+  test('nor is any other JSON', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (answer) => {
+        expect(read(answer as Json)).toHaveProperty('problem')
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+describe('a question', () => {
+  const question = wired(introspectionRequestBody('token', 'bank')) as Record<string, Json>
+
+  test('names the token, how its key is proved, and who asks', () => {
+    expect(question).toEqual({ access_token: 'token', proof: 'httpsig', resource_server: 'bank' })
+    expect(readResourceServer(question)).toEqual({ id: 'bank' })
+    expect(readIntrospectionRequest(question)).toEqual({
+      value: { accessToken: 'token', answerable: true, needed: [] },
+    })
+  })
+
+  test('may name the asking server by its key', () => {
+    const asking = { ...question, resource_server: { key: { proof: 'httpsig', jwk } } }
+    expect(readResourceServer(asking)).toEqual({ jwk: { kid, x } })
+  })
+
+  test.each([
+    ['no body', null, 'body_invalid'],
+    ['no resource_server', {}, 'body_invalid'],
+    ['a number', { resource_server: 7 }, 'body_invalid'],
+    ['an object without a key', { resource_server: {} }, 'body_invalid'],
+    ['a key without proof', { resource_server: { key: { jwk } } }, 'body_invalid'],
+    [
+      'a key proved otherwise',
+      { resource_server: { key: { proof: 'mtls', jwk } } },
+      'body_invalid',
+    ],
+    ['no jwk', { resource_server: { key: { proof: 'httpsig' } } }, 'resource_server_invalid'],
+    [
+      'a private key',
+      { resource_server: { key: { proof: 'httpsig', jwk: { ...jwk, d: x } } } },
+      'resource_server_invalid',
+    ],
+  ] as const)('from nobody in particular is refused: %s', (_, asking, refusal) => {
+    expect(readResourceServer(asking && wired(asking))).toMatchObject({ refusal })
+  })
+
+  test.each([
+    ['no access_token', { access_token: undefined }],
+    ['an access_token that is no text', { access_token: 17 }],
+    ['a proof that is no text', { proof: {} }],
+    ['access that is no list', { access: {} }],
+  ])('is malformed with %s', (_, change) => {
+    expect(readIntrospectionRequest(wired({ ...question, ...change }))).toHaveProperty('problem')
+  })
+
+  test('may say which access is needed', () => {
+    const access = [
+      { type: 'incoming-payment', actions: ['read'], identifier: 'https://WALLET.example/bob/' },
+    ]
+    expect(readIntrospectionRequest({ ...question, access })).toMatchObject({
+      value: {
+        answerable: true,
+        needed: [
+          {
+            type: 'incoming-payment',
+            actions: ['read'],
+            identifier: 'https://wallet.example/bob',
+          },
+        ],
+      },
+    })
+  })
+
+  test.each([
+    ['by name', ['read-everything']],
+    ['of an unknown type', [{ type: 'account', actions: ['read'] }]],
+    ['with an unknown action', [{ type: 'quote', actions: ['delete'] }]],
+    ['with limits', [{ type: 'outgoing-payment', actions: ['create'], limits: {} }]],
+    ['with an identifier that is none', [{ type: 'quote', actions: ['read'], identifier: 'bob' }]],
+    ['without actions', [{ type: 'quote' }]],
+    ['of an unknown kind beside a known one', [{ type: 'quote', actions: ['read'] }, 7]],
+  ])('that needs access %s can have no answer but no', (_, access) => {
+    expect(readIntrospectionRequest(wired({ ...question, access }))).toMatchObject({
+      value: { answerable: false },
+    })
+  })
+
+  test('about a key that is proved in another way can have no answer but no', () => {
+    const answer = readIntrospectionRequest({ ...question, proof: 'mtls' })
+    expect(answer).toMatchObject({ value: { answerable: false } })
+  })
+})
