@@ -1,18 +1,15 @@
-import { type AccessItem, publicItem } from '../core/access.js'
-import type { Client, Grant } from '../core/grant/record.js'
+import type { AccessItem } from '../core/access.js'
+import { type Client, clientId, type Grant } from '../core/grant/record.js'
 import type { ClientKeys } from '../ports/client-keys.js'
 import {
   accessTokenClass,
   type Credential,
   type CredentialClass,
   continuationTokenClass,
-  formatCredential,
-  formatPath,
   parsePath,
 } from '../protocol/credential.js'
 import {
-  type AccessTokenBody,
-  type ContinueBody,
+  type GrantRequest,
   type RequestingClient,
   readClient,
   readContinuation,
@@ -21,7 +18,7 @@ import {
 import { thumbprintOf } from '../protocol/http-signature/jwk.js'
 import { isObject } from '../protocol/json.js'
 import type { ServiceContext } from '../service/context.js'
-import type { GrantAnswer, Grants } from '../service/grants.js'
+import type { Grants } from '../service/grants.js'
 import { onceOf, type Proof, type RepeatRule, spend } from '../service/replay.js'
 import type { Once } from '../service/transact.js'
 import {
@@ -32,6 +29,8 @@ import {
   prove,
   proveGrant,
 } from './authenticate.js'
+import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
+import { type MayRequest, refuseRequest } from './may-request.js'
 import {
   type Exchange,
   json,
@@ -44,17 +43,17 @@ import {
 import type { HttpRefusal } from './refusals.js'
 
 /** What the operations on grants work with. */
-export interface GrantDependencies {
+export interface GrantDependencies extends GrantUrls {
   readonly context: ServiceContext
   readonly grants: Grants
   readonly clientKeys: ClientKeys
-  /** The grant endpoint without a trailing slash: what continuation and management URIs begin with. */
-  readonly baseUrl: string
-  /** The host's consent page without a trailing slash. */
-  readonly consentUrl: string
   readonly repeats: RepeatRule
   readonly requiresConsent: (item: AccessItem) => boolean
   readonly requiresFinish: (item: AccessItem) => boolean
+  readonly subjectRequiresFinish: boolean
+  /** Whether there is anybody to name resource owners. */
+  readonly namesSubjects: boolean
+  readonly mayRequest: MayRequest
 }
 
 /** `POST {grantEndpoint}` (RFC 9635 section 2). Only `client` is read before its key is proved. */
@@ -74,21 +73,36 @@ export function requestGrant(deps: GrantDependencies): Serve {
     const request = readGrantRequest(body.value ?? null)
     if (!('value' in request)) return spend(context, once, refuseBody(request), { refused: true })
 
-    const { access, interact } = request.value
+    const unwelcome = await refuseAsked(request.value, client, deps)
+    if (unwelcome !== undefined) return spend(context, once, unwelcome, { refused: true })
+    const { access, subject } = request.value
+    const asksWho = subject !== undefined
     const input = {
       client,
-      access,
-      needsConsent: access.some(deps.requiresConsent),
-      needsFinish: access.some(deps.requiresFinish),
-      ...(interact === undefined ? {} : { interact }),
+      ...request.value,
+      needsConsent: asksWho || access.some(deps.requiresConsent),
+      needsFinish: (asksWho && deps.subjectRequiresFinish) || access.some(deps.requiresFinish),
     }
     const answer = await grants.request(input, exchange.call, once)
     if (answer.outcome === 'refused') return answer
     return json(200, {
       ...interactBody(answer.grant, deps),
-      ...grantBody(answer, answer.continuationSecret, exchange, deps),
+      ...grantBody(answer, answer.continuationSecret, exchange.call, deps),
     })
   }
+}
+
+/** Refuses what is not served here, and then what the host does not allow. */
+async function refuseAsked(
+  { access, subject }: GrantRequest,
+  client: Client,
+  { namesSubjects, mayRequest }: GrantDependencies,
+): Promise<HttpRefusal | undefined> {
+  if (subject !== undefined && !namesSubjects) {
+    return refuse('subject_unsupported', 'there is no option subjects')
+  }
+  const asked = { client: clientId(client), access }
+  return refuseRequest(mayRequest, subject === undefined ? asked : { ...asked, subject })
 }
 
 /** `POST /continue/{id}` (RFC 9635 sections 5.1 and 5.2). */
@@ -107,7 +121,7 @@ export function continueGrant(deps: GrantDependencies): Serve {
     const input = interactRef === undefined ? { secret } : { secret, interactRef }
     const answer = await deps.grants.continueGrant(grant, input, exchange.call, once)
     if (answer.outcome === 'refused') return answer
-    return json(200, grantBody(answer, secret, exchange, deps))
+    return json(200, grantBody(answer, secret, exchange.call, deps))
   }
 }
 
@@ -133,7 +147,7 @@ export function rotateToken(deps: GrantDependencies): Serve {
     if (unwanted !== undefined) return spend(deps.context, once, unwanted, { refused: true })
     const answer = await deps.grants.rotate(grant, presented, exchange.call, once)
     if (answer.outcome === 'refused') return answer
-    return json(200, accessTokenBody(answer, exchange, deps))
+    return json(200, accessTokenBody(answer, exchange.call, deps))
   }
 }
 
@@ -169,6 +183,7 @@ async function proveClient(
     const client = { ...identity, kid, thumbprint: await thumbprintOf(key) }
     const proof = await prove(exchange, candidates, key, client)
     if (!('outcome' in proof)) return { client, proof }
+    if (proof.refusal === 'rate_limited') return proof
     refused = proof
   }
   return refused
@@ -233,50 +248,4 @@ function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
   return Object.keys(body.value).length === 0
     ? undefined
     : refuse('body_invalid', 'rotation takes no content')
-}
-
-function interactBody({ id, interaction }: Grant, { consentUrl }: GrantDependencies) {
-  if (interaction === undefined) return {}
-  const redirect = `${consentUrl}/${formatPath(id, interaction.path)}`
-  return { interact: { redirect, finish: interaction.nonce } }
-}
-
-function grantBody(
-  answer: GrantAnswer,
-  continuationSecret: string,
-  exchange: Exchange,
-  deps: GrantDependencies,
-) {
-  return {
-    ...accessTokenBody(answer, exchange, deps),
-    continue: continueBody(answer.grant, continuationSecret, deps),
-  }
-}
-
-/** Sent with every answer; `wait` only while there is something to wait for. */
-function continueBody(
-  { id, continuation, token }: Grant,
-  secret: string,
-  { baseUrl }: GrantDependencies,
-): ContinueBody {
-  const value = formatCredential(continuationTokenClass, { grantId: id, secret })
-  const uri = `${baseUrl}/continue/${formatPath(id, continuation.path)}`
-  const body = { access_token: { value }, uri }
-  return token === undefined ? { ...body, wait: Math.ceil(continuation.waitMs / 1000) } : body
-}
-
-function accessTokenBody(
-  { grant: { id, token, granted = [] }, tokenSecret }: GrantAnswer,
-  { call }: Exchange,
-  { baseUrl }: GrantDependencies,
-): { access_token?: AccessTokenBody } {
-  if (token === undefined || tokenSecret === undefined) return {}
-  return {
-    access_token: {
-      value: formatCredential(accessTokenClass, { grantId: id, secret: tokenSecret }),
-      manage: `${baseUrl}/token/${formatPath(id, token.manage)}`,
-      expires_in: Math.max(0, Math.floor((token.expiresAt - call.now) / 1000)),
-      access: granted.map(publicItem),
-    },
-  }
 }

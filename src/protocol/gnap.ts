@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { type AccessItem, accessActions, publicItem } from '../core/access.js'
 import type { Json } from '../core/decision.js'
 import type { Finish } from '../core/grant/record.js'
+import type { SubjectId } from '../core/grant/subject.js'
 import { parseInterval } from '../core/interval.js'
 import type { PublicJwk } from '../ports/client-keys.js'
 import { finishUriProblem } from './finish-uri.js'
@@ -13,17 +14,20 @@ import {
   type Parsed,
   parseWith,
   printableText,
+  receiverSchema,
   refusing,
   urlSchema,
 } from './schema.js'
-import { canonicalUrl } from './url.js'
+import { canonicalUrl, parseUrl } from './url.js'
 
 /** Who signs a grant request: the only part of it that is read before the signature is checked. */
 export type RequestingClient = { readonly walletAddress: string } | { readonly jwk: PublicJwk }
 
 /** The rest of a grant request. */
 export interface GrantRequest {
+  /** Empty where a subject alone is asked for. */
   readonly access: readonly AccessItem[]
+  readonly subject?: SubjectId
   readonly interact?: { readonly finish?: Finish }
 }
 
@@ -69,11 +73,6 @@ const uniqueActions = <Action extends string>(actions: readonly Action[]) =>
     v.check((given) => new Set(given).size === given.length, 'has an action twice'),
   )
 
-const receiverSchema = v.pipe(
-  urlSchema,
-  v.regex(/\/incoming-payments\/.+$/, 'is no URL of an incoming payment'),
-)
-
 const limitsSchema = v.pipe(
   objectOf(
     v.strictObject({
@@ -115,6 +114,27 @@ const accessItemSchema = objectOf(
   ]),
 )
 
+/** @see Open Payments OpenAPI, schema `subject` */
+const subjectSchema = objectOf(
+  v.object({
+    sub_ids: v.pipe(
+      v.array(
+        objectOf(
+          v.object({
+            id: v.pipe(v.string(), refusing(subjectIdProblem)),
+            format: v.literal('uri'),
+          }),
+        ),
+      ),
+      v.length(1, 'has not exactly one item'),
+    ),
+  }),
+)
+
+function subjectIdProblem(text: string): string | undefined {
+  return parseUrl(text) === undefined ? 'is no absolute URI without userinfo' : undefined
+}
+
 const finishSchema = objectOf(
   v.object({
     method: v.literal('redirect'),
@@ -127,18 +147,20 @@ const finishSchema = objectOf(
 /** What stays unnamed is not ours to refuse, but for what would change the meaning of the answer. */
 const grantRequestSchema = objectOf(
   v.object({
-    access_token: objectOf(
-      v.object({
-        access: v.pipe(
-          v.array(accessItemSchema),
-          v.minLength(1, 'is empty'),
-          v.maxLength(accessItemsMax, `has more than ${accessItemsMax} items`),
-        ),
-        label: v.optional(v.never()),
-        flags: v.optional(v.never()),
-      }),
+    access_token: v.optional(
+      objectOf(
+        v.object({
+          access: v.pipe(
+            v.array(accessItemSchema),
+            v.minLength(1, 'is empty'),
+            v.maxLength(accessItemsMax, `has more than ${accessItemsMax} items`),
+          ),
+          label: v.optional(v.never()),
+          flags: v.optional(v.never()),
+        }),
+      ),
     ),
-    subject: v.optional(v.never()),
+    subject: v.optional(subjectSchema),
     interact: v.optional(
       objectOf(
         v.object({
@@ -153,19 +175,24 @@ const grantRequestSchema = objectOf(
   }),
 )
 
-/** Reads a grant request but for its `client`. */
+/** Reads a grant request but for its `client`: access, a subject, or both. */
 export function readGrantRequest(body: Json): Parsed<GrantRequest> {
   const parsed = parseWith(grantRequestSchema, body)
   if (!('value' in parsed)) return parsed
-  const { access_token, interact } = parsed.value
-  const access = access_token.access.map((item) => publicItem(item as AccessItem))
+  const { access_token, subject, interact } = parsed.value
+  if (access_token === undefined && subject === undefined) {
+    return { path: 'access_token', problem: 'is missing' }
+  }
+  const access = (access_token?.access ?? []).map((item) => publicItem(item as AccessItem))
   if (new Set(access.map((item) => JSON.stringify(item))).size < access.length) {
     return { path: 'access_token.access', problem: 'has an item twice' }
   }
-  if (interact === undefined) return { value: { access } }
-  if (interact.finish === undefined) return { value: { access, interact: {} } }
+  const [asked] = subject?.sub_ids ?? []
+  const request = asked === undefined ? { access } : { access, subject: asked }
+  if (interact === undefined) return { value: request }
+  if (interact.finish === undefined) return { value: { ...request, interact: {} } }
   const { uri, nonce, hash_method: hashMethod } = interact.finish
-  return { value: { access, interact: { finish: { uri, nonce, hashMethod } } } }
+  return { value: { ...request, interact: { finish: { uri, nonce, hashMethod } } } }
 }
 
 const continuationSchema = objectOf(
@@ -196,6 +223,11 @@ export interface AccessTokenBody {
   readonly manage: string
   readonly expires_in: number
   readonly access: readonly AccessItem[]
+}
+
+/** Who the resource owner is, on the wire (Open Payments OpenAPI, schema `subject`). */
+export interface SubjectBody {
+  readonly sub_ids: readonly [SubjectId]
 }
 
 /** How to continue, on the wire (Open Payments OpenAPI, schema `continue`). */

@@ -3,6 +3,7 @@ import { type Refused, sameHash } from '../core/decision.js'
 import type { Client, Finish, Grant, GrantPolicy } from '../core/grant/record.js'
 import { type RequestRefusal, requestGrant } from '../core/grant/request.js'
 import { type ManagedToken, managedToken } from '../core/grant/rotation.js'
+import type { SubjectId } from '../core/grant/subject.js'
 import type { Successor } from '../core/grant/token.js'
 import {
   decideGrant,
@@ -41,6 +42,7 @@ export type RequestAnswer =
 export interface GrantRequestInput {
   readonly client: Client
   readonly access: readonly AccessItem[]
+  readonly subject?: SubjectId
   readonly needsConsent: boolean
   readonly needsFinish: boolean
   readonly interact?: { readonly finish?: Finish }

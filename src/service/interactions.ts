@@ -1,12 +1,15 @@
 import { type AccessItem, publicItem } from '../core/access.js'
 import type { Decision, Instant } from '../core/decision.js'
 import type { ConsentRefusal } from '../core/grant/consent.js'
-import { type Grant, type GrantPolicy, standingOf } from '../core/grant/record.js'
+import { clientId, type Grant, type GrantPolicy, standingOf } from '../core/grant/record.js'
+import type { SubjectId } from '../core/grant/subject.js'
+import type { Subjects } from '../ports/subjects.js'
 import { formatPath, hashSecret, newSecret, parsePath } from '../protocol/credential.js'
 import { withParameters } from '../protocol/finish-uri.js'
 import { type InteractionHashEncoding, interactionHash } from '../protocol/interaction-hash.js'
 import { canonicalUrl } from '../protocol/url.js'
 import { newCall, type ServiceContext } from './context.js'
+import { ownerListName } from './grant-services.js'
 import type { Grants } from './grants.js'
 
 /** What a consent page shows: who asks, for what, and until when. */
@@ -16,7 +19,13 @@ export interface InteractionView {
   readonly state: 'pending' | 'approved' | 'denied' | 'expired' | 'closed'
   /** Wallet address of the client instance, proved by its signature. */
   readonly client: string
+  /** Empty where the client instance asks for a subject alone. */
   readonly access: readonly AccessItem[]
+  /**
+   * Who the client instance asks the owner to be, and once approved how the owner is named to it. Show it: it
+   * is told who has consented. It is text of the client instance, not a link to follow.
+   */
+  readonly subject?: SubjectId
   /** Where the browser will be sent, if the client instance asked for that; show it to the owner. */
   readonly finishUri?: string
   readonly expiresAt: Instant
@@ -30,6 +39,8 @@ export interface Approval {
   readonly walletAddresses: readonly string[]
   /** What is granted, when it is less than what was asked. Default: all of it. */
   readonly access?: readonly AccessItem[]
+  /** False leaves the owner unnamed, where the client instance asked for a subject. Default true. */
+  readonly sharesSubject?: boolean
 }
 
 /** How a decision ended: where to send the browser next, or why it could not be taken. */
@@ -46,6 +57,8 @@ export interface InteractionOptions {
   readonly grantEndpoint: string
   readonly hashEncoding: InteractionHashEncoding
   readonly denialRedirect: DenialRedirect
+  /** Absent: nobody is named to anybody. */
+  readonly subjects?: Subjects
 }
 
 /**
@@ -64,6 +77,8 @@ export interface Interactions {
   /**
    * Grants access in the name of a resource owner. The same decision again, before the reference is used,
    * gives a redirect with a fresh reference, so that a double click or a lost redirect costs nothing.
+   *
+   * Rejects when `subjects` does; then nothing has been decided.
    */
   approve(id: string, approval: Approval): Promise<InteractionResult>
   /** Declines, once and for all. The same again gives the same redirect. */
@@ -102,6 +117,19 @@ export function createInteractions(
     return uri && withParameters(uri, [['result', 'grant_rejected']])
   }
 
+  /** Asks the host how this owner is called, where somebody wants to know. */
+  async function subjectOf(
+    { requestedSubject: requested, client }: Grant,
+    { resourceOwner, walletAddresses, sharesSubject = true }: Approval,
+  ): Promise<{ readonly subject?: SubjectId } | 'somebody else'> {
+    if (requested === undefined || !sharesSubject || options.subjects === undefined) return {}
+    const query = { resourceOwner, walletAddresses, requested, client: clientId(client) }
+    const resolved = await options.subjects.resolve(query)
+    if (resolved === undefined) return 'somebody else'
+    const { id, format } = resolved
+    return { subject: { id, format } }
+  }
+
   return {
     async get(id) {
       const grant = await find(id)
@@ -111,6 +139,11 @@ export function createInteractions(
     async approve(id, approval) {
       const grant = await find(id)
       if (grant === undefined) return unknownInteraction
+      const walletAddresses = [
+        ...new Set(approval.walletAddresses.map((url) => canonicalUrl(url) ?? url)),
+      ]
+      const named = await subjectOf(grant, { ...approval, walletAddresses })
+      if (named === 'somebody else') return anotherSubject
       const interactRef = newSecret(context.random)
       const { resourceOwner, access } = approval
       const call = newCall(context)
@@ -118,10 +151,10 @@ export function createInteractions(
         type: 'approve',
         by: call.by,
         resourceOwner,
-        walletAddresses: [
-          ...new Set(approval.walletAddresses.map((url) => canonicalUrl(url) ?? url)),
-        ],
+        walletAddresses,
         ...(access === undefined ? {} : { access: access.map(canonicalItem) }),
+        ...named,
+        listName: await ownerListName(await context.namespace(), resourceOwner),
         refHash: await hashSecret(interactRef),
       } as const
       return resultOf(await grants.run(grant, command, call), (decided) =>
@@ -147,6 +180,12 @@ const unknownInteraction: InteractionResult = {
   reason: 'there is no such interaction',
 }
 
+const anotherSubject: InteractionResult = {
+  ok: false,
+  refusal: 'not_the_owner',
+  reason: 'the subject asked about is not this owner',
+}
+
 async function resultOf(
   decision: Decision<Grant, unknown, ConsentRefusal>,
   redirectOf: (grant: Grant) => Promise<string | undefined>,
@@ -168,6 +207,7 @@ function canonicalItem(item: AccessItem): AccessItem {
 
 function view(grant: Grant, now: Instant, policy: GrantPolicy): InteractionView | undefined {
   const { interaction, client } = grant
+  const subject = grant.granted === undefined ? grant.requestedSubject : grant.subject
   if (interaction === undefined || client.walletAddress === undefined) return undefined
   const { path, finish, expiresAt } = interaction
   return {
@@ -176,6 +216,7 @@ function view(grant: Grant, now: Instant, policy: GrantPolicy): InteractionView 
     state: viewState(grant, now, policy),
     client: client.walletAddress,
     access: (grant.granted ?? grant.requested).map(publicItem),
+    ...(subject === undefined ? {} : { subject }),
     ...(finish === undefined ? {} : { finishUri: finish.uri }),
     expiresAt,
   }

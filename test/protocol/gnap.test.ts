@@ -9,6 +9,7 @@ type JsonMembers = { readonly [name: string]: Json }
 
 const jwk = jwkOf(testKey('shop'))
 const alice = 'https://wallet.example/alice'
+const bob = 'https://wallet.example/bob'
 const usd = { value: '2500', assetCode: 'USD', assetScale: 2 }
 
 const incoming: JsonMembers = { type: 'incoming-payment', actions: ['create', 'read'] }
@@ -30,6 +31,14 @@ function interacting(interact: Json): JsonMembers {
 
 function limited(limits: Json): JsonMembers {
   return requestFor({ ...outgoing, limits })
+}
+
+function naming(subject: Json): JsonMembers {
+  return { subject, interact: { start: ['redirect'] } }
+}
+
+function namingBy(subId: Json): JsonMembers {
+  return naming({ sub_ids: [subId] })
 }
 
 function finishing(changes: JsonMembers): JsonMembers {
@@ -229,6 +238,34 @@ describe('readGrantRequest', () => {
     expect(accessOf(body)).toStrictEqual([incoming])
   })
 
+  test.each([
+    ['alone', naming({ sub_ids: [{ id: alice, format: 'uri' }] }), []],
+    [
+      'beside access',
+      { ...requestFor(incoming), ...namingBy({ id: alice, format: 'uri' }) },
+      [incoming],
+    ],
+    [
+      'and whatever else it says of it',
+      naming({ sub_ids: [{ id: alice, format: 'uri', note: 1 }], assertion_formats: ['id_token'] }),
+      [],
+    ],
+  ])('reads a subject, %s', (_, body, access) => {
+    const subject = { id: alice, format: 'uri' }
+    expect(readGrantRequest(body)).toStrictEqual({ value: { access, subject, interact: {} } })
+  })
+
+  test.each([
+    'https://WALLET.example/alice/',
+    'did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK',
+    'urn:uuid:f81d4fae-7dec-11d0-a765-00a0c91e6bf6',
+    'acct:alice@wallet.example',
+    `${alice}/`.padEnd(2048, 'a'),
+  ])('reads any absolute URI as the identifier of a subject, as it is written: %s', (id) => {
+    const read = readGrantRequest(namingBy({ id, format: 'uri' }))
+    expect(read).toMatchObject({ value: { subject: { id, format: 'uri' } } })
+  })
+
   const malformed: readonly (readonly [string, Json, string])[] = [
     ['no object', 'text', ''],
     ['null', null, ''],
@@ -256,7 +293,42 @@ describe('readGrantRequest', () => {
       { access_token: { access: [incoming], label: null } },
       'access_token.label',
     ],
-    ['a subject', { ...requestFor(incoming), subject: { sub_ids: [] } }, 'subject'],
+    ['a subject that is text', naming(alice), 'subject'],
+    ['a subject that is null beside access', { ...requestFor(incoming), subject: null }, 'subject'],
+    ['a subject without identifiers', naming({}), 'subject.sub_ids'],
+    ['a subject by formats alone', naming({ sub_id_formats: ['uri'] }), 'subject.sub_ids'],
+    ['identifiers that are an object', naming({ sub_ids: { id: alice } }), 'subject.sub_ids'],
+    ['no identifier', naming({ sub_ids: [] }), 'subject.sub_ids'],
+    [
+      'two identifiers',
+      naming({ sub_ids: [alice, bob].map((id) => ({ id, format: 'uri' })) }),
+      'subject.sub_ids',
+    ],
+    ['an identifier that is text', namingBy(alice), 'subject.sub_ids.0'],
+    ['an identifier without its format', namingBy({ id: alice }), 'subject.sub_ids.0.format'],
+    ['an identifier of a format alone', namingBy({ format: 'uri' }), 'subject.sub_ids.0.id'],
+    [
+      'an identifier as RFC 9493 has it',
+      namingBy({ format: 'uri', uri: alice }),
+      'subject.sub_ids.0.id',
+    ],
+    [
+      'an identifier of another format',
+      namingBy({ id: 'mailto:a@b.example', format: 'email' }),
+      'subject.sub_ids.0.format',
+    ],
+    ['a relative identifier', namingBy({ id: '/alice', format: 'uri' }), 'subject.sub_ids.0.id'],
+    ['an identifier of nothing', namingBy({ id: '', format: 'uri' }), 'subject.sub_ids.0.id'],
+    [
+      'an identifier with a line feed',
+      namingBy({ id: `${alice}\n`, format: 'uri' }),
+      'subject.sub_ids.0.id',
+    ],
+    [
+      'an identifier of 2049 characters',
+      namingBy({ id: `${alice}/`.padEnd(2049, 'a'), format: 'uri' }),
+      'subject.sub_ids.0.id',
+    ],
     ['an item by reference', requestFor('incoming'), 'access_token.access.0'],
     ['an item that is null', requestFor(incoming, null), 'access_token.access.1'],
     ['no type', requestFor(without(incoming, 'type')), 'access_token.access.0.type'],
@@ -520,6 +592,8 @@ describe('readGrantRequest', () => {
     ['interact', interacting([]), 'interact'],
     ['a finish', interacting({ start: ['redirect'], finish: [] }), 'interact.finish'],
     ['a mode', interacting({ start: ['redirect', []] }), 'interact.start.1'],
+    ['a subject', naming([]), 'subject'],
+    ['an identifier', namingBy([]), 'subject.sub_ids.0'],
   ])('an array where an object belongs is malformed: %s', (_, body, place) => {
     const read = readGrantRequest(body)
     expect(read).toEqual({ path: expect.stringContaining(place), problem: expect.any(String) })

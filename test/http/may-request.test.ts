@@ -1,0 +1,119 @@
+import { describe, expect, test, vi } from 'vitest'
+import type { AskedGrant, MayRequest } from '../../src/index.js'
+import { walletAddressSubjects } from '../../src/index.js'
+import {
+  alice,
+  createWorld,
+  grantEndpoint,
+  incomingAccess,
+  outgoingAccess,
+  withFinish,
+} from '../support/world.js'
+
+function setUp(mayRequest: MayRequest) {
+  const world = createWorld({ auth: { policy: { mayRequest }, subjects: walletAddressSubjects } })
+  return { world, client: world.client() }
+}
+
+describe('who may ask for a grant', () => {
+  test('is everybody, unless the host has a say', async () => {
+    expect((await createWorld().client('anybody').request([incomingAccess])).status).toBe(200)
+  })
+
+  test('is for the host to say, who is told who asks for what', async () => {
+    const asked: AskedGrant[] = []
+    const { world, client } = setUp((asks) => asked.push(asks) > 0)
+    await client.request([incomingAccess, outgoingAccess], withFinish)
+    const keyed = world.client('directed', { byKey: true })
+    await keyed.request([incomingAccess])
+    const subject = { id: alice, format: 'uri' }
+    const named = { subject: { sub_ids: [subject] }, interact: withFinish }
+    await client.post(grantEndpoint, { client: client.client, ...named })
+    const urn = 'urn:ietf:params:oauth:jwk-thumbprint:sha-256'
+    expect(asked).toEqual([
+      { client: 'https://shop.example', access: [incomingAccess, outgoingAccess] },
+      { client: `${urn}:${keyed.key.thumbprint}`, access: [incomingAccess] },
+      { client: 'https://shop.example', access: [], subject },
+    ])
+  })
+
+  test.each<[string, MayRequest]>([
+    ['at once', () => true],
+    ['after a while', async () => true],
+  ])('may be allowed %s', async (_, mayRequest) => {
+    const { client } = setUp(mayRequest)
+    expect((await client.request([incomingAccess])).status).toBe(200)
+  })
+
+  test.each<[string, MayRequest, string]>([
+    ['with false', () => false, 'the host does not allow it'],
+    ['after a while', async () => false, 'the host does not allow it'],
+    ['with a reason', () => ({ reason: 'not on the list' }), 'not on the list'],
+    ['by no answer', (() => undefined) as never, 'the host does not allow it'],
+    ['by an answer like yes', (() => 'yes') as never, 'the host does not allow it'],
+    ['by an empty answer', (() => ({})) as never, 'the host does not allow it'],
+    ['by nothing', (() => null) as never, 'the host does not allow it'],
+  ])('is refused %s, and the client is not told why', async (_, mayRequest, reason) => {
+    const { world, client } = setUp(mayRequest)
+    const { status, body } = await client.request([incomingAccess])
+    expect([status, body]).toEqual([
+      403,
+      { error: { code: 'request_denied', description: 'Request is not allowed' } },
+    ])
+    expect(world.refusals.at(-1)).toMatchObject({
+      refusal: 'request_not_allowed',
+      reason,
+      client: 'https://shop.example',
+      operation: 'requestGrant',
+    })
+  })
+
+  test('may differ by client, and by what it asks for', async () => {
+    const { world, client } = setUp(
+      ({ client, access }) =>
+        client === 'https://shop.example' &&
+        access.every(({ type }) => type !== 'outgoing-payment'),
+    )
+    expect((await client.request([incomingAccess])).status).toBe(200)
+    expect((await client.request([outgoingAccess], withFinish)).status).toBe(403)
+    expect((await world.client('other').request([incomingAccess])).status).toBe(403)
+  })
+
+  test('is nobody while the host cannot say', async () => {
+    const { world, client } = setUp(() => Promise.reject(new Error('no database')))
+    const { status, body } = await client.request([incomingAccess])
+    expect([status, body.error.code]).toEqual([500, 'request_denied'])
+    expect(world.errors).toEqual([new Error('no database')])
+  })
+
+  test('is not asked before it is known who asks, nor about what is no request', async () => {
+    const mayRequest = vi.fn(() => false)
+    const { world, client } = setUp(mayRequest)
+    const mallory = { key: { ...world.client('mallory').key, kid: client.key.kid } }
+    const stolen = await client.request([incomingAccess], undefined, mallory)
+    expect(stolen.status).toBe(401)
+    expect((await client.request([])).status).toBe(400)
+    expect(mayRequest).not.toHaveBeenCalled()
+  })
+
+  test('is asked before a missing interaction is found', async () => {
+    const { client } = setUp(() => false)
+    expect((await client.request([outgoingAccess])).status).toBe(403)
+  })
+
+  test('is refused at the price of the nonce, and leaves no grant behind', async () => {
+    let allowed = false
+    const { world, client } = setUp(() => allowed)
+    const request = client.sign({
+      method: 'POST',
+      url: grantEndpoint,
+      body: JSON.stringify({ client: client.client, access_token: { access: [incomingAccess] } }),
+    })
+    expect((await world.handle(request)).status).toBe(403)
+    allowed = true
+    expect((await world.handle(request)).status).toBe(401)
+    world.clock.advance(365 * 86_400_000)
+    // The nonce is all that there is to remove.
+    expect(await world.auth.purge()).toBe(1)
+  })
+})

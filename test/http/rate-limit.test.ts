@@ -1,0 +1,266 @@
+import { describe, expect, test } from 'vitest'
+import {
+  createWalletAddressServer,
+  type HttpRequest,
+  type RateLimit,
+  type RateLimitedCall,
+} from '../../src/index.js'
+import { type TestKey, testKey } from '../support/keys.js'
+import {
+  alice,
+  answerOf,
+  bob,
+  createWorld,
+  grantEndpoint,
+  incomingAccess,
+  issuedGrant,
+  origin,
+  resourceServer,
+  type TestClient,
+} from '../support/world.js'
+
+/** A world that notes every call that is counted, and refuses as it is told. */
+function setUp(rateLimit: RateLimit = () => undefined) {
+  const calls: RateLimitedCall[] = []
+  const counting = (call: RateLimitedCall) => {
+    calls.push(call)
+    return rateLimit(call)
+  }
+  const world = createWorld({ auth: { rateLimit: counting }, resources: { rateLimit: counting } })
+  return { world, calls, client: world.client() }
+}
+
+const tooMany = () => ({ retryAfterMs: 2_500 })
+const options = { method: 'OPTIONS', url: '/auth', headers: [], body: new Uint8Array() }
+
+/** A grant request with two signatures. */
+function signedTwice(client: TestClient, one: TestKey, two: TestKey): HttpRequest {
+  const access_token = { access: [incomingAccess] }
+  const body = JSON.stringify({ client: client.client, access_token })
+  const asked = { method: 'POST', url: grantEndpoint, body }
+  const request = client.sign({ ...asked, key: one })
+  const another = client.sign({ ...asked, key: two, label: 'sig2' })
+  const added = another.headers.filter(([name]) => name.startsWith('Signature'))
+  return { ...request, headers: [...request.headers, ...added] }
+}
+
+describe('counting calls', () => {
+  test('sees each signed call once, with its client, its key and its operation', async () => {
+    const { world, calls, client } = setUp()
+    const { token, body, interactRef } = await issuedGrant(world, client)
+    await client.continue(body.continue, interactRef)
+    const { body: rotated } = await client.rotate(token)
+    await client.revoke(rotated.access_token)
+    const { body: granted } = await client.request([incomingAccess])
+    const { value } = granted.access_token
+    const { body: payment } = await client.createPayment(value, { walletAddress: bob })
+    await client.getPayment(value, payment.id)
+    await client.cancel(granted.continue)
+    expect(calls.map(({ operation, method }) => `${method} ${operation}`)).toEqual([
+      'POST requestGrant',
+      'POST continueGrant',
+      'POST continueGrant',
+      'POST rotateToken',
+      'DELETE revokeToken',
+      'POST requestGrant',
+      'POST createIncomingPayment',
+      'GET getIncomingPayment',
+      'DELETE cancelGrant',
+    ])
+    const caller = { client: 'https://shop.example', keyid: 'shop-key', at: world.clock.now() }
+    for (const call of calls) expect(call).toEqual(expect.objectContaining(caller))
+  })
+
+  test('knows a client that goes by its key alone by the thumbprint of the key', async () => {
+    const { world, calls } = setUp()
+    const client = world.client('directed', { byKey: true })
+    await client.request([incomingAccess])
+    const urn = `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${client.key.thumbprint}`
+    expect(calls).toMatchObject([{ client: urn, keyid: 'directed-key' }])
+  })
+
+  test('does not see what somebody else has signed, so that nobody spends what another is allowed', async () => {
+    const { world, calls, client } = setUp()
+    const { body } = await client.request([incomingAccess])
+    calls.length = 0
+    const { key } = world.client('mallory')
+    const as = { key: { ...key, kid: client.key.kid } }
+    const { value } = body.access_token
+    expect((await client.request([incomingAccess], undefined, as)).status).toBe(401)
+    expect((await client.rotate(body.access_token, as)).status).toBe(401)
+    expect((await client.createPayment(value, { walletAddress: bob }, as)).status).toBe(401)
+    expect((await client.request([incomingAccess], undefined, { created: 0 })).status).toBe(401)
+    expect(calls).toEqual([])
+  })
+
+  test('goes by the key that was verified, whichever comes first', async () => {
+    const { world, calls, client } = setUp()
+    const request = signedTwice(client, testKey('mallory'), client.key)
+    expect((await world.handle(request)).status).toBe(200)
+    expect(calls).toMatchObject([{ client: 'https://shop.example', keyid: 'shop-key' }])
+  })
+
+  test('sees what needs no signature without a client, whatever it carries', async () => {
+    const { world, calls, client } = setUp()
+    await world.handle(options)
+    await world.handle(client.sign({ method: 'OPTIONS', url: grantEndpoint }))
+    const call = { operation: 'discover', method: 'OPTIONS', at: world.clock.now() }
+    expect(calls).toEqual([call, call])
+  })
+})
+
+test.each([undefined, null, false, 0, ''])(
+  'a call is served for the answer %j',
+  async (nothing) => {
+    const { world, client } = setUp((() => nothing) as never)
+    expect((await client.request([incomingAccess])).status).toBe(200)
+    expect(world.errors).toEqual([])
+  },
+)
+
+describe('a call that is one too many', () => {
+  test('is answered with 429, a code and when to come back', async () => {
+    let limit: ReturnType<RateLimit>
+    const { world, client } = setUp(() => limit)
+    const { body } = await client.request([incomingAccess])
+    limit = tooMany()
+    const { value } = body.access_token
+    const answers = [
+      await client.request([incomingAccess]),
+      await client.continue(body.continue),
+      await client.rotate(body.access_token),
+      await client.revoke(body.access_token),
+      await client.cancel(body.continue),
+      await client.createPayment(value, { walletAddress: bob }),
+      await client.getPayment(value, `${resourceServer}/incoming-payments/x`),
+      answerOf(await world.handle(options)),
+    ]
+    const description = 'Too many requests'
+    const [auth, op] = ['request_denied', 'rate_limited']
+    expect(answers.map(({ body }) => body.error)).toEqual(
+      [auth, auth, auth, auth, auth, op, op, auth].map((code) => ({ code, description })),
+    )
+    for (const { status, headers } of answers) {
+      expect([status, headers['retry-after']]).toEqual([429, '3'])
+      expect(headers).not.toHaveProperty('www-authenticate')
+    }
+    expect(world.refusals.at(-2)).toMatchObject({
+      refusal: 'rate_limited',
+      client: 'https://shop.example',
+      keyid: 'shop-key',
+    })
+    expect(world.refusals.at(-1)).not.toHaveProperty('client')
+  })
+
+  test('has done nothing, and may be sent again as it is', async () => {
+    let limit: ReturnType<RateLimit> = tooMany()
+    const { world, client } = setUp(() => limit)
+    const access_token = { access: [incomingAccess] }
+    const request = client.sign({
+      method: 'POST',
+      url: grantEndpoint,
+      body: JSON.stringify({ client: client.client, access_token }),
+    })
+    expect((await world.handle(request)).status).toBe(429)
+    limit = undefined
+    expect((await world.handle(request)).status).toBe(200)
+    // By now it is a replay as well, which is found later.
+    limit = tooMany()
+    expect((await world.handle(request)).status).toBe(429)
+    limit = undefined
+    expect((await world.handle(request)).status).toBe(401)
+  })
+
+  test('is counted once, where two keys of one client have signed it', async () => {
+    const { world, calls, client } = setUp(tooMany)
+    const second = testKey('second')
+    world.clientKeys.publish('https://shop.example', client.key, second)
+    expect((await world.handle(signedTwice(client, client.key, second))).status).toBe(429)
+    expect(calls).toHaveLength(1)
+  })
+
+  test('takes from no other client', async () => {
+    const { world, client } = setUp(({ client }) =>
+      client === 'https://shop.example' ? tooMany() : undefined,
+    )
+    expect((await client.request([incomingAccess])).status).toBe(429)
+    expect((await world.client('other').request([incomingAccess])).status).toBe(200)
+  })
+
+  test('is refused before its body is read further', async () => {
+    const { client } = setUp(tooMany)
+    expect((await client.request([])).status).toBe(429)
+  })
+
+  test.each([
+    [0, '1'],
+    [1, '1'],
+    [1_000, '1'],
+    [1_001, '2'],
+    [-5_000, '1'],
+    [Number.NaN, '1'],
+    [Number.POSITIVE_INFINITY, '1'],
+    [undefined as never, '1'],
+  ])('may come back after %d ms, in whole seconds', async (retryAfterMs, expected) => {
+    const { client } = setUp(async () => ({ retryAfterMs }))
+    const { status, headers } = await client.request([incomingAccess])
+    expect([status, headers['retry-after']]).toEqual([429, expected])
+  })
+})
+
+describe('a counter that fails', () => {
+  test.each<[string, RateLimit]>([
+    [
+      'at once',
+      () => {
+        throw new Error('no counter')
+      },
+    ],
+    ['after a while', () => Promise.reject(new Error('no counter'))],
+  ])('%s refuses nobody, and is told of', async (_, rateLimit) => {
+    const { world, client } = setUp(rateLimit)
+    const { token } = await issuedGrant(world, client)
+    expect((await client.rotate(token)).status).toBe(200)
+    expect((await world.handle(options)).status).toBe(200)
+    expect(world.errors).toHaveLength(4)
+    for (const error of world.errors) expect(error).toBeInstanceOf(Error)
+  })
+
+  test('refuses nobody either where the host’s onError fails too', async () => {
+    const fail = () => {
+      throw new Error('everything fails')
+    }
+    const world = createWorld({ auth: { rateLimit: fail, onError: fail } })
+    expect((await world.client().request([incomingAccess])).status).toBe(200)
+  })
+})
+
+describe('the wallet addresses', () => {
+  function wallets(rateLimit: RateLimit) {
+    const find = async (url: string) =>
+      url === alice ? { url, assetCode: 'USD', assetScale: 2 } : undefined
+    const walletAddresses = { find }
+    const options = { baseUrl: origin, grantEndpoint, resourceServer, walletAddresses }
+    return createWalletAddressServer({ ...options, rateLimit })
+  }
+
+  test('count what is read, which needs no signature', async () => {
+    const calls: RateLimitedCall[] = []
+    const { handle } = wallets((call) => void calls.push(call))
+    for (const url of ['/alice', '/alice/jwks.json']) {
+      expect((await handle({ ...options, method: 'GET', url })).status).toBe(200)
+    }
+    expect(calls.map(({ operation }) => operation)).toEqual([
+      'getWalletAddress',
+      'getWalletAddressKeys',
+    ])
+  })
+
+  test('refuse what is too much, found or not', async () => {
+    const { handle } = wallets(tooMany)
+    for (const url of [alice, `${alice}/jwks.json`, '/nobody']) {
+      const { status, headers, body } = answerOf(await handle({ ...options, method: 'GET', url }))
+      expect([status, headers['retry-after'], body.error.code]).toEqual([429, '3', 'rate_limited'])
+    }
+  })
+})

@@ -1,0 +1,313 @@
+import { describe, expect, test, vi } from 'vitest'
+import { type Subjects, walletAddressSubjects } from '../../src/index.js'
+import {
+  alice,
+  bob,
+  carol,
+  createWorld,
+  finishUri,
+  grantEndpoint,
+  interactionId,
+  outgoingAccess,
+  type TestClient,
+  type World,
+  withFinish,
+  withoutFinish,
+} from '../support/world.js'
+
+const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
+const asAlice = { id: alice, format: 'uri' } as const
+
+function setUp(subjects: Subjects | undefined = walletAddressSubjects, policy = {}) {
+  const world = createWorld({ auth: { policy, ...(subjects && { subjects }) } })
+  return { world, client: world.client() }
+}
+
+/** Asks who the owner is, and for more if more is given. */
+function ask(client: TestClient, more: object = {}, id: string = alice) {
+  const subject = { sub_ids: [{ id, format: 'uri' }] }
+  return client.post(grantEndpoint, {
+    client: client.client,
+    subject,
+    interact: withFinish,
+    ...more,
+  })
+}
+
+const access_token = { access: [outgoingAccess] }
+
+type Approval = Parameters<World['auth']['interactions']['approve']>[1]
+
+async function approved(world: World, client: TestClient, more: object = {}, as = {}) {
+  const { body } = await ask(client, more)
+  const id = interactionId(body.interact.redirect)
+  const result = await world.auth.interactions.approve(id, { ...approval, ...as } as Approval)
+  if (!result.ok) throw new Error(result.reason)
+  const redirect = new URL(result.redirect ?? finishUri)
+  return { id, body, interactRef: redirect.searchParams.get('interact_ref') ?? undefined }
+}
+
+describe('asking who the resource owner is', () => {
+  test('takes the owner’s consent, and nobody is named before it', async () => {
+    const { client } = setUp()
+    const { status, body } = await ask(client)
+    expect(status).toBe(200)
+    expect(Object.keys(body).sort()).toEqual(['continue', 'interact'])
+    expect(body.continue).toMatchObject({ wait: 5 })
+  })
+
+  test('is answered with the name and no access token, once there is consent', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approved(world, client)
+    const answer = await client.continue(body.continue, interactRef)
+    expect(answer.status).toBe(200)
+    expect(answer.body).toEqual({
+      subject: { sub_ids: [asAlice] },
+      continue: { access_token: body.continue.access_token, uri: body.continue.uri },
+    })
+  })
+
+  test('can be done by polling, where the client has no page to come back to', async () => {
+    const { world, client } = setUp()
+    const { body } = await approved(world, client, { interact: withoutFinish })
+    expect((await client.continue(body.continue)).body.subject).toEqual({ sub_ids: [asAlice] })
+  })
+
+  test('is told nothing by a poll while the owner has not decided', async () => {
+    const { world, client } = setUp()
+    const { body } = await ask(client, { interact: withoutFinish })
+    world.clock.advance(5_000)
+    const answer = await client.continue(body.continue)
+    expect(answer.body).toEqual({ continue: body.continue })
+  })
+
+  test('again after a lost response gets the same answer, until the retry time is over', async () => {
+    const names = [alice, carol]
+    const subjects = { resolve: async () => ({ id: names.shift() ?? bob, format: 'uri' as const }) }
+    const { world, client } = setUp(subjects)
+    const { body, interactRef } = await approved(world, client)
+    const first = await client.continue(body.continue, interactRef)
+    world.clock.advance(59_999)
+    expect((await client.continue(body.continue, interactRef)).body).toEqual(first.body)
+    expect(first.body.subject.sub_ids).toEqual([asAlice])
+    world.clock.advance(1)
+    const late = await client.continue(body.continue, interactRef)
+    expect([late.status, late.body.error.code]).toEqual([404, 'invalid_continuation'])
+  })
+
+  test('at once by many gets all of them the same answer', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approved(world, client)
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => client.continue(body.continue, interactRef)),
+    )
+    const [first] = answers.map(({ body }) => body)
+    expect(first.subject).toEqual({ sub_ids: [asAlice] })
+    for (const { body } of answers) expect(body).toEqual(first)
+  })
+
+  test('beside access gets both, and the same both again after a lost response', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approved(world, client, { access_token })
+    const first = await client.continue(body.continue, interactRef)
+    expect(first.body.access_token.access).toEqual([outgoingAccess])
+    expect(first.body.subject).toEqual({ sub_ids: [asAlice] })
+    expect((await client.continue(body.continue, interactRef)).body).toEqual(first.body)
+  })
+
+  test('is for the client instance that asked', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approved(world, client)
+    const mallory = world.client('mallory')
+    expect((await mallory.continue(body.continue, interactRef)).status).toBe(401)
+    expect((await client.continue(body.continue, interactRef)).status).toBe(200)
+  })
+
+  test('has no part in rotation', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approved(world, client, { access_token })
+    const issued = await client.continue(body.continue, interactRef)
+    const rotated = await client.rotate(issued.body.access_token)
+    expect(Object.keys(rotated.body)).toEqual(['access_token'])
+  })
+
+  test('gives nothing that a resource server would take', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approved(world, client)
+    await client.continue(body.continue, interactRef)
+    for (const accessToken of [body.continue.access_token.value, interactRef ?? '']) {
+      expect(await world.auth.introspect({ accessToken })).toEqual({ active: false })
+    }
+  })
+
+  test('can be taken back', async () => {
+    const { world, client } = setUp()
+    const { body, interactRef } = await approved(world, client)
+    expect((await client.cancel(body.continue)).status).toBe(204)
+    expect((await client.continue(body.continue, interactRef)).status).toBe(404)
+  })
+
+  test.each([
+    ['the server names nobody', undefined, {}, 400, 'invalid_request', 'subject_unsupported'],
+    [
+      'there is no interaction',
+      walletAddressSubjects,
+      { interact: undefined },
+      400,
+      'invalid_request',
+      'interaction_required',
+    ],
+    [
+      'the redirect is missing that the host requires',
+      walletAddressSubjects,
+      { interact: withoutFinish },
+      400,
+      'invalid_request',
+      'finish_required',
+    ],
+  ] as const)('is refused when %s', async (_, subjects, more, status, code, refusal) => {
+    const world = createWorld({
+      auth: { policy: { subjectRequiresFinish: true }, ...(subjects && { subjects }) },
+    })
+    const client = world.client()
+    for (const beside of [{}, { access_token }]) {
+      const answer = await ask(client, { ...beside, ...more })
+      expect([answer.status, answer.body.error.code]).toEqual([status, code])
+      expect(world.refusals.at(-1)?.refusal).toBe(refusal)
+    }
+  })
+
+  test('is refused to a client that is known by its key alone', async () => {
+    const world = createWorld({ auth: { subjects: walletAddressSubjects } })
+    const answer = await ask(world.client('shop', { byKey: true }))
+    expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_client'])
+  })
+
+  test('takes consent even where the host asks for none to any access', async () => {
+    const { client } = setUp(walletAddressSubjects, { requiresConsent: () => false })
+    const { body } = await ask(client, { access_token })
+    expect(body).toHaveProperty('interact')
+    expect(body).not.toHaveProperty('access_token')
+  })
+
+  test('has no part in what needs a redirect where nobody is asked for', async () => {
+    const { client } = setUp(walletAddressSubjects, { subjectRequiresFinish: true })
+    expect((await client.request([outgoingAccess], withoutFinish)).status).toBe(200)
+  })
+
+  test('with no redirect is refused only where the host requires it, of a subject or its access', async () => {
+    const requiresFinish = () => true
+    const polling = { interact: withoutFinish }
+    const { client } = setUp()
+    expect((await ask(client, polling)).status).toBe(200)
+    const strict = setUp(walletAddressSubjects, { requiresFinish }).client
+    expect((await ask(strict, polling)).status).toBe(200)
+    expect((await ask(strict, { ...polling, access_token })).status).toBe(400)
+  })
+})
+
+describe('the interaction of a client that asks who the owner is', () => {
+  test('says so on the consent page', async () => {
+    const { world, client } = setUp()
+    const { body } = await ask(client)
+    const id = interactionId(body.interact.redirect)
+    expect(await world.auth.interactions.get(id)).toMatchObject({
+      state: 'pending',
+      client: 'https://shop.example',
+      access: [],
+      subject: asAlice,
+    })
+  })
+
+  test('says what the client is told, once it is approved', async () => {
+    const named = { id: 'https://wallet.example/pairwise/1', format: 'uri' as const }
+    const { world, client } = setUp({ resolve: async () => named })
+    const { id } = await approved(world, client)
+    expect(await world.auth.interactions.get(id)).toMatchObject({ subject: named })
+    const withheld = await approved(world, client, { access_token }, { sharesSubject: false })
+    expect(await world.auth.interactions.get(withheld.id)).not.toHaveProperty('subject')
+  })
+
+  test('cannot be approved by an owner who is somebody else, and is still open then', async () => {
+    const { world, client } = setUp()
+    const { body } = await ask(client)
+    const id = interactionId(body.interact.redirect)
+    const asBob = { resourceOwner: 'bob', walletAddresses: [bob] }
+    expect(await world.auth.interactions.approve(id, asBob)).toMatchObject({
+      ok: false,
+      refusal: 'not_the_owner',
+    })
+    expect(await world.auth.interactions.get(id)).toMatchObject({ state: 'pending' })
+    expect(await world.auth.interactions.approve(id, approval)).toMatchObject({ ok: true })
+  })
+
+  test('may be approved without a name, for the access alone', async () => {
+    const resolve = vi.fn(walletAddressSubjects.resolve)
+    const { world, client } = setUp({ resolve })
+    const as = { sharesSubject: false }
+    const { body, interactRef } = await approved(world, client, { access_token }, as)
+    const { body: issued } = await client.continue(body.continue, interactRef)
+    expect(Object.keys(issued).sort()).toEqual(['access_token', 'continue'])
+    expect(resolve).not.toHaveBeenCalled()
+    await expect(approved(world, client, {}, as)).rejects.toThrow('nothing is left to grant')
+  })
+
+  test('tells the host who asks about whom, and keeps of its answer what clients may see', async () => {
+    const row = { id: alice, format: 'uri' as const, internal: 'row 17' }
+    const resolve = vi.fn(async () => row)
+    const { world, client } = setUp({ resolve })
+    const walletAddresses = [`${alice}/`, bob, alice]
+    const { id } = await approved(world, client, {}, { walletAddresses })
+    expect(resolve.mock.calls).toEqual([
+      [
+        {
+          resourceOwner: 'alice',
+          walletAddresses: [alice, bob],
+          requested: asAlice,
+          client: 'https://shop.example',
+        },
+      ],
+    ])
+    expect((await world.auth.interactions.get(id))?.subject).toEqual(asAlice)
+  })
+
+  test('is not decided when the host cannot say who the owner is for now', async () => {
+    const { world, client } = setUp({ resolve: () => Promise.reject(new Error('no database')) })
+    const { body } = await ask(client)
+    const id = interactionId(body.interact.redirect)
+    await expect(world.auth.interactions.approve(id, approval)).rejects.toThrow('no database')
+    expect(await world.auth.interactions.get(id)).toMatchObject({ state: 'pending' })
+  })
+
+  test('names nobody when nobody was asked for', async () => {
+    const resolve = vi.fn(walletAddressSubjects.resolve)
+    const { world, client } = setUp({ resolve })
+    const { body, interactRef } = await approved(world, client, {
+      access_token,
+      subject: undefined,
+    })
+    const { body: issued } = await client.continue(body.continue, interactRef)
+    expect(issued).not.toHaveProperty('subject')
+    expect(resolve).not.toHaveBeenCalled()
+  })
+})
+
+describe('walletAddressSubjects', () => {
+  const query = { resourceOwner: 'alice', walletAddresses: [alice, carol], client: 'x' }
+
+  test.each([alice, carol, `${alice}/`, 'https://WALLET.example:443/alice'])(
+    'confirms a wallet address of the owner as the client wrote it: %s',
+    async (id) => {
+      const requested = { id, format: 'uri' } as const
+      expect(await walletAddressSubjects.resolve({ ...query, requested })).toEqual(requested)
+    },
+  )
+
+  test.each([bob, `${alice}/x`, `${alice}?`, 'urn:alice', 'https://wallet.example', 'alice'])(
+    'confirms nothing else: %s',
+    async (id) => {
+      const requested = { id, format: 'uri' } as const
+      expect(await walletAddressSubjects.resolve({ ...query, requested })).toBeUndefined()
+    },
+  )
+})
