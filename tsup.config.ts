@@ -8,6 +8,7 @@ const shared: Options = {
     express: 'adapters/express.ts',
     fastify: 'adapters/fastify.ts',
     hono: 'adapters/hono.ts',
+    opentelemetry: 'adapters/opentelemetry.ts',
     postgres: 'adapters/postgres.ts',
     testing: 'src/testing/index.ts',
   },

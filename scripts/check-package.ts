@@ -12,7 +12,9 @@ import { build } from 'esbuild'
 const root = process.cwd()
 const packagesMax = 6
 const bundleBytesMax = 40_000
-const entries = ['', '/express', '/fastify', '/hono', '/postgres', '/testing']
+/** Entries that need a peer of theirs, which is installed for them alone. */
+const peers: Readonly<Record<string, string>> = { '/opentelemetry': '@opentelemetry/api' }
+const entries = ['', '/express', '/fastify', '/hono', '/opentelemetry', '/postgres', '/testing']
 
 function run(command: string, parameters: readonly string[], cwd = root): string {
   return execFileSync(command, parameters, {
@@ -75,7 +77,14 @@ function install(tarball: string): void {
 }
 
 function checkLoading(): void {
-  for (const entry of entries) {
+  for (const entry of [...entries].sort((a, b) => Number(a in peers) - Number(b in peers))) {
+    const peer = peers[entry]
+    if (peer !== undefined) {
+      const { version } = JSON.parse(
+        readFileSync(join(root, `node_modules/${peer}/package.json`), 'utf8'),
+      )
+      run('npm', ['install', '--silent', '--no-audit', '--no-fund', `${peer}@${version}`], folder)
+    }
     const name = `open-payments-server${entry}`
     const print = 'console.log(Object.keys(loaded).length)'
     const esm = `import * as loaded from ${JSON.stringify(name)}; ${print}`

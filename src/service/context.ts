@@ -1,11 +1,14 @@
 import type { Instant } from '../core/decision.js'
 import type { Clock } from '../ports/clock.js'
+import type { Store } from '../ports/store.js'
 import { newPath } from '../protocol/credential.js'
 import type { Freshness } from '../protocol/http-signature/inspect.js'
 import type { TransactContext } from './transact.js'
 
 /** What every service works with. */
 export interface ServiceContext extends TransactContext {
+  /** The store as the host gave it: whether two servers share one is seen by this. */
+  readonly givenStore: Store
   readonly clock: Clock
   /** What the ids of this server begin with. */
   readonly namespace: () => Promise<string>

@@ -1,0 +1,103 @@
+import {
+  type Attributes,
+  type Meter,
+  metrics,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api'
+import type { Activity, Outcome, Telemetry } from '../src/index.js'
+
+export interface OpenTelemetryOptions {
+  /** Makes the spans. Default: the global tracer of the name `open-payments-server`. */
+  readonly tracer?: Tracer
+  /** Makes the histograms. Default: the global meter of the name `open-payments-server`. */
+  readonly meter?: Meter
+}
+
+const scope = 'open-payments-server'
+
+/**
+ * Spans and durations of requests, and within them of store calls and signature verifications, as the option
+ * `telemetry` of each server takes it.
+ *
+ * The span of a request is named by its operation and has `open_payments.server`, `open_payments.operation`,
+ * `http.request.method`, `http.response.status_code` and, if it was refused, `open_payments.refusal`. Those
+ * within it are named `store.<call>`, with `open_payments.store.kind`, and `verify`. The histograms
+ * `open_payments.request.duration`, `open_payments.store.duration` and `open_payments.verify.duration` are in
+ * seconds, with the same attributes. Nothing names a client instance, a record, a token or a key.
+ */
+export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
+  const { tracer = trace.getTracer(scope), meter = metrics.getMeter(scope) } = options
+  const duration = (type: Activity['type'], description: string) =>
+    meter.createHistogram(`open_payments.${type}.duration`, { unit: 's', description })
+  const durations = {
+    request: duration('request', 'Duration of requests'),
+    store: duration('store', 'Duration of store calls'),
+    verify: duration('verify', 'Duration of signature verifications'),
+  }
+
+  return {
+    observe(activity, work) {
+      const { name, kind, attributes } = described(activity)
+      return tracer.startActiveSpan(name, { kind, attributes }, async (span) => {
+        const startedAt = performance.now()
+        let all = attributes
+        try {
+          return await work((outcome) => {
+            all = { ...attributes, ...outcomeOf(outcome) }
+            told(span, outcome)
+          })
+        } catch (error) {
+          span.setStatus({ code: SpanStatusCode.ERROR })
+          throw error
+        } finally {
+          durations[activity.type].record((performance.now() - startedAt) / 1_000, all)
+          span.end()
+        }
+      })
+    },
+  }
+}
+
+function described(activity: Activity): { name: string; kind: SpanKind; attributes: Attributes } {
+  switch (activity.type) {
+    case 'request':
+      return {
+        name: activity.method,
+        kind: SpanKind.SERVER,
+        attributes: {
+          'open_payments.server': activity.server,
+          'http.request.method': activity.method,
+        },
+      }
+    case 'store':
+      return {
+        name: `store.${activity.call}`,
+        kind: SpanKind.CLIENT,
+        attributes: {
+          'open_payments.store.call': activity.call,
+          ...(activity.kind !== undefined && { 'open_payments.store.kind': activity.kind }),
+        },
+      }
+    case 'verify':
+      return { name: 'verify', kind: SpanKind.INTERNAL, attributes: {} }
+  }
+}
+
+function outcomeOf({ operation, status, refusal }: Outcome): Attributes {
+  return {
+    'http.response.status_code': status,
+    ...(operation !== undefined && { 'open_payments.operation': operation }),
+    ...(refusal !== undefined && { 'open_payments.refusal': refusal }),
+  }
+}
+
+/** A refusal is an answer like another; only what is the server's own fault marks the span. */
+function told(span: Span, outcome: Outcome): void {
+  if (outcome.operation !== undefined) span.updateName(outcome.operation)
+  span.setAttributes(outcomeOf(outcome))
+  if (outcome.status >= 500) span.setStatus({ code: SpanStatusCode.ERROR })
+}
