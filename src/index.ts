@@ -14,6 +14,14 @@ export {
   permits,
 } from './core/access.js'
 export { type Amount, type Asset, amountValueMax, parseValue } from './core/amount.js'
+export {
+  type Budget,
+  type BudgetPolicy,
+  type Candidate,
+  type Charge,
+  type Charged,
+  decideSpending,
+} from './core/budget.js'
 export type {
   Changed,
   Decision,
@@ -52,6 +60,7 @@ export {
   type RotateRefusal,
   type RotateToken,
 } from './core/grant/rotation.js'
+export type { SubjectId } from './core/grant/subject.js'
 export type { Successor } from './core/grant/token.js'
 export {
   decideGrant,
@@ -60,8 +69,10 @@ export {
   type GrantRefusals,
 } from './core/grant.js'
 export {
+  type CompletePayment,
   type CreateIncomingPayment,
   type CreateRefusal,
+  completeIncomingPayment,
   createIncomingPayment,
   decideIncomingPayment,
   type ExpirePayment,
@@ -75,19 +86,62 @@ export {
 } from './core/incoming-payment.js'
 export {
   type CalendarDuration,
+  endOfWindows,
+  type IntervalCounting,
   type IntervalSpan,
   type ParsedInterval,
   parseInterval,
   type RepeatingInterval,
+  type Window,
+  windowAt,
 } from './core/interval.js'
 export {
+  type Allowance,
+  type Allowed,
+  allow,
+  allowanceAt,
+  type CountedAmount,
+  type LimitsRefusal,
+  type Spending,
+} from './core/limits.js'
+export {
+  type CreatedPayment,
+  type CreateOutgoingPayment,
+  createOutgoingPayment,
+} from './core/outgoing-payment/create.js'
+export {
+  hasFailed,
+  heldBy,
+  type OutgoingPayment,
+  type OutgoingPaymentEvent,
+  type OutgoingPaymentPolicy,
+} from './core/outgoing-payment/record.js'
+export {
+  type BeginPayment,
+  type CancelPayment,
+  decideOutgoingPayment,
+  type FailPayment,
+  type LapsePayment,
+  type OutgoingPaymentCommand,
+  type OutgoingPaymentDecision,
+  type OutgoingPaymentRefusals,
+  type SettlePayment,
+  type Totals,
+} from './core/outgoing-payment.js'
+export type {
+  Price,
+  PriceQuery,
+  Quote,
+  QuoteEvent,
+  QuotePolicy,
+} from './core/quote.js'
+export type { AuthorizationPolicy } from './http/authorization-policy.js'
+export {
   type AuthorizationOperation,
-  type AuthorizationPolicy,
   type AuthorizationServer,
   type AuthorizationServerOptions,
   type AuthorizationServices,
   createAuthorizationServer,
-  type GrantServices,
 } from './http/authorization-server.js'
 export {
   type FetchHandler,
@@ -98,19 +152,32 @@ export {
   responseForFetch,
   toFetch,
 } from './http/fetch.js'
+export type { IncomingPaymentServices } from './http/incoming-payment-services.js'
+export type { Admission, AskedGrant, MayRequest } from './http/may-request.js'
 export { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './http/message.js'
 export type { ServerOptions, SignatureOptions } from './http/options.js'
+export type {
+  FailedPayment,
+  OutgoingPaymentServices,
+  SettledPayment,
+} from './http/outgoing-payment-services.js'
 export type { RefusalReport, Watch } from './http/pipeline.js'
+export type {
+  RateExceeded,
+  RateLimit,
+  RateLimitedCall,
+  RateLimiting,
+} from './http/rate-limit.js'
 export { type Operation, type PublicError, type Refusal, refusals } from './http/refusals.js'
+export type { ResourcePolicy } from './http/resource-policy.js'
 export {
   createResourceServer,
-  type IncomingPaymentServices,
   type ResourceOperation,
-  type ResourcePolicy,
   type ResourceServer,
   type ResourceServerOptions,
   type ResourceServices,
 } from './http/resource-server.js'
+export type { RegisteredResourceServer } from './http/resource-server-registry.js'
 export type { Route } from './http/routes.js'
 export {
   createSignatureVerifier,
@@ -131,6 +198,11 @@ export type {
   FetchRefusal,
   GuardedFetchOptions,
 } from './outbound/guarded-fetch.js'
+export type { IntrospectionCacheOptions } from './outbound/introspection-cache.js'
+export {
+  type RemoteIntrospectionOptions,
+  remoteIntrospection,
+} from './outbound/remote-introspection.js'
 export type { ClientKeyQuery, ClientKeys, PublicJwk } from './ports/client-keys.js'
 export type { Clock } from './ports/clock.js'
 export type { Introspect, Introspection } from './ports/introspect.js'
@@ -140,6 +212,7 @@ export type {
   PaymentMethod,
   PaymentMethods,
 } from './ports/payment-methods.js'
+export type { PriceRefusal, PriceRequest, Quotes } from './ports/quotes.js'
 export type { Random } from './ports/random.js'
 export type {
   Change,
@@ -151,11 +224,16 @@ export type {
   Store,
   TransactionError,
 } from './ports/store.js'
+export type { SubjectQuery, Subjects } from './ports/subjects.js'
+export type { Activity, Outcome, Telemetry } from './ports/telemetry.js'
 export type { WalletAddress, WalletAddresses } from './ports/wallet-addresses.js'
+export type { PrivateJwk } from './protocol/http-signature/sign.js'
 export { type IlpPaymentMethodsOptions, ilpPaymentMethods } from './protocol/ilp.js'
 export type { InteractionHashEncoding } from './protocol/interaction-hash.js'
 export type { OptionError } from './protocol/option-error.js'
+export type { OutgoingPaymentBody, QuoteBody } from './protocol/outgoing.js'
 export type { IncomingPaymentBody } from './protocol/payments.js'
+export { walletAddressSubjects } from './protocol/subjects.js'
 export { type ConsumeOptions, consumeEvents, type EventConsumer } from './service/consumer.js'
 export type {
   DeliveredEvent,
@@ -168,7 +246,13 @@ export type {
   SetAsideEvent,
 } from './service/delivery.js'
 export type { DomainEvent, EventRecord } from './service/events.js'
-export type { PaymentRefusal, ReceivedFunds, ReceiveResult } from './service/incoming-payments.js'
+export type { GrantListQuery, GrantServices, GrantView } from './service/grant-services.js'
+export type {
+  CompleteResult,
+  PaymentRefusal,
+  ReceivedFunds,
+  ReceiveResult,
+} from './service/incoming-payments.js'
 export type {
   Approval,
   DenialRedirect,
@@ -176,6 +260,8 @@ export type {
   Interactions,
   InteractionView,
 } from './service/interactions.js'
+export type { OutgoingPaymentResult } from './service/outgoing-payments.js'
+export type { PageInfo, PageOf, PageQuery, PaymentListQuery } from './service/pages.js'
 export type { RepeatRule } from './service/replay.js'
 export type { ContentionError } from './service/transact.js'
 export { memoryStore } from './storage/memory.js'

@@ -51,19 +51,22 @@ export function presentedCredential(
   )
 }
 
-/** Verifies that one of the signatures was made by this very key. */
+/** Verifies that one of the signatures was made by this very key, whose client may then call too often. */
 export async function prove(
-  { seen }: Exchange,
+  { seen, limit, telemetry }: Exchange,
   candidates: Candidates,
   key: PublicJwk,
   client: Pick<Client, 'walletAddress' | 'thumbprint'>,
 ): Promise<Proof | HttpRefusal> {
-  const candidate = await verifyCandidates(candidates, key)
+  const verify = () => verifyCandidates(candidates, key)
+  const candidate = await (telemetry?.observe({ type: 'verify' }, verify) ?? verify())
   if (candidate === undefined) {
     return refuse('signature_invalid', 'no signature verifies with the key of the client')
   }
   seen.client = clientId(client)
   const { keyid, createdAt, nonce, signature } = candidate
+  const limited = await limit({ client: seen.client, keyid })
+  if (limited !== undefined) return limited
   const { thumbprint } = client
   const proof = { thumbprint, keyid, createdAt, signature }
   return nonce === undefined ? proof : { ...proof, nonce }

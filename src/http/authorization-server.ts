@@ -1,20 +1,17 @@
-import type { AccessItem } from '../core/access.js'
-import type { Grant, GrantPolicy } from '../core/grant/record.js'
 import type { ClientKeys } from '../ports/client-keys.js'
 import type { Introspect } from '../ports/introspect.js'
 import type { Store } from '../ports/store.js'
-import type { InteractionHashEncoding } from '../protocol/interaction-hash.js'
+import type { Subjects } from '../ports/subjects.js'
 import { newCall, type ServiceContext } from '../service/context.js'
 import type { EventSource } from '../service/delivery.js'
+import { createGrantServices, type GrantServices } from '../service/grant-services.js'
 import { createGrants, type Grants } from '../service/grants.js'
-import {
-  createInteractions,
-  type DenialRedirect,
-  type Interactions,
-} from '../service/interactions.js'
+import { createInteractions, type Interactions } from '../service/interactions.js'
 import { createIntrospect } from '../service/introspection.js'
 import { createOutbox } from '../service/outbox.js'
 import { purge } from '../service/sweeps.js'
+import { type AuthorizationPolicy, authorizationRules } from './authorization-policy.js'
+import { discover } from './discovery.js'
 import {
   cancelGrant,
   continueGrant,
@@ -23,49 +20,23 @@ import {
   revokeToken,
   rotateToken,
 } from './grant-operations.js'
+import { introspectToken } from './introspection-operation.js'
 import type { Handler } from './message.js'
 import {
-  durations,
   repeatRule,
-  requireFunction,
-  requireKnown,
   requireMethods,
-  requireOneOf,
   requirePrefix,
   requireStore,
   type ServerOptions,
   serviceContext,
 } from './options.js'
 import { createHandlers } from './pipeline.js'
+import {
+  type RegisteredResourceServer,
+  resourceServerRegistry,
+} from './resource-server-registry.js'
 import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
-
-/** What the host decides about grants. Every part has a default; durations are in milliseconds. */
-export interface AuthorizationPolicy {
-  /** Life of an access token. Default 600,000. */
-  readonly accessTokenLifetimeMs?: number
-  /** How long a resource owner has to decide. Default 600,000. */
-  readonly interactionLifetimeMs?: number
-  /** How long a client instance waits between continuation calls. Default 5,000. */
-  readonly waitMs?: number
-  /** How long a lost response of a continuation or rotation can be asked for again. Default 60,000. */
-  readonly retryMs?: number
-  /** How long a grant without consent lives after its last token has expired. Default 30 days. */
-  readonly unusedLifetimeMs?: number
-  /** How long the record of a finished grant is kept. Default 30 days. */
-  readonly retentionMs?: number
-  /**
-   * Whether a resource owner has to consent to this access. Default: to outgoing payments, `read-all` and
-   * `list-all`.
-   */
-  readonly requiresConsent?: (item: AccessItem) => boolean
-  /** Whether the interaction must end with a redirect to the client instance. Default: never. */
-  readonly requiresFinish?: (item: AccessItem) => boolean
-  /** How the interaction hash is written. Default `base64`, which deployed clients compare. */
-  readonly interactionHash?: InteractionHashEncoding
-  /** What the redirect after a denial carries. Default `open-payments`. */
-  readonly denialRedirect?: DenialRedirect
-}
 
 export interface AuthorizationServerOptions extends ServerOptions {
   /**
@@ -76,23 +47,27 @@ export interface AuthorizationServerOptions extends ServerOptions {
   /** URL of the host's consent page; the interaction's id is appended as one more path segment. */
   readonly consentUrl: string
   readonly clientKeys: ClientKeys
+  /**
+   * Names resource owners to client instances that ask for a subject, such as `walletAddressSubjects`. It always
+   * takes the owner's consent. Default: requests for a subject are refused.
+   */
+  readonly subjects?: Subjects
   readonly policy?: AuthorizationPolicy
-}
-
-/** What the host can do with grants from its own code. */
-export interface GrantServices {
-  /** Reads a grant, or answers `undefined` if there is none of this id. */
-  get(grantId: string): Promise<Grant | undefined>
-  /** Withdraws a grant and with it its token. Answers false if there is none of this id. */
-  revoke(grantId: string): Promise<boolean>
+  /**
+   * Resource servers in other processes, which ask about access tokens at `{grantEndpoint}/introspect`, as
+   * `remoteIntrospection` does. Default: none, and nothing is served there.
+   */
+  readonly resourceServers?: readonly RegisteredResourceServer[]
 }
 
 export type AuthorizationOperation =
   | 'requestGrant'
+  | 'discover'
   | 'continueGrant'
   | 'cancelGrant'
   | 'rotateToken'
   | 'revokeToken'
+  | 'introspectToken'
 
 /** What the host can do on a store of its choice: see `AuthorizationServer.within`. */
 export interface AuthorizationServices {
@@ -125,24 +100,20 @@ export interface AuthorizationServer extends AuthorizationServices {
   readonly introspect: Introspect
 }
 
-const day = 86_400_000
-
-const defaultPolicy: GrantPolicy = {
-  accessTokenLifetimeMs: 600_000,
-  interactionLifetimeMs: 600_000,
-  waitMs: 5_000,
-  retryMs: 60_000,
-  unusedLifetimeMs: 30 * day,
-  retentionMs: 30 * day,
-}
-
 const routes: readonly Route[] = [
   { operation: 'requestGrant', method: 'POST', path: '' },
+  { operation: 'discover', method: 'OPTIONS', path: '' },
   { operation: 'continueGrant', method: 'POST', path: '/continue/{id}' },
   { operation: 'cancelGrant', method: 'DELETE', path: '/continue/{id}' },
   { operation: 'rotateToken', method: 'POST', path: '/token/{id}' },
   { operation: 'revokeToken', method: 'DELETE', path: '/token/{id}' },
 ]
+
+const introspectionRoute: Route = {
+  operation: 'introspectToken',
+  method: 'POST',
+  path: '/introspect',
+}
 
 /**
  * Creates the authorization server: grant requests, interaction, continuation and tokens of GNAP
@@ -153,19 +124,25 @@ const routes: readonly Route[] = [
 export function createAuthorizationServer(
   options: AuthorizationServerOptions,
 ): AuthorizationServer {
-  const { grantEndpoint, clientKeys, policy = {} } = options
+  const { grantEndpoint, clientKeys, subjects, policy = {}, resourceServers } = options
   const url = publicUrl('grantEndpoint', grantEndpoint)
   const consent = publicUrl('consentUrl', options.consentUrl)
   requireMethods('clientKeys', clientKeys, ['find'])
-  const rules = consentRules(policy)
-  const lifetimes = durations('policy', defaultPolicy, policy)
+  if (subjects !== undefined) requireMethods('subjects', subjects, ['resolve'])
+  const { grantPolicy, ...rules } = authorizationRules(policy)
   const context = serviceContext(options, grantEndpoint)
-  const grants = createGrants(context, lifetimes)
+  const grants = createGrants(context, grantPolicy)
+  const introspect = createIntrospect(context, grants, clientKeys, grantPolicy)
+  const registry = resourceServerRegistry(resourceServers)
 
   function servicesIn(context: ServiceContext, grants: Grants): AuthorizationServices {
     return {
-      interactions: createInteractions(context, grants, lifetimes, { grantEndpoint, ...rules }),
-      grants: grantServices(context, grants),
+      interactions: createInteractions(context, grants, grantPolicy, {
+        grantEndpoint,
+        ...rules,
+        ...(subjects === undefined ? {} : { subjects }),
+      }),
+      grants: createGrantServices(context, grants, grantPolicy),
     }
   }
 
@@ -178,18 +155,23 @@ export function createAuthorizationServer(
     repeats: repeatRule(options),
     requiresConsent: rules.requiresConsent,
     requiresFinish: rules.requiresFinish,
+    subjectRequiresFinish: rules.subjectRequiresFinish,
+    namesSubjects: subjects !== undefined,
+    mayRequest: rules.mayRequest,
   }
   const handlers = createHandlers({
     server: 'authorizationServer',
     url,
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
-    routes,
+    routes: resourceServers === undefined ? routes : [...routes, introspectionRoute],
     serve: {
       requestGrant: requestGrant(deps),
+      discover: discover({ grantEndpoint, namesSubjects: deps.namesSubjects }),
       continueGrant: continueGrant(deps),
       cancelGrant: cancelGrant(deps),
       rotateToken: rotateToken(deps),
       revokeToken: revokeToken(deps),
+      introspectToken: introspectToken({ ...deps, introspect, grantEndpoint, registry }),
     },
     newCall: () => newCall(context),
     challenge: `GNAP as_uri=${grantEndpoint}`,
@@ -201,48 +183,9 @@ export function createAuthorizationServer(
     events: createOutbox(context),
     within(store) {
       const inside = { ...context, store: requireStore(store) }
-      return servicesIn(inside, createGrants(inside, lifetimes))
+      return servicesIn(inside, createGrants(inside, grantPolicy))
     },
     purge: (limit = 1_000) => purge(context, ['grant', 'replay'], limit),
-    introspect: createIntrospect(context, grants, clientKeys, lifetimes),
+    introspect,
   }
-}
-
-function grantServices(context: ServiceContext, grants: Grants): GrantServices {
-  return {
-    get: grants.load,
-    async revoke(grantId) {
-      const grant = await grants.load(grantId)
-      if (grant === undefined) return false
-      const call = newCall(context)
-      await grants.run(grant, { type: 'revoke', by: call.by }, call)
-      return true
-    },
-  }
-}
-
-function consentRules(policy: AuthorizationPolicy) {
-  const {
-    requiresConsent = needsConsentByDefault,
-    requiresFinish = () => false,
-    interactionHash = 'base64',
-    denialRedirect = 'open-payments',
-    ...rest
-  } = policy
-  requireKnown('policy', rest, Object.keys(defaultPolicy))
-  requireFunction('policy.requiresConsent', requiresConsent)
-  requireFunction('policy.requiresFinish', requiresFinish)
-  return {
-    requiresConsent,
-    requiresFinish,
-    hashEncoding: requireOneOf('policy.interactionHash', interactionHash, ['base64', 'base64url']),
-    denialRedirect: requireOneOf('policy.denialRedirect', denialRedirect, [
-      'open-payments',
-      'rfc9635',
-    ]),
-  }
-}
-
-function needsConsentByDefault({ type, actions }: AccessItem): boolean {
-  return type === 'outgoing-payment' || actions.includes('read-all') || actions.includes('list-all')
 }

@@ -1,7 +1,9 @@
 import { type AccessAction, type AccessType, type GrantedItem, permits } from '../core/access.js'
+import { type Refused, refused } from '../core/decision.js'
 import { clientId } from '../core/grant/record.js'
-import type { Introspect, Introspection } from '../ports/introspect.js'
+import type { ActiveToken, Introspect, Introspection } from '../ports/introspect.js'
 import type { ServiceContext } from '../service/context.js'
+import type { TokenRefusal } from '../service/payment-creation.js'
 import { onceOf, type Proof, type RepeatRule, spend } from '../service/replay.js'
 import type { Once, Replayed } from '../service/transact.js'
 import { inspect, presentedToken, prove } from './authenticate.js'
@@ -28,13 +30,13 @@ export interface Authorized {
   readonly once: Once | undefined
   /** The item that allows this at a wallet address, or anywhere if none is named. */
   permitted(type: AccessType, action: AccessAction, walletAddress?: string): GrantedItem | undefined
+  /** Whether a resource may be read: one's own, or anybody's of a wallet address that `read-all` names. */
+  readable(type: AccessType, resource: { walletAddress: string; client: string }): boolean
   /** Refuses the request, at the price of its nonce. */
   refusing(refusal: HttpRefusal): Promise<HttpRefusal | Replayed>
   /** Refuses a request whose token does not allow it. */
   insufficient(type: AccessType, action: AccessAction): Promise<HttpRefusal | Replayed>
 }
-
-export type ActiveToken = Extract<Introspection, { readonly active: true }>
 
 /** Serves a request once it is known whose it is and what its token allows. */
 export function authorized(
@@ -63,14 +65,20 @@ async function authorize(
   const proof = await prove(exchange, candidates, key, client)
   if ('outcome' in proof) return proof
   const once = await onceOf(context, proof, repeats, exchange.call)
+  const own = clientId(client)
+  const permitted = (type: AccessType, action: AccessAction, at?: string) =>
+    permits(access, type, action, at)
   const refusing = (refusal: HttpRefusal) => spend(context, once, refusal, { refused: true })
   return {
     token,
     accessToken: presented.token,
-    client: clientId(client),
+    client: own,
     proof,
     once,
-    permitted: (type, action, at) => permits(access, type, action, at),
+    permitted,
+    readable: (type, { walletAddress, client }) =>
+      permitted(type, 'read-all', walletAddress) !== undefined ||
+      (permitted(type, 'read', walletAddress) !== undefined && client === own),
     refusing,
     insufficient: (type, action) =>
       refusing(refuse('access_insufficient', `the token does not allow ${action} of ${type}`)),
@@ -81,13 +89,13 @@ async function authorize(
 export async function introspected(
   introspect: Introspect,
   accessToken: string,
-): Promise<ActiveToken | HttpRefusal> {
+): Promise<ActiveToken | Refused<TokenRefusal>> {
   let token: Introspection
   try {
     token = await introspect({ accessToken })
   } catch (error) {
     const reason = error instanceof Error ? error.message : 'introspection failed'
-    return refuse('introspection_unavailable', reason)
+    return refused('introspection_unavailable', reason)
   }
-  return token.active ? token : refuse('token_unknown', 'the token is not active')
+  return token.active ? token : refused('token_unknown', 'the token is not active')
 }

@@ -5,16 +5,18 @@ import { namespaceOf } from '../protocol/credential.js'
 import type { Freshness } from '../protocol/http-signature/inspect.js'
 import { invalidOption } from '../protocol/option-error.js'
 import type { ServiceContext } from '../service/context.js'
+import { observedStore } from '../service/observed-store.js'
 import type { RepeatRule } from '../service/replay.js'
 import { realPacing } from '../service/transact.js'
 import type { Watch } from './pipeline.js'
+import type { RateLimiting } from './rate-limit.js'
 import type { PublicUrl } from './target.js'
 
 /** What is added to the time must still be a time. */
 const durationMaxMs = 100 * 366 * 86_400_000
 
 /** Options that every server with a store has. */
-export interface ServerOptions extends Watch {
+export interface ServerOptions extends Watch, RateLimiting {
   readonly store: Store
   /** Tells the time. Default: `Date`. */
   readonly clock?: Clock
@@ -49,15 +51,16 @@ export interface SignatureOptions {
 
 /** Builds what the services work with, refusing a setup that could not work before it is relied on. */
 export function serviceContext(options: ServerOptions, serverUrl: string): ServiceContext {
-  const { store, clock = Date, random = crypto, recordsEvents = true } = options
+  const { store, clock = Date, random = crypto, recordsEvents = true, telemetry } = options
   requireHooks(options)
   requireStore(store)
   requireMethods('clock', clock, ['now'])
   requireMethods('random', random, ['getRandomValues'])
-  if (typeof recordsEvents !== 'boolean') throw invalidOption('recordsEvents', 'must be a boolean')
+  requireBoolean('recordsEvents', recordsEvents)
   let namespace: Promise<string> | undefined
   return {
-    store,
+    store: telemetry === undefined ? store : observedStore(store, telemetry),
+    givenStore: store,
     clock,
     random: pooled(random),
     pacing: realPacing,
@@ -135,6 +138,11 @@ export function requireFunction(option: string, value: unknown): void {
   if (typeof value !== 'function') throw invalidOption(option, 'must be a function')
 }
 
+export function requireBoolean(option: string, value: unknown): boolean {
+  if (typeof value === 'boolean') return value
+  throw invalidOption(option, 'must be a boolean')
+}
+
 export function requireOneOf<Value extends string>(
   option: string,
   value: Value,
@@ -157,9 +165,12 @@ export function requirePrefix(prefix: string, { basePath }: PublicUrl): string {
   throw invalidOption('strippedPrefix', 'must be what the path of the URL begins with')
 }
 
-export function requireHooks({ onRefusal, onError }: Watch): void {
+export function requireHooks(hooks: Watch & RateLimiting): void {
+  const { onRefusal, onError, rateLimit, telemetry } = hooks
   if (onRefusal !== undefined) requireFunction('onRefusal', onRefusal)
   if (onError !== undefined) requireFunction('onError', onError)
+  if (rateLimit !== undefined) requireFunction('rateLimit', rateLimit)
+  if (telemetry !== undefined) requireMethods('telemetry', telemetry, ['observe'])
 }
 
 function requireDuration(option: string, value: unknown): void {

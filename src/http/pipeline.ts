@@ -1,9 +1,11 @@
 import type { Instant, Json } from '../core/decision.js'
+import type { Outcome, Telemetry } from '../ports/telemetry.js'
 import type { SignedMessage } from '../protocol/http-signature/components.js'
 import { parseJson } from '../protocol/json.js'
 import type { Call } from '../service/context.js'
 import { readMessage } from './fields.js'
 import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
+import { limitedUntil, type RateLimitedCall, type RateLimiting } from './rate-limit.js'
 import {
   type HttpRefusal,
   type Operation,
@@ -34,11 +36,13 @@ export interface RefusalReport {
   readonly at: Instant
 }
 
-/** How the host watches what a server does. Neither hook changes an answer, nor may it throw. */
+/** How the host watches what a server does. No hook changes an answer, nor may it throw. */
 export interface Watch {
   readonly onRefusal?: (report: RefusalReport) => void
   /** Receives what went wrong behind a 500 or 503: a failing store, port or hook. */
   readonly onError?: (error: unknown) => void
+  /** Measures requests, store calls and signature verifications. Default: nothing does. */
+  readonly telemetry?: Telemetry
 }
 
 /** A request on its way through a server, as far as it has been understood. */
@@ -50,7 +54,12 @@ export interface Exchange {
   readonly call: Call
   /** What is learnt on the way, for the report of a refusal. */
   readonly seen: { keyid?: string; client?: string }
+  /** Asks for the host's limits, once it is known who calls, or that it need not be known. */
+  readonly limit: (caller?: Caller) => Promise<HttpRefusal | undefined>
+  readonly telemetry?: Telemetry | undefined
 }
+
+type Caller = Required<Pick<RateLimitedCall, 'client' | 'keyid'>>
 
 export type Serve = (exchange: Exchange) => Promise<HttpResponse | HttpRefusal>
 
@@ -63,7 +72,7 @@ interface Pipeline {
   readonly newCall: () => Call
   /** Value of `WWW-Authenticate`, on every 401. */
   readonly challenge?: string
-  readonly watch: Watch
+  readonly watch: Watch & RateLimiting
 }
 
 /** Makes the handler of all of a server's routes, and one for each operation alone. */
@@ -84,34 +93,78 @@ export function createHandlers<Name extends Operation>(
  * headers here; then signature, token, key, schema and decision in the operation.
  */
 function createHandler(pipeline: Pipeline, routes: readonly Route[]): Handler {
-  return async (request) => {
-    const seen: Exchange['seen'] = {}
-    let operation: Operation | undefined
-    let call: Call | undefined
-    let answer: HttpResponse | HttpRefusal
-    try {
-      call = pipeline.newCall()
-      const understood = understand(request, routes, pipeline)
-      if ('refusal' in understood) {
-        answer = understood
-      } else {
-        const { route, id, message } = understood
-        operation = route.operation
-        const serve = pipeline.serve[operation]
-        answer = serve
-          ? await serve({ message, operation, id, call, seen })
-          : refuse('internal', 'no such operation')
-      }
-    } catch (error) {
-      answer = refuseError(error)
-      report(() => pipeline.watch.onError?.(error))
-    }
-    if ('status' in answer) return withoutBodyFor(request, answer)
-    const now = call?.now ?? 0
-    const context = { ...pipeline, challenge: pipeline.challenge, operation, now }
-    reportRefusal(answer, request, context, seen, pipeline.watch)
-    return withoutBodyFor(request, refusalResponse(answer, context))
+  const { server, watch } = pipeline
+  const { telemetry } = watch
+  if (telemetry === undefined) return (request) => answerTo(request, pipeline, routes)
+  return (request) => {
+    const activity = { type: 'request', server, method: request.method } as const
+    return telemetry.observe(activity, (tell) => answerTo(request, pipeline, routes, tell))
   }
+}
+
+async function answerTo(
+  request: HttpRequest,
+  pipeline: Pipeline,
+  routes: readonly Route[],
+  tell?: (outcome: Outcome) => void,
+): Promise<HttpResponse> {
+  const seen: Exchange['seen'] = {}
+  let operation: Operation | undefined
+  let call: Call | undefined
+  let answer: HttpResponse | HttpRefusal
+  const { telemetry } = pipeline.watch
+  try {
+    call = pipeline.newCall()
+    const understood = understand(request, routes, pipeline)
+    if ('refusal' in understood) {
+      answer = understood
+    } else {
+      const { route, id, message } = understood
+      operation = route.operation
+      const limit = limiter(pipeline.watch, { operation, method: request.method, at: call.now })
+      const serve = pipeline.serve[operation]
+      answer = serve
+        ? await serve({ message, operation, id, call, seen, limit, telemetry })
+        : refuse('internal', 'no such operation')
+    }
+  } catch (error) {
+    answer = refuseError(error)
+    report(() => pipeline.watch.onError?.(error))
+  }
+  const where = operation === undefined ? {} : { operation }
+  if ('status' in answer) {
+    tell?.({ ...where, status: answer.status })
+    return withoutBodyFor(request, answer)
+  }
+  const now = call?.now ?? 0
+  const context = { ...pipeline, challenge: pipeline.challenge, operation, now }
+  reportRefusal(answer, request, context, seen, pipeline.watch)
+  const response = refusalResponse(answer, context)
+  tell?.({ ...where, status: response.status, refusal: answer.refusal })
+  return withoutBodyFor(request, response)
+}
+
+/** Where the host's counting fails, calls are served: an outage of it must not become one of the server. */
+function limiter(
+  { rateLimit, onError }: Pipeline['watch'],
+  call: Omit<RateLimitedCall, keyof Caller>,
+): Exchange['limit'] {
+  return async (caller) => {
+    if (rateLimit === undefined) return undefined
+    try {
+      const retryAt = await limitedUntil(rateLimit, { ...call, ...caller })
+      if (retryAt === undefined) return undefined
+      return { ...refuse('rate_limited', 'over the limits of the host'), retryAt }
+    } catch (error) {
+      report(() => onError?.(error))
+      return undefined
+    }
+  }
+}
+
+/** Serves an operation that anybody may call without a signature. */
+export function unsigned(serve: Serve): Serve {
+  return async (exchange) => (await exchange.limit()) ?? serve(exchange)
 }
 
 /** HEAD is answered with what GET would say, but for the content (RFC 9110 section 9.3.2). */

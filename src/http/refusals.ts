@@ -4,12 +4,22 @@ import type { HttpResponse } from './message.js'
 /** The operations that are served, by the names that their handlers have. */
 export type Operation =
   | 'requestGrant'
+  | 'discover'
   | 'continueGrant'
   | 'cancelGrant'
   | 'rotateToken'
   | 'revokeToken'
+  | 'introspectToken'
   | 'createIncomingPayment'
+  | 'listIncomingPayments'
   | 'getIncomingPayment'
+  | 'completeIncomingPayment'
+  | 'createQuote'
+  | 'getQuote'
+  | 'createOutgoingPayment'
+  | 'listOutgoingPayments'
+  | 'getOutgoingPayment'
+  | 'getOutgoingPaymentGrant'
   | 'getWalletAddress'
   | 'getWalletAddressKeys'
 
@@ -49,6 +59,7 @@ export const refusals = {
     walletAddressServer: error(415, 'unsupported_media_type', 'Content must be application/json'),
   },
   signature_invalid: {
+    introspectToken: resourceServerInvalid(),
     authorizationServer: error(401, 'invalid_client', 'Invalid signature'),
     // Deployed clients look for these very words.
     resourceServer: error(401, 'invalid_signature', 'Signature validation error'),
@@ -74,7 +85,11 @@ export const refusals = {
     resourceServer: error(401, 'invalid_token', 'Invalid Token'),
   },
   introspection_unavailable: {
+    introspectToken: error(503, 'request_denied', 'Token cannot be checked for now'),
     resourceServer: error(503, 'introspection_unavailable', 'Token cannot be checked for now'),
+  },
+  resource_server_invalid: {
+    introspectToken: resourceServerInvalid(),
   },
   client_invalid: {
     requestGrant: error(400, 'invalid_client', 'Could not determine client'),
@@ -84,7 +99,13 @@ export const refusals = {
   client_unavailable: {
     authorizationServer: error(503, 'request_denied', 'Client keys cannot be fetched for now'),
   },
+  rate_limited: {
+    authorizationServer: error(429, 'request_denied', 'Too many requests'),
+    resourceServer: error(429, 'rate_limited', 'Too many requests'),
+    walletAddressServer: error(429, 'rate_limited', 'Too many requests'),
+  },
   replayed: {
+    introspectToken: resourceServerInvalid(),
     authorizationServer: error(401, 'invalid_client', 'Invalid signature'),
     resourceServer: error(401, 'invalid_signature', 'Signature validation error'),
   },
@@ -98,6 +119,15 @@ export const refusals = {
     rotateToken: error(400, 'invalid_rotation', 'Invalid request body'),
     authorizationServer: error(400, 'invalid_request', 'Invalid request body'),
     resourceServer: error(400, 'invalid_request', 'Invalid request body'),
+  },
+  query_invalid: {
+    resourceServer: error(400, 'invalid_request', 'Invalid query parameters'),
+  },
+  subject_unsupported: {
+    requestGrant: error(400, 'invalid_request', 'Subject information is not supported'),
+  },
+  request_not_allowed: {
+    requestGrant: error(403, 'request_denied', 'Request is not allowed'),
   },
   interaction_required: {
     requestGrant: error(400, 'invalid_request', "Missing required request field 'interact'"),
@@ -159,6 +189,36 @@ export const refusals = {
   },
   invalid_expiry: {
     resourceServer: error(400, 'invalid_expiry', 'Invalid expiresAt'),
+  },
+  amount_missing: {
+    resourceServer: error(400, 'invalid_amount', 'Missing amount'),
+  },
+  amount_too_small: {
+    // Deployed clients look for these words, and for `minSendAmount` in the details.
+    resourceServer: error(400, 'invalid_amount', 'non-positive receive amount'),
+  },
+  receiver_invalid: {
+    // And for these.
+    resourceServer: error(400, 'invalid_receiver', 'invalid receiver'),
+  },
+  idempotency_key_invalid: {
+    resourceServer: error(400, 'invalid_request', 'Invalid Idempotency-Key'),
+  },
+  request_differs: {
+    resourceServer: error(422, 'request_differs', 'Used for another payment already'),
+  },
+  quote_unknown: {
+    resourceServer: error(404, 'invalid_quote', 'unknown quote'),
+  },
+  quote_mismatch: {
+    resourceServer: error(400, 'invalid_quote', 'invalid quote'),
+  },
+  quote_expired: {
+    resourceServer: error(400, 'invalid_quote', 'invalid quote'),
+  },
+  limits_exceeded: {
+    // And for this one, which means that the budget is spent.
+    resourceServer: error(403, 'insufficient_grant', 'unauthorized'),
   },
   resource_unknown: {
     resourceServer: error(404, 'not_found', 'Not found'),
@@ -230,6 +290,11 @@ export function refusalResponse(refused: HttpRefusal, context: RefusalContext): 
 
 function error(status: number, code: string, description: string): PublicError {
   return { status, code, description }
+}
+
+/** Errors of resource servers are 400 (RFC 9767 section 3.5), and do not tell which ids are known. */
+function resourceServerInvalid(): PublicError {
+  return error(400, 'invalid_resource_server', 'Unknown resource server, or invalid signature')
 }
 
 function everywhere(status: number, code: string, description: string) {

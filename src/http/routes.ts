@@ -6,7 +6,7 @@ import type { Operation } from './refusals.js'
  */
 export interface Route {
   readonly operation: Operation
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS'
   readonly path: string
 }
 

@@ -4,12 +4,13 @@ import { publishedJwk } from '../protocol/http-signature/jwk.js'
 import { canonicalUrl } from '../protocol/url.js'
 import type { Handler } from './message.js'
 import { requireHooks, requireMethods, requirePrefix } from './options.js'
-import { createHandlers, type Exchange, json, refuse, type Watch } from './pipeline.js'
+import { createHandlers, type Exchange, json, refuse, unsigned, type Watch } from './pipeline.js'
+import type { RateLimiting } from './rate-limit.js'
 import type { HttpRefusal } from './refusals.js'
 import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
 
-export interface WalletAddressServerOptions extends Watch {
+export interface WalletAddressServerOptions extends Watch, RateLimiting {
   /** URL below which the wallet addresses lie, such as `https://wallet.example`. */
   readonly baseUrl: string
   readonly walletAddresses: WalletAddresses
@@ -69,19 +70,19 @@ export function createWalletAddressServer(
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
     routes,
     serve: {
-      async getWalletAddress(exchange) {
+      getWalletAddress: unsigned(async (exchange) => {
         const found = await find(exchange)
         if ('outcome' in found) return found
         const { url: id, publicName, assetCode, assetScale } = found
         const named = publicName === undefined ? {} : { publicName }
         const servers = { authServer: grantEndpoint, resourceServer }
         return json(200, { id, ...named, assetCode, assetScale, ...servers })
-      },
-      async getWalletAddressKeys(exchange) {
+      }),
+      getWalletAddressKeys: unsigned(async (exchange) => {
         const found = await find(exchange)
         if ('outcome' in found) return found
         return json(200, { keys: (found.keys ?? []).map(publishedJwk) })
-      },
+      }),
     },
     newCall: () => ({ now: clock.now(), by: '' }),
     watch: options,

@@ -1,7 +1,15 @@
 import type { Instant, Stored } from '../core/decision.js'
 
 /** The kinds of record that the library stores. An id is unique within its kind. */
-export type Kind = 'grant' | 'incoming-payment' | 'transfer' | 'replay' | 'event'
+export type Kind =
+  | 'grant'
+  | 'incoming-payment'
+  | 'outgoing-payment'
+  | 'quote'
+  | 'budget'
+  | 'transfer'
+  | 'replay'
+  | 'event'
 
 /** One record to write: a compare-and-set on its version. */
 export interface Change {

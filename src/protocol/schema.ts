@@ -83,6 +83,12 @@ export const urlSchema = v.pipe(
   }),
 )
 
+/** @see Open Payments OpenAPI, schema `receiver` */
+export const receiverSchema = v.pipe(
+  urlSchema,
+  v.regex(/\/incoming-payments\/.+$/, 'is no URL of an incoming payment'),
+)
+
 /** A check that says in its own words what is wrong with a text. */
 export function refusing(problemIn: (text: string) => string | undefined) {
   return v.rawCheck<string>(({ dataset, addIssue }) => {

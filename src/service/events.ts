@@ -1,11 +1,13 @@
 import type { Instant, ListEntry, Stored } from '../core/decision.js'
 import type { GrantEvent } from '../core/grant/event.js'
 import type { IncomingPaymentEvent } from '../core/incoming-payment.js'
+import type { OutgoingPaymentEvent } from '../core/outgoing-payment/record.js'
+import type { QuoteEvent } from '../core/quote.js'
 import type { Change, Kind } from '../ports/store.js'
 import type { ServiceContext } from './context.js'
 
 /** Something that happened, as a host hears of it. No event carries a token, reference, key or secret. */
-export type DomainEvent = GrantEvent | IncomingPaymentEvent
+export type DomainEvent = GrantEvent | IncomingPaymentEvent | OutgoingPaymentEvent | QuoteEvent
 
 /** An event as it is stored: a record, written in the commit of what it tells, removed once delivered. */
 export interface EventRecord extends Stored {

@@ -19,7 +19,7 @@ export function createIntrospect(
   clientKeys: ClientKeys,
   policy: GrantPolicy,
 ): Introspect {
-  return async ({ accessToken }) => {
+  async function introspect({ accessToken }: { accessToken: string }): Promise<Introspection> {
     const credential = parseCredential(accessTokenClass, accessToken)
     const grant = credential && (await grants.load(credential.grantId))
     if (credential === undefined || grant === undefined) return inactive
@@ -32,10 +32,13 @@ export function createIntrospect(
     return {
       active: true,
       grantId: grant.id,
+      grantVersion: grant.version,
       access: grant.granted ?? [],
       key: { ...key, thumbprint },
       ...(walletAddress === undefined ? {} : { walletAddress }),
       expiresAt: grant.token?.expiresAt ?? 0,
     }
   }
+
+  return Object.assign(introspect, { store: context.givenStore })
 }

@@ -1,6 +1,6 @@
 import { type Refused, refused, type Stored } from '../core/decision.js'
 import type { Random } from '../ports/random.js'
-import type { Change, Store, TransactionError } from '../ports/store.js'
+import type { Change, Guard, Store, TransactionError } from '../ports/store.js'
 
 /** Measures and spends real time while the store is busy; never the time that decisions are made by. */
 export interface Pacing {
@@ -21,6 +21,8 @@ export interface ContentionError extends Error {
 /** What a decision wants: records to write, and what to answer once they are. */
 export interface Attempt<Result> {
   readonly changes: readonly Change[]
+  /** What must still hold for the changes to take effect. */
+  readonly guards?: readonly Guard[]
   readonly result: Result
   readonly refused: boolean
 }
@@ -90,7 +92,7 @@ async function settle<Loaded, Result>(
   let { loaded } = operation
   let once = unspent
   for (let attempt = 1; ; attempt++) {
-    const { changes, result, ...attempted } = operation.decide(loaded)
+    const { changes, guards = [], result, ...attempted } = operation.decide(loaded)
     if (attempted.refused && once?.spentByRefusal === false) {
       return (await spentBy(store, once)) === 'another' ? replayed() : result
     }
@@ -99,7 +101,7 @@ async function settle<Loaded, Result>(
 
     let failure: unknown
     try {
-      if (await store.commit({ changes: all, guards: [] })) return result
+      if (await store.commit({ changes: all, guards })) return result
     } catch (error) {
       failure = retriable(error)
     }

@@ -640,6 +640,7 @@ describe('introspection', () => {
     expect(await world.auth.introspect({ accessToken: token.value })).toEqual({
       active: true,
       grantId: id.split('.')[0],
+      grantVersion: 3,
       access: [{ ...outgoingAccess, itemId: '1' }],
       key: { kid, x, thumbprint },
       walletAddress: 'https://shop.example',

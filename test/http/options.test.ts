@@ -132,8 +132,11 @@ describe('a setup that works', () => {
       retentionMs: 0,
       requiresConsent: () => true,
       requiresFinish: () => true,
+      subjectRequiresFinish: true,
+      mayRequest: () => false,
       interactionHash: 'base64url',
       denialRedirect: 'rfc9635',
+      intervalCounting: 'repetitions',
     }
     expect(() => create('authorization', { policy })).not.toThrow()
     const payments = { incomingPaymentExpiryDefaultMs: 5, incomingPaymentExpiryMaxMs: 5 }
@@ -162,6 +165,7 @@ describe('what the host has to implement', () => {
   const parts: readonly (readonly [Name, string, readonly string[]])[] = [
     ['authorization', 'store', store],
     ['authorization', 'clientKeys', ['find']],
+    ['authorization', 'subjects', ['resolve']],
     ['authorization', 'clock', ['now']],
     ['authorization', 'random', ['getRandomValues']],
     ['resource', 'store', store],
@@ -221,10 +225,13 @@ describe('what the host has to implement', () => {
   test.each<[Name, string]>([
     ['authorization', 'onRefusal'],
     ['authorization', 'onError'],
+    ['authorization', 'rateLimit'],
     ['resource', 'onRefusal'],
     ['resource', 'onError'],
+    ['resource', 'rateLimit'],
     ['wallet', 'onRefusal'],
     ['wallet', 'onError'],
+    ['wallet', 'rateLimit'],
   ])('to watch the %s server, %s, is a function, or would be silent for ever', (name, option) => {
     for (const value of [{}, 'log', console]) expectRefused(name, option, { [option]: value })
   })
@@ -302,6 +309,7 @@ describe('a misspelt option', () => {
     ['authorization', 'policy', 'accessTokenLifeTimeMs'],
     ['authorization', 'policy', 'waitSeconds'],
     ['authorization', 'policy', 'requireConsent'],
+    ['authorization', 'policy', 'subjectRequiresConsent'],
     ['authorization', 'policy', 'interactionHashEncoding'],
     ['authorization', 'policy', 'incomingPaymentExpiryMaxMs'],
     ['authorization', 'policy', 'constructor'],
@@ -322,6 +330,7 @@ describe('a choice', () => {
   test.each<[Name, string, string]>([
     ['authorization', 'policy', 'interactionHash'],
     ['authorization', 'policy', 'denialRedirect'],
+    ['authorization', 'policy', 'intervalCounting'],
     ['authorization', 'signatures', 'repeats'],
     ['resource', 'signatures', 'repeats'],
   ])('of the %s server is one of those there are: %s.%s', (name, group, option) => {
@@ -330,9 +339,19 @@ describe('a choice', () => {
     }
   })
 
-  test.each(['requiresConsent', 'requiresFinish'])('of what %s is made by a function', (option) => {
-    for (const value of [true, false, 'always', {}, null]) {
-      expectRefused('authorization', `policy.${option}`, { policy: { [option]: value } })
+  test.each(['requiresConsent', 'requiresFinish', 'mayRequest'])(
+    'of what %s is made by a function',
+    (option) => {
+      for (const value of [true, false, 'always', {}, null]) {
+        expectRefused('authorization', `policy.${option}`, { policy: { [option]: value } })
+      }
+    },
+  )
+
+  test('of whether a subject takes a finish method is yes or no', () => {
+    for (const value of ['yes', 1, null, () => true, {}]) {
+      const policy = { subjectRequiresFinish: value }
+      expectRefused('authorization', 'policy.subjectRequiresFinish', { policy })
     }
   })
 })

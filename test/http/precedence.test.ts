@@ -276,23 +276,27 @@ const rotating: Fault[] = [
   },
 ]
 
-const creating: Fault[] = [
-  ...staticFaults({
-    request: 'invalid_request',
-    signature: 'invalid_signature',
-    noRoute: 'not_found',
-    noMethod: 'method_not_allowed',
-    media: 'unsupported_media_type',
-  }),
-  noToken('missing_token'),
-  {
-    name: 'the token is not active',
-    apply: (draft) => {
-      if (draft.token !== undefined) draft.token = `${draft.token.slice(0, -1)}A`
-    },
-    status: 401,
-    code: 'invalid_token',
+const resource = {
+  request: 'invalid_request',
+  signature: 'invalid_signature',
+  noRoute: 'not_found',
+  noMethod: 'method_not_allowed',
+  media: 'unsupported_media_type',
+}
+
+const inactiveToken: Fault = {
+  name: 'the token is not active',
+  apply: (draft) => {
+    if (draft.token !== undefined) draft.token = `${draft.token.slice(0, -1)}A`
   },
+  status: 401,
+  code: 'invalid_token',
+}
+
+const creating: Fault[] = [
+  ...staticFaults(resource),
+  noToken('missing_token'),
+  inactiveToken,
   wrongKey('invalid_signature'),
   usedNonce('invalid_signature', async (draft) => {
     const { world, client, nonce } = draft
@@ -355,6 +359,73 @@ const creatingAnywhere: Fault[] = [
   },
 ]
 
+/** Spends the nonce on a payment that has nothing to do with the matter. */
+const nonceOfCreation = usedNonce('invalid_signature', async ({ world, client, nonce }) => {
+  const token = await tokenFor(client, ['create'])
+  await client.createPayment(token, { walletAddress: bob }, { nonce, created: nowSeconds(world) })
+})
+
+const wrongRights: Fault = {
+  name: 'the token does not allow it',
+  apply: async (draft) => {
+    const readOnly = await tokenFor(draft.client, ['read'])
+    if (draft.token !== undefined && !draft.token.endsWith('A')) draft.token = readOnly
+  },
+  status: 403,
+  code: 'insufficient_access',
+}
+
+const listing: Fault[] = [
+  // What is appended to the URL of a list would be a part of its query.
+  ...staticFaults(resource).filter(({ code }) => code !== resource.noRoute),
+  noToken('missing_token'),
+  inactiveToken,
+  wrongKey('invalid_signature'),
+  nonceOfCreation,
+  wrongRights,
+  {
+    name: 'the query asks for no page',
+    apply: (draft) => {
+      draft.url += '&first=0'
+    },
+    status: 400,
+    code: 'invalid_request',
+  },
+  {
+    name: 'the wallet address is not that of the token',
+    apply: (draft) => {
+      draft.url = draft.url.replace(encodeURIComponent(bob), encodeURIComponent(alice))
+    },
+    status: 403,
+    code: 'insufficient_access',
+  },
+]
+
+const completing: Fault[] = [
+  ...staticFaults(resource),
+  noToken('missing_token'),
+  inactiveToken,
+  wrongKey('invalid_signature'),
+  nonceOfCreation,
+  wrongRights,
+  {
+    name: 'the body asks for something',
+    apply: (draft) => {
+      draft.body = '{"completed":false}'
+    },
+    status: 400,
+    code: 'invalid_request',
+  },
+  {
+    name: 'there is no such payment',
+    apply: (draft) => {
+      draft.url = draft.url.replace(/[^/]+\/complete/, 'unknown/complete')
+    },
+    status: 404,
+    code: 'not_found',
+  },
+]
+
 function edited(body: string | undefined, changes: object): string {
   return JSON.stringify({ ...JSON.parse(body ?? '{}'), ...changes })
 }
@@ -365,7 +436,7 @@ function nowSeconds({ clock }: World): number {
 
 async function tokenFor(
   client: TestClient,
-  actions: ('create' | 'read')[],
+  actions: ('create' | 'read' | 'list' | 'complete')[],
   where: { readonly identifier?: string } = { identifier: bob },
 ): Promise<string> {
   const { body } = await client.request([{ type: 'incoming-payment', actions, ...where }])
@@ -416,6 +487,22 @@ async function creation(where?: { readonly identifier?: string }): Promise<Draft
   return draftOf(world, client, { url, token, body: JSON.stringify({ walletAddress: bob }) })
 }
 
+async function list(): Promise<Draft> {
+  const world = createWorld()
+  const client = world.client()
+  const token = await tokenFor(client, ['list'])
+  const url = `${resourceServer}/incoming-payments?wallet-address=${encodeURIComponent(bob)}`
+  return { ...draftOf(world, client, { url, token, body: undefined }), method: 'GET' }
+}
+
+async function completion(): Promise<Draft> {
+  const world = createWorld()
+  const client = world.client()
+  const token = await tokenFor(client, ['create', 'complete'])
+  const { body } = await client.createPayment(token, { walletAddress: bob })
+  return draftOf(world, client, { url: `${body.id}/complete`, token, body: '{}' })
+}
+
 const operations = [
   { operation: 'POST /continue/{id}', base: continuation, faults: continuing },
   { operation: 'POST /token/{id}', base: rotation, faults: rotating },
@@ -425,6 +512,8 @@ const operations = [
     base: () => creation({}),
     faults: creatingAnywhere,
   },
+  { operation: 'GET /incoming-payments', base: list, faults: listing },
+  { operation: 'POST /incoming-payments/{id}/complete', base: completion, faults: completing },
 ]
 
 describe.each(operations)('$operation', ({ base, faults }) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { HttpRequest, HttpResponse } from '../../src/index.js'
+import type { AccessItem, HttpRequest, HttpResponse } from '../../src/index.js'
 import { withHeader } from '../support/sign.js'
 import {
   approvedGrant,
@@ -47,6 +47,9 @@ async function setUp() {
   const issued = await issuedGrant(world, client)
   const approved = await approvedGrant(world, client)
   const { body } = await client.request([incomingAccess])
+  const { body: more } = await client.request([listing])
+  const token: string = more.access_token.value
+  const { body: payment } = await client.createPayment(token, { walletAddress: bob })
   const good = {
     grant: client.sign({
       method: 'POST',
@@ -70,9 +73,14 @@ async function setUp() {
       token: body.access_token.value,
       body: JSON.stringify({ walletAddress: bob, metadata: { a: [1, { b: null }] } }),
     }),
+    list: client.sign({ method: 'GET', url: `${list}?first=1&wallet-address=${bob}`, token }),
+    complete: client.sign({ method: 'POST', url: `${payment.id}/complete`, token }),
   }
-  return { world, client, good }
+  return { world, client, good, token }
 }
+
+const list = `${resourceServer}/incoming-payments`
+const listing: AccessItem = { ...incomingAccess, actions: ['create', 'list', 'complete'] }
 
 const anyHeaderName = fc.constantFrom(
   ...['signature', 'signature-input', 'authorization', 'content-digest', 'content-type'],
@@ -154,6 +162,25 @@ describe('whatever a client sends', () => {
         },
       ),
       { numRuns: 1_000 },
+    )
+    expect(world.errors).toEqual([])
+  })
+
+  test('in a query that is signed is answered with a well-formed refusal', async () => {
+    const { world, client, token } = await setUp()
+    const part = fc.oneof(
+      fc.constantFrom('wallet-address', bob, 'first', 'last', 'cursor', '7', '', 'MSBh', '%', '+'),
+      fc.stringMatching(/^[!-"$-~]{0,10}$/),
+    )
+    const query = fc.array(fc.tuple(part, part), { maxLength: 4 })
+    await fc.assert(
+      fc.asyncProperty(query, async (pairs) => {
+        const url = `${list}?${pairs.map((pair) => pair.join('=')).join('&')}`
+        const response = await world.handle(client.sign({ method: 'GET', url, token }))
+        expectWellFormed(response)
+        expect([200, 400, 403]).toContain(response.status)
+      }),
+      { numRuns: 500 },
     )
     expect(world.errors).toEqual([])
   })

@@ -19,6 +19,8 @@ describe('the routes of the authorization server', () => {
   test.each([
     ['POST', '', 'requestGrant '],
     ['POST', '/', 'requestGrant '],
+    ['OPTIONS', '', 'discover '],
+    ['OPTIONS', '/', 'discover '],
     ['POST', `/continue/${id}`, `continueGrant ${id}`],
     ['DELETE', `/continue/${id}`, `cancelGrant ${id}`],
     ['POST', `/token/${id}`, `rotateToken ${id}`],
@@ -50,10 +52,11 @@ describe('the routes of the authorization server', () => {
   })
 
   test.each([
-    ['GET', '', 'allow POST'],
-    ['HEAD', '', 'allow POST'],
-    ['DELETE', '/', 'allow POST'],
-    ['OPTIONS', '', 'allow POST'],
+    ['GET', '', 'allow POST, OPTIONS'],
+    ['HEAD', '', 'allow POST, OPTIONS'],
+    ['DELETE', '/', 'allow POST, OPTIONS'],
+    ['options', '', 'allow POST, OPTIONS'],
+    ['OPTIONS', `/continue/${id}`, 'allow POST, DELETE'],
     ['PATCH', `/continue/${id}`, 'allow POST, DELETE'],
     ['PUT', `/continue/${id}`, 'allow POST, DELETE'],
     ['GET', `/token/${id}`, 'allow POST, DELETE'],
@@ -69,15 +72,22 @@ describe('the routes of the authorization server', () => {
 describe('the routes of the resource server', () => {
   test.each([
     ['POST', '/incoming-payments', 'createIncomingPayment '],
+    ['GET', '/incoming-payments', 'listIncomingPayments '],
+    ['HEAD', '/incoming-payments/', 'listIncomingPayments '],
     ['GET', `/incoming-payments/${id}`, `getIncomingPayment ${id}`],
     ['HEAD', `/incoming-payments/${id}`, `getIncomingPayment ${id}`],
     ['GET', '', 'unknown'],
     ['GET', '/', 'unknown'],
-    ['GET', `/incoming-payments/${id}/complete`, 'unknown'],
+    ['POST', `/incoming-payments/${id}/complete`, `completeIncomingPayment ${id}`],
+    ['GET', `/incoming-payments/${id}/complete`, 'allow POST'],
+    ['POST', '/incoming-payments/complete', 'allow GET, HEAD'],
+    ['POST', '/incoming-payments//complete', 'unknown'],
+    ['POST', `/incoming-payments/${id}/x/complete`, 'unknown'],
+    ['POST', `/incoming-payments/${id}/complete/`, 'unknown'],
     ['GET', `/outgoing-payments/${id}`, 'unknown'],
     ['DELETE', `/incoming-payments/${id}`, 'allow GET, HEAD'],
     ['get', `/incoming-payments/${id}`, 'allow GET, HEAD'],
-    ['PUT', '/incoming-payments', 'allow POST'],
+    ['PUT', '/incoming-payments', 'allow POST, GET, HEAD'],
   ])('%s %s is %s', (method, path, expected) => {
     expect(found(resources.routes, method, path)).toBe(expected)
   })

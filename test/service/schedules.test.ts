@@ -35,7 +35,8 @@ const policy = {
   retryMs: 60_000,
   unusedLifetimeMs: 86_400_000,
   retentionMs: 86_400_000,
-}
+  intervalCounting: 'occurrences',
+} as const
 
 /** The services over a store whose every answer the scheduler holds back for as long as it likes. */
 function services(store: Store, scheduler: Scheduler | undefined, seed: string) {
@@ -43,6 +44,7 @@ function services(store: Store, scheduler: Scheduler | undefined, seed: string) 
   clientKeys.publish('https://shop.example', testKey('shop'))
   const context: ServiceContext = {
     store: scheduler === undefined ? store : scheduledStore(store, scheduler),
+    givenStore: store,
     clock: manualClock(),
     random: seededRandom(seed),
     pacing: {

@@ -33,6 +33,7 @@ export function paymentServices(options: SetupOptions = {}) {
   let slept = 0
   const context: ServiceContext = {
     store: scheduler === undefined ? store : scheduledStore(store, scheduler),
+    givenStore: store,
     clock,
     random: seededRandom(seed),
     pacing: {

@@ -30,7 +30,16 @@ export interface TestRecord extends Stored {
   readonly [member: string]: unknown
 }
 
-export const kinds: readonly Kind[] = ['grant', 'incoming-payment', 'transfer', 'replay', 'event']
+export const kinds: readonly Kind[] = [
+  'grant',
+  'incoming-payment',
+  'outgoing-payment',
+  'quote',
+  'budget',
+  'transfer',
+  'replay',
+  'event',
+]
 
 export function record(id: string, version = 1, more: object = {}): TestRecord {
   return { id, version, by: `${id} ${version}`, ...more }

@@ -1,0 +1,197 @@
+import type {
+  AccessItem,
+  Amount,
+  CountedAmount,
+  Instant,
+  IntervalCounting,
+  Window,
+} from '../../index.js'
+import type { PaymentRequest } from './history.js'
+import { valueText, windowText } from './text.js'
+import { turnAt } from './windows.js'
+
+/** What the wallet promises beside the limits. */
+export interface SpendingRules {
+  /** What the count of an interval means. */
+  readonly intervalCounting: IntervalCounting
+  /** How long a payment waits to be begun, in milliseconds. */
+  readonly holdMs: number
+  /** The account that pays. */
+  readonly walletAddress: string
+}
+
+/** What payments are added up in: one window of a granted item, or the whole life of its grant. */
+export interface Account {
+  readonly grant: number
+  /** The place of the item in the grant, from 1. */
+  readonly item: number
+  readonly counts: CountedAmount
+  readonly limit: Amount
+  readonly window?: Window
+}
+
+/** A payment that was accepted. */
+export interface BookedPayment {
+  readonly request: PaymentRequest
+  /** The wallet's own name for it. */
+  readonly id?: string
+  /** Absent where no amount is limited. */
+  readonly account?: Account
+  readonly holdUntil: Instant
+  readonly state: 'held' | 'begun' | 'completed' | 'failed'
+  readonly sent: bigint
+  readonly delivered: bigint
+}
+
+export interface BookedGrant {
+  readonly items: readonly AccessItem[]
+  readonly revoked: boolean
+}
+
+/**
+ * All that has happened, as a bookkeeper writes it down: grants, and payments line by line. There are no
+ * totals; whoever wants one adds the lines up.
+ */
+export interface Book {
+  readonly grants: readonly BookedGrant[]
+  readonly payments: readonly BookedPayment[]
+}
+
+export const emptyBook: Book = { grants: [], payments: [] }
+
+export function paymentIn({ payments }: Book, number: number): BookedPayment | undefined {
+  return payments.find(({ request }) => request.payment === number)
+}
+
+/** The book with one of its payments changed. */
+export function amended(book: Book, number: number, change: Partial<BookedPayment>): Book {
+  const payments = book.payments.map((line) =>
+    line.request.payment === number ? { ...line, ...change } : line,
+  )
+  return { ...book, payments }
+}
+
+/** What one payment takes of its account: all that may still be sent, or in the end what was. */
+function takenBy({ request, account, state, sent, delivered }: BookedPayment): bigint {
+  if (account === undefined) return 0n
+  const actual = account.counts === 'debitAmount' ? sent : delivered
+  if (state === 'completed' || state === 'failed') return actual
+  const reserved = BigInt(request[account.counts].value)
+  return actual > reserved ? actual : reserved
+}
+
+/** What all payments of an account take together. */
+export function spentIn({ payments }: Book, account: Account): bigint {
+  return payments
+    .filter((line) => line.account !== undefined && sameAccount(line.account, account))
+    .reduce((sum, line) => sum + takenBy(line), 0n)
+}
+
+function sameAccount(a: Account, b: Account): boolean {
+  return a.grant === b.grant && a.item === b.item && a.window?.start === b.window?.start
+}
+
+/** One account, and what has been spent of it. */
+export interface Spent {
+  readonly account: Account
+  readonly spent: bigint
+}
+
+/** Every account that payments were made in, in the order of the first ones. */
+export function accountsIn(book: Book): readonly Spent[] {
+  const accounts: Account[] = []
+  for (const { account } of book.payments) {
+    if (account === undefined || accounts.some((known) => sameAccount(known, account))) continue
+    accounts.push(account)
+  }
+  return accounts.map((account) => ({ account, spent: spentIn(book, account) }))
+}
+
+/** The accounts that more was taken from than their limit, each in a sentence. */
+export function overspentIn(book: Book): readonly string[] {
+  return accountsIn(book).flatMap(({ account, spent }) =>
+    spent > BigInt(account.limit.value) ? [overspentText(account, spent)] : [],
+  )
+}
+
+export function overspentText(account: Account, spent: bigint): string {
+  const { grant, item, limit, window } = account
+  const over = spent - BigInt(limit.value)
+  return (
+    `grant ${grant}, item ${item}, ${windowText(window)}: limit ${valueText(BigInt(limit.value), limit)}, ` +
+    `spent ${valueText(spent, limit)}, over by ${valueText(over, limit)}`
+  )
+}
+
+/** Where an item stands at an instant: what is counted in which account, or nothing; or why it is closed. */
+export function accountAt(
+  book: Book,
+  grant: number,
+  item: number,
+  now: Instant,
+  { intervalCounting }: SpendingRules,
+): { readonly account?: Account } | 'not yet' | 'over' {
+  const limits = book.grants[grant - 1]?.items[item - 1]?.limits ?? {}
+  const { interval, debitAmount, receiveAmount } = limits
+  const turn = interval === undefined ? undefined : turnAt(interval, now, intervalCounting)
+  if (typeof turn === 'string') return turn
+  const window = turn === undefined ? {} : { window: turn }
+  if (debitAmount !== undefined) {
+    return { account: { grant, item, counts: 'debitAmount', limit: debitAmount, ...window } }
+  }
+  if (receiveAmount === undefined) return {}
+  return { account: { grant, item, counts: 'receiveAmount', limit: receiveAmount, ...window } }
+}
+
+/** The item that must be charged for a payment, or why none can be. */
+export function chargeFor(
+  book: Book,
+  request: PaymentRequest,
+  now: Instant,
+  rules: SpendingRules,
+): { readonly account?: Account } | { readonly problems: readonly string[] } {
+  const { items = [], revoked = true } = book.grants[request.grant - 1] ?? {}
+  if (revoked) return { problems: [`grant ${request.grant} has been revoked`] }
+  const problems: string[] = []
+  for (const [index, item] of items.entries()) {
+    const tried = tryItem(book, item, index + 1, request, now, rules)
+    if (typeof tried !== 'string') return tried
+    problems.push(tried)
+  }
+  return { problems }
+}
+
+function tryItem(
+  book: Book,
+  { type, actions, identifier, limits = {} }: AccessItem,
+  number: number,
+  request: PaymentRequest,
+  now: Instant,
+  rules: SpendingRules,
+): { readonly account?: Account } | string {
+  const name = `grant ${request.grant}, item ${number}`
+  const fits = type === 'outgoing-payment' && actions.includes('create')
+  if (!fits || identifier !== rules.walletAddress) return `${name} is for something else`
+  if (limits.receiver !== undefined && limits.receiver !== request.receiver) {
+    return `${name} is for another receiver`
+  }
+  const found = accountAt(book, request.grant, number, now, rules)
+  if (found === 'not yet') return `${name}: its first window has not begun`
+  if (found === 'over') return `${name}: its last window is over`
+  const { account } = found
+  if (account === undefined) return {}
+  const { limit, counts } = account
+  const { value, ...asset } = request[counts]
+  if (asset.assetCode !== limit.assetCode || asset.assetScale !== limit.assetScale) {
+    return `${name} is in another asset`
+  }
+  const spent = spentIn(book, account) + BigInt(value)
+  return spent > BigInt(limit.value) ? overspentText(account, spent) : { account }
+}
+
+/** Whether nothing can be paid under a grant any more: it was revoked, or all its windows are over. */
+export function isOver(book: Book, grant: number, now: Instant, rules: SpendingRules): boolean {
+  const { items = [], revoked = true } = book.grants[grant - 1] ?? {}
+  if (revoked) return true
+  return items.every((_, index) => accountAt(book, grant, index + 1, now, rules) === 'over')
+}

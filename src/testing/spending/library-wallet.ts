@@ -1,0 +1,236 @@
+import {
+  type AccessItem,
+  type AccessType,
+  createAuthorizationServer,
+  createResourceServer,
+  type Instant,
+  type IntervalCounting,
+  type Json,
+  type Quotes,
+  type Store,
+} from '../../index.js'
+import {
+  type ClientRequest,
+  type ClientResponse,
+  clientKeysOf,
+  type TestClient,
+  testClient,
+} from '../client.js'
+import { manualClock } from '../clock.js'
+import { amountOf, receivedOf, type SpendingScene } from './scene.js'
+import type { PaymentAnswer, SpendingWallet, WalletRequest } from './wallet.js'
+
+export interface LibraryWalletOptions {
+  readonly scene: SpendingScene
+  readonly start: Instant
+  readonly intervalCounting: IntervalCounting
+  readonly holdMs: number
+}
+
+type Fields = { readonly [name: string]: Json }
+
+const hundredYearsMs = 100 * 366 * 86_400_000
+
+/** A wallet of this library on a store, with a client instance in front of it that signs its requests. */
+export function libraryWallet(store: Store, options: LibraryWalletOptions): SpendingWallet {
+  const { scene, start } = options
+  const clock = manualClock(start)
+  const origin = `https://wallet.example/${newName()}`
+  const client = testClient({
+    seed: 'spending',
+    kid: 'spending',
+    walletAddress: 'https://shop.example',
+    clock,
+  })
+  const { auth, resources } = createServers(store, origin, client, clock, options)
+  const grants = new Map<string, { value: string; manage: string }>()
+  const quotes = new Map<string, ReturnType<typeof quote>>()
+  let nonces = 0
+  const newNonce = () => `nonce-${++nonces}`
+
+  async function grant(asked: readonly AccessItem[], granted: readonly AccessItem[]) {
+    const access = [...asked, quoteAccess]
+    const requested = await client.send(auth.handle, {
+      method: 'POST',
+      url: `${origin}/auth`,
+      body: { client: client.client, access_token: { access }, interact: { start: ['redirect'] } },
+    })
+    const { interact, continue: next } = bodyOf(requested, 200)
+    const interaction = stringOf(interact, 'redirect').slice(`${origin}/consent/`.length)
+    const approved = await auth.interactions.approve(interaction, {
+      resourceOwner: 'owner',
+      walletAddresses: [scene.walletAddress],
+      access: [...granted, quoteAccess],
+    })
+    if (!approved.ok) throw new Error(`the grant could not be approved: ${approved.reason}`)
+    const continued = await client.send(auth.handle, {
+      method: 'POST',
+      url: stringOf(next, 'uri'),
+      token: stringOf(fieldsOf(next)['access_token'], 'value'),
+    })
+    const id = interaction.slice(0, interaction.indexOf('.'))
+    grants.set(id, tokenOf(bodyOf(continued, 200)))
+    return id
+  }
+
+  async function pay(request: WalletRequest): Promise<PaymentAnswer> {
+    const { key, by, walletAddress, receiver: incomingPayment, debitAmount } = request
+    const token = grants.get(request.grant)?.value ?? ''
+    const common = { walletAddress, metadata: { request: key } }
+    if (by === 'direct') {
+      const headers = [['idempotency-key', key]] as const
+      const body = { ...common, incomingPayment, debitAmount }
+      // Without a nonce a repeat in the same second would be the same to the byte.
+      return create({ body, token, headers, nonce: newNonce() })
+    }
+    // A repeat that is under way at the same time waits for the same quote.
+    const quoted = quotes.get(key) ?? quote(request, token)
+    quotes.set(key, quoted)
+    const quoteId = await quoted
+    if (typeof quoteId !== 'string') {
+      quotes.delete(key)
+      return quoteId
+    }
+    return create({ body: { ...common, quoteId }, token })
+  }
+
+  async function quote(request: WalletRequest, token: string) {
+    const { walletAddress, receiver, debitAmount } = request
+    const body = { walletAddress, receiver, debitAmount, method: 'ilp' }
+    const url = `${origin}/op/quotes`
+    const response = await client.send(resources.handle, { method: 'POST', url, body, token })
+    return refusalOf(response) ?? stringOf(bodyOf(response, 201), 'id')
+  }
+
+  async function create(request: Omit<ClientRequest, 'method' | 'url'>): Promise<PaymentAnswer> {
+    const url = `${origin}/op/outgoing-payments`
+    const response = await client.send(resources.handle, { method: 'POST', url, ...request })
+    const refusal = refusalOf(response)
+    if (refusal !== undefined) return refusal
+    const created = bodyOf(response, 201)
+    const spent = created['grantSpentDebitAmount'] ?? created['grantSpentReceiveAmount']
+    const id = resources.outgoingPayments.idOf(stringOf(created, 'id')) ?? ''
+    if (spent === undefined) return { accepted: true, id }
+    const { value, assetCode, assetScale } = fieldsOf(spent)
+    const asset = { assetCode: String(assetCode), assetScale: Number(assetScale) }
+    return { accepted: true, id, spent: { value: String(value), ...asset } }
+  }
+
+  const { outgoingPayments } = resources
+  return {
+    grant,
+    pay,
+    begin: async (id) => answerOf(await outgoingPayments.begin(id)),
+    settle: async (paymentId, totals) =>
+      answerOf(await outgoingPayments.settle({ paymentId, ...totals })),
+    fail: async (paymentId, totals) =>
+      answerOf(await outgoingPayments.fail({ paymentId, ...totals })),
+    cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),
+    async lapse() {
+      while ((await outgoingPayments.lapseDue()) > 0);
+      await auth.purge()
+      await resources.purge()
+    },
+    async rotate(grant) {
+      const { manage = '', value = '' } = grants.get(grant) ?? {}
+      const request = { method: 'POST', url: manage, token: value, nonce: newNonce() }
+      const response = await client.send(auth.handle, request)
+      if (response.status !== 200) return refusalOf(response) ?? unexpected(response)
+      grants.set(grant, tokenOf(bodyOf(response, 200)))
+      return { accepted: true }
+    },
+    async revoke(grant) {
+      await auth.grants.revoke(grant)
+    },
+    setClock: (now) => clock.set(now),
+  }
+}
+
+const quoteAccess: AccessItem = { type: 'quote' satisfies AccessType, actions: ['create', 'read'] }
+
+function createServers(
+  store: Store,
+  origin: string,
+  client: TestClient,
+  clock: { now(): Instant },
+  { scene, intervalCounting, holdMs }: LibraryWalletOptions,
+) {
+  const { walletAddress, asset } = scene
+  const grantEndpoint = `${origin}/auth`
+  const auth = createAuthorizationServer({
+    store,
+    clock,
+    grantEndpoint,
+    consentUrl: `${origin}/consent`,
+    clientKeys: clientKeysOf(client),
+    policy: { waitMs: 0, accessTokenLifetimeMs: hundredYearsMs, intervalCounting },
+  })
+  const resources = createResourceServer({
+    store,
+    clock,
+    baseUrl: `${origin}/op`,
+    grantEndpoint,
+    introspect: auth.introspect,
+    walletAddresses: {
+      find: async (url) => (url === walletAddress ? { url, ...asset } : undefined),
+    },
+    paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
+    quotes: pricesOf(scene),
+    policy: { outgoingPaymentHoldMs: holdMs },
+  })
+  return { auth, resources }
+}
+
+function pricesOf({ receivers }: SpendingScene): Quotes {
+  return {
+    async price({ receiver: url, debitAmount }) {
+      const receiver = receivers.find((each) => each.url === url)
+      if (receiver === undefined) return { refusal: 'receiver_invalid' }
+      if (debitAmount === undefined) return { refusal: 'amount_missing' }
+      const received = receivedOf(BigInt(debitAmount.value), receiver)
+      if (received === 0n) return { refusal: 'amount_too_small' }
+      return { debitAmount, receiveAmount: amountOf(received, receiver.asset) }
+    },
+  }
+}
+
+/** Servers of one history share nothing with those of another, though they be on one store. */
+function newName(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(8))
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+function answerOf(result: { readonly ok: boolean; readonly refusal?: string }) {
+  if (result.ok) return { accepted: true } as const
+  return { accepted: false, reason: result.refusal ?? '' } as const
+}
+
+/** What says no to a payment; a response that says neither yes nor no is a failure of the wallet. */
+function refusalOf(response: ClientResponse) {
+  const code = fieldsOf(fieldsOf(response.body)['error'])['code']
+  const known = ['insufficient_grant', 'invalid_token', 'invalid_quote', 'invalid_rotation']
+  if (typeof code !== 'string' || !known.includes(code)) return undefined
+  return { accepted: false, reason: code } as const
+}
+
+function bodyOf(response: ClientResponse, status: number): Fields {
+  return response.status === status ? fieldsOf(response.body) : unexpected(response)
+}
+
+function unexpected({ status, body }: ClientResponse): never {
+  throw new Error(`the server answered ${status} ${JSON.stringify(body)}`)
+}
+
+function tokenOf(body: Fields): { value: string; manage: string } {
+  const token = body['access_token']
+  return { value: stringOf(token, 'value'), manage: stringOf(token, 'manage') }
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}
+
+function stringOf(value: unknown, name: string): string {
+  const found = fieldsOf(value)[name]
+  return typeof found === 'string' ? found : ''
+}

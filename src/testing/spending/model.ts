@@ -1,0 +1,170 @@
+import type { Instant } from '../../index.js'
+import {
+  amended,
+  type Book,
+  type BookedPayment,
+  chargeFor,
+  isOver,
+  paymentIn,
+  type SpendingRules,
+} from './book.js'
+import type { PaymentRequest, SpendingAction } from './history.js'
+
+/** What has to come of an action, and what the books say once it is accepted. */
+export interface Expectation {
+  /** `either` where it makes no difference to anybody's money. */
+  readonly answer: 'accepted' | 'refused' | 'either'
+  readonly after: Book
+  /** Why it has to be refused. */
+  readonly problems?: readonly string[]
+  /** The payment that the answer has to name: the request is a repeat. */
+  readonly repeats?: BookedPayment
+}
+
+/**
+ * The rules of payment limits, as a bookkeeper would apply them: what an action comes to at an instant, by all
+ * that has happened before.
+ */
+export function expectationOf(
+  book: Book,
+  action: SpendingAction,
+  now: Instant,
+  rules: SpendingRules,
+): Expectation {
+  switch (action.type) {
+    case 'grant': {
+      const grants = [...book.grants, { items: action.granted, revoked: false }]
+      return { answer: 'accepted', after: { ...book, grants } }
+    }
+    case 'pay':
+      return expectPayment(book, action, now, rules, false)
+    case 'retry':
+      return expectPayment(book, action.request, now, rules, true)
+    case 'lapse':
+      return { answer: 'accepted', after: lapsed(book, now) }
+    case 'rotate': {
+      const answer = isOver(book, action.grant, now, rules) ? 'either' : 'accepted'
+      return { answer, after: book }
+    }
+    case 'revoke': {
+      const grants = book.grants.map((grant, index) =>
+        index + 1 === action.grant ? { ...grant, revoked: true } : grant,
+      )
+      return { answer: 'accepted', after: { ...book, grants } }
+    }
+    case 'wait':
+      return { answer: 'accepted', after: book }
+    default: {
+      const payment = paymentIn(book, action.payment)
+      if (payment === undefined) return refused(book, `there is no payment ${action.payment}`)
+      return expectReport(book, payment, action, now)
+    }
+  }
+}
+
+function expectPayment(
+  book: Book,
+  request: PaymentRequest,
+  now: Instant,
+  rules: SpendingRules,
+  isRetry: boolean,
+): Expectation {
+  const earlier = paymentIn(book, request.payment)
+  if (earlier !== undefined) {
+    const answer = isOver(book, request.grant, now, rules) ? 'either' : 'accepted'
+    return { answer, after: book, repeats: earlier }
+  }
+  const charge = chargeFor(book, request, now, rules)
+  const line: BookedPayment = {
+    request,
+    ...('account' in charge && charge.account !== undefined ? { account: charge.account } : {}),
+    holdUntil: now + rules.holdMs,
+    state: 'held',
+    sent: 0n,
+    delivered: 0n,
+  }
+  const after = { ...book, payments: [...book.payments, line] }
+  if ('problems' in charge) return { answer: 'refused', after, problems: charge.problems }
+  // By now the quote may have expired, which is a reason to refuse that has nothing to do with limits.
+  return { answer: isRetry && request.by === 'quote' ? 'either' : 'accepted', after }
+}
+
+function lapsed(book: Book, now: Instant): Book {
+  const payments = book.payments.map((line) =>
+    line.state === 'held' && now >= line.holdUntil ? { ...line, state: 'failed' as const } : line,
+  )
+  return { ...book, payments }
+}
+
+type Report = Extract<SpendingAction, { readonly type: 'begin' | 'settle' | 'fail' | 'cancel' }>
+
+function expectReport(
+  book: Book,
+  payment: BookedPayment,
+  report: Report,
+  now: Instant,
+): Expectation {
+  const number = report.payment
+  const { state } = payment
+  const told = (change: Partial<BookedPayment>) => amended(book, number, change)
+  switch (report.type) {
+    case 'begin': {
+      const after = told({ state: 'begun' })
+      if (state !== 'held') return refused(after, `payment ${number} is ${state}`)
+      return now < payment.holdUntil
+        ? { answer: 'accepted', after }
+        : refused(after, `payment ${number} was not begun in time`)
+    }
+    case 'cancel': {
+      const after = told({ state: 'failed' })
+      if (state === 'held') return { answer: 'accepted', after }
+      if (state === 'failed' && payment.sent === 0n) return { answer: 'either', after: book }
+      return refused(after, `payment ${number} is ${state}`)
+    }
+    case 'settle':
+    case 'fail':
+      return expectTotals(payment, report, told)
+  }
+}
+
+/** Reports of what was sent: never less than before, nor more than the payment may come to. */
+function expectTotals(
+  payment: BookedPayment,
+  report: Extract<Report, { readonly type: 'settle' | 'fail' }>,
+  told: (change: Partial<BookedPayment>) => Book,
+): Expectation {
+  const number = report.payment
+  const { state, request } = payment
+  const sent = BigInt(report.sentAmount.value)
+  const delivered = BigInt(report.deliveredAmount.value)
+  const [debit, receive] = [request.debitAmount, request.receiveAmount].map((a) => BigInt(a.value))
+  const whole = sent === debit || delivered === receive
+  const completes = report.type === 'settle' && (whole || report.final)
+  const next = report.type === 'fail' ? 'failed' : completes ? 'completed' : 'begun'
+  const after = told({ sent, delivered, state: next })
+  const same = sent === payment.sent && delivered === payment.delivered
+  if (state === 'held') {
+    // To give up what was not begun harms nobody, whether or not a wallet allows it.
+    if (report.type === 'fail' && sent === 0n) return { answer: 'either', after }
+    return refused(after, `payment ${number} was not begun`)
+  }
+  if (state !== 'begun') {
+    const repeated = same && state === (report.type === 'fail' ? 'failed' : 'completed')
+    if (repeated) return { answer: 'either', after: told({}) }
+    return refused(after, `payment ${number} has ${state}`)
+  }
+  if (sent < payment.sent || delivered < payment.delivered) {
+    return refused(after, `less was sent of payment ${number} than before`)
+  }
+  if (sent > (debit ?? 0n) || delivered > (receive ?? 0n)) {
+    return refused(after, `payment ${number} is for less`)
+  }
+  if (report.type === 'fail' && whole) {
+    return refused(after, `all of payment ${number} was sent`)
+  }
+  return { answer: 'accepted', after }
+}
+
+function refused(after: Book, problem: string): Expectation {
+  return { answer: 'refused', after, problems: [problem] }
+}

@@ -1,0 +1,253 @@
+import { type AccessItem, type Amount, amountValueMax, type Instant } from '../../index.js'
+import {
+  accountAt,
+  type Book,
+  type BookedPayment,
+  emptyBook,
+  type SpendingRules,
+  spentIn,
+} from './book.js'
+import type { PaymentRequest, SpendingAction, SpendingHistory, SpendingStep } from './history.js'
+import { historyText } from './history.js'
+import { expectationOf } from './model.js'
+import { amountOf, receivedOf, type SpendingReceiver, type SpendingScene } from './scene.js'
+import { readable } from './text.js'
+import { turnAt } from './windows.js'
+import type { PayWish, Share, Wish } from './wishes.js'
+
+/** What a plan knows of the steps before. */
+interface Draft {
+  readonly scene: SpendingScene
+  readonly rules: SpendingRules
+  readonly latest: Instant
+  now: Instant
+  book: Book
+  requests: readonly { readonly request: PaymentRequest; readonly at: Instant }[]
+}
+
+/** No history is longer than this, so that a token can be made to outlive it. */
+const longestMs = 90 * 366 * 86_400_000
+/** Nobody has to remember a request for longer than this. */
+const retryMs = 30 * 86_400_000
+
+/**
+ * Makes a history of wishes: steps with numbers, amounts and instants. Each is worked out from what is to be
+ * expected of the steps before; what there is nothing for is left out.
+ */
+export function planHistory(
+  wishes: readonly Wish[],
+  scene: SpendingScene,
+  start: Instant,
+  rules: SpendingRules,
+): SpendingHistory {
+  const latest = Math.min(start + longestMs, Date.UTC(9990, 0))
+  const draft: Draft = { scene, rules, latest, now: start, book: emptyBook, requests: [] }
+  const steps = wishes.flatMap((wish): SpendingStep[] => {
+    if (wish.type !== 'at once') return planAction(draft, wish)
+    const actions = wish.wishes.flatMap((each) => planAction(draft, each))
+    return actions.length < 2 ? actions : [{ type: 'at once', actions, commits: wish.commits }]
+  })
+  const history = { scene, start, steps }
+  return readable(history, () => historyText(history))
+}
+
+function planAction(draft: Draft, wish: Wish): SpendingAction[] {
+  const action = actionOf(draft, wish)
+  if (action === undefined) return []
+  if (action.type === 'wait') draft.now = action.until
+  if (action.type === 'pay') {
+    const { type: _, ...request } = action
+    draft.requests = [...draft.requests, { request, at: draft.now }]
+  }
+  const { answer, after } = expectationOf(draft.book, action, draft.now, draft.rules)
+  if (answer !== 'refused') draft.book = after
+  return [action]
+}
+
+function actionOf(draft: Draft, wish: Wish): SpendingAction | undefined {
+  const { book, now } = draft
+  switch (wish.type) {
+    case 'grant': {
+      const asked = unlike(wish.items.map((item) => withTimeLeft(item, now, draft.rules)))
+      const granted = wish.halved ? asked.map(halved) : asked
+      return { type: 'grant', grant: book.grants.length + 1, asked, granted }
+    }
+    case 'pay':
+      return planPayment(draft, wish)
+    case 'retry': {
+      const made = fromTheEnd(draft.requests, wish.back)
+      const recent = made !== undefined && now - made.at <= retryMs
+      return recent ? { type: 'retry', request: made.request } : undefined
+    }
+    case 'begin':
+    case 'cancel': {
+      const payment = paymentFor(book, wish, 'held')?.request.payment
+      return payment === undefined ? undefined : { type: wish.type, payment }
+    }
+    case 'settle':
+    case 'fail': {
+      const line = paymentFor(book, wish, 'begun')
+      return line && planTotals(draft, wish, line)
+    }
+    case 'lapse':
+      return { type: 'lapse' }
+    case 'rotate':
+    case 'revoke':
+      return { type: wish.type, grant: grantNumber(book, wish.grant) }
+    case 'wait':
+      return waitUntil(draft, now + wish.ms)
+    case 'edge':
+      return waitUntil(draft, edgeOf(draft, wish.grant, wish.item), wish.off)
+    case 'hold':
+      return waitUntil(draft, fromTheEnd(book.payments, wish.back)?.holdUntil, wish.off)
+    case 'at once':
+      return undefined
+  }
+}
+
+/** What was over before it began is granted without its interval: nobody is given such a grant. */
+function withTimeLeft(item: AccessItem, now: Instant, { intervalCounting }: SpendingRules) {
+  const { interval, ...limits } = item.limits ?? {}
+  if (interval === undefined || turnAt(interval, now, intervalCounting) !== 'over') return item
+  return { ...item, limits }
+}
+
+/** Nor is anybody given the same item twice. */
+function unlike(items: readonly AccessItem[]): readonly AccessItem[] {
+  return [...new Map(items.map((item) => [JSON.stringify(item), item])).values()]
+}
+
+function halved(item: AccessItem): AccessItem {
+  const { debitAmount, receiveAmount } = item.limits ?? {}
+  const half = (amount: Amount) => amountOf((BigInt(amount.value) + 1n) / 2n, amount)
+  const limits = {
+    ...item.limits,
+    ...(debitAmount && { debitAmount: half(debitAmount) }),
+    ...(receiveAmount && { receiveAmount: half(receiveAmount) }),
+  }
+  return item.limits === undefined ? item : { ...item, limits }
+}
+
+function grantNumber({ grants }: Book, number: number): number {
+  return (number % grants.length) + 1
+}
+
+function fromTheEnd<Item>(items: readonly Item[], back: number): Item | undefined {
+  return items[items.length - 1 - (back % Math.max(1, items.length))]
+}
+
+/** A payment to which this can happen, or now and then any. */
+function paymentFor(
+  { payments }: Book,
+  { back, any }: { readonly back: number; readonly any: boolean },
+  state: BookedPayment['state'],
+): BookedPayment | undefined {
+  return fromTheEnd(any ? payments : payments.filter((line) => line.state === state), back)
+}
+
+function waitUntil(
+  { now, latest }: Draft,
+  instant: Instant | undefined,
+  off = 0,
+): SpendingAction | undefined {
+  if (instant === undefined) return undefined
+  const until = instant + off
+  return until > now && until <= latest ? { type: 'wait', until } : undefined
+}
+
+/** When the window of an item ends; where it is not in one, when the next one begins, as far as that is near. */
+function edgeOf({ book, now, rules }: Draft, grant: number, item: number): Instant | undefined {
+  const number = grantNumber(book, grant)
+  const items = book.grants[number - 1]?.items ?? []
+  const place = (item % Math.max(1, items.length)) + 1
+  const found = accountAt(book, number, place, now, rules)
+  if (found === 'over') return undefined
+  if (found !== 'not yet') return found.account?.window?.end
+  const [, first = ''] = items[place - 1]?.limits?.interval?.toUpperCase().split('/') ?? []
+  return first.startsWith('P') ? undefined : Date.parse(first)
+}
+
+function planPayment(draft: Draft, wish: PayWish): SpendingAction {
+  const { book, now, rules, scene, requests } = draft
+  const grant = grantNumber(book, wish.grant)
+  const items = book.grants[grant - 1]?.items ?? []
+  const place = wish.item % Math.max(1, items.length)
+  const found = accountAt(book, grant, place + 1, now, rules)
+  const account = typeof found === 'string' ? undefined : found.account
+  const receiver = chooseReceiver(scene, items[place], account?.limit, wish.receiver)
+  const limit = BigInt(account?.limit.value ?? 1_000n)
+  const rest = account === undefined ? limit : limit - spentIn(book, account)
+  const { size } = wish
+  const wanted =
+    size.of === 'rest'
+      ? rest + size.off
+      : size.of === 'limit'
+        ? limit / size.parts + size.off
+        : size.value
+  const { unitPrice = 1n } = receiver
+  const perUnit = account?.counts === 'receiveAmount' ? unitPrice : 1n
+  const debit = within(wanted * perUnit, unitPrice, (amountValueMax / unitPrice) * unitPrice)
+  return {
+    type: 'pay',
+    payment: requests.length + 1,
+    grant,
+    by: wish.by,
+    receiver: receiver.url,
+    debitAmount: amountOf(debit, scene.asset),
+    receiveAmount: amountOf(receivedOf(debit, receiver), receiver.asset),
+  }
+}
+
+function within(value: bigint, least: bigint, most: bigint): bigint {
+  if (value < least) return least
+  return value > most ? most : value
+}
+
+/** The one that the item is for, unless another one is wished for; 0 is no wish. */
+function chooseReceiver(
+  { receivers }: SpendingScene,
+  item: AccessItem | undefined,
+  limit: Amount | undefined,
+  wish: number,
+): SpendingReceiver {
+  const [first] = receivers
+  if (wish > 0) return receivers[wish % receivers.length] ?? first
+  const { receiver, receiveAmount } = item?.limits ?? {}
+  const named = receivers.find(({ url }) => url === receiver)
+  if (named !== undefined || receiveAmount === undefined) return named ?? first
+  return receivers.find(({ asset }) => asset.assetCode === limit?.assetCode) ?? first
+}
+
+function planTotals(
+  { scene }: Draft,
+  { type, share, final }: Wish & { type: 'settle' | 'fail' },
+  { request, sent }: BookedPayment,
+): SpendingAction {
+  const { payment, debitAmount, receiveAmount, receiver: url } = request
+  const total = sentOf(share, sent, BigInt(debitAmount.value))
+  const receiver = scene.receivers.find((each) => each.url === url) ?? scene.receivers[0]
+  const totals = {
+    payment,
+    sentAmount: amountOf(total, debitAmount),
+    deliveredAmount: amountOf(receivedOf(total, receiver), receiveAmount),
+  }
+  return type === 'fail' ? { type, ...totals } : { type, ...totals, final }
+}
+
+/** All that has been sent in the end, when so much of it has been sent before. */
+function sentOf(share: Share, before: bigint, debit: bigint): bigint {
+  switch (share) {
+    case 'nothing':
+      return before
+    case 'one unit':
+      return before < debit ? before + 1n : before
+    case 'half':
+      return before + (debit - before) / 2n
+    case 'all but one unit':
+      return before < debit ? debit - 1n : debit
+    case 'all':
+      return debit
+    case 'too much':
+      return debit < amountValueMax ? debit + 1n : debit
+  }
+}

@@ -1,0 +1,188 @@
+import type { AccessItem, Instant } from '../../index.js'
+import {
+  type CommitOrder,
+  numbered,
+  type PaymentRequest,
+  type SpendingAction,
+  type SpendingHistory,
+  stepText,
+} from './history.js'
+import { createJudge, type Judge, type JudgeRules, type Observation } from './judge.js'
+import { instantText } from './text.js'
+import type { PaymentAnswer, SpendingAnswer, SpendingWallet } from './wallet.js'
+
+/** What a wallet did wrong, with all that came before it. */
+export interface SpendingError extends Error {
+  readonly code: 'ERR_SPENDING'
+}
+
+/** Runs actions at once, in whichever way brings out the most. */
+export type Race = (
+  tasks: readonly (() => Promise<Observation | undefined>)[],
+  order: CommitOrder,
+) => Promise<readonly (Observation | undefined)[]>
+
+/** A history on its way through a wallet. */
+interface Stage {
+  readonly wallet: SpendingWallet
+  readonly judge: Judge
+  readonly rules: JudgeRules
+  /** What the keys of requests begin with: those of another history are not those of this one. */
+  readonly prefix: string
+  /** What the wallet calls the grants. */
+  readonly grants: Map<number, string>
+  now: Instant
+}
+
+/**
+ * Plays a history on a wallet, and looks after each step whether the wallet was right.
+ *
+ * @throws {SpendingError} at the first step that was wrong, with the whole story.
+ */
+export async function play(
+  history: SpendingHistory,
+  wallet: SpendingWallet,
+  rules: JudgeRules,
+  race: Race = (tasks) => Promise.all(tasks.map((task) => task())),
+): Promise<void> {
+  const { start, steps } = history
+  const judge = createJudge(rules)
+  const stage: Stage = { wallet, judge, rules, prefix: newPrefix(), grants: new Map(), now: start }
+  const told: string[] = []
+  await wallet.setClock?.(start)
+  for (const step of steps) {
+    const actions = step.type === 'at once' ? step.actions : [step]
+    const tasks = actions.map((action) => () => observe(stage, action))
+    let observed: readonly (Observation | undefined)[]
+    try {
+      observed =
+        step.type === 'at once' ? await race(tasks, step.commits) : [await observe(stage, step)]
+    } catch (error) {
+      told.push(numbered(told.length, stepText(step, ['the wallet failed'])))
+      throw spendingError([messageOf(error)], start, told, error)
+    }
+    told.push(numbered(told.length, stepText(step, observed.map(answerText))))
+    const problems = judge.observe(observed.filter((each) => each !== undefined))
+    if (problems.length > 0) throw spendingError(problems, start, told)
+    const problem = await wallet.problem?.()
+    if (problem !== undefined) throw spendingError([problem], start, told)
+  }
+}
+
+/** Carries an action out; `undefined` if it cannot be, and is left out. */
+async function observe(stage: Stage, action: SpendingAction): Promise<Observation | undefined> {
+  const before = clockOf(stage)
+  const answer = await perform(stage, action)
+  if (answer === undefined) return undefined
+  const after = clockOf(stage)
+  return { action, answer, moments: before === after ? [before] : [before, after] }
+}
+
+function clockOf({ wallet, now }: Stage): Instant {
+  return wallet.setClock === undefined ? Date.now() : now
+}
+
+async function perform(
+  stage: Stage,
+  action: SpendingAction,
+): Promise<SpendingAnswer | PaymentAnswer | undefined> {
+  const { wallet, grants } = stage
+  switch (action.type) {
+    case 'grant':
+      grants.set(action.grant, await wallet.grant(plain(action.asked), plain(action.granted)))
+      return accepted
+    case 'pay':
+      return pay(stage, action)
+    case 'retry':
+      return pay(stage, action.request)
+    case 'lapse':
+      return done(wallet.lapse?.())
+    case 'rotate':
+      return wallet.rotate?.(grants.get(action.grant) ?? '')
+    case 'revoke':
+      return done(wallet.revoke?.(grants.get(action.grant) ?? ''))
+    case 'wait':
+      if (wallet.setClock === undefined) return undefined
+      stage.now = action.until
+      await wallet.setClock(action.until)
+      return accepted
+    default: {
+      const id = stage.judge.idOf(action.payment)
+      return id === undefined ? undefined : report(wallet, id, action)
+    }
+  }
+}
+
+const accepted = { accepted: true } as const
+
+async function done(work: Promise<void> | undefined): Promise<SpendingAnswer | undefined> {
+  if (work === undefined) return undefined
+  await work
+  return accepted
+}
+
+function pay({ wallet, rules, prefix, grants }: Stage, request: PaymentRequest) {
+  const { payment, grant, by, receiver, debitAmount } = request
+  return wallet.pay({
+    grant: grants.get(grant) ?? '',
+    key: `${prefix}-${payment}`,
+    by,
+    walletAddress: rules.walletAddress,
+    receiver,
+    debitAmount: { ...debitAmount },
+  })
+}
+
+async function report(
+  wallet: SpendingWallet,
+  id: string,
+  action: SpendingAction & { type: 'begin' | 'settle' | 'fail' | 'cancel' },
+): Promise<SpendingAnswer | undefined> {
+  switch (action.type) {
+    case 'begin':
+      return wallet.begin(id)
+    case 'settle': {
+      const { sentAmount, deliveredAmount, final } = action
+      return wallet.settle(id, { sentAmount, deliveredAmount, final })
+    }
+    case 'fail': {
+      const { sentAmount, deliveredAmount } = action
+      return wallet.fail(id, { sentAmount, deliveredAmount })
+    }
+    case 'cancel':
+      return wallet.cancel?.(id)
+  }
+}
+
+/** Without what makes them readable: a wallet gets what JSON would carry. */
+function plain(items: readonly AccessItem[]): readonly AccessItem[] {
+  return JSON.parse(JSON.stringify(items)) as AccessItem[]
+}
+
+function answerText(observation: Observation | undefined): string {
+  if (observation === undefined) return 'left out'
+  const { action, answer } = observation
+  if (!answer.accepted) return `refused${answer.reason === undefined ? '' : ` (${answer.reason})`}`
+  return action.type === 'wait' || action.type === 'lapse' ? 'done' : 'accepted'
+}
+
+function newPrefix(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(8))
+  return Array.from(bytes, (byte) => byte.toString(36).padStart(2, '0')).join('')
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+function spendingError(
+  problems: readonly string[],
+  start: Instant,
+  told: readonly string[],
+  cause?: unknown,
+): SpendingError {
+  const story = [`     it is ${instantText(start)}`, ...told]
+  const text = ['', ...story, '', ...problems].join('\n')
+  const error = new Error(text, cause === undefined ? {} : { cause })
+  return Object.assign(error, { code: 'ERR_SPENDING' as const })
+}

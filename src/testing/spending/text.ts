@@ -1,0 +1,50 @@
+import type { AccessItem, Amount, Instant, Limits, Window } from '../../index.js'
+
+/** An amount as people write it: `USD 12.50`. */
+export function amountText({ value, assetCode, assetScale }: Amount): string {
+  const digits = value.padStart(assetScale + 1, '0')
+  const whole = digits.slice(0, digits.length - assetScale)
+  const fraction = digits.slice(digits.length - assetScale)
+  return `${assetCode} ${assetScale === 0 ? whole : `${whole}.${fraction}`}`
+}
+
+/** A value in an asset, as people write it. */
+export function valueText(value: bigint, { assetCode, assetScale }: Omit<Amount, 'value'>): string {
+  const sign = value < 0n ? '-' : ''
+  const digits = (value < 0n ? -value : value).toString()
+  return sign + amountText({ value: digits, assetCode, assetScale })
+}
+
+export function instantText(at: Instant): string {
+  return new Date(at).toISOString()
+}
+
+export function windowText(window: Window | undefined): string {
+  if (window === undefined) return 'the life of the grant'
+  return `the window from ${instantText(window.start)} to ${instantText(window.end)}`
+}
+
+/** What limits allow, in a line. */
+export function limitsText(limits: Limits = {}): string {
+  const { debitAmount, receiveAmount, interval, receiver } = limits
+  const most = [
+    ...(debitAmount === undefined ? [] : [`at most ${amountText(debitAmount)} debited`]),
+    ...(receiveAmount === undefined ? [] : [`at most ${amountText(receiveAmount)} received`]),
+  ]
+  const often = interval === undefined ? 'in all' : `in each window of ${interval}`
+  const amounts = most.length === 0 ? 'without a limit' : most.join(' and ')
+  const when = most.length === 0 && interval === undefined ? '' : ` ${often}`
+  return `${amounts}${when}${receiver === undefined ? '' : `, only to ${receiver}`}`
+}
+
+/** What an access item allows, in a line. */
+export function itemText({ type, actions, identifier, limits }: AccessItem): string {
+  const where = identifier === undefined ? '' : ` at ${identifier}`
+  const most = type === 'outgoing-payment' ? `: ${limitsText(limits)}` : ''
+  return `${actions.join(', ')} ${type}${where}${most}`
+}
+
+/** The same object, which says of itself what it is. As JSON, and to `Object.keys`, it is what it was. */
+export function readable<Value extends object>(value: Value, text: () => string): Value {
+  return Object.defineProperty(value, 'toString', { value: text })
+}

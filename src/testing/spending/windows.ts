@@ -1,0 +1,132 @@
+import type { Instant, IntervalCounting, Window } from '../../index.js'
+
+/** Where an instant lies in a repeating interval: in a window, before the first one, or after the last. */
+export type Turn = Window | 'not yet' | 'over'
+
+const dayMs = 86_400_000
+const unitMs: Readonly<Record<string, number>> = {
+  W: 7 * dayMs,
+  D: dayMs,
+  H: 3_600_000,
+  M: 60_000,
+  S: 1_000,
+}
+
+/** How an interval turns: from an anchor on, or up to it, by so many months and milliseconds each time. */
+interface Turning {
+  readonly anchor: Instant
+  readonly backwards: boolean
+  readonly months: number
+  readonly ms: number
+  /** How many windows there are. */
+  readonly count: number
+}
+
+/**
+ * The window of a repeating interval that an instant lies in. It is written apart from the library, and in
+ * another way: it walks from the anchor month by month, as one turns the pages of a calendar, so that a mistake
+ * in one of them is not repeated in the other.
+ *
+ * @param interval that the library takes.
+ */
+export function turnAt(interval: string, at: Instant, counting: IntervalCounting): Turn {
+  const turning = readTurning(interval, counting)
+  const { anchor, backwards, months, ms, count } = turning
+  if (backwards ? at >= anchor : at < anchor) return backwards ? 'over' : 'not yet'
+  const windows =
+    months === 0
+      ? windowsOfLength(ms, anchor, at, backwards)
+      : walked(pages(turning), at, months, ms, backwards)
+  const { index, window } = windows
+  if (index < count) return window
+  return backwards ? 'not yet' : 'over'
+}
+
+interface Numbered {
+  /** How many windows lie between this one and the anchor. */
+  readonly index: number
+  readonly window: Window
+}
+
+function windowsOfLength(ms: number, anchor: Instant, at: Instant, backwards: boolean): Numbered {
+  const windows = Math.floor((at - anchor) / ms)
+  const start = anchor + windows * ms
+  return { index: backwards ? -windows - 1 : windows, window: { start, end: start + ms } }
+}
+
+/** Turns pages until the next boundary lies on the other side of the instant. */
+function walked(
+  calendar: Generator<Instant, never>,
+  at: Instant,
+  months: number,
+  ms: number,
+  backwards: boolean,
+): Numbered {
+  const sign = backwards ? -1 : 1
+  let near = calendar.next().value
+  for (let index = 0; ; index++) {
+    let page = near
+    for (let turned = 0; turned < months; turned++) page = calendar.next().value
+    const far = page + sign * (index + 1) * ms
+    const edge = near + sign * index * ms
+    if (backwards ? far <= at : far > at) {
+      return { index, window: backwards ? { start: far, end: edge } : { start: edge, end: far } }
+    }
+    near = page
+  }
+}
+
+/** The anchor's day and time in its own month, and in each month after it or before: the last day at most. */
+function* pages({ anchor, backwards }: Turning): Generator<Instant, never> {
+  const date = new Date(anchor)
+  const [dayOfMonth, timeMs] = [date.getUTCDate(), ((anchor % dayMs) + dayMs) % dayMs]
+  let [year, month] = [date.getUTCFullYear(), date.getUTCMonth() + 1]
+  let first = Math.floor(anchor / dayMs) - (dayOfMonth - 1)
+  for (;;) {
+    yield (first + Math.min(dayOfMonth, daysIn(year, month)) - 1) * dayMs + timeMs
+    if (!backwards) first += daysIn(year, month)
+    month += backwards ? -1 : 1
+    if (month === 0 || month === 13) {
+      year += backwards ? -1 : 1
+      month = backwards ? 12 : 1
+    }
+    if (backwards) first -= daysIn(year, month)
+  }
+}
+
+function daysIn(year: number, month: number): number {
+  if (month === 2) return isLeap(year) ? 29 : 28
+  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31
+}
+
+function isLeap(year: number): boolean {
+  if (year % 400 === 0) return true
+  return year % 4 === 0 && year % 100 !== 0
+}
+
+function readTurning(interval: string, counting: IntervalCounting): Turning {
+  const [repeats = '', first = '', second = ''] = interval.toUpperCase().split('/')
+  const number = Number(repeats.slice(1) || '-1')
+  const windows = counting === 'repetitions' ? number + 1 : number
+  const count = number < 0 ? Number.POSITIVE_INFINITY : windows
+  const backwards = first.startsWith('P')
+  const anchor = Date.parse(backwards ? second : first)
+  if (backwards || second.startsWith('P')) {
+    return { anchor, backwards, count, ...readLength(backwards ? first : second) }
+  }
+  return { anchor, backwards, count, months: 0, ms: Date.parse(second) - anchor }
+}
+
+function readLength(duration: string): { months: number; ms: number } {
+  const [date = '', time = ''] = duration.slice(1).split('T')
+  let [months, ms] = [0, 0]
+  for (const [, count, unit = ''] of date.matchAll(/(\d+)([YMWD])/g)) {
+    if (unit === 'Y') months += 12 * Number(count)
+    else if (unit === 'M') months += Number(count)
+    else ms += Number(count) * (unitMs[unit] ?? 0)
+  }
+  for (const [, count, unit = ''] of time.matchAll(/(\d+)([HMS])/g)) {
+    ms += Number(count) * (unitMs[unit] ?? 0)
+  }
+  return { months, ms }
+}

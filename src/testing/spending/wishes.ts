@@ -1,0 +1,224 @@
+import type { AccessItem, Instant, Limits } from '../../index.js'
+import type { Arbitrary, FastCheck } from './fast-check.js'
+import type { CommitOrder } from './history.js'
+import { validInterval } from './intervals.js'
+import { amountOf, type SpendingScene } from './scene.js'
+import { valueEdges } from './values.js'
+
+/**
+ * What a step is about, in terms of what will be there when it is taken: the last payment but one, all that is
+ * left. A plan makes steps of them. So a history stays one when wishes are taken out of it, which is how a long
+ * counterexample becomes a short one.
+ */
+export type Wish =
+  | {
+      readonly type: 'grant'
+      readonly items: readonly AccessItem[]
+      /** Whether the owner consents to half of each limit. */
+      readonly halved: boolean
+    }
+  | PayWish
+  | { readonly type: 'retry'; readonly back: number }
+  | { readonly type: 'begin' | 'cancel'; readonly back: number; readonly any: boolean }
+  | {
+      readonly type: 'settle' | 'fail'
+      readonly back: number
+      readonly any: boolean
+      readonly share: Share
+      readonly final: boolean
+    }
+  | { readonly type: 'lapse' }
+  | { readonly type: 'rotate' | 'revoke'; readonly grant: number }
+  | { readonly type: 'wait'; readonly ms: number }
+  /** Until the window of an item ends or begins, or until a payment has been held long enough; or 1 ms off. */
+  | { readonly type: 'edge'; readonly grant: number; readonly item: number; readonly off: number }
+  | { readonly type: 'hold'; readonly back: number; readonly off: number }
+  | { readonly type: 'at once'; readonly wishes: readonly Wish[]; readonly commits: CommitOrder }
+
+export interface PayWish {
+  readonly type: 'pay'
+  readonly grant: number
+  /** The item whose limit the amount is reckoned from. */
+  readonly item: number
+  readonly size: Size
+  readonly receiver: number
+  readonly by: 'quote' | 'direct'
+}
+
+/** All that is left of a limit, a share of it, or a value; the first two give or take 1. */
+export type Size =
+  | { readonly of: 'rest'; readonly off: bigint }
+  | { readonly of: 'limit'; readonly parts: bigint; readonly off: bigint }
+  | { readonly of: 'value'; readonly value: bigint }
+
+/** How much of a payment has been sent: of what it may come to, or one unit more than that. */
+export type Share = 'nothing' | 'one unit' | 'half' | 'all but one unit' | 'all' | 'too much'
+
+const dayMs = 86_400_000
+
+/** A grant, with limits that are tight enough to be reached. */
+export function grantWish(fc: FastCheck, scene: SpendingScene, start: Instant): Arbitrary<Wish> {
+  const limits = limitsIn(fc, scene, start)
+  const item = limits.map((limits): AccessItem => {
+    const base = {
+      type: 'outgoing-payment',
+      actions: ['create', 'read'],
+      identifier: scene.walletAddress,
+    } as const
+    return Object.keys(limits).length === 0 ? base : { ...base, limits }
+  })
+  // A third item is left free: it is for quotes.
+  const items = fc.array(item, { minLength: 1, maxLength: 2 })
+  return fc
+    .tuple(items, rarely(fc))
+    .map(([items, halved]) => ({ type: 'grant' as const, items, halved }))
+}
+
+function limitsIn(fc: FastCheck, scene: SpendingScene, start: Instant): Arbitrary<Limits> {
+  const value = fc.oneof(
+    { weight: 3, arbitrary: fc.bigInt({ min: 1n, max: 5_000n }) },
+    { weight: 1, arbitrary: valueEdges(fc) },
+  )
+  const amounts: Arbitrary<Limits> = fc.oneof(
+    {
+      weight: 6,
+      arbitrary: value.map((value) => ({ debitAmount: amountOf(value, scene.asset) })),
+    },
+    {
+      weight: 2,
+      arbitrary: fc
+        .tuple(value, fc.constantFrom(...scene.receivers))
+        .map(([value, { asset }]) => ({ receiveAmount: amountOf(value, asset) })),
+    },
+    { weight: 1, arbitrary: fc.constant({}) },
+  )
+  const interval = fc.option(validInterval(fc, start), { nil: undefined, freq: 2 })
+  const receiver = fc.oneof(
+    { weight: 5, arbitrary: fc.constant(undefined) },
+    { weight: 1, arbitrary: fc.constantFrom(...scene.receivers).map(({ url }) => url) },
+  )
+  return fc.tuple(amounts, interval, receiver).map(([amounts, interval, receiver]) => ({
+    ...(receiver === undefined ? {} : { receiver }),
+    ...(interval === undefined ? {} : { interval }),
+    ...amounts,
+  }))
+}
+
+function rarely(fc: FastCheck): Arbitrary<boolean> {
+  return fc.oneof(
+    { weight: 7, arbitrary: fc.constant(false) },
+    { weight: 1, arbitrary: fc.constant(true) },
+  )
+}
+
+/** One step, or several at once. */
+export function anyWish(fc: FastCheck, scene: SpendingScene, start: Instant): Arbitrary<Wish> {
+  const acting = actionWish(fc)
+  const commits = fc.constantFrom<CommitOrder[]>('together', 'in turn', 'in reverse')
+  const several = fc
+    .tuple(fc.array(acting, { minLength: 2, maxLength: 4 }), commits)
+    .map(([wishes, commits]) => ({ type: 'at once' as const, wishes, commits }))
+  return fc.oneof(
+    { weight: 24, arbitrary: acting },
+    { weight: 8, arbitrary: waitWish(fc) },
+    { weight: 5, arbitrary: several },
+    { weight: 1, arbitrary: grantWish(fc, scene, start) },
+  )
+}
+
+function actionWish(fc: FastCheck): Arbitrary<Wish> {
+  const back = fc.nat({ max: 3 })
+  const grant = fc.nat({ max: 2 })
+  const any = rarely(fc)
+  return fc.oneof(
+    { weight: 10, arbitrary: payWish(fc) },
+    { weight: 3, arbitrary: back.map((back) => ({ type: 'retry' as const, back })) },
+    {
+      weight: 6,
+      arbitrary: fc.tuple(back, any).map(([back, any]) => ({ type: 'begin' as const, back, any })),
+    },
+    { weight: 6, arbitrary: totalsWish(fc) },
+    {
+      weight: 1,
+      arbitrary: fc.tuple(back, any).map(([back, any]) => ({ type: 'cancel' as const, back, any })),
+    },
+    { weight: 1, arbitrary: fc.constant<Wish>({ type: 'lapse' }) },
+    { weight: 1, arbitrary: grant.map((grant) => ({ type: 'rotate' as const, grant })) },
+    { weight: 1, arbitrary: grant.map((grant) => ({ type: 'revoke' as const, grant })) },
+  )
+}
+
+function payWish(fc: FastCheck): Arbitrary<Wish> {
+  const off = fc.constantFrom(0n, 1n, -1n)
+  const size: Arbitrary<Size> = fc.oneof(
+    { weight: 3, arbitrary: off.map((off) => ({ of: 'rest' as const, off })) },
+    {
+      weight: 4,
+      arbitrary: fc
+        .tuple(fc.constantFrom(1n, 2n, 3n, 10n), off)
+        .map(([parts, off]) => ({ of: 'limit' as const, parts, off })),
+    },
+    {
+      weight: 1,
+      arbitrary: fc
+        .bigInt({ min: 1n, max: 5_000n })
+        .map((value) => ({ of: 'value' as const, value })),
+    },
+  )
+  const numbers = fc.tuple(fc.nat({ max: 2 }), fc.nat({ max: 2 }), fc.nat({ max: 3 }))
+  return fc
+    .tuple(numbers, size, fc.constantFrom('direct' as const, 'quote' as const))
+    .map(([[grant, item, receiver], size, by]) => ({
+      type: 'pay' as const,
+      grant,
+      item,
+      size,
+      receiver,
+      by,
+    }))
+}
+
+function totalsWish(fc: FastCheck): Arbitrary<Wish> {
+  const share = fc.constantFrom<Share[]>(
+    'nothing',
+    'all',
+    'half',
+    'one unit',
+    'all but one unit',
+    'too much',
+  )
+  return fc
+    .tuple(
+      fc.constantFrom('fail' as const, 'settle' as const),
+      fc.nat({ max: 3 }),
+      rarely(fc),
+      share,
+      fc.boolean(),
+    )
+    .map(([type, back, any, share, final]) => ({ type, back, any, share, final }))
+}
+
+function waitWish(fc: FastCheck): Arbitrary<Wish> {
+  const off = fc.constantFrom(0, -1, 1)
+  const [grant, item] = [fc.nat({ max: 2 }), fc.nat({ max: 2 })]
+  return fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc
+        .tuple(grant, item, off)
+        .map(([grant, item, off]) => ({ type: 'edge' as const, grant, item, off })),
+    },
+    {
+      weight: 1,
+      arbitrary: fc
+        .tuple(fc.nat({ max: 3 }), off)
+        .map(([back, off]) => ({ type: 'hold' as const, back, off })),
+    },
+    {
+      weight: 2,
+      arbitrary: fc
+        .constantFrom(1, 1_000, 60_000, 3_600_000, dayMs, 31 * dayMs, 366 * dayMs)
+        .map((ms) => ({ type: 'wait' as const, ms })),
+    },
+  )
+}

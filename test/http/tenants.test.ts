@@ -1,0 +1,209 @@
+import { describe, expect, test } from 'vitest'
+import {
+  type AccessItem,
+  createAuthorizationServer,
+  createResourceServer,
+  ilpPaymentMethods,
+  memoryStore,
+  type Store,
+} from '../../src/index.js'
+import {
+  type ClientRequest,
+  type ClientResponse,
+  clientKeysOf,
+  manualClock,
+  type TestClient,
+  testClient,
+} from '../../src/testing/index.js'
+import { priceList, shopReceiver, usd } from '../support/spending.js'
+
+const shop = () =>
+  testClient({ seed: 'shop', kid: 'shop-1', walletAddress: 'https://shop.example', clock })
+
+const clock = manualClock()
+
+/** One brand of several that keep their records in the same store. */
+function createTenant(origin: string, store: Store, client: TestClient) {
+  const [grantEndpoint, baseUrl] = [`${origin}/auth`, `${origin}/op`]
+  const account = { url: `${origin}/alice`, assetCode: 'USD', assetScale: 2 }
+  const auth = createAuthorizationServer({
+    grantEndpoint,
+    store,
+    clock,
+    consentUrl: `${origin}/consent`,
+    clientKeys: clientKeysOf(client),
+  })
+  const resources = createResourceServer({
+    baseUrl,
+    grantEndpoint,
+    store,
+    clock,
+    introspect: auth.introspect,
+    walletAddresses: { find: async (url) => (url === account.url ? account : undefined) },
+    paymentMethods: ilpPaymentMethods({ addressPrefix: 'test.bank', secret: new Uint8Array(32) }),
+    quotes: priceList,
+  })
+  const ask = (request: ClientRequest): Promise<ClientResponse> =>
+    client.send(request.url.startsWith(`${origin}/auth`) ? auth.handle : resources.handle, request)
+
+  async function request(access: readonly AccessItem[], interact?: object, nonce?: string) {
+    const body = { client: client.client, access_token: { access }, interact }
+    const answer = await ask({ method: 'POST', url: grantEndpoint, body, ...(nonce && { nonce }) })
+    // biome-ignore lint/suspicious/noExplicitAny: the bodies are what the test is about
+    return { status: answer.status, body: answer.body as any }
+  }
+
+  /** A token for everything here that a client instance may do with the only account. */
+  async function tokenForAll(): Promise<string> {
+    const identifier = account.url
+    const interaction = await request(
+      [
+        { type: 'incoming-payment', actions: ['create', 'read-all', 'list-all'], identifier },
+        { type: 'outgoing-payment', actions: ['create', 'read-all', 'list-all'], identifier },
+        { type: 'quote', actions: ['create', 'read'] },
+      ],
+      { start: ['redirect'] },
+    )
+    const { interact, continue: continuation } = interaction.body
+    const id = interact.redirect.slice(`${origin}/consent/`.length)
+    await auth.interactions.approve(id, { resourceOwner: 'alice', walletAddresses: [identifier] })
+    clock.advance(5_000)
+    const { uri: url, access_token } = continuation
+    const { body } = await ask({ method: 'POST', url, token: access_token.value })
+    return (body as { access_token: { value: string } }).access_token.value
+  }
+
+  return { origin, account, auth, resources, ask, request, tokenForAll, grantEndpoint, baseUrl }
+}
+
+type Tenant = ReturnType<typeof createTenant>
+
+function createTenants() {
+  const [store, client] = [memoryStore(), shop()]
+  const tenants = ['https://one.example', 'https://two.example/brand'].map((origin) =>
+    createTenant(origin, store, client),
+  )
+  const [one, two] = tenants
+  if (one === undefined || two === undefined) throw new Error('there are two')
+  return { store, one, two }
+}
+
+async function create(tenant: Tenant, token: string, collection: string, body: object) {
+  const url = `${tenant.baseUrl}/${collection}`
+  const answer = await tenant.ask({ method: 'POST', url, token, body })
+  return { status: answer.status, body: answer.body as { id: string } }
+}
+
+/** One of everything that a tenant has records of. */
+async function lived(tenant: Tenant) {
+  const token = await tenant.tokenForAll()
+  const walletAddress = tenant.account.url
+  const incoming = await create(tenant, token, 'incoming-payments', { walletAddress })
+  const asked = { walletAddress, receiver: shopReceiver, method: 'ilp', debitAmount: usd(100) }
+  const quote = await create(tenant, token, 'quotes', asked)
+  const outgoing = await create(tenant, token, 'outgoing-payments', {
+    walletAddress,
+    quoteId: quote.body.id,
+  })
+  return { token, incoming: incoming.body.id, quote: quote.body.id, outgoing: outgoing.body.id }
+}
+
+const lastSegment = (url: string) => url.slice(url.lastIndexOf('/') + 1)
+
+describe('two servers on one store, told apart by their URLs', () => {
+  test('do not take each other’s tokens', async () => {
+    const { one, two } = createTenants()
+    const { token } = await lived(one)
+    expect(await two.auth.introspect({ accessToken: token })).toEqual({ active: false })
+    const url = `${two.baseUrl}/incoming-payments?wallet-address=${two.account.url}`
+    expect((await two.ask({ method: 'GET', url, token })).status).toBe(401)
+  })
+
+  test('do not know each other’s grants and payments by their ids', async () => {
+    const { one, two } = createTenants()
+    const mine = await lived(one)
+    const { token } = await lived(two)
+    const [grantId = ''] = mine.token.replace('opa_', '').split('.')
+    expect(await one.auth.grants.get(grantId)).toBeDefined()
+    expect(await two.auth.grants.get(grantId)).toBeUndefined()
+    expect(await two.auth.grants.revoke(grantId)).toBe(false)
+    for (const [collection, url] of [
+      ['incoming-payments', mine.incoming],
+      ['outgoing-payments', mine.outgoing],
+      ['quotes', mine.quote],
+    ] as const) {
+      const foreign = `${two.baseUrl}/${collection}/${lastSegment(url)}`
+      expect((await two.ask({ method: 'GET', url: foreign, token })).status, collection).toBe(404)
+      const own = `${one.baseUrl}/${collection}/${lastSegment(url)}`
+      expect((await one.ask({ method: 'GET', url: own, token: mine.token })).status).toBe(200)
+    }
+    const { incomingPayments, outgoingPayments } = two.resources
+    expect(await incomingPayments.get(lastSegment(mine.incoming))).toBeUndefined()
+    expect(await outgoingPayments.begin(lastSegment(mine.outgoing))).toMatchObject({
+      refusal: 'payment_unknown',
+    })
+    const spent = { walletAddress: two.account.url, quoteId: mine.quote }
+    expect((await create(two, token, 'outgoing-payments', spent)).status).toBe(404)
+  })
+
+  test('list only what is theirs, also for one and the same wallet address', async () => {
+    const { one, two } = createTenants()
+    const mine = await lived(one)
+    await lived(two)
+    const { url: walletAddress } = one.account
+    const [ours, theirs] = await Promise.all(
+      [one, two].map(({ resources }) => resources.incomingPayments.list({ walletAddress })),
+    )
+    expect(ours?.result.map(({ id }) => id)).toEqual([lastSegment(mine.incoming)])
+    expect(theirs?.result).toEqual([])
+  })
+
+  test('count nonces and transfers of the same name each for itself', async () => {
+    const { one, two } = createTenants()
+    const access: AccessItem[] = [{ type: 'quote', actions: ['create'] }]
+    expect((await one.request(access, undefined, 'nonce')).status).toBe(200)
+    expect((await two.request(access, undefined, 'nonce')).status).toBe(200)
+    expect((await one.request(access, undefined, 'nonce')).status, 'the second time').toBe(401)
+    for (const tenant of [one, two]) {
+      const { incoming } = await lived(tenant)
+      const paymentId = lastSegment(incoming)
+      const { incomingPayments } = tenant.resources
+      const funds = { paymentId, transferId: 'transfer-1', amount: usd(5) }
+      expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true })
+      expect(await incomingPayments.receive(funds)).toMatchObject({ payment: { received: '5' } })
+    }
+  })
+
+  test('sweep, deliver and purge only what is theirs', async () => {
+    const { one, two } = createTenants()
+    const mine = await lived(one)
+    await lived(two)
+    clock.advance(400 * 86_400_000)
+    const { incomingPayments, outgoingPayments, purge } = two.resources
+    expect(await incomingPayments.expireDue()).toBe(1)
+    expect(await outgoingPayments.lapseDue()).toBe(1)
+    await purge()
+    await two.auth.purge()
+    expect(await one.resources.incomingPayments.get(lastSegment(mine.incoming))).toBeDefined()
+    expect(await one.resources.outgoingPayments.get(lastSegment(mine.outgoing))).toMatchObject({
+      state: 'created',
+    })
+    const heard: string[] = []
+    const hear = ({ type, at: _at, ...event }: { type: string; at: number }) =>
+      void heard.push(`${type} ${JSON.stringify(event)}`)
+    await two.resources.events.drain(hear)
+    await two.auth.events.drain(hear)
+    expect(heard.length).toBeGreaterThan(5)
+    expect(heard.join()).not.toContain(lastSegment(mine.outgoing))
+    expect(heard.join()).not.toContain('one.example')
+  })
+
+  test('say of a purge how much of theirs it removed', async () => {
+    const { one, two } = createTenants()
+    await lived(one)
+    clock.advance(1_000 * 86_400_000)
+    expect(await two.resources.purge()).toBe(0)
+    expect(await two.auth.purge()).toBe(0)
+    expect(await one.resources.purge()).toBeGreaterThan(0)
+  })
+})
