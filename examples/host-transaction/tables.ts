@@ -12,3 +12,8 @@ export const ledgerTables = `
     PRIMARY KEY (transfer_id, account_id)
   );
 `
+
+/** The account that stands for the rail on which funds of an asset arrive and leave. */
+export function settlementAccount(assetCode: string): string {
+  return `settlement:${assetCode}`
+}

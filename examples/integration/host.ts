@@ -1,5 +1,15 @@
 import type { Request } from 'express'
-import { type InteractionView, memoryStore, type WalletAddresses } from '../../src/index.js'
+import {
+  type Amount,
+  type Asset,
+  type InteractionView,
+  memoryStore,
+  type OutgoingPaymentEvent,
+  type Price,
+  type PriceRefusal,
+  type Totals,
+  type WalletAddresses,
+} from '../../src/index.js'
 
 /** Stands for the payment backend that the library is imported into. */
 export const store = memoryStore()
@@ -21,4 +31,18 @@ export function signedInOwner(_request: Request) {
 export function consentPage({ client, access }: InteractionView): string {
   return `<h1>${client} asks for</h1><pre>${JSON.stringify(access)}</pre>
     <form method="post"><button name="decision" value="approve">Approve</button></form>`
+}
+
+/** Knows receivers, rates and fees. */
+export interface Market {
+  lookUp(
+    receiver: string,
+  ): Promise<{ readonly remaining?: Amount; readonly asset: Asset } | undefined>
+  arriving(payer: Asset, debitAmount: Amount, to: { readonly asset: Asset }): Price | PriceRefusal
+  costOf(payer: Asset, receiveAmount: Amount): Price | PriceRefusal
+}
+
+/** Moves money to other banks, and says what has been moved once it is over. */
+export interface Rail {
+  send(payment: OutgoingPaymentEvent): Promise<Totals & { readonly arrived: boolean }>
 }

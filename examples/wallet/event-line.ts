@@ -1,4 +1,4 @@
-import type { DeliveredEvent } from '../../src/index.js'
+import type { Amount, DeliveredEvent } from '../../src/index.js'
 import { money } from './plain-language.js'
 
 /** An event in one line, for the operator. */
@@ -7,15 +7,28 @@ export function eventLine(event: DeliveredEvent): string {
 }
 
 function details(event: DeliveredEvent): string[] {
-  const { client } = event
-  if ('grantId' in event) {
-    const { grantId, resourceOwner } = event
-    return [
-      grantId,
-      resourceOwner === undefined ? `to ${client}` : `to ${client} by ${resourceOwner}`,
-    ]
+  if ('outgoingPaymentId' in event) {
+    const { outgoingPaymentId, sentAmount, debitAmount, walletAddress, receiver } = event
+    const sent = `${money(sentAmount)}${outOf(debitAmount)}`
+    return [outgoingPaymentId, `${sent} from ${walletAddress} to ${receiver}`]
   }
-  const { incomingPaymentId, walletAddress, receivedAmount, incomingAmount } = event
-  const asked = incomingAmount === undefined ? '' : ` of ${money(incomingAmount)}`
-  return [incomingPaymentId, `${money(receivedAmount)}${asked} for ${walletAddress}`]
+  if ('quoteId' in event) {
+    const { quoteId, debitAmount, receiveAmount, walletAddress, receiver } = event
+    const price = `${money(receiveAmount)} for ${money(debitAmount)}`
+    return [quoteId, `${price} from ${walletAddress} to ${receiver}`]
+  }
+  if ('incomingPaymentId' in event) {
+    const { incomingPaymentId, walletAddress, receivedAmount, incomingAmount } = event
+    const received = `${money(receivedAmount)}${outOf(incomingAmount)}`
+    return [incomingPaymentId, `${received} for ${walletAddress}`]
+  }
+  const { grantId, client, resourceOwner } = event
+  return [
+    grantId,
+    resourceOwner === undefined ? `to ${client}` : `to ${client} by ${resourceOwner}`,
+  ]
+}
+
+function outOf(amount: Amount | undefined): string {
+  return amount === undefined ? '' : ` of ${money(amount)}`
 }

@@ -1,23 +1,53 @@
-import type { Amount, Handler, HttpResponse, IncomingPaymentServices } from '../../src/index.js'
+import type { Amount, Handler, HttpResponse, ResourceServices } from '../../src/index.js'
+import { type Departure, depart } from './departures.js'
 
 /**
- * Stands for the rail on which funds arrive. A real wallet calls `receive` where it credits its account,
- * in the same transaction; nobody outside can reach that.
+ * Stands for the rail on which funds arrive and leave. A real wallet calls these services where it moves
+ * the money, in the same transaction; nobody outside can reach that.
  */
-export function ledger(payments: IncomingPaymentServices): Handler {
+export function ledger(services: ResourceServices): Handler {
   return async ({ method, url, body }) => {
-    if (url.split('?', 1)[0] !== '/ledger/transfers') return failure(404, 'not_found')
+    const path = url.split('?', 1)[0] ?? ''
+    const [, paymentId, type] = outgoing.exec(path) ?? []
+    if (path !== '/ledger/transfers' && paymentId === undefined) return failure(404, 'not_found')
     if (method !== 'POST') return failure(405, 'method_not_allowed', { allow: 'POST' })
-    const transfer = readTransfer(body)
-    if (transfer === undefined) return failure(400, 'invalid_request')
-    const paymentId = payments.idOf(transfer.incomingPayment)
-    if (paymentId === undefined) return failure(404, 'payment_unknown')
-
-    const { transferId, amount } = transfer
-    const result = await payments.receive({ paymentId, transferId, amount })
-    if (result.ok) return json(200, payments.toJSON(result.payment))
-    return failure(result.refusal === 'payment_unknown' ? 404 : 409, result.refusal)
+    return paymentId === undefined
+      ? arrive(services, body)
+      : leave(services, paymentId, type === 'fail' ? 'fail' : 'settle', body)
   }
+}
+
+const outgoing = /^\/ledger\/outgoing-payments\/([\w-]+)\/(settle|fail)$/
+
+async function arrive(
+  { incomingPayments }: ResourceServices,
+  body: Uint8Array,
+): Promise<HttpResponse> {
+  const transfer = readTransfer(body)
+  if (transfer === undefined) return failure(400, 'invalid_request')
+  const paymentId = incomingPayments.idOf(transfer.incomingPayment)
+  if (paymentId === undefined) return failure(404, 'payment_unknown')
+
+  const { transferId, amount } = transfer
+  const result = await incomingPayments.receive({ paymentId, transferId, amount })
+  if (result.ok) return json(200, incomingPayments.toJSON(result.payment))
+  return failure(result.refusal === 'payment_unknown' ? 404 : 409, result.refusal)
+}
+
+async function leave(
+  services: ResourceServices,
+  paymentId: string,
+  type: Departure['type'],
+  body: Uint8Array,
+): Promise<HttpResponse> {
+  const said = body.length === 0 ? undefined : readDeparture(type, body)
+  if (body.length > 0 && said === undefined) return failure(400, 'invalid_request')
+  const silent = type === 'fail' ? { type } : undefined
+  const result = await depart(services, paymentId, said ?? silent)
+  if (result === undefined) return failure(404, 'payment_unknown')
+  return result.ok
+    ? json(200, services.outgoingPayments.toJSON(result.payment))
+    : failure(409, result.refusal)
 }
 
 interface ArrivingTransfer {
@@ -27,21 +57,50 @@ interface ArrivingTransfer {
 }
 
 function readTransfer(body: Uint8Array): ArrivingTransfer | undefined {
-  let value: Partial<ArrivingTransfer> | null
-  try {
-    value = JSON.parse(new TextDecoder().decode(body))
-  } catch {
-    return undefined
-  }
-  const { transferId, incomingPayment, amount } = value ?? {}
+  const { transferId, incomingPayment, amount } = readObject(body) ?? {}
   const complete =
     typeof transferId === 'string' &&
     transferId !== '' &&
     typeof incomingPayment === 'string' &&
-    typeof amount?.value === 'string' &&
-    typeof amount.assetCode === 'string' &&
-    typeof amount.assetScale === 'number'
+    isAmount(amount)
   return complete ? { transferId, incomingPayment, amount } : undefined
+}
+
+/** What is misspelt or out of place must not read as if it had been left out. */
+function readDeparture(type: Departure['type'], body: Uint8Array): Departure | undefined {
+  const value = readObject(body)
+  if (value === undefined) return undefined
+  const { sentAmount, deliveredAmount, final, reason, ...rest } = value
+  if (Object.keys(rest).length > 0) return undefined
+  if (sentAmount !== undefined && !isAmount(sentAmount)) return undefined
+  if (deliveredAmount !== undefined && !isAmount(deliveredAmount)) return undefined
+  const totals = { ...(sentAmount && { sentAmount }), ...(deliveredAmount && { deliveredAmount }) }
+  if (type === 'settle' && reason === undefined) {
+    if (final === undefined) return { type, ...totals }
+    return typeof final === 'boolean' ? { type, ...totals, final } : undefined
+  }
+  if (type === 'fail' && final === undefined) {
+    if (reason === undefined) return { type, ...totals }
+    return typeof reason === 'string' ? { type, ...totals, reason } : undefined
+  }
+  return undefined
+}
+
+function readObject(body: Uint8Array): Record<string, unknown> | undefined {
+  try {
+    const value = JSON.parse(new TextDecoder().decode(body))
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isAmount(value: unknown): value is Amount {
+  if (typeof value !== 'object' || value === null) return false
+  const { value: digits, assetCode, assetScale } = value as Partial<Amount>
+  return (
+    typeof digits === 'string' && typeof assetCode === 'string' && typeof assetScale === 'number'
+  )
 }
 
 function failure(status: number, code: string, headers: Record<string, string> = {}): HttpResponse {

@@ -59,6 +59,7 @@ function announce({ adapter, baseUrl }: Settings, { accounts }: Wallet, storage:
   for (const { url, assetCode } of accounts) {
     console.log(`  wallet address        ${url} (${assetCode})`)
   }
+  console.log(`  payments are sent by  ${baseUrl}/ledger/outgoing-payments/{id}/settle`)
   console.log(`  funds arrive at       ${baseUrl}/ledger/transfers`)
 }
 

@@ -6,6 +6,8 @@ import {
   type CalendarDuration,
   type Limits,
   parseInterval,
+  type RepeatingInterval,
+  windowAt,
 } from '../../src/index.js'
 
 const verbs: Record<AccessType, Partial<Record<AccessAction, string>>> = {
@@ -62,18 +64,30 @@ export function money({ value, assetCode, assetScale }: Amount): string {
   return `${assetCode} ${assetScale === 0 ? whole : `${whole}.${fraction}`}`
 }
 
+/** How often, and what the first turn is: from that one people reckon the others for themselves. */
 function describeInterval(text: string): string {
   const parsed = parseInterval(text)
   if ('problem' in parsed) return ` (${text})`
   const { interval } = parsed
-  const times = interval.count === undefined ? '' : `, ${interval.count} times`
   const each =
     interval.form === 'start/end'
       ? `in every ${length(elapsed(interval.end - interval.start))}`
       : `in every ${length(interval.duration)}`
-  const start = interval.form === 'duration/end' ? '' : `, from ${date(interval.start)}`
-  const end = interval.form === 'duration/end' ? `, until ${date(interval.end)}` : ''
-  return ` ${each}${times}${start}${end}`
+  return ` ${each}${times(interval)}, ${turn(interval)}`
+}
+
+function times({ count }: RepeatingInterval): string {
+  if (count === undefined) return ''
+  return count === 1 ? ', once' : `, ${count} times`
+}
+
+/** The turn that the text names: the first, or the last where it is anchored at its end. */
+function turn(interval: RepeatingInterval): string {
+  const backwards = interval.form === 'duration/end'
+  const window = windowAt(interval, backwards ? interval.end - 1 : interval.start)
+  if (window === undefined) return 'which is never'
+  const which = interval.count === 1 ? '' : backwards ? 'the last time ' : 'the first time '
+  return `${which}from ${date(window.start)} until ${date(window.end)}`
 }
 
 /** A number of milliseconds in days, hours, minutes and seconds. */

@@ -6,11 +6,13 @@ import {
   type Handler,
   ilpPaymentMethods,
   type RefusalReport,
+  type ResourceServer,
   remoteClientKeys,
 } from '../../src/index.js'
 import { type Account, demoAccounts } from './accounts.js'
 import { consentPage } from './consent-page.js'
 import { ledger } from './ledger.js'
+import { prices } from './prices.js'
 import { secretKey } from './secrets.js'
 import type { WalletStorage } from './storage.js'
 
@@ -28,7 +30,7 @@ export interface Wallet {
   readonly mounts: readonly { readonly path: string; readonly handle: Handler }[]
   /** What has happened and is still to be told. */
   readonly events: readonly EventSource[]
-  /** Records which payments have expired, and removes what nobody needs any more. */
+  /** Records which payments have expired or were never begun, and removes what nobody needs any more. */
   sweep(signal: AbortSignal): Promise<void>
 }
 
@@ -49,7 +51,7 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
     // Clients of a demo publish their keys on this very machine. A real wallet leaves this out.
     clientKeys: remoteClientKeys({ allowLoopback: true }),
   })
-  const resources = createResourceServer({
+  const resources: ResourceServer = createResourceServer({
     ...watch,
     baseUrl: resourceServer,
     grantEndpoint,
@@ -61,6 +63,7 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
       // Payment details are derived from this key, and have to stay what they were.
       secret: await secretKey(secrets, 'payment-details'),
     }),
+    quotes: prices(() => resources.incomingPayments),
   })
   const walletAddresses = createWalletAddressServer({
     ...watch,
@@ -78,12 +81,13 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
       { path: '/auth', handle: auth.handle },
       { path: '/op', handle: resources.handle },
       { path: '/consent', handle: consentPage(auth.interactions, accounts, sessionKey) },
-      { path: '/ledger', handle: ledger(resources.incomingPayments) },
+      { path: '/ledger', handle: ledger(resources) },
       { path: '', handle: walletAddresses.handle },
     ],
     events: [auth.events, resources.events],
     async sweep(signal) {
       await allOf(resources.incomingPayments.expireDue, signal)
+      await allOf(resources.outgoingPayments.lapseDue, signal)
       await allOf(resources.purge, signal)
       await allOf(auth.purge, signal)
     },

@@ -4,6 +4,7 @@ import { eventLine } from '../../examples/wallet/event-line.js'
 
 const at = Date.UTC(2026, 10, 21, 12)
 const client = 'https://shop.example'
+const receiver = 'https://wallet.example/op/incoming-payments/1'
 
 test.each([
   [
@@ -38,6 +39,37 @@ test.each([
       receivedAmount: { value: '0', assetCode: 'USD', assetScale: 2 },
     },
     '2026-11-21T12:00:00.000Z  incoming-payment.expired  p  USD 0.00 for https://wallet.example/bob',
+  ],
+  [
+    {
+      id: 'e',
+      type: 'quote.created',
+      at,
+      quoteId: 'q',
+      walletAddress: 'https://wallet.example/alice',
+      client,
+      receiver,
+      debitAmount: { value: '1010', assetCode: 'USD', assetScale: 2 },
+      receiveAmount: { value: '925', assetCode: 'EUR', assetScale: 2 },
+    },
+    `2026-11-21T12:00:00.000Z  quote.created  q  EUR 9.25 for USD 10.10 from https://wallet.example/alice to ${receiver}`,
+  ],
+  [
+    {
+      id: 'e',
+      type: 'outgoing-payment.settled',
+      at,
+      outgoingPaymentId: 'p',
+      walletAddress: 'https://wallet.example/alice',
+      client,
+      grantId: 'g',
+      receiver,
+      debitAmount: { value: '1010', assetCode: 'USD', assetScale: 2 },
+      receiveAmount: { value: '925', assetCode: 'EUR', assetScale: 2 },
+      sentAmount: { value: '505', assetCode: 'USD', assetScale: 2 },
+      deliveredAmount: { value: '462', assetCode: 'EUR', assetScale: 2 },
+    },
+    `2026-11-21T12:00:00.000Z  outgoing-payment.settled  p  USD 5.05 of USD 10.10 from https://wallet.example/alice to ${receiver}`,
   ],
 ] as const)('an event is a line: %j', (event, line) => {
   expect(eventLine(event)).toBe(line)

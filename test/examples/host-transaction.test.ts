@@ -2,14 +2,19 @@ import { PGlite } from '@electric-sql/pglite'
 import type { Pool, PoolClient } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromPglite, migrate, postgresStore } from '../../adapters/postgres.js'
-import {
-  creditIncoming,
-  settlementAccount,
-} from '../../examples/host-transaction/credit-incoming.js'
-import { ledgerTables } from '../../examples/host-transaction/tables.js'
-import type { Store } from '../../src/index.js'
+import { creditIncoming } from '../../examples/host-transaction/credit-incoming.js'
+import { settleOutgoing } from '../../examples/host-transaction/settle-outgoing.js'
+import { ledgerTables, settlementAccount } from '../../examples/host-transaction/tables.js'
+import type { ResourceServices, Store } from '../../src/index.js'
 import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
-import { bob, createWorld, incomingAccess, type World } from '../support/world.js'
+import {
+  createSpendingWorld,
+  euroReceiver,
+  grantToPay,
+  outgoingItem,
+  pay,
+} from '../support/spending.js'
+import { alice, bob, incomingAccess, type World } from '../support/world.js'
 
 const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
 const settlement = settlementAccount('USD')
@@ -25,16 +30,22 @@ interface Bank {
     paymentId: string,
     transferIds: readonly string[],
   ): Promise<{ received: string; credited: string }>
+  /** Has Alice pay 10 dollars, 5 euros of which arrive, and answers the id of the payment, which is begun. */
+  begun(): Promise<string>
+  /** What has been sent of a payment and what became of it, and what it has taken from Alice's account. */
+  standing(paymentId: string): Promise<{ sent: string; state: string; debited: string }>
 }
 
 let names = 0
 const name = (what: string) => `${what}-${++names}`
 
 async function openBank(pool: Pool, store: Store): Promise<Bank> {
-  const world = createWorld({ store })
+  const world = createSpendingWorld({ store })
   const client = world.client()
+  const { token: spending } = await grantToPay(world, client, [outgoingItem()])
+  const { outgoingPayments } = world.resources
   const token = (await client.request([incomingAccess])).body.access_token.value
-  const accounts = [bob, settlement, settlementAccount('EUR')]
+  const accounts = [alice, bob, settlement, settlementAccount('EUR')]
   for (const id of accounts) {
     await pool.query('INSERT INTO ledger_accounts VALUES ($1, $2, 2)', [id, 'USD'])
   }
@@ -54,6 +65,21 @@ async function openBank(pool: Pool, store: Store): Promise<Bank> {
       const of = (account: string) => rows.find((row) => row.account_id === account)?.sum ?? '0'
       expect(of(settlement)).toBe(of(bob) === '0' ? '0' : `-${of(bob)}`)
       return { received: payment?.received ?? '', credited: of(bob) }
+    },
+    async begun() {
+      const { body } = await pay(client, spending, '1000', { incomingPayment: euroReceiver })
+      const id = outgoingPayments.idOf(body.id) ?? ''
+      await outgoingPayments.begin(id)
+      return id
+    },
+    async standing(paymentId) {
+      const { sent = '', state = '' } = (await outgoingPayments.get(paymentId)) ?? {}
+      const text = `SELECT account_id, sum(amount)::text AS sum FROM ledger_entries
+        WHERE transfer_id = $1 GROUP BY account_id`
+      const { rows } = await pool.query(text, [paymentId])
+      const of = (account: string) => rows.find((row) => row.account_id === account)?.sum ?? '0'
+      expect(of(alice)).toBe(of(settlement) === '0' ? '0' : `-${of(settlement)}`)
+      return { sent, state, debited: of(settlement) }
     },
   }
 }
@@ -217,8 +243,97 @@ function creditsAndCounts(bank: () => Bank): void {
   })
 }
 
+function debitsAndSettles(bank: () => Bank): void {
+  const totals = (sent: string, delivered: string) => ({
+    sentAmount: usd(sent),
+    deliveredAmount: { ...usd(delivered), assetCode: 'EUR' },
+  })
+  const whole = totals('1000', '500')
+
+  test('debits the account and settles the payment, once', async () => {
+    const { pool, world, begun, standing } = bank()
+    const paymentId = await begun()
+    for (let i = 0; i < 3; i++) {
+      const result = await settleOutgoing(pool, world.resources, { paymentId, ...whole })
+      expect(result).toMatchObject({ ok: true, payment: { state: 'completed' } })
+      expect(await standing(paymentId)).toEqual({
+        sent: '1000',
+        state: 'completed',
+        debited: '1000',
+      })
+    }
+  })
+
+  test.each([
+    ['what was sent', '700', '300'],
+    ['nothing', '0', '0'],
+  ])('debits %s where that is less than might have been', async (_, sent, delivered) => {
+    const { pool, world, begun, standing } = bank()
+    const paymentId = await begun()
+    const settled = { paymentId, ...totals(sent, delivered) }
+    await world.resources.outgoingPayments.settle({ paymentId, ...totals('0', '0') })
+    expect(await settleOutgoing(pool, world.resources, settled)).toMatchObject({ ok: true })
+    expect(await standing(paymentId)).toEqual({ sent, state: 'completed', debited: sent })
+  })
+
+  test('leaves the entries as they are when another total is reported later', async () => {
+    const { pool, world, begun, standing } = bank()
+    const paymentId = await begun()
+    await settleOutgoing(pool, world.resources, { paymentId, ...totals('700', '300') })
+    const later = await settleOutgoing(pool, world.resources, { paymentId, ...whole })
+    expect(later).toMatchObject({ ok: false, refusal: 'payment_over' })
+    expect(await standing(paymentId)).toMatchObject({ sent: '700', debited: '700' })
+  })
+
+  test.each([
+    ['is more than might be sent', totals('1001', '500'), {}, 'totals_exceeded'],
+    ['is in another asset', { ...whole, deliveredAmount: usd('500') }, {}, 'invalid_amount'],
+    ['is of no payment', whole, { paymentId: 'unknown' }, 'payment_unknown'],
+  ])('leaves no entry of what %s', async (_, said, change, refusal) => {
+    const { pool, world, begun, standing } = bank()
+    const paymentId = await begun()
+    const sent = { paymentId, ...said, ...change }
+    expect(await settleOutgoing(pool, world.resources, sent)).toMatchObject({ ok: false, refusal })
+    expect(await standing(paymentId)).toEqual({ sent: '0', state: 'begun', debited: '0' })
+  })
+
+  test('settles nothing when the host cannot write its entries', async () => {
+    const { pool, world, begun, standing } = bank()
+    const paymentId = await begun()
+    const unknown = 'https://wallet.example/unknown-to-the-ledger'
+    const moved: Resources = {
+      within(store) {
+        const services = world.resources.within(store)
+        const settle: Settle = async (sent) => {
+          const result = await services.outgoingPayments.settle(sent)
+          return result.ok
+            ? { ...result, payment: { ...result.payment, walletAddress: unknown } }
+            : result
+        }
+        return { ...services, outgoingPayments: { ...services.outgoingPayments, settle } }
+      },
+    }
+    const failing = settleOutgoing(pool, moved, { paymentId, ...whole })
+    await expect(failing).rejects.toMatchObject({ code: '23503' })
+    expect(await standing(paymentId)).toEqual({ sent: '0', state: 'begun', debited: '0' })
+    const settled = await settleOutgoing(pool, world.resources, { paymentId, ...whole })
+    expect(settled).toMatchObject({ ok: true })
+  })
+
+  test('debits once, reported 20 times at once', async () => {
+    const { pool, world, begun, standing } = bank()
+    const paymentId = await begun()
+    const reports = Array.from({ length: 20 }, () =>
+      settleOutgoing(pool, world.resources, { paymentId, ...whole }),
+    )
+    for (const result of await Promise.all(reports)) expect(result).toMatchObject({ ok: true })
+    expect(await standing(paymentId)).toEqual({ sent: '1000', state: 'completed', debited: '1000' })
+  })
+}
+
 type Resources = Pick<World['resources'], 'within'>
-type Receive = ReturnType<Resources['within']>['incomingPayments']['receive']
+type Receive = ResourceServices['incomingPayments']['receive']
+type Settle = ResourceServices['outgoingPayments']['settle']
 
 /** The same services, with something done around `receive`. */
 function withReceive(
@@ -230,9 +345,10 @@ function withReceive(
 ): Resources {
   return {
     within(store) {
-      const { incomingPayments } = resources.within(store)
+      const services = resources.within(store)
+      const { incomingPayments } = services
       const receive: Receive = (funds) => around(() => incomingPayments.receive(funds), funds)
-      return { incomingPayments: { ...incomingPayments, receive } }
+      return { ...services, incomingPayments: { ...incomingPayments, receive } }
     },
   }
 }
@@ -249,6 +365,7 @@ describe('the host transaction on PGlite', () => {
   afterAll(() => lite?.close())
 
   creditsAndCounts(() => bank)
+  debitsAndSettles(() => bank)
 })
 
 describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on PostgreSQL', () => {
@@ -269,6 +386,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
   }
 
   creditsAndCounts(() => bank)
+  debitsAndSettles(() => bank)
 
   /** A pool whose connections do something before each statement that matches. */
   function interceptedPool(

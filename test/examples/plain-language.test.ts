@@ -144,6 +144,33 @@ describe('an interval', () => {
     for (const pattern of expected) expect(every(interval)).toMatch(pattern)
   })
 
+  test.each([
+    [
+      'R12/2026-01-31T00:00:00Z/P1M',
+      'in every month, 12 times, the first time from Sat, 31 Jan 2026 00:00 UTC until Sat, 28 Feb 2026 00:00 UTC',
+    ],
+    [
+      'R/2026-12-01T13:30:00+02:00/P1W',
+      'in every week, the first time from Tue, 01 Dec 2026 11:30 UTC until Tue, 08 Dec 2026 11:30 UTC',
+    ],
+    [
+      'R4/P1M/2027-03-31T00:00:00Z',
+      'in every month, 4 times, the last time from Sun, 28 Feb 2027 00:00 UTC until Wed, 31 Mar 2027 00:00 UTC',
+    ],
+    [
+      'R3/2026-12-01T00:00:00Z/2026-12-02T12:00:00Z',
+      'in every day and 12 hours, 3 times, the first time from Tue, 01 Dec 2026 00:00 UTC until Wed, 02 Dec 2026 12:00 UTC',
+    ],
+    [
+      'R1/2026-12-01T00:00:00Z/P1D',
+      'in every day, once, from Tue, 01 Dec 2026 00:00 UTC until Wed, 02 Dec 2026 00:00 UTC',
+    ],
+    ['R/P1M/1970-01-01T00:00:00Z', 'in every month, which is never'],
+  ])('of %s has a turn by which the others can be reckoned', (interval, expected) => {
+    const line = `at most USD 25.00 leaves your account ${expected}`
+    expect(every(interval).split('\n').at(-1)).toBe(line)
+  })
+
   test('that does not end does not say how often', () => {
     expect(every('R/2026-12-01T00:00:00Z/P1M')).not.toMatch(/times/)
     expect(every('R-1/2026-12-01T00:00:00Z/P1M')).not.toMatch(/times/)

@@ -8,7 +8,7 @@ import {
   isPendingGrant,
   type PendingGrant,
 } from '@interledger/open-payments'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { demoAccounts } from '../../examples/wallet/accounts.js'
 import { consentPage } from '../../examples/wallet/consent-page.js'
@@ -20,7 +20,7 @@ import {
   type RunningWallet,
   startWallet,
 } from '../../examples/wallet/start.js'
-import type { HttpRequest, Interactions, InteractionView } from '../../src/index.js'
+import type { EventHandler, HttpRequest, Interactions, InteractionView } from '../../src/index.js'
 import { dataDirectories, exited, killPrograms, run, runWallet, startedWallet } from './program.js'
 
 const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
@@ -53,7 +53,8 @@ describe('the wallet, over HTTP', () => {
   const authUrl = () => `${running.baseUrl}/auth`
   const nonce = 'nonce-of-the-shop'
 
-  async function asked({ payer = alice, finish = true } = {}): Promise<PendingGrant> {
+  const monthly = { interval: 'R12/2026-12-01T00:00:00Z/P1M', debitAmount: usd('2550') }
+  async function asked({ payer = alice, finish = true, limits = monthly as object } = {}) {
     const method = { finish: { method: 'redirect' as const, uri: shop.finishUri, nonce } }
     const grant = await client.grant.request(
       { url: authUrl() },
@@ -64,7 +65,7 @@ describe('the wallet, over HTTP', () => {
               type: 'outgoing-payment',
               actions: ['create', 'read'],
               identifier: payer,
-              limits: { interval: 'R12/2026-12-01T00:00:00Z/P1M', debitAmount: usd('2550') },
+              limits,
             },
           ],
         },
@@ -313,24 +314,24 @@ describe('the wallet, over HTTP', () => {
     })
   })
 
-  describe('the ledger', () => {
-    async function payment(more: object = { incomingAmount: usd('2500') }) {
-      const grant = (await client.grant.request(
-        { url: authUrl() },
-        {
-          access_token: {
-            access: [{ type: 'incoming-payment', actions: ['create', 'read'], identifier: bob }],
-          },
+  async function payment(more: object = { incomingAmount: usd('2500') }) {
+    const grant = (await client.grant.request(
+      { url: authUrl() },
+      {
+        access_token: {
+          access: [{ type: 'incoming-payment', actions: ['create', 'read'], identifier: bob }],
         },
-      )) as Grant
-      const accessToken = grant.access_token?.value ?? ''
-      const { id } = await client.incomingPayment.create(
-        { url: `${running.baseUrl}/op`, accessToken },
-        { walletAddress: bob, ...more },
-      )
-      return { id, read: () => client.incomingPayment.get({ url: id, accessToken }) }
-    }
+      },
+    )) as Grant
+    const accessToken = grant.access_token?.value ?? ''
+    const { id } = await client.incomingPayment.create(
+      { url: `${running.baseUrl}/op`, accessToken },
+      { walletAddress: bob, ...more },
+    )
+    return { id, read: () => client.incomingPayment.get({ url: id, accessToken }) }
+  }
 
+  describe('the ledger', () => {
     async function report(body: unknown) {
       const response = await fetch(`${running.baseUrl}/ledger/transfers`, {
         method: 'POST',
@@ -451,6 +452,41 @@ describe('the wallet, over HTTP', () => {
       for (const path of ['', '/', '/transfer', '/transfers/1']) {
         expect((await fetch(url + path, { method: 'POST', body: '{}' })).status).toBe(404)
       }
+    })
+  })
+
+  describe('the sweep', () => {
+    afterEach(() => vi.restoreAllMocks())
+
+    /** What is told of a payment from Alice's account, once so much time has gone by and all is swept. */
+    async function toldAfter(ms: number): Promise<string[]> {
+      const { grant, url, cookie } = await opened({ limits: {} })
+      const { location } = await submit(url, 'approve', cookie)
+      const issued = (await continued(grant, refOf(grant, location))) as Grant
+      const incoming = await payment()
+      const { id } = await client.outgoingPayment.create(
+        { url: `${running.baseUrl}/op`, accessToken: issued.access_token?.value ?? '' },
+        { walletAddress: alice, incomingPayment: incoming.id, debitAmount: usd('100') },
+      )
+      const later = Date.now() + ms
+      vi.spyOn(Date, 'now').mockImplementation(() => later)
+      await running.wallet.sweep(new AbortController().signal)
+      const told: string[] = []
+      const hear: EventHandler = async (event) => {
+        const own = 'outgoingPaymentId' in event && id.endsWith(event.outgoingPaymentId)
+        if (own) told.push(event.type)
+      }
+      for (const events of running.wallet.events) {
+        while ((await events.drain(hear)).delivered > 0);
+      }
+      return told
+    }
+
+    test('fails a payment that nobody has begun to send for a day', async () => {
+      const created = 'outgoing-payment.created'
+      expect(await toldAfter(86_000_000)).toEqual([created])
+      vi.restoreAllMocks()
+      expect(await toldAfter(86_400_000)).toEqual([created, 'outgoing-payment.failed'])
     })
   })
 })
@@ -579,7 +615,8 @@ describe.concurrent('the wallet, as a program', { timeout: 90_000 }, () => {
   }) => {
     const { printed, child, ended, baseUrl } = await started({ ADAPTER: 'fastify' })
     expect(printed.out).toContain('fastify')
-    for (const path of ['/auth', '/op', '/alice', '/bob', '/carol', '/ledger/transfers']) {
+    const ledger = ['/ledger/transfers', '/ledger/outgoing-payments/{id}/settle']
+    for (const path of ['/auth', '/op', '/alice', '/bob', '/carol', ...ledger]) {
       expect(printed.out).toContain(`${baseUrl}${path}`)
     }
     const response = await fetch(`${baseUrl}/alice`)

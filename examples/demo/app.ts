@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import {
+  type AuthenticatedClient,
+  isFinalizedGrantWithAccessToken,
+  OpenPaymentsClientError,
+} from '@interledger/open-payments'
+import type { Shop } from './shop.js'
+
+/** The app and the wallet that it deals with. */
+export interface Scene {
+  readonly client: AuthenticatedClient
+  readonly shop: Shop
+  /** The wallet's origin. */
+  readonly baseUrl: string
+}
+
+export type Token = { readonly value: string; readonly manage: string }
+
+export function dollars(value: string) {
+  return { value, assetCode: 'USD', assetScale: 2 }
+}
+
+type Access = NonNullable<
+  Parameters<AuthenticatedClient['grant']['request']>[1]['access_token']
+>['access']
+
+/** The resource server's URL, and a token for access that nobody needs to consent to. */
+export async function accessTo({ client, baseUrl }: Scene, access: Access) {
+  const { authServer, resourceServer } = await client.walletAddress.get({ url: `${baseUrl}/bob` })
+  const grant = await client.grant.request({ url: authServer }, { access_token: { access } })
+  assert(isFinalizedGrantWithAccessToken(grant), 'nobody needs to consent to this')
+  return { url: resourceServer, accessToken: grant.access_token.value }
+}
+
+/** Sees to it that a call is refused, in this way and no other. */
+export async function refused(call: Promise<unknown>, status: number, code: string): Promise<void> {
+  await assert.rejects(call, (error) => {
+    assert(error instanceof OpenPaymentsClientError)
+    assert.deepEqual({ status: error.status, code: error.code }, { status, code })
+    return true
+  })
+}
+
+/** Has funds arrive at the wallet from outside. */
+export function arrive({ baseUrl }: Scene, incomingPayment: string, value: string) {
+  const transfer = { transferId: randomUUID(), incomingPayment, amount: dollars(value) }
+  return report(`${baseUrl}/ledger/transfers`, transfer)
+}
+
+/** Has the wallet's rail say what became of a payment that it was to send. */
+export function leave({ baseUrl }: Scene, outgoingPayment: string, how: 'settle' | 'fail') {
+  const id = outgoingPayment.split('/').at(-1)
+  return report(`${baseUrl}/ledger/outgoing-payments/${id}/${how}`)
+}
+
+async function report(url: string, body?: object) {
+  const content = body === undefined ? {} : { body: JSON.stringify(body) }
+  const response = await fetch(url, { method: 'POST', ...content })
+  const answer = (await response.json()) as { error?: { code: string } }
+  return { status: response.status, ...(answer.error && { code: answer.error.code }) }
+}
+
+/** Enough of a token to tell it from others, and no more. */
+export function masked(token: string): string {
+  return `${token.slice(0, 8)}…${token.slice(-4)}`
+}

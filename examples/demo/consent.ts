@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { createHash, randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isFinalizedGrantWithAccessToken, isPendingGrant } from '@interledger/open-payments'
+import { dollars, masked, type Scene, type Token } from './app.js'
+import { decide } from './browser.js'
+import { step, tell } from './story.js'
+
+/** Alice lets the app pay from her account, up to so much a month; the app gets its token. */
+export async function consent({ client, shop, baseUrl }: Scene): Promise<Token> {
+  const alice = `${baseUrl}/alice`
+  step('The app asks who it is dealing with')
+  const { publicName, assetCode, authServer } = await client.walletAddress.get({ url: alice })
+  tell('wallet address', `${alice}: ${publicName}, in ${assetCode}`)
+
+  step('It asks to pay up to USD 25.00 a month from that account, for a year')
+  const nonce = randomUUID()
+  const now = `${new Date().toISOString().slice(0, 19)}Z`
+  const grant = await client.grant.request(
+    { url: authServer },
+    {
+      access_token: {
+        access: [
+          {
+            type: 'outgoing-payment',
+            actions: ['create', 'read', 'list'],
+            identifier: alice,
+            limits: { interval: `R12/${now}/P1M`, debitAmount: dollars('2500') },
+          },
+        ],
+      },
+      interact: { start: ['redirect'], finish: { method: 'redirect', uri: shop.finishUri, nonce } },
+    },
+  )
+  assert(isPendingGrant(grant), 'such a grant needs consent')
+  tell('consent page', grant.interact.redirect)
+
+  step('Alice reads the page and approves')
+  const { page, location } = await decide(grant.interact.redirect, 'approve')
+  const [limit = ''] = /at most [^<]*/.exec(page) ?? []
+  assert(limit.startsWith('at most USD 25.00 leaves your account in every month, 12 times'))
+  tell('she reads', limit)
+  assert(location, 'the browser is sent back to the app')
+  const interactRef = location.searchParams.get('interact_ref') ?? ''
+  const base = [nonce, grant.interact.finish, interactRef, authServer].join('\n')
+  const hash = createHash('sha256').update(base).digest('base64')
+  assert.equal(location.searchParams.get('hash'), hash, 'the hash proves who redirected')
+  assert.equal(location.searchParams.get('order'), '17', "the app's own parameter is kept")
+  tell('back at the app', `${location.host}${location.pathname}, and the hash is right`)
+
+  step('The app continues its grant')
+  const continuation = {
+    url: grant.continue.uri,
+    accessToken: grant.continue.access_token.value,
+  }
+  const issued = await client.grant.continue(continuation, { interact_ref: interactRef })
+  assert(isFinalizedGrantWithAccessToken(issued), 'it gets its token')
+  tell('access token', masked(issued.access_token.value))
+
+  step('It asks again, as if the answer had been lost')
+  await sleep(1_100)
+  const again = await client.grant.continue(continuation, { interact_ref: interactRef })
+  assert(isFinalizedGrantWithAccessToken(again))
+  assert.equal(again.access_token.value, issued.access_token.value)
+  tell('access token', `${masked(again.access_token.value)}, the same`)
+  return issued.access_token
+}

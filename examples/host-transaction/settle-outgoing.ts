@@ -1,0 +1,47 @@
+import type { Pool, PoolClient } from 'pg'
+import { postgresStore } from '../../adapters/postgres.js'
+import type { OutgoingPaymentResult, ResourceServer, Totals } from '../../src/index.js'
+import { settlementAccount } from './tables.js'
+import { transaction } from './transaction.js'
+
+type Resources = Pick<ResourceServer, 'within'>
+
+/** A payment that the rail is done with, and what it has come to. */
+export interface SentPayment extends Totals {
+  readonly paymentId: string
+}
+
+/**
+ * Debits an account with what was sent of an outgoing payment and settles the payment for good, in one
+ * transaction: both are done, or neither. It may be called again with the same totals at any time, for
+ * instance when it has thrown, and debits once.
+ *
+ * @returns what `settle` answers; when that is a refusal, nothing was written.
+ */
+export function settleOutgoing(
+  pool: Pool,
+  resources: Resources,
+  sent: SentPayment,
+): Promise<OutgoingPaymentResult<'settle'>> {
+  return transaction(pool, (client) => settle(client, resources, sent))
+}
+
+async function settle(
+  client: PoolClient,
+  resources: Resources,
+  sent: SentPayment,
+): Promise<OutgoingPaymentResult<'settle'>> {
+  const { outgoingPayments } = resources.within(postgresStore.inTransaction(client))
+  const result = await outgoingPayments.settle({ ...sent, final: true })
+  if (result.ok && result.payment.sent !== '0') {
+    const { id, walletAddress, debitAmount } = result.payment
+    // Named by the payment, of which there is one. `settle` has seen to it that a repeat says the same.
+    await client.query(
+      `INSERT INTO ledger_entries (transfer_id, account_id, amount)
+        VALUES ($1, $2, -$3::numeric), ($1, $4, $3::numeric)
+        ON CONFLICT (transfer_id, account_id) DO NOTHING`,
+      [id, walletAddress, result.payment.sent, settlementAccount(debitAmount.assetCode)],
+    )
+  }
+  return result
+}

@@ -1,0 +1,252 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Departure, depart } from '../../examples/wallet/departures.js'
+import type { Limits, ResourceServices } from '../../src/index.js'
+import {
+  createSpendingWorld,
+  eur,
+  grantToPay,
+  outgoingItem,
+  pay,
+  usd,
+} from '../support/spending.js'
+import { bob, incomingAccess } from '../support/world.js'
+
+/** A wallet in which Alice may pay Bob, and what the rail says in it. */
+async function openRail(limits: Limits = { debitAmount: usd(2500) }) {
+  const world = createSpendingWorld()
+  const client = world.client()
+  const { token } = await grantToPay(world, client, [outgoingItem(limits)])
+  const incoming = (await client.request([incomingAccess])).body.access_token.value
+  const { resources } = world
+  const { incomingPayments, outgoingPayments } = resources
+
+  /** A payment of so much to Bob, of whom it is the only one. */
+  async function started(value: string, incomingAmount?: string) {
+    const more = incomingAmount === undefined ? {} : { incomingAmount: usd(incomingAmount) }
+    const { body } = await client.createPayment(incoming, { walletAddress: bob, ...more })
+    const incomingId = incomingPayments.idOf(body.id) ?? ''
+    const created = await pay(client, token, value, { incomingPayment: body.id })
+    const id = outgoingPayments.idOf(created.body.id) ?? ''
+    return {
+      id,
+      incomingId,
+      report: (departure?: Departure, services: ResourceServices = resources) =>
+        depart(services, id, departure),
+      /** What has been sent and delivered, what has arrived, and what became of the payment. */
+      async standing() {
+        const payment = await outgoingPayments.get(id)
+        const arrived = await incomingPayments.get(incomingId)
+        const { sent, delivered, state } = payment ?? {}
+        return { sent, delivered, arrived: arrived?.received, state }
+      },
+    }
+  }
+
+  /** Whether so much may still be spent. */
+  async function affordable(value: string): Promise<boolean> {
+    return (await pay(client, token, value)).status === 201
+  }
+  return { world, resources, started, affordable }
+}
+
+const settled = (value: number | string, more: object = {}): Departure => ({
+  type: 'settle',
+  sentAmount: usd(value),
+  deliveredAmount: usd(value),
+  ...more,
+})
+const gaveUp = (value: number | string): Departure => ({
+  type: 'fail',
+  sentAmount: usd(value),
+  deliveredAmount: usd(value),
+})
+
+describe('a payment within the wallet', () => {
+  test('is sent and arrives whole where nothing else is said', async () => {
+    const { started } = await openRail()
+    const { report, standing } = await started('1000', '1000')
+    for (let i = 0; i < 3; i++) {
+      expect(await report()).toMatchObject({ ok: true, payment: { state: 'completed' } })
+      expect(await standing()).toEqual({
+        sent: '1000',
+        delivered: '1000',
+        arrived: '1000',
+        state: 'completed',
+      })
+    }
+  })
+
+  test('arrives bit by bit as it is sent, each bit once', async () => {
+    const { started } = await openRail()
+    const { report, standing } = await started('1000')
+    for (const total of ['1', '400', '400', '999']) {
+      expect(await report(settled(total))).toMatchObject({ ok: true })
+      const standingNow = { sent: total, delivered: total, arrived: total, state: 'begun' }
+      expect(await standing()).toEqual(standingNow)
+    }
+    expect(await report({ type: 'settle', final: true })).toMatchObject({ ok: true })
+    expect(await standing()).toMatchObject({ arrived: '999', state: 'completed' })
+  })
+
+  test('that fails keeps what has arrived, and the rest can be spent again', async () => {
+    const { started, affordable } = await openRail()
+    const { report, standing } = await started('2500')
+    await report(settled('100'))
+    expect(await affordable('1')).toBe(false)
+    for (let i = 0; i < 2; i++) expect(await report(gaveUp('300'))).toMatchObject({ ok: true })
+    expect(await standing()).toEqual({
+      sent: '300',
+      delivered: '300',
+      arrived: '300',
+      state: 'failed',
+    })
+    expect(await affordable('2201')).toBe(false)
+    expect(await affordable('2200')).toBe(true)
+  })
+
+  test('is begun by the first report, and by none once its time to begin has passed', async () => {
+    const { world, started } = await openRail()
+    const [one, two] = [await started('10'), await started('10')]
+    expect(await one.report({ type: 'settle' })).toMatchObject({ ok: true })
+    expect(await one.standing()).toMatchObject({ sent: '0', state: 'begun' })
+    world.clock.advance(86_400_000)
+    expect(await two.report()).toMatchObject({ ok: false, refusal: 'payment_lapsed' })
+    expect(await two.standing()).toMatchObject({ arrived: '0', state: 'created' })
+    expect(await one.report()).toMatchObject({ ok: true })
+  })
+
+  test.each<[string, Departure, string]>([
+    ['falls', settled('99'), 'totals_receded'],
+    ['is more than was to be sent', settled('1001'), 'totals_exceeded'],
+    [
+      'has more sent than delivered',
+      { ...settled('200'), sentAmount: usd(1001) },
+      'totals_exceeded',
+    ],
+    ['is in another asset', { ...settled('200'), deliveredAmount: eur(200) }, 'invalid_amount'],
+    ['is no amount', { ...settled('200'), deliveredAmount: usd('0x10') }, 'invalid_amount'],
+    ['fails what was sent', gaveUp('1000'), 'payment_sent'],
+  ])('has nothing arrive by a report that %s', async (_, departure, refusal) => {
+    const { started } = await openRail()
+    const { report, standing } = await started('1000')
+    await report(settled('100'))
+    const before = await standing()
+    expect(await report(departure)).toMatchObject({ ok: false, refusal })
+    expect(await standing()).toEqual(before)
+    expect(before).toMatchObject({ arrived: '100', state: 'begun' })
+  })
+
+  test('has nothing arrive once it is over', async () => {
+    const { started } = await openRail()
+    const [failed, complete] = [await started('1000'), await started('1000')]
+    await failed.report({ type: 'fail' })
+    await complete.report(settled('500', { final: true }))
+    for (const { report, standing } of [failed, complete]) {
+      const before = await standing()
+      expect(await report()).toMatchObject({ ok: false, refusal: 'payment_over' })
+      expect(await standing()).toEqual(before)
+    }
+    expect(await failed.report({ type: 'fail' })).toMatchObject({ ok: true })
+  })
+
+  test('that there is not is not there', async () => {
+    const { resources } = await openRail()
+    expect(await depart(resources, 'unknown', undefined)).toBeUndefined()
+  })
+})
+
+describe('a receiver that takes no more', () => {
+  async function closedAfter(first: string) {
+    const rail = await openRail()
+    const { incomingId, ...payment } = await rail.started('2000')
+    await payment.report(settled(first))
+    await rail.resources.incomingPayments.complete(incomingId)
+    return { ...rail, ...payment }
+  }
+
+  test.each<[string, Departure | undefined]>([
+    ['settling', undefined],
+    ['failing', gaveUp('1500')],
+  ])(
+    'fails the payment that reaches it, by %s, as nothing of it has left',
+    async (_, departure) => {
+      const { report, standing, affordable } = await closedAfter('500')
+      expect(await report(departure)).toMatchObject({ ok: false, refusal: 'payment_completed' })
+      expect(await standing()).toEqual({
+        sent: '500',
+        delivered: '500',
+        arrived: '500',
+        state: 'failed',
+      })
+      expect(await affordable('2001')).toBe(false)
+      expect(await affordable('2000')).toBe(true)
+    },
+  )
+
+  test('fails it when it has expired', async () => {
+    const { world, started } = await openRail()
+    const { report, standing } = await started('10')
+    await report({ type: 'settle' })
+    world.clock.advance(31 * 86_400_000)
+    expect(await report()).toMatchObject({ ok: false, refusal: 'payment_expired' })
+    expect(await standing()).toMatchObject({ sent: '0', arrived: '0', state: 'failed' })
+  })
+
+  test('changes nothing of a report that was counted before', async () => {
+    const { started } = await openRail()
+    const { report, standing } = await started('1000', '600')
+    expect(await report(settled('700'))).toMatchObject({ ok: true })
+    expect(await report(settled('700'))).toMatchObject({ ok: true })
+    expect(await standing()).toMatchObject({ arrived: '700', state: 'begun' })
+  })
+})
+
+describe('a report whose answer was lost', () => {
+  /** Services that end the process, as it were, before or after the receiver is credited. */
+  function crashing(services: ResourceServices, when: 'before' | 'after'): ResourceServices {
+    const crash = () => Promise.reject(new Error('the process has ended'))
+    const { incomingPayments, outgoingPayments } = services
+    return when === 'before'
+      ? { ...services, incomingPayments: { ...incomingPayments, receive: crash } }
+      : { ...services, outgoingPayments: { ...outgoingPayments, settle: crash, fail: crash } }
+  }
+
+  test('counts once when it comes again, though the receiver had been credited', async () => {
+    const { resources, started } = await openRail()
+    const { report, standing } = await started('1000', '1000')
+    await expect(report(undefined, crashing(resources, 'after'))).rejects.toThrow('has ended')
+    expect(await standing()).toMatchObject({ arrived: '1000', delivered: '0', state: 'begun' })
+    // Another report in its place is refused: it would credit what has been credited.
+    expect(await report(settled('400'))).toMatchObject({ ok: false, refusal: 'transfer_mismatch' })
+    expect(await standing()).toMatchObject({ arrived: '1000', delivered: '0', state: 'begun' })
+    expect(await report()).toMatchObject({ ok: true, payment: { state: 'completed' } })
+    expect(await standing()).toMatchObject({ arrived: '1000', delivered: '1000' })
+  })
+
+  const step = fc.record({
+    type: fc.constantFrom<Departure['type']>('settle', 'settle', 'settle', 'fail'),
+    total: fc.nat(1000),
+    crash: fc.constantFrom<'before' | 'after' | undefined>(undefined, 'before', 'after'),
+    times: fc.integer({ min: 1, max: 3 }),
+    /** Of another report at the same time, which a good rail does not make. */
+    rival: fc.option(fc.nat(1000)),
+  })
+
+  test('has as much arrive as was delivered, whatever the reports, repeats and crashes', async () => {
+    const { resources, started } = await openRail({})
+    const property = fc.asyncProperty(fc.array(step, { maxLength: 6 }), async (steps) => {
+      const { report, standing } = await started('1000')
+      for (const { type, total, crash, times, rival } of steps) {
+        const said = type === 'fail' ? gaveUp(total) : settled(total)
+        if (crash) await report(said, crashing(resources, crash)).catch(() => undefined)
+        const reports = Array.from({ length: times }, () => report(said))
+        if (rival !== null && type === 'settle') reports.push(report(settled(rival)))
+        await Promise.all(reports)
+        const { sent, delivered, arrived } = await standing()
+        expect([sent, arrived]).toEqual([delivered, delivered])
+      }
+    })
+    await fc.assert(property, { numRuns: 200 })
+  })
+})

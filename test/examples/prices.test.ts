@@ -1,0 +1,167 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { prices } from '../../examples/wallet/prices.js'
+import { type Amount, amountValueMax, type IncomingPayment } from '../../src/index.js'
+
+const walletAddress = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }
+const expiresAt = Date.now() + 3_600_000
+
+const amount = (value: bigint | number | string, assetCode = 'USD'): Amount => ({
+  value: `${value}`,
+  assetCode,
+  assetScale: 2,
+})
+
+/** The price of a payment from an account in dollars, or in `from`, to one in `to`. */
+function priceOf(
+  asked: { readonly debitAmount?: Amount; readonly receiveAmount?: Amount } = {},
+  { from = 'USD', to = 'USD', ...more }: Partial<IncomingPayment> & { from?: string; to?: string },
+) {
+  const payment = {
+    id: 'p',
+    asset: { assetCode: to, assetScale: 2 },
+    received: '0',
+    completed: false,
+    expiresAt,
+    ...more,
+  } as IncomingPayment
+  const payments = {
+    idOf: (url: string) => (url.startsWith('https://wallet.example/') ? 'p' : undefined),
+    get: async (id: string) => (id === 'p' && more.id !== 'none' ? payment : undefined),
+  }
+  return prices(() => payments).price({
+    walletAddress: { ...walletAddress, assetCode: from },
+    receiver: 'https://wallet.example/incoming-payments/p',
+    method: 'ilp',
+    ...asked,
+  })
+}
+
+async function debitOf(received: bigint, assets: { from: string; to: string }): Promise<bigint> {
+  const price = await priceOf({ receiveAmount: amount(received, assets.to) }, assets)
+  if ('refusal' in price) throw new Error(price.refusal)
+  expect(price.receiveAmount).toEqual(amount(received, assets.to))
+  return BigInt(price.debitAmount.value)
+}
+
+/** 0 where it is too small. */
+async function arrivalOf(debited: bigint, assets: { from: string; to: string }): Promise<bigint> {
+  const price = await priceOf({ debitAmount: amount(debited, assets.from) }, assets)
+  if ('refusal' in price) {
+    expect(price.refusal).toBe('amount_too_small')
+    return 0n
+  }
+  expect(price.debitAmount).toEqual(amount(debited, assets.from))
+  return BigInt(price.receiveAmount.value)
+}
+
+const currency = fc.constantFrom('USD', 'EUR')
+const assets = fc.record({ from: currency, to: currency })
+const value = fc.bigInt({ min: 1n, max: 10n ** 17n })
+/** Around the smallest there are, where a cent is much. */
+const small = fc.bigInt({ min: 1n, max: 300n })
+
+describe('the price of a payment', () => {
+  test('to receive so much is the least for which that much arrives', async () => {
+    const property = fc.asyncProperty(fc.oneof(value, small), assets, async (received, pair) => {
+      const debited = await debitOf(received, pair)
+      expect(await arrivalOf(debited, pair)).toBeGreaterThanOrEqual(received)
+      expect(await arrivalOf(debited - 1n, pair)).toBeLessThan(received)
+    })
+    await fc.assert(property, { numRuns: 300 })
+  })
+
+  test('is never better for being cut in pieces', async () => {
+    const property = fc.asyncProperty(small, small, assets, async (one, two, pair) => {
+      const whole = await debitOf(one + two, pair)
+      const pieces = (await debitOf(one, pair)) + (await debitOf(two, pair))
+      expect(pieces).toBeGreaterThanOrEqual(whole)
+      const arriving = (await arrivalOf(one, pair)) + (await arrivalOf(two, pair))
+      expect(arriving).toBeLessThanOrEqual(await arrivalOf(one + two, pair))
+    })
+    await fc.assert(property, { numRuns: 300 })
+  })
+
+  test('there and back loses, and never gains', async () => {
+    const property = fc.asyncProperty(fc.oneof(value, small), assets, async (debited, pair) => {
+      const arrived = await arrivalOf(debited, pair)
+      const back = { from: pair.to, to: pair.from }
+      if (arrived > 0n) expect(await arrivalOf(arrived, back)).toBeLessThan(debited)
+    })
+    await fc.assert(property, { numRuns: 300 })
+  })
+
+  test.each([
+    ['1000', 'USD', 'USD', '990'],
+    ['1010', 'USD', 'USD', '1000'],
+    ['1010', 'USD', 'EUR', '925'],
+    ['1010', 'EUR', 'USD', '1080'],
+    ['2', 'USD', 'USD', '1'],
+  ])('of %s in %s to %s has %s arrive', async (debited, from, to, expected) => {
+    const price = await priceOf({ debitAmount: amount(debited, from) }, { from, to })
+    expect(price).toEqual({
+      debitAmount: amount(debited, from),
+      receiveAmount: amount(expected, to),
+      expiresAt,
+    })
+  })
+
+  test.each([
+    ['USD', 'USD', '2'],
+    ['USD', 'EUR', '3'],
+    ['EUR', 'USD', '2'],
+  ])('of 1 in %s to %s is too small, and %s would do', async (from, to, least) => {
+    expect(await priceOf({ debitAmount: amount(1, from) }, { from, to })).toEqual({
+      refusal: 'amount_too_small',
+      minDebitAmount: amount(least, from),
+    })
+    expect(await arrivalOf(BigInt(least), { from, to })).toBe(1n)
+  })
+
+  test('without an amount is that of what the receiver still wants', async () => {
+    const more = { incomingAmount: amount(2500, 'EUR'), received: '500', to: 'EUR' }
+    expect(await priceOf({}, more)).toMatchObject({
+      receiveAmount: amount(2000, 'EUR'),
+      debitAmount: amount(2182),
+    })
+    expect(await priceOf({}, {})).toEqual({ refusal: 'amount_missing' })
+  })
+})
+
+describe('there is no price', () => {
+  const asked = { debitAmount: amount(100) }
+
+  test.each<[string, Parameters<typeof priceOf>[1]]>([
+    ['that is complete', { completed: true }],
+    ['that has expired', { expiresAt: Date.now() - 1 }],
+    ['that there is not', { id: 'none' }],
+    ['in a currency without a rate', { to: 'XTS' }],
+  ])('for a receiver %s', async (_, more) => {
+    expect(await priceOf(asked, more)).toMatchObject({ refusal: 'receiver_invalid' })
+  })
+
+  test('for a receiver in another wallet', async () => {
+    const payments = { idOf: () => undefined, get: () => Promise.reject(new Error('asked')) }
+    const receiver = 'https://bank.example/incoming-payments/1'
+    const request = { ...asked, walletAddress, receiver, method: 'ilp' } as const
+    expect(await prices(() => payments).price(request)).toMatchObject({
+      refusal: 'receiver_invalid',
+    })
+  })
+
+  test.each([amount(100, 'EUR'), { ...amount(100), assetScale: 3 }])(
+    'in another asset than that of the receiver: %j',
+    async (receiveAmount) => {
+      const price = await priceOf({ receiveAmount }, {})
+      expect(price).toMatchObject({ refusal: 'receiver_invalid' })
+    },
+  )
+
+  test('that has more than 64 bits', async () => {
+    const dear = await priceOf({ receiveAmount: amount(amountValueMax) }, {})
+    expect(dear).toMatchObject({ refusal: 'receiver_invalid' })
+    const much = { debitAmount: amount(amountValueMax, 'EUR') }
+    expect(await priceOf(much, { from: 'EUR' })).toMatchObject({ refusal: 'receiver_invalid' })
+    expect(await priceOf({ debitAmount: amount(amountValueMax) }, {})).toHaveProperty('debitAmount')
+  })
+})
