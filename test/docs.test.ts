@@ -19,20 +19,26 @@ function region(file: string, name: string): string {
   return inside.trim()
 }
 
-describe('the README', () => {
-  const snippets = [...read('README.md').matchAll(/<!-- (\S+)#(\S+) -->\n```ts\n([\s\S]*?)```/g)]
+const snippets = documents.flatMap((document) => {
+  const found = read(document).matchAll(/<!-- (\S+)#(\S+) -->\n```ts\n([\s\S]*?)```/g)
+  return [...found].map(([, file = '', name = '', code = '']) => ({ document, file, name, code }))
+})
 
-  test.each(snippets.map(([, file = '', name = '', code = '']) => ({ file, name, code })))(
-    'shows $name as it stands in $file, where it compiles',
+describe('the documents', () => {
+  test.each(snippets)(
+    '$document shows $name as it stands in $file, where it compiles',
     ({ file, name, code }) => {
       expect(code.trim()).toBe(region(file, name))
     },
   )
 
-  test('has a snippet for servers, consent and funds', () => {
-    expect(snippets.map(([, , name]) => name)).toEqual(['servers', 'consent', 'funds'])
+  test('have a snippet for everything that a host writes', () => {
+    const shown = snippets.map(({ name }) => name)
+    expect(shown).toEqual(['servers', 'consent', 'funds', 'quotes', 'payments'])
   })
+})
 
+describe('the README', () => {
   test('names the commands that there are', () => {
     const { scripts } = JSON.parse(read('package.json'))
     for (const [, name = ''] of read('README.md').matchAll(

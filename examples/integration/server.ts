@@ -7,7 +7,8 @@ import {
   ilpPaymentMethods,
   remoteClientKeys,
 } from '../../src/index.js'
-import { accounts, consentPage, paymentDetailsKey, signedInOwner, store } from './host.js'
+import { accounts, consentPage, market, paymentDetailsKey, signedInOwner, store } from './host.js'
+import { quotesOf } from './payments.js'
 
 // #region servers
 const grantEndpoint = 'https://wallet.example/auth'
@@ -30,6 +31,7 @@ const resources = createResourceServer({
     addressPrefix: 'g.wallet.example',
     secret: paymentDetailsKey,
   }),
+  quotes: quotesOf(market), // prices payments that go out; without it there are none
 })
 
 const wallets = createWalletAddressServer({

@@ -14,8 +14,9 @@ export interface PriceRefusal {
   /**
    * `receiver_invalid`: there is no such incoming payment, or it takes nothing more. `amount_missing`: no
    * amount was named, and the receiver names none either. `amount_too_small`: nothing would arrive.
+   * `invalid_amount`: the amount is in an asset that is not taken there, or more than can be priced.
    */
-  readonly refusal: 'receiver_invalid' | 'amount_missing' | 'amount_too_small'
+  readonly refusal: 'receiver_invalid' | 'amount_missing' | 'amount_too_small' | 'invalid_amount'
   /** For the operator; the client does not see it. */
   readonly reason?: string
   /** With `amount_too_small`: the least that has to be debited for something to arrive. */
