@@ -1,5 +1,6 @@
 import type { Amount, Handler, HttpResponse, ResourceServices } from '../../src/index.js'
 import { type Departure, depart } from './departures.js'
+import { failure, json } from './json.js'
 
 /**
  * Stands for the rail on which funds arrive and leave. A real wallet calls these services where it moves
@@ -101,14 +102,4 @@ function isAmount(value: unknown): value is Amount {
   return (
     typeof digits === 'string' && typeof assetCode === 'string' && typeof assetScale === 'number'
   )
-}
-
-function failure(status: number, code: string, headers: Record<string, string> = {}): HttpResponse {
-  const response = json(status, { error: { code } })
-  return { ...response, headers: { ...response.headers, ...headers } }
-}
-
-function json(status: number, value: object): HttpResponse {
-  const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
-  return { status, headers, body: JSON.stringify(value) }
 }

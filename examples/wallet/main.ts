@@ -1,4 +1,9 @@
-import type { DeliveredEvent, EventHandler, FailedDelivery } from '../../src/index.js'
+import type {
+  DeliveredEvent,
+  EventHandler,
+  FailedDelivery,
+  RefusalReport,
+} from '../../src/index.js'
 import { webhookSender } from '../webhooks/sender.js'
 import { eventLine } from './event-line.js'
 import { readSettings, type Settings } from './settings.js'
@@ -16,7 +21,7 @@ async function main(): Promise<void> {
   // Nobody has been served yet, so that there is nothing to finish.
   if (storage === undefined) return
   try {
-    const running = await startWallet({ ...settings, storage, onEvent, onUndelivered })
+    const running = await startWallet({ ...settings, storage, onEvent, onUndelivered, onRefusal })
     announce(settings, running.wallet, storage.description)
     await asked
     await running.stop()
@@ -51,16 +56,27 @@ function onUndelivered({ event, attempt, error, retryAt }: FailedDelivery): void
   console.error(`${event.type} ${event.id} was not delivered (${attempt}): ${reason}; ${next}`)
 }
 
-function announce({ adapter, baseUrl }: Settings, { accounts }: Wallet, storage: string): void {
-  console.log(`The example wallet is ready (${adapter}).`)
+/** Clients hear of 503 alone: that the other process is away, or was given another key, is for the operator. */
+function onRefusal({ refusal, reason }: RefusalReport): void {
+  if (refusal === 'introspection_unavailable') console.error(`no token can be checked: ${reason}`)
+}
+
+function announce({ adapter, baseUrl, role }: Settings, wallet: Wallet, storage: string): void {
+  const authUrl = role?.authUrl ?? baseUrl
+  const what = role === undefined ? '' : ` in the role ${role.name}`
+  console.log(`The example wallet is ready${what} (${adapter}).`)
   console.log(`  keeps its data in     ${storage}`)
-  console.log(`  authorization server  ${baseUrl}/auth`)
+  console.log(`  authorization server  ${authUrl}/auth`)
   console.log(`  resource server       ${baseUrl}/op`)
-  for (const { url, assetCode } of accounts) {
+  for (const { url, assetCode } of wallet.accounts) {
     console.log(`  wallet address        ${url} (${assetCode})`)
   }
+  if (role?.name !== 'resource') console.log(`  owners look at        ${authUrl}/grants`)
+  if (role?.name === 'auth') return
   console.log(`  payments are sent by  ${baseUrl}/ledger/outgoing-payments/{id}/settle`)
   console.log(`  funds arrive at       ${baseUrl}/ledger/transfers`)
+  if (role === undefined) return
+  console.log(`  ROLE=auth needs       RESOURCE_SERVER_KEY=${wallet.resourceServerKey}`)
 }
 
 try {

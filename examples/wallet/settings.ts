@@ -1,4 +1,5 @@
 import { type AdapterName, adapters } from './start.js'
+import type { Role } from './wallet.js'
 
 /** How the wallet is started, from the environment. */
 export interface Settings {
@@ -6,6 +7,8 @@ export interface Settings {
   readonly port: number
   /** The origin that is published, without a trailing slash. */
   readonly baseUrl: string
+  /** The side of the wallet that this process serves, where it does not serve both. */
+  readonly role?: Role
   readonly databaseUrl?: string
   readonly dataDir?: string
   /** Where events are sent, and the secret that they are signed with. */
@@ -31,15 +34,54 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   if (!WEBHOOK_URL !== !WEBHOOK_SECRET) {
     throw new Error('WEBHOOK_URL and WEBHOOK_SECRET go together')
   }
-  const baseUrl = environment['BASE_URL'] ?? `http://localhost:${PORT}`
   return {
     adapter: ADAPTER,
     port: Number(PORT),
-    baseUrl: baseUrl.replace(/\/$/, ''),
+    ...readRole(environment, `http://localhost:${PORT}`),
     ...(DATABASE_URL && { databaseUrl: DATABASE_URL }),
     ...(DATA_DIR && { dataDir: DATA_DIR }),
     ...(WEBHOOK_URL && WEBHOOK_SECRET && { webhook: { url: WEBHOOK_URL, secret: WEBHOOK_SECRET } }),
   }
+}
+
+/** @param ownUrl the origin at which this process listens. */
+function readRole(
+  environment: NodeJS.ProcessEnv,
+  ownUrl: string,
+): Pick<Settings, 'baseUrl' | 'role'> {
+  const { ROLE, BASE_URL, AUTH_URL, RESOURCE_SERVER_KEY: key } = environment
+  const baseUrl = originOf('BASE_URL', BASE_URL || ownUrl)
+  if (!ROLE) {
+    if (AUTH_URL || key) {
+      throw new Error('AUTH_URL and RESOURCE_SERVER_KEY go with ROLE=auth or ROLE=resource')
+    }
+    return { baseUrl }
+  }
+  if (ROLE === 'resource') {
+    if (!AUTH_URL) {
+      throw new Error('ROLE=resource needs AUTH_URL: where the process with ROLE=auth listens')
+    }
+    return { baseUrl, role: { name: ROLE, authUrl: originOf('AUTH_URL', AUTH_URL) } }
+  }
+  if (ROLE !== 'auth')
+    throw new Error('ROLE must be auth or resource; without it one process is both')
+  if (!BASE_URL) {
+    throw new Error('ROLE=auth needs BASE_URL: where the process with ROLE=resource listens')
+  }
+  if (!key || !/^[\w-]{43}$/.test(key)) {
+    throw new Error('ROLE=auth needs RESOURCE_SERVER_KEY, as the one with ROLE=resource prints it')
+  }
+  const authUrl = originOf('AUTH_URL', AUTH_URL || ownUrl)
+  return { baseUrl, role: { name: ROLE, authUrl, resourceServerKey: key } }
+}
+
+/** What is published begins with it, so that nothing may stand behind it. */
+function originOf(name: string, text: string): string {
+  const origin = text.replace(/\/$/, '')
+  if (!URL.canParse(origin) || new URL(origin).origin !== origin) {
+    throw new Error(`${name} must be an origin, such as https://wallet.example`)
+  }
+  return origin
 }
 
 function isAdapter(name: string): name is AdapterName {

@@ -1,97 +1,84 @@
-import {
-  createAuthorizationServer,
-  createResourceServer,
-  createWalletAddressServer,
-  type EventSource,
-  type Handler,
-  ilpPaymentMethods,
-  type RefusalReport,
-  type ResourceServer,
-  remoteClientKeys,
-} from '../../src/index.js'
+import type { EventSource, Handler, RefusalReport } from '../../src/index.js'
 import { type Account, demoAccounts } from './accounts.js'
-import { consentPage } from './consent-page.js'
-import { ledger } from './ledger.js'
-import { prices } from './prices.js'
-import { secretKey } from './secrets.js'
+import { authorizationSide } from './authorization-side.js'
+import { health } from './health.js'
+import { remoteAuthorization, resourceSide } from './resource-side.js'
+import type { Side, Surroundings } from './side.js'
 import type { WalletStorage } from './storage.js'
 
+/** Which side of the wallet a process serves, and what it has to know of the other. */
+export type Role =
+  | {
+      readonly name: 'auth'
+      /** The origin of the authorization server, without a trailing slash. */
+      readonly authUrl: string
+      /** The public key that the resource server asks about tokens with, base64url. */
+      readonly resourceServerKey: string
+    }
+  | { readonly name: 'resource'; readonly authUrl: string }
+
 export interface WalletOptions {
-  /** The origin that the wallet publishes and verifies, without a trailing slash. */
+  /**
+   * The origin that the wallet publishes and verifies, without a trailing slash: with two processes that of
+   * the wallet addresses and the resource server, in both.
+   */
   readonly baseUrl: string
   readonly storage: Pick<WalletStorage, 'store' | 'secrets'>
+  /** Default: both sides in one process. */
+  readonly role?: Role
   readonly onRefusal?: (report: RefusalReport) => void
 }
 
-/** A wallet: accounts, a consent page and a ledger of its own, and this library for everything else. */
+/** A wallet: accounts, pages for their owners and a ledger, and this library for everything else. */
 export interface Wallet {
   readonly accounts: readonly Account[]
-  /** What is served where; the last entry takes every other path. */
+  /** What is served where; the last entry takes every other path, if its own is empty. */
   readonly mounts: readonly { readonly path: string; readonly handle: Handler }[]
   /** What has happened and is still to be told. */
   readonly events: readonly EventSource[]
+  /** In the role `resource`: the public key that the other process has to be given. */
+  readonly resourceServerKey?: string
   /** Records which payments have expired or were never begun, and removes what nobody needs any more. */
   sweep(signal: AbortSignal): Promise<void>
 }
 
-/** Every process that has the same storage and the same `baseUrl` is the same wallet. */
+/** Every process that has the same storage, `baseUrl` and `role` is the same wallet, or side of it. */
 export async function createWallet(options: WalletOptions): Promise<Wallet> {
-  const { baseUrl, storage, onRefusal } = options
-  const { store, secrets } = storage
-  const grantEndpoint = `${baseUrl}/auth`
-  const resourceServer = `${baseUrl}/op`
-  const accounts = await demoAccounts(baseUrl, secrets)
-  const watch = { ...(onRefusal && { onRefusal }), onError: console.error }
-
-  const auth = createAuthorizationServer({
-    ...watch,
-    grantEndpoint,
-    store,
-    consentUrl: `${baseUrl}/consent`,
-    // Clients of a demo publish their keys on this very machine. A real wallet leaves this out.
-    clientKeys: remoteClientKeys({ allowLoopback: true }),
-  })
-  const resources: ResourceServer = createResourceServer({
-    ...watch,
-    baseUrl: resourceServer,
-    grantEndpoint,
-    store,
-    introspect: auth.introspect,
-    walletAddresses: accounts,
-    paymentMethods: ilpPaymentMethods({
-      addressPrefix: 'test.example-wallet',
-      // Payment details are derived from this key, and have to stay what they were.
-      secret: await secretKey(secrets, 'payment-details'),
-    }),
-    quotes: prices(() => resources.incomingPayments),
-  })
-  const walletAddresses = createWalletAddressServer({
-    ...watch,
+  const { baseUrl, storage, role, onRefusal } = options
+  const authUrl = role?.authUrl ?? baseUrl
+  const accounts = await demoAccounts(baseUrl, storage.secrets)
+  const surroundings: Surroundings = {
     baseUrl,
-    grantEndpoint,
-    resourceServer,
-    walletAddresses: accounts,
-  })
-
-  const sessionKey = await secretKey(secrets, 'session')
-
-  return {
-    accounts: accounts.all,
-    mounts: [
-      { path: '/auth', handle: auth.handle },
-      { path: '/op', handle: resources.handle },
-      { path: '/consent', handle: consentPage(auth.interactions, accounts, sessionKey) },
-      { path: '/ledger', handle: ledger(resources) },
-      { path: '', handle: walletAddresses.handle },
-    ],
-    events: [auth.events, resources.events],
-    async sweep(signal) {
-      await allOf(resources.incomingPayments.expireDue, signal)
-      await allOf(resources.outgoingPayments.lapseDue, signal)
-      await allOf(resources.purge, signal)
-      await allOf(auth.purge, signal)
-    },
+    grantEndpoint: `${authUrl}/auth`,
+    resourceServer: `${baseUrl}/op`,
+    accounts,
+    storage,
+    watch: { ...(onRefusal && { onRefusal }), onError: console.error },
   }
+
+  function assembled(...sides: readonly Side[]): Wallet {
+    const chores = sides.flatMap((side) => side.chores)
+    return {
+      accounts: accounts.all,
+      mounts: [
+        { path: '/healthz', handle: health(storage.store) },
+        ...sides.flatMap(({ mounts }) => mounts),
+      ],
+      events: sides.map(({ events }) => events),
+      async sweep(signal) {
+        for (const chore of chores) await allOf(chore, signal)
+      },
+    }
+  }
+
+  if (role?.name === 'auth') return assembled(await authorizationSide(surroundings, role))
+  if (role?.name === 'resource') {
+    const remote = await remoteAuthorization(surroundings, storage.secrets)
+    const side = await resourceSide(surroundings, remote.introspect)
+    return { ...assembled(side), resourceServerKey: remote.resourceServerKey }
+  }
+  const authorization = await authorizationSide(surroundings, { authUrl })
+  return assembled(authorization, await resourceSide(surroundings, authorization.introspect))
 }
 
 /** Goes on in batches for as long as they are full. */

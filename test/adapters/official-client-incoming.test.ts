@@ -1,49 +1,26 @@
 import {
   type AuthenticatedClient,
-  createAuthenticatedClient,
   createUnauthenticatedClient,
   type Grant,
   isFinalizedGrantWithAccessToken,
   isPendingGrant,
-  OpenPaymentsClientError,
   type UnauthenticatedClient,
 } from '@interledger/open-payments'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import {
-  type AdapterName,
-  adapters,
-  freePort,
-  type RunningWallet,
-  startWallet,
-} from '../../examples/wallet/start.js'
-
-type Access = NonNullable<
-  Parameters<AuthenticatedClient['grant']['request']>[1]['access_token']
->['access']
+  type Access,
+  clientOf,
+  clientSettings,
+  deployments,
+  failure,
+  type RunningDeployment,
+  startDeployment,
+  usd,
+} from '../support/official-client.js'
 
 type Pagination = NonNullable<Parameters<AuthenticatedClient['incomingPayment']['list']>[1]>
-
-const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
-
-/** What the client makes of an error: status and code. An answer that its schema does not have is none. */
-async function failure(call: Promise<unknown>) {
-  const error = await call.then(
-    () => undefined,
-    (error: unknown) => error,
-  )
-  if (!(error instanceof OpenPaymentsClientError)) throw new Error(`no such error: ${error}`)
-  const { status, code, validationErrors } = error
-  expect(validationErrors).toBeUndefined()
-  return { status, code }
-}
-
-const settings = { useHttp: true, validateResponses: true, logLevel: 'silent' } as const
-
-function clientOf({ walletAddress: walletAddressUrl, keyId, privateKey }: Shop) {
-  return createAuthenticatedClient({ walletAddressUrl, keyId, privateKey, ...settings })
-}
 
 let shop: Shop
 let other: Shop
@@ -60,22 +37,20 @@ beforeAll(async () => {
   stranger = await clientOf(other)
 })
 beforeAll(async () => {
-  anonymous = await createUnauthenticatedClient(settings)
+  anonymous = await createUnauthenticatedClient(clientSettings)
 })
 afterAll(() => {
   shop.stop()
   other.stop()
 })
 
-describe.each(Object.keys(adapters) as AdapterName[])('the published client and %s', (adapter) => {
-  let running: RunningWallet
+describe.each(deployments)('the published client and $name', (deployment) => {
+  let running: RunningDeployment
   let [alice, bob, carol, auth, op] = ['', '', '', '', '']
 
   beforeAll(async () => {
-    running = await startWallet({ adapter, port: await freePort() })
-    const { baseUrl } = running
-    ;[alice, bob, carol] = [`${baseUrl}/alice`, `${baseUrl}/bob`, `${baseUrl}/carol`]
-    ;[auth, op] = [`${baseUrl}/auth`, `${baseUrl}/op`]
+    running = await startDeployment(deployment)
+    ;({ alice, bob, carol, auth, op } = running)
   })
   afterAll(() => running.stop())
 
@@ -185,12 +160,16 @@ describe.each(Object.keys(adapters) as AdapterName[])('the published client and 
           { url: op, accessToken: token, walletAddress },
           pagination as Pagination,
         )
-      const insufficient = { status: 403, code: 'insufficient_access' }
+      const insufficient = {
+        status: 403,
+        code: 'insufficient_access',
+        description: 'Insufficient Grant',
+      }
       expect(await failure(list(carol))).toEqual(insufficient)
       expect(await failure(list(bob, {}, await tokenOf(bob, ['read'])))).toEqual(insufficient)
       const invalid = { status: 400, code: 'invalid_request' }
       for (const pagination of [{ first: 101 }, { first: 1, last: 1 }, { cursor: 'none' }]) {
-        expect(await failure(list(bob, pagination))).toEqual(invalid)
+        expect(await failure(list(bob, pagination))).toMatchObject(invalid)
       }
     })
   })
@@ -209,11 +188,15 @@ describe.each(Object.keys(adapters) as AdapterName[])('the published client and 
       const { created } = await payment()
       const theirs = await tokenOf(bob, whole, stranger)
       const call = stranger.incomingPayment.complete({ url: created.id, accessToken: theirs })
-      expect(await failure(call)).toEqual({ status: 404, code: 'not_found' })
+      expect(await failure(call)).toEqual({
+        status: 404,
+        code: 'not_found',
+        description: 'Not found',
+      })
       const accessToken = await tokenOf(bob, ['read'])
       expect(
         await failure(client.incomingPayment.complete({ url: created.id, accessToken })),
-      ).toEqual({ status: 403, code: 'insufficient_access' })
+      ).toEqual({ status: 403, code: 'insufficient_access', description: 'Insufficient Grant' })
     })
   })
 
@@ -224,13 +207,21 @@ describe.each(Object.keys(adapters) as AdapterName[])('the published client and 
       expect(await client.incomingPayment.getPublic({ url: created.id })).toEqual(view)
       expect(await anonymous.incomingPayment.get({ url: created.id })).toEqual(view)
       const unknown = anonymous.incomingPayment.get({ url: `${op}/incoming-payments/unknown` })
-      expect(await failure(unknown)).toEqual({ status: 404, code: 'not_found' })
+      expect(await failure(unknown)).toEqual({
+        status: 404,
+        code: 'not_found',
+        description: 'Not found',
+      })
     })
 
     test('is not shown in place of what a bad token does not open', async () => {
       const { created } = await payment()
       const call = client.incomingPayment.get({ url: created.id, accessToken: 'unknown' })
-      expect(await failure(call)).toEqual({ status: 401, code: 'invalid_token' })
+      expect(await failure(call)).toEqual({
+        status: 401,
+        code: 'invalid_token',
+        description: 'Invalid Token',
+      })
     })
   })
 })

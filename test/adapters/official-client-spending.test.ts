@@ -1,41 +1,24 @@
 import {
   type AuthenticatedClient,
-  createAuthenticatedClient,
   isFinalizedGrantWithAccessToken,
   isPendingGrant,
-  OpenPaymentsClientError,
 } from '@interledger/open-payments'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import {
-  type AdapterName,
-  adapters,
-  freePort,
-  type RunningWallet,
-  startWallet,
-} from '../../examples/wallet/start.js'
+  type Access,
+  clientOf,
+  deployments,
+  eur,
+  failure,
+  type RunningDeployment,
+  startDeployment,
+  usd,
+} from '../support/official-client.js'
 
-type Access = NonNullable<
-  Parameters<AuthenticatedClient['grant']['request']>[1]['access_token']
->['access']
-
-const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
-const eur = (value: string) => ({ ...usd(value), assetCode: 'EUR' })
 const interval = `R12/${new Date(Date.now() - 60_000).toISOString().slice(0, 19)}Z/P1M`
 const method = 'ilp' as const
-
-/** What the client makes of an error: status, code, description, and details if there are any. */
-async function failure(call: Promise<unknown>) {
-  const error = await call.then(
-    () => undefined,
-    (error: unknown) => error,
-  )
-  if (!(error instanceof OpenPaymentsClientError)) throw new Error(`no such error: ${error}`)
-  const { status, code, description, details, validationErrors } = error
-  expect(validationErrors).toBeUndefined()
-  return { status, code, description, ...(details && { details }) }
-}
 
 const overLimit = { status: 403, code: 'insufficient_grant', description: 'unauthorized' }
 const insufficient = {
@@ -51,43 +34,32 @@ const invalidReceiver = {
 const invalidToken = { status: 401, code: 'invalid_token', description: 'Invalid Token' }
 const notFound = { status: 404, code: 'not_found', description: 'Not found' }
 
-const names = Object.keys(adapters) as AdapterName[]
+let shops: Shop[]
+let [client, other]: AuthenticatedClient[] = []
 
-describe.each(names)('the published client pays over %s', (adapter) => {
-  let running: RunningWallet
-  let shops: Shop[]
-  let [client, other]: AuthenticatedClient[] = []
+beforeAll(async () => {
+  shops = [await openShop(), await openShop()]
+  ;[client, other] = await Promise.all(shops.map((shop) => clientOf(shop)))
+})
+afterAll(() => {
+  for (const shop of shops) shop.stop()
+})
+
+describe.each(deployments)('the published client pays over $name', (deployment) => {
+  let running: RunningDeployment
   let [alice, bob, carol, auth, op] = ['', '', '', '', '']
   /** Tokens of the shop, which last for all tests. */
   let [quoting, receiving] = ['', '']
 
   beforeAll(async () => {
-    shops = [await openShop(), await openShop()]
-    running = await startWallet({ adapter, port: await freePort() })
-    ;[client, other] = await Promise.all(shops.map(clientOf))
-    const { baseUrl } = running
-    ;[alice, bob, carol] = [`${baseUrl}/alice`, `${baseUrl}/bob`, `${baseUrl}/carol`]
-    ;[auth, op] = [`${baseUrl}/auth`, `${baseUrl}/op`]
+    running = await startDeployment(deployment)
+    ;({ alice, bob, carol, auth, op } = running)
     quoting = await tokenFor([{ type: 'quote', actions: ['create', 'read'] }])
     receiving = await tokenFor([
       { type: 'incoming-payment', actions: ['create', 'read', 'complete'] },
     ])
   })
-  afterAll(async () => {
-    for (const shop of shops) shop.stop()
-    await running.stop()
-  })
-
-  function clientOf({ walletAddress: walletAddressUrl, keyId, privateKey }: Shop) {
-    return createAuthenticatedClient({
-      walletAddressUrl,
-      keyId,
-      privateKey,
-      useHttp: true,
-      validateResponses: true,
-      logLevel: 'silent',
-    })
-  }
+  afterAll(() => running.stop())
 
   const us = () => client as AuthenticatedClient
   const them = () => other as AuthenticatedClient

@@ -1,109 +1,86 @@
-import type { Server } from 'node:http'
 import {
   type AuthenticatedClient,
-  createAuthenticatedClient,
   type Grant,
   isFinalizedGrantWithAccessToken,
   isFinalizedGrantWithSubject,
   isPendingGrant,
-  OpenPaymentsClientError,
   type PendingGrant,
 } from '@interledger/open-payments'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { decide } from '../../examples/demo/browser.js'
+import { openShop, type Shop } from '../../examples/demo/shop.js'
 import {
-  type AuthorizationServer,
-  createAuthorizationServer,
-  memoryStore,
-  walletAddressSubjects,
-} from '../../src/index.js'
-import { hosts, listening, stopped } from '../support/hosts.js'
-import { publishedKeys, testKey } from '../support/keys.js'
-import { interactionId } from '../support/world.js'
+  clientOf,
+  deployments,
+  failure,
+  type RunningDeployment,
+  startDeployment,
+} from '../support/official-client.js'
 
-const alice = 'https://wallet.example/alice'
-const shop = 'https://shop.example'
-const key = testKey('shop')
-const clientKeys = publishedKeys()
-clientKeys.publish(shop, key)
+let shop: Shop
+let client: AuthenticatedClient
 
-const mounts = hosts.filter(({ name }) => ['express', 'fastify', 'hono'].includes(name))
+beforeAll(async () => {
+  shop = await openShop()
+  client = await clientOf(shop)
+})
+afterAll(() => shop.stop())
 
-describe.each(mounts)('the published client asks who the owner is, on $name', ({ create }) => {
-  let auth: AuthorizationServer
-  let server: Server
-  let url: string
-  let client: AuthenticatedClient
-
+describe.each(deployments)('the published client asks $name who the owner is', (deployment) => {
+  let running: RunningDeployment
   beforeAll(async () => {
-    server = await create((request) => auth.handle(request))
-    url = `http://localhost:${await listening(server)}/`
-    auth = createAuthorizationServer({
-      grantEndpoint: url,
-      consentUrl: 'https://wallet.example/consent',
-      store: memoryStore(),
-      clientKeys,
-      subjects: walletAddressSubjects,
-    })
-    client = await createAuthenticatedClient({
-      walletAddressUrl: shop,
-      keyId: key.kid,
-      privateKey: key.privateKey,
-      useHttp: true,
-      validateResponses: true,
-      logLevel: 'silent',
-    })
+    running = await startDeployment(deployment)
   })
-  afterAll(() => stopped(server))
+  afterAll(() => running.stop())
 
-  const subject = { sub_ids: [{ id: alice, format: 'uri' as const }] }
-  const outgoing = {
-    access: [
-      { type: 'outgoing-payment' as const, actions: ['create' as const], identifier: alice },
-    ],
-  }
-  const interact = {
-    start: ['redirect' as const],
-    finish: { method: 'redirect' as const, uri: `${shop}/back`, nonce: 'a-nonce' },
-  }
+  const request = (more: object) => client.grant.request({ url: running.auth }, more as never)
+  const subjectOf = (id: string) => ({ sub_ids: [{ id, format: 'uri' as const }] })
+  const subject = () => subjectOf(running.bob)
+  const access = () => [{ type: 'outgoing-payment', actions: ['create'], identifier: running.bob }]
+  const interact = () => ({
+    start: ['redirect'],
+    finish: { method: 'redirect', uri: shop.finishUri, nonce: 'a-nonce' },
+  })
 
+  /** What the owner reads, and what the client learns once the owner has agreed. */
   async function approved(grant: Grant | PendingGrant) {
     if (!isPendingGrant(grant)) throw new Error('it is not pending')
-    const id = interactionId(grant.interact.redirect)
-    const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
-    const result = await auth.interactions.approve(id, approval)
-    const redirect = new URL((result.ok && result.redirect) || '')
-    const { uri, access_token } = grant.continue
-    return {
-      continuation: { url: uri, accessToken: access_token.value },
-      interact_ref: redirect.searchParams.get('interact_ref') ?? '',
-    }
+    const { page, location } = await decide(grant.interact.redirect, 'approve')
+    const { uri: url, access_token } = grant.continue
+    const continuation = { url, accessToken: access_token.value }
+    const interact_ref = location?.searchParams.get('interact_ref') ?? ''
+    const answer = (await client.grant.continue(continuation, { interact_ref })) as Grant
+    return { page, continuation, answer }
   }
 
   test('and of nothing else: it gets the name and no token', async () => {
-    const grant = await client.grant.request({ url }, { subject, interact })
-    const { continuation, interact_ref } = await approved(grant)
-    const answer = (await client.grant.continue(continuation, { interact_ref })) as Grant
-    expect(isFinalizedGrantWithSubject(answer) && answer.subject).toEqual(subject)
+    const grant = await request({ subject: subject(), interact: interact() })
+    const { page, continuation, answer } = await approved(grant)
+    expect(page).toContain(`be told that you are <code>${running.bob}</code>`)
+    expect(isFinalizedGrantWithSubject(answer) && answer.subject).toEqual(subject())
     expect(isFinalizedGrantWithAccessToken(answer)).toBe(false)
     expect(await client.grant.cancel(continuation)).toBeUndefined()
   })
 
   test('beside access: it gets both', async () => {
-    const request = { access_token: outgoing, subject, interact }
-    const { continuation, interact_ref } = await approved(
-      await client.grant.request({ url }, request),
+    const access_token = { access: access() }
+    const { answer } = await approved(
+      await request({ access_token, subject: subject(), interact: interact() }),
     )
-    const answer = (await client.grant.continue(continuation, { interact_ref })) as Grant
-    expect(isFinalizedGrantWithSubject(answer) && answer.subject).toEqual(subject)
-    expect(isFinalizedGrantWithAccessToken(answer) && answer.access_token?.access).toEqual(
-      outgoing.access,
-    )
+    expect(isFinalizedGrantWithSubject(answer) && answer.subject).toEqual(subject())
+    expect(isFinalizedGrantWithAccessToken(answer) && answer.access_token?.access).toEqual(access())
+  })
+
+  test('and the owner is somebody else: nobody agrees to that', async () => {
+    const asked = subjectOf('https://other.example/alice')
+    const grant = await request({ subject: asked, interact: interact() })
+    if (!isPendingGrant(grant)) throw new Error('it is not pending')
+    const { location } = await decide(grant.interact.redirect, 'approve')
+    expect(location).toBeUndefined()
   })
 
   test('without an interaction: it is told that there must be one', async () => {
-    const request = { access_token: outgoing, subject }
-    const error = await client.grant.request({ url }, request).catch((error: unknown) => error)
-    expect(error).toBeInstanceOf(OpenPaymentsClientError)
-    expect(error).toMatchObject({ status: 400, code: 'invalid_request' })
+    const call = request({ access_token: { access: access() }, subject: subject() })
+    expect(await failure(call)).toMatchObject({ status: 400, code: 'invalid_request' })
   })
 })

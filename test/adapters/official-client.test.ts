@@ -1,41 +1,23 @@
-import { createHash, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createHash, createPublicKey, generateKeyPairSync } from 'node:crypto'
 import {
   type AuthenticatedClient,
-  createAuthenticatedClient,
   type Grant,
   isFinalizedGrantWithAccessToken,
   isPendingGrant,
-  OpenPaymentsClientError,
   type PendingGrant,
 } from '@interledger/open-payments'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import {
-  type AdapterName,
-  adapters,
-  freePort,
-  type RunningWallet,
-  startWallet,
-} from '../../examples/wallet/start.js'
-
-type Access = NonNullable<
-  Parameters<AuthenticatedClient['grant']['request']>[1]['access_token']
->['access']
-
-const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
-
-/** What the client makes of an error: status, code and description. */
-async function failure(call: Promise<unknown>) {
-  const error = await call.then(
-    () => undefined,
-    (error: unknown) => error,
-  )
-  if (!(error instanceof OpenPaymentsClientError)) throw new Error(`no such error: ${error}`)
-  const { status, code, description, validationErrors } = error
-  expect(validationErrors).toBeUndefined()
-  return { status, code, description }
-}
+  type Access,
+  clientOf,
+  deployments,
+  failure,
+  type RunningDeployment,
+  startDeployment,
+  usd,
+} from '../support/official-client.js'
 
 /** A key pair that is published nowhere, and the key as a client brings it along. */
 function ownKey(keyId: string) {
@@ -50,37 +32,32 @@ function tokenOf(grant: object) {
   return (grant as Grant).access_token as NonNullable<Grant['access_token']>
 }
 
-describe.each(Object.keys(adapters) as AdapterName[])('the published client and %s', (adapter) => {
-  let running: RunningWallet
-  let shop: Shop
-  let client: AuthenticatedClient
+let shop: Shop
+let client: AuthenticatedClient
+/** Clients that are not who they claim to be, and one that claims nothing. */
+let thief: AuthenticatedClient
+let unknown: AuthenticatedClient
+let directed: AuthenticatedClient
+const { signing: ownSigning, jwk: ownJwk } = ownKey('directed-1')
+
+beforeAll(async () => {
+  shop = await openShop()
+  client = await clientOf(shop)
+  thief = await clientOf(shop, ownKey(shop.keyId).signing)
+  unknown = await clientOf(shop, ownKey('unknown-1').signing)
+  directed = await clientOf(shop, ownSigning)
+})
+afterAll(() => shop.stop())
+
+describe.each(deployments)('the published client and $name', (deployment) => {
+  let running: RunningDeployment
   let [alice, bob, carol, auth, op] = ['', '', '', '', '']
 
   beforeAll(async () => {
-    shop = await openShop()
-    running = await startWallet({ adapter, port: await freePort() })
-    client = await clientOf()
-    const { baseUrl } = running
-    ;[alice, bob, carol] = [`${baseUrl}/alice`, `${baseUrl}/bob`, `${baseUrl}/carol`]
-    ;[auth, op] = [`${baseUrl}/auth`, `${baseUrl}/op`]
+    running = await startDeployment(deployment)
+    ;({ alice, bob, carol, auth, op } = running)
   })
-  afterAll(async () => {
-    shop.stop()
-    await running.stop()
-  })
-
-  function clientOf(more: { keyId?: string; privateKey?: KeyObject } = {}) {
-    const { walletAddress: walletAddressUrl, keyId, privateKey } = shop
-    return createAuthenticatedClient({
-      walletAddressUrl,
-      keyId,
-      privateKey,
-      useHttp: true,
-      validateResponses: true,
-      logLevel: 'silent',
-      ...more,
-    })
-  }
+  afterAll(() => running.stop())
 
   const incoming = (identifier = bob, actions = ['create', 'read']) =>
     [{ type: 'incoming-payment', actions, identifier }] as Access
@@ -157,6 +134,11 @@ describe.each(Object.keys(adapters) as AdapterName[])('the published client and 
       ])
     })
 
+    test('have no DID document', async () => {
+      const call = client.walletAddress.getDIDDocument({ url: alice })
+      expect(await failure(call)).toMatchObject({ status: 404, code: 'not_found' })
+    })
+
     test('that are none are not found', async () => {
       const error = { status: 404, code: 'not_found', description: 'Not found' }
       const url = `${running.baseUrl}/nobody`
@@ -182,16 +164,14 @@ describe.each(Object.keys(adapters) as AdapterName[])('the published client and 
     })
 
     test('is given to a client by its key alone, and is good for payments', async () => {
-      const { signing, jwk } = ownKey('directed-1')
-      const unknown = await clientOf(signing)
       const body = { access_token: { access: incoming() } }
-      const grant = await unknown.grant.request({ url: auth }, body, { jwk })
+      const grant = await directed.grant.request({ url: auth }, body, { jwk: ownJwk })
       const { value: accessToken } = tokenOf(grant)
-      const payment = await unknown.incomingPayment.create(
+      const payment = await directed.incomingPayment.create(
         { url: op, accessToken },
         { walletAddress: bob },
       )
-      expect(await unknown.incomingPayment.get({ url: payment.id, accessToken })).toEqual(payment)
+      expect(await directed.incomingPayment.get({ url: payment.id, accessToken })).toEqual(payment)
       const stolen = client.incomingPayment.get({ url: payment.id, accessToken })
       expect((await failure(stolen)).code).toBe('invalid_signature')
     })
@@ -294,13 +274,13 @@ describe.each(Object.keys(adapters) as AdapterName[])('the published client and 
     })
 
     test('is not given to a client that is known by its key alone', async () => {
-      const { signing, jwk } = ownKey('directed-2')
-      const unknown = await clientOf(signing)
       const body = {
         access_token: { access: outgoing() },
         interact: { start: ['redirect' as const] },
       }
-      expect(await failure(unknown.grant.request({ url: auth }, body, { jwk }))).toMatchObject({
+      expect(
+        await failure(directed.grant.request({ url: auth }, body, { jwk: ownJwk })),
+      ).toMatchObject({
         status: 400,
         code: 'invalid_client',
       })
@@ -424,13 +404,11 @@ describe.each(Object.keys(adapters) as AdapterName[])('the published client and 
 
   describe('what is not allowed', () => {
     test('is a grant under a key that is not published there', async () => {
-      const wrong = await clientOf(ownKey(shop.keyId).signing)
-      expect(await failure(request(incoming(), {}, wrong))).toEqual({
+      expect(await failure(request(incoming(), {}, thief))).toEqual({
         status: 401,
         code: 'invalid_client',
         description: 'Invalid signature',
       })
-      const unknown = await clientOf(ownKey('unknown-1').signing)
       expect(await failure(request(incoming(), {}, unknown))).toEqual({
         status: 400,
         code: 'invalid_client',
@@ -439,7 +417,6 @@ describe.each(Object.keys(adapters) as AdapterName[])('the published client and 
     })
 
     test('is a call under another key than that of the grant', async () => {
-      const thief = await clientOf(ownKey(shop.keyId).signing)
       const token = tokenOf(await request(incoming()))
       const managed = { url: token.manage, accessToken: token.value }
       const resource = { url: op, accessToken: token.value }

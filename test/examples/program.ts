@@ -8,8 +8,6 @@ import { freePort } from '../../examples/wallet/start.js'
 
 const root = join(import.meta.dirname, '../..')
 const walletScript = 'examples/wallet/main.ts'
-const ready = 'funds arrive at'
-
 /** How a program ends that was asked to stop and did. */
 export const exited = { code: 0, signal: null }
 
@@ -26,7 +24,7 @@ export function killPrograms(): void {
 export function run(script: string, environment: Record<string, string>) {
   // Some of the names are taken: Vite has a BASE_URL of its own.
   const { BASE_URL: _, PORT: __, ADAPTER: ___, ...inherited } = process.env
-  const { DATABASE_URL: ____, DATA_DIR: _____, ...rest } = inherited
+  const { DATABASE_URL: ____, DATA_DIR: _____, ROLE: ______, ...rest } = inherited
   const env = { ...rest, NO_COLOR: '1', ...environment }
   const child = spawn(process.execPath, ['--import', 'tsx', script], { cwd: root, env })
   running.add(child)
@@ -62,11 +60,19 @@ export function runWallet(environment: Record<string, string>): Program {
   return run(walletScript, environment)
 }
 
-/** The wallet as a program of its own that takes requests. */
+/** What the wallet prints last when it is ready, in each role. */
+const ready: Readonly<Record<string, RegExp>> = {
+  both: /funds arrive at.*\n/,
+  auth: /owners look at.*\n/,
+  resource: /RESOURCE_SERVER_KEY=.*\n/,
+}
+
+/** The wallet, or one side of it, as a program of its own that takes requests. */
 export async function startedWallet(environment: Record<string, string> = {}) {
-  const port = await freePort()
+  const port = Number(environment['PORT'] ?? (await freePort()))
   const program = runWallet({ PORT: `${port}`, ...environment })
-  await untilPrinted(program, ready)
+  const last = ready[environment['ROLE'] ?? 'both']
+  await untilPrinted(program, (out) => last?.test(out) ?? false)
   return { ...program, port, baseUrl: `http://localhost:${port}` }
 }
 

@@ -13,6 +13,7 @@ import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { demoAccounts } from '../../examples/wallet/accounts.js'
 import { consentPage } from '../../examples/wallet/consent-page.js'
 import { memorySecrets } from '../../examples/wallet/secrets.js'
+import { cookieSession } from '../../examples/wallet/session.js'
 import {
   type AdapterName,
   adapters,
@@ -314,6 +315,79 @@ describe('the wallet, over HTTP', () => {
     })
   })
 
+  describe('the page of connected apps', () => {
+    const page = () => `${running.baseUrl}/grants`
+
+    /** A grant to pay from an account, which its owner has agreed to and the app has a token of. */
+    async function connected(payer = alice) {
+      const { grant, url, cookie } = await opened({ payer })
+      const { location } = await submit(url, 'approve', cookie)
+      const issued = (await continued(grant, refOf(grant, location))) as Grant
+      const accessToken = issued.access_token?.value ?? ''
+      const [grantId = ''] = url.split('/').at(-1)?.split('.') ?? []
+      const spent = () =>
+        client.outgoingPayment.getGrantSpentAmounts({ url: `${running.baseUrl}/op`, accessToken })
+      return { grantId, cookie, spent }
+    }
+
+    async function shown(cookie: string) {
+      const response = await fetch(page(), { headers: { cookie } })
+      const text = await response.text()
+      const ids = [...text.matchAll(/name="grant" value="([\w-]+)"/g)].map(([, id]) => id)
+      return { status: response.status, text, ids }
+    }
+
+    async function revoke(grantId: string, cookie: string) {
+      const body = new URLSearchParams({ grant: grantId })
+      const headers = { cookie }
+      const init = { method: 'POST', redirect: 'manual', headers, body } as const
+      const response = await fetch(page(), init)
+      return [response.status, response.headers.get('location')]
+    }
+
+    test('shows an owner which app may do what, until it is taken back', async () => {
+      const { grantId, cookie, spent } = await connected()
+      const before = await shown(cookie)
+      expect(before.status).toBe(200)
+      expect(before.text).toContain(shop.walletAddress)
+      expect(before.text).toMatch(/at most USD 25\.50 .* every month, 12 times/)
+      expect(before.ids).toContain(grantId)
+      expect(await spent()).toHaveProperty('spentDebitAmount')
+      expect(await revoke(grantId, cookie)).toEqual([303, '/grants'])
+      expect((await shown(cookie)).ids).not.toContain(grantId)
+      await expect(spent()).rejects.toMatchObject({ status: 401, code: 'invalid_token' })
+    })
+
+    test('shows nothing that another has agreed to, and takes nothing of it back', async () => {
+      const [ours, theirs] = [await connected(), await connected(bob)]
+      expect((await shown(theirs.cookie)).ids).not.toContain(ours.grantId)
+      expect(await revoke(ours.grantId, theirs.cookie)).toEqual([404, null])
+      expect(await ours.spent()).toHaveProperty('spentDebitAmount')
+    })
+
+    test('is for whoever is signed in', async () => {
+      const { grantId, cookie, spent } = await connected()
+      const forged = cookie.replace(/\.[^.]*$/, `.${'A'.repeat(43)}`)
+      for (const each of ['', forged, cookie.replace('=alice.', '=bob.')]) {
+        expect([(await shown(each)).status, await revoke(grantId, each)]).toEqual([
+          403,
+          [403, null],
+        ])
+      }
+      expect(await spent()).toHaveProperty('spentDebitAmount')
+    })
+
+    test('takes back nothing that there is not', async () => {
+      const { cookie } = await connected()
+      for (const id of ['', 'unknown', '\0', '../grants', 'A'.repeat(500)]) {
+        expect(await revoke(id, cookie), id).toEqual([404, null])
+      }
+      const init = { method: 'DELETE', headers: { cookie } }
+      expect((await fetch(page(), init)).status).toBe(405)
+      expect((await fetch(`${page()}/x`, { headers: { cookie } })).status).toBe(404)
+    })
+  })
+
   async function payment(more: object = { incomingAmount: usd('2500') }) {
     const grant = (await client.grant.request(
       { url: authUrl() },
@@ -510,7 +584,7 @@ describe('the consent page, whatever an app calls itself', async () => {
       approve: async () => decided,
       deny: async () => decided,
     } as Interactions
-    const handle = consentPage(interactions, accounts, new Uint8Array(32))
+    const handle = consentPage(interactions, accounts, cookieSession(new Uint8Array(32)))
     const request: HttpRequest = {
       method: 'GET',
       url: '/consent/id',

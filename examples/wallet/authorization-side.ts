@@ -1,0 +1,51 @@
+import {
+  type AuthorizationServer,
+  createAuthorizationServer,
+  remoteClientKeys,
+  walletAddressSubjects,
+} from '../../src/index.js'
+import { connectedApps } from './connected-apps.js'
+import { consentPage } from './consent-page.js'
+import { secretKey } from './secrets.js'
+import { cookieSession } from './session.js'
+import type { Side, Surroundings } from './side.js'
+
+export interface AuthorizationSide extends Side {
+  readonly introspect: AuthorizationServer['introspect']
+}
+
+export interface AuthorizationSideOptions {
+  /** The origin of the authorization server and of the pages for owners. */
+  readonly authUrl: string
+  /** The public key of a resource server in another process. Default: there is none. */
+  readonly resourceServerKey?: string
+}
+
+/** The authorization server, the page on which owners decide, and the one on which they think again. */
+export async function authorizationSide(
+  { grantEndpoint, resourceServer, accounts, storage, watch }: Surroundings,
+  { authUrl, resourceServerKey: key }: AuthorizationSideOptions,
+): Promise<AuthorizationSide> {
+  const auth = createAuthorizationServer({
+    ...watch,
+    grantEndpoint,
+    store: storage.store,
+    consentUrl: `${authUrl}/consent`,
+    // Clients of a demo publish their keys on this very machine. A real wallet leaves this out.
+    clientKeys: remoteClientKeys({ allowLoopback: true }),
+    subjects: walletAddressSubjects,
+    ...(key && { resourceServers: [{ id: resourceServer, keys: [{ kid: key, x: key }] }] }),
+  })
+  const session = cookieSession(await secretKey(storage.secrets, 'session'))
+
+  return {
+    introspect: auth.introspect,
+    mounts: [
+      { path: '/auth', handle: auth.handle },
+      { path: '/consent', handle: consentPage(auth.interactions, accounts, session) },
+      { path: '/grants', handle: connectedApps(auth.grants, session) },
+    ],
+    events: auth.events,
+    chores: [auth.purge],
+  }
+}

@@ -1,0 +1,63 @@
+import type { GrantServices, GrantView, Handler, HttpResponse } from '../../src/index.js'
+import { escapeHtml, fieldOf, page, seeOther, wrongMethod } from './page.js'
+import { describeAccess } from './plain-language.js'
+import type { Session } from './session.js'
+
+/** The page on which an account's owner sees which apps have a live grant, and takes it back. */
+export function connectedApps(
+  grants: Pick<GrantServices, 'list' | 'inspect' | 'revoke'>,
+  session: Session,
+): Handler {
+  async function liveGrantsOf(resourceOwner: string): Promise<GrantView[]> {
+    const live: GrantView[] = []
+    for (let cursor: string | undefined, more = true; more; ) {
+      const from = cursor === undefined ? {} : { cursor }
+      const { result, pagination } = await grants.list({ resourceOwner, first: 100, ...from })
+      live.push(...result.filter(({ standing }) => isLive(standing)))
+      cursor = pagination.endCursor
+      more = pagination.hasNextPage
+    }
+    return live
+  }
+
+  /** Whether it is the owner's own is seen first: anybody can write an id into a form. */
+  async function revoke(grantId: string, owner: string): Promise<HttpResponse> {
+    const grant = await grants.inspect(grantId)
+    if (grant?.resourceOwner !== owner) {
+      return page(404, 'Unknown', '<p>You have not agreed to that.</p>')
+    }
+    await grants.revoke(grantId)
+    return seeOther('/grants')
+  }
+
+  return async (request) => {
+    if (request.url.split('?', 1)[0] !== '/grants') {
+      return page(404, 'Unknown', '<p>There is no such page.</p>')
+    }
+    const owner = session.ownerOf(request)
+    if (owner === undefined) {
+      return page(403, 'Not signed in', '<p>Open a consent page first: it signs you in.</p>')
+    }
+    if (request.method === 'POST') return revoke(fieldOf(request, 'grant') ?? '', owner)
+    if (request.method !== 'GET' && request.method !== 'HEAD') return wrongMethod()
+    return page(200, 'Connected apps', listed(await liveGrantsOf(owner), owner))
+  }
+}
+
+function isLive(standing: GrantView['standing']): boolean {
+  return standing === 'approved' || standing === 'issued'
+}
+
+function listed(grants: readonly GrantView[], owner: string): string {
+  const signedIn = `<p>You are signed in as <b>${escapeHtml(owner)}</b>.</p>`
+  if (grants.length === 0) return `${signedIn}<p>No app may do anything with your account.</p>`
+  return `${signedIn}<ul>${grants.map(entry).join('')}</ul>`
+}
+
+function entry({ grantId, client, access, subject }: GrantView): string {
+  const allowed = access.flatMap(describeAccess)
+  if (subject !== undefined) allowed.push(`know you as ${subject.id}`)
+  return `<li>The app at <code>${escapeHtml(client)}</code> may:<br>
+    ${allowed.map(escapeHtml).join('<br>')}
+    <form method="post"><button name="grant" value="${escapeHtml(grantId)}">Revoke</button></form></li>`
+}

@@ -1,0 +1,34 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Handler, Store } from '../../src/index.js'
+import { failure, json } from './json.js'
+
+/**
+ * Tells a load balancer or a supervisor whether this process can serve: 200 when its store answers, else 503.
+ * Neither says why: anybody may ask.
+ *
+ * @param timeoutMs how long the store may take, in milliseconds.
+ */
+export function health(store: Pick<Store, 'load'>, timeoutMs = 2_000): Handler {
+  return async ({ method, url }) => {
+    if (url.split('?', 1)[0] !== '/healthz') return failure(404, 'not_found')
+    if (method !== 'GET' && method !== 'HEAD') {
+      return failure(405, 'method_not_allowed', { allow: 'GET, HEAD' })
+    }
+    return (await answers(store, timeoutMs))
+      ? json(200, { status: 'ok' })
+      : json(503, { status: 'unavailable' })
+  }
+}
+
+async function answers(store: Pick<Store, 'load'>, timeoutMs: number): Promise<boolean> {
+  const timer = new AbortController()
+  try {
+    // No grant has this id: nothing is found, which takes a store no longer than a record would.
+    const read = store.load('grant', 'health').then(() => true)
+    return await Promise.race([read, sleep(timeoutMs, false, { signal: timer.signal })])
+  } catch {
+    return false
+  } finally {
+    timer.abort()
+  }
+}

@@ -1,0 +1,25 @@
+import type { EventSource, Handler, RefusalReport } from '../../src/index.js'
+import type { Accounts } from './accounts.js'
+import type { WalletStorage } from './storage.js'
+
+/** What both sides of the wallet know, whether they are in one process or in two. */
+export interface Surroundings {
+  /** The origin of the wallet addresses and of the resource server. */
+  readonly baseUrl: string
+  readonly grantEndpoint: string
+  readonly resourceServer: string
+  readonly accounts: Accounts
+  readonly storage: Pick<WalletStorage, 'store' | 'secrets'>
+  readonly watch: {
+    readonly onRefusal?: (report: RefusalReport) => void
+    readonly onError: (error: unknown) => void
+  }
+}
+
+/** A side of the wallet: that of its authorization server, or that of its resource server. */
+export interface Side {
+  readonly mounts: readonly { readonly path: string; readonly handle: Handler }[]
+  readonly events: EventSource
+  /** What has to be done from time to time, each in batches: how many were done of so many at most. */
+  readonly chores: readonly ((limit: number) => Promise<number>)[]
+}

@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest'
+import { connectedApps } from '../../examples/wallet/connected-apps.js'
+import { cookieSession } from '../../examples/wallet/session.js'
+import type { GrantListQuery, GrantServices, GrantView } from '../../src/index.js'
+
+const session = cookieSession(new Uint8Array(32))
+
+function grantView(grantId: string, more: Partial<GrantView> = {}): GrantView {
+  const client = `https://${grantId}.example`
+  return { grantId, client, standing: 'issued', access: [], createdAt: 0, ...more }
+}
+
+/** The page over pages of grants, as Alice sees it. */
+async function shown(...pages: readonly (readonly GrantView[])[]) {
+  const asked: GrantListQuery[] = []
+  const grants: Pick<GrantServices, 'list' | 'inspect' | 'revoke'> = {
+    async list(query) {
+      const number = asked.push(query)
+      const hasNextPage = number < pages.length
+      const pagination = { hasNextPage, hasPreviousPage: number > 1, endCursor: `${number}` }
+      return { result: pages[number - 1] ?? [], pagination }
+    },
+    inspect: async () => undefined,
+    revoke: async () => false,
+  }
+  const [cookie = ''] = session.cookieFor('alice').split(';')
+  const headers = [['Cookie', cookie]] as const
+  const request = { method: 'GET', url: '/grants', headers, body: new Uint8Array() }
+  const { status, body = '' } = await connectedApps(grants, session)(request)
+  expect(status).toBe(200)
+  return { body, asked }
+}
+
+describe('the page of connected apps', () => {
+  test('shows all of them, however many pages they are', async () => {
+    const { body, asked } = await shown([grantView('one')], [], [grantView('three')])
+    expect(body).toContain('https://one.example')
+    expect(body).toContain('https://three.example')
+    expect(asked.map(({ resourceOwner, cursor }) => [resourceOwner, cursor])).toEqual([
+      ['alice', undefined],
+      ['alice', '1'],
+      ['alice', '2'],
+    ])
+  })
+
+  test('shows those that may still do something, and no others', async () => {
+    const standings = ['approved', 'issued', 'revoked', 'cancelled', 'ended', 'denied'] as const
+    const { body } = await shown(
+      standings.map((standing) => grantView(standing, { standing: standing as never })),
+    )
+    const listed = standings.filter((standing) => body.includes(`https://${standing}.example`))
+    expect(listed).toEqual(['approved', 'issued'])
+  })
+
+  test('says so when there is none', async () => {
+    expect((await shown([])).body).toContain('No app may do anything')
+  })
+
+  test('shows what an app calls itself and its owner as text', async () => {
+    const markup = `<img src=x onerror=alert(1)>"'`
+    const identifier = markup
+    const { body } = await shown([
+      grantView('one', {
+        client: markup,
+        subject: { id: markup, format: 'uri' },
+        access: [{ type: 'quote', actions: ['create'], identifier }],
+      }),
+    ])
+    expect(body.match(/img src=x/g)).toHaveLength(3)
+    expect(body).not.toContain('<img')
+  })
+})

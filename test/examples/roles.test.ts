@@ -1,0 +1,182 @@
+import { createHeaders } from '@interledger/http-signature-utils'
+import {
+  type AuthenticatedClient,
+  isFinalizedGrantWithAccessToken,
+  isPendingGrant,
+} from '@interledger/open-payments'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { decide } from '../../examples/demo/browser.js'
+import { openShop, type Shop } from '../../examples/demo/shop.js'
+import { readSettings } from '../../examples/wallet/settings.js'
+import { freePort } from '../../examples/wallet/start.js'
+import { type Access, clientOf, usd } from '../support/official-client.js'
+import { dataDirectories, exited, killPrograms, startedWallet } from './program.js'
+
+const timeout = 120_000
+
+describe('the wallet in two processes', () => {
+  let directories: Awaited<ReturnType<typeof dataDirectories>>
+  let shop: Shop
+  let client: AuthenticatedClient
+
+  beforeAll(async () => {
+    shop = await openShop()
+    client = await clientOf(shop)
+    directories = await dataDirectories()
+  }, timeout)
+  afterAll(async () => {
+    killPrograms()
+    shop.stop()
+    await directories.remove()
+  })
+
+  /** Starts both, in the order in which an operator has to; the first can be started again. */
+  async function started() {
+    const port = await freePort()
+    const authUrl = `http://localhost:${port}`
+    const resource = await startedWallet({
+      ROLE: 'resource',
+      AUTH_URL: authUrl,
+      DATA_DIR: await directories.create(),
+      ADAPTER: 'fastify',
+    })
+    const [, key = ''] = /RESOURCE_SERVER_KEY=(\S+)/.exec(resource.printed.out) ?? []
+    const environment = {
+      ROLE: 'auth',
+      PORT: `${port}`,
+      BASE_URL: resource.baseUrl,
+      RESOURCE_SERVER_KEY: key,
+      DATA_DIR: await directories.create(),
+    }
+    return { resource, authUrl, startAuth: () => startedWallet(environment) }
+  }
+
+  async function tokenFor(url: string, access: Access): Promise<string> {
+    const grant = await client.grant.request({ url }, { access_token: { access } })
+    if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('there is no token')
+    return grant.access_token.value
+  }
+
+  async function consented(url: string, access: Access): Promise<string> {
+    const finish = { method: 'redirect' as const, uri: shop.finishUri, nonce: 'a-nonce' }
+    const interact = { start: ['redirect' as const], finish }
+    const grant = await client.grant.request({ url }, { access_token: { access }, interact })
+    if (!isPendingGrant(grant)) throw new Error('it is not pending')
+    const { location } = await decide(grant.interact.redirect, 'approve')
+    const interact_ref = location?.searchParams.get('interact_ref') ?? ''
+    const { uri, access_token } = grant.continue
+    const continuation = { url: uri, accessToken: access_token.value }
+    const issued = await client.grant.continue(continuation, { interact_ref })
+    if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('there is no token')
+    return issued.access_token.value
+  }
+
+  /** What a request that the shop has signed is answered, header for header. */
+  async function signedGet(url: string, accessToken: string): Promise<Response> {
+    const headers = { authorization: `GNAP ${accessToken}` }
+    const request = { method: 'GET', url, headers }
+    const signed = await createHeaders({ request, ...shop })
+    return fetch(url, {
+      headers: {
+        ...headers,
+        signature: signed.Signature,
+        'signature-input': signed['Signature-Input'],
+      },
+    })
+  }
+
+  test('is one wallet to its clients, and one side outlives the other', { timeout }, async () => {
+    const { resource, authUrl, startAuth } = await started()
+    const first = await startAuth()
+    const { baseUrl } = resource
+    const [alice, bob, op] = [`${baseUrl}/alice`, `${baseUrl}/bob`, `${baseUrl}/op`]
+    const { authServer, resourceServer } = await client.walletAddress.get({ url: alice })
+    expect([authServer, resourceServer]).toEqual([`${authUrl}/auth`, op])
+    expect((await fetch(`${authUrl}/op/incoming-payments`)).status).toBe(404)
+    expect((await fetch(`${baseUrl}/auth`, { method: 'OPTIONS' })).status).not.toBe(200)
+
+    const receiving = await tokenFor(authServer, [
+      { type: 'incoming-payment', actions: ['create', 'read'] },
+    ])
+    const where = { url: op, accessToken: receiving }
+    const incoming = await client.incomingPayment.create(where, { walletAddress: bob })
+    const limits = { debitAmount: usd('2500') }
+    const accessToken = await consented(authServer, [
+      { type: 'outgoing-payment', actions: ['create', 'read'], identifier: alice, limits },
+    ])
+    const pay = () =>
+      client.outgoingPayment.create(
+        { url: op, accessToken },
+        { walletAddress: alice, incomingPayment: incoming.id, debitAmount: usd('1010') },
+      )
+    const outgoing = await pay()
+    const path = `/ledger/outgoing-payments/${outgoing.id.split('/').at(-1)}/settle`
+    expect((await fetch(baseUrl + path, { method: 'POST' })).status).toBe(200)
+    const received = () => client.incomingPayment.get({ url: incoming.id, accessToken: receiving })
+    expect((await received()).receivedAmount).toEqual(usd('1000'))
+
+    first.child.kill('SIGTERM')
+    expect(await first.ended).toEqual(exited)
+    expect(first.printed.err).toBe('')
+    await expect(pay()).rejects.toMatchObject({ status: 503, code: 'introspection_unavailable' })
+    const refused = await signedGet(incoming.id, receiving)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
+    expect((await fetch(`${baseUrl}/healthz`)).status).toBe(200)
+    expect(resource.printed.err).toContain('no token can be checked: the server cannot be reached')
+
+    const second = await startAuth()
+    expect((await signedGet(incoming.id, receiving)).status).toBe(200)
+    expect((await pay()).grantSpentDebitAmount).toEqual(usd('2020'))
+    for (const { child } of [second, resource]) child.kill('SIGTERM')
+    expect(await Promise.all([second.ended, resource.ended])).toEqual([exited, exited])
+    for (const { printed } of [first, second, resource]) {
+      for (const secret of [receiving, accessToken, incoming.methods[0]?.sharedSecret ?? '']) {
+        expect(printed.out + printed.err).not.toContain(secret)
+      }
+    }
+  })
+})
+
+describe('a role', () => {
+  const RESOURCE_SERVER_KEY = 'cVRS7Q6Zzefm8TplD2uIERHwmhcbVf-_Bo0AxlEKl4Q'
+  const BASE_URL = 'https://wallet.example'
+  const AUTH_URL = 'https://auth.example'
+
+  test('is both by default', () => {
+    expect(readSettings({})).not.toHaveProperty('role')
+  })
+
+  test('knows where the other is', () => {
+    expect(
+      readSettings({ ROLE: 'resource', PORT: '3001', AUTH_URL: `${AUTH_URL}/` }),
+    ).toMatchObject({
+      baseUrl: 'http://localhost:3001',
+      role: { name: 'resource', authUrl: AUTH_URL },
+    })
+    const auth = { ROLE: 'auth', PORT: '3001', BASE_URL, RESOURCE_SERVER_KEY }
+    expect(readSettings(auth)).toMatchObject({
+      baseUrl: BASE_URL,
+      role: {
+        name: 'auth',
+        authUrl: 'http://localhost:3001',
+        resourceServerKey: RESOURCE_SERVER_KEY,
+      },
+    })
+    expect(readSettings({ ...auth, AUTH_URL }).role?.authUrl).toBe(AUTH_URL)
+  })
+
+  test.each([
+    [{ ROLE: 'both' }, 'ROLE must be auth or resource'],
+    [{ ROLE: 'resource' }, 'needs AUTH_URL'],
+    [{ ROLE: 'resource', AUTH_URL: 'auth.example' }, 'AUTH_URL must be an origin'],
+    [{ ROLE: 'resource', AUTH_URL: `${AUTH_URL}/auth` }, 'AUTH_URL must be an origin'],
+    [{ ROLE: 'auth', RESOURCE_SERVER_KEY }, 'needs BASE_URL'],
+    [{ ROLE: 'auth', BASE_URL }, 'needs RESOURCE_SERVER_KEY'],
+    [{ ROLE: 'auth', BASE_URL, RESOURCE_SERVER_KEY: 'x' }, 'needs RESOURCE_SERVER_KEY'],
+    [{ AUTH_URL }, 'AUTH_URL and RESOURCE_SERVER_KEY go with ROLE'],
+    [{ RESOURCE_SERVER_KEY }, 'AUTH_URL and RESOURCE_SERVER_KEY go with ROLE'],
+    [{ BASE_URL: `${BASE_URL}/pay` }, 'BASE_URL must be an origin'],
+  ])('is not taken from %j', (environment, message) => {
+    expect(() => readSettings(environment)).toThrow(message)
+  })
+})

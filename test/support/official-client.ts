@@ -1,0 +1,128 @@
+import type { KeyObject } from 'node:crypto'
+import {
+  type AuthenticatedClient,
+  createAuthenticatedClient,
+  OpenPaymentsClientError,
+} from '@interledger/open-payments'
+import { expect } from 'vitest'
+import type { Shop } from '../../examples/demo/shop.js'
+import {
+  type AdapterName,
+  adapters,
+  freePort,
+  type RunningWallet,
+  startWallet,
+} from '../../examples/wallet/start.js'
+
+/** A way to run the example wallet. */
+export interface Deployment {
+  readonly name: string
+  readonly adapter: AdapterName
+  /** Whether the two servers have nothing in common but HTTP between them. */
+  readonly split: boolean
+}
+
+/** Every adapter, in one process and as two servers with a store each. */
+export const deployments: readonly Deployment[] = [false, true].flatMap((split) =>
+  (Object.keys(adapters) as AdapterName[]).map((adapter) => ({
+    name: split ? `${adapter}, split in two` : adapter,
+    adapter,
+    split,
+  })),
+)
+
+export interface RunningDeployment {
+  readonly baseUrl: string
+  /** URLs of the grant endpoint, of the resource server, and of the accounts. */
+  readonly auth: string
+  readonly op: string
+  readonly alice: string
+  readonly bob: string
+  readonly carol: string
+  stop(): Promise<void>
+}
+
+export async function startDeployment({ adapter, split }: Deployment): Promise<RunningDeployment> {
+  const wallets = split ? await startSplit(adapter) : await startWhole(adapter)
+  const { baseUrl } = wallets.resource
+  return {
+    baseUrl,
+    auth: `${wallets.authUrl}/auth`,
+    op: `${baseUrl}/op`,
+    alice: `${baseUrl}/alice`,
+    bob: `${baseUrl}/bob`,
+    carol: `${baseUrl}/carol`,
+    async stop() {
+      await Promise.all([wallets.resource.stop(), wallets.auth?.stop()])
+    },
+  }
+}
+
+interface Wallets {
+  readonly authUrl: string
+  readonly resource: RunningWallet
+  readonly auth?: RunningWallet
+}
+
+async function startWhole(adapter: AdapterName): Promise<Wallets> {
+  const resource = await startWallet({ adapter, port: await freePort() })
+  return { authUrl: resource.baseUrl, resource }
+}
+
+async function startSplit(adapter: AdapterName): Promise<Wallets> {
+  const port = await freePort()
+  const authUrl = `http://localhost:${port}`
+  const resource = await startWallet({
+    adapter,
+    port: await freePort(),
+    role: { name: 'resource', authUrl },
+  })
+  const { baseUrl, wallet } = resource
+  const resourceServerKey = wallet.resourceServerKey ?? ''
+  const role = { name: 'auth', authUrl, resourceServerKey } as const
+  return { authUrl, resource, auth: await startWallet({ adapter, port, baseUrl, role }) }
+}
+
+/** What access is asked for with. */
+export type Access = NonNullable<
+  Parameters<AuthenticatedClient['grant']['request']>[1]['access_token']
+>['access']
+
+/** How the published client is set up: what it is answered, it compares with the specification. */
+export const clientSettings = {
+  useHttp: true,
+  validateResponses: true,
+  logLevel: 'silent',
+} as const
+
+/** The published client of a shop, or of whoever claims to be it. It is expensive: make it once for a file. */
+export function clientOf(
+  { walletAddress: walletAddressUrl, keyId, privateKey }: Shop,
+  claimed: { readonly keyId?: string; readonly privateKey?: KeyObject } = {},
+): Promise<AuthenticatedClient> {
+  return createAuthenticatedClient({
+    walletAddressUrl,
+    keyId,
+    privateKey,
+    ...clientSettings,
+    ...claimed,
+  })
+}
+
+export const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
+export const eur = (value: string) => ({ ...usd(value), assetCode: 'EUR' })
+
+/**
+ * What the client makes of an error: status, code, description, and details if there are any. An answer that
+ * its schema does not have is none.
+ */
+export async function failure(call: Promise<unknown>) {
+  const error = await call.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (!(error instanceof OpenPaymentsClientError)) throw new Error(`no such error: ${error}`)
+  const { status, code, description, details, validationErrors } = error
+  expect(validationErrors).toBeUndefined()
+  return { status, code, description, ...(details && { details }) }
+}
