@@ -18,3 +18,25 @@ export type { ConformanceRule } from './conformance/trial.js'
 export { type ConformanceCase, type ConformanceOptions, storeConformance } from './conformance.js'
 export type { FullJwk } from './key.js'
 export { seededRandom } from './random.js'
+export { type Arbitraries, arbitraries, type LimitsOptions } from './spending/arbitraries.js'
+export type { Account, SpendingRules, Spent } from './spending/book.js'
+export { type ExpectedStep, expectedSpending } from './spending/expected.js'
+export type { HistoryOptions } from './spending/histories.js'
+export type {
+  ActionsAtOnce,
+  CommitOrder,
+  PaymentRequest,
+  SpendingAction,
+  SpendingHistory,
+  SpendingStep,
+} from './spending/history.js'
+export type { SpendingError } from './spending/play.js'
+export { type StoreSubject, spendingProperty, type WalletSubject } from './spending/property.js'
+export { defaultScene, type SpendingReceiver, type SpendingScene } from './spending/scene.js'
+export type {
+  PaymentAnswer,
+  SpendingAnswer,
+  SpendingWallet,
+  WalletRequest,
+  WalletTotals,
+} from './spending/wallet.js'

@@ -10,7 +10,7 @@ import { anyWish, grantWish } from './wishes.js'
 export interface HistoryOptions {
   /** Who pays whom. Default: an account in dollars pays receivers in dollars and euros. */
   readonly scene?: SpendingScene
-  /** When the first step is taken. Default `startOfTests`. */
+  /** When the first step is taken. Default: `startOfTests`, or now and then where calendars have their corners. */
   readonly start?: Instant
   /** The most steps after the first one, which is always a grant. Default 20. */
   readonly stepsMax?: number
@@ -23,18 +23,37 @@ export interface HistoryOptions {
 /** The same options with their defaults. */
 export function filledIn({
   scene = defaultScene,
-  start = startOfTests,
   stepsMax = 20,
   intervalCounting = 'occurrences',
   holdMs = 86_400_000,
 }: HistoryOptions) {
   const rules = { intervalCounting, holdMs, walletAddress: scene.walletAddress }
-  return { scene, start, stepsMax, rules }
+  return { scene, stepsMax, rules }
 }
+
+/** The last days of a long month and of a leap February, and the last millisecond of a year. */
+const corners: readonly Instant[] = [
+  Date.UTC(2027, 0, 31),
+  Date.UTC(2028, 1, 29, 12),
+  Date.UTC(2026, 11, 31, 23, 59, 59, 999),
+]
 
 /** Histories of payments under limits, each step of which makes sense after those before it. */
 export function anyHistory(fc: FastCheck, options: HistoryOptions): Arbitrary<SpendingHistory> {
-  const { scene, start, stepsMax, rules } = filledIn(options)
+  const { start } = options
+  if (start !== undefined) return historyFrom(fc, start, options)
+  return fc.oneof(
+    { weight: 3, arbitrary: historyFrom(fc, startOfTests, options) },
+    ...corners.map((corner) => ({ weight: 1, arbitrary: historyFrom(fc, corner, options) })),
+  )
+}
+
+function historyFrom(
+  fc: FastCheck,
+  start: Instant,
+  options: HistoryOptions,
+): Arbitrary<SpendingHistory> {
+  const { scene, stepsMax, rules } = filledIn(options)
   const wishes = fc.array(anyWish(fc, scene, start), { maxLength: stepsMax, size: 'max' })
   return fc
     .tuple(grantWish(fc, scene, start), wishes)

@@ -1,6 +1,6 @@
 import type { AccessItem, Amount, Instant } from '../../index.js'
 import type { SpendingScene } from './scene.js'
-import { amountText, instantText, itemText } from './text.js'
+import { amountText, instantText, limitsText } from './text.js'
 
 /** A payment that a client instance asks for. Payments are numbered from 1 in the order of their first request. */
 export interface PaymentRequest {
@@ -49,6 +49,16 @@ export type SpendingAction =
   | { readonly type: 'revoke'; readonly grant: number }
   | { readonly type: 'wait'; readonly until: Instant }
 
+/** What the host says of a payment. */
+export type SpendingReport = Extract<
+  SpendingAction,
+  { readonly type: 'begin' | 'settle' | 'fail' | 'cancel' }
+>
+
+export function isReport(action: SpendingAction): action is SpendingReport {
+  return ['begin', 'settle', 'fail', 'cancel'].includes(action.type)
+}
+
 /**
  * In which order the first commits of actions that run at once reach the store: all together, or one after
  * the other. A wallet behind a network decides that for itself.
@@ -73,7 +83,7 @@ export interface SpendingHistory {
 /** The history as a person reads it, a step on each line. */
 export function historyText({ start, steps }: SpendingHistory): string {
   const lines = steps.map((step, index) => numbered(index, stepText(step)))
-  return ['', `it is ${instantText(start)}`, ...lines, ''].join('\n')
+  return ['', `     it is ${instantText(start)}`, ...lines, ''].join('\n')
 }
 
 /** A step with its number; further lines of it are set in. */
@@ -127,7 +137,7 @@ function actionText(action: SpendingAction): string {
 
 function grantText({ grant, asked, granted }: SpendingAction & { type: 'grant' }): string {
   const whole = JSON.stringify(asked) === JSON.stringify(granted)
-  const items = granted.map((item, index) => `- item ${index + 1}: ${itemText(item)}`)
+  const items = granted.map((item, index) => `- item ${index + 1}: ${limitsText(item.limits)}`)
   return [`grant ${grant}, approved${whole ? '' : ' for less than was asked'}`, ...items].join('\n')
 }
 

@@ -74,6 +74,8 @@ function nearInstant(fc: FastCheck, around: Instant): Arbitrary<Instant> {
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
   const near = [
     around,
+    around,
+    Date.UTC(year, month),
     Date.UTC(year, month),
     Date.UTC(year, month + 1),
     // Day 0 of a month is the last one of the month before.

@@ -132,7 +132,8 @@ function explain(
   }
   if (expected === 'refused') {
     const overspent = overspentIn(after)
-    return { problems: overspent.length > 0 ? overspent : problems }
+    const reasons = overspent.length > 0 ? overspent : problems
+    return { problems: reasons.map((reason) => `it had to be refused: ${reason}`) }
   }
   if (repeats !== undefined && repeats.id !== answer.id) {
     return { problems: [`payment ${repeats.request.payment} was made twice`, ...overspentIn(book)] }
@@ -189,10 +190,18 @@ function distinct(books: readonly Book[]): readonly Book[] {
   return [...byText.values()]
 }
 
-/** The same for books that say the same, in whichever order their lines were written. */
-function textOf({ grants, payments }: Book): string {
-  const lines = [...payments].sort((a, b) => a.request.payment - b.request.payment)
-  return JSON.stringify({ grants, lines }, (_, value: unknown) =>
-    typeof value === 'bigint' ? value.toString() : value,
+/** The same for books that differ in nothing but the order of their lines: all else follows from the answers. */
+function textOf({ payments }: Book): string {
+  const lines = payments.map(({ request, account, holdUntil, state, sent, delivered }) =>
+    [
+      request.payment,
+      account?.item,
+      account?.window?.start,
+      holdUntil,
+      state,
+      sent,
+      delivered,
+    ].join(),
   )
+  return lines.sort().join(' ')
 }

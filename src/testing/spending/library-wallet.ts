@@ -1,11 +1,12 @@
 import {
   type AccessItem,
   type AccessType,
+  type Clock,
   createAuthorizationServer,
   createResourceServer,
-  type Instant,
   type IntervalCounting,
   type Json,
+  type OutgoingPaymentServices,
   type Quotes,
   type Store,
 } from '../../index.js'
@@ -22,19 +23,20 @@ import type { PaymentAnswer, SpendingWallet, WalletRequest } from './wallet.js'
 
 export interface LibraryWalletOptions {
   readonly scene: SpendingScene
-  readonly start: Instant
   readonly intervalCounting: IntervalCounting
   readonly holdMs: number
 }
 
 type Fields = { readonly [name: string]: Json }
 
+/** How long the list of what is due may take to show a commit. */
+const dueLagMs = 5_000
 const hundredYearsMs = 100 * 366 * 86_400_000
 
 /** A wallet of this library on a store, with a client instance in front of it that signs its requests. */
 export function libraryWallet(store: Store, options: LibraryWalletOptions): SpendingWallet {
-  const { scene, start } = options
-  const clock = manualClock(start)
+  const { scene } = options
+  const clock = manualClock()
   const origin = `https://wallet.example/${newName()}`
   const client = testClient({
     seed: 'spending',
@@ -45,6 +47,8 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
   const { auth, resources } = createServers(store, origin, client, clock, options)
   const grants = new Map<string, { value: string; manage: string }>()
   const quotes = new Map<string, ReturnType<typeof quote>>()
+  /** Payments that may still be waiting to be begun. */
+  const held = new Set<string>()
   let nonces = 0
   const newNonce = () => `nonce-${++nonces}`
 
@@ -110,6 +114,7 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
     const created = bodyOf(response, 201)
     const spent = created['grantSpentDebitAmount'] ?? created['grantSpentReceiveAmount']
     const id = resources.outgoingPayments.idOf(stringOf(created, 'id')) ?? ''
+    held.add(id)
     if (spent === undefined) return { accepted: true, id }
     const { value, assetCode, assetScale } = fieldsOf(spent)
     const asset = { assetCode: String(assetCode), assetScale: Number(assetScale) }
@@ -120,14 +125,18 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
   return {
     grant,
     pay,
-    begin: async (id) => answerOf(await outgoingPayments.begin(id)),
+    async begin(id) {
+      const result = await outgoingPayments.begin(id)
+      if (result.ok) held.delete(id)
+      return answerOf(result)
+    },
     settle: async (paymentId, totals) =>
       answerOf(await outgoingPayments.settle({ paymentId, ...totals })),
     fail: async (paymentId, totals) =>
       answerOf(await outgoingPayments.fail({ paymentId, ...totals })),
     cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),
     async lapse() {
-      while ((await outgoingPayments.lapseDue()) > 0);
+      await lapseAll(outgoingPayments, [...held], clock)
       await auth.purge()
       await resources.purge()
     },
@@ -152,7 +161,7 @@ function createServers(
   store: Store,
   origin: string,
   client: TestClient,
-  clock: { now(): Instant },
+  clock: Clock,
   { scene, intervalCounting, holdMs }: LibraryWalletOptions,
 ) {
   const { walletAddress, asset } = scene
@@ -179,6 +188,24 @@ function createServers(
     policy: { outgoingPaymentHoldMs: holdMs },
   })
   return { auth, resources }
+}
+
+/** The list of what is due may lag: it is asked again until all has lapsed that has to. */
+async function lapseAll(
+  payments: OutgoingPaymentServices,
+  held: readonly string[],
+  clock: Clock,
+): Promise<void> {
+  const startedAt = performance.now()
+  for (;;) {
+    while ((await payments.lapseDue()) > 0);
+    const all = await Promise.all(held.map((id) => payments.get(id)))
+    const waiting = all.some(
+      (payment) => payment?.state === 'created' && payment.holdUntil <= clock.now(),
+    )
+    if (!waiting || performance.now() - startedAt > dueLagMs) return
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
 }
 
 function pricesOf({ receivers }: SpendingScene): Quotes {

@@ -8,7 +8,7 @@ import {
   paymentIn,
   type SpendingRules,
 } from './book.js'
-import type { PaymentRequest, SpendingAction } from './history.js'
+import type { PaymentRequest, SpendingAction, SpendingReport } from './history.js'
 
 /** What has to come of an action, and what the books say once it is accepted. */
 export interface Expectation {
@@ -96,12 +96,10 @@ function lapsed(book: Book, now: Instant): Book {
   return { ...book, payments }
 }
 
-type Report = Extract<SpendingAction, { readonly type: 'begin' | 'settle' | 'fail' | 'cancel' }>
-
 function expectReport(
   book: Book,
   payment: BookedPayment,
-  report: Report,
+  report: SpendingReport,
   now: Instant,
 ): Expectation {
   const number = report.payment
@@ -130,7 +128,7 @@ function expectReport(
 /** Reports of what was sent: never less than before, nor more than the payment may come to. */
 function expectTotals(
   payment: BookedPayment,
-  report: Extract<Report, { readonly type: 'settle' | 'fail' }>,
+  report: Extract<SpendingReport, { readonly type: 'settle' | 'fail' }>,
   told: (change: Partial<BookedPayment>) => Book,
 ): Expectation {
   const number = report.payment

@@ -7,8 +7,15 @@ import {
   type SpendingRules,
   spentIn,
 } from './book.js'
-import type { PaymentRequest, SpendingAction, SpendingHistory, SpendingStep } from './history.js'
-import { historyText } from './history.js'
+import {
+  historyText,
+  isReport,
+  type PaymentRequest,
+  type SpendingAction,
+  type SpendingHistory,
+  type SpendingReport,
+  type SpendingStep,
+} from './history.js'
 import { expectationOf } from './model.js'
 import { amountOf, receivedOf, type SpendingReceiver, type SpendingScene } from './scene.js'
 import { readable } from './text.js'
@@ -22,7 +29,11 @@ interface Draft {
   readonly latest: Instant
   now: Instant
   book: Book
+  /** The payments that there are already when a step begins: what happens at once can only happen to them. */
+  known: readonly BookedPayment[]
   requests: readonly { readonly request: PaymentRequest; readonly at: Instant }[]
+  /** What the host has said of payments. */
+  reports: readonly SpendingReport[]
 }
 
 /** No history is longer than this, so that a token can be made to outlive it. */
@@ -41,8 +52,10 @@ export function planHistory(
   rules: SpendingRules,
 ): SpendingHistory {
   const latest = Math.min(start + longestMs, Date.UTC(9990, 0))
-  const draft: Draft = { scene, rules, latest, now: start, book: emptyBook, requests: [] }
+  const begun = { book: emptyBook, known: [], requests: [], reports: [] }
+  const draft: Draft = { scene, rules, latest, now: start, ...begun }
   const steps = wishes.flatMap((wish): SpendingStep[] => {
+    draft.known = draft.book.payments
     if (wish.type !== 'at once') return planAction(draft, wish)
     const actions = wish.wishes.flatMap((each) => planAction(draft, each))
     return actions.length < 2 ? actions : [{ type: 'at once', actions, commits: wish.commits }]
@@ -59,6 +72,7 @@ function planAction(draft: Draft, wish: Wish): SpendingAction[] {
     const { type: _, ...request } = action
     draft.requests = [...draft.requests, { request, at: draft.now }]
   }
+  if (isReport(action)) draft.reports = [...draft.reports, action]
   const { answer, after } = expectationOf(draft.book, action, draft.now, draft.rules)
   if (answer !== 'refused') draft.book = after
   return [action]
@@ -79,14 +93,16 @@ function actionOf(draft: Draft, wish: Wish): SpendingAction | undefined {
       const recent = made !== undefined && now - made.at <= retryMs
       return recent ? { type: 'retry', request: made.request } : undefined
     }
+    case 'again':
+      return fromTheEnd(draft.reports, wish.back)
     case 'begin':
     case 'cancel': {
-      const payment = paymentFor(book, wish, 'held')?.request.payment
+      const payment = paymentFor(draft, wish, 'held')?.request.payment
       return payment === undefined ? undefined : { type: wish.type, payment }
     }
     case 'settle':
     case 'fail': {
-      const line = paymentFor(book, wish, 'begun')
+      const line = paymentFor(draft, wish, 'begun')
       return line && planTotals(draft, wish, line)
     }
     case 'lapse':
@@ -138,11 +154,11 @@ function fromTheEnd<Item>(items: readonly Item[], back: number): Item | undefine
 
 /** A payment to which this can happen, or now and then any. */
 function paymentFor(
-  { payments }: Book,
+  { known }: Draft,
   { back, any }: { readonly back: number; readonly any: boolean },
   state: BookedPayment['state'],
 ): BookedPayment | undefined {
-  return fromTheEnd(any ? payments : payments.filter((line) => line.state === state), back)
+  return fromTheEnd(any ? known : known.filter((line) => line.state === state), back)
 }
 
 function waitUntil(

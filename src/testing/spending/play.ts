@@ -5,6 +5,7 @@ import {
   type PaymentRequest,
   type SpendingAction,
   type SpendingHistory,
+  type SpendingReport,
   stepText,
 } from './history.js'
 import { createJudge, type Judge, type JudgeRules, type Observation } from './judge.js'
@@ -136,7 +137,7 @@ function pay({ wallet, rules, prefix, grants }: Stage, request: PaymentRequest) 
 async function report(
   wallet: SpendingWallet,
   id: string,
-  action: SpendingAction & { type: 'begin' | 'settle' | 'fail' | 'cancel' },
+  action: SpendingReport,
 ): Promise<SpendingAnswer | undefined> {
   switch (action.type) {
     case 'begin':
@@ -182,7 +183,7 @@ function spendingError(
   cause?: unknown,
 ): SpendingError {
   const story = [`     it is ${instantText(start)}`, ...told]
-  const text = ['', ...story, '', ...problems].join('\n')
+  const text = [problems.join('; '), '', ...story, ''].join('\n')
   const error = new Error(text, cause === undefined ? {} : { cause })
   return Object.assign(error, { code: 'ERR_SPENDING' as const })
 }

@@ -21,7 +21,7 @@ export interface WalletSubject extends HistoryOptions {
   readonly wallet: () => SpendingWallet | Promise<SpendingWallet>
   /** An account of the wallet, and incoming payments that it can pay at these prices. */
   readonly scene: SpendingScene
-  /** When histories begin. Give the present where the wallet's clock cannot be set. Default `startOfTests`. */
+  /** When histories begin. Give the present where the wallet's clock cannot be set. */
   readonly start?: Instant
   /** True if the wallet may refuse what has room, for reasons of its own. Default false: that is an error. */
   readonly mayRefuse?: boolean
@@ -44,7 +44,7 @@ export function spendingProperty(
   fc: FastCheck,
   subject: StoreSubject | WalletSubject,
 ): fc.IAsyncPropertyWithHooks<[SpendingHistory]> {
-  const { start, scene, rules } = filledIn(subject)
+  const { scene, rules } = filledIn(subject)
   const histories = anyHistory(fc, subject)
   if ('wallet' in subject) {
     const { wallet: makeWallet, mayRefuse = false } = subject
@@ -57,7 +57,7 @@ export function spendingProperty(
       }
     })
   }
-  const options = { scene, start, ...rules }
+  const options = { scene, ...rules }
   return fc.asyncProperty(histories, async (history) => {
     const racing = racingStore(await subject.store())
     const wallet = libraryWallet(racing.store, options)

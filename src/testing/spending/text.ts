@@ -32,7 +32,7 @@ export function limitsText(limits: Limits = {}): string {
     ...(receiveAmount === undefined ? [] : [`at most ${amountText(receiveAmount)} received`]),
   ]
   const often = interval === undefined ? 'in all' : `in each window of ${interval}`
-  const amounts = most.length === 0 ? 'without a limit' : most.join(' and ')
+  const amounts = most.length === 0 ? 'any amount' : most.join(' and ')
   const when = most.length === 0 && interval === undefined ? '' : ` ${often}`
   return `${amounts}${when}${receiver === undefined ? '' : `, only to ${receiver}`}`
 }

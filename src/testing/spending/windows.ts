@@ -56,17 +56,17 @@ function windowsOfLength(ms: number, anchor: Instant, at: Instant, backwards: bo
 
 /** Turns pages until the next boundary lies on the other side of the instant. */
 function walked(
-  calendar: Generator<Instant, never>,
+  nextPage: () => Instant,
   at: Instant,
   months: number,
   ms: number,
   backwards: boolean,
 ): Numbered {
   const sign = backwards ? -1 : 1
-  let near = calendar.next().value
+  let near = nextPage()
   for (let index = 0; ; index++) {
     let page = near
-    for (let turned = 0; turned < months; turned++) page = calendar.next().value
+    for (let turned = 0; turned < months; turned++) page = nextPage()
     const far = page + sign * (index + 1) * ms
     const edge = near + sign * index * ms
     if (backwards ? far <= at : far > at) {
@@ -77,13 +77,13 @@ function walked(
 }
 
 /** The anchor's day and time in its own month, and in each month after it or before: the last day at most. */
-function* pages({ anchor, backwards }: Turning): Generator<Instant, never> {
+function pages({ anchor, backwards }: Turning): () => Instant {
   const date = new Date(anchor)
   const [dayOfMonth, timeMs] = [date.getUTCDate(), ((anchor % dayMs) + dayMs) % dayMs]
   let [year, month] = [date.getUTCFullYear(), date.getUTCMonth() + 1]
   let first = Math.floor(anchor / dayMs) - (dayOfMonth - 1)
-  for (;;) {
-    yield (first + Math.min(dayOfMonth, daysIn(year, month)) - 1) * dayMs + timeMs
+
+  function turn(): void {
     if (!backwards) first += daysIn(year, month)
     month += backwards ? -1 : 1
     if (month === 0 || month === 13) {
@@ -91,6 +91,12 @@ function* pages({ anchor, backwards }: Turning): Generator<Instant, never> {
       month = backwards ? 12 : 1
     }
     if (backwards) first -= daysIn(year, month)
+  }
+
+  return () => {
+    const page = (first + Math.min(dayOfMonth, daysIn(year, month)) - 1) * dayMs + timeMs
+    turn()
+    return page
   }
 }
 

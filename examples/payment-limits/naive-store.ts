@@ -1,0 +1,48 @@
+import { type Kind, memoryStore, type Store, type Stored } from '../../src/index.js'
+
+/** A database of documents: it reads one, or writes one over whatever is there. */
+interface Documents extends Pick<Store, 'list' | 'due' | 'remove'> {
+  read(kind: Kind, id: string): Promise<Stored | undefined>
+  write(kind: Kind, document: Stored): Promise<void>
+}
+
+/**
+ * A store over a database of documents, with the mistake of everybody's first one: `commit` looks whether the
+ * versions are right, and then writes. Each of the two is correct. Between them somebody else may have written.
+ */
+export function naiveStore(documents: Documents = documentDatabase()): Store {
+  const versionOf = async (kind: Kind, id: string) => (await documents.read(kind, id))?.version ?? 0
+  return {
+    load: documents.read,
+    list: documents.list,
+    due: documents.due,
+    remove: documents.remove,
+    async commit({ changes, guards }) {
+      for (const { kind, next, expectedVersion } of changes) {
+        if ((await versionOf(kind, next.id)) !== expectedVersion) return false
+      }
+      for (const { kind, id, version } of guards) {
+        if ((await versionOf(kind, id)) !== version) return false
+      }
+      for (const { kind, next } of changes) await documents.write(kind, next)
+      return true
+    },
+  }
+}
+
+/** Stands for the database, in memory. It waits between its steps as one behind a network would. */
+function documentDatabase(): Documents {
+  const { load: read, list, due, remove, commit } = memoryStore()
+  return {
+    read,
+    list,
+    due,
+    remove,
+    async write(kind, next) {
+      for (let written = false; !written; ) {
+        const expectedVersion = (await read(kind, next.id))?.version ?? 0
+        written = await commit({ changes: [{ kind, next, expectedVersion }], guards: [] })
+      }
+    },
+  }
+}

@@ -1,0 +1,100 @@
+import type { AccessAction, AccessItem, Amount, Asset, Instant, Limits } from '../../index.js'
+import type { Arbitrary, FastCheck } from './fast-check.js'
+import { anyHistory, type HistoryOptions } from './histories.js'
+import type { SpendingHistory } from './history.js'
+import { brokenInterval, validInterval } from './intervals.js'
+import { itemText, limitsText, readable } from './text.js'
+import { anyAmount } from './values.js'
+
+export interface LimitsOptions {
+  /** The asset of the amounts. Default: any. */
+  readonly asset?: Asset
+  /** Intervals have windows near this instant. Default: at any time. */
+  readonly around?: Instant
+}
+
+/** Arbitraries of fast-check for what payment limits are made of. Every value prints as a person writes it. */
+export interface Arbitraries {
+  /** Positive amounts up to the last one of 64 bits, with the values at which sums go wrong. */
+  amount(asset?: Asset): Arbitrary<Amount>
+  /**
+   * Repeating intervals that the library takes: all forms, with and without a count, of calendar and exact
+   * lengths, at month ends and leap days, in every way in which RFC 3339 writes an instant.
+   *
+   * @param around is near the windows. Default: any time from 1970 to 9999.
+   */
+  interval(around?: Instant): Arbitrary<string>
+  /** Texts that look like repeating intervals, and that the library refuses. */
+  invalidInterval(): Arbitrary<string>
+  /** Limits of outgoing payments; an empty object allows anything. */
+  limits(options?: LimitsOptions): Arbitrary<Limits>
+  /** Access items of every type, as they may be requested. */
+  accessItem(options?: LimitsOptions): Arbitrary<AccessItem>
+  /** Histories of payments under limits. Give the same options to what they are played on. */
+  history(options?: HistoryOptions): Arbitrary<SpendingHistory>
+}
+
+/** Makes the arbitraries with the module of fast-check that the test itself uses. */
+export function arbitraries(fc: FastCheck): Arbitraries {
+  return {
+    amount: (asset) => anyAmount(fc, asset),
+    interval: (around) => validInterval(fc, around),
+    invalidInterval: () => brokenInterval(fc),
+    limits: (options = {}) => anyLimits(fc, options),
+    accessItem: (options = {}) => anyItem(fc, options),
+    history: (options = {}) => anyHistory(fc, options),
+  }
+}
+
+function anyLimits(fc: FastCheck, { asset, around }: LimitsOptions): Arbitrary<Limits> {
+  const receivers = fc.webUrl().map((url) => `https://${new URL(url).host}/incoming-payments/1`)
+  const receiver = fc.option(receivers, { nil: undefined, freq: 3 })
+  const interval = fc.option(validInterval(fc, around), { nil: undefined, freq: 2 })
+  const counted = fc.constantFrom('debitAmount' as const, 'receiveAmount' as const, undefined)
+  return fc
+    .tuple(receiver, interval, counted, anyAmount(fc, asset))
+    .map(([receiver, interval, counted, amount]) => {
+      const limits: Limits = {
+        ...(receiver === undefined ? {} : { receiver }),
+        ...(interval === undefined ? {} : { interval }),
+        ...(counted === undefined ? {} : { [counted]: amount }),
+      }
+      return readable(limits, () => limitsText(limits))
+    })
+}
+
+const actions = {
+  'incoming-payment': ['create', 'complete', 'read', 'read-all', 'list', 'list-all'],
+  'outgoing-payment': ['create', 'read', 'read-all', 'list', 'list-all'],
+  quote: ['create', 'read', 'read-all'],
+} as const satisfies Record<AccessItem['type'], readonly AccessAction[]>
+
+function anyItem(fc: FastCheck, options: LimitsOptions): Arbitrary<AccessItem> {
+  const identifier = fc.constantFrom('https://wallet.example/alice', 'https://wallet.example/bob')
+  const some = <Action extends AccessAction>(all: readonly Action[]) =>
+    fc.subarray([...all], { minLength: 1 })
+  const incoming = fc
+    .tuple(some(actions['incoming-payment']), fc.option(identifier, { nil: undefined }))
+    .map(([actions, identifier]) => ({
+      type: 'incoming-payment' as const,
+      actions,
+      ...(identifier === undefined ? {} : { identifier }),
+    }))
+  const limits = fc.option(anyLimits(fc, options), { nil: undefined, freq: 4 })
+  const outgoing = fc
+    .tuple(some(actions['outgoing-payment']), identifier, limits)
+    .map(([actions, identifier, limits]) => ({
+      type: 'outgoing-payment' as const,
+      actions,
+      identifier,
+      ...(limits === undefined ? {} : { limits }),
+    }))
+  const quote = some(actions.quote).map((actions) => ({ type: 'quote' as const, actions }))
+  return fc
+    .oneof(
+      { weight: 4, arbitrary: outgoing },
+      { weight: 1, arbitrary: incoming },
+      { weight: 1, arbitrary: quote },
+    )
+    .map((item: AccessItem) => readable(item, () => itemText(item)))
+}

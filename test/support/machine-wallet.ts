@@ -1,0 +1,109 @@
+import { type Budget, budgetId, release } from '../../src/core/budget.js'
+import {
+  allow,
+  createOutgoingPayment,
+  decideOutgoingPayment,
+  type GrantedItem,
+  heldBy,
+  type OutgoingPayment,
+  type OutgoingPaymentCommand,
+  permits,
+} from '../../src/index.js'
+import type {
+  PaymentAnswer,
+  SpendingAnswer,
+  SpendingScene,
+  SpendingWallet,
+  WalletRequest,
+} from '../../src/testing/index.js'
+
+const namespace = 'machines'
+const day = 86_400_000
+const policy = { holdMs: day, retentionMs: 366 * day }
+
+/** The machines of the core and nothing around them: one payment after the other, in memory. */
+export function machineWallet({ receivers }: SpendingScene): SpendingWallet {
+  const grants = new Map<string, { items: readonly GrantedItem[]; revoked: boolean }>()
+  const budgets = new Map<string, Budget>()
+  const payments = new Map<string, OutgoingPayment>()
+  let now = 0
+  let commands = 0
+
+  function pay({ grant: grantId, ...request }: WalletRequest): PaymentAnswer {
+    const { key: id, walletAddress, receiver, debitAmount } = request
+    const { items = [], revoked = true } = grants.get(grantId) ?? {}
+    const earlier = payments.get(id)
+    if (earlier !== undefined) return answer(earlier)
+    if (revoked) return { accepted: false, reason: 'revoked' }
+    const found = receivers.find(({ url }) => url === receiver) ?? receivers[0]
+    const value = String(BigInt(debitAmount.value) / (found.unitPrice ?? 1n))
+    const spending = { receiver, debitAmount, receiveAmount: { value, ...found.asset } }
+    const by = `command-${++commands}`
+    const charge = { by, namespace, grantId }
+    const candidates = items
+      .filter((item) => permits([item], 'outgoing-payment', 'create', walletAddress))
+      .map((item) => {
+        const allowed = allow(item, spending, now)
+        const allowance = allowed.outcome === 'allowed' ? allowed.allowance : undefined
+        const budget = allowance && budgets.get(budgetId(charge, item, allowance))
+        return budget === undefined ? { item } : { item, budget }
+      })
+    const identity = { id, walletAddress, client: 'shop', requestHash: id, lists: [] }
+    const command = { ...charge, ...identity, ...spending, candidates }
+    const created = createOutgoingPayment(command, now, policy)
+    if (created.outcome === 'refused') return { accepted: false, reason: created.reason }
+    if (created.taken !== undefined) budgets.set(created.taken.budget.id, created.taken.budget)
+    payments.set(id, created.record)
+    return answer(created.record)
+  }
+
+  function answer({ id, budget }: OutgoingPayment): PaymentAnswer {
+    const record = budget && budgets.get(budget.id)
+    const counted = budget && payments.get(id)?.[budget.counts]
+    if (record === undefined || counted === undefined) return { accepted: true, id }
+    return { accepted: true, id, spent: { ...counted, value: record.spent } }
+  }
+
+  function report(
+    id: string,
+    command: (by: string) => OutgoingPaymentCommand,
+  ): Promise<SpendingAnswer> {
+    const payment = payments.get(id)
+    if (payment === undefined) return Promise.resolve({ accepted: false, reason: 'unknown' })
+    const by = `command-${++commands}`
+    const decision = decideOutgoingPayment(payment, command(by), now, policy)
+    if (decision.outcome === 'refused') {
+      return Promise.resolve({ accepted: false, reason: decision.reason })
+    }
+    payments.set(id, decision.record)
+    const budget = payment.budget && budgets.get(payment.budget.id)
+    const value = heldBy(payment) - heldBy(decision.record)
+    if (budget !== undefined) budgets.set(budget.id, release(budget, value, by))
+    return Promise.resolve({ accepted: true })
+  }
+
+  return {
+    async grant(_, granted) {
+      const id = `grant-${grants.size + 1}`
+      const items = granted.map((item, index) => ({ ...item, itemId: String(index + 1) }))
+      grants.set(id, { items, revoked: false })
+      return id
+    },
+    pay: async (request) => pay(request),
+    begin: (id) => report(id, (by) => ({ type: 'begin', by })),
+    settle: (id, totals) => report(id, (by) => ({ type: 'settle', by, ...totals })),
+    fail: (id, totals) => report(id, (by) => ({ type: 'fail', by, ...totals })),
+    cancel: (id) => report(id, (by) => ({ type: 'cancel', by })),
+    async lapse() {
+      for (const id of payments.keys()) await report(id, (by) => ({ type: 'lapse', by }))
+    },
+    rotate: async () => ({ accepted: true }),
+    async revoke(grant) {
+      const found = grants.get(grant)
+      if (found !== undefined) found.revoked = true
+    },
+    setClock(instant) {
+      now = instant
+    },
+  }
+}

@@ -1,0 +1,149 @@
+import { memoryStore } from '../../src/index.js'
+import { createSpendingWorld, grantToPay, newQuote, quoteToken } from './spending.js'
+import type {
+  Asked,
+  HostAnswer,
+  PayAnswer,
+  PayRequest,
+  PlayedWallet,
+} from './spending-histories.js'
+import {
+  type Payer,
+  type SpendingServices,
+  spendingPolicy,
+  spendingServices,
+  tokenLifetimeMs,
+} from './spending-services.js'
+import { resourceServer, type TestClient } from './world.js'
+import { watchedStore } from './written.js'
+
+type Told = { readonly ok: true } | { readonly ok: false; readonly refusal: string }
+
+const told = (result: Told): HostAnswer =>
+  result.ok ? { ok: true } : { ok: false, refusal: result.refusal }
+
+/** The services, as a wallet that histories are played on. */
+export function servedWallet(): PlayedWallet {
+  const { store, written } = watchedStore(memoryStore())
+  // An event that nobody delivers keeps its payment's id from being used again.
+  const services: SpendingServices = spendingServices({ store, recordsEvents: false })
+  const { payments, clock } = services
+  const payers: Payer[] = []
+  const payer = (grant: number) => payers[grant] as Payer
+  return {
+    clock,
+    written,
+    async grant(client, access) {
+      payers.push(await services.payer(access, client))
+    },
+    async rotate(grant) {
+      const next = await services.rotate(payer(grant))
+      if (next !== undefined) payers[grant] = next
+      return next !== undefined
+    },
+    revoke: (grant) => services.revoke(payer(grant)),
+    async quote(client, asked) {
+      const answer = await services.quote(`https://${client}.example`, asked)
+      return answer.outcome === 'refused' ? { refusal: answer.refusal } : { id: answer.quote.id }
+    },
+    async pay(grant, request, idempotencyKey) {
+      const key = idempotencyKey === undefined ? {} : { idempotencyKey }
+      const answer = await services.pay(payer(grant), request, key)
+      if (answer.outcome === 'refused') return { refusal: answer.refusal }
+      const { payment, spent } = answer
+      return spent === undefined ? { id: payment.id } : { id: payment.id, spent }
+    },
+    async spent(grant) {
+      const token = await services.tokenOf(payer(grant))
+      if ('outcome' in token) return { refusal: token.refusal }
+      return payments.spentUnder(token, clock.now())
+    },
+    begin: async (id) => told(await payments.begin(id)),
+    settle: async (id, totals) => told(await payments.settle(id, totals)),
+    fail: async (id, totals) => told(await payments.fail(id, totals)),
+    cancel: async (id) => told(await payments.cancel(id, {})),
+    lapseDue: async () => (await payments.settleDue(100)).lapsed,
+    purge: () => services.purge(),
+  }
+}
+
+/** The servers, as a wallet that is reached by signed requests. */
+export function serverWallet(): PlayedWallet {
+  const { store, written } = watchedStore(memoryStore())
+  const { payments, quotes } = spendingPolicy
+  const world = createSpendingWorld({
+    store,
+    auth: { policy: { accessTokenLifetimeMs: tokenLifetimeMs } },
+    resources: {
+      recordsEvents: false,
+      policy: {
+        quoteLifetimeMs: quotes.lifetimeMs,
+        outgoingPaymentHoldMs: payments.holdMs,
+        outgoingPaymentRetentionMs: payments.retentionMs,
+      },
+    },
+  })
+  const { clock, resources, refusals } = world
+  const clients = { shop: world.client('shop'), cafe: world.client('cafe') }
+  const grants: { client: TestClient; id: string; token: { value: string; manage: string } }[] = []
+  const of = (grant: number) => grants[grant] as (typeof grants)[number]
+  const refusal = () => ({ refusal: refusals.at(-1)?.refusal ?? 'none' })
+  const idIn = (url: string) => url.slice(url.lastIndexOf('/') + 1)
+  const { outgoingPayments } = resources
+  return {
+    clock,
+    written,
+    async grant(name, access) {
+      const client = clients[name]
+      const { grantId, accessToken } = await grantToPay(world, client, access)
+      grants.push({ client, id: grantId, token: accessToken })
+    },
+    async rotate(grant) {
+      const { client, token } = of(grant)
+      const { status, body } = await client.rotate(token)
+      if (status === 200) of(grant).token = body.access_token
+      return status === 200
+    },
+    async revoke(grant) {
+      await world.auth.grants.revoke(of(grant).id)
+    },
+    async quote(name, asked: Asked) {
+      const client = clients[name]
+      const { status, body } = await newQuote(client, await quoteToken(client), asked)
+      return status === 201 ? { id: idIn(body.id) } : refusal()
+    },
+    async pay(grant, request: PayRequest, key): Promise<PayAnswer> {
+      const { client, token } = of(grant)
+      const body =
+        'quoteId' in request
+          ? { ...request, quoteId: `${resourceServer}/quotes/${request.quoteId}` }
+          : request
+      const headers = key === undefined ? [] : [['Idempotency-Key', key] as const]
+      const url = `${resourceServer}/outgoing-payments`
+      const answer = await client.post(url, body, token.value, { headers })
+      if (answer.status !== 201) return refusal()
+      const { id, grantSpentDebitAmount, grantSpentReceiveAmount } = answer.body
+      const counts = grantSpentDebitAmount === undefined ? 'receiveAmount' : 'debitAmount'
+      const amount = grantSpentDebitAmount ?? grantSpentReceiveAmount
+      return amount === undefined ? { id: idIn(id) } : { id: idIn(id), spent: { counts, amount } }
+    },
+    async spent(grant) {
+      const { client, token } = of(grant)
+      const created = Math.floor(clock.now() / 1_000)
+      // Without a nonce, which would be written down.
+      const parameters = [`keyid="${client.key.kid}"`, `created=${created}`]
+      const url = `${resourceServer}/outgoing-payment-grant`
+      const { status, body } = await client.getPayment(token.value, url, { parameters })
+      if (status !== 200) return refusal()
+      const { spentDebitAmount: debitAmount, spentReceiveAmount: receiveAmount } = body
+      return { ...(debitAmount && { debitAmount }), ...(receiveAmount && { receiveAmount }) }
+    },
+    begin: async (id) => told(await outgoingPayments.begin(id)),
+    settle: async (paymentId, totals) =>
+      told(await outgoingPayments.settle({ paymentId, ...totals })),
+    fail: async (paymentId, totals) => told(await outgoingPayments.fail({ paymentId, ...totals })),
+    cancel: async (id) => told(await outgoingPayments.cancel(id)),
+    lapseDue: () => outgoingPayments.lapseDue(),
+    purge: () => resources.purge(),
+  }
+}

@@ -1,0 +1,198 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { memoryStore, type Store } from '../../src/index.js'
+import {
+  arbitraries,
+  expectedSpending,
+  type SpendingWallet,
+  type StoreSubject,
+  defaultScene as scene,
+  spendingProperty,
+  type WalletSubject,
+} from '../../src/testing/index.js'
+import { commits, reads } from '../support/broken-stores.js'
+import { carelessWallet, type Mistake } from '../support/careless-wallet.js'
+import { machineWallet } from '../support/machine-wallet.js'
+
+/** What a search has found: the length of the shortest history that goes wrong, and what the error says. */
+async function search(subject: StoreSubject | WalletSubject, parameters: fc.Parameters<unknown>) {
+  const { failed, counterexample, errorInstance, numRuns } = await fc.check(
+    spendingProperty(fc, subject),
+    parameters as object,
+  )
+  const steps = counterexample?.[0].steps.length ?? 0
+  const message = failed ? (errorInstance as Error).message : undefined
+  return { steps, message, numRuns }
+}
+
+async function finds(wallet: () => SpendingWallet, parameters: fc.Parameters<unknown>) {
+  return search({ wallet, scene }, parameters)
+}
+
+describe('nothing is found', () => {
+  test('in the machines, which agree with the model whatever happens', async () => {
+    await fc.assert(spendingProperty(fc, { wallet: () => machineWallet(scene), scene }), {
+      numRuns: 600,
+    })
+  })
+
+  test('in the servers over a store that keeps its contract', async () => {
+    await fc.assert(spendingProperty(fc, { store: memoryStore }), { numRuns: 100 })
+  })
+
+  test('in the servers where repetitions are counted and payments are held for an hour', async () => {
+    const policy = { intervalCounting: 'repetitions', holdMs: 3_600_000 } as const
+    await fc.assert(spendingProperty(fc, { store: memoryStore, ...policy }), { numRuns: 30 })
+  })
+
+  test('in a store whose list of what is due lags, as it may', async () => {
+    const store = () => reads.laggingDue(memoryStore())
+    await fc.assert(spendingProperty(fc, { store, stepsMax: 8 }), { numRuns: 30 })
+  })
+
+  test('in a wallet that makes no mistake', async () => {
+    await fc.assert(spendingProperty(fc, { wallet: () => carelessWallet(scene), scene }), {
+      numRuns: 400,
+    })
+  })
+})
+
+describe('a wallet is caught in which', () => {
+  /** The most steps that the shortest history may have, its grant included. */
+  const caught: Readonly<Record<Mistake, number>> = {
+    'a late failure gives back to the window of today': 7,
+    'what was sent of a failed payment is given back too': 6,
+    'a payment that is settled for less gives back all of it': 6,
+    'a settled payment is counted whole': 6,
+    'all items of a grant share one budget': 4,
+    'a window still holds the instant at which it ends': 5,
+    'the first window is reckoned from midnight': 5,
+    'a repeat pays again': 3,
+    'sums are floating point': 3,
+    'amounts are compared as text': 3,
+    'a limit has to be kept strictly': 2,
+    'a revoked grant still pays': 3,
+    'the owner is granted what was asked': 3,
+    'withdrawing twice gives back twice': 6,
+    'failing twice gives back twice': 6,
+    'a payment is begun by everybody who tries': 4,
+    'what has lapsed can still be begun': 4,
+    'more can be settled than was reserved': 5,
+    'looks at the budget, waits, and writes it': 3,
+    'months have 30 days': 5,
+    'the receiver is not looked at': 2,
+    'what is received is not limited': 3,
+  }
+
+  test.each(Object.entries(caught))('%s, by %d steps at most', async (mistake, stepsMax) => {
+    const wallet = () => carelessWallet(scene, mistake as Mistake)
+    const { message, steps } = await finds(wallet, { numRuns: 2_000, seed: 1 })
+    expect(message).toMatch(/^[^\n]+\n\n {5}it is 20\d\d-\S+Z\n {2}1\. grant 1, approved/)
+    expect(steps, message).toBeLessThanOrEqual(stepsMax)
+  })
+
+  test('intervals are counted otherwise than it says', async () => {
+    const wallet = () => carelessWallet(scene, undefined, 'repetitions')
+    const { message } = await finds(wallet, { numRuns: 2_000, seed: 2 })
+    expect(message).toMatch(/its last window is over/)
+  })
+})
+
+describe('a store is caught that', () => {
+  const { lastWriteWins, checkThenAct, ignoresGuards, halfCommit, firstOnly } = commits
+
+  /** Budgets are read from a replica that is one write behind. */
+  function lagsBehind(store: Store): Store {
+    const old = new Map<string, Awaited<ReturnType<Store['load']>>>()
+    return {
+      ...store,
+      load: async (kind, id) =>
+        kind === 'budget' && old.has(id) ? old.get(id) : store.load(kind, id),
+      async commit(commit) {
+        const ids = commit.changes.flatMap(({ kind, next }) => (kind === 'budget' ? next.id : []))
+        const before = new Map(
+          await Promise.all(ids.map(async (id) => [id, await store.load('budget', id)] as const)),
+        )
+        const committed = await store.commit(commit)
+        for (const [id, budget] of committed ? before : []) old.set(id, budget)
+        // Whoever has lost finds the truth when it looks again.
+        if (!committed) for (const id of ids) old.delete(id)
+        return committed
+      },
+    }
+  }
+
+  test.each<readonly [fault: string, (store: Store) => Store, stepsMax: number, seed: number]>([
+    ['lets the last writer win', lastWriteWins, 3, 2],
+    ['looks, and then writes', (store) => checkThenAct(store), 3, 2],
+    ['ignores guards', ignoresGuards, 3, 3],
+    ['writes half of a commit', halfCommit, 3, 2],
+    ['writes the first record alone', firstOnly, 4, 1],
+    ['reads what was', lagsBehind, 5, 1],
+  ])('%s', async (_, broken, stepsMax, seed) => {
+    const store = () => broken(memoryStore())
+    const { message, steps } = await search({ store }, { numRuns: 2_000, seed })
+    expect(message).toMatch(/^[^\n]+\n\n {5}it is 20\d\d-\S+Z\n {2}1\. grant 1, approved/)
+    expect(steps, message).toBeLessThanOrEqual(stepsMax)
+  })
+})
+
+describe('the error', () => {
+  test('tells the window, its limit, what was spent and how much that is over, and the story', async () => {
+    const wallet = () =>
+      carelessWallet(scene, 'what was sent of a failed payment is given back too')
+    const { message } = await finds(wallet, { numRuns: 2_000, seed: 1 })
+    const limit = String.raw`limit (?:USD|EUR) \d+\.\d\d, spent (?:USD|EUR) \d+\.\d\d, over by (?:USD|EUR) \d+\.\d\d`
+    const lines = (message ?? '').split('\n')
+    expect(lines[0]).toMatch(new RegExp(`^it had to be refused: grant 1, item 1, .*: ${limit}$`))
+    expect(lines.filter((line) => /^ {2}\d\. /.test(line)).at(-1)).toMatch(/: accepted$/)
+  })
+
+  test('is the cause of the one that fast-check throws, which prints the history', async () => {
+    const wallet = () => carelessWallet(scene, 'a limit has to be kept strictly')
+    const property = spendingProperty(fc, { wallet, scene })
+    const error = await fc.assert(property, { numRuns: 50, seed: 1 }).catch((thrown) => thrown)
+    expect(error.message).toMatch(/Counterexample: \[\n {5}it is 20.*\n {2}1\. grant 1, approved\n/)
+    expect(error.cause).toMatchObject({ code: 'ERR_SPENDING' })
+    expect(error.cause.message).toContain(
+      'it was refused (over the limit), and there was no reason',
+    )
+  })
+})
+
+test('the histories go everywhere: every answer to every step is expected now and then', () => {
+  const histories = fc.sample(arbitraries(fc).history(), { numRuns: 1_000, seed: 1 })
+  const met = new Map<string, number>()
+  for (const history of histories) {
+    for (const { action, answer } of expectedSpending(history)) {
+      const name = `${action.type} ${answer}`
+      met.set(name, (met.get(name) ?? 0) + 1)
+    }
+  }
+  const everywhere = {
+    'grant accepted': 1_000,
+    'pay accepted': 1_000,
+    'pay refused': 1_000,
+    'retry accepted': 200,
+    'retry either': 20,
+    'retry refused': 100,
+    'begin accepted': 300,
+    'begin refused': 100,
+    'settle accepted': 200,
+    'settle refused': 50,
+    'settle either': 10,
+    'fail accepted': 100,
+    'fail refused': 50,
+    'fail either': 10,
+    'cancel accepted': 50,
+    'cancel refused': 10,
+    'cancel either': 5,
+    'lapse accepted': 100,
+    'rotate accepted': 100,
+    'revoke accepted': 100,
+    'wait accepted': 1_000,
+  }
+  for (const [name, times] of Object.entries(everywhere)) {
+    expect(met.get(name) ?? 0, name).toBeGreaterThanOrEqual(times)
+  }
+})
