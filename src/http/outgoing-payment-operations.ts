@@ -34,13 +34,12 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
     if ('outcome' in body) return refusing(body)
     const request = readOutgoingPaymentRequest(body.value)
     if (!('value' in request)) return refusing(refuseBody(request))
-    if (permitted(type, 'create', request.value.walletAddress) === undefined) {
-      return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
-    }
     const input = inputOf(request.value, deps.baseUrl)
-    if ('outcome' in input) return refusing(input)
     const key = 'quoteId' in input ? {} : readIdempotencyKey(exchange)
     if ('outcome' in key) return refusing(key)
+    if (permitted(type, 'create', input.walletAddress) === undefined) {
+      return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
+    }
 
     const spender = {
       client,
@@ -100,13 +99,10 @@ export function getOutgoingPaymentGrant(deps: OutgoingPaymentDependencies): Serv
   })
 }
 
-/** The request with its quote's id in place of its URL. */
-function inputOf(request: OutgoingPaymentRequest, baseUrl: string): PaymentInput | HttpRefusal {
+/** The request with its quote's id in place of its URL. A URL that is none of ours is that of no quote. */
+function inputOf(request: OutgoingPaymentRequest, baseUrl: string): PaymentInput {
   if (!('quoteId' in request)) return request
-  const quoteId = resourceId(baseUrl, 'quotes', request.quoteId)
-  return quoteId === undefined
-    ? refuse('quote_unknown', 'quoteId is no URL of a quote of this server')
-    : { ...request, quoteId }
+  return { ...request, quoteId: resourceId(baseUrl, 'quotes', request.quoteId) ?? '' }
 }
 
 const keyPattern = /^[\x21-\x7e]{1,255}$/

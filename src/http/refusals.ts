@@ -123,6 +123,9 @@ export const refusals = {
   query_invalid: {
     resourceServer: error(400, 'invalid_request', 'Invalid query parameters'),
   },
+  idempotency_key_invalid: {
+    resourceServer: error(400, 'invalid_request', 'Invalid Idempotency-Key'),
+  },
   subject_unsupported: {
     requestGrant: error(400, 'invalid_request', 'Subject information is not supported'),
   },
@@ -178,6 +181,9 @@ export const refusals = {
   identifier_foreign: {
     resourceServer: error(403, 'insufficient_access', 'Insufficient Grant'),
   },
+  request_differs: {
+    resourceServer: error(422, 'request_differs', 'Used for another payment already'),
+  },
   wallet_address_unknown: {
     resourceServer: error(404, 'unknown_wallet_address', 'Unknown wallet address'),
   },
@@ -200,12 +206,6 @@ export const refusals = {
   receiver_invalid: {
     // And for these.
     resourceServer: error(400, 'invalid_receiver', 'invalid receiver'),
-  },
-  idempotency_key_invalid: {
-    resourceServer: error(400, 'invalid_request', 'Invalid Idempotency-Key'),
-  },
-  request_differs: {
-    resourceServer: error(422, 'request_differs', 'Used for another payment already'),
   },
   quote_unknown: {
     resourceServer: error(404, 'invalid_quote', 'unknown quote'),

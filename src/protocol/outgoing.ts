@@ -3,7 +3,8 @@ import type { Amount } from '../core/amount.js'
 import type { Instant, Json, JsonObject } from '../core/decision.js'
 import { formatInstant } from '../core/instant.js'
 import { hasFailed, type OutgoingPayment, sentAmount } from '../core/outgoing-payment/record.js'
-import type { PriceQuery, Quote } from '../core/quote.js'
+import type { Price, PriceQuery, Quote } from '../core/quote.js'
+import type { PriceRefusal } from '../ports/quotes.js'
 import { readMetadata } from './metadata.js'
 import {
   amountSchema,
@@ -52,6 +53,51 @@ export function readQuoteRequest(body: Json | undefined): Parsed<QuoteRequest> {
       ...(receiveAmount && { receiveAmount }),
     },
   }
+}
+
+const priceSchema = objectOf(
+  v.object({
+    debitAmount: amountSchema,
+    receiveAmount: amountSchema,
+    expiresAt: v.optional(v.pipe(v.number(), v.safeInteger('is no whole number'))),
+  }),
+)
+
+const priceRefusalSchema = objectOf(
+  v.object({
+    refusal: v.picklist([
+      'receiver_invalid',
+      'amount_missing',
+      'amount_too_small',
+      'invalid_amount',
+    ]),
+    reason: v.optional(v.string()),
+    minDebitAmount: v.optional(amountSchema),
+  }),
+)
+
+/**
+ * Reads what the host's `price` has answered, as strictly as what comes from a client: it is stored and shown,
+ * and nothing of it but what is asked for.
+ */
+export function readPriceAnswer(answer: unknown): Parsed<Price | PriceRefusal> {
+  if (typeof answer === 'object' && answer !== null && 'refusal' in answer) {
+    const parsed = parseWith(priceRefusalSchema, answer)
+    if (!('value' in parsed)) return parsed
+    const { refusal, reason, minDebitAmount } = parsed.value
+    return {
+      value: {
+        refusal,
+        ...(reason === undefined ? {} : { reason }),
+        ...(minDebitAmount && { minDebitAmount }),
+      },
+    }
+  }
+  const parsed = parseWith(priceSchema, answer)
+  if (!('value' in parsed)) return parsed
+  const { debitAmount, receiveAmount, expiresAt } = parsed.value
+  const amounts = { debitAmount, receiveAmount }
+  return { value: expiresAt === undefined ? amounts : { ...amounts, expiresAt } }
 }
 
 /** What a client instance asks for when it pays: by a quote, or straight to an incoming payment. */

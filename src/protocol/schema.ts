@@ -22,7 +22,8 @@ export function parseWith<Schema extends v.GenericSchema>(
   return { path: pathOf(issue), problem: problemOf(issue) }
 }
 
-const speakableKey = /^[A-Za-z0-9_-]{1,64}$/
+/** Long enough for any name that a specification has, and too short for a secret. */
+const speakableKey = /^[A-Za-z0-9_-]{1,32}$/
 
 /** Where the problem is. A member that the client named in its own way is not repeated, only its place. */
 function pathOf(issue: v.BaseIssue<unknown>): string {

@@ -123,12 +123,18 @@ export function createPaymentCreation(
     const namespace = await context.namespace()
     const repeat = { client, requestHash: await hashOf(JSON.stringify(input)) }
     const keyed = idempotencyKey && namespace + (await idOfKey(client, idempotencyKey))
-    const earlier = repeated(keyed ? await payments.load(keyed) : undefined, repeat)
+    const earlier = keyed ? await madeBefore(keyed, repeat) : undefined
     // A key makes a repeat harmless, so that a signature of the same second is no reason to refuse it.
     if (earlier !== undefined) return answerAgain(earlier, unlessSignature(once))
 
     const priced = await priceOf(input)
-    if (priced.outcome === 'refused') return spend(context, once, priced, { refused: true })
+    if (priced.outcome === 'refused') {
+      // What was paid from an account stays paid when the account has closed.
+      const made = 'quoteId' in input ? await madeBefore(input.quoteId, repeat) : undefined
+      return made === undefined
+        ? spend(context, once, priced, { refused: true })
+        : answerAgain(made, once)
+    }
     const id = 'quoteId' in input ? input.quoteId : keyed || newId(namespace, random)
     const creation = { ...call, namespace, id, input, repeat, spender, ...priced }
     const first = await load(creation, spender.token)
@@ -140,7 +146,16 @@ export function createPaymentCreation(
       decide: (loaded: Loaded) => decide(creation, loaded),
     }
     const decided = await transactOnce<Loaded, Decided>(context, operation, once)
-    return decided.outcome === 'created' ? answer(decided) : decided
+    if (decided.outcome === 'created') return answer(decided)
+    // The same bytes at the same time: whichever came first has paid for both, as its key says.
+    const bytes = keyed && decided.refusal === 'replayed' && unlessSignature(once) === undefined
+    const made = bytes ? await madeBefore(keyed, repeat) : undefined
+    return made === undefined ? decided : answerAgain(made, undefined)
+  }
+
+  /** The payment of that id, if this request would be a repeat of the one that made it. */
+  async function madeBefore(id: string, repeat: Repeat) {
+    return repeated(await payments.load(id), repeat)
   }
 
   /** What is to be paid at which price; a quote says it itself, once it is loaded. */

@@ -10,7 +10,7 @@ import {
 import type { PriceRefusal, Quotes } from '../ports/quotes.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { isIdOf, newId } from '../protocol/credential.js'
-import type { QuoteRequest } from '../protocol/outgoing.js'
+import { type QuoteRequest, readPriceAnswer } from '../protocol/outgoing.js'
 import { type AccountRefusal, activeAccount } from './accounts.js'
 import type { Call, ServiceContext } from './context.js'
 import { changesOf } from './events.js'
@@ -23,9 +23,9 @@ export interface QuotePorts {
 }
 
 /** Why there is no price. What the client instance may know of it, beside the refusal, is in `details`. */
-export type PricingRefused = Refused<
-  AccountRefusal | PriceRefusal['refusal'] | 'invalid_amount' | 'quote_expired'
-> & { readonly details?: JsonObject }
+export type PricingRefused = Refused<AccountRefusal | PriceRefusal['refusal'] | 'quote_expired'> & {
+  readonly details?: JsonObject
+}
 
 export interface QuoteAnswer {
   readonly outcome: 'answered'
@@ -63,11 +63,13 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
       ...(debitAmount && { debitAmount }),
       ...(receiveAmount && { receiveAmount }),
     }
-    const answer = await ports.quotes.price({ ...query, walletAddress: account, method: 'ilp' })
-    if ('refusal' in answer) return refusedPrice(answer)
-    const problem = priceProblem(answer, query, account)
-    if (problem !== undefined) throw new TypeError(`the price of a payment is wrong: ${problem}`)
-    return { outcome: 'priced', price: answer }
+    const given = await ports.quotes.price({ ...query, walletAddress: account, method: 'ilp' })
+    const answer = readPriceAnswer(given)
+    if (!('value' in answer)) throw wrongPrice(`${answer.path} ${answer.problem}`)
+    if ('refusal' in answer.value) return refusedPrice(answer.value)
+    const problem = priceProblem(answer.value, query, account)
+    if (problem !== undefined) throw wrongPrice(problem)
+    return { outcome: 'priced', price: answer.value }
   }
 
   async function create(
@@ -104,4 +106,9 @@ function refusedPrice({ refusal, reason, minDebitAmount }: PriceRefusal): Pricin
   if (minDebitAmount === undefined) return answer
   const { value, assetCode, assetScale } = minDebitAmount
   return { ...answer, details: { minSendAmount: { value, assetCode, assetScale } } }
+}
+
+/** The host's answer is no price: a mistake of the host, of which the client can know nothing. */
+function wrongPrice(problem: string): TypeError {
+  return new TypeError(`the price of a payment is wrong: ${problem.trim()}`)
 }

@@ -1,37 +1,513 @@
 import { describe, expect, test } from 'vitest'
+import { type AccessItem, memoryStore, type Quotes } from '../../src/index.js'
 import {
-  createSpendingWorld,
+  eur,
+  euroReceiver,
+  goneReceiver,
   grantToPay,
-  newQuote,
+  otherReceiver,
+  outgoingItem,
   pay,
   payByQuote,
   quoteToken,
-  usd,
   shopReceiver,
+  usd,
+  withKey,
 } from '../support/spending.js'
-import { alice, resourceServer } from '../support/world.js'
+import {
+  errorOf,
+  idOfPayment,
+  payingClient,
+  quoteUrl,
+  spentUnder,
+  withoutNonce,
+} from '../support/spending-client.js'
+import {
+  type Answer,
+  alice,
+  bob,
+  closed,
+  origin,
+  resourceServer,
+  type TestClient,
+} from '../support/world.js'
+import { watchedStore } from '../support/written.js'
 
-describe('x', () => {
-  test('y', async () => {
-    const world = createSpendingWorld()
-    const client = world.client()
+const collection = `${resourceServer}/outgoing-payments`
+const minute = 60_000
+const day = 86_400_000
+const most = 2n ** 64n - 1n
+const overBudget = { code: 'insufficient_grant', description: 'unauthorized' }
+
+describe('creating an outgoing payment', () => {
+  test('by a quote answers 201 with its amounts, and what is spent of the budget with it', async () => {
+    const { world, client, token } = await payingClient()
+    const quoteId = await quoteUrl(client, { receiver: euroReceiver, debitAmount: usd(1000) })
+    const metadata = { invoice: 'INV-1', constructor: null, lines: ['caffè\u0000\ud800'] }
+    const { status, headers, body } = await payByQuote(client, token, quoteId, { metadata })
+    expect([status, headers['content-type']]).toEqual([201, 'application/json'])
+    expect(body).toStrictEqual({
+      id: expect.stringMatching(`^${collection}/[\\w-]{30}$`),
+      walletAddress: alice,
+      quoteId,
+      failed: false,
+      receiver: euroReceiver,
+      debitAmount: usd(1000),
+      receiveAmount: eur(500),
+      sentAmount: usd(0),
+      metadata,
+      createdAt: new Date(world.clock.now()).toISOString(),
+      grantSpentDebitAmount: usd(1000),
+    })
+  })
+
+  test('straight to an incoming payment answers the same, but for the quote', async () => {
+    const { world, client, token } = await payingClient()
+    const { status, body } = await pay(client, token, 1000, { incomingPayment: `${euroReceiver}/` })
+    expect(status).toBe(201)
+    expect(body).toStrictEqual({
+      id: expect.stringMatching(`^${collection}/[\\w-]{30}$`),
+      walletAddress: alice,
+      failed: false,
+      receiver: euroReceiver,
+      debitAmount: usd(1000),
+      receiveAmount: eur(500),
+      sentAmount: usd(0),
+      createdAt: new Date(world.clock.now()).toISOString(),
+      grantSpentDebitAmount: usd(1000),
+    })
+  })
+
+  test.each<readonly [string, AccessItem, object]>([
+    ['received', outgoingItem({ receiveAmount: eur(500) }), { grantSpentReceiveAmount: eur(500) }],
+    ['neither sent nor received', outgoingItem(), {}],
+    [
+      'sent in each hour',
+      outgoingItem({ interval: 'R/2026-11-21T12:00:00Z/PT1H', debitAmount: usd(1000) }),
+      { grantSpentDebitAmount: usd(1000) },
+    ],
+  ])('tells what is spent where what is limited is %s', async (_, access, told) => {
+    const { world, client } = await payingClient()
+    const { token } = await grantToPay(world, client, [access])
+    const { body } = await pay(client, token, 1000, { incomingPayment: euroReceiver })
+    const { grantSpentDebitAmount, grantSpentReceiveAmount } = body
+    expect({ grantSpentDebitAmount, grantSpentReceiveAmount }).toEqual(told)
+  })
+
+  test('tells the host by one event what is to be sent, and nothing of the client’s own', async () => {
+    const { world, client, token } = await payingClient()
+    const { body } = await pay(client, token, 5, { metadata: { note: 'shibboleth' } })
+    const namespace = idOfPayment({ status: 201, headers: {}, body }).slice(0, 8)
+    const events = await world.store.due('event', namespace, Number.MAX_SAFE_INTEGER, 100)
+    const created = events.filter(({ id }) => id.includes('.outgoing-payment.'))
+    expect(created).toMatchObject([
+      {
+        event: {
+          type: 'outgoing-payment.created',
+          walletAddress: alice,
+          client: 'https://shop.example',
+          receiver: shopReceiver,
+          debitAmount: usd(5),
+          receiveAmount: usd(5),
+          outgoingPaymentId: world.resources.outgoingPayments.idOf(body.id),
+        },
+      },
+    ])
+    expect(JSON.stringify(created)).not.toContain('shibboleth')
+  })
+
+  test('takes the largest amount that there is, and not one unit more than the limit', async () => {
+    const { world, client } = await payingClient()
+    const access = [outgoingItem({ debitAmount: usd(most) })]
+    const { token } = await grantToPay(world, client, access)
+    expect((await pay(client, token, most)).body.grantSpentDebitAmount).toEqual(usd(most))
+    expect((await pay(client, token, 1)).body.error).toEqual(overBudget)
+  })
+
+  test('is refused over the budget in the words that deployed clients look for', async () => {
+    const { world, client, token } = await payingClient()
+    expect((await pay(client, token, 2500)).status).toBe(201)
+    const over = await pay(client, token, 1)
+    expect([over.status, over.body]).toEqual([403, { error: overBudget }])
+    expect(world.refusals.at(-1)).toMatchObject({
+      refusal: 'limits_exceeded',
+      reason: 'the budget of the window is spent',
+      operation: 'createOutgoingPayment',
+    })
+  })
+
+  test.each<readonly [string, AccessItem]>([
+    ['is to another receiver', outgoingItem({ receiver: otherReceiver })],
+    ['is too large alone', outgoingItem({ debitAmount: usd(9) })],
+    ['is in another asset than the limit', outgoingItem({ debitAmount: eur(100) })],
+    ['arrives in another asset than the limit', outgoingItem({ receiveAmount: eur(100) })],
+    ['comes before the first window', outgoingItem({ interval: 'R/2027-01-01T00:00:00Z/P1D' })],
+    ['comes after the last window', outgoingItem({ interval: 'R2/2026-11-01T00:00:00Z/P1W' })],
+  ])('is refused where it %s', async (_, access) => {
+    const { world, client } = await payingClient()
+    // Beside it something that can be used for ever, so that the grant is not over.
+    const elsewhere = outgoingItem(undefined, bob)
+    const { token } = await grantToPay(world, client, [access, elsewhere])
+    const answer = await pay(client, token, 10)
+    expect([answer.status, answer.body.error]).toEqual([403, overBudget])
+  })
+
+  test.each([
+    ['another wallet address', { walletAddress: bob }, 403, 'insufficient_access'],
+    ['a receiver that takes nothing', { incomingPayment: goneReceiver }, 400, 'invalid_receiver'],
+    ['nothing', { debitAmount: usd(0) }, 400, 'invalid_amount'],
+    ['an amount in another asset', { debitAmount: eur(1) }, 400, 'invalid_amount'],
+    [
+      'an amount in another scale',
+      { debitAmount: { ...usd(1), assetScale: 0 } },
+      400,
+      'invalid_amount',
+    ],
+    ['a receiver that is none', { incomingPayment: bob }, 400, 'invalid_request'],
+    ['a quote and a receiver', { quoteId: `${resourceServer}/quotes/x` }, 400, 'invalid_request'],
+    ['metadata that is a list', { metadata: [] }, 400, 'invalid_request'],
+    ['an unknown member', { expiresAt: '2026-12-01T00:00:00Z' }, 400, 'invalid_request'],
+  ])('is refused for %s', async (_, changes, status, code) => {
+    const { client, token } = await payingClient()
+    expect(errorOf(await pay(client, token, 1, changes))).toEqual([status, code])
+  })
+
+  test.each([
+    ['unknown', `${origin}/nobody`, 404, 'unknown_wallet_address'],
+    ['inactive', closed, 400, 'inactive_wallet_address'],
+  ])('is refused from an account that is %s, however it is priced', async (_, at, status, code) => {
+    const { world, client } = await payingClient()
+    const { token } = await grantToPay(world, client, [outgoingItem(undefined, at)])
+    const from = { walletAddress: at }
+    expect(errorOf(await pay(client, token, 1, from))).toEqual([status, code])
+    expect(errorOf(await payByQuote(client, token, await quoteUrl(client), from))).toEqual([
+      status,
+      code,
+    ])
+  })
+
+  test('says how much has to be sent at least', async () => {
+    const { client, token } = await payingClient()
+    const answer = await pay(client, token, 1, { incomingPayment: euroReceiver })
+    expect([answer.status, answer.body.error]).toEqual([
+      400,
+      {
+        code: 'invalid_amount',
+        description: 'non-positive receive amount',
+        details: { minSendAmount: usd(2) },
+      },
+    ])
+  })
+
+  test.each(['', ' 5 ', '0x10', '-0', '1.0', '18446744073709551616'])(
+    'says that "%s" is no amount, without repeating it',
+    async (value) => {
+      const { client, token } = await payingClient()
+      const answer = await pay(client, token, value)
+      expect(errorOf(answer)).toEqual([400, 'invalid_request'])
+      expect(answer.body.error.details).toEqual({
+        path: 'debitAmount.value',
+        problem: 'is no unsigned 64-bit integer',
+      })
+    },
+  )
+
+  test('needs a token for outgoing payments that may create them', async () => {
+    const { world, client } = await payingClient()
+    const readOnly = { ...outgoingItem(), actions: ['read', 'list'] as const }
+    for (const token of [
+      (await grantToPay(world, client, [readOnly])).token,
+      await quoteToken(client),
+    ]) {
+      const answer = await pay(client, token, 1)
+      expect([answer.status, answer.body.error]).toEqual([
+        403,
+        { code: 'insufficient_access', description: 'Insufficient Grant' },
+      ])
+    }
+  })
+
+  test('is refused once the grant is revoked, or the token is rotated or expired', async () => {
+    const { world, client, token, grantId, accessToken } = await payingClient()
+    world.clock.advance(10 * minute)
+    expect(errorOf(await pay(client, token, 1))).toEqual([401, 'invalid_token'])
+    const rotated = await client.rotate(accessToken)
+    expect(errorOf(await pay(client, token, 1))).toEqual([401, 'invalid_token'])
+    const { value } = rotated.body.access_token
+    expect((await pay(client, value, 1)).status).toBe(201)
+    await world.auth.grants.revoke(grantId)
+    expect(errorOf(await pay(client, value, 1))).toEqual([401, 'invalid_token'])
+  })
+
+  test('answers 503, not 401, while tokens cannot be checked', async () => {
+    const { world, client, token } = await payingClient()
+    world.clientKeys.unavailable = true
+    const answer = await pay(client, token, 1)
+    expect(errorOf(answer)).toEqual([503, 'introspection_unavailable'])
+    expect(answer.headers['retry-after']).toBeDefined()
+  })
+
+  test.each<readonly [string, unknown]>([
+    ['nothing', undefined],
+    ['another amount', { debitAmount: usd(9), receiveAmount: usd(9) }],
+    ['nothing to receive', { debitAmount: usd(10), receiveAmount: usd(0) }],
+    ['a refusal that is none', { refusal: 'limits_exceeded' }],
+  ])('answers 500 when the host answers %s, and nothing is stored', async (_, answer) => {
+    const { store, written } = watchedStore(memoryStore())
+    const price: Quotes['price'] = async () => answer as never
+    const { world, client, token } = await payingClient({ store, resources: { quotes: { price } } })
+    const before = written.count()
+    expect(errorOf(await pay(client, token, 10))).toEqual([500, 'internal_error'])
+    expect(String(world.errors)).toContain('the price of a payment is wrong')
+    expect(written.count()).toBe(before)
+  })
+})
+
+describe('paying by a quote', () => {
+  test('is for the client instance that asked for it, and others learn nothing of it', async () => {
+    const { world, client } = await payingClient()
+    const quoteId = await quoteUrl(client)
+    const other = world.client('other')
+    const { token } = await grantToPay(world, other)
+    const foreign = await payByQuote(other, token, quoteId)
+    const unknown = await payByQuote(other, token, quoteId.replace(/.{6}$/, 'AAAAAA'))
+    expect(foreign.body.error).toEqual({ code: 'invalid_quote', description: 'unknown quote' })
+    expect(unknown).toEqual(foreign)
+    await payByQuote(client, (await grantToPay(world, client)).token, quoteId)
+    expect(await payByQuote(other, token, quoteId)).toEqual(foreign)
+  })
+
+  test.each([
+    'https://elsewhere.example/op/quotes/BuBTyeHHYfO0dJlrXwsia36Pdr2kaw',
+    `${resourceServer}/quotes/a/b`,
+    `${resourceServer}/outgoing-payments/BuBTyeHHYfO0dJlrXwsia36Pdr2kaw`,
+    `${resourceServer}/quotes/${'x'.repeat(200)}`,
+  ])('needs the URL of one: %s', async (quoteId) => {
+    const { client, token } = await payingClient()
+    expect(errorOf(await payByQuote(client, token, quoteId))).toEqual([404, 'invalid_quote'])
+  })
+
+  test('takes the URL as it may be written', async () => {
+    const { client, token } = await payingClient()
+    const quoteId = await quoteUrl(client)
+    const written = quoteId.replace('https://wallet.example', 'https://WALLET.example:443')
+    expect((await payByQuote(client, token, `${written}/`)).body.quoteId).toBe(quoteId)
+  })
+
+  test('needs the wallet address that was asked for', async () => {
+    const { world, client } = await payingClient()
+    const access = [outgoingItem(undefined, alice), outgoingItem(undefined, bob)]
+    const { token } = await grantToPay(world, client, access)
+    const answer = await payByQuote(client, token, await quoteUrl(client), { walletAddress: bob })
+    expect([answer.status, answer.body.error]).toEqual([
+      400,
+      { code: 'invalid_quote', description: 'invalid quote' },
+    ])
+    expect(world.refusals.at(-1)?.refusal).toBe('quote_mismatch')
+  })
+
+  test('is possible until the quote expires, and not at that instant', async () => {
+    const { world, client, token } = await payingClient()
+    const [first, second] = [await quoteUrl(client), await quoteUrl(client)]
+    world.clock.advance(5 * minute - 1)
+    expect((await payByQuote(client, token, first)).status).toBe(201)
+    world.clock.advance(1)
+    const late = await payByQuote(client, token, second)
+    expect([late.status, late.body.error.code]).toEqual([400, 'invalid_quote'])
+    expect(world.refusals.at(-1)?.refusal).toBe('quote_expired')
+  })
+
+  test('is impossible with a quote that nobody gave, whatever key comes with it', async () => {
+    const { client, token } = await payingClient()
+    const quoteId = await quoteUrl(client)
+    // The key is nothing to a payment by a quote, which has its own.
+    const one = await payByQuote(client, token, quoteId, {}, withKey('not a key'))
+    const two = await payByQuote(client, token, quoteId, {}, withKey('another'))
+    expect(two.body.id).toBe(one.body.id)
+  })
+})
+
+describe('reading an outgoing payment', () => {
+  test('shows it as it stands to the client instance that created it', async () => {
+    const { world, client, token } = await payingClient()
+    const { body } = await pay(client, token, 100)
+    const { grantSpentDebitAmount: _, ...created } = body
+    expect((await client.getPayment(token, body.id)).body).toEqual(created)
+    const id = world.resources.outgoingPayments.idOf(body.id) ?? ''
+    await world.resources.outgoingPayments.begin(id)
+    const half = { paymentId: id, sentAmount: usd(50), deliveredAmount: usd(50) }
+    await world.resources.outgoingPayments.settle(half)
+    const { body: read } = await client.getPayment(token, body.id)
+    expect(read).toEqual({ ...created, sentAmount: usd(50) })
+    const payment = await world.resources.outgoingPayments.get(id)
+    expect(payment && world.resources.outgoingPayments.toJSON(payment)).toEqual(read)
+  })
+
+  test('says that it failed as soon as nobody can begin it any more', async () => {
+    const { world, client } = await payingClient({
+      auth: { policy: { accessTokenLifetimeMs: 10 * day } },
+    })
     const { token } = await grantToPay(world, client)
-    const q = await newQuote(client, await quoteToken(client), { debitAmount: usd(1000) })
-    console.log(q.status, q.body)
-    console.log(await client.getPayment(await quoteToken(client), q.body.id))
-    const p = await payByQuote(client, token, q.body.id)
-    console.log(p.status, p.body, world.errors, world.refusals)
-    console.log((await payByQuote(client, token, q.body.id)).body)
-    const p2 = await pay(client, token, 1500)
-    console.log(p2.status, p2.body)
-    const p3 = await pay(client, token, 1)
-    console.log(p3.status, p3.body)
-    const id = world.resources.outgoingPayments.idOf(p.body.id) ?? ''
-    console.log(await world.resources.outgoingPayments.begin(id))
-    console.log(await world.resources.outgoingPayments.settle({ paymentId: id, sentAmount: usd(500), deliveredAmount: usd(500), final: true }))
-    const p4 = await pay(client, token, 500)
-    console.log(p4.status, p4.body)
-    console.log((await client.getPayment(token, `${resourceServer}/outgoing-payment-grant`)).body)
-    console.log((await client.getPayment(token, `${resourceServer}/outgoing-payments?wallet-address=${encodeURIComponent(alice)}`)).body)
+    const { body } = await pay(client, token, 100)
+    world.clock.advance(day - 1)
+    expect((await client.getPayment(token, body.id)).body.failed).toBe(false)
+    world.clock.advance(1)
+    expect((await client.getPayment(token, body.id)).body.failed).toBe(true)
+    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(100))
+    expect(await world.resources.outgoingPayments.lapseDue()).toBe(1)
+    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(0))
+  })
+
+  test('is the same 404 for a payment that is unknown and for one of somebody else', async () => {
+    const { world, client, token } = await payingClient()
+    const { body } = await pay(client, token, 100)
+    const other = world.client('other')
+    const theirs = await grantToPay(world, other)
+    const foreign = await other.getPayment(theirs.token, body.id)
+    expect(errorOf(foreign)).toEqual([404, 'not_found'])
+    for (const id of ['AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', 'x'.repeat(500)]) {
+      expect(await client.getPayment(token, `${collection}/${id}`)).toEqual(foreign)
+    }
+  })
+
+  test('needs a token for that wallet address that may read', async () => {
+    const { world, client, token } = await payingClient()
+    const { body } = await pay(client, token, 100)
+    const createOnly = { ...outgoingItem(), actions: ['create'] as const }
+    const elsewhere = outgoingItem(undefined, bob)
+    const read = async (access: AccessItem) =>
+      errorOf(await client.getPayment((await grantToPay(world, client, [access])).token, body.id))
+    expect(await read(createOnly)).toEqual([403, 'insufficient_access'])
+    expect(await read(elsewhere)).toEqual([404, 'not_found'])
+    expect(errorOf(await client.getPayment(await quoteToken(client), body.id))).toEqual([
+      403,
+      'insufficient_access',
+    ])
+  })
+
+  test('by read-all reaches every payment of the wallet address, and no other', async () => {
+    const { world, client } = await payingClient()
+    const both = [outgoingItem(undefined, alice), outgoingItem(undefined, bob)]
+    const { token } = await grantToPay(world, client, both)
+    const ours = await pay(client, token, 100)
+    const elsewhere = await pay(client, token, 100, { walletAddress: bob })
+    const reader = world.client('reader')
+    const all = { ...outgoingItem(), actions: ['read-all'] as const }
+    const { token: readAll } = await grantToPay(world, reader, [all])
+    expect((await reader.getPayment(readAll, ours.body.id)).status).toBe(200)
+    expect((await reader.getPayment(readAll, elsewhere.body.id)).status).toBe(404)
+  })
+})
+
+describe('listing outgoing payments', () => {
+  async function threePayments() {
+    const { world, client, token } = await payingClient()
+    const urls: string[] = []
+    for (const value of [1, 2, 3]) {
+      world.clock.advance(1)
+      urls.push((await pay(client, token, value)).body.id)
+    }
+    return { world, client, token, urls }
+  }
+
+  function list(client: TestClient, token: string, query: Record<string, string> = {}) {
+    const url = new URL(collection)
+    for (const [name, value] of Object.entries({ 'wallet-address': alice, ...query })) {
+      url.searchParams.set(name, value)
+    }
+    return client.send({ method: 'GET', url: url.href, token })
+  }
+
+  const idsIn = ({ body }: Answer) => body.result.map(({ id }: { id: string }) => id)
+
+  test('answers those of the client instance, oldest first, page by page', async () => {
+    const { client, token, urls } = await threePayments()
+    const all = await list(client, token)
+    expect(idsIn(all)).toEqual(urls)
+    expect(all.body.result[0]).toStrictEqual((await client.getPayment(token, urls[0] ?? '')).body)
+    const first = await list(client, token, { first: '2' })
+    expect(idsIn(first)).toEqual(urls.slice(0, 2))
+    expect(first.body.pagination).toMatchObject({ hasNextPage: true, hasPreviousPage: false })
+    const cursor = first.body.pagination.endCursor
+    expect(idsIn(await list(client, token, { first: '2', cursor }))).toEqual(urls.slice(2))
+    expect(idsIn(await list(client, token, { last: '1' }))).toEqual(urls.slice(2))
+  })
+
+  test('shows nothing of other client instances, unless by list-all', async () => {
+    const { world, urls } = await threePayments()
+    const other = world.client('other')
+    const own = await grantToPay(world, other)
+    expect(idsIn(await list(other, own.token))).toEqual([])
+    const all = { ...outgoingItem(), actions: ['list-all'] as const }
+    const listAll = await grantToPay(world, other, [all])
+    expect(idsIn(await list(other, listAll.token))).toEqual(urls)
+  })
+
+  test('needs a token that may list there, and a query that can be read', async () => {
+    const { world, client, token } = await threePayments()
+    const noList = { ...outgoingItem(), actions: ['create', 'read'] as const }
+    const { token: without } = await grantToPay(world, client, [noList])
+    expect(errorOf(await list(client, without))).toEqual([403, 'insufficient_access'])
+    expect(errorOf(await list(client, token, { 'wallet-address': bob }))).toEqual([
+      403,
+      'insufficient_access',
+    ])
+    expect(errorOf(await list(client, token, { first: '101' }))).toEqual([400, 'invalid_request'])
+    expect(errorOf(await list(client, token, { cursor: 'x' }))).toEqual([400, 'invalid_request'])
+  })
+
+  test('is there for the host, whoever created them', async () => {
+    const { world, urls } = await threePayments()
+    const { outgoingPayments } = world.resources
+    const page = await outgoingPayments.list({ walletAddress: alice, last: 2 })
+    expect(page.result.map(({ id }) => id)).toEqual(
+      urls.slice(1).map((url) => outgoingPayments.idOf(url)),
+    )
+    await expect(outgoingPayments.list({ walletAddress: 'alice' })).rejects.toThrow(TypeError)
+    expect(outgoingPayments.idOf(`${collection}/a/b`)).toBeUndefined()
+  })
+})
+
+describe('asking what is spent', () => {
+  test('tells both amounts, null where nothing is limited, and changes nothing', async () => {
+    const { store, written } = watchedStore(memoryStore())
+    const { world, client } = await payingClient({ store })
+    const ask = async (access: readonly AccessItem[]) => {
+      const { token } = await grantToPay(world, client, access)
+      const before = written.count()
+      const url = `${resourceServer}/outgoing-payment-grant`
+      const sign = withoutNonce(world, client)
+      const answers = [
+        await client.getPayment(token, url, sign),
+        await client.getPayment(token, url, sign),
+      ]
+      expect(answers[1]).toEqual(answers[0])
+      expect(written.count()).toBe(before)
+      return answers[0]?.body
+    }
+    const debit = outgoingItem({ debitAmount: usd(10) })
+    const receive = outgoingItem({ receiveAmount: eur(10) })
+    const interval = 'R/2027-01-01T00:00:00Z/P1D'
+    const closedNow = outgoingItem({ interval, debitAmount: usd(10) })
+    const none = { spentDebitAmount: null, spentReceiveAmount: null }
+    expect(await ask([outgoingItem()])).toStrictEqual(none)
+    expect(await ask([closedNow])).toStrictEqual(none)
+    expect(await ask([debit])).toStrictEqual({ ...none, spentDebitAmount: usd(0) })
+    expect(await ask([closedNow, debit, receive])).toStrictEqual({
+      spentDebitAmount: usd(0),
+      spentReceiveAmount: eur(0),
+    })
+  })
+
+  test('needs a token for outgoing payments, whatever it allows', async () => {
+    const { world, client } = await payingClient()
+    const url = `${resourceServer}/outgoing-payment-grant`
+    expect(errorOf(await client.getPayment(await quoteToken(client), url))).toEqual([
+      403,
+      'insufficient_access',
+    ])
+    const readOnly = { ...outgoingItem({ debitAmount: usd(10) }), actions: ['read'] as const }
+    const { token } = await grantToPay(world, client, [readOnly])
+    expect((await client.getPayment(token, url)).body.spentDebitAmount).toEqual(usd(0))
   })
 })

@@ -2,9 +2,11 @@ import {
   type AccessItem,
   type Amount,
   type Limits,
+  type PriceRequest,
   parseValue,
   type Quotes,
 } from '../../src/index.js'
+import type { SignOptions } from './sign.js'
 import {
   alice,
   createWorld,
@@ -33,20 +35,24 @@ export const euroReceiver = 'https://bank.example/incoming-payments/eur-1'
 export const goneReceiver = 'https://bank.example/incoming-payments/gone'
 
 /** A dollar arrives as a dollar, or as half a euro. What no amount is named for costs 10 dollars. */
-export const priceList: Quotes = {
-  async price({ receiver, debitAmount, receiveAmount }) {
-    if (receiver === goneReceiver) return { refusal: 'receiver_invalid' }
-    const [per, received] = receiver === euroReceiver ? [2n, eur] : [1n, usd]
-    if (receiveAmount !== undefined) {
-      return { receiveAmount, debitAmount: usd((parseValue(receiveAmount.value) ?? 0n) * per) }
-    }
-    const debit = debitAmount ?? usd(1000)
-    const arriving = (parseValue(debit.value) ?? 0n) / per
-    return arriving === 0n
-      ? { refusal: 'amount_too_small', minDebitAmount: usd(per) }
-      : { debitAmount: debit, receiveAmount: received(arriving) }
-  },
+export function listPrice({
+  receiver,
+  debitAmount,
+  receiveAmount,
+}: Omit<PriceRequest, 'walletAddress' | 'method'>) {
+  if (receiver === goneReceiver) return { refusal: 'receiver_invalid' } as const
+  const [per, received] = receiver === euroReceiver ? [2n, eur] : [1n, usd]
+  if (receiveAmount !== undefined) {
+    return { receiveAmount, debitAmount: usd((parseValue(receiveAmount.value) ?? 0n) * per) }
+  }
+  const debit = debitAmount ?? usd(1000)
+  const arriving = (parseValue(debit.value) ?? 0n) / per
+  return arriving === 0n
+    ? ({ refusal: 'amount_too_small', minDebitAmount: usd(per) } as const)
+    : { debitAmount: debit, receiveAmount: received(arriving) }
 }
+
+export const priceList: Quotes = { price: async (request) => listPrice(request) }
 
 /** A wallet whose accounts can pay. */
 export function createSpendingWorld(options: WorldOptions = {}) {
@@ -96,6 +102,7 @@ export function pay(
   token: string,
   value: bigint | number | string,
   more: object = {},
+  sign: Partial<SignOptions> = {},
 ) {
   const body = {
     walletAddress: alice,
@@ -103,11 +110,22 @@ export function pay(
     debitAmount: usd(value),
     ...more,
   }
-  return client.post(`${resourceServer}/outgoing-payments`, body, token)
+  return client.post(`${resourceServer}/outgoing-payments`, body, token, sign)
 }
 
 /** Pays by a quote. */
-export function payByQuote(client: TestClient, token: string, quoteId: string, more: object = {}) {
+export function payByQuote(
+  client: TestClient,
+  token: string,
+  quoteId: string,
+  more: object = {},
+  sign: Partial<SignOptions> = {},
+) {
   const body = { walletAddress: alice, quoteId, ...more }
-  return client.post(`${resourceServer}/outgoing-payments`, body, token)
+  return client.post(`${resourceServer}/outgoing-payments`, body, token, sign)
 }
+
+/** A request with an idempotency key. */
+export const withKey = (key: string): Partial<SignOptions> => ({
+  headers: [['Idempotency-Key', key]],
+})

@@ -1,0 +1,215 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { GrantedItem, Limits } from '../../src/core/access.js'
+import type { Amount } from '../../src/core/amount.js'
+import { allow, allowanceAt, type Spending } from '../../src/core/limits.js'
+import { deepFreeze } from '../support/frozen.js'
+import { dollars, euros, item, most, receiver } from '../support/spending-life.js'
+
+const spending: Spending = {
+  receiver,
+  debitAmount: dollars(100),
+  receiveAmount: euros(50),
+}
+
+const at = (text: string) => Date.parse(text)
+const now = at('2026-11-21T12:00:00Z')
+const refusedBecause = (reason: string) => ({ refusal: 'limits_exceeded', reason })
+const elsewhere = 'https://bank.example/incoming-payments/2'
+
+describe('a payment against the limits of one granted item', () => {
+  test('is counted nowhere where nothing is limited', () => {
+    expect(allow(item(), spending, now)).toEqual({ outcome: 'allowed' })
+    expect(allow(item({}), spending, now)).toEqual({ outcome: 'allowed' })
+  })
+
+  test('goes to the receiver that was granted and to no other, without being counted', () => {
+    expect(allow(item({ receiver }), spending, now)).toEqual({ outcome: 'allowed' })
+    expect(allow(item({ receiver: elsewhere }), spending, now)).toMatchObject(
+      refusedBecause('the receiver is not the one that was granted'),
+    )
+  })
+
+  test.each<readonly [limited: keyof Limits, amount: (value: bigint) => Amount, value: bigint]>([
+    ['debitAmount', dollars, 100n],
+    ['receiveAmount', euros, 50n],
+  ])('is counted by its %s, and may come to all of it but to no unit more', (counts, of, value) => {
+    const exactly = { [counts]: of(value) }
+    expect(allow(item(exactly), spending, now)).toEqual({
+      outcome: 'allowed',
+      allowance: { counts, limit: of(value) },
+    })
+    expect(allow(item({ [counts]: of(value - 1n) }), spending, now)).toMatchObject(
+      refusedBecause(`${counts} alone is over the limit`),
+    )
+  })
+
+  test.each<readonly [Limits, string]>([
+    [{ debitAmount: euros(100) }, 'debitAmount is not in the asset of the limit'],
+    [{ debitAmount: { ...dollars(100), assetScale: 0 } }, 'debitAmount is not in the asset'],
+    [{ receiveAmount: dollars(100) }, 'receiveAmount is not in the asset of the limit'],
+  ])('is not allowed in another asset than the limit: %o', (limits, reason) => {
+    expect(allow(item(limits), spending, now)).toMatchObject({
+      refusal: 'limits_exceeded',
+      reason: expect.stringContaining(reason),
+    })
+  })
+
+  test('is weighed to the last unit of what 64 bits can carry', () => {
+    const paying = (value: bigint) => ({ ...spending, debitAmount: dollars(value) })
+    expect(allow(item({ debitAmount: dollars(most) }), paying(most), now)).toHaveProperty(
+      'allowance',
+    )
+    expect(allow(item({ debitAmount: dollars(most - 1n) }), paying(most), now)).toHaveProperty(
+      'refusal',
+    )
+    expect(allow(item({ debitAmount: dollars(0) }), paying(1n), now)).toHaveProperty('refusal')
+  })
+
+  test.each(['', ' 5 ', '0x10', '-0', '1.0', '18446744073709551616'])(
+    'is not allowed where its amount, or that of the limit, is no amount: "%s"',
+    (value) => {
+      const limited = item({ debitAmount: dollars(1000) })
+      expect(allow(limited, { ...spending, debitAmount: dollars(value) }, now)).toMatchObject(
+        refusedBecause('debitAmount alone is over the limit'),
+      )
+      expect(allow(item({ debitAmount: dollars(value) }), spending, now)).toMatchObject(
+        refusedBecause('debitAmount alone is over the limit'),
+      )
+    },
+  )
+})
+
+describe('an item with an interval', () => {
+  const windows = {
+    interval: 'R2/2026-11-21T12:00:00Z/P1M',
+    debitAmount: dollars(1000),
+  }
+  const first = { start: at('2026-11-21T12:00:00Z'), end: at('2026-12-21T12:00:00Z') }
+  const second = { start: at('2026-12-21T12:00:00Z'), end: at('2027-01-21T12:00:00Z') }
+  const third = { start: at('2027-01-21T12:00:00Z'), end: at('2027-02-21T12:00:00Z') }
+
+  test.each([
+    ['before its first window', first.start - 1, undefined],
+    ['as its first window begins', first.start, first],
+    ['in the last millisecond of it', first.end - 1, first],
+    ['as the next one begins', second.start, second],
+    ['in the last millisecond of the last', second.end - 1, second],
+    ['when the last one is over', second.end, undefined],
+  ])('allows what it allows of the window that is open: %s', (_, instant, window) => {
+    const allowance = allowanceAt(item(windows), instant)
+    const { debitAmount: limit } = windows
+    expect(allowance).toEqual(window ? { counts: 'debitAmount', limit, window } : 'closed')
+    expect(allow(item(windows), spending, instant)).toMatchObject(
+      window
+        ? { outcome: 'allowed', allowance: { window } }
+        : refusedBecause('outside every window of the grant'),
+    )
+  })
+
+  test('has as many windows as it was granted with, however others are counted', () => {
+    const repeated: GrantedItem = { ...item(windows), intervalCounting: 'repetitions' }
+    expect(allowanceAt(repeated, third.start)).toMatchObject({ window: third })
+    expect(allowanceAt(repeated, third.end)).toBe('closed')
+    expect(allowanceAt({ ...repeated, intervalCounting: 'occurrences' }, third.start)).toBe(
+      'closed',
+    )
+  })
+
+  test('but without an amount is open or closed, and counts nothing', () => {
+    const { interval } = windows
+    expect(allowanceAt(item({ interval }), first.start)).toBeUndefined()
+    expect(allow(item({ interval }), spending, first.start)).toEqual({ outcome: 'allowed' })
+    expect(allowanceAt(item({ interval }), second.end)).toBe('closed')
+    expect(allow(item({ interval }), spending, second.end)).toHaveProperty('refusal')
+  })
+
+  test('that nobody can read is closed for good', () => {
+    for (const interval of [
+      '',
+      'R/2026-01-01T00:00:00Z/PT0S',
+      'P1M',
+      'R/2020-02-30T00:00:00Z/P1D',
+    ]) {
+      expect(allowanceAt(item({ ...windows, interval }), first.start)).toBe('closed')
+      expect(allow(item({ interval }), spending, first.start)).toHaveProperty('refusal')
+    }
+  })
+})
+
+const value = fc.oneof(
+  fc.constantFrom('0', '1', '99', '100', String(most), '-1', '', '007', '18446744073709551616'),
+  fc.bigInt({ min: 0n, max: most }).map(String),
+)
+const amount = fc.record({
+  value,
+  assetCode: fc.constantFrom('USD', 'EUR'),
+  assetScale: fc.constantFrom(0, 2),
+})
+const interval = fc.constantFrom(
+  'R/2026-11-21T12:00:00Z/PT1H',
+  'R3/2026-11-21T12:00:00Z/P1M',
+  'R1/2027-01-01T00:00:00Z/P1D',
+  'R/P1D/2026-11-22T00:00:00Z',
+  'nonsense',
+)
+const limits = fc
+  .record(
+    {
+      receiver: fc.constantFrom(receiver, elsewhere),
+      interval,
+      debitAmount: amount,
+      receiveAmount: amount,
+    },
+    { requiredKeys: [] },
+  )
+  .filter(({ debitAmount, receiveAmount }) => !(debitAmount && receiveAmount))
+const spendings = fc.record({
+  receiver: fc.constantFrom(receiver, elsewhere),
+  debitAmount: amount,
+  receiveAmount: amount,
+})
+const instants = fc.oneof(
+  fc.integer({ min: now - 3_600_000, max: now + 3_600_000 }),
+  fc.constantFrom(now, Number.NaN, -1, Number.POSITIVE_INFINITY, 0),
+)
+
+describe('whatever the limits are', () => {
+  test('a payment is allowed exactly when each of them says so for itself', () => {
+    fc.assert(
+      fc.property(limits, spendings, instants, (limits, spending, now) => {
+        const answer = allow(deepFreeze(item(limits)), deepFreeze(spending), now)
+        const open = allowanceAt(item(limits), now) !== 'closed'
+        const toThem = limits.receiver === undefined || limits.receiver === spending.receiver
+        const within = (['debitAmount', 'receiveAmount'] as const).every((name) => {
+          const [limit, { value, ...asset }] = [limits[name], spending[name]]
+          if (limit === undefined) return true
+          const numbers = [limit.value, value].every((text) => /^(0|[1-9]\d*)$/.test(text))
+          if (!numbers || BigInt(value) > most || BigInt(limit.value) > most) return false
+          const same = limit.assetCode === asset.assetCode && limit.assetScale === asset.assetScale
+          return same && BigInt(value) <= BigInt(limit.value)
+        })
+        expect(answer.outcome).toBe(open && toThem && within ? 'allowed' : 'refused')
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('what it is counted in is the limit itself, in the window that holds the instant', () => {
+    fc.assert(
+      fc.property(limits, instants, (limits, now) => {
+        const allowance = allowanceAt(deepFreeze(item(limits)), now)
+        expect(allowanceAt(structuredClone(item(limits)), now)).toEqual(allowance)
+        const limited = limits.debitAmount ?? limits.receiveAmount
+        if (allowance === undefined) expect(limited).toBeUndefined()
+        if (allowance === undefined || allowance === 'closed') return
+        expect(allowance.limit).toEqual(limits[allowance.counts])
+        expect(allowance.window === undefined).toBe(limits.interval === undefined)
+        if (allowance.window === undefined) return
+        expect(allowance.window.start).toBeLessThanOrEqual(now)
+        expect(allowance.window.end).toBeGreaterThan(now)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})

@@ -1,0 +1,171 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  type CreateQuote,
+  createQuote,
+  type PriceQuery,
+  priceProblem,
+  type Quote,
+  usableQuote,
+} from '../../src/core/quote.js'
+import { startOfTests } from '../support/clock.js'
+import { deepFreeze } from '../support/frozen.js'
+import { dollars, euros, most, receiver } from '../support/spending-life.js'
+
+const now = startOfTests
+const policy = { lifetimeMs: 300_000, retentionMs: 86_400_000 }
+const alice = 'https://wallet.example/alice'
+const shop = 'https://shop.example'
+
+function asked(more: Partial<CreateQuote> = {}): CreateQuote {
+  return {
+    by: 'command-0',
+    id: 'namespac-quote',
+    walletAddress: alice,
+    client: shop,
+    receiver,
+    debitAmount: dollars(100),
+    receiveAmount: euros(50),
+    ...more,
+  }
+}
+
+function create(more: Partial<CreateQuote> = {}) {
+  return createQuote(deepFreeze(asked(more)), now, policy)
+}
+
+function quote(more: Partial<CreateQuote> = {}): Quote {
+  const decision = create(more)
+  if (decision.outcome === 'refused') throw new Error(decision.reason)
+  return deepFreeze(decision.record)
+}
+
+describe('a quote', () => {
+  test('promises a price to the client instance that asked, for a while', () => {
+    expect(quote()).toEqual({
+      ...asked(),
+      version: 1,
+      method: 'ilp',
+      createdAt: now,
+      expiresAt: now + policy.lifetimeMs,
+      dueAt: now + policy.lifetimeMs + policy.retentionMs,
+      retainUntil: now + policy.lifetimeMs + policy.retentionMs,
+    })
+  })
+
+  test('is told by one event', () => {
+    expect(create()).toMatchObject({
+      outcome: 'changed',
+      events: [
+        {
+          type: 'quote.created',
+          at: now,
+          quoteId: 'namespac-quote',
+          walletAddress: alice,
+          client: shop,
+          receiver,
+          debitAmount: dollars(100),
+          receiveAmount: euros(50),
+        },
+      ],
+    })
+  })
+
+  test.each([
+    ['sooner than policy has it', now + 1, now + 1],
+    ['with the policy', now + policy.lifetimeMs, now + policy.lifetimeMs],
+    ['later than that', now + policy.lifetimeMs + 1, now + policy.lifetimeMs],
+  ])('ends %s, when its price does', (_, priceEndsAt, expiresAt) => {
+    expect(quote({ expiresAt: priceEndsAt })).toMatchObject({
+      expiresAt,
+      retainUntil: expiresAt + policy.retentionMs,
+    })
+  })
+
+  test.each([now, now - 1, 0, Number.NaN])(
+    'is not made of a price that has ended already: %d',
+    (expiresAt) => {
+      expect(create({ expiresAt })).toMatchObject({ refusal: 'quote_expired' })
+    },
+  )
+
+  test('is plain JSON, without undefined', () => {
+    for (const each of [quote(), quote({ expiresAt: now + 5 })]) {
+      expect(JSON.parse(JSON.stringify(each))).toStrictEqual(each)
+    }
+  })
+})
+
+describe('a price answers what was asked', () => {
+  const price = { debitAmount: dollars(100), receiveAmount: euros(50) }
+  const asset = { assetCode: 'USD', assetScale: 2 }
+
+  test.each<readonly [string, Partial<PriceQuery>]>([
+    ['no amount', {}],
+    ['what is debited', { debitAmount: dollars(100) }],
+    ['what is received', { receiveAmount: euros(50) }],
+  ])('where the question named %s', (_, named) => {
+    expect(priceProblem(price, { receiver, ...named }, asset)).toBeUndefined()
+  })
+
+  test.each<readonly [string, object, Partial<PriceQuery>]>([
+    ['debitAmount is not the amount that was asked for', {}, { debitAmount: dollars(99) }],
+    [
+      'debitAmount is not the amount that was asked for',
+      { debitAmount: { ...dollars(100), assetScale: 3 } },
+      { debitAmount: dollars(100) },
+    ],
+    ['receiveAmount is not the amount that was asked for', {}, { receiveAmount: dollars(50) }],
+    ['debitAmount is no positive amount', { debitAmount: dollars(0) }, {}],
+    ['receiveAmount is no positive amount', { receiveAmount: euros(0) }, {}],
+    ['debitAmount is no positive amount', { debitAmount: dollars(-1) }, {}],
+    ['receiveAmount is no positive amount', { receiveAmount: euros('1.5') }, {}],
+    ['receiveAmount is no positive amount', { receiveAmount: euros(most + 1n) }, {}],
+    ['debitAmount is not in the asset of the wallet address', { debitAmount: euros(100) }, {}],
+  ])('or it is said what is wrong: %s', (problem, changes, named) => {
+    expect(priceProblem({ ...price, ...changes }, { receiver, ...named }, asset)).toBe(problem)
+  })
+})
+
+describe('who may pay by a quote', () => {
+  const use = { walletAddress: alice, client: shop }
+
+  test('is the client instance that asked, from the same wallet address, while it is good', () => {
+    const good = quote()
+    expect(usableQuote(good, use, now)).toBe(good)
+    expect(usableQuote(good, use, good.expiresAt - 1)).toBe(good)
+    expect(usableQuote(good, use, good.expiresAt)).toMatchObject({ refusal: 'quote_expired' })
+  })
+
+  test('is nobody else, and others do not learn that there is one', () => {
+    const other = { ...use, client: 'https://other.example' }
+    const absent = usableQuote(undefined, use, now)
+    expect(absent).toMatchObject({ refusal: 'quote_unknown' })
+    for (const at of [now, now + policy.lifetimeMs]) {
+      expect(usableQuote(quote(), other, at)).toEqual(absent)
+      expect(usableQuote(quote(), { ...other, walletAddress: 'x' }, at)).toEqual(absent)
+    }
+  })
+
+  test('is not who pays from elsewhere, expired or not', () => {
+    const elsewhere = { ...use, walletAddress: 'https://wallet.example/bob' }
+    for (const at of [now, now + policy.lifetimeMs]) {
+      expect(usableQuote(quote(), elsewhere, at)).toMatchObject({ refusal: 'quote_mismatch' })
+    }
+  })
+
+  test('is settled by these three things alone', () => {
+    const name = fc.constantFrom(alice, shop, 'https://wallet.example/bob')
+    const instants = fc.integer({ min: -2, max: 2 }).map((ms) => now + policy.lifetimeMs + ms)
+    fc.assert(
+      fc.property(name, name, name, name, instants, (walletAddress, client, from, by, at) => {
+        const made = quote({ walletAddress, client })
+        const answer = usableQuote(made, { walletAddress: from, client: by }, at)
+        const usable = walletAddress === from && client === by && at < made.expiresAt
+        expect(answer === made).toBe(usable)
+        expect('refusal' in answer).toBe(!usable)
+      }),
+      { numRuns: 300 },
+    )
+  })
+})

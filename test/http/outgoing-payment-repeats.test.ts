@@ -1,0 +1,289 @@
+import { describe, expect, test } from 'vitest'
+import { memoryStore, type Quotes, type WalletAddress } from '../../src/index.js'
+import { type Fate, fates, lyingStore } from '../support/proxy-store.js'
+import type { SignOptions } from '../support/sign.js'
+import {
+  grantToPay,
+  outgoingItem,
+  pay,
+  payByQuote,
+  priceList,
+  usd,
+  withKey,
+} from '../support/spending.js'
+import {
+  errorOf,
+  idOfPayment,
+  payingClient,
+  quoteUrl,
+  spentUnder,
+  withoutNonce,
+} from '../support/spending-client.js'
+import { alice, bob, type TestClient } from '../support/world.js'
+
+const minute = 60_000
+
+/** Two ways of paying so that a lost response does no harm. */
+const repeatable = [
+  {
+    by: 'a quote',
+    async request(client: TestClient, token: string) {
+      const quoteId = await quoteUrl(client)
+      return (more: object = {}, sign: Partial<SignOptions> = {}) =>
+        payByQuote(client, token, quoteId, more, sign)
+    },
+  },
+  {
+    by: 'an idempotency key',
+    async request(client: TestClient, token: string) {
+      const key = withKey('the-key')
+      return (more: object = {}, sign: Partial<SignOptions> = {}) =>
+        pay(client, token, 1000, more, { ...key, ...sign })
+    },
+  },
+]
+
+describe.each(repeatable)('a payment by $by that is asked for again', ({ request }) => {
+  test('is the payment that there is, counted once', async () => {
+    const { client, token } = await payingClient()
+    const ask = await request(client, token)
+    const [one, two] = [await ask(), await ask()]
+    expect(two).toEqual(one)
+    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
+  })
+
+  test('is told as it stands by then', async () => {
+    const { world, client, token } = await payingClient()
+    const ask = await request(client, token)
+    const id = idOfPayment(await ask())
+    const { outgoingPayments } = world.resources
+    await outgoingPayments.begin(id)
+    await outgoingPayments.fail({ paymentId: id, sentAmount: usd(300) })
+    expect((await ask()).body).toMatchObject({
+      failed: true,
+      sentAmount: usd(300),
+      grantSpentDebitAmount: usd(300),
+    })
+  })
+
+  test('is found whatever became of quote, price, window and budget since', async () => {
+    let takes = true
+    const price: Quotes['price'] = async (asked) =>
+      takes ? priceList.price(asked) : { refusal: 'receiver_invalid' }
+    const { world, client } = await payingClient({ resources: { quotes: { price } } })
+    const interval = 'R1/2026-11-21T12:00:00Z/PT6M'
+    const bounded = outgoingItem({ interval, debitAmount: usd(1000) })
+    const access = [bounded, outgoingItem(undefined, bob)]
+    const { token } = await grantToPay(world, client, access)
+    const ask = await request(client, token)
+    const one = await ask()
+    expect(one.status).toBe(201)
+    takes = false
+    for (const ms of [0, 5 * minute, 4 * minute]) {
+      world.clock.advance(ms)
+      expect(await ask()).toEqual(one)
+      expect((await pay(client, token, 1)).status).not.toBe(201)
+    }
+  })
+
+  test('is found when the account has closed since', async () => {
+    const accounts: WalletAddress[] = [{ url: alice, assetCode: 'USD', assetScale: 2 }]
+    const walletAddresses = {
+      find: async (url: string) => accounts.find((account) => account.url === url),
+    }
+    const { client, token } = await payingClient({ resources: { walletAddresses } })
+    const ask = await request(client, token)
+    const one = await ask()
+    accounts[0] = { url: alice, assetCode: 'USD', assetScale: 2, active: false }
+    expect(await ask()).toEqual(one)
+    expect(errorOf(await ask({ metadata: {} }))).toEqual([422, 'request_differs'])
+    accounts.pop()
+    expect(await ask()).toEqual(one)
+  })
+
+  test('is not given to a token that is good no longer', async () => {
+    const { world, client, token, grantId } = await payingClient()
+    const ask = await request(client, token)
+    await ask()
+    await world.auth.grants.revoke(grantId)
+    expect(errorOf(await ask())).toEqual([401, 'invalid_token'])
+  })
+
+  test('is found with another token of the same client instance', async () => {
+    const { world, client, token, accessToken } = await payingClient()
+    const quoteId = await quoteUrl(client)
+    const again = (value: string) =>
+      request === repeatable[0]?.request
+        ? payByQuote(client, value, quoteId)
+        : pay(client, value, 1000, {}, withKey('the-key'))
+    const one = await again(token)
+    const rotated = await client.rotate(accessToken)
+    expect(await again(rotated.body.access_token.value)).toEqual(one)
+    const { token: second } = await grantToPay(world, client)
+    expect((await again(second)).body.id).toBe(one.body.id)
+    expect((await spentUnder(client, second)).spentDebitAmount).toEqual(usd(0))
+  })
+
+  test('with another body is refused, and pays nothing', async () => {
+    const { client, token } = await payingClient()
+    const ask = await request(client, token)
+    const one = await ask({ metadata: { note: 'one' } })
+    for (const metadata of [{ note: 'two' }, {}, undefined]) {
+      const differs = await ask({ metadata })
+      expect([differs.status, differs.body.error]).toEqual([
+        422,
+        { code: 'request_differs', description: 'Used for another payment already' },
+      ])
+    }
+    expect(await ask({ metadata: { note: 'one' } })).toEqual(one)
+    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
+  })
+
+  test('byte by byte without a nonce is no replay', async () => {
+    const { world, client, token } = await payingClient()
+    const ask = await request(client, token)
+    const sign = withoutNonce(world, client)
+    const one = await ask({}, sign)
+    expect(await ask({}, sign)).toEqual(one)
+    const many = await Promise.all(Array.from({ length: 10 }, () => ask({}, sign)))
+    for (const each of many) expect(each).toEqual(one)
+  })
+
+  test('byte by byte with a nonce is a replay', async () => {
+    const { client, token } = await payingClient()
+    const ask = await request(client, token)
+    expect((await ask({}, { nonce: 'n1' })).status).toBe(201)
+    expect(errorOf(await ask({}, { nonce: 'n1' }))).toEqual([401, 'invalid_signature'])
+  })
+
+  test('ten times at once, to the byte or not, is one payment', async () => {
+    const { world, client, token } = await payingClient()
+    const ask = await request(client, token)
+    const sign = withoutNonce(world, client)
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, index) => ask({}, index % 2 === 0 ? sign : {})),
+    )
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
+    expect(new Set(answers.map(idOfPayment)).size).toBe(1)
+    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
+  })
+
+  test.each(fates.filter((fate) => fate !== 'works'))(
+    'is one payment, of which the client is told at once, though its commit %s',
+    async (fate) => {
+      const next: Fate[] = []
+      const { store, records } = lyingStore(memoryStore(), (method) =>
+        method === 'commit' ? (next.pop() ?? 'works') : 'works',
+      )
+      const { client, token } = await payingClient({ store })
+      const ask = await request(client, token)
+      next.push(fate)
+      const one = await ask()
+      expect(one.status).toBe(201)
+      expect(await ask()).toEqual(one)
+      const payments = (await records()).filter(([kind]) => kind === 'outgoing-payment')
+      expect(payments.map(([, { id }]) => id)).toEqual([idOfPayment(one)])
+      expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
+    },
+  )
+})
+
+describe('an idempotency key', () => {
+  test('is the client instance’s own: the same key of another is another payment', async () => {
+    const { world, client, token } = await payingClient()
+    const other = world.client('other')
+    const theirs = await grantToPay(world, other)
+    const one = await pay(client, token, 100, {}, withKey('same'))
+    const two = await pay(other, theirs.token, 100, {}, withKey('same'))
+    expect([one.status, two.status]).toEqual([201, 201])
+    expect(one.body.id).not.toBe(two.body.id)
+  })
+
+  test('tells payments apart that are the same but for it', async () => {
+    const { client, token } = await payingClient()
+    const one = await pay(client, token, 100, {}, withKey('one'))
+    const two = await pay(client, token, 100, {}, withKey('two'))
+    expect(one.body.id).not.toBe(two.body.id)
+    expect(two.body.grantSpentDebitAmount).toEqual(usd(200))
+  })
+
+  test('that was refused is free for another try', async () => {
+    const { client, token } = await payingClient()
+    expect(errorOf(await pay(client, token, 2501, {}, withKey('one')))[0]).toBe(403)
+    expect((await pay(client, token, 2500, {}, withKey('one'))).status).toBe(201)
+  })
+
+  test('does not stand for a signature: the same bytes with another key are a replay', async () => {
+    const { world, client, token } = await payingClient()
+    const sign = withoutNonce(world, client)
+    expect((await pay(client, token, 100, {}, { ...sign, ...withKey('one') })).status).toBe(201)
+    for (const key of [withKey('two'), {}]) {
+      const again = await pay(client, token, 100, {}, { ...sign, ...key })
+      expect(errorOf(again)).toEqual([401, 'invalid_signature'])
+    }
+  })
+
+  test.each(['', 'a b', 'é', 'x'.repeat(256), 'a\tb'])(
+    'is 1 to 255 visible characters: "%s"',
+    async (key) => {
+      const { client, token } = await payingClient()
+      expect(errorOf(await pay(client, token, 1, {}, withKey(key)))).toEqual([
+        400,
+        'invalid_request',
+      ])
+    },
+  )
+
+  test.each(['a', '!', '"8e03978e-40d5-43e8-bc93-6894a57f9324"', 'x'.repeat(255), 'a,b'])(
+    'may be %s',
+    async (key) => {
+      const { client, token } = await payingClient()
+      expect((await pay(client, token, 1, {}, withKey(key))).status).toBe(201)
+    },
+  )
+
+  test('stands once', async () => {
+    const { client, token } = await payingClient()
+    const headers = [...(withKey('a').headers ?? []), ...(withKey('b').headers ?? [])]
+    expect(errorOf(await pay(client, token, 1, {}, { headers }))).toEqual([400, 'invalid_request'])
+  })
+})
+
+describe('a payment with neither quote nor key', () => {
+  test('is made anew by each request, and by the same bytes only once', async () => {
+    const { world, client, token } = await payingClient()
+    const [one, two] = [await pay(client, token, 100), await pay(client, token, 100)]
+    expect(one.body.id).not.toBe(two.body.id)
+    const sign = withoutNonce(world, client)
+    expect((await pay(client, token, 100, {}, sign)).status).toBe(201)
+    expect(errorOf(await pay(client, token, 100, {}, sign))).toEqual([401, 'invalid_signature'])
+    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(300))
+  })
+
+  test('that was refused may be asked for again by the same bytes', async () => {
+    const { world, client, token } = await payingClient()
+    const all = await pay(client, token, 2500)
+    const sign = withoutNonce(world, client)
+    expect(errorOf(await pay(client, token, 100, {}, sign))[0]).toBe(403)
+    await world.resources.outgoingPayments.cancel(idOfPayment(all))
+    expect((await pay(client, token, 100, {}, sign)).status).toBe(201)
+  })
+
+  test.each(fates.filter((fate) => fate !== 'works'))(
+    'is made once though its commit %s',
+    async (fate) => {
+      const next: Fate[] = []
+      const { store, records } = lyingStore(memoryStore(), (method) =>
+        method === 'commit' ? (next.pop() ?? 'works') : 'works',
+      )
+      const { world, client, token } = await payingClient({ store })
+      const sign = withoutNonce(world, client)
+      next.push(fate)
+      const one = await pay(client, token, 1000, {}, sign)
+      expect(one.status).toBe(201)
+      const payments = (await records()).filter(([kind]) => kind === 'outgoing-payment')
+      expect(payments.map(([, { id }]) => id)).toEqual([idOfPayment(one)])
+      expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
+    },
+  )
+})

@@ -1,0 +1,353 @@
+import { describe, expect, test } from 'vitest'
+import { type AccessItem, memoryStore, type PriceRequest, type Quotes } from '../../src/index.js'
+import { type Fate, fates, lyingStore } from '../support/proxy-store.js'
+import {
+  createSpendingWorld,
+  eur,
+  euroReceiver,
+  goneReceiver,
+  grantToPay,
+  newQuote,
+  priceList,
+  quoteToken,
+  shopReceiver,
+  usd,
+} from '../support/spending.js'
+import {
+  alice,
+  bob,
+  closed,
+  createWorld,
+  origin,
+  resourceServer,
+  type TestClient,
+  type WorldOptions,
+} from '../support/world.js'
+import { watchedStore } from '../support/written.js'
+
+const collection = `${resourceServer}/quotes`
+const minute = 60_000
+
+async function setUp(options: WorldOptions = {}) {
+  const world = createSpendingWorld(options)
+  const client = world.client()
+  return { world, client, token: await quoteToken(client) }
+}
+
+async function tokenFor(client: TestClient, access: AccessItem): Promise<string> {
+  const { body } = await client.request([access])
+  return body.access_token.value
+}
+
+/** A world whose host answers what it likes, and what is written there. */
+async function hostWhoAnswers(price: Quotes['price']) {
+  const { store, written } = watchedStore(memoryStore())
+  const setup = await setUp({ store, resources: { quotes: { price } } })
+  const before = written.count()
+  return { ...setup, writes: () => written.count() - before }
+}
+
+describe('creating a quote', () => {
+  test.each([
+    ['a fixed send amount', { debitAmount: usd(1000) }, usd(1000), usd(1000)],
+    ['a fixed receive amount', { receiveAmount: usd(700) }, usd(700), usd(700)],
+    ['no amount, where the receiver names one', {}, usd(1000), usd(1000)],
+    [
+      'an amount in the asset of the receiver',
+      { receiver: euroReceiver, receiveAmount: eur(50) },
+      usd(100),
+      eur(50),
+    ],
+    [
+      'the largest amount that there is',
+      { debitAmount: usd(2n ** 64n - 1n) },
+      usd(2n ** 64n - 1n),
+      usd(2n ** 64n - 1n),
+    ],
+  ])('answers 201 for %s', async (_, asked, debitAmount, receiveAmount) => {
+    const { world, client, token } = await setUp()
+    const { status, headers, body } = await newQuote(client, token, asked)
+    expect([status, headers['content-type']]).toEqual([201, 'application/json'])
+    const now = world.clock.now()
+    expect(body).toStrictEqual({
+      id: expect.stringMatching(`^${collection}/[\\w-]{30}$`),
+      walletAddress: alice,
+      receiver: 'receiver' in asked ? asked.receiver : shopReceiver,
+      debitAmount,
+      receiveAmount,
+      method: 'ilp',
+      createdAt: new Date(now).toISOString(),
+      expiresAt: new Date(now + 5 * minute).toISOString(),
+    })
+  })
+
+  test('asks the host with the account that would pay, and only for what the client named', async () => {
+    const asked: PriceRequest[] = []
+    const price: Quotes['price'] = async (request) => {
+      asked.push(request)
+      return priceList.price(request)
+    }
+    const { client, token } = await setUp({ resources: { quotes: { price } } })
+    await newQuote(client, token, { walletAddress: `${alice}/`, debitAmount: usd(5) })
+    await newQuote(client, token, { receiver: `${shopReceiver}/` })
+    const walletAddress = expect.objectContaining({ url: alice, assetCode: 'USD' })
+    const request = { receiver: shopReceiver, walletAddress, method: 'ilp' }
+    expect(asked).toStrictEqual([{ ...request, debitAmount: usd(5) }, request])
+  })
+
+  test('is as good as its price, if that ends sooner', async () => {
+    const endsAt = Date.UTC(2026, 10, 21, 12, 1)
+    const price = async () => ({
+      debitAmount: usd(10),
+      receiveAmount: usd(9),
+      expiresAt: endsAt,
+    })
+    const { client, token } = await setUp({ resources: { quotes: { price } } })
+    const { body } = await newQuote(client, token)
+    expect(body.expiresAt).toBe(new Date(endsAt).toISOString())
+  })
+
+  test.each([
+    [
+      'an unknown wallet address',
+      { walletAddress: `${origin}/nobody` },
+      404,
+      'unknown_wallet_address',
+    ],
+    ['an inactive one', { walletAddress: closed }, 400, 'inactive_wallet_address'],
+    ['an amount of nothing to send', { debitAmount: usd(0) }, 400, 'invalid_amount'],
+    ['an amount of nothing to receive', { receiveAmount: usd(0) }, 400, 'invalid_amount'],
+    ['a send amount in another asset', { debitAmount: eur(1) }, 400, 'invalid_amount'],
+    [
+      'a send amount in another scale',
+      { debitAmount: { ...usd(1), assetScale: 3 } },
+      400,
+      'invalid_amount',
+    ],
+    ['a receiver that takes nothing', { receiver: goneReceiver }, 400, 'invalid_receiver'],
+    ['both amounts', { debitAmount: usd(1), receiveAmount: usd(1) }, 400, 'invalid_request'],
+    ['another method', { method: 'card' }, 400, 'invalid_request'],
+    ['a receiver that is no incoming payment', { receiver: bob }, 400, 'invalid_request'],
+  ])('is refused for %s', async (_, asked, status, code) => {
+    const { client, token } = await setUp()
+    const answer = await newQuote(client, token, asked)
+    expect([answer.status, answer.body.error.code]).toEqual([status, code])
+  })
+
+  test('says how much has to be sent at least, in the words that deployed clients look for', async () => {
+    const { client, token } = await setUp()
+    const answer = await newQuote(client, token, { receiver: euroReceiver, debitAmount: usd(1) })
+    expect([answer.status, answer.body]).toEqual([
+      400,
+      {
+        error: {
+          code: 'invalid_amount',
+          description: 'non-positive receive amount',
+          details: { minSendAmount: usd(2) },
+        },
+      },
+    ])
+    const gone = await newQuote(client, token, { receiver: goneReceiver })
+    expect(gone.body.error).toEqual({ code: 'invalid_receiver', description: 'invalid receiver' })
+  })
+
+  test('tells nobody else what the host thinks of it', async () => {
+    const price = async () =>
+      ({ refusal: 'amount_missing', reason: 'the ledger says shibboleth' }) as const
+    const { world, client, token } = await setUp({ resources: { quotes: { price } } })
+    const answer = await newQuote(client, token)
+    expect([answer.status, answer.body.error]).toEqual([
+      400,
+      { code: 'invalid_amount', description: 'Missing amount' },
+    ])
+    expect(world.refusals.at(-1)).toMatchObject({
+      refusal: 'amount_missing',
+      reason: 'the ledger says shibboleth',
+      operation: 'createQuote',
+      client: 'https://shop.example',
+    })
+  })
+
+  test.each(['', ' 5 ', '0x10', '-0', '1.0', '18446744073709551616'])(
+    'says which amount "%s" is none, without repeating it',
+    async (value) => {
+      const { client, token } = await setUp()
+      for (const name of ['debitAmount', 'receiveAmount']) {
+        const answer = await newQuote(client, token, { [name]: usd(value) })
+        expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
+        expect(answer.body.error.details).toEqual({
+          path: `${name}.value`,
+          problem: 'is no unsigned 64-bit integer',
+        })
+      }
+    },
+  )
+
+  test('needs a token for quotes', async () => {
+    const { client } = await setUp()
+    for (const access of [
+      { type: 'quote', actions: ['read'] },
+      { type: 'incoming-payment', actions: ['create'], identifier: alice },
+    ] as const) {
+      const answer = await newQuote(client, await tokenFor(client, access))
+      expect([answer.status, answer.body.error.description]).toEqual([403, 'Insufficient Grant'])
+    }
+  })
+
+  test('may be asked for in the same second by the very same bytes: both are honest', async () => {
+    const { world, client, token } = await setUp()
+    const created = Math.floor(world.clock.now() / 1_000)
+    const parameters = [`keyid="${client.key.kid}"`, `created=${created}`]
+    const body = { walletAddress: alice, receiver: shopReceiver, method: 'ilp' }
+    const one = await client.post(collection, body, token, { parameters })
+    const two = await client.post(collection, body, token, { parameters })
+    expect([one.status, two.status]).toEqual([201, 201])
+    expect(one.body.id).not.toBe(two.body.id)
+  })
+
+  test('takes a nonce once, also where it is refused', async () => {
+    const { client, token } = await setUp()
+    const body = { walletAddress: alice, receiver: goneReceiver, method: 'ilp' }
+    const one = await client.post(collection, body, token, { nonce: 'n1' })
+    const two = await client.post(collection, body, token, { nonce: 'n1' })
+    expect([one.status, two.status]).toEqual([400, 401])
+  })
+
+  test.each(fates.filter((fate) => fate !== 'works'))(
+    'is one quote, of which the client is told, though its commit %s',
+    async (fate) => {
+      const next: Fate[] = []
+      const { store, records } = lyingStore(memoryStore(), () => next.pop() ?? 'works')
+      const { client, token } = await setUp({ store })
+      next.push(fate, 'works')
+      const { status, body } = await newQuote(client, token)
+      expect(status).toBe(201)
+      const quotes = (await records()).filter(([kind]) => kind === 'quote')
+      expect(quotes.map(([, { id }]) => `${collection}/${id}`)).toEqual([body.id])
+      expect((await client.getPayment(token, body.id)).body).toEqual(body)
+    },
+  )
+})
+
+describe('a host that answers nonsense for a price', () => {
+  const price = { debitAmount: usd(100), receiveAmount: usd(100) }
+  const answers: readonly [string, unknown][] = [
+    ['nothing', undefined],
+    ['null', null],
+    ['an empty object', {}],
+    ['one amount', { debitAmount: usd(100) }],
+    ['nothing to debit', { ...price, debitAmount: usd(0) }],
+    ['nothing to receive', { ...price, receiveAmount: usd(0) }],
+    ['less than nothing', { ...price, receiveAmount: usd(-1) }],
+    ['more than 64 bits', { ...price, receiveAmount: usd(2n ** 64n) }],
+    ['a fraction', { ...price, receiveAmount: usd('99.5') }],
+    ['numbers', { ...price, debitAmount: { ...usd(100), value: 100 } }],
+    ['another amount than was asked for', { ...price, debitAmount: usd(99) }],
+    ['another asset than the account has', { ...price, debitAmount: eur(100) }],
+    ['an amount without an asset', { ...price, receiveAmount: { value: '100' } }],
+    ['an end that is a date', { ...price, expiresAt: new Date() }],
+    ['an end that is no number', { ...price, expiresAt: Number.NaN }],
+    ['a refusal of another kind', { refusal: 'limits_exceeded' }],
+    ['a refusal that is none', { refusal: 'shibboleth' }],
+  ]
+
+  test.each(answers)('is a mistake of the host, not of the client: %s', async (_, answer) => {
+    const { world, client, token, writes } = await hostWhoAnswers(async () => answer as never)
+    const { status, body } = await newQuote(client, token, { debitAmount: usd(100) })
+    expect([status, body]).toEqual([
+      500,
+      { error: { code: 'internal_error', description: 'Internal server error' } },
+    ])
+    expect(String(world.errors)).toMatch(/^TypeError: the price of a payment is wrong: /)
+    expect(writes()).toBe(0)
+  })
+
+  test('leaves nothing behind when it fails, and the reason stays with the operator', async () => {
+    const { world, client, token, writes } = await hostWhoAnswers(async () => {
+      throw new Error('shibboleth')
+    })
+    const { status, body } = await newQuote(client, token)
+    expect([status, JSON.stringify(body).includes('shibboleth')]).toEqual([500, false])
+    expect(String(world.errors)).toContain('shibboleth')
+    expect(writes()).toBe(0)
+  })
+
+  test('keeps to itself whatever else it says', async () => {
+    const more = { fee: 5n, margin: new Date(), debitAmount: { ...usd(100), margin: 'shibboleth' } }
+    const { client, token } = await hostWhoAnswers(async () => ({ ...price, ...more }))
+    const { status, body } = await newQuote(client, token, { debitAmount: usd(100) })
+    expect([status, body.debitAmount]).toEqual([201, usd(100)])
+    expect(JSON.stringify(body)).not.toMatch(/shibboleth|fee|margin/)
+  })
+
+  test('is told of a price that has ended already like of any that cannot be paid by', async () => {
+    const { client, token } = await hostWhoAnswers(async () => ({ ...price, expiresAt: 1 }))
+    const { status, body } = await newQuote(client, token)
+    expect([status, body.error]).toEqual([
+      400,
+      { code: 'invalid_quote', description: 'invalid quote' },
+    ])
+  })
+})
+
+describe('reading a quote', () => {
+  test('shows it to the client instance that asked for it, expired or not', async () => {
+    const { world, client, token } = await setUp()
+    const { body } = await newQuote(client, token)
+    expect((await client.getPayment(token, body.id)).body).toEqual(body)
+    world.clock.advance(6 * minute)
+    expect((await client.getPayment(token, body.id)).body).toEqual(body)
+  })
+
+  test('is the same 404 for a quote that is unknown and for one of somebody else', async () => {
+    const { world, client, token } = await setUp()
+    const { body } = await newQuote(client, token)
+    const other = world.client('other')
+    const foreign = await other.getPayment(await quoteToken(other), body.id)
+    expect(foreign.status).toBe(404)
+    for (const id of ['AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', 'x'.repeat(500)]) {
+      expect(await client.getPayment(token, `${collection}/${id}`)).toEqual(foreign)
+    }
+  })
+
+  test('by read-all reaches every quote of the wallet address that was consented to', async () => {
+    const { world, client, token } = await setUp()
+    const ours = await newQuote(client, token)
+    const elsewhere = await newQuote(client, token, { walletAddress: bob })
+    const reader = world.client('reader')
+    const readAll = await grantToPay(world, reader, [{ type: 'quote', actions: ['read-all'] }])
+    expect((await reader.getPayment(readAll.token, ours.body.id)).body).toEqual(ours.body)
+    expect((await reader.getPayment(readAll.token, elsewhere.body.id)).status).toBe(404)
+  })
+
+  test('is for the key that asked, where the client is known by its key alone', async () => {
+    const { world } = await setUp()
+    const one = world.client('one', { byKey: true })
+    const two = world.client('two', { byKey: true })
+    const { body } = await newQuote(one, await quoteToken(one))
+    expect((await one.getPayment(await quoteToken(one), body.id)).status).toBe(200)
+    expect((await two.getPayment(await quoteToken(two), body.id)).status).toBe(404)
+  })
+
+  test('needs a token that allows it', async () => {
+    const { world, client, token } = await setUp()
+    const { body } = await newQuote(client, token)
+    const createOnly = await tokenFor(client, { type: 'quote', actions: ['create'] })
+    expect((await client.getPayment(createOnly, body.id)).body.error.code).toBe(
+      'insufficient_access',
+    )
+    world.clock.advance(10 * minute)
+    const late = await client.getPayment(token, body.id)
+    expect([late.status, late.body.error.code]).toEqual([401, 'invalid_token'])
+  })
+
+  test('is impossible where the wallet quotes nothing', async () => {
+    const client = createWorld().client()
+    const token = await quoteToken(client)
+    const answers = [
+      await newQuote(client, token),
+      await client.getPayment(token, `${collection}/x`),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual([404, 404])
+  })
+})

@@ -1,0 +1,325 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Json, OutgoingPayment, Quote } from '../../src/index.js'
+import {
+  outgoingPaymentBody,
+  quoteBody,
+  readOutgoingPaymentRequest,
+  readPriceAnswer,
+  readQuoteRequest,
+} from '../../src/protocol/outgoing.js'
+import { dollars, euros } from '../support/spending-life.js'
+
+type JsonMembers = { readonly [name: string]: Json }
+
+const alice = 'https://wallet.example/alice'
+const receiver = 'https://bank.example/incoming-payments/1'
+const quoteId = 'https://wallet.example/op/quotes/1'
+const usd = { value: '2500', assetCode: 'USD', assetScale: 2 }
+
+const asked = (members: JsonMembers = {}) => ({
+  walletAddress: alice,
+  receiver,
+  method: 'ilp',
+  ...members,
+})
+const byQuote = (members: JsonMembers = {}) => ({ walletAddress: alice, quoteId, ...members })
+const direct = (members: JsonMembers = {}) => ({
+  walletAddress: alice,
+  incomingPayment: receiver,
+  debitAmount: usd,
+  ...members,
+})
+
+/** The issue's list, and what else is no amount. */
+const noValues = ['', ' 5 ', '0x10', '-0', '1.0', '18446744073709551616', '+5', '007', '1e3', '٢٥']
+
+const noAmounts: readonly [string, Json, string][] = [
+  ...noValues.map((value): [string, Json, string] => [
+    `a value of "${value}"`,
+    { ...usd, value },
+    '.value',
+  ]),
+  ['a value that is a number', { ...usd, value: 2500 }, '.value'],
+  ['a scale of 256', { ...usd, assetScale: 256 }, '.assetScale'],
+  ['a scale of -1', { ...usd, assetScale: -1 }, '.assetScale'],
+  ['a scale that is text', { ...usd, assetScale: '2' }, '.assetScale'],
+  ['a code with a space', { ...usd, assetCode: 'US D' }, '.assetCode'],
+  ['no code', { value: '1', assetScale: 2 }, '.assetCode'],
+  ['text', '25', ''],
+  ['null', null, ''],
+  ['a list', [usd], ''],
+]
+
+describe('readQuoteRequest', () => {
+  test.each<readonly [string, JsonMembers]>([
+    ['no amount', {}],
+    ['a fixed send amount', { debitAmount: usd }],
+    ['a fixed receive amount', { receiveAmount: { ...usd, assetCode: 'EUR' } }],
+  ])('reads each form of the OpenAPI: %s', (_, amounts) => {
+    expect(readQuoteRequest(asked(amounts))).toStrictEqual({
+      value: { walletAddress: alice, receiver, ...amounts },
+    })
+  })
+
+  test('reads URLs in their canonical form', () => {
+    const body = asked({
+      walletAddress: 'https://WALLET.example:443/alice/',
+      receiver: 'https://Bank.example/incoming-payments/1/',
+    })
+    expect(readQuoteRequest(body)).toStrictEqual({ value: { walletAddress: alice, receiver } })
+  })
+
+  test.each<readonly [string, Json | undefined, string]>([
+    ['no body', undefined, ''],
+    ['a list', [asked()], ''],
+    ['no wallet address', { receiver, method: 'ilp' }, 'walletAddress'],
+    ['a payment pointer', asked({ walletAddress: '$wallet.example/alice' }), 'walletAddress'],
+    ['no receiver', { walletAddress: alice, method: 'ilp' }, 'receiver'],
+    ['a receiver that is no URL', asked({ receiver: 'bob' }), 'receiver'],
+    ['a receiver that is no incoming payment', asked({ receiver: alice }), 'receiver'],
+    ['a receiver without an id', asked({ receiver: `${alice}/incoming-payments` }), 'receiver'],
+    ['a receiver over plain http', asked({ receiver: receiver.replace('s:', ':') }), 'receiver'],
+    ['no method', { walletAddress: alice, receiver }, 'method'],
+    ['another method', asked({ method: 'ILP' }), 'method'],
+    ['both amounts', asked({ debitAmount: usd, receiveAmount: usd }), ''],
+    ['metadata', asked({ metadata: {} }), 'metadata'],
+    ['an unknown member', asked({ constructor: 1 }), 'constructor'],
+  ])('%s is malformed, and the answer says where', (_, body, path) => {
+    expect(readQuoteRequest(body)).toEqual({ path, problem: expect.any(String) })
+  })
+
+  test.each(noAmounts)('%s is no amount, in either field', (_, amount, within) => {
+    for (const name of ['debitAmount', 'receiveAmount']) {
+      expect(readQuoteRequest(asked({ [name]: amount }))).toEqual({
+        path: name + within,
+        problem: expect.any(String),
+      })
+    }
+  })
+})
+
+describe('readOutgoingPaymentRequest', () => {
+  test('reads a payment by a quote', () => {
+    expect(readOutgoingPaymentRequest(byQuote())).toStrictEqual({
+      value: { walletAddress: alice, quoteId },
+    })
+  })
+
+  test('reads a payment straight to an incoming payment', () => {
+    expect(readOutgoingPaymentRequest(direct())).toStrictEqual({ value: direct() })
+  })
+
+  test('reads metadata as it is, in both forms', () => {
+    const metadata = { constructor: 'kept', '0': [null], note: '\u0000' }
+    for (const body of [byQuote({ metadata }), direct({ metadata })]) {
+      const read = readOutgoingPaymentRequest(body)
+      expect(JSON.stringify('value' in read && read.value.metadata)).toBe(JSON.stringify(metadata))
+    }
+  })
+
+  test.each<readonly [string, Json | undefined, string]>([
+    ['no body', undefined, ''],
+    ['text', 'pay', ''],
+    ['a list', [byQuote()], ''],
+    ['nothing', {}, 'walletAddress'],
+    ['no quote and no receiver', { walletAddress: alice }, 'quoteId'],
+    ['a quote that is no URL', byQuote({ quoteId: '1' }), 'quoteId'],
+    ['a quote and an amount', byQuote({ debitAmount: usd }), 'debitAmount'],
+    ['a quote and a receiver', byQuote({ incomingPayment: receiver, debitAmount: usd }), 'quoteId'],
+    [
+      'a receiver without an amount',
+      { walletAddress: alice, incomingPayment: receiver },
+      'debitAmount',
+    ],
+    ['a receive amount', direct({ receiveAmount: usd }), 'receiveAmount'],
+    [
+      'a receiver that is no incoming payment',
+      direct({ incomingPayment: alice }),
+      'incomingPayment',
+    ],
+    ['no wallet address', { quoteId }, 'walletAddress'],
+    ['metadata that is a list', byQuote({ metadata: [] }), 'metadata'],
+    ['metadata that is text', direct({ metadata: 'x' }), 'metadata'],
+    ['metadata that is too large', byQuote({ metadata: { note: 'x'.repeat(8192) } }), 'metadata'],
+    ['an unknown member', byQuote({ method: 'ilp' }), 'method'],
+  ])('%s is malformed, and the answer says where', (_, body, path) => {
+    expect(readOutgoingPaymentRequest(body)).toEqual({ path, problem: expect.any(String) })
+  })
+
+  test.each(noAmounts)('%s is no amount', (_, amount, within) => {
+    expect(readOutgoingPaymentRequest(direct({ debitAmount: amount }))).toEqual({
+      path: `debitAmount${within}`,
+      problem: expect.any(String),
+    })
+  })
+
+  test('any JSON gets an answer, which quotes no value', () => {
+    const names = ['walletAddress', 'quoteId', 'incomingPayment', 'debitAmount', 'metadata']
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.constantFrom(...names), (part, name) => {
+        for (const body of [
+          part as Json,
+          byQuote({ [name]: part as Json }),
+          direct({ [name]: part as Json }),
+        ]) {
+          readOutgoingPaymentRequest(body)
+          readQuoteRequest(body)
+        }
+      }),
+      { numRuns: 200 },
+    )
+    for (const name of names) {
+      const read = readOutgoingPaymentRequest(direct({ [name]: 'shibboleth' }))
+      expect(JSON.stringify(read)).not.toContain('shibboleth')
+    }
+  })
+})
+
+describe('readPriceAnswer', () => {
+  const price = { debitAmount: dollars(100), receiveAmount: euros(50) }
+
+  test('reads a price, and nothing else that the host may know of it', () => {
+    const more = { fee: 5n, debitAmount: { ...dollars(100), margin: '3' }, at: new Date() }
+    expect(readPriceAnswer({ ...price, ...more })).toStrictEqual({ value: price })
+    expect(readPriceAnswer({ ...price, expiresAt: undefined })).toStrictEqual({ value: price })
+    expect(readPriceAnswer({ ...price, expiresAt: 17 })).toStrictEqual({
+      value: { ...price, expiresAt: 17 },
+    })
+  })
+
+  test('reads why there is none', () => {
+    for (const refusal of ['receiver_invalid', 'amount_missing', 'amount_too_small']) {
+      expect(readPriceAnswer({ refusal })).toStrictEqual({ value: { refusal } })
+    }
+    const small = {
+      refusal: 'amount_too_small',
+      reason: 'a fee of 10',
+      minDebitAmount: dollars(11),
+    }
+    expect(readPriceAnswer({ ...small, more: 1 })).toStrictEqual({ value: small })
+  })
+
+  test.each<readonly [string, unknown]>([
+    ['nothing', undefined],
+    ['null', null],
+    ['a number', 100],
+    ['an empty object', {}],
+    ['one amount alone', { debitAmount: dollars(100) }],
+    ['an amount in numbers', { ...price, debitAmount: { ...dollars(100), value: 100 } }],
+    ['an amount in big numbers', { ...price, debitAmount: { ...dollars(100), value: 100n } }],
+    ['an amount without an asset', { ...price, receiveAmount: { value: '50' } }],
+    ['a scale that is no integer', { ...price, receiveAmount: { ...euros(50), assetScale: 2.5 } }],
+    ['more than 64 bits', { ...price, receiveAmount: euros(2n ** 64n) }],
+    ['an end that is a date', { ...price, expiresAt: new Date() }],
+    ['an end that is no number', { ...price, expiresAt: Number.NaN }],
+    ['an end between two milliseconds', { ...price, expiresAt: 1.5 }],
+    ['an end that is text', { ...price, expiresAt: '2026-11-21T12:00:00Z' }],
+    ['a refusal of its own', { refusal: 'token_unknown' }],
+    ['a refusal that every object has', { refusal: 'constructor' }],
+    ['no word of why', { refusal: undefined }],
+    ['a least amount that is none', { refusal: 'amount_too_small', minDebitAmount: '11' }],
+    ['a reason that is no text', { refusal: 'receiver_invalid', reason: new Error('x') }],
+  ])('takes no answer that is none: %s', (_, answer) => {
+    expect(readPriceAnswer(answer)).toEqual({
+      path: expect.any(String),
+      problem: expect.any(String),
+    })
+  })
+})
+
+const createdAt = Date.UTC(2026, 10, 21, 12)
+
+describe('quoteBody', () => {
+  const quote: Quote = {
+    id: 'namespacQUOTE',
+    version: 1,
+    by: 'command',
+    dueAt: 1,
+    retainUntil: 2,
+    walletAddress: alice,
+    client: 'https://shop.example',
+    receiver,
+    method: 'ilp',
+    debitAmount: dollars(100),
+    receiveAmount: euros(50),
+    createdAt,
+    expiresAt: createdAt + 300_000,
+  }
+
+  test('says what the OpenAPI has and no more: nothing of the record behind it', () => {
+    expect(quoteBody(quote, quoteId)).toStrictEqual({
+      id: quoteId,
+      walletAddress: alice,
+      receiver,
+      debitAmount: dollars(100),
+      receiveAmount: euros(50),
+      method: 'ilp',
+      createdAt: '2026-11-21T12:00:00.000Z',
+      expiresAt: '2026-11-21T12:05:00.000Z',
+    })
+  })
+})
+
+describe('outgoingPaymentBody', () => {
+  const payment: OutgoingPayment = {
+    id: 'namespacPAYMENT',
+    version: 2,
+    by: 'command',
+    lists: [{ by: 'list', at: createdAt }],
+    walletAddress: alice,
+    client: 'https://shop.example',
+    grantId: 'grant',
+    itemId: '1',
+    budget: { id: 'budget', counts: 'debitAmount' },
+    requestHash: 'hash',
+    receiver,
+    debitAmount: dollars(100),
+    receiveAmount: euros(50),
+    sent: '40',
+    delivered: '20',
+    state: 'begun',
+    failure: 'why',
+    createdAt,
+    holdUntil: createdAt + 1_000,
+  }
+  const id = 'https://wallet.example/op/outgoing-payments/namespacPAYMENT'
+
+  test('says what the OpenAPI has and no more: nothing of the record behind it', () => {
+    const body = outgoingPaymentBody(payment, { id }, createdAt)
+    expect(body).toStrictEqual({
+      id,
+      walletAddress: alice,
+      failed: false,
+      receiver,
+      debitAmount: dollars(100),
+      receiveAmount: euros(50),
+      sentAmount: dollars(40),
+      createdAt: '2026-11-21T12:00:00.000Z',
+    })
+    expect(JSON.parse(JSON.stringify(body))).toStrictEqual(body)
+  })
+
+  test('has the quote and the metadata that it was created with', () => {
+    const metadata = { constructor: 'kept' }
+    expect(outgoingPaymentBody({ ...payment, metadata }, { id, quoteId }, createdAt)).toMatchObject(
+      {
+        quoteId,
+        metadata,
+      },
+    )
+  })
+
+  test.each<readonly [OutgoingPayment['state'], number, boolean]>([
+    ['created', 999, false],
+    ['created', 1_000, true],
+    ['begun', 1_000, false],
+    ['completed', 1_000, false],
+    ['failed', 0, true],
+  ])(
+    'says that a payment has failed as soon as it can never be sent: %s after %d ms',
+    (state, ms, failed) => {
+      expect(outgoingPaymentBody({ ...payment, state }, { id }, createdAt + ms).failed).toBe(failed)
+    },
+  )
+})

@@ -1,0 +1,414 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Budget } from '../../src/core/budget.js'
+import type { Grant } from '../../src/core/grant/record.js'
+import { heldBy, type OutgoingPayment } from '../../src/core/outgoing-payment/record.js'
+import { type Change, memoryStore, type Store } from '../../src/index.js'
+import {
+  checkThenAct,
+  guardsFirst,
+  ignoresGuards,
+  lastWriteWins,
+  upsert,
+} from '../support/broken-stores/commits.js'
+import { manualClock, startOfTests } from '../support/clock.js'
+import { shopReceiver, usd } from '../support/spending.js'
+import {
+  type Payer,
+  type SpendingServices,
+  spendingPolicy,
+  spendingServices,
+} from '../support/spending-services.js'
+import { turnstile } from '../support/turnstile.js'
+import { alice } from '../support/world.js'
+
+/** Each search tries this many orders in which the store may be called. */
+const schedules = 1_000
+
+const access = [
+  {
+    type: 'outgoing-payment',
+    actions: ['create'],
+    identifier: alice,
+    limits: { debitAmount: usd(100) },
+  },
+] as const
+
+/** What happens at once, and what is looked at before and after it in peace. */
+interface Scene {
+  readonly setup: SpendingServices
+  /** A process of its own on the contested store; its clock may differ. */
+  process(name: string, ms?: number): SpendingServices
+  run<Result>(...running: readonly Promise<Result>[]): Promise<Result[]>
+  /** What was written, in this order. */
+  readonly written: readonly Change[]
+}
+
+interface Race {
+  readonly name: string
+  readonly run: (scene: Scene) => Promise<void>
+  /** A store with a fault that this very search has to find. */
+  readonly twin: (store: Store, between: () => Promise<unknown>) => Store
+  readonly fault: string
+}
+
+const checksAndActs: Pick<Race, 'twin' | 'fault'> = {
+  fault: 'checks and then acts',
+  twin: (store, between) => checkThenAct(store, between),
+}
+const lastWins = { fault: 'lets the last writer win', twin: lastWriteWins }
+const replaces = { fault: 'replaces a record that was to be created', twin: upsert }
+
+const paying = (value: number) => ({
+  walletAddress: alice,
+  incomingPayment: shopReceiver,
+  debitAmount: usd(value),
+})
+
+type Paid = Awaited<ReturnType<SpendingServices['pay']>>
+type HostResult = { readonly ok: boolean; readonly refusal?: string }
+
+const idOf = (answer: Paid) => (answer.outcome === 'answered' ? answer.payment.id : answer.refusal)
+
+function paymentsIn({ written }: Scene): OutgoingPayment[] {
+  return written
+    .filter(({ kind }) => kind === 'outgoing-payment')
+    .map(({ next }) => next as OutgoingPayment)
+}
+
+/** What the budget says, and what its payments hold: which has to be the same, and within the limit. */
+async function spent(scene: Scene): Promise<bigint> {
+  const payments = new Map(paymentsIn(scene).map((payment) => [payment.id, payment.budget?.id]))
+  let total = 0n
+  let budget: Budget | undefined
+  for (const [id, budgetId = ''] of payments) {
+    const payment = await scene.setup.payments.load(id)
+    if (payment !== undefined) total += heldBy(payment)
+    budget = (await scene.setup.store.load('budget', budgetId)) as Budget | undefined
+  }
+  expect(BigInt(budget?.spent ?? 0)).toBe(total)
+  expect(total).toBeLessThanOrEqual(100n)
+  return total
+}
+
+/** Nothing of a payment may be seen that the machine forbids, whoever wrote it. */
+function expectLawful(scene: Scene): void {
+  const last = new Map<string, OutgoingPayment>()
+  for (const payment of paymentsIn(scene)) {
+    const before = last.get(payment.id)
+    expect(payment.version).toBe((before?.version ?? 0) + 1)
+    expect(['completed', 'failed']).not.toContain(before?.state)
+    expect(BigInt(payment.sent)).toBeGreaterThanOrEqual(BigInt(before?.sent ?? 0))
+    last.set(payment.id, payment)
+  }
+}
+
+/** A payment of all that there is, begun if it is to be. */
+async function paid(scene: Scene, { begun = false } = {}) {
+  const payer = await scene.setup.payer(access)
+  const answer = await scene.setup.pay(payer, paying(100))
+  if (answer.outcome === 'refused') throw new Error(answer.reason)
+  const { id } = answer.payment
+  if (begun) await scene.setup.payments.begin(id)
+  return { payer, id }
+}
+
+/** When the grant came to be as it is: what was written after that must not rest on what it was. */
+function afterGrantChanged({ written }: Scene, grantId: string): readonly Change[] {
+  const since = written.findLastIndex(({ kind, next }) => kind === 'grant' && next.id === grantId)
+  return written.slice(since)
+}
+
+const races: Race[] = [
+  {
+    name: 'payments at once from one budget: what is accepted fits, and what is refused did not',
+    ...checksAndActs,
+    async run(scene) {
+      const payer = await scene.setup.payer(access)
+      const values = [60, 40, 50]
+      const answers = await scene.run(
+        ...values.map((value, index) => scene.process(`payer ${index}`).pay(payer, paying(value))),
+      )
+      const total = await spent(scene)
+      const accepted = values.filter((_, index) => answers[index]?.outcome === 'answered')
+      expect(total).toBe(BigInt(accepted.reduce((sum, value) => sum + value, 0)))
+      for (const [index, answer] of answers.entries()) {
+        if (answer.outcome === 'answered') continue
+        expect(answer.refusal).toBe('limits_exceeded')
+        expect(total + BigInt(values[index] ?? 0)).toBeGreaterThan(100n)
+      }
+    },
+  },
+  {
+    name: 'payments while the grant is revoked: none is made once it is',
+    fault: 'ignores guards',
+    twin: ignoresGuards,
+    async run(scene) {
+      const payer = await scene.setup.payer(access)
+      const [, ...answers] = await scene.run<unknown>(
+        scene.process('owner').revoke(payer),
+        scene.process('payer 1').pay(payer, paying(30)),
+        scene.process('payer 2').pay(payer, paying(40)),
+      )
+      await expectNoneAfter(scene, payer, answers as Paid[])
+      const grant = (await scene.setup.grants.load(payer.grantId)) as Grant
+      expect(grant.state).toBe('finalized')
+    },
+  },
+  {
+    name: 'payments while the token is rotated: none is made by the old one once it is',
+    fault: 'checks guards before it writes, and not together with it',
+    twin: (store, between) => guardsFirst(slowToAnswer(store, between)),
+    async run(scene) {
+      const payer = await scene.setup.payer(access)
+      const [rotated, ...answers] = await scene.run<unknown>(
+        scene.process('shop').rotate(payer),
+        scene.process('payer 1').pay(payer, paying(30)),
+        scene.process('payer 2').pay(payer, paying(40)),
+      )
+      await expectNoneAfter(scene, payer, answers as Paid[])
+      // The new token goes on with the same budget, to the last unit.
+      const left = 100 - Number(await spent(scene))
+      expect(await scene.setup.pay(rotated as Payer, paying(left + 1))).toHaveProperty('refusal')
+      expect(await scene.setup.pay(rotated as Payer, paying(left))).toHaveProperty('payment')
+    },
+  },
+  {
+    name: 'a payment that is begun as it lapses is begun or has failed, and never both',
+    ...lastWins,
+    async run(scene) {
+      const { id } = await paid(scene)
+      const { holdMs } = spendingPolicy.payments
+      const [lapsed, ...begun] = await scene.run<unknown>(
+        scene.process('sweep', holdMs).payments.settleDue(10),
+        scene.process('sender 1', holdMs - 1).payments.begin(id),
+        scene.process('sender 2', holdMs - 1).payments.begin(id),
+      )
+      const claims = (begun as HostResult[]).filter(({ ok }) => ok).length
+      expect(claims + (lapsed as { lapsed: number }).lapsed).toBe(1)
+      expectLawful(scene)
+      expect(await spent(scene)).toBe(claims === 1 ? 100n : 0n)
+    },
+  },
+  {
+    name: 'a payment that is begun as it is withdrawn is begun or has failed, and never both',
+    ...checksAndActs,
+    async run(scene) {
+      const { id } = await paid(scene)
+      const [first, second, ...withdrawn] = await scene.run<HostResult>(
+        scene.process('sender 1').payments.begin(id),
+        scene.process('sender 2').payments.begin(id),
+        scene.process('owner').payments.cancel(id, {}),
+        scene.process('support').payments.cancel(id, { reason: 'a mistake' }),
+      )
+      const claims = [first, second].filter((each) => each?.ok).length
+      expect(claims).toBeLessThanOrEqual(1)
+      for (const { ok } of withdrawn) expect(ok).toBe(claims === 0)
+      expectLawful(scene)
+      expect(await spent(scene)).toBe(claims === 1 ? 100n : 0n)
+    },
+  },
+  {
+    name: 'reports at once of what was sent: totals never fall, and the rest is given back once',
+    ...lastWins,
+    async run(scene) {
+      const { id } = await paid(scene, { begun: true })
+      const totals = (value: number) => ({ sentAmount: usd(value), deliveredAmount: usd(value) })
+      const results = await scene.run<HostResult>(
+        scene.process('rail 1').payments.settle(id, totals(40)),
+        scene.process('rail 2').payments.settle(id, { ...totals(60), final: true }),
+        scene.process('rail 3').payments.settle(id, totals(80)),
+      )
+      expectLawful(scene)
+      const payment = (await scene.setup.payments.load(id)) as OutgoingPayment
+      const known = [40, 60, 80].filter((_, index) => results[index]?.ok)
+      expect(Number(payment.sent)).toBe(Math.max(...known))
+      expect(await spent(scene)).toBe(payment.state === 'completed' ? 60n : 100n)
+    },
+  },
+  {
+    name: 'a payment that fails as it is settled has one end, and gives back what that leaves',
+    ...checksAndActs,
+    async run(scene) {
+      const { id } = await paid(scene, { begun: true })
+      const [settled, ...failed] = await scene.run<HostResult>(
+        scene
+          .process('rail')
+          .payments.settle(id, { sentAmount: usd(100), deliveredAmount: usd(100) }),
+        scene.process('watch 1').payments.fail(id, { sentAmount: usd(40) }),
+        scene.process('watch 2').payments.fail(id, {}),
+      )
+      expectLawful(scene)
+      const payment = (await scene.setup.payments.load(id)) as OutgoingPayment
+      expect(payment.state).toBe(settled?.ok ? 'completed' : 'failed')
+      expect(failed.some(({ ok }) => ok)).toBe(!settled?.ok)
+      expect(await spent(scene)).toBe(BigInt(payment.sent))
+    },
+  },
+  {
+    name: 'a payment that fails as others are made leaves room for them, and no more',
+    ...lastWins,
+    async run(scene) {
+      const { payer, id } = await paid(scene, { begun: true })
+      const [failed, ...answers] = await scene.run<unknown>(
+        scene.process('rail').payments.fail(id, { sentAmount: usd(30) }),
+        scene.process('payer 1').pay(payer, paying(40)),
+        scene.process('payer 2').pay(payer, paying(50)),
+      )
+      expect(failed).toMatchObject({ ok: true })
+      expectLawful(scene)
+      const accepted = (answers as Paid[]).map(({ outcome }) => outcome === 'answered')
+      expect(accepted.every(Boolean)).toBe(false)
+      expect(await spent(scene)).toBe(30n + (accepted[0] ? 40n : 0n) + (accepted[1] ? 50n : 0n))
+    },
+  },
+  {
+    name: 'a quote that is paid three times at once is one payment, and of one body',
+    ...replaces,
+    async run(scene) {
+      const payer = await scene.setup.payer(access)
+      const request = { walletAddress: alice, receiver: shopReceiver, debitAmount: usd(60) }
+      const quoted = await scene.setup.quote(payer.client, request)
+      if (quoted.outcome === 'refused') throw new Error(quoted.reason)
+      const input = { walletAddress: alice, quoteId: quoted.quote.id }
+      const answers = await scene.run(
+        scene.process('payer 1').pay(payer, input),
+        scene.process('payer 2').pay(payer, input),
+        scene.process('payer 3').pay(payer, { ...input, metadata: { note: 'another' } }),
+      )
+      await expectOnePayment(scene, answers)
+    },
+  },
+  {
+    name: 'an idempotency key that is used three times at once is one payment, and of one body',
+    ...replaces,
+    async run(scene) {
+      const payer = await scene.setup.payer(access)
+      const key = { idempotencyKey: 'key' }
+      const answers = await scene.run(
+        scene.process('payer 1').pay(payer, paying(60), key),
+        scene.process('payer 2').pay(payer, paying(60), key),
+        scene.process('payer 3').pay(payer, paying(50), key),
+      )
+      await expectOnePayment(scene, answers)
+    },
+  },
+  {
+    name: 'a keyed request that arrives twice to the byte is one payment, and both are told so',
+    ...replaces,
+    async run(scene) {
+      const payer = await scene.setup.payer(access)
+      const proof = {
+        thumbprint: 'thumbprint',
+        keyid: 'key',
+        createdAt: startOfTests,
+        signature: new Uint8Array(64),
+      }
+      const request = { idempotencyKey: 'key', proof }
+      const answers = await scene.run(
+        scene.process('payer 1').pay(payer, paying(60), request),
+        scene.process('payer 2').pay(payer, paying(60), request),
+      )
+      expect(answers.map(idOf)).toEqual([paymentsIn(scene)[0]?.id, paymentsIn(scene)[0]?.id])
+      expect(paymentsIn(scene)).toHaveLength(1)
+      await spent(scene)
+    },
+  },
+]
+
+/** What has been loaded may have changed by the time that it arrives. */
+function slowToAnswer(store: Store, between: () => Promise<unknown>): Store {
+  return {
+    ...store,
+    async load(kind, id) {
+      const record = await store.load(kind, id)
+      await between()
+      return record
+    },
+  }
+}
+
+/** No payment was written after the grant had changed, and who was told of one has one. */
+async function expectNoneAfter(scene: Scene, { grantId }: Payer, answers: readonly Paid[]) {
+  const later = afterGrantChanged(scene, grantId)
+  expect(later.filter(({ kind }) => kind === 'outgoing-payment')).toEqual([])
+  for (const answer of answers) {
+    if (answer.outcome === 'refused') expect(answer.refusal).toBe('token_unknown')
+  }
+  const made = answers.flatMap((answer) => (answer.outcome === 'answered' ? idOf(answer) : []))
+  expect(paymentsIn(scene).map(({ id }) => id)).toEqual(expect.arrayContaining(made))
+  expect(paymentsIn(scene)).toHaveLength(made.length)
+  await spent(scene)
+}
+
+/** The first two asked for the same, the third for something else. */
+async function expectOnePayment(
+  scene: Scene,
+  [first, second, other]: readonly (Paid | undefined)[],
+) {
+  const [made, ...more] = paymentsIn(scene)
+  expect(more).toEqual([])
+  const told = [first, second, other].map((answer) => answer && idOf(answer))
+  const wonByOther = made?.debitAmount.value === '50' || made?.metadata !== undefined
+  expect(told).toEqual(
+    wonByOther
+      ? ['request_differs', 'request_differs', made?.id]
+      : [made?.id, made?.id, 'request_differs'],
+  )
+  expect(await spent(scene)).toBe(BigInt(made?.debitAmount.value ?? 0))
+}
+
+/** The same store, and everything that is written to it from then on. */
+function recorded(store: Store, written: Change[]): Store {
+  return {
+    ...store,
+    async commit(commit) {
+      const landed = await store.commit(commit)
+      if (landed) written.push(...commit.changes.filter(({ kind }) => kind !== 'event'))
+      return landed
+    },
+  }
+}
+
+async function play({ run }: Race, twin: Race['twin'], order: readonly number[]): Promise<void> {
+  const gate = turnstile(order)
+  const written: Change[] = []
+  const store = recorded(memoryStore(), written)
+  const contested = twin(store, () => gate.pass('between check and act'))
+  const scene: Scene = {
+    written,
+    setup: spendingServices({ store }),
+    process: (name, ms = 0) =>
+      spendingServices({
+        store: gate.store(name, contested),
+        clock: manualClock(startOfTests + ms),
+        seed: name,
+        sleep: () => gate.pass(`${name}: pause`),
+      }),
+    run: gate.run,
+  }
+  try {
+    await run(scene)
+  } catch (error) {
+    throw new Error(`in this order:\n${gate.log.join('\n')}`, { cause: error })
+  }
+}
+
+const order = fc.array(fc.nat({ max: 11 }), { minLength: 40, maxLength: 60, size: 'max' })
+
+function search(race: Race, twin: Race['twin']) {
+  const property = fc.asyncProperty(order, (numbers) => play(race, twin, numbers))
+  return fc.check(property, { numRuns: schedules, endOnFailure: true })
+}
+
+describe.each(races)('$name', (race) => {
+  test(`in ${schedules} orders in which the store may be called`, async () => {
+    const { errorInstance } = await search(race, (store) => store)
+    if (errorInstance !== null) throw errorInstance
+  })
+
+  test(`and the same search finds a store that ${race.fault}`, async () => {
+    const { failed } = await search(race, race.twin)
+    expect(failed).toBe(true)
+  })
+})

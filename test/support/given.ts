@@ -1,0 +1,93 @@
+import type { Operation, Refusal } from '../../src/index.js'
+import { type Fault, faults, type Scene } from './faults.js'
+import { withHeader } from './sign.js'
+import { successes } from './successes.js'
+import { type Ask, createSurface, type Surface, switchesOff } from './surface.js'
+import { type Answer, alice, grantEndpoint, resourceServer } from './world.js'
+
+/** An answer that was really given. */
+export interface Given {
+  readonly operation: Operation
+  readonly answer: Answer
+  /** What it was refused for, as the operator hears of it, and what it was meant to be refused for. */
+  readonly refused?: { readonly as: Refusal | undefined; readonly meant: Refusal }
+}
+
+/** Drives an operation to everything that it can answer. */
+export async function everyAnswerOf(operation: Operation): Promise<readonly Given[]> {
+  const surface = await createSurface()
+  const given: Given[] = []
+  for (const fault of faults.filter(({ at }) => at.includes(operation))) {
+    const used = fault.spoils ? await createSurface() : surface
+    given.push(await refusedFor(fault, used, operation))
+  }
+  for (const success of successes.filter((each) => each.operation === operation)) {
+    given.push({ operation, answer: await success.run(surface) })
+  }
+  // The last of all: what was refused before has cost nothing.
+  given.push({ operation, answer: await surface.send(surface.ask(operation)) })
+  return given
+}
+
+async function refusedFor(fault: Fault, surface: Surface, operation: Operation): Promise<Given> {
+  const { world, switches, shop, send } = surface
+  const scene: Scene = { surface, operation, asked: surface.ask(operation), sending: {} }
+  await fault.arrange(scene)
+  world.refusals.length = 0
+  const sent = () => send(scene.asked, scene.sending)
+  const answer = await (switches.store === 'contended' ? impatiently(sent) : sent())
+  Object.assign(switches, switchesOff())
+  world.clientKeys.unavailable = false
+  world.clientKeys.publish('https://shop.example', shop.key)
+  const refused = { as: world.refusals.at(-1)?.refusal, meant: fault.refusal }
+  return { operation, answer, refused }
+}
+
+/** Lets the seconds be over at once for which a commit is tried again. */
+async function impatiently<Result>(work: () => Promise<Result>): Promise<Result> {
+  const { now } = performance
+  let elapsedMs = 0
+  performance.now = () => (elapsedMs += 10_000)
+  try {
+    return await work()
+  } finally {
+    performance.now = now
+  }
+}
+
+/** A request to each server for something that is there. */
+export const entrances: Readonly<Record<string, Ask>> = {
+  authorizationServer: { method: 'POST', url: grantEndpoint },
+  resourceServer: { method: 'GET', url: `${resourceServer}/incoming-payments` },
+  walletAddressServer: { method: 'GET', url: alice },
+}
+
+/** What every server refuses before it knows what is asked for. */
+export const beforehand: readonly {
+  readonly refusal: Refusal
+  readonly ask: (asked: Ask, surface: Surface) => Promise<Answer>
+}[] = [
+  {
+    refusal: 'body_too_large',
+    ask: (asked, { send }) =>
+      send(asked, { bend: (request) => ({ ...request, body: new Uint8Array(64 * 1024 + 1) }) }),
+  },
+  {
+    refusal: 'route_unknown',
+    ask: (asked, { send }) => send({ ...asked, url: `${asked.url}/%2F` }),
+  },
+  {
+    refusal: 'method_unknown',
+    ask: (asked, { send }) => send({ ...asked, method: 'PATCH' }),
+  },
+  {
+    refusal: 'headers_invalid',
+    ask: (asked, { send }) =>
+      send(asked, { bend: (request) => withHeader(request, 'Host', 'one', 'two') }),
+  },
+  {
+    refusal: 'media_type_unsupported',
+    ask: (asked, { send }) =>
+      send(asked, { bend: (request) => withHeader(request, 'Content-Encoding', 'gzip') }),
+  },
+]

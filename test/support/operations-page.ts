@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs'
+import type { Operation } from '../../src/index.js'
+
+const page = readFileSync('docs/operations.md', 'utf8')
+
+/** The rows of a table of `docs/operations.md`, by the heading that it stands under. */
+export function tableUnder(heading: string): string[][] {
+  const [, section = ''] = page.split(new RegExp(`^## ${heading}\n`, 'm'))
+  const [text = ''] = section.split(/^## /m)
+  const lines = text.split('\n').filter((line) => line.startsWith('|'))
+  return lines.slice(2).map((line) =>
+    line
+      .slice(1, -1)
+      .split('|')
+      .map((cell) => cell.trim().replaceAll('`', '')),
+  )
+}
+
+export function listed(cell = ''): readonly string[] {
+  return cell === '' ? [] : cell.split(', ')
+}
+
+/** An operation of the documents that is served, as the page has it. */
+export interface Promised {
+  readonly document: string
+  readonly operationId: string
+  readonly route: string
+  readonly handler: Operation
+  readonly documented: readonly string[]
+  readonly beyond: readonly string[]
+}
+
+export const promised: readonly Promised[] = [
+  'Authorization server',
+  'Resource server',
+  'Wallet addresses',
+].flatMap((server) =>
+  tableUnder(server).map(([operationId = '', route = '', handler, documented, beyond]) => ({
+    document: server.toLowerCase(),
+    operationId,
+    route,
+    handler: handler as Operation,
+    documented: listed(documented),
+    beyond: listed(beyond),
+  })),
+)

@@ -1,0 +1,241 @@
+import type { Instant } from '../../src/core/decision.js'
+
+/**
+ * An account of what may be spent that is kept beside the library: a list of payments, summed up anew for
+ * every question, over windows that are counted on the fingers.
+ */
+
+const day = 86_400_000
+
+export type Counted = 'debitAmount' | 'receiveAmount'
+export type AssetName = 'USD' | 'EUR'
+
+/** Intervals whose windows a person can name. */
+export const intervals = {
+  'each month from its last day on': {
+    text: 'R/2026-10-31T00:00:00Z/P1M',
+    boundary: (k: number) => Date.UTC(2026, 10 + k, 0),
+    longestMs: 31 * day,
+    windows: Number.POSITIVE_INFINITY,
+  },
+  'each hour': {
+    text: 'R-1/2026-11-21T13:30:00+02:00/PT1H',
+    boundary: (k: number) => Date.UTC(2026, 10, 21, 11 + k, 30),
+    longestMs: day / 24,
+    windows: Number.POSITIVE_INFINITY,
+  },
+  'three days': {
+    text: 'R3/2026-11-21T00:00:00Z/P1D',
+    boundary: (k: number) => Date.UTC(2026, 10, 21 + k),
+    longestMs: day,
+    windows: 3,
+  },
+  'two weeks of january': {
+    text: 'R2/2027-01-15T00:00:00Z/2027-01-22T00:00:00Z',
+    boundary: (k: number) => Date.UTC(2027, 0, 15 + 7 * k),
+    longestMs: 7 * day,
+    windows: 2,
+  },
+  'four weeks before christmas': {
+    text: 'R4/P1W/2026-12-19T00:00:00Z',
+    boundary: (k: number) => Date.UTC(2026, 10, 21 + 7 * k),
+    longestMs: 7 * day,
+    windows: 4,
+  },
+} as const
+
+export type IntervalName = keyof typeof intervals
+
+/** One granted item: from where, to whom, how much and when. */
+export interface Plan {
+  readonly walletAddress: string
+  readonly receiver?: string
+  readonly limit?: {
+    readonly counts: Counted
+    readonly asset: AssetName
+    readonly value: bigint
+  }
+  readonly interval?: IntervalName
+}
+
+/** Where a payment is counted, and until when that window is open. */
+export interface Place {
+  readonly grant: number
+  readonly item: number
+  readonly window: Instant | 'life'
+  readonly end: Instant
+}
+
+/** What is to be paid to whom. Dollars are debited. */
+export interface Terms {
+  readonly receiver: string
+  readonly debit: bigint
+  readonly receive: bigint
+  readonly asset: AssetName
+}
+
+/** What has been sent and delivered. */
+export interface Sums {
+  readonly sent: bigint
+  readonly delivered: bigint
+}
+
+/** A payment as the book has it. */
+export interface Line extends Terms, Sums {
+  readonly id: string
+  readonly client: string
+  readonly request: string
+  readonly place: Place | undefined
+  readonly counts: Counted | undefined
+  readonly createdAt: Instant
+  sent: bigint
+  delivered: bigint
+  state: 'created' | 'begun' | 'completed' | 'failed'
+  endedAt: Instant | undefined
+  /** Whether its record was removed. It stays in the book. */
+  gone: boolean
+}
+
+/** The window of an interval that is open, found by walking. */
+export function openWindow(name: IntervalName, now: Instant) {
+  const { boundary, longestMs, windows } = intervals[name]
+  const first = Math.max(0, Math.floor((now - boundary(0)) / longestMs))
+  for (let k = first; k < windows && boundary(k) <= now; k++) {
+    if (now < boundary(k + 1)) return { start: boundary(k), end: boundary(k + 1) }
+  }
+  return undefined
+}
+
+/** When nothing can be spent any more under these items, if that ever comes. */
+export function endOfPlans(plans: readonly Plan[]): Instant {
+  const ends = plans.map(({ interval }) => {
+    const { boundary, windows } = interval === undefined ? endless : intervals[interval]
+    return windows === Number.POSITIVE_INFINITY ? windows : boundary(windows)
+  })
+  return Math.max(...ends)
+}
+
+const endless = { boundary: () => Number.NaN, windows: Number.POSITIVE_INFINITY }
+
+/** A place, by name. */
+export const nameOf = ({ grant, item, window }: Place) => `${grant}.${item}.${window}`
+
+export type Book = ReturnType<typeof newBook>
+
+export function newBook(
+  grants: readonly (readonly Plan[])[],
+  { holdMs, retentionMs }: { readonly holdMs: number; readonly retentionMs: number },
+) {
+  const lines: Line[] = []
+
+  function held({ counts, state, ...line }: Line): bigint {
+    const ended = state === 'completed' || state === 'failed'
+    if (counts === 'receiveAmount') return ended ? line.delivered : line.receive
+    return ended ? line.sent : line.debit
+  }
+
+  /** What has been taken where a payment is counted. */
+  function spentAt(place: Place): bigint {
+    let sum = 0n
+    for (const line of lines) {
+      if (line.place && nameOf(line.place) === nameOf(place)) sum += held(line)
+    }
+    return sum
+  }
+
+  /** Where an item counts what is paid now; `closed` if nothing may be paid now. */
+  function placeOf(grant: number, item: number, now: Instant): Place | 'closed' {
+    const { interval } = grants[grant]?.[item] ?? {}
+    if (interval === undefined) return { grant, item, window: 'life', end: Number.MAX_VALUE }
+    const window = openWindow(interval, now)
+    return window === undefined ? 'closed' : { grant, item, window: window.start, end: window.end }
+  }
+
+  /** What is left of an item's limit now. */
+  function room(grant: number, item: number, now: Instant): bigint {
+    const { limit } = grants[grant]?.[item] ?? {}
+    const place = placeOf(grant, item, now)
+    return limit === undefined || place === 'closed' ? 1_000n : limit.value - spentAt(place)
+  }
+
+  /** Where a payment has to be counted, and by what; `undefined` if it must not be made. */
+  function charge(grant: number, walletAddress: string, terms: Terms, now: Instant) {
+    for (const [item, plan] of (grants[grant] ?? []).entries()) {
+      if (plan.walletAddress !== walletAddress) continue
+      if (plan.receiver !== undefined && plan.receiver !== terms.receiver) continue
+      const place = placeOf(grant, item, now)
+      if (place === 'closed') continue
+      if (plan.limit === undefined) return { place: undefined, counts: undefined }
+      const { counts, asset, value } = plan.limit
+      const [paid, paidIn] =
+        counts === 'debitAmount' ? [terms.debit, 'USD'] : [terms.receive, terms.asset]
+      if (paidIn === asset && spentAt(place) + paid <= value) return { place, counts }
+    }
+    return undefined
+  }
+
+  /** What is told of the windows that are open: of the first item that limits each amount. */
+  function spentUnder(grant: number, now: Instant): Partial<Record<Counted, bigint>> {
+    const spent: Partial<Record<Counted, bigint>> = {}
+    for (const [item, { limit }] of (grants[grant] ?? []).entries()) {
+      const place = placeOf(grant, item, now)
+      if (limit !== undefined && place !== 'closed') spent[limit.counts] ??= spentAt(place)
+    }
+    return spent
+  }
+
+  function end(line: Line, state: 'completed' | 'failed', now: Instant): undefined {
+    line.state = state
+    line.endedAt = now
+  }
+
+  /** Each of these answers why nothing happened, or `undefined` when it has been written down. */
+  function begin(line: Line, now: Instant): string | undefined {
+    if (line.state === 'begun') return 'payment_begun'
+    if (line.state !== 'created') return 'payment_over'
+    if (now >= line.createdAt + holdMs) return 'payment_lapsed'
+    line.state = 'begun'
+    return undefined
+  }
+
+  function cancel(line: Line, now: Instant): string | undefined {
+    if (line.state === 'begun') return 'payment_begun'
+    if (line.state === 'failed' && line.sent === 0n) return undefined
+    return line.state === 'created' ? end(line, 'failed', now) : 'payment_over'
+  }
+
+  function report(line: Line, sums: Sums, as: 'settle' | 'final' | 'fail', now: Instant) {
+    const { sent, delivered } = sums
+    if (line.state === 'created') return 'payment_not_begun'
+    if (line.state === (as === 'fail' ? 'completed' : 'failed')) return 'payment_over'
+    if (sent < line.sent) return 'totals_receded'
+    if (sent > line.debit) return 'totals_exceeded'
+    if (delivered < line.delivered) return 'totals_receded'
+    if (delivered > line.receive) return 'totals_exceeded'
+    const known = sent === line.sent && delivered === line.delivered
+    if (line.state !== 'begun') return known ? undefined : 'payment_over'
+    const whole = sent === line.debit || delivered === line.receive
+    if (as === 'fail' && whole) return 'payment_sent'
+    line.sent = sent
+    line.delivered = delivered
+    if (as === 'fail') return end(line, 'failed', now)
+    return whole || as === 'final' ? end(line, 'completed', now) : undefined
+  }
+
+  /** What a sweep does: how many payments lapse. Those past their retention are removed. */
+  function sweep(now: Instant): number {
+    for (const line of lines) {
+      if (line.endedAt !== undefined && line.endedAt + retentionMs <= now) line.gone = true
+    }
+    const due = lines.filter(({ state, createdAt }) => {
+      return state === 'created' && now >= createdAt + holdMs
+    })
+    for (const line of due) end(line, 'failed', now)
+    return due.length
+  }
+
+  /** The payment of that id; what was removed makes room for another. */
+  const find = (id: string) => lines.findLast((line) => line.id === id)
+
+  return { grants, lines, find, spentAt, room, charge, spentUnder, begin, cancel, report, sweep }
+}

@@ -1,0 +1,281 @@
+import fc from 'fast-check'
+import type { Limits } from '../../src/core/access.js'
+import type { Amount } from '../../src/core/amount.js'
+import type { Budget } from '../../src/core/budget.js'
+import { release } from '../../src/core/budget.js'
+import type { Instant } from '../../src/core/decision.js'
+import {
+  type CreateOutgoingPayment,
+  createOutgoingPayment,
+} from '../../src/core/outgoing-payment/create.js'
+import {
+  heldBy,
+  type OutgoingPayment,
+  type OutgoingPaymentEvent,
+} from '../../src/core/outgoing-payment/record.js'
+import {
+  decideOutgoingPayment,
+  type OutgoingPaymentCommand,
+  type OutgoingPaymentDecision,
+  type OutgoingPaymentRefusals,
+} from '../../src/core/outgoing-payment.js'
+import { startOfTests } from './clock.js'
+import { deepFreeze } from './frozen.js'
+
+export const most = 2n ** 64n - 1n
+
+const day = 86_400_000
+
+/** Every duration is another one, so that none can be taken for another unnoticed. */
+export const paymentPolicy = { holdMs: day, retentionMs: 7 * day }
+export const budgetPolicy = { retentionMs: 30 * day }
+
+export const dollars = (value: bigint | number | string): Amount => ({
+  value: String(value),
+  assetCode: 'USD',
+  assetScale: 2,
+})
+
+export const euros = (value: bigint | number | string): Amount => ({
+  ...dollars(value),
+  assetCode: 'EUR',
+})
+
+export const receiver = 'https://bank.example/incoming-payments/1'
+
+/** A granted item to pay from, with these limits. */
+export function item(limits?: Limits, itemId = '1') {
+  return {
+    type: 'outgoing-payment' as const,
+    actions: ['create' as const],
+    identifier: 'https://wallet.example/alice',
+    itemId,
+    ...(limits && { limits }),
+  }
+}
+
+export function creation(more: Partial<CreateOutgoingPayment> = {}): CreateOutgoingPayment {
+  return {
+    by: 'command-0',
+    id: 'namespac-payment',
+    namespace: 'namespac',
+    grantId: 'namespac-grant',
+    walletAddress: 'https://wallet.example/alice',
+    client: 'https://shop.example',
+    requestHash: 'hash-of-the-request',
+    receiver,
+    debitAmount: dollars(100),
+    receiveAmount: euros(50),
+    lists: [{ by: 'namespac https://wallet.example/alice', at: startOfTests }],
+    candidates: [{ item: item({ debitAmount: dollars(1000) }) }],
+    ...more,
+  }
+}
+
+export function created(more: Partial<CreateOutgoingPayment> = {}) {
+  const policy = { ...paymentPolicy, ...budgetPolicy }
+  const decision = createOutgoingPayment(deepFreeze(creation(more)), startOfTests, policy)
+  if (decision.outcome === 'refused') throw new Error(decision.reason)
+  return deepFreeze(decision)
+}
+
+/** A command that was decided, with what it met and what became of it. */
+export interface Turn {
+  readonly at: Instant
+  readonly before: OutgoingPayment
+  readonly command: OutgoingPaymentCommand
+  readonly decision: OutgoingPaymentDecision<keyof OutgoingPaymentRefusals>
+  readonly after: OutgoingPayment
+}
+
+/** One payment with its budget, and a clock of its own. What is decided is committed. */
+export function outgoingLife(more: Partial<CreateOutgoingPayment> = {}) {
+  const first = created(more)
+  let payment = first.record
+  let budget: Budget | undefined = first.taken?.budget
+  let now = startOfTests
+  let commands = 0
+  const turns: Turn[] = []
+  const events: OutgoingPaymentEvent[] = [...first.events]
+
+  function decide<Type extends keyof OutgoingPaymentRefusals>(
+    command: Extract<OutgoingPaymentCommand, { readonly type: Type }>,
+  ): OutgoingPaymentDecision<Type> {
+    const before = payment
+    const decision = decideOutgoingPayment<Type>(before, deepFreeze(command), now, paymentPolicy)
+    if (decision.outcome === 'changed') {
+      payment = deepFreeze(decision.record)
+      events.push(...decision.events)
+      const given = heldBy(before) - heldBy(payment)
+      if (budget !== undefined && given !== 0n) budget = release(budget, given, command.by)
+    }
+    turns.push({ at: now, before, command, decision, after: payment })
+    return decision
+  }
+
+  const by = () => `command-${++commands}`
+
+  return {
+    first,
+    turns,
+    events,
+    decide,
+    by,
+    payment: () => payment,
+    budget: () => budget,
+    now: () => now,
+    set(instant: Instant) {
+      now = instant
+    },
+    begin: () => decide<'begin'>({ type: 'begin', by: by() }),
+    settle: (sent: Amount, delivered: Amount, final?: boolean) =>
+      decide<'settle'>({
+        type: 'settle',
+        by: by(),
+        sentAmount: sent,
+        deliveredAmount: delivered,
+        ...(final === undefined ? {} : { final }),
+      }),
+    fail: (totals: { readonly sentAmount?: Amount; readonly deliveredAmount?: Amount } = {}) =>
+      decide<'fail'>({ type: 'fail', by: by(), ...totals }),
+    cancel: () => decide<'cancel'>({ type: 'cancel', by: by() }),
+    lapse: () => decide<'lapse'>({ type: 'lapse', by: by() }),
+  }
+}
+
+export type OutgoingLife = ReturnType<typeof outgoingLife>
+
+/** How much of an amount: in hundredths of it, and so many units more or less. */
+export interface Share {
+  readonly percent: number
+  readonly offset: number
+}
+
+/** Something that happens to a payment. How much is meant is found when it happens. */
+export type Step =
+  | { readonly do: 'pass'; readonly ms: number }
+  | { readonly do: 'reach'; readonly offsetMs: -1 | 0 | 1 }
+  | { readonly do: 'begin' | 'cancel' | 'lapse' }
+  | {
+      readonly do: 'settle'
+      readonly sent: Share
+      readonly delivered: Share
+      readonly final?: boolean
+      readonly asset?: 'other'
+    }
+  | { readonly do: 'fail'; readonly sent?: Share; readonly delivered?: Share }
+
+const share: fc.Arbitrary<Share> = fc.oneof(
+  fc.record({ percent: fc.constantFrom(0, 1, 50, 100), offset: fc.constantFrom(-1, 0, 0, 0, 1) }),
+  fc.record({ percent: fc.integer({ min: 0, max: 100 }), offset: fc.constant(0) }),
+)
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(0, 1, day - 1) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('reach' as const),
+      offsetMs: fc.constantFrom(-1, 0, 1),
+    }),
+  },
+  { weight: 4, arbitrary: fc.constant({ do: 'begin' as const }) },
+  { weight: 1, arbitrary: fc.constantFrom({ do: 'cancel' as const }, { do: 'lapse' as const }) },
+  {
+    weight: 6,
+    arbitrary: fc.record(
+      {
+        do: fc.constant('settle' as const),
+        sent: share,
+        delivered: share,
+        final: fc.constantFrom(true, false, false),
+        asset: fc.constant('other' as const),
+      },
+      { requiredKeys: ['do', 'sent', 'delivered'] },
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record(
+      { do: fc.constant('fail' as const), sent: share, delivered: share },
+      { requiredKeys: ['do'] },
+    ),
+  },
+)
+
+/** Amounts at which arithmetic goes wrong, if it does. */
+export const positive: fc.Arbitrary<bigint> = fc.oneof(
+  fc.constantFrom(1n, 2n, 100n, 2n ** 53n, 2n ** 53n + 1n, most - 1n, most),
+  fc.bigInt({ min: 1n, max: most }),
+)
+
+/** Which amount is limited, if any is. */
+export const counts = fc.constantFrom('debitAmount' as const, 'receiveAmount' as const, undefined)
+
+/** Payments as they come to be, with whatever happened to them after that. */
+export const lives: fc.Arbitrary<OutgoingLife> = fc
+  .record({
+    debit: positive,
+    receive: positive,
+    counted: counts,
+    steps: fc.array(step, { maxLength: 12, size: '+1' }),
+  })
+  .map(({ debit, receive, counted, steps }) => play(debit, receive, counted, steps))
+
+function play(
+  debit: bigint,
+  receive: bigint,
+  counted: 'debitAmount' | 'receiveAmount' | undefined,
+  steps: readonly Step[],
+): OutgoingLife {
+  const limits = counted && {
+    [counted]: counted === 'debitAmount' ? dollars(most) : euros(most),
+  }
+  const life = outgoingLife({
+    debitAmount: dollars(debit),
+    receiveAmount: euros(receive),
+    candidates: [{ item: item(limits) }],
+  })
+  for (const step of steps) {
+    switch (step.do) {
+      case 'pass':
+        life.set(life.now() + step.ms)
+        break
+      case 'reach':
+        life.set(Math.max(life.now(), life.payment().holdUntil + step.offsetMs))
+        break
+      case 'settle': {
+        const sent = (step.asset ? euros : dollars)(part(debit, step.sent))
+        life.settle(sent, euros(part(receive, step.delivered)), step.final)
+        break
+      }
+      case 'fail':
+        life.fail({
+          ...(step.sent && { sentAmount: dollars(part(debit, step.sent)) }),
+          ...(step.delivered && { deliveredAmount: euros(part(receive, step.delivered)) }),
+        })
+        break
+      default:
+        life[step.do]()
+    }
+  }
+  return Object.assign(life, { [fc.toStringMethod]: () => told(life) })
+}
+
+function part(whole: bigint, { percent, offset }: Share): bigint {
+  return (whole * BigInt(percent)) / 100n + BigInt(offset)
+}
+
+/** How a history that broke a law is printed. */
+function told({ first, turns }: OutgoingLife): string {
+  const { debitAmount, receiveAmount, budget } = first.record
+  const begins = `pay ${debitAmount.value} for ${receiveAmount.value}, counted: ${budget?.counts}`
+  const lines = turns.map(({ at, command, decision }) => {
+    const outcome = decision.outcome === 'refused' ? decision.refusal : decision.outcome
+    return `${at - first.record.createdAt} ms: ${JSON.stringify(command)} -> ${outcome}`
+  })
+  return [begins, ...lines].join('\n')
+}

@@ -1,0 +1,233 @@
+import { endOfItems, type GrantedItem, grantedItems, permits } from '../../src/core/access.js'
+import { type Budget, budgetId, release, spentAmount } from '../../src/core/budget.js'
+import type { Instant, Stored } from '../../src/core/decision.js'
+import { allowanceAt } from '../../src/core/limits.js'
+import { createOutgoingPayment, repeated } from '../../src/core/outgoing-payment/create.js'
+import { heldBy, type OutgoingPayment } from '../../src/core/outgoing-payment/record.js'
+import {
+  decideOutgoingPayment,
+  type OutgoingPaymentCommand,
+  type OutgoingPaymentRefusals,
+} from '../../src/core/outgoing-payment.js'
+import { createQuote, type Price, type Quote, usableQuote } from '../../src/core/quote.js'
+import { manualClock } from './clock.js'
+import { deepFreeze } from './frozen.js'
+import { listPrice } from './spending.js'
+import type { HostAnswer, PayAnswer, PayRequest, PlayedWallet } from './spending-histories.js'
+import { spendingPolicy, tokenLifetimeMs } from './spending-services.js'
+
+interface Granted {
+  readonly client: string
+  readonly id: string
+  readonly items: readonly GrantedItem[]
+  readonly endsAt: Instant
+  expiresAt: Instant
+  revoked: boolean
+}
+
+type Kind = 'quote' | 'outgoing-payment' | 'budget'
+
+/**
+ * A wallet that is made of nothing but the machines and a few maps: whoever embeds them does no more. Every
+ * record is frozen, so that a machine that writes to what it is given fails.
+ */
+export function machineWallet(): PlayedWallet {
+  const clock = manualClock()
+  const records = new Map<string, Stored>()
+  const grants: Granted[] = []
+  let commands = 0
+  let writes = 0
+  const limits = { ...spendingPolicy.payments, ...spendingPolicy.budgets }
+
+  const by = () => `command-${++commands}`
+  const get = <Type>(kind: Kind, id: string) => records.get(`${kind} ${id}`) as Type | undefined
+  const of = (grant: number) => grants[grant] as Granted
+
+  function put(kind: Kind, record: Stored): void {
+    writes += 1
+    records.set(`${kind} ${record.id}`, deepFreeze(record))
+  }
+
+  function lives({ revoked, endsAt }: Granted): boolean {
+    return !revoked && clock.now() < endsAt
+  }
+
+  function price(asked: Parameters<typeof listPrice>[0]): Price | string {
+    if ((asked.debitAmount ?? asked.receiveAmount)?.value === '0') return 'invalid_amount'
+    const answer = listPrice(asked)
+    return 'refusal' in answer ? answer.refusal : answer
+  }
+
+  function earlierOf({ client }: Granted, request: PayRequest, key: string | undefined) {
+    const id = 'quoteId' in request ? request.quoteId : key && `${client}-${key}`
+    const payment = id === undefined ? undefined : get<OutgoingPayment>('outgoing-payment', id)
+    return { id, earlier: repeated(payment, { client, requestHash: JSON.stringify(request) }) }
+  }
+
+  function termsOf({ client }: Granted, request: PayRequest) {
+    if ('quoteId' in request) {
+      const { walletAddress } = request
+      const use = { walletAddress, client }
+      return usableQuote(get<Quote>('quote', request.quoteId), use, clock.now())
+    }
+    const receiver = request.incomingPayment
+    const answer = price({ receiver, debitAmount: request.debitAmount })
+    return typeof answer === 'string' ? { refusal: answer } : { receiver, ...answer }
+  }
+
+  function candidates({ id: grantId, items }: Granted, { walletAddress }: PayRequest) {
+    return items
+      .filter((item) => permits([item], 'outgoing-payment', 'create', walletAddress))
+      .map((item) => {
+        const allowance = allowanceAt(item, clock.now())
+        if (allowance === undefined || allowance === 'closed') return { item }
+        const budget = get<Budget>('budget', budgetId({ namespace, grantId }, item, allowance))
+        return budget === undefined ? { item } : { item, budget }
+      })
+  }
+
+  async function pay(grant: number, request: PayRequest, key?: string): Promise<PayAnswer> {
+    const granted = of(grant)
+    if (!lives(granted) || clock.now() >= granted.expiresAt) return { refusal: 'token_unknown' }
+    const { walletAddress, ...rest } = request
+    if (!permits(granted.items, 'outgoing-payment', 'create', walletAddress)) {
+      return { refusal: 'identifier_foreign' }
+    }
+    const { id = `payment-${by()}`, earlier } = earlierOf(granted, request, key)
+    if (earlier !== undefined) return 'refusal' in earlier ? earlierRefused : answer(earlier)
+    const terms = termsOf(granted, request)
+    if ('refusal' in terms) return { refusal: terms.refusal }
+    const { receiver, debitAmount, receiveAmount } = terms
+    const decision = createOutgoingPayment(
+      {
+        by: by(),
+        id,
+        namespace,
+        grantId: granted.id,
+        walletAddress,
+        client: granted.client,
+        ...('quoteId' in rest && { quoteId: rest.quoteId }),
+        requestHash: JSON.stringify(request),
+        receiver,
+        debitAmount,
+        receiveAmount,
+        lists: [],
+        candidates: candidates(granted, request),
+      },
+      clock.now(),
+      limits,
+    )
+    if (decision.outcome === 'refused') return { refusal: decision.refusal }
+    put('outgoing-payment', decision.record)
+    if (decision.taken !== undefined) put('budget', decision.taken.budget)
+    return answer(decision.record)
+  }
+
+  function answer(payment: OutgoingPayment): PayAnswer {
+    const { id, budget } = payment
+    const counted = budget && get<Budget>('budget', budget.id)
+    if (budget === undefined || counted === undefined) return { id }
+    const { counts } = budget
+    return { id, spent: { counts, amount: { ...payment[counts], value: counted.spent } } }
+  }
+
+  function run<Type extends keyof OutgoingPaymentRefusals>(
+    id: string,
+    command: Extract<OutgoingPaymentCommand, { readonly type: Type }>,
+  ): HostAnswer {
+    const payment = get<OutgoingPayment>('outgoing-payment', id)
+    if (payment === undefined) return { ok: false, refusal: 'payment_unknown' }
+    const policy = spendingPolicy.payments
+    const decision = decideOutgoingPayment<Type>(payment, command, clock.now(), policy)
+    if (decision.outcome === 'refused') return { ok: false, refusal: decision.refusal }
+    if (decision.outcome === 'unchanged') return { ok: true }
+    put('outgoing-payment', decision.record)
+    const given = heldBy(payment) - heldBy(decision.record)
+    const budget = payment.budget && get<Budget>('budget', payment.budget.id)
+    if (budget !== undefined && given !== 0n) put('budget', release(budget, given, command.by))
+    return { ok: true }
+  }
+
+  function due(kind: Kind): readonly Stored[] {
+    const now = clock.now()
+    return [...records].flatMap(([key, record]) => {
+      return key.startsWith(`${kind} `) && (record.dueAt ?? Number.MAX_VALUE) <= now ? record : []
+    })
+  }
+
+  function remove(kind: Kind): void {
+    for (const { id, retainUntil } of due(kind)) {
+      if (retainUntil !== undefined && retainUntil <= clock.now()) records.delete(`${kind} ${id}`)
+    }
+  }
+
+  function lapseDue(): number {
+    remove('outgoing-payment')
+    const lapsed = due('outgoing-payment').filter(({ id }) => {
+      return run<'lapse'>(id, { type: 'lapse', by: by() }).ok
+    })
+    return lapsed.length
+  }
+
+  return {
+    clock,
+    written: { count: () => writes, get: (kind, id) => records.get(`${kind} ${id}`) },
+    async grant(client, access) {
+      const items = deepFreeze(grantedItems(access, 'occurrences'))
+      grants.push({
+        client: `https://${client}.example`,
+        id: `grant-${grants.length}`,
+        items,
+        endsAt: endOfItems(items) ?? Number.MAX_VALUE,
+        expiresAt: clock.now() + tokenLifetimeMs,
+        revoked: false,
+      })
+    },
+    async rotate(grant) {
+      const granted = of(grant)
+      if (!lives(granted)) return false
+      granted.expiresAt = clock.now() + tokenLifetimeMs
+      return true
+    },
+    async revoke(grant) {
+      of(grant).revoked = true
+    },
+    async quote(client, { walletAddress, ...asked }) {
+      const answer = price(asked)
+      if (typeof answer === 'string') return { refusal: answer }
+      const id = `quote-${by()}`
+      const owner = `https://${client}.example`
+      const { receiver } = asked
+      const command = { ...answer, by: by(), id, walletAddress, client: owner, receiver }
+      const decision = createQuote(command, clock.now(), spendingPolicy.quotes)
+      if (decision.outcome === 'refused') return { refusal: decision.refusal }
+      put('quote', decision.record)
+      return { id }
+    },
+    pay,
+    async spent(grant) {
+      const { id: grantId, items, expiresAt } = of(grant)
+      if (!lives(of(grant)) || clock.now() >= expiresAt) return { refusal: 'token_unknown' }
+      const open = items.flatMap((item) => {
+        const allowance = allowanceAt(item, clock.now())
+        if (allowance === undefined || allowance === 'closed') return []
+        const budget = get<Budget>('budget', budgetId({ namespace, grantId }, item, allowance))
+        return [[allowance.counts, spentAmount(budget, allowance)] as const]
+      })
+      return Object.fromEntries(open.toReversed())
+    },
+    begin: async (id) => run<'begin'>(id, { type: 'begin', by: by() }),
+    settle: async (id, totals) => run<'settle'>(id, { type: 'settle', by: by(), ...totals }),
+    fail: async (id, totals) => run<'fail'>(id, { type: 'fail', by: by(), ...totals }),
+    cancel: async (id) => run<'cancel'>(id, { type: 'cancel', by: by() }),
+    lapseDue: async () => lapseDue(),
+    async purge() {
+      lapseDue()
+      for (const kind of ['quote', 'budget'] as const) remove(kind)
+      return 0
+    },
+  }
+}
+
+const namespace = 'namespac'
+const earlierRefused = { refusal: 'request_differs' }

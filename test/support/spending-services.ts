@@ -1,0 +1,191 @@
+import { permits } from '../../src/core/access.js'
+import { introspected } from '../../src/http/authorized.js'
+import type { AccessItem, Quotes, Store, WalletAddress } from '../../src/index.js'
+import { memoryStore } from '../../src/index.js'
+import {
+  accessTokenClass,
+  formatCredential,
+  hashSecret,
+  namespaceOf,
+} from '../../src/protocol/credential.js'
+import { purgeBudgets } from '../../src/service/budgets.js'
+import { newCall, type ServiceContext } from '../../src/service/context.js'
+import { createGrants } from '../../src/service/grants.js'
+import { createIntrospect } from '../../src/service/introspection.js'
+import { createOutgoingPayments } from '../../src/service/outgoing-payments.js'
+import { createPaymentCreation, type PaymentInput } from '../../src/service/payment-creation.js'
+import { createQuotes } from '../../src/service/quotes.js'
+import { onceOf, type Proof } from '../../src/service/replay.js'
+import { purge } from '../../src/service/sweeps.js'
+import { type ManualClock, manualClock } from './clock.js'
+import { publishedKeys, testKey } from './keys.js'
+import { seededRandom } from './random.js'
+import { priceList } from './spending.js'
+import { alice, bob } from './world.js'
+
+const day = 86_400_000
+
+/** Every duration is another one, so that none can be taken for another unnoticed. */
+export const spendingPolicy = {
+  payments: { holdMs: day, retentionMs: 20 * day },
+  quotes: { lifetimeMs: 300_000, retentionMs: day },
+  budgets: { retentionMs: 21 * day },
+}
+
+export const tokenLifetimeMs = 30 * day
+
+const grantPolicy = {
+  accessTokenLifetimeMs: tokenLifetimeMs,
+  interactionLifetimeMs: 600_000,
+  waitMs: 5_000,
+  retryMs: 60_000,
+  unusedLifetimeMs: 100 * 366 * day,
+  retentionMs: day,
+  intervalCounting: 'occurrences',
+} as const
+
+export interface SpendingSetup {
+  readonly store?: Store
+  readonly clock?: ManualClock
+  /** Two processes have two seeds. */
+  readonly seed?: string
+  readonly sleep?: (ms: number) => Promise<unknown>
+  readonly pricing?: Quotes
+  readonly recordsEvents?: boolean
+}
+
+/** A grant to pay, and the token that is good for it now. */
+export interface Payer {
+  readonly client: string
+  readonly grantId: string
+  token: { readonly secret: string; readonly manage: string }
+}
+
+export interface PayOptions {
+  readonly idempotencyKey?: string
+  /** The signature that it comes with, if that is to count once. */
+  readonly proof?: Proof
+}
+
+export type SpendingServices = ReturnType<typeof spendingServices>
+
+/** One process that sends payments, without HTTP and signatures around it. */
+export function spendingServices(options: SpendingSetup = {}) {
+  const { store = memoryStore(), clock = manualClock(), seed = 'seed', sleep } = options
+  const { recordsEvents = true } = options
+  let slept = 0
+  const context: ServiceContext = {
+    store,
+    givenStore: store,
+    clock,
+    random: seededRandom(seed),
+    pacing: {
+      elapsedMs: () => slept,
+      async sleep(ms) {
+        slept += ms + 1
+        await sleep?.(ms)
+      },
+    },
+    namespace: () => namespace,
+    freshness: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
+    recordsEvents,
+  }
+  const accounts: WalletAddress[] = [alice, bob].map((url) => ({
+    url,
+    assetCode: 'USD',
+    assetScale: 2,
+  }))
+  const walletAddresses = { find: async (url: string) => accounts.find((each) => each.url === url) }
+  const grants = createGrants(context, grantPolicy)
+  const introspect = createIntrospect(context, grants, clientKeys, grantPolicy)
+  const pricing = { walletAddresses, quotes: options.pricing ?? priceList }
+  const quotes = createQuotes(context, pricing, spendingPolicy.quotes)
+  const payments = createOutgoingPayments(context, spendingPolicy)
+  const creating = { introspect, walletAddresses, quotes, payments }
+  const create = createPaymentCreation(context, creating, spendingPolicy)
+
+  async function payer(
+    access: readonly AccessItem[],
+    name: keyof typeof keys = 'shop',
+  ): Promise<Payer> {
+    const { kid, thumbprint } = keys[name]
+    const client = { walletAddress: `https://${name}.example`, kid, thumbprint }
+    const asked = { client, access, needsConsent: false, needsFinish: false }
+    const answer = await grants.request(asked, newCall(context), undefined)
+    if (answer.outcome === 'refused') throw new Error(answer.reason)
+    const { grant, tokenSecret: secret = '' } = answer
+    const token = { secret, manage: grant.token?.manage ?? '' }
+    return { client: client.walletAddress, grantId: grant.id, token }
+  }
+
+  function accessToken({ grantId, token }: Payer): string {
+    return formatCredential(accessTokenClass, { grantId, secret: token.secret })
+  }
+
+  /** What an operation knows of a request whose signature holds. */
+  const tokenOf = (payer: Payer) => introspected(introspect, accessToken(payer))
+
+  async function pay(payer: Payer, input: PaymentInput, { proof, ...key }: PayOptions = {}) {
+    const presented = accessToken(payer)
+    const token = await introspected(introspect, presented)
+    if ('outcome' in token) return token
+    if (!permits(token.access, 'outgoing-payment', 'create', input.walletAddress)) {
+      return { outcome: 'refused', refusal: 'identifier_foreign', reason: '' } as const
+    }
+    const renew = () => introspected(introspect, presented)
+    const call = newCall(context)
+    const once = proof && (await onceOf(context, proof, 'refuse-repeat', call))
+    return create(input, { client: payer.client, token, renew }, call, { once, ...key })
+  }
+
+  /** Rotates the token, and answers with the payer that has the new one; `undefined` if it was refused. */
+  async function rotate(payer: Payer): Promise<Payer | undefined> {
+    const grant = await grants.load(payer.grantId)
+    if (grant === undefined) return undefined
+    const { secret, manage } = payer.token
+    const presented = { manage, secret, hash: await hashSecret(secret) }
+    const answer = await grants.rotate(grant, presented, newCall(context), undefined)
+    if (answer.outcome === 'refused' || answer.tokenSecret === undefined) return undefined
+    const token = { secret: answer.tokenSecret, manage: answer.grant.token?.manage ?? '' }
+    return { ...payer, token }
+  }
+
+  async function revoke({ grantId }: Payer): Promise<void> {
+    const grant = await grants.load(grantId)
+    const call = newCall(context)
+    if (grant !== undefined) await grants.run(grant, { type: 'revoke', by: call.by }, call)
+  }
+
+  /** What `ResourceServer.purge` does, as far as it is about spending. */
+  async function purgeAll(limit = 1_000): Promise<number> {
+    const { removed } = await payments.settleDue(limit)
+    const quotes = await purge(context, ['quote'], limit)
+    return (
+      removed + quotes + (await purgeBudgets(context, introspect, spendingPolicy.budgets, limit))
+    )
+  }
+
+  return {
+    context,
+    store,
+    clock,
+    grants,
+    introspect,
+    quotes,
+    payments,
+    payer,
+    tokenOf,
+    pay,
+    rotate,
+    revoke,
+    purge: purgeAll,
+    quote: (client: string, request: Parameters<typeof quotes.create>[0]) =>
+      quotes.create(request, client, newCall(context), undefined),
+  }
+}
+
+const keys = { shop: testKey('shop'), cafe: testKey('cafe') }
+const clientKeys = publishedKeys()
+for (const [name, key] of Object.entries(keys)) clientKeys.publish(`https://${name}.example`, key)
+
+const namespace = namespaceOf('https://wallet.example/op')

@@ -1,0 +1,258 @@
+import { type AccessItem, type Operation, walletAddressSubjects } from '../../src/index.js'
+import {
+  eur,
+  euroReceiver,
+  grantToPay,
+  newQuote,
+  outgoingItem,
+  pay,
+  payByQuote,
+  quoteToken,
+  usd,
+} from './spending.js'
+import { type Surface, unsignedRequest } from './surface.js'
+import {
+  type Answer,
+  alice,
+  answerOf,
+  bob,
+  createWorld,
+  grantEndpoint,
+  incomingAccess,
+  interactionId,
+  outgoingAccess,
+  resourceServer,
+  type World,
+  withFinish,
+  withoutFinish,
+} from './world.js'
+
+/** A request that is served in another way than the plainest, with all that the answer can hold. */
+export interface Success {
+  readonly name: string
+  readonly operation: Operation
+  readonly run: (surface: Surface) => Promise<Answer>
+}
+
+const completing: AccessItem = { ...incomingAccess, actions: ['create', 'read', 'complete'] }
+
+/** An incoming payment of which everything is known, and some has arrived. */
+async function fullPayment({ shop, world }: Surface) {
+  const { body } = await shop.request([completing])
+  const token: string = body.access_token.value
+  const { body: payment } = await shop.createPayment(token, {
+    walletAddress: bob,
+    incomingAmount: usd(1000),
+    expiresAt: '2026-12-01T00:00:00.500Z',
+    metadata: { invoice: 'INV-1', lines: [{ note: null }] },
+  })
+  const { incomingPayments } = world.resources
+  const paymentId = incomingPayments.idOf(payment.id) ?? ''
+  await incomingPayments.receive({ paymentId, transferId: payment.id, amount: usd(400) })
+  return { token, url: payment.id as string, complete: () => incomingPayments.complete(paymentId) }
+}
+
+/** What a client instance asks for beside access: who the owner is. */
+async function asking(more: object) {
+  const world = createWorld({ auth: { subjects: walletAddressSubjects } })
+  const client = world.client()
+  const { body } = await client.post(grantEndpoint, {
+    client: client.client,
+    subject: { sub_ids: [{ id: alice, format: 'uri' }] },
+    interact: withoutFinish,
+    ...more,
+  })
+  await approve(world, interactionId(body.interact.redirect))
+  return client.continue(body.continue)
+}
+
+function approve({ auth }: World, id: string) {
+  return auth.interactions.approve(id, { resourceOwner: 'alice', walletAddresses: [alice] })
+}
+
+const spent = `${resourceServer}/outgoing-payment-grant`
+const received = { receiveAmount: eur(500), interval: 'R/2026-11-01T00:00:00Z/P1M' }
+
+export const successes: readonly Success[] = [
+  {
+    name: 'a grant to be consented to, with a redirect back',
+    operation: 'requestGrant',
+    run: ({ shop }) => shop.request([outgoingAccess], withFinish),
+  },
+  {
+    name: 'a grant to be consented to, without a redirect back',
+    operation: 'requestGrant',
+    run: ({ shop }) => shop.request([outgoingAccess], withoutFinish),
+  },
+  {
+    name: 'a grant for everything at once',
+    operation: 'requestGrant',
+    run: ({ shop }) =>
+      shop.request([
+        { type: 'incoming-payment', actions: ['create', 'complete', 'read', 'list'] },
+        { type: 'quote', actions: ['create', 'read'] },
+      ]),
+  },
+  {
+    name: 'a preflight of CORS',
+    operation: 'discover',
+    async run({ ask, handle }) {
+      const headers = [['Access-Control-Request-Method', 'POST']] as const
+      return answerOf(await handle({ ...unsignedRequest(ask('discover')), headers }))
+    },
+  },
+  {
+    name: 'a grant that is still pending',
+    operation: 'continueGrant',
+    async run({ shop, world }) {
+      const { body } = await shop.request([outgoingAccess], withoutFinish)
+      world.clock.advance(5_000)
+      return shop.continue(body.continue)
+    },
+  },
+  {
+    name: 'a token with limits of every kind',
+    operation: 'continueGrant',
+    async run({ shop, world }) {
+      const { body } = await shop.request([outgoingItem(received)], withoutFinish)
+      await approve(world, interactionId(body.interact.redirect))
+      return shop.continue(body.continue)
+    },
+  },
+  { name: 'a subject alone', operation: 'continueGrant', run: () => asking({}) },
+  {
+    name: 'a subject and a token',
+    operation: 'continueGrant',
+    run: () => asking({ access_token: { access: [outgoingAccess] } }),
+  },
+  {
+    name: 'a token that is not active',
+    operation: 'introspectToken',
+    run: ({ ask, send }) => send(ask('introspectToken', 'unknown')),
+  },
+  {
+    name: 'a payment of which everything is known',
+    operation: 'createIncomingPayment',
+    async run(surface) {
+      const { ask, send } = surface
+      const metadata = { nested: { deeper: [1, 'two', null] }, receivedAmount: 7 }
+      const expiresAt = '2026-12-01T00:00:00+01:00'
+      const more = { incomingAmount: usd(1), metadata, expiresAt }
+      const body = JSON.stringify({ walletAddress: bob, ...more })
+      return send({ ...ask('createIncomingPayment'), body })
+    },
+  },
+  {
+    name: 'a payment of which something has arrived',
+    operation: 'getIncomingPayment',
+    async run(surface) {
+      const { token, url } = await fullPayment(surface)
+      return surface.shop.getPayment(token, url)
+    },
+  },
+  {
+    name: 'a payment that is complete',
+    operation: 'getIncomingPayment',
+    async run(surface) {
+      const { token, url, complete } = await fullPayment(surface)
+      await complete()
+      return surface.shop.getPayment(token, url)
+    },
+  },
+  {
+    name: 'what the public may know of a payment',
+    operation: 'getIncomingPayment',
+    async run(surface) {
+      const { url } = await fullPayment(surface)
+      return answerOf(await surface.handle(unsignedRequest({ method: 'GET', url })))
+    },
+  },
+  {
+    name: 'a payment of which something has arrived',
+    operation: 'completeIncomingPayment',
+    async run(surface) {
+      const { token, url } = await fullPayment(surface)
+      return surface.shop.post(`${url}/complete`, undefined, token)
+    },
+  },
+  {
+    name: 'payments of all kinds',
+    operation: 'listIncomingPayments',
+    async run(surface) {
+      await fullPayment(surface)
+      return surface.send(surface.ask('listIncomingPayments'))
+    },
+  },
+  {
+    name: 'nothing at all',
+    operation: 'listIncomingPayments',
+    run({ ask, send, world }) {
+      // Nothing comes after the last place that there can be.
+      const last = Buffer.from(`${world.clock.now() + 1} z`).toString('base64url')
+      const { url, ...asked } = ask('listIncomingPayments')
+      return send({ ...asked, url: `${url}&cursor=${last}` })
+    },
+  },
+  {
+    name: 'a quote in another currency',
+    operation: 'createQuote',
+    run: async ({ shop }) =>
+      newQuote(shop, await quoteToken(shop), { receiver: euroReceiver, debitAmount: usd(100) }),
+  },
+  {
+    name: 'a payment by a quote, in an interval, of so much that arrives',
+    operation: 'createOutgoingPayment',
+    async run({ shop, world }) {
+      const { token } = await grantToPay(world, shop, [outgoingItem(received)])
+      const quote = await newQuote(shop, await quoteToken(shop), {
+        receiver: euroReceiver,
+        receiveAmount: eur(100),
+      })
+      return payByQuote(shop, token, quote.body.id, { metadata: { invoice: 'INV-1' } })
+    },
+  },
+  {
+    name: 'a payment without limits',
+    operation: 'createOutgoingPayment',
+    async run({ shop, world }) {
+      const { token } = await grantToPay(world, shop, [outgoingItem()])
+      return pay(shop, token, 100)
+    },
+  },
+  {
+    name: 'a payment that has failed on the way',
+    operation: 'getOutgoingPayment',
+    async run({ ask, held, send, world }) {
+      const { outgoingPayments } = world.resources
+      const paymentId = outgoingPayments.idOf(held.outgoing) ?? ''
+      await outgoingPayments.begin(paymentId)
+      const some = { sentAmount: usd(40), deliveredAmount: usd(40) }
+      await outgoingPayments.fail({ paymentId, ...some, reason: 'no route' })
+      return send(ask('getOutgoingPayment'))
+    },
+  },
+  {
+    name: 'payments of all kinds',
+    operation: 'listOutgoingPayments',
+    async run({ ask, held, send, shop }) {
+      await payByQuote(shop, held.token.value, held.quote, { metadata: { invoice: 'INV-1' } })
+      return send(ask('listOutgoingPayments'))
+    },
+  },
+  {
+    name: 'what was spent of what arrives',
+    operation: 'getOutgoingPaymentGrant',
+    async run({ shop, world }) {
+      const { token } = await grantToPay(world, shop, [outgoingItem(received)])
+      return shop.getPayment(token, spent)
+    },
+  },
+  {
+    name: 'nothing that is counted',
+    operation: 'getOutgoingPaymentGrant',
+    async run({ shop, world }) {
+      const { token } = await grantToPay(world, shop, [outgoingItem()])
+      return shop.getPayment(token, spent)
+    },
+  },
+]
