@@ -4,9 +4,11 @@ import type {
   AuthorizationServer,
   HttpRequest,
   PublicJwk,
+  Quotes,
   ResourceServer,
   ServerOptions,
   Store,
+  WalletAddresses,
 } from 'open-payments-server'
 
 export type Library = typeof import('open-payments-server')
@@ -15,7 +17,7 @@ export const origin = 'https://wallet.example'
 export const grantEndpoint = `${origin}/auth`
 export const resourceServer = `${origin}/op`
 export const bob = `${origin}/bob`
-const client = 'https://shop.example'
+export const client = 'https://shop.example'
 
 /** What a shop sends to have a payment prepared. */
 export const paymentBody = JSON.stringify({
@@ -24,6 +26,17 @@ export const paymentBody = JSON.stringify({
   expiresAt: new Date(Date.now() + 86_400_000).toISOString(),
   metadata: { externalRef: 'INV2026-11-0137', description: 'Thank you for the shoes.' },
 })
+
+export const walletAddresses: WalletAddresses = {
+  find: async (url) => ({ url, assetCode: 'USD', assetScale: 2 }),
+}
+
+/** What is debited arrives. */
+export const pricing: Quotes = {
+  async price({ debitAmount = { value: '2500', assetCode: 'USD', assetScale: 2 } }) {
+    return { debitAmount, receiveAmount: debitAmount }
+  },
+}
 
 export interface BenchKey {
   readonly privateKey: KeyObject
@@ -115,7 +128,8 @@ export function benchWallet(
     grantEndpoint,
     store,
     introspect: auth.introspect,
-    walletAddresses: { find: async (url) => ({ url, assetCode: 'USD', assetScale: 2 }) },
+    walletAddresses,
+    quotes: pricing,
     paymentMethods: library.ilpPaymentMethods({
       addressPrefix: 'test.bench',
       secret: new Uint8Array(32).fill(7),

@@ -15,6 +15,13 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
 }
 
+/** Microseconds that one call takes. */
+export async function elapsedUs(call: () => unknown): Promise<number> {
+  const start = process.hrtime.bigint()
+  await call()
+  return Number(process.hrtime.bigint() - start) / 1_000
+}
+
 /** Microseconds that one call takes, over a run of calls in sequence. */
 export async function perCallUs(calls: number, call: () => unknown): Promise<number> {
   const start = process.hrtime.bigint()

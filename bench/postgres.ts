@@ -1,9 +1,10 @@
-import { randomBytes, verify } from 'node:crypto'
+import { verify } from 'node:crypto'
 import { createServer, type RequestListener } from 'node:http'
 import type { Commit, HttpRequest, Store } from 'open-payments-server'
 import { toExpress } from 'open-payments-server/express'
 import { migrate, postgresStore } from 'open-payments-server/postgres'
-import { Pool, type PoolConfig } from 'pg'
+import type { Pool } from 'pg'
+import { type Database, hasDatabase, poolSize, withDatabase } from './database.js'
 import {
   type BenchWallet,
   benchWallet,
@@ -14,48 +15,19 @@ import {
   signed,
 } from './fixtures.js'
 import { type Contestant, creatingServer, load } from './http.js'
-import { type Figure, interleaved, median, medianFigure, ratioFigure } from './measure.js'
+import {
+  elapsedUs,
+  type Figure,
+  interleaved,
+  median,
+  medianFigure,
+  ratioFigure,
+} from './measure.js'
 import { createReferenceTables, referenceRotations } from './reference-statements.js'
-
-const connectionString =
-  process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/test'
-const poolSize = 10
-
-/** Tables of the benchmark's own, which are gone after it. */
-interface Database {
-  readonly schema: string
-  connect(config?: PoolConfig): Pool
-}
-
-async function withDatabase<Result>(run: (database: Database) => Promise<Result>): Promise<Result> {
-  const schema = `bench_${randomBytes(6).toString('hex')}`
-  const pools: Pool[] = []
-  const connect = (config: PoolConfig = {}) => {
-    const pool = new Pool({ connectionString, max: poolSize, ...config })
-    pools.push(pool)
-    return pool
-  }
-  const pool = connect({ max: 1 })
-  await pool.query(`CREATE SCHEMA ${schema}`)
-  try {
-    return await run({ schema, connect })
-  } finally {
-    await pool.query(`DROP SCHEMA ${schema} CASCADE`)
-    await Promise.all(pools.map((each) => each.end()))
-  }
-}
 
 /** Everything that is measured on PostgreSQL; nothing when there is none. */
 export async function onPostgres(library: Library): Promise<Figure[]> {
-  const probe = new Pool({ connectionString, max: 1 })
-  try {
-    await probe.query('SELECT 1')
-  } catch (error) {
-    console.error(`no PostgreSQL at TEST_DATABASE_URL, so nothing of it: ${String(error)}`)
-    return []
-  } finally {
-    await probe.end()
-  }
+  if (!(await hasDatabase())) return []
   return withDatabase(async (database) => {
     const pool = database.connect()
     const { schema } = database
@@ -405,10 +377,4 @@ function bytesPerRecord(
     for (let i = 0; i < count; i++) await store(wallet, value)
     return ((await bytes()) - before) / count
   })
-}
-
-async function elapsedUs(run: () => Promise<unknown>): Promise<number> {
-  const start = process.hrtime.bigint()
-  await run()
-  return Number(process.hrtime.bigint() - start) / 1_000
 }

@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { Amount, Budget, HttpRequest, OutgoingPayment, Stored } from 'open-payments-server'
+import {
+  type BenchWallet,
+  client,
+  grantEndpoint,
+  resourceServer,
+  signed,
+  bob as walletAddress,
+} from './fixtures.js'
+
+const receiver = 'https://bank.example/incoming-payments/7f3c'
+const day = 86_400_000
+
+/** A client instance that may pay by quotes, under a limit for each month. */
+export interface Payer {
+  readonly wallet: BenchWallet
+  readonly token: string
+  readonly grantId: string
+}
+
+/** Asks for the grant, has its owner consent, and fetches the token. */
+export async function newPayer(wallet: BenchWallet): Promise<Payer> {
+  // The window that is open now began 25 days ago, so that there is room in it for what was paid before.
+  const interval = `R/${new Date(Date.now() - 25 * day).toISOString()}/P1M`
+  const access = [
+    { type: 'quote', actions: ['create', 'read'] },
+    {
+      type: 'outgoing-payment',
+      actions: ['create', 'read', 'list'],
+      identifier: walletAddress,
+      limits: { interval, debitAmount: usd('1000000000000') },
+    },
+  ]
+  const finish = { method: 'redirect', uri: `${client}/back`, nonce: 'nonce-of-the-client' }
+  const interact = { start: ['redirect'], finish }
+  const asked = { client, access_token: { access }, interact }
+  const requested = await send(wallet, 'POST', grantEndpoint, asked)
+  const interaction = requested.interact.redirect.slice(
+    requested.interact.redirect.lastIndexOf('/') + 1,
+  )
+  const approved = await wallet.auth.interactions.approve(interaction, {
+    resourceOwner: 'bob',
+    walletAddresses: [walletAddress],
+  })
+  if (!approved.ok) throw new Error(approved.reason)
+  const interactRef = new URL(approved.redirect ?? '').searchParams.get('interact_ref')
+  const { uri, access_token: continuation } = requested.continue
+  const issued = await send(wallet, 'POST', uri, { interact_ref: interactRef }, continuation.value)
+  const [grantId = ''] = interaction.split('.')
+  return { wallet, token: issued.access_token.value, grantId }
+}
+
+/** So many quotes for this client instance, by their ids; each is good for one payment. */
+export async function newQuotes({ wallet, token }: Payer, count: number): Promise<string[]> {
+  const asked = { walletAddress, receiver, method: 'ilp', debitAmount: usd('2500') }
+  const { id: url } = await send(wallet, 'POST', `${resourceServer}/quotes`, asked, token)
+  const quote = await load(wallet, 'quote', idOf(url))
+  const copies = Array.from({ length: count }, () => ({ ...quote, id: newId(quote) }))
+  await create(wallet, 'quote', copies)
+  return copies.map(({ id }) => id)
+}
+
+/** So many signed requests, each of which creates a payment by a quote of its own. */
+export async function paymentRequests(payer: Payer, count: number): Promise<HttpRequest[]> {
+  const requests: HttpRequest[] = []
+  for (const id of await newQuotes(payer, count)) {
+    const body = JSON.stringify({ walletAddress, quoteId: `${resourceServer}/quotes/${id}` })
+    const url = `${resourceServer}/outgoing-payments`
+    requests.push(await signed(payer.wallet.key, { method: 'POST', url, token: payer.token, body }))
+  }
+  return requests
+}
+
+export async function pay({ resources }: BenchWallet, request: HttpRequest): Promise<string> {
+  const { status, body = '' } = await resources.handle(request)
+  if (status !== 201) throw new Error(body)
+  return body
+}
+
+/**
+ * Settles so many payments in the window that is open: one by the library, and the others as the records that
+ * it has left, each with an id and a time of its own. Their budget has been written as often as it would have
+ * been. Events have been delivered, and quotes removed.
+ */
+export async function settlePayments(payer: Payer, count: number): Promise<void> {
+  const { wallet } = payer
+  const { outgoingPayments } = wallet.resources
+  const payment = await settledPayment(payer)
+  const copies = Array.from({ length: count - 1 }, (_, i) => earlier(payment, (i + 1) * 20_000))
+  for (let i = 0; i < copies.length; i += 1_000) {
+    await create(wallet, 'outgoing-payment', copies.slice(i, i + 1_000))
+  }
+  const budget = (await load(wallet, 'budget', payment.budget?.id ?? '')) as Budget
+  const spent = String(BigInt(payment.sent) * BigInt(count))
+  const next = { ...budget, version: budget.version + count - 1, spent }
+  await commit(wallet, [{ kind: 'budget', next, expectedVersion: budget.version }])
+
+  const { result: oldest } = await outgoingPayments.list({ walletAddress, first: 1 })
+  if (!isDeepStrictEqual(oldest[0], copies.at(-1))) throw new Error('a payment reads otherwise')
+  const url = `${resourceServer}/outgoing-payment-grant`
+  const { spentDebitAmount } = await send(wallet, 'GET', url, undefined, payer.token)
+  if (spentDebitAmount?.value !== spent) throw new Error('what was spent reads otherwise')
+}
+
+async function settledPayment(payer: Payer): Promise<OutgoingPayment> {
+  const { outgoingPayments } = payer.wallet.resources
+  const [request] = await paymentRequests(payer, 1)
+  if (request === undefined) throw new Error('there is no request')
+  const paymentId = idOf(JSON.parse(await pay(payer.wallet, request)).id)
+  await outgoingPayments.begin(paymentId)
+  const amount = usd('2500')
+  const totals = { sentAmount: amount, deliveredAmount: amount }
+  const settled = await outgoingPayments.settle({ paymentId, ...totals })
+  if (!settled.ok) throw new Error(settled.reason)
+  return settled.payment
+}
+
+/** The same payment with an id of its own, at an earlier time. */
+function earlier(payment: OutgoingPayment, byMs: number): OutgoingPayment {
+  const { createdAt, holdUntil, endedAt = 0, dueAt = 0, retainUntil = 0, lists = [] } = payment
+  const id = newId(payment)
+  return {
+    ...payment,
+    id,
+    quoteId: id,
+    createdAt: createdAt - byMs,
+    holdUntil: holdUntil - byMs,
+    endedAt: endedAt - byMs,
+    dueAt: dueAt - byMs,
+    retainUntil: retainUntil - byMs,
+    lists: lists.map(({ by, at }) => ({ by, at: at - byMs })),
+  }
+}
+
+/** Sends a signed request, and reads what comes back. */
+async function send(
+  { auth, resources, key }: BenchWallet,
+  method: string,
+  url: string,
+  content: object | undefined,
+  token?: string,
+) {
+  const body = content && JSON.stringify(content)
+  const authorized = token === undefined ? {} : { token }
+  const request = await signed(key, { method, url, ...authorized, ...(body && { body }) })
+  const { handle } = url.startsWith(resourceServer) ? resources : auth
+  const response = await handle(request)
+  if (response.status >= 300) throw new Error(response.body)
+  return JSON.parse(response.body ?? '')
+}
+
+type Kind = Parameters<BenchWallet['store']['load']>[0]
+type Changes = Parameters<BenchWallet['store']['commit']>[0]['changes']
+
+async function load({ store }: BenchWallet, kind: Kind, id: string): Promise<Stored> {
+  const record = await store.load(kind, id)
+  if (record === undefined) throw new Error(`there is no ${kind} of this id`)
+  return record
+}
+
+function create(wallet: BenchWallet, kind: Kind, records: readonly Stored[]): Promise<void> {
+  return commit(
+    wallet,
+    records.map((next) => ({ kind, next, expectedVersion: 0 })),
+  )
+}
+
+async function commit({ store }: BenchWallet, changes: Changes): Promise<void> {
+  if (!(await store.commit({ changes, guards: [] }))) throw new Error('the commit was lost')
+}
+
+/** An id as the library gives it, of the same server as another record. */
+function newId({ id }: Stored): string {
+  return id.slice(0, 8) + randomBytes(16).toString('base64url')
+}
+
+function idOf(url: string): string {
+  return url.slice(url.lastIndexOf('/') + 1)
+}
+
+function usd(value: string): Amount {
+  return { value, assetCode: 'USD', assetScale: 2 }
+}

@@ -1,0 +1,257 @@
+import type { Commit, Store, Stored } from 'open-payments-server'
+import { migrate, postgresStore } from 'open-payments-server/postgres'
+import { serviceContext } from '../src/http/options.js'
+import { resourcePolicy } from '../src/http/resource-policy.js'
+import { newCall } from '../src/service/context.js'
+import { createOutgoingPayments } from '../src/service/outgoing-payments.js'
+import { createPaymentCreation } from '../src/service/payment-creation.js'
+import { createQuotes } from '../src/service/quotes.js'
+import { type Database, hasDatabase, withDatabase } from './database.js'
+import {
+  type BenchWallet,
+  benchWallet,
+  client,
+  type Library,
+  pricing,
+  resourceServer,
+  bob as walletAddress,
+  walletAddresses,
+} from './fixtures.js'
+import {
+  elapsedUs,
+  type Figure,
+  interleaved,
+  median,
+  medianFigure,
+  perCallUs,
+  ratioFigure,
+} from './measure.js'
+import { newPayer, newQuotes, type Payer, pay, paymentRequests, settlePayments } from './payer.js'
+
+const rounds = 15
+const creationsPerRound = 100
+const settledCount = 100_000
+/** So many creations until the code is compiled as it will stay. */
+const warmUps = 2_000
+
+/** What spending costs: the window of a limit, and a payment whose grant has paid before. */
+export async function spending(library: Library): Promise<Figure[]> {
+  return [
+    ...(await windowLookup(library)),
+    ...(await inMemory(library)),
+    ...((await hasDatabase()) ? await onPostgres(library) : []),
+  ]
+}
+
+/** Finding the window of this instant in an interval that began in 1970, and in one that began yesterday. */
+async function windowLookup({ parseInterval, windowAt }: Library): Promise<Figure[]> {
+  const now = Date.now()
+  const lookups = (start: string, duration: string) => {
+    const parsed = parseInterval(`R/${start}/${duration}`)
+    if ('problem' in parsed) throw new Error(parsed.problem)
+    const { interval } = parsed
+    return () =>
+      perCallUs(20, () => {
+        for (let i = 0; i < 1_000; i++) {
+          if (windowAt(interval, now + i) === undefined) throw new Error('there is no window')
+        }
+      })
+  }
+  const yesterday = new Date(now - 86_400_000).toISOString()
+  const figures: Figure[] = []
+  for (const duration of ['PT1S', 'P1M']) {
+    const thousand = await interleaved(31, {
+      old: lookups('1970-01-31T00:00:00Z', duration),
+      recent: lookups(yesterday, duration),
+    })
+    const name = `window lookup, ${duration} since 1970`
+    const old = thousand.old.map((us) => us / 1_000)
+    figures.push(
+      medianFigure(name, old, 'µs'),
+      ratioFigure(`${name}, by the same since yesterday`, thousand.old, thousand.recent, {
+        most: 5,
+      }),
+    )
+  }
+  return figures
+}
+
+/** Creation through `handle` on the memory store, by a grant that has paid before and by fresh ones elsewhere. */
+async function inMemory(library: Library): Promise<Figure[]> {
+  const wallet = benchWallet(library)
+  const payer = await newPayer(benchWallet(library))
+  await settlePayments(payer, settledCount)
+  await warmUp(wallet)
+  const figures = await interleaved(rounds, {
+    settled: () => creationUs(payer),
+    fresh: async () => creationUs(await newPayer(wallet)),
+  })
+  return growthFigures('memory', figures.settled, figures.fresh)
+}
+
+function growthFigures(
+  store: string,
+  settled: readonly number[],
+  fresh: readonly number[],
+): Figure[] {
+  const name = `pay by quote after 100,000 settled payments, ${store}, through handle`
+  return [
+    medianFigure(name, settled, 'µs'),
+    ratioFigure(`${name}, by a fresh grant`, settled, fresh, { most: 1.2 }),
+  ]
+}
+
+/** The same on PostgreSQL, and beside the least that a payment can cost there: one row written under a check. */
+async function onPostgres(library: Library): Promise<Figure[]> {
+  return withDatabase((few) =>
+    withDatabase(async (many) => {
+      const fresh = await walletOn(library, few)
+      const wallet = await walletOn(library, many)
+      const payer = await newPayer(wallet)
+      await settlePayments(payer, settledCount)
+      const update = await floorUpdates(many)
+      await warmUp(fresh)
+      const create = serviceOf(payer)
+      const figures = await interleaved(rounds, {
+        update: () => medianUs(Array.from({ length: creationsPerRound }), update),
+        commit: async () => {
+          const commits = await commitsOf(library, payer)
+          return medianUs(commits, async (commit) => {
+            if (!(await wallet.store.commit(commit))) throw new Error('the commit was lost')
+          })
+        },
+        service: async () => medianUs(await newQuotes(payer, creationsPerRound), create),
+        settled: () => creationUs(payer),
+        fresh: async () => creationUs(await newPayer(fresh)),
+      })
+      const by = 'by one such UPDATE'
+      const commit = 'pay by quote, PostgreSQL, store.commit alone'
+      const service = 'pay by quote, PostgreSQL, introspection, loads, decision and commit'
+      const handle = 'pay by quote, PostgreSQL, through handle with its signature'
+      return [
+        ...growthFigures('PostgreSQL', figures.settled, figures.fresh),
+        medianFigure('one prepared conditional UPDATE among 100,000 rows', figures.update, 'µs'),
+        medianFigure(commit, figures.commit, 'µs'),
+        ratioFigure(`${commit}, ${by}`, figures.commit, figures.update, { most: 1.6 }),
+        medianFigure(service, figures.service, 'µs'),
+        ratioFigure(`${service}, ${by}`, figures.service, figures.update, { most: 2.5 }),
+        ratioFigure(`${handle}, ${by}`, figures.settled, figures.update),
+        await atOnce(fresh),
+      ]
+    }),
+  )
+}
+
+/** Payments of several clients at a time, each by a grant of its own. */
+async function atOnce(wallet: BenchWallet): Promise<Figure> {
+  const payers = await Promise.all(Array.from({ length: 16 }, () => newPayer(wallet)))
+  const { perSecond } = await interleaved(5, { perSecond: () => throughput(payers) })
+  return medianFigure(
+    `pay by quote, PostgreSQL, through handle, ${payers.length} at a time by grants of their own`,
+    perSecond,
+    'requests/s',
+  )
+}
+
+async function throughput(payers: readonly Payer[]): Promise<number> {
+  const each = 25
+  const requests = await Promise.all(payers.map((payer) => paymentRequests(payer, each)))
+  const us = await elapsedUs(() =>
+    Promise.all(
+      payers.map(async ({ wallet }, i) => {
+        for (const request of requests[i] ?? []) await pay(wallet, request)
+      }),
+    ),
+  )
+  return (payers.length * each * 1_000_000) / us
+}
+
+async function walletOn(library: Library, { schema, connect }: Database): Promise<BenchWallet> {
+  const pool = connect()
+  await migrate(pool, { schema })
+  return benchWallet(library, postgresStore(pool, { schema }))
+}
+
+/** Updates one after the other of the payments that are there, each in a table with no more than it needs. */
+async function floorUpdates({ schema, connect }: Database): Promise<() => Promise<void>> {
+  const pool = connect()
+  const table = `${schema}.floor`
+  await pool.query(
+    `CREATE TABLE ${table} (id text PRIMARY KEY, version bigint NOT NULL, value text NOT NULL)`,
+  )
+  await pool.query(`INSERT INTO ${table} SELECT id, version, value
+    FROM ${schema}.open_payments_records WHERE kind = 'outgoing-payment' ORDER BY random()`)
+  await pool.query(`VACUUM ANALYZE ${schema}.open_payments_records`)
+  await pool.query(`VACUUM ANALYZE ${table}`)
+  await pool.query('CHECKPOINT')
+  const { rows } = await pool.query(`SELECT id, version, value FROM ${table} ORDER BY random()`)
+  const statement = {
+    name: 'floor_update',
+    text: `UPDATE ${table} SET version = $2::bigint + 1, value = $3 WHERE id = $1 AND version = $2`,
+  }
+  let next = 0
+  return async () => {
+    const { id, version, value } = rows[next++ % rows.length]
+    const { rowCount } = await pool.query({ ...statement, values: [id, version, value] })
+    if (rowCount !== 1) throw new Error('the update was lost')
+  }
+}
+
+/** What so many creations would commit, one after the other, by a store that keeps it to itself. */
+async function commitsOf(library: Library, payer: Payer): Promise<readonly Commit[]> {
+  const { store, key } = payer.wallet
+  const commits: Commit[] = []
+  const written = new Map<string, Stored>()
+  const keeping: Store = {
+    ...store,
+    load: async (kind, id) => written.get(`${kind} ${id}`) ?? store.load(kind, id),
+    async commit(commit) {
+      commits.push(commit)
+      for (const { kind, next } of commit.changes) written.set(`${kind} ${next.id}`, next)
+      return true
+    },
+  }
+  const wallet = benchWallet(library, keeping, {}, key)
+  for (const request of await paymentRequests(payer, creationsPerRound)) await pay(wallet, request)
+  return commits
+}
+
+/** A payment from where its signature holds: introspection, all that is loaded, the decision, the commit. */
+function serviceOf({ wallet, token: accessToken }: Payer) {
+  const { introspect } = wallet.auth
+  const context = serviceContext({ store: wallet.store }, resourceServer)
+  const { spending: policy } = resourcePolicy({})
+  const payments = createOutgoingPayments(context, policy)
+  const quotes = createQuotes(context, { walletAddresses, quotes: pricing }, policy.quotes)
+  const deps = { introspect, walletAddresses, quotes, payments }
+  const create = createPaymentCreation(context, deps, policy)
+  const renew = () => Promise.reject(new Error('the commit was lost'))
+  return async (quoteId: string) => {
+    const token = await introspect({ accessToken })
+    if (!token.active) throw new Error('the token is not active')
+    const input = { walletAddress, quoteId }
+    const spender = { client, token, renew }
+    const answer = await create(input, spender, newCall(context), { once: undefined })
+    if (answer.outcome === 'refused') throw new Error(answer.reason)
+  }
+}
+
+async function warmUp(wallet: BenchWallet): Promise<void> {
+  const payer = await newPayer(wallet)
+  for (const request of await paymentRequests(payer, warmUps)) await pay(wallet, request)
+}
+
+/** The median time of a creation through `handle`, of so many one after the other. */
+async function creationUs(payer: Payer): Promise<number> {
+  const requests = await paymentRequests(payer, creationsPerRound)
+  return medianUs(requests, (request) => pay(payer.wallet, request))
+}
+
+async function medianUs<Item>(
+  items: readonly Item[],
+  run: (item: Item) => Promise<unknown>,
+): Promise<number> {
+  const times: number[] = []
+  for (const item of items) times.push(await elapsedUs(() => run(item)))
+  return median(times)
+}
