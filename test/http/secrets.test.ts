@@ -1,12 +1,42 @@
-import { expect, test } from 'vitest'
-import { memoryStore, type Store } from '../../src/index.js'
+import { createHash } from 'node:crypto'
+import { inspect } from 'node:util'
+import { expect, test, vi } from 'vitest'
 import {
+  type DeliveredEvent,
+  ilpPaymentMethods,
+  memoryStore,
+  type Store,
+  type Telemetry,
+  walletAddressSubjects,
+} from '../../src/index.js'
+import { bankId, bankKey, privateJwkOf } from '../support/introspection.js'
+import { testKey } from '../support/keys.js'
+import { signedRequest } from '../support/sign.js'
+import {
+  createSpendingWorld,
+  grantToPay,
+  newQuote,
+  outgoingItem,
+  pay,
+  payByQuote,
+  quoteToken,
+  shopReceiver,
+  usd,
+} from '../support/spending.js'
+import {
+  type Answer,
+  alice,
   approvedGrant,
   bob,
   createWorld,
+  grantEndpoint,
   incomingAccess,
+  interactionId,
   issuedGrant,
   outgoingAccess,
+  resourceServer,
+  type TestClient,
+  type World,
   withFinish,
   withoutFinish,
 } from '../support/world.js'
@@ -70,6 +100,234 @@ test('no token, reference or shared secret reaches the store, an event, a report
   }
   expect(secrets.size).toBeGreaterThan(12)
 })
+
+/** The key of the host, from which the details of payments are made. */
+const hostKey = Buffer.from('the key of the host, of 32 bytes')
+
+/** A wallet of which everything is kept that its host could write down. */
+function createWatchedWorld() {
+  const store = recordingStore()
+  const spans: unknown[] = []
+  const telemetry: Telemetry = {
+    observe(activity, work) {
+      spans.push(activity)
+      return work((outcome) => void spans.push(outcome))
+    },
+  }
+  const ilp = { addressPrefix: 'test.wallet', secret: hostKey }
+  const resourceServers = [{ id: bankId, keys: [bankKey] }]
+  const world = createSpendingWorld({
+    store,
+    auth: { telemetry, resourceServers, subjects: walletAddressSubjects },
+    resources: { telemetry, paymentMethods: ilpPaymentMethods(ilp) },
+  })
+  /** Delivers all events that are due, and answers what became known of them. */
+  async function drain(handle: (event: DeliveredEvent) => void): Promise<readonly unknown[]> {
+    const failures: unknown[] = []
+    const onFailure = (failure: unknown) => void failures.push(failure)
+    for (const source of [world.auth.events, world.resources.events]) {
+      while ((await source.drain(handle, { onFailure })).delivered > 0);
+    }
+    return failures
+  }
+  return { world, store, spans, drain }
+}
+
+/** Secrets as they come up, in every form in which somebody might store them. */
+function createSecrets() {
+  const names = new Map<string, string>()
+  const urls: string[] = []
+
+  function keep(name: string, text: string, bytes = Buffer.from(text, 'base64url')): void {
+    names.set(text, name)
+    for (const form of ['hex', 'base64', 'base64url'] as const)
+      names.set(bytes.toString(form), name)
+  }
+
+  /** A token as it is presented, and its secret without the grant's id. */
+  function keepToken(name: string, token: string): void {
+    names.set(token, name)
+    keep(name, token.slice(token.lastIndexOf('.') + 1))
+  }
+
+  /** Passes on what a client instance was told. */
+  function told({ body }: Answer): Answer['body'] {
+    const { access_token, continue: continuation, interact, methods = [], id } = body
+    if (access_token) keepToken('an access token', access_token.value)
+    if (continuation) keepToken('a continuation token', continuation.access_token.value)
+    for (const { sharedSecret } of methods) keep('a shared secret', sharedSecret)
+    urls.push(access_token?.manage, continuation?.uri, interact?.redirect, id)
+    return body
+  }
+
+  return { names, urls, keep, told }
+}
+
+type Secrets = ReturnType<typeof createSecrets>
+
+/** A grant with a redirect back and a subject, consented to twice, and a token that is rotated twice. */
+async function receiveToken(world: World, shop: TestClient, { keep, told }: Secrets) {
+  const asked = told(
+    await shop.post(grantEndpoint, {
+      client: shop.client,
+      access_token: { access: [outgoingAccess] },
+      subject: { sub_ids: [{ id: alice, format: 'uri' }] },
+      interact: withFinish,
+    }),
+  )
+  const refs: string[] = []
+  for (let clicks = 0; clicks < 2; clicks++) {
+    const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
+    const id = interactionId(asked.interact.redirect)
+    const approved = await world.auth.interactions.approve(id, approval)
+    const { searchParams } = new URL((approved.ok && approved.redirect) || '')
+    refs.push(searchParams.get('interact_ref') ?? '')
+  }
+  for (const ref of refs) keep('an interaction reference', ref)
+  const [dead = '', ref = ''] = refs
+  expect((await shop.continue(asked.continue, dead)).status).toBe(404)
+  const issued = told(await shop.continue(asked.continue, ref))
+  expect(told(await shop.continue(asked.continue, ref))).toEqual(issued)
+  const rotated = told(await shop.rotate(issued.access_token))
+  expect(told(await shop.rotate(issued.access_token))).toEqual(rotated)
+  const live = told(await shop.rotate(rotated.access_token)).access_token
+  return { asked, ref, old: issued.access_token, live }
+}
+
+/** Payments in: listed, paid, read by everybody who may, completed. */
+async function receivePayments(world: World, payee: TestClient, { told }: Secrets) {
+  const actions = ['create', 'read', 'list', 'complete'] as const
+  const { value } = told(await payee.request([{ ...incomingAccess, actions }])).access_token
+  const payment = told(await payee.createPayment(value, { walletAddress: bob }))
+  const { incomingPayments } = world.resources
+  const paymentId = incomingPayments.idOf(payment.id) ?? ''
+  await incomingPayments.receive({ paymentId, transferId: 'transfer-1', amount: usd(100) })
+  told(await payee.getPayment(value, payment.id))
+  const bare = { method: 'GET', url: `/op/incoming-payments/${paymentId}`, headers: [] }
+  await world.handle({ ...bare, body: new Uint8Array() })
+  await payee.getPayment(value, `${resourceServer}/incoming-payments?wallet-address=${bob}`)
+  await payee.post(`${payment.id}/complete`, undefined, value)
+  return value
+}
+
+/** Payments out: by a quote, and straight; one that arrives, and one that fails. */
+async function sendPayments(world: World, shop: TestClient, { told, keep }: Secrets) {
+  const paying = await grantToPay(world, shop, [outgoingItem({ debitAmount: usd(2500) })])
+  told({ status: 200, headers: {}, body: { access_token: paying.accessToken } })
+  const quote = told(await newQuote(shop, await quoteToken(shop)))
+  const sent = told(await payByQuote(shop, paying.token, quote.id))
+  const failed = told(await pay(shop, paying.token, 100))
+  const key = 'a-key-that-only-the-client-knows'
+  keep('an idempotency key', key, Buffer.from(key))
+  const headers = [['Idempotency-Key', key]] as const
+  const body = { walletAddress: alice, incomingPayment: shopReceiver, debitAmount: usd(7) }
+  told(await shop.post(`${resourceServer}/outgoing-payments`, body, paying.token, { headers }))
+  const { outgoingPayments } = world.resources
+  const [sentId = '', failedId = ''] = [sent, failed].map(({ id }) => outgoingPayments.idOf(id))
+  await outgoingPayments.begin(sentId)
+  const all = { sentAmount: usd(1000), deliveredAmount: usd(1000) }
+  await outgoingPayments.settle({ paymentId: sentId, ...all })
+  await outgoingPayments.fail({ paymentId: failedId, reason: 'no route' })
+  return paying
+}
+
+/** Everything refused that a token can be refused for, wherever it stands, to its owner and to others. */
+async function misuse(
+  world: World,
+  clients: readonly TestClient[],
+  tokens: readonly string[],
+): Promise<readonly Answer[]> {
+  const answers: Answer[] = []
+  const incoming = `${resourceServer}/incoming-payments`
+  for (const token of tokens) {
+    for (const client of clients) {
+      const { body } = await client.request([incomingAccess])
+      const good: string = body.access_token.value
+      const headers = [['Authorization', `Bearer ${token}`]] as const
+      answers.push(
+        await client.post(`${grantEndpoint}/continue/${token}`, undefined, token),
+        await client.post(body.continue.uri, { interact_ref: token }, token),
+        await client.post(body.continue.uri, { [token]: token }, body.continue.access_token.value),
+        await client.post(`${grantEndpoint}/token/${token}`, undefined, token),
+        await client.post(body.access_token.manage, { [token]: token }, good),
+        await client.request([{ type: token } as never]),
+        await client.getPayment(token, `${incoming}/${token}`),
+        await client.getPayment(token, `${incoming}?cursor=${token}`),
+        await client.getPayment(token, `${incoming}?wallet-address=${bob}&${token}=${token}`),
+        await client.createPayment(good, { walletAddress: token }),
+        await client.createPayment(good, { walletAddress: bob, [token]: token }),
+        await client.createPayment(good, { walletAddress: bob, expiresAt: token }),
+        await client.post(`${resourceServer}/${token}`, undefined, token),
+        await client.post(`${resourceServer}/quotes`, {}, undefined, { headers }),
+      )
+    }
+  }
+  world.clientKeys.unavailable = true
+  for (const token of tokens) {
+    for (const client of clients) answers.push(await client.getPayment(token, incoming))
+  }
+  world.clientKeys.unavailable = false
+  return answers
+}
+
+test('after a whole life nothing that is secret stands in the store, in what is told, nor in a URL', async () => {
+  const consoles = (['log', 'info', 'warn', 'error', 'debug'] as const).map((method) =>
+    vi.spyOn(console, method),
+  )
+  const { world, store, spans, drain } = createWatchedWorld()
+  const events: DeliveredEvent[] = []
+  const secrets = createSecrets()
+  const shop = world.client()
+  for (const key of [shop.key, bankKey, testKey('directed')]) {
+    secrets.keep('a private key', privateJwkOf(key).d ?? '')
+  }
+  secrets.keep('the key of the host', hostKey.toString(), hostKey)
+
+  const { asked, ref, old, live } = await receiveToken(world, shop, secrets)
+  const payee = world.client('directed', { byKey: true })
+  const incoming = await receivePayments(world, payee, secrets)
+  const paying = await sendPayments(world, shop, secrets)
+  for (const access_token of [live.value, old.value, asked.continue.access_token.value]) {
+    const url = `${grantEndpoint}/introspect`
+    const created = world.clock.now() / 1000
+    const body = JSON.stringify({ access_token, proof: 'httpsig', resource_server: bankId })
+    await world.handle(signedRequest({ method: 'POST', url, key: bankKey, created, body }))
+  }
+  const tokens = [live.value, old.value, asked.continue.access_token.value, ref, incoming]
+  const clients = [shop, payee, world.client('mallory')]
+  const refused = await misuse(world, clients, [...tokens, paying.token])
+  expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([400, 401, 403, 404, 503]))
+  const undelivered = await drain(() => {
+    throw new Error('not now')
+  })
+  world.clock.advance(60_000)
+  await drain((event) => void events.push(event))
+  await shop.revoke(live)
+  await world.auth.grants.revoke(paying.grantId)
+  world.clock.advance(400 * 86_400_000)
+  while ((await world.auth.purge()) + (await world.resources.purge()) > 0);
+
+  const errors = world.errors.map((error) => inspect(error))
+  const told = [refused, undelivered, events, world.refusals, errors, spans, secrets.urls]
+  const seen = [...store.written, ...told.map((each) => JSON.stringify(each))].join('\n')
+  for (const [secret, name] of secrets.names) {
+    expect(seen.includes(secret), `${name} can be read`).toBe(false)
+  }
+  for (const written of consoles) {
+    expect(written).not.toHaveBeenCalled()
+    written.mockRestore()
+  }
+  // That it would have been found: what is made of secrets is there, and so is everything else.
+  expect(seen).toContain(createHash('sha256').update(secretOf(live.value)).digest('base64url'))
+  expect(seen).toContain('"salt":')
+  expect(new Set(secrets.names.values()).size).toBe(7)
+  expect(secrets.names.size).toBeGreaterThan(50)
+  expect(new Set(events.map(({ type }) => type)).size).toBeGreaterThan(8)
+  expect(undelivered.length).toBeGreaterThan(8)
+  expect(spans.length).toBeGreaterThan(500)
+})
+
+const secretOf = (token: string) => token.slice(token.lastIndexOf('.') + 1)
 
 test('a report of a refusal names the check that failed, and nothing of the request but key and client', async () => {
   const world = createWorld()

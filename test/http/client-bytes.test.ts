@@ -1,0 +1,268 @@
+import { describe, expect, test } from 'vitest'
+import type { HttpRequest, WalletAddress } from '../../src/index.js'
+import { type Dialect, dialects, go, php, signingAs, typescript } from '../support/dialects.js'
+import { contentDigest, type SignOptions, signedRequest } from '../support/sign.js'
+import { createSpendingWorld, grantToPay, shopReceiver, usd } from '../support/spending.js'
+import {
+  type Answer,
+  alice,
+  answerOf,
+  approvedGrant,
+  bob,
+  finishUri,
+  grantEndpoint,
+  incomingAccess,
+  interactionId,
+  issuedGrant,
+  outgoingAccess,
+  resourceServer,
+  type TestClient,
+  type World,
+  withFinish,
+} from '../support/world.js'
+
+/** Whatever one encoder writes as it is and another escapes, and names that look like numbers. */
+const metadata = {
+  order: 'Fish & chips <large>',
+  'café/zoë': 'naïve 🐟 日本 "quoted" \\ \u2028 \u0007',
+  invoice: 'https://shop.example/invoices/17?lines=1&total=2',
+  10: 'ten',
+  9: 'nine',
+  amounts: [0.5, 1e21, 12, true, null, '', [], {}],
+  nested: { '<b>': { '&': '/' } },
+}
+
+type Signed = Pick<SignOptions, 'method' | 'url'> & { readonly token?: string }
+
+/** Something to ask for, and a look at whether it was understood. */
+interface Case {
+  readonly request: Signed
+  /** What the body says; absent for one without content. */
+  readonly value?: unknown
+  readonly status: number
+  readonly check: (answer: Answer) => void | Promise<void>
+}
+
+type Stage = { readonly world: World; readonly client: TestClient }
+
+const operations: Readonly<Record<string, (stage: Stage) => Promise<Case>>> = {
+  'a grant request': async ({ world, client }) => ({
+    request: { method: 'POST', url: grantEndpoint },
+    value: {
+      client: client.client,
+      access_token: { access: [outgoingAccess] },
+      interact: withFinish,
+    },
+    status: 200,
+    async check({ body }) {
+      const id = interactionId(body.interact.redirect)
+      expect((await world.auth.interactions.get(id))?.access).toEqual([outgoingAccess])
+      const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
+      const approved = await world.auth.interactions.approve(id, approval)
+      expect(finishUri).toContain('?')
+      expect(approved).toMatchObject({ redirect: expect.stringContaining(finishUri) })
+    },
+  }),
+  'a continuation': async ({ world, client }) => {
+    const { body, interactRef } = await approvedGrant(world, client)
+    const { uri, access_token } = body.continue
+    return {
+      request: { method: 'POST', url: uri, token: access_token.value },
+      value: { interact_ref: interactRef },
+      status: 200,
+      check: (answer) => expect(answer.body.access_token.access).toEqual([outgoingAccess]),
+    }
+  },
+  'a rotation with an empty object': async ({ world, client }) => ({
+    ...(await rotation(world, client)),
+    value: {},
+  }),
+  'a rotation without content': ({ world, client }) => rotation(world, client),
+  'an incoming payment': async ({ world, client }) => {
+    const { body } = await client.request([incomingAccess])
+    const { incomingPayments } = world.resources
+    return {
+      request: {
+        method: 'POST',
+        url: `${resourceServer}/incoming-payments`,
+        token: body.access_token.value,
+      },
+      value: { walletAddress: bob, incomingAmount: usd(100), metadata },
+      status: 201,
+      async check(answer) {
+        expect(answer.body.metadata).toEqual(metadata)
+        const id = incomingPayments.idOf(answer.body.id) ?? ''
+        expect((await incomingPayments.get(id))?.metadata).toEqual(metadata)
+      },
+    }
+  },
+  'an outgoing payment': async ({ world, client }) => {
+    const { token } = await grantToPay(world, client)
+    const { outgoingPayments } = world.resources
+    return {
+      request: { method: 'POST', url: `${resourceServer}/outgoing-payments`, token },
+      value: {
+        walletAddress: alice,
+        incomingPayment: shopReceiver,
+        debitAmount: usd(100),
+        metadata,
+      },
+      status: 201,
+      async check(answer) {
+        expect(answer.body.metadata).toEqual(metadata)
+        const id = outgoingPayments.idOf(answer.body.id) ?? ''
+        expect((await outgoingPayments.get(id))?.metadata).toEqual(metadata)
+      },
+    }
+  },
+}
+
+async function rotation(world: World, client: TestClient): Promise<Case> {
+  const { token } = await issuedGrant(world, client)
+  return {
+    request: { method: 'POST', url: token.manage, token: token.value },
+    status: 200,
+    check: (answer) => expect(answer.body.access_token.value).not.toBe(token.value),
+  }
+}
+
+function setUp(): Stage {
+  const world = createSpendingWorld()
+  return { world, client: world.client() }
+}
+
+function signAs(
+  dialect: Dialect,
+  { world, client }: Stage,
+  request: Signed & Partial<SignOptions>,
+): HttpRequest {
+  const signing = { ...request, key: client.key, created: world.clock.now() / 1000 }
+  return signedRequest({ ...signing, ...signingAs(dialect, signing) })
+}
+
+/** The same JSON, written with one space more. */
+const respaced = (text: string) => text.replace('{', '{ ')
+
+const digests = ['sha-256', 'sha-512'] as const
+
+describe.each(dialects)('a client that writes as $name does', (dialect) => {
+  const cases = Object.entries(operations).flatMap(([name, prepare]) =>
+    digests.map((digest) => ({ name, digest, prepare })),
+  )
+
+  test.each(cases)('is understood in $name with $digest', async ({ digest, prepare }) => {
+    const stage = setUp()
+    const { request, value, status, check } = await prepare(stage)
+    const body = value === undefined ? {} : { body: dialect.json(value) }
+    const good = signAs(dialect, stage, { ...request, ...body, digest })
+    const answer = answerOf(await stage.world.handle(good))
+    expect([answer.status, answer.body.error]).toEqual([status, undefined])
+    await check(answer)
+  })
+
+  test.each(cases.filter(({ name }) => name !== 'a rotation without content'))(
+    'is refused in $name with $digest once a byte differs, and may say it again',
+    async ({ digest, prepare }) => {
+      const stage = setUp()
+      const { request, value, status } = await prepare(stage)
+      const body = dialect.json(value)
+      const good = signAs(dialect, stage, { ...request, body, digest })
+      const headers = [
+        ['Content-Digest', contentDigest(Buffer.from(respaced(body)), digest)],
+      ] as const
+      const wrong = [
+        // What a server signs off that looks at the JSON and not at the bytes.
+        { ...good, body: Buffer.from(respaced(body)) },
+        signAs(dialect, stage, { ...request, body, digest: 'none', headers }),
+      ]
+      for (const each of wrong) {
+        expect(JSON.parse(Buffer.from(each.body).toString())).toEqual(value)
+        expect((await stage.world.handle(each)).status).toBe(401)
+      }
+      expect((await stage.world.handle(good)).status).toBe(status)
+    },
+  )
+})
+
+test('these clients write the same in as many ways', () => {
+  const body = { url: 'https://shop.example/?a=1&b=é' }
+  expect(typescript.json(body)).toBe('{"url":"https://shop.example/?a=1&b=é"}')
+  expect(go.json(body)).toBe('{"url":"https://shop.example/?a=1\\u0026b=é"}\n')
+  expect(php.json(body)).toBe('{"url":"https:\\/\\/shop.example\\/?a=1&b=\\u00e9"}')
+  for (const { json } of dialects) expect(JSON.parse(json(metadata))).toEqual(metadata)
+  expect(go.json(metadata)).toMatch(/"10":"ten","9":"nine"/)
+})
+
+describe('metadata as it was written', () => {
+  test.each([
+    ['numbers with a fraction of nothing', '{"n":1.0,"e":1e2,"m":-0.0}'],
+    ['escapes in capitals, and of what needs none', '{"\\u00E9":"\\u002F\\u0041\\uD83D\\uDC1F"}'],
+    ['half of a pair', '{"half":"\\ud83d"}'],
+    ['white space of every kind', '{\r\n\t"a" :\n[ 1 ,\t2 ] }'],
+    ['names that objects have already', '{"constructor":1,"toString":{"length":2},"":3}'],
+  ])('comes back as what it says: %s', async (_, text) => {
+    const { world, client } = setUp()
+    const { body } = await client.request([incomingAccess])
+    const url = `${resourceServer}/incoming-payments`
+    const token: string = body.access_token.value
+    const content = `{"walletAddress":"${bob}","metadata":${text}}`
+    const request = client.sign({ method: 'POST', url, token, body: content })
+    const created = answerOf(await world.handle(request))
+    expect(created.status).toBe(201)
+    expect(JSON.stringify(created.body.metadata)).toBe(JSON.stringify(JSON.parse(text)))
+    const read = await client.getPayment(token, created.body.id)
+    expect(JSON.stringify(read.body.metadata)).toBe(JSON.stringify(JSON.parse(text)))
+  })
+})
+
+describe('a wallet address in a query', () => {
+  const odd = "https://wallet.example/~caf%C3%A9+*(1)'!"
+  const account: WalletAddress = { url: odd, assetCode: 'USD', assetScale: 2 }
+
+  /** A payment at that wallet address, and a request for the list that it is in. */
+  async function listing() {
+    const walletAddresses = { find: async (url: string) => (url === odd ? account : undefined) }
+    const world = createSpendingWorld({ resources: { walletAddresses } })
+    const client = world.client()
+    const actions = ['create', 'list'] as const
+    const { body } = await client.request([{ ...incomingAccess, actions, identifier: odd }])
+    const token: string = body.access_token.value
+    const { body: payment } = await client.createPayment(token, { walletAddress: odd })
+    return { stage: { world, client }, token, id: payment.id as string }
+  }
+
+  const collection = `${resourceServer}/incoming-payments`
+  const urlIn = ({ query }: Dialect) => `${collection}?first=1&wallet-address=${query(odd)}`
+
+  test('is escaped in as many ways', () => {
+    expect(new Set(dialects.map(urlIn)).size).toBe(dialects.length)
+  })
+
+  test.each(dialects)('is understood as $name escapes it', async (dialect) => {
+    const { stage, token, id } = await listing()
+    const request = signAs(dialect, stage, { method: 'GET', url: urlIn(dialect), token })
+    const { status, body } = answerOf(await stage.world.handle(request))
+    expect([status, body.result.map((payment: { id: string }) => payment.id)]).toEqual([200, [id]])
+  })
+
+  test('is understood without any escape, where it needs none', async () => {
+    const { client } = setUp()
+    const { body } = await client.request([{ ...incomingAccess, actions: ['create', 'list'] }])
+    const token: string = body.access_token.value
+    const { body: payment } = await client.createPayment(token, { walletAddress: bob })
+    const url = `${collection}?wallet-address=${bob}`
+    const listed = await client.send({ method: 'GET', url, token })
+    expect(listed.body.result).toMatchObject([{ id: payment.id }])
+  })
+
+  test('is another target when it is escaped in another way, and no signature is good for both', async () => {
+    const { stage, token } = await listing()
+    for (const dialect of dialects) {
+      const request = signAs(dialect, stage, { method: 'GET', url: urlIn(dialect), token })
+      for (const other of dialects.filter((each) => each !== dialect)) {
+        const url = urlIn(other).slice('https://wallet.example'.length)
+        expect((await stage.world.handle({ ...request, url })).status).toBe(401)
+      }
+    }
+  })
+})

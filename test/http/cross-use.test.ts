@@ -1,0 +1,429 @@
+import { describe, expect, test } from 'vitest'
+import {
+  type Change,
+  createAuthorizationServer,
+  createResourceServer,
+  ilpPaymentMethods,
+  type Operation,
+} from '../../src/index.js'
+import { bankKey } from '../support/introspection.js'
+import type { TestKey } from '../support/keys.js'
+import { grantToPay, newQuote, priceList, shopReceiver } from '../support/spending.js'
+import { type Ask, cell, createSurface, everything, lastSegment } from '../support/surface.js'
+import { alice, answerOf, approvedGrant, bob, origin, resourceServer } from '../support/world.js'
+
+const open: readonly Operation[] = ['discover', 'getWalletAddress', 'getWalletAddressKeys']
+
+/** How something is answered where it does not belong; `served` where it does. */
+interface Row {
+  readonly requestGrant: string
+  /** `POST` and `DELETE /continue/{id}`. */
+  readonly continuation: string
+  readonly rotateToken: string
+  readonly revokeToken: string
+  /** `{ active: false }` is `inactive`. */
+  readonly introspectToken: string
+  /** Every operation of the resource server. */
+  readonly resources: string
+}
+
+/** Tokens and texts that are nothing to any of them. A grant request takes no token, and reads none. */
+const nowhere: Row = {
+  requestGrant: 'served',
+  continuation: '401 invalid_continuation',
+  rotateToken: '404 invalid_rotation',
+  revokeToken: '401 invalid_client',
+  introspectToken: 'inactive',
+  resources: '401 invalid_token',
+}
+
+const foreignKey: Row = {
+  requestGrant: '400 invalid_client',
+  continuation: '401 invalid_client',
+  rotateToken: '401 invalid_client',
+  revokeToken: '401 invalid_client',
+  introspectToken: '400 invalid_resource_server',
+  resources: '401 invalid_signature',
+}
+
+type Stage = Awaited<ReturnType<typeof createStage>>
+
+/** All servers, a second pair of them on the same store, and credentials of all kinds. */
+async function createStage() {
+  const surface = await createSurface()
+  const { world, shop, held } = surface
+  const { accessToken: live } = await grantToPay(world, shop, everything)
+  const { accessToken: replaced } = await grantToPay(world, shop, everything)
+  await shop.rotate(replaced)
+  const { accessToken: revoked } = await grantToPay(world, shop, everything)
+  await shop.revoke(revoked)
+  const waiting = await approvedGrant(world, shop)
+  const other = await createOtherServers(surface)
+  const mallory = world.client('mallory')
+  const quoting = await grantToPay(world, mallory, everything)
+  const theirs = await newQuote(mallory, quoting.token)
+  return { surface, live, replaced, revoked, waiting, other, held, mallory, theirs: theirs.body.id }
+}
+
+/** Servers of another brand for the same accounts and on the same store, with something of the shop's. */
+async function createOtherServers({ world, shop }: Awaited<ReturnType<typeof createSurface>>) {
+  const { store, clock, clientKeys } = world
+  const [grantEndpoint, baseUrl] = ['https://other.example/auth', 'https://other.example/op']
+  const account = { url: bob, assetCode: 'USD', assetScale: 2 }
+  const auth = createAuthorizationServer({
+    store,
+    clock,
+    clientKeys,
+    grantEndpoint,
+    consentUrl: 'https://other.example/consent',
+  })
+  const resources = createResourceServer({
+    store,
+    clock,
+    grantEndpoint,
+    baseUrl,
+    introspect: auth.introspect,
+    walletAddresses: { find: async () => account },
+    paymentMethods: ilpPaymentMethods({ addressPrefix: 'test.other', secret: new Uint8Array(32) }),
+    quotes: priceList,
+  })
+  const post = async (url: string, body: object, token?: string) => {
+    const handle = url.startsWith(grantEndpoint) ? auth.handle : resources.handle
+    const content = { method: 'POST', url, body: JSON.stringify(body) }
+    const request = shop.sign(token === undefined ? content : { ...content, token })
+    return answerOf(await handle(request))
+  }
+  const actions = ['create', 'read', 'complete'] as const
+  const access = [
+    { type: 'incoming-payment', actions, identifier: bob },
+    { type: 'quote', actions: ['create', 'read'] },
+  ]
+  const { body } = await post(grantEndpoint, { client: shop.client, access_token: { access } })
+  const token: string = body.access_token.value
+  const payee = { walletAddress: bob }
+  const payment = await post(`${baseUrl}/incoming-payments`, payee, token)
+  const asked = { ...payee, receiver: shopReceiver, method: 'ilp' }
+  const quote = await post(`${baseUrl}/quotes`, asked, token)
+  return { token, payment: payment.body.id as string, quote: quote.body.id as string }
+}
+
+/** The same secret, said to be of another class or another grant. */
+const renamed = (token: string, as: string) => as + token.slice(4)
+const secretOf = (token: string) => token.slice(token.indexOf('.') + 1)
+const nameOf = (token: string) => token.slice(0, token.indexOf('.'))
+
+interface Credential {
+  readonly name: string
+  /** `own` is the token that belongs there. */
+  readonly of: (stage: Stage, own: string) => string
+  readonly row: Row
+}
+
+/** Everything of one grant, or of no grant, that could be taken for a token of another. */
+const credentials: readonly Credential[] = [
+  {
+    name: 'a live access token of another grant',
+    of: ({ live }) => live.value,
+    row: { ...nowhere, introspectToken: 'served', resources: 'served' },
+  },
+  {
+    name: 'an access token that has expired',
+    of: ({ held }) => held.expired.value,
+    row: nowhere,
+  },
+  {
+    name: 'an access token that was rotated away',
+    of: ({ replaced }) => replaced.value,
+    row: nowhere,
+  },
+  {
+    name: 'an access token that was revoked',
+    of: ({ revoked }) => revoked.value,
+    row: nowhere,
+  },
+  {
+    name: 'a continuation token of another grant',
+    of: ({ waiting }) => waiting.body.continue.access_token.value,
+    row: nowhere,
+  },
+  {
+    name: 'a continuation token that calls itself an access token',
+    of: ({ waiting }) => renamed(waiting.body.continue.access_token.value, 'opa_'),
+    row: nowhere,
+  },
+  {
+    name: 'an access token that calls itself a continuation token',
+    of: ({ live }) => renamed(live.value, 'opc_'),
+    row: nowhere,
+  },
+  {
+    name: 'the name of the right grant with the secret of another’s access token',
+    of: ({ live }, own) => `${nameOf(own)}.${secretOf(live.value)}`,
+    row: nowhere,
+  },
+  {
+    name: 'the name of the right grant with the secret of another’s continuation token',
+    of: ({ waiting }, own) =>
+      `${nameOf(own)}.${secretOf(waiting.body.continue.access_token.value)}`,
+    row: nowhere,
+  },
+  {
+    name: 'the path of a management URI',
+    of: ({ live }) => lastSegment(live.manage),
+    row: nowhere,
+  },
+  {
+    name: 'the path of a continuation URI',
+    of: ({ waiting }) => lastSegment(waiting.body.continue.uri),
+    row: nowhere,
+  },
+  { name: 'the id of an interaction', of: ({ waiting }) => waiting.id, row: nowhere },
+  { name: 'an interaction reference', of: ({ waiting }) => waiting.interactRef, row: nowhere },
+  { name: 'the id of a quote', of: ({ held }) => lastSegment(held.quote), row: nowhere },
+  {
+    name: 'an access token of another server on the same store',
+    of: ({ other }) => other.token,
+    row: nowhere,
+  },
+]
+
+/** Keys that sign what is good otherwise. */
+const keys: readonly { name: string; of: (stage: Stage) => TestKey; row: Row }[] = [
+  {
+    name: 'the key of a resource server',
+    of: () => bankKey,
+    row: { ...foreignKey, introspectToken: 'served' },
+  },
+  { name: 'the key of another client', of: ({ mallory }) => mallory.key, row: foreignKey },
+]
+
+/** The operation's own request with the credential in the place of its token. */
+function askWith(stage: Stage, of: Credential['of'], operation: Operation): Ask {
+  const { ask } = stage.surface
+  return ask(operation, of(stage, ask(operation).token ?? stage.held.token.value))
+}
+
+function expected(row: Row, operation: Operation): string {
+  if (operation === 'continueGrant' || operation === 'cancelGrant') return row.continuation
+  return operation in row ? row[operation as keyof Row] : row.resources
+}
+
+/** Sends to every signed operation and compares; what is refused may write no more than a spent nonce. */
+async function checkEverywhere(
+  { surface }: Stage,
+  row: Row,
+  send: (operation: Operation) => ReturnType<typeof surface.send>,
+): Promise<void> {
+  const { routes, kept, world } = surface
+  for (const { operation } of routes.filter(({ operation }) => !open.includes(operation))) {
+    const before = kept.length
+    const answer = await send(operation)
+    const served = answer.body?.active === false ? 'inactive' : 'served'
+    const found = answer.status < 300 ? served : cell(answer)
+    expect(`${operation}: ${found}`).toBe(`${operation}: ${expected(row, operation)}`)
+    if (found !== 'served') expectNothingButNonces(kept.slice(before))
+  }
+  expect(world.errors).toEqual([])
+}
+
+function expectNothingButNonces(written: readonly (readonly Change[])[]): void {
+  expect(written.flat().filter(({ kind }) => kind !== 'replay')).toEqual([])
+}
+
+describe('a credential where it does not belong', () => {
+  test.each(credentials)('is answered as its row says: $name', async ({ of, row }) => {
+    const stage = await createStage()
+    const { send } = stage.surface
+    await checkEverywhere(stage, row, (operation) => send(askWith(stage, of, operation)))
+  })
+
+  test.each(keys)('is answered as its row says: $name', async ({ of, row }) => {
+    const stage = await createStage()
+    const { ask, send } = stage.surface
+    await checkEverywhere(stage, row, (operation) => send(ask(operation), { key: of(stage) }))
+  })
+
+  test('has spoilt nothing: what belongs there is served after all of that', async () => {
+    const stage = await createStage()
+    const { ask, send, routes } = stage.surface
+    for (const { operation } of routes) {
+      for (const { of } of credentials) {
+        if (operation !== 'requestGrant') await send(askWith(stage, of, operation))
+      }
+      for (const { of } of keys) await send(ask(operation), { key: of(stage) })
+      expect([200, 201, 204], operation).toContain((await send(ask(operation))).status)
+    }
+  })
+})
+
+/** Ids, and the operations at whose place in the path each belongs. */
+const ids: readonly {
+  name: string
+  of: (stage: Stage) => string
+  home: readonly Operation[]
+}[] = [
+  {
+    name: 'of a grant',
+    of: ({ held }) => lastSegment(held.rotating.manage).split('.')[0] ?? '',
+    home: [],
+  },
+  {
+    name: 'of the management of another token',
+    of: ({ live }) => lastSegment(live.manage),
+    home: [],
+  },
+  {
+    name: 'of the continuation of another grant',
+    of: ({ waiting }) => lastSegment(waiting.body.continue.uri),
+    home: [],
+  },
+  { name: 'of an interaction', of: ({ held }) => held.continuing.id, home: [] },
+  {
+    name: 'of an incoming payment',
+    of: ({ held }) => lastSegment(held.incoming),
+    home: ['getIncomingPayment', 'completeIncomingPayment'],
+  },
+  {
+    name: 'of an outgoing payment',
+    of: ({ held }) => lastSegment(held.outgoing),
+    home: ['getOutgoingPayment'],
+  },
+  { name: 'of a quote', of: ({ held }) => lastSegment(held.quote), home: ['getQuote'] },
+  { name: 'of another client’s quote', of: ({ theirs }) => lastSegment(theirs), home: [] },
+  {
+    name: 'of an incoming payment at another server on the same store',
+    of: ({ other }) => lastSegment(other.payment),
+    home: [],
+  },
+  {
+    name: 'of a quote of another server on the same store',
+    of: ({ other }) => lastSegment(other.quote),
+    home: [],
+  },
+]
+
+const unknownThere: Partial<Record<Operation, string>> = {
+  continueGrant: '401 invalid_continuation',
+  cancelGrant: '401 invalid_continuation',
+  rotateToken: '404 invalid_rotation',
+  revokeToken: '401 invalid_client',
+  getIncomingPayment: '404 not_found',
+  completeIncomingPayment: '404 not_found',
+  getQuote: '404 not_found',
+  getOutgoingPayment: '404 not_found',
+}
+
+/** The same request with another id in the place of its own. */
+function withId(asked: Ask, path: string, id: string): Ask {
+  const own = path.endsWith('{id}') ? lastSegment(asked.url) : asked.url.split('/').at(-2)
+  return { ...asked, url: asked.url.replace(own ?? '', id) }
+}
+
+describe('an id in the path of another kind of thing', () => {
+  test.each(ids)('is the id of nothing: one $name', async ({ of, home }) => {
+    const stage = await createStage()
+    const { ask, send, routes, kept, world } = stage.surface
+    const withIds = routes.filter(({ path }) => path.includes('{id}'))
+    expect(withIds.map(({ operation }) => operation).sort()).toEqual(
+      Object.keys(unknownThere).sort(),
+    )
+    for (const { operation, path } of withIds.filter(
+      ({ operation }) => !home.includes(operation),
+    )) {
+      const before = kept.length
+      const answer = await send(withId(ask(operation), path, of(stage)))
+      expect(`${operation}: ${cell(answer)}`).toBe(`${operation}: ${unknownThere[operation]}`)
+      expectNothingButNonces(kept.slice(before))
+    }
+    expect(world.errors).toEqual([])
+  })
+})
+
+test('the URIs of one grant are not each other’s, whatever token of it is presented', async () => {
+  const { surface } = await createStage()
+  const { shop, kept } = surface
+  const { body } = await shop.request(everything.slice(2))
+  const { access_token: access, continue: continuation } = body
+  const [manage, uri] = [lastSegment(access.manage), lastSegment(continuation.uri)]
+  const continuing = { ...continuation, uri: continuation.uri.replace(uri, manage) }
+  const managing = { ...access, manage: access.manage.replace(manage, uri) }
+  const before = kept.length
+  const answers = [
+    await shop.continue(continuing),
+    await shop.cancel(continuing),
+    await shop.rotate(managing),
+    await shop.revoke(managing),
+    await shop.continue({ ...continuation, access_token: access }),
+    await shop.cancel({ ...continuation, access_token: access }),
+    await shop.rotate({ ...access, value: continuation.access_token.value }),
+    await shop.revoke({ ...access, value: continuation.access_token.value }),
+  ]
+  const { continueGrant, cancelGrant, rotateToken, revokeToken } = unknownThere
+  const refused = [continueGrant, cancelGrant, rotateToken, revokeToken]
+  expect(answers.map(cell)).toEqual([...refused, ...refused])
+  expectNothingButNonces(kept.slice(before))
+  expect((await shop.revoke(access)).status).toBe(204)
+})
+
+describe('a reference in the body to another kind of thing', () => {
+  test('continues no grant', async () => {
+    const stage = await createStage()
+    const { ask, send, kept } = stage.surface
+    const { waiting, held, live } = stage
+    const before = kept.length
+    const others = [
+      waiting.interactRef,
+      waiting.id,
+      held.continuing.id,
+      held.continuing.body.continue.access_token.value,
+      secretOf(held.continuing.body.continue.access_token.value),
+      held.continuing.body.interact.finish,
+      live.value,
+      lastSegment(held.quote),
+    ]
+    for (const interact_ref of others) {
+      const body = JSON.stringify({ interact_ref })
+      const answer = await send({ ...ask('continueGrant'), body })
+      expect(`${interact_ref}: ${cell(answer)}`).toBe(`${interact_ref}: 404 invalid_continuation`)
+    }
+    expectNothingButNonces(kept.slice(before))
+    expect((await send(ask('continueGrant'))).status).toBe(200)
+  })
+
+  test('is no quote to pay by', async () => {
+    const stage = await createStage()
+    const { ask, send, kept } = stage.surface
+    const { held, theirs, other } = stage
+    const before = kept.length
+    const others = [
+      held.incoming,
+      held.outgoing,
+      theirs,
+      other.quote,
+      held.quote.replace(lastSegment(held.quote), lastSegment(held.incoming)),
+      held.quote.replace(lastSegment(held.quote), lastSegment(other.quote)),
+      held.quote.replace(resourceServer, origin),
+      `${held.quote}/more`,
+    ]
+    for (const quoteId of others) {
+      const body = JSON.stringify({ walletAddress: alice, quoteId })
+      const answer = await send({ ...ask('createOutgoingPayment'), body })
+      expect(`${quoteId}: ${cell(answer)}`).toBe(`${quoteId}: 404 invalid_quote`)
+    }
+    expectNothingButNonces(kept.slice(before))
+  })
+
+  test('is no wallet address of the token', async () => {
+    const { ask, send, kept } = (await createStage()).surface
+    const before = kept.length
+    for (const [operation, walletAddress] of [
+      ['createIncomingPayment', alice],
+      ['createOutgoingPayment', bob],
+    ] as const) {
+      const asked = ask(operation)
+      const body = JSON.stringify({ ...JSON.parse(asked.body ?? ''), walletAddress })
+      expect(cell(await send({ ...asked, body }))).toBe('403 insufficient_access')
+    }
+    expectNothingButNonces(kept.slice(before))
+  })
+})
