@@ -28,12 +28,12 @@ import { naiveStore } from './naive-store.js'
 import { searchForOverspending } from './search.js'
 
 // The same seed finds the same story each time; without one every run plays other histories.
-const naive = await searchForOverspending(naiveStore, { histories: 2_000, seed: 2 })
+const naive = await searchForOverspending(naiveStore, { histories: 2_000, seed: 5 })
 console.log('The naive store:\n')
 console.log(naive.overspent ?? `nothing found in ${naive.played} histories`)
 if (naive.overspent !== undefined) console.log(`(found in history ${naive.played})\n`)
 
-const memory = await searchForOverspending(memoryStore, { histories: 150 })
+const memory = await searchForOverspending(memoryStore, { histories: 100 })
 console.log('The memory store:\n')
 console.log(memory.overspent ?? `nothing wrong in ${memory.played} histories`)
 

@@ -23,10 +23,10 @@ import {
 import { introspectToken } from './introspection-operation.js'
 import type { Handler } from './message.js'
 import {
+  contextOn,
   repeatRule,
   requireMethods,
   requirePrefix,
-  requireStore,
   type ServerOptions,
   serviceContext,
 } from './options.js'
@@ -182,7 +182,7 @@ export function createAuthorizationServer(
     ...servicesIn(context, grants),
     events: createOutbox(context),
     within(store) {
-      const inside = { ...context, store: requireStore(store) }
+      const inside = contextOn(store, context)
       return servicesIn(inside, createGrants(inside, grantPolicy))
     },
     purge: (limit = 1_000) => purge(context, ['grant', 'replay'], limit),

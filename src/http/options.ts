@@ -8,6 +8,7 @@ import type { ServiceContext } from '../service/context.js'
 import { observedStore } from '../service/observed-store.js'
 import type { RepeatRule } from '../service/replay.js'
 import { realPacing } from '../service/transact.js'
+import { createTurns } from '../service/turns.js'
 import type { Watch } from './pipeline.js'
 import type { RateLimiting } from './rate-limit.js'
 import type { PublicUrl } from './target.js'
@@ -64,10 +65,16 @@ export function serviceContext(options: ServerOptions, serverUrl: string): Servi
     clock,
     random: pooled(random),
     pacing: realPacing,
+    turns: createTurns(),
     freshness: signatureFreshness(options.signatures ?? {}),
     namespace: () => (namespace ??= namespaceOf(serverUrl)),
     recordsEvents,
   }
+}
+
+/** The same on another store: one inside a transaction of the host, where nobody may wait for a turn. */
+export function contextOn(store: Store, context: ServiceContext): ServiceContext {
+  return { ...context, store: requireStore(store), turns: undefined }
 }
 
 /** Asks for many bytes at a time, since each question has its price; every byte is handed out once. */

@@ -25,11 +25,11 @@ import {
 } from './incoming-payment-services.js'
 import type { Handler } from './message.js'
 import {
+  contextOn,
   repeatRule,
   requireFunction,
   requireMethods,
   requirePrefix,
-  requireStore,
   type ServerOptions,
   serviceContext,
 } from './options.js'
@@ -179,7 +179,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     ...handlers,
     ...services,
     events: createOutbox(context),
-    within: (store) => servicesIn({ ...context, store: requireStore(store) }).services,
+    within: (store) => servicesIn(contextOn(store, context)).services,
     async purge(limit = 1_000) {
       const { removed: received } = await incoming.settleDue(limit)
       const { removed: paid } = await outgoing.settleDue(limit)

@@ -156,6 +156,7 @@ export function createIncomingPayments(
     const result = await transact<LoadedReceive, ReceiveDecision>(context, {
       loaded: await reload(),
       reload,
+      contended: `incoming-payment ${funds.paymentId}`,
       decide: (loaded) => decideReceive(context, loaded, funds, transferId, call),
     })
     return result.outcome === 'refused'

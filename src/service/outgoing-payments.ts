@@ -98,11 +98,13 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
     const { now, by } = newCall(context)
     const command = say(by)
     const reload = () => loadNow(id)
+    const loaded = await reload()
     const result = await transact<Loaded, OutgoingPaymentDecision<Type> | typeof unknownPayment>(
       context,
       {
-        loaded: await reload(),
+        loaded,
         reload,
+        contended: loaded.payment && `grant ${loaded.payment.grantId}`,
         decide({ payment, budget }) {
           if (payment === undefined) return { changes: [], result: unknownPayment, refused: true }
           const decision = decideOutgoingPayment<Type>(payment, command, now, policy.payments)

@@ -144,6 +144,7 @@ export function createPaymentCreation(
       loaded: refused ? { ...first, payment: await payments.load(id) } : first,
       reload: () => reload(creation),
       decide: (loaded: Loaded) => decide(creation, loaded),
+      contended: `grant ${spender.token.grantId}`,
     }
     const decided = await transactOnce<Loaded, Decided>(context, operation, once)
     if (decided.outcome === 'created') return answer(decided)

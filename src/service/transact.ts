@@ -1,6 +1,7 @@
 import { type Refused, refused, type Stored } from '../core/decision.js'
 import type { Random } from '../ports/random.js'
 import type { Change, Guard, Store, TransactionError } from '../ports/store.js'
+import type { Turns } from './turns.js'
 
 /** Measures and spends real time while the store is busy; never the time that decisions are made by. */
 export interface Pacing {
@@ -43,6 +44,8 @@ export interface Operation<Loaded, Result> {
   readonly reload: () => Promise<Loaded>
   /** Pure: secrets, ids and the time are fixed before the first attempt. */
   readonly decide: (loaded: Loaded) => Attempt<Result>
+  /** What others are likely to change at the same time: who loses a race for it waits for a turn. */
+  readonly contended?: string | undefined
 }
 
 /** The signature or nonce of this request has been used before. */
@@ -52,6 +55,8 @@ export interface TransactContext {
   readonly store: Store
   readonly random: Random
   readonly pacing: Pacing
+  /** Absent inside a transaction of the host, which may hold what the one before is waiting for. */
+  readonly turns?: Turns | undefined
 }
 
 const deadlineMs = 3_000
@@ -84,9 +89,26 @@ export function transactOnce<Loaded, Result>(
 }
 
 async function settle<Loaded, Result>(
+  context: TransactContext,
+  operation: Operation<Loaded, Result>,
+  unspent: Once | undefined,
+): Promise<Result | Replayed> {
+  let leave: (() => void) | undefined
+  async function takeTurn(): Promise<void> {
+    if (operation.contended !== undefined) leave ??= await context.turns?.take(operation.contended)
+  }
+  try {
+    return await attempts(context, operation, unspent, takeTurn)
+  } finally {
+    leave?.()
+  }
+}
+
+async function attempts<Loaded, Result>(
   { store, random, pacing }: TransactContext,
   operation: Operation<Loaded, Result>,
   unspent: Once | undefined,
+  takeTurn: () => Promise<void>,
 ): Promise<Result | Replayed> {
   const startedAt = pacing.elapsedMs()
   let { loaded } = operation
@@ -105,6 +127,7 @@ async function settle<Loaded, Result>(
     } catch (error) {
       failure = retriable(error)
     }
+    await takeTurn()
     for (let reloaded = false; !reloaded; ) {
       if (pacing.elapsedMs() - startedAt >= deadlineMs) throw failure ?? contentionError()
       if (attempt > 1 || failure !== undefined) await pacing.sleep(pauseMs(random, attempt))

@@ -183,15 +183,29 @@ describe('creating a quote', () => {
     },
   )
 
-  test('needs a token for quotes', async () => {
-    const { client } = await setUp()
+  test('needs a token for quotes, before anything is read of what is asked', async () => {
+    const { world, client } = await setUp()
     for (const access of [
       { type: 'quote', actions: ['read'] },
       { type: 'incoming-payment', actions: ['create'], identifier: alice },
     ] as const) {
-      const answer = await newQuote(client, await tokenFor(client, access))
-      expect([answer.status, answer.body.error.description]).toEqual([403, 'Insufficient Grant'])
+      const token = await tokenFor(client, access)
+      for (const asked of [{}, { unknown: true }]) {
+        const answer = await newQuote(client, token, asked)
+        expect([answer.status, answer.body.error.description]).toEqual([403, 'Insufficient Grant'])
+        expect(world.refusals.at(-1)?.refusal).toBe('access_insufficient')
+      }
     }
+  })
+
+  test('is for the wallet address that was consented to, if one was', async () => {
+    const { world, client } = await setUp()
+    const access = { type: 'quote', actions: ['create', 'read-all'] } as const
+    const { token } = await grantToPay(world, client, [access])
+    expect((await newQuote(client, token)).status).toBe(201)
+    const elsewhere = await newQuote(client, token, { walletAddress: bob })
+    expect([elsewhere.status, elsewhere.body.error.code]).toEqual([403, 'insufficient_access'])
+    expect(world.refusals.at(-1)?.refusal).toBe('identifier_foreign')
   })
 
   test('may be asked for in the same second by the very same bytes: both are honest', async () => {

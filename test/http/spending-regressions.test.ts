@@ -17,6 +17,7 @@ import {
   pay,
   payByQuote,
   priceList,
+  quoteToken,
   shopReceiver,
   usd,
   withKey,
@@ -134,6 +135,15 @@ describe('what was sent stays counted', () => {
   })
 })
 
+test('a report that gives nothing back is in nobody’s way: the budget is not written', async () => {
+  const { world, client, token, host } = await paying()
+  const paymentId = await begun(world, client, token, 100)
+  const budgetId = (await host.get(paymentId))?.budget?.id ?? ''
+  const before = await world.store.load('budget', budgetId)
+  await host.settle({ paymentId, sentAmount: usd(10), deliveredAmount: usd(10) })
+  expect(await world.store.load('budget', budgetId)).toEqual(before)
+})
+
 describe('what was not sent can be spent again', () => {
   test('of a payment that was complete before all of it was sent', async () => {
     const { world, client, token, host } = await paying()
@@ -193,13 +203,13 @@ describe('nothing that happens at the same time is forgotten', () => {
   })
 })
 
-/** Another process of the same wallet, as far as that can be in one. */
-function serverOnSameStore(world: World, clock: World['clock']) {
+/** Another process of the same wallet, or another wallet, as far as that can be in one. */
+function serverOnSameStore(world: World, clock: World['clock'], baseUrl = resourceServer) {
   return createResourceServer({
     store: world.store,
     clock,
     random: seededRandom('another process'),
-    baseUrl: resourceServer,
+    baseUrl,
     grantEndpoint,
     introspect: world.auth.introspect,
     walletAddresses: { find: async (url) => ({ url, assetCode: 'USD', assetScale: 2 }) },
@@ -210,6 +220,23 @@ function serverOnSameStore(world: World, clock: World['clock']) {
     quotes: priceList,
   })
 }
+
+test('what another wallet keeps in the same store is nothing to this one', async () => {
+  const { world, client, token } = await paying()
+  const paymentId = idOfPayment(await pay(client, token, 100))
+  const quoteId = await quoteUrl(client)
+  const other = serverOnSameStore(world, world.clock, 'https://other.example/op')
+  expect(await other.outgoingPayments.get(paymentId)).toBeUndefined()
+  expect(await other.outgoingPayments.begin(paymentId)).toMatchObject({
+    refusal: 'payment_unknown',
+  })
+  world.clock.advance(day)
+  expect(await other.outgoingPayments.lapseDue()).toBe(0)
+  const url = quoteId.replace(resourceServer, 'https://other.example/op')
+  const { handle } = other
+  const signed = client.sign({ method: 'GET', url, token: await quoteToken(client) })
+  expect((await handle(signed)).status).toBe(404)
+})
 
 describe('where no amount is limited', () => {
   test('asking what is spent changes nothing, and freezes nothing', async () => {

@@ -47,7 +47,9 @@ export function arbitraries(fc: FastCheck): Arbitraries {
 }
 
 function anyLimits(fc: FastCheck, { asset, around }: LimitsOptions): Arbitrary<Limits> {
-  const receivers = fc.webUrl().map((url) => `https://${new URL(url).host}/incoming-payments/1`)
+  const receivers = fc
+    .tuple(fc.constantFrom('bank.example', 'wallet.example', 'bank.example:8443'), fc.uuid())
+    .map(([host, id]) => `https://${host}/incoming-payments/${id}`)
   const receiver = fc.option(receivers, { nil: undefined, freq: 3 })
   const interval = fc.option(validInterval(fc, around), { nil: undefined, freq: 2 })
   const counted = fc.constantFrom('debitAmount' as const, 'receiveAmount' as const, undefined)

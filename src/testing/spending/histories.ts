@@ -4,7 +4,7 @@ import type { Arbitrary, FastCheck } from './fast-check.js'
 import type { SpendingHistory } from './history.js'
 import { planHistory } from './plan.js'
 import { defaultScene, type SpendingScene } from './scene.js'
-import { anyWish, grantWish } from './wishes.js'
+import { anyWish, grantWish, type Wish } from './wishes.js'
 
 /** What histories are about, and what the wallet promises beside the limits. */
 export interface HistoryOptions {
@@ -12,7 +12,7 @@ export interface HistoryOptions {
   readonly scene?: SpendingScene
   /** When the first step is taken. Default: `startOfTests`, or now and then where calendars have their corners. */
   readonly start?: Instant
-  /** The most steps after the first one, which is always a grant. Default 20. */
+  /** The most steps after the first one, which is always a grant. Default 24. */
   readonly stepsMax?: number
   /** What the count of an interval means to the wallet. Default `occurrences`. */
   readonly intervalCounting?: IntervalCounting
@@ -23,7 +23,7 @@ export interface HistoryOptions {
 /** The same options with their defaults. */
 export function filledIn({
   scene = defaultScene,
-  stepsMax = 20,
+  stepsMax = 24,
   intervalCounting = 'occurrences',
   holdMs = 86_400_000,
 }: HistoryOptions) {
@@ -54,8 +54,12 @@ function historyFrom(
   options: HistoryOptions,
 ): Arbitrary<SpendingHistory> {
   const { scene, stepsMax, rules } = filledIn(options)
-  const wishes = fc.array(anyWish(fc, scene, start), { maxLength: stepsMax, size: 'max' })
+  const wish = anyWish(fc, scene, start)
+  // One array would be short most of the time.
+  const [first, second, third] = [0, 1, 2].map((i) =>
+    fc.array(wish, { maxLength: Math.floor((stepsMax + i) / 3), size: 'max' }),
+  ) as [Arbitrary<Wish[]>, Arbitrary<Wish[]>, Arbitrary<Wish[]>]
   return fc
-    .tuple(grantWish(fc, scene, start), wishes)
-    .map(([grant, others]) => planHistory([grant, ...others], scene, start, rules))
+    .tuple(grantWish(fc, scene, start), first, second, third)
+    .map(([grant, ...others]) => planHistory([grant, ...others.flat()], scene, start, rules))
 }

@@ -103,7 +103,10 @@ function actionOf(draft: Draft, wish: Wish): SpendingAction | undefined {
     case 'settle':
     case 'fail': {
       const line = paymentFor(draft, wish, 'begun')
-      return line && planTotals(draft, wish, line)
+      if (line !== undefined) return planTotals(draft, wish, line)
+      // A payment that is to be settled has to be begun first.
+      const payment = paymentFor(draft, wish, 'held')?.request.payment
+      return payment === undefined ? undefined : { type: 'begin', payment }
     }
     case 'lapse':
       return { type: 'lapse' }

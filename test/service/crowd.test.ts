@@ -1,0 +1,31 @@
+import { describe, expect, test } from 'vitest'
+import { postgresStore } from '../../adapters/postgres.js'
+import { memoryStore, type Store } from '../../src/index.js'
+import { freshPostgres, servers } from '../support/databases.js'
+import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
+
+/** As many payments at once under one grant, all of which it has room for: each gets its own true answer. */
+async function expectAllPaid(store: Store): Promise<void> {
+  const world = createSpendingWorld({ store })
+  const client = world.client()
+  const { token } = await grantToPay(world, client, [outgoingItem({ debitAmount: usd(1_000) })])
+  const answers = await Promise.all(Array.from({ length: 100 }, () => pay(client, token, 10)))
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201))
+  const spent = answers.map(({ body }) => Number(body.grantSpentDebitAmount.value))
+  const steps = answers.map((_, index) => (index + 1) * 10)
+  expect(spent.toSorted((a, b) => a - b)).toEqual(steps)
+  expect((await pay(client, token, 1)).status).toBe(403)
+}
+
+describe('a hundred payments at once under one grant', () => {
+  test('are all made in memory', () => expectAllPaid(memoryStore()))
+
+  test.skipIf(servers.PostgreSQL === undefined)('are all made on PostgreSQL', async () => {
+    const { pool, schema, drop } = await freshPostgres()
+    try {
+      await expectAllPaid(postgresStore(pool, { schema }))
+    } finally {
+      await drop()
+    }
+  })
+})
