@@ -54,6 +54,10 @@ export function resourcePolicy(given: ResourcePolicy): {
   if (expiryDefaultMs > expiryMaxMs) {
     throw invalidOption('policy.incomingPaymentExpiryDefaultMs', 'exceeds the maximum')
   }
+  if (retentionMs < lifetimeMs) {
+    // A quote must not outlive the payment by which it is known to have been used.
+    throw invalidOption('policy.outgoingPaymentRetentionMs', 'is less than quoteLifetimeMs')
+  }
   return {
     incoming: { expiryDefaultMs, expiryMaxMs, retentionMs: incomingPaymentRetentionMs },
     spending: {

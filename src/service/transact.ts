@@ -95,7 +95,11 @@ async function settle<Loaded, Result>(
 ): Promise<Result | Replayed> {
   let leave: (() => void) | undefined
   async function takeTurn(): Promise<void> {
-    if (operation.contended !== undefined) leave ??= await context.turns?.take(operation.contended)
+    if (leave !== undefined || operation.contended === undefined || !context.turns) return
+    const turn = context.turns.take(operation.contended)
+    leave = () => void turn.then((over) => over())
+    // Whoever is before may be stuck for longer than anybody should wait.
+    await Promise.race([turn, context.pacing.sleep(deadlineMs)])
   }
   try {
     return await attempts(context, operation, unspent, takeTurn)

@@ -1,6 +1,6 @@
 /**
- * For tests: the contract of a store as cases, a clock and randomness that the test holds, and a client
- * instance that signs.
+ * For tests: the contract of a store as cases, a clock and randomness that the test holds, a client instance
+ * that signs, and a search for ways to overspend.
  *
  * @module
  */
@@ -19,7 +19,7 @@ export { type ConformanceCase, type ConformanceOptions, storeConformance } from 
 export type { FullJwk } from './key.js'
 export { seededRandom } from './random.js'
 export { type Arbitraries, arbitraries, type LimitsOptions } from './spending/arbitraries.js'
-export type { Account, SpendingRules, Spent } from './spending/book.js'
+export type { Account, Spent } from './spending/book.js'
 export { type ExpectedStep, expectedSpending } from './spending/expected.js'
 export type { HistoryOptions } from './spending/histories.js'
 export type {

@@ -322,7 +322,7 @@ describe('withdrawing and lapsing', () => {
   })
 })
 
-const runs = { numRuns: 400 }
+const runs = { numRuns: 250 }
 
 function ofTurns(what: (turn: Turn, life: OutgoingLife) => void) {
   return fc.property(lives, (life) => {
@@ -337,7 +337,7 @@ function decide(payment: OutgoingPayment, command: OutgoingPaymentCommand, now: 
 describe('the histories that the laws are tried on', () => {
   test('get everywhere: each command is accepted and refused in every way there is', () => {
     const met = new Map<string, number>()
-    for (const { turns } of fc.sample(lives, { numRuns: 3_000, seed: 1 })) {
+    for (const { turns } of fc.sample(lives, { numRuns: 2_000, seed: 1 })) {
       for (const { command, decision } of turns) {
         const as = decision.outcome === 'refused' ? decision.refusal : decision.outcome
         met.set(`${command.type}: ${as}`, (met.get(`${command.type}: ${as}`) ?? 0) + 1)
@@ -353,7 +353,7 @@ describe('the histories that the laws are tried on', () => {
     const totals = ['invalid_amount', 'totals_receded', 'totals_exceeded']
     for (const type of ['settle', 'fail']) everywhere.push(...totals.map((as) => `${type}: ${as}`))
     expect([...met.keys()].sort()).toEqual(everywhere.sort())
-    for (const name of everywhere) expect(met.get(name), name).toBeGreaterThan(10)
+    for (const name of everywhere) expect(met.get(name), name).toBeGreaterThan(5)
   })
 })
 

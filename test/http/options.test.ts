@@ -291,6 +291,14 @@ describe('a duration', () => {
     expectRefused('resource', option, { policy: { incomingPaymentExpiryMaxMs: 10 } })
   })
 
+  test('a payment that is kept for less than its quote is good', () => {
+    const option = 'policy.outgoingPaymentRetentionMs'
+    const policy = { outgoingPaymentRetentionMs: 9, quoteLifetimeMs: 10 }
+    expectRefused('resource', option, { policy })
+    // The default of 30 days counts as well.
+    expectRefused('resource', option, { policy: { incomingPaymentExpiryMaxMs: 10 } })
+  })
+
   test('after which an incoming payment expires ends before dates do', () => {
     const longest = Number.MAX_SAFE_INTEGER
     const policy = {

@@ -188,7 +188,7 @@ describe.each(operations)('$payment', ({ faults, asked }) => {
   test('is answered for the first row of the table when several apply', () =>
     fc.assert(
       fc.asyncProperty(fc.subarray([...faults], { minLength: 2 }), (some) => check(some, asked)),
-      { numRuns: 100 },
+      { numRuns: 40 },
     ))
 })
 

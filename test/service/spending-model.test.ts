@@ -11,12 +11,12 @@ describe('a wallet agrees with a book that is kept beside it', () => {
     const property = fc.asyncProperty(histories(60), (history) =>
       play(servedWallet(), history, met),
     )
-    await fc.assert(property, { numRuns: 1_000 })
+    await fc.assert(property, { numRuns: 800 })
   }, 120_000)
 
   test('by its servers, which are asked by signed requests', async () => {
     const property = fc.asyncProperty(histories(60), (history) => play(serverWallet(), history))
-    await fc.assert(property, { numRuns: 25 })
+    await fc.assert(property, { numRuns: 20 })
   })
 
   test('after everything that can happen has happened, many times', () => {

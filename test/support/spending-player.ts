@@ -1,9 +1,8 @@
-import { isDeepStrictEqual } from 'node:util'
-import { expect } from 'vitest'
 import type { Budget } from '../../src/core/budget.js'
 import type { Instant } from '../../src/core/decision.js'
 import type { OutgoingPayment } from '../../src/core/outgoing-payment/record.js'
 import type { Amount } from '../../src/index.js'
+import { same } from './same.js'
 import { eur, euroReceiver, goneReceiver, usd } from './spending.js'
 import {
   type Counted,
@@ -34,11 +33,6 @@ const most = 2n ** 64n - 1n
 const day = 86_400_000
 const least = (value: bigint, other: bigint) => (value < other ? value : other)
 const which = <T>(list: readonly T[], n: number): T | undefined => list[n % (list.length || 1)]
-
-/** `expect` alone is slower than all that is looked at with it. */
-function same(actual: unknown, expected: unknown): void {
-  if (!isDeepStrictEqual(actual, expected)) expect(actual).toStrictEqual(expected)
-}
 
 interface QuoteLine {
   readonly id: string

@@ -195,10 +195,17 @@ describe('a history', () => {
     for (const { start, steps } of sample(history(), 500)) {
       expect(steps[0]?.type).toBe('grant')
       let now = start
+      const requested = new Map<number, number>()
       const actions = steps.flatMap((step) => (step.type === 'at once' ? step.actions : [step]))
       for (const step of steps) types.add(step.type)
       for (const action of actions) {
         types.add(action.type)
+        if (action.type === 'pay') requested.set(action.payment, now)
+        // Nobody has to remember a request for longer.
+        if (action.type === 'retry') {
+          const at = requested.get(action.request.payment) ?? Number.NaN
+          expect(now - at).toBeLessThanOrEqual(30 * 86_400_000)
+        }
         if (action.type !== 'wait') continue
         expect(action.until).toBeGreaterThan(now)
         now = action.until

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { describe, expect, test, vi } from 'vitest'
-import type { AccessItem, Amount } from '../../src/index.js'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { type AccessItem, type Amount, memoryStore, type Store } from '../../src/index.js'
 import {
   expectedSpending,
   type SpendingAction,
@@ -12,6 +12,7 @@ import {
   startOfTests,
 } from '../../src/testing/index.js'
 import { createJudge } from '../../src/testing/spending/judge.js'
+import { libraryWallet } from '../../src/testing/spending/library-wallet.js'
 import { play } from '../../src/testing/spending/play.js'
 import { carelessWallet } from '../support/careless-wallet.js'
 
@@ -284,6 +285,45 @@ describe('where the clock is not ours', () => {
   })
 })
 
+describe('a wallet whose clock goes on by itself', () => {
+  afterEach(() => vi.restoreAllMocks())
+
+  /** Pays while it strikes midnight. */
+  async function atMidnight(interval: string, value: number): Promise<string | undefined> {
+    const midnight = Date.UTC(2026, 10, 22)
+    let now = midnight - 5
+    vi.spyOn(Date, 'now').mockImplementation(() => now)
+    const { setClock: _, ...wallet } = scripted({
+      async pay() {
+        now = midnight + 5
+        return { accepted: true, id: 'one' }
+      },
+    })
+    return problemWith([grant(item(10, interval)), pay(1, value)], wallet)
+  }
+
+  test.each([
+    ['the window that ends', 'R1/2026-11-21T00:00:00Z/P1D'],
+    ['the window that begins', 'R1/2026-11-22T00:00:00Z/P1D'],
+  ])('may have paid in %s, and within its limit', async (_, interval) => {
+    expect(await atMidnight(interval, 10)).toBeUndefined()
+    expect(await atMidnight(interval, 11)).toMatch(/over by USD 0.01/)
+  })
+})
+
+describe('the wallet of this library', () => {
+  test('lets lapse what is due, though its store takes a while to list that', async () => {
+    const memory = memoryStore()
+    let questions = 0
+    const due: Store['due'] = async (...query) => (++questions > 2 ? memory.due(...query) : [])
+    const wallet = libraryWallet({ ...memory, due }, { scene, ...rules })
+    const wait = { type: 'wait', until: startOfTests + 24 * hour } as const
+    const steps = [grant(item(10)), pay(1, 10), wait, { type: 'lapse' } as const, pay(2, 10)]
+    expect(await problemWith(steps, wallet)).toBeUndefined()
+    expect(questions).toBeGreaterThan(2)
+  })
+})
+
 describe('what is expected of a history', () => {
   const daily = item(10, 'R2/2026-11-21T00:00:00Z/P1D')
   const begin = { type: 'begin', payment: 1 } as const
@@ -358,5 +398,47 @@ describe('what is expected of a history', () => {
     expect(expectedSpending(held).at(-1)?.answer).toBe('accepted')
     expect(expectedSpending(held, { holdMs: hour }).at(-1)?.answer).toBe('refused')
     expect(expectedSpending(held, { holdMs: hour + 1 }).at(-1)?.answer).toBe('accepted')
+  })
+
+  test('lapsed payments at the end of their hold, and not before', () => {
+    const end = startOfTests + 24 * hour
+    const spent = (until: number) =>
+      expectedSpending(history(grant(item(10)), pay(1, 9), wait(until), { type: 'lapse' })).at(-1)
+        ?.spent[0]?.spent
+    expect(spent(end - 1)).toBe(9n)
+    expect(spent(end)).toBe(0n)
+  })
+
+  test('reports that fall back behind earlier ones', () => {
+    const settle = (sent: number, delivered: number): SpendingAction => ({
+      type: 'settle',
+      payment: 1,
+      sentAmount: usd(sent),
+      deliveredAmount: usd(delivered),
+      final: false,
+    })
+    const answer = (sent: number, delivered: number) =>
+      expectedSpending(
+        history(grant(item(10)), pay(1, 9), begin, settle(5, 5), settle(sent, delivered)),
+      ).at(-1)?.answer
+    expect([answer(5, 5), answer(6, 5), answer(5, 6)]).toEqual(Array(3).fill('accepted'))
+    expect([answer(4, 5), answer(5, 4), answer(10, 5), answer(5, 10)]).toEqual(
+      Array(4).fill('refused'),
+    )
+  })
+
+  test('items that are for something else', () => {
+    const answer = (more: object) => {
+      const other = { ...item(10), ...more } as AccessItem
+      return expectedSpending(history(grant(other), pay(1, 1))).at(-1)?.answer
+    }
+    expect(answer({})).toBe('accepted')
+    expect(answer({ identifier: 'https://wallet.example/bob' })).toBe('refused')
+    expect(answer({ actions: ['read', 'list'] })).toBe('refused')
+    expect(answer({ type: 'incoming-payment' })).toBe('refused')
+    expect(answer({ limits: { debitAmount: { ...usd(10), assetCode: 'EUR' } } })).toBe('refused')
+    expect(answer({ limits: { debitAmount: { ...usd(10), assetScale: 3 } } })).toBe('refused')
+    expect(answer({ limits: { receiver } })).toBe('accepted')
+    expect(answer({ limits: { receiver: `${receiver}0` } })).toBe('refused')
   })
 })

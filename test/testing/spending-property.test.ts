@@ -10,7 +10,7 @@ import {
   spendingProperty,
   type WalletSubject,
 } from '../../src/testing/index.js'
-import { commits, reads } from '../support/broken-stores.js'
+import { commits } from '../support/broken-stores.js'
 import { carelessWallet, type Mistake } from '../support/careless-wallet.js'
 import { machineWallet } from '../support/machine-wallet.js'
 
@@ -43,11 +43,6 @@ describe('nothing is found', () => {
   test('in the servers where repetitions are counted and payments are held for an hour', async () => {
     const policy = { intervalCounting: 'repetitions', holdMs: 3_600_000 } as const
     await fc.assert(spendingProperty(fc, { store: memoryStore, ...policy }), { numRuns: 30 })
-  })
-
-  test('in a store whose list of what is due lags, as it may', async () => {
-    const store = () => reads.laggingDue(memoryStore())
-    await fc.assert(spendingProperty(fc, { store, stepsMax: 8 }), { numRuns: 30 })
   })
 
   test('in a wallet that makes no mistake', async () => {

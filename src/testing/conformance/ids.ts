@@ -99,14 +99,22 @@ async function knowsKindAndId({ store, namespace }: Trial): Promise<void> {
   }
   for (const [i, kind] of kinds.entries()) {
     const found = await store.load(kind, id)
-    demandSame(found, at(kind, i + 1), `the record of kind ${kind}, one of five with the same id`)
+    demandSame(
+      found,
+      at(kind, i + 1),
+      `the record of kind ${kind}, one of several with the same id`,
+    )
   }
   await mustCommit(
     store,
     [],
     kinds.map((kind, i) => guard(id, i + 1, kind)),
   )
-  demand(await store.remove('transfer', id, 3), 'remove at the stored version did not answer true')
+  const version = kinds.indexOf('transfer') + 1
+  demand(
+    await store.remove('transfer', id, version),
+    'remove at the stored version did not answer true',
+  )
   for (const [i, kind] of kinds.entries()) {
     const expected = kind === 'transfer' ? undefined : at(kind, i + 1)
     demandSame(
