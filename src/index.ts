@@ -127,6 +127,7 @@ export {
   type OutgoingPaymentRefusals,
   type SettlePayment,
   type Totals,
+  type TotalsRefusal,
 } from './core/outgoing-payment.js'
 export type {
   Price,

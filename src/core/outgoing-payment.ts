@@ -57,7 +57,8 @@ export type OutgoingPaymentCommand =
   | CancelPayment
   | LapsePayment
 
-type TotalsRefusal = 'invalid_amount' | 'totals_receded' | 'totals_exceeded'
+/** Why totals are not taken. */
+export type TotalsRefusal = 'invalid_amount' | 'totals_receded' | 'totals_exceeded'
 
 /** What each command can be refused with. */
 export interface OutgoingPaymentRefusals {

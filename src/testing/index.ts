@@ -21,6 +21,7 @@ export { seededRandom } from './random.js'
 export { type Arbitraries, arbitraries, type LimitsOptions } from './spending/arbitraries.js'
 export type { Account, Spent } from './spending/book.js'
 export { type ExpectedStep, expectedSpending } from './spending/expected.js'
+export type { Arbitrary, FastCheck } from './spending/fast-check.js'
 export type { HistoryOptions } from './spending/histories.js'
 export type {
   ActionsAtOnce,
