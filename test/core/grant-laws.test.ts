@@ -19,8 +19,9 @@ import {
   outgoing,
   type Turn,
 } from '../support/grants.js'
+import { runs } from '../support/runs.js'
 
-const runs = { numRuns: 500 }
+const some = { numRuns: runs(500) }
 
 function decide(grant: Grant, command: GrantCommand, now: Instant) {
   return decideGrant<keyof GrantRefusals>(grant, command, now, grantPolicy)
@@ -87,7 +88,7 @@ describe('total and pure', () => {
         const again = decide(structuredClone(before), structuredClone(command), at)
         expect(again).toStrictEqual(decision)
       }),
-      runs,
+      some,
     )
   })
 
@@ -99,7 +100,7 @@ describe('total and pure', () => {
         const decision = decide(grant, command, now)
         expect(decide(structuredClone(grant), structuredClone(command), now)).toEqual(decision)
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     )
   })
 
@@ -123,7 +124,7 @@ describe('total and pure', () => {
           expect(JSON.parse(JSON.stringify(value))).toStrictEqual(value)
         }
       }),
-      runs,
+      some,
     )
   })
 })
@@ -143,7 +144,7 @@ describe('version', () => {
         })
         for (const event of decision.events) expect(event.grantId).toBe(before.id)
       }),
-      runs,
+      some,
     )
   })
 
@@ -153,7 +154,7 @@ describe('version', () => {
         if (decision.outcome === 'unchanged') expect(decision.record).toStrictEqual(before)
         if (decision.outcome !== 'changed') expect(after).toStrictEqual(before)
       }),
-      runs,
+      some,
     )
   })
 })
@@ -170,7 +171,7 @@ describe('idempotent', () => {
           })
         }
       }),
-      runs,
+      some,
     )
   })
 })
@@ -183,7 +184,7 @@ describe('terminal', () => {
       ofTurns(({ before, decision }) => {
         if (before.state === 'finalized') expect(decision.outcome).not.toBe('changed')
       }),
-      runs,
+      some,
     )
   })
 
@@ -195,7 +196,7 @@ describe('terminal', () => {
           expect(decision.outcome).not.toBe('changed')
         }
       }),
-      runs,
+      some,
     )
   })
 
@@ -210,7 +211,7 @@ describe('terminal', () => {
           if (anEnd.includes(standing)) end = standing
         }
       }),
-      runs,
+      some,
     )
   })
 })
@@ -224,7 +225,7 @@ describe('one live token', () => {
           expect(active.length).toBeLessThanOrEqual(1)
         }
       }),
-      runs,
+      some,
     )
   })
 
@@ -242,7 +243,7 @@ describe('one live token', () => {
           }
         }
       }),
-      runs,
+      some,
     )
   })
 
@@ -267,7 +268,7 @@ describe('one live token', () => {
           expect(activeTokens(history, grant, now)).toEqual([])
         }
       }),
-      runs,
+      some,
     )
   })
 })
@@ -289,7 +290,7 @@ describe('no resurrection', () => {
           alive = active
         }
       }),
-      runs,
+      some,
     )
   })
 
@@ -311,7 +312,7 @@ describe('no resurrection', () => {
           }
         }
       }),
-      runs,
+      some,
     )
   })
 })
@@ -325,7 +326,7 @@ describe('attenuation', () => {
           expect(isAttenuated(grant.requested, granted), JSON.stringify(grant)).toBe(true)
         }
       }),
-      runs,
+      some,
     )
   })
 
@@ -340,7 +341,7 @@ describe('attenuation', () => {
           }
         }
       }),
-      runs,
+      some,
     )
   })
 
@@ -355,7 +356,7 @@ describe('attenuation', () => {
           }
         }
       }),
-      runs,
+      some,
     )
   })
 
@@ -366,7 +367,7 @@ describe('attenuation', () => {
         expect(after.granted).toStrictEqual(before.granted)
         expect(after.endsAt).toBe(before.endsAt)
       }),
-      runs,
+      some,
     )
   })
 })
@@ -535,7 +536,7 @@ describe('precedence', () => {
         const [first] = rows.find(([, applies]) => applies) ?? []
         expect(decision.outcome === 'refused' ? decision.refusal : decision.outcome).toBe(first)
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 
@@ -549,7 +550,7 @@ describe('precedence', () => {
         expect(decide(before, command, retryAt - 1)).toMatchObject({ refusal: 'too_fast' })
         expect(decide(before, command, retryAt)).not.toMatchObject({ refusal: 'too_fast' })
       }),
-      runs,
+      some,
     )
   })
 })
@@ -564,7 +565,7 @@ describe('discretion', () => {
         const told = JSON.stringify([events, reasons])
         for (const secret of secrets) expect(told).not.toContain(secret)
       }),
-      runs,
+      some,
     )
   })
 
@@ -574,7 +575,7 @@ describe('discretion', () => {
         if (decision.outcome !== 'changed' || after.derivation === undefined) return
         expect(at).toBeLessThan(after.derivation.until)
       }),
-      runs,
+      some,
     )
   })
 
@@ -588,7 +589,7 @@ describe('discretion', () => {
         expect(decision.events).toHaveLength(silent ? 0 : 1)
         for (const event of decision.events) expect(event.at).toBe(at)
       }),
-      runs,
+      some,
     )
   })
 })
