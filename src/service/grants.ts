@@ -15,13 +15,13 @@ import {
   type Credential,
   deriveSecret,
   hashSecret,
-  isIdOf,
   newId,
   newPath,
   newSecret,
 } from '../protocol/credential.js'
 import type { Call, ServiceContext } from './context.js'
 import { changesOf } from './events.js'
+import { commitNew, loadOwn } from './records.js'
 import { spend } from './replay.js'
 import { type Once, type Operation, type Replayed, transact, transactOnce } from './transact.js'
 
@@ -52,12 +52,9 @@ export type Grants = ReturnType<typeof createGrants>
 
 /** The operations on grants: each loads, decides and commits, and tells secrets only to their owner. */
 export function createGrants(context: ServiceContext, policy: GrantPolicy) {
-  const { store, random } = context
+  const { random } = context
 
-  async function load(id: string): Promise<Grant | undefined> {
-    if (!isIdOf(await context.namespace(), id)) return undefined
-    return (await store.load('grant', id)) as Grant | undefined
-  }
+  const load = (id: string) => loadOwn<Grant>(context, 'grant', id)
 
   function operation<Type extends keyof GrantRefusals>(
     grant: Grant,
@@ -117,15 +114,7 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
     const grant = decision.record
     const told = grant.token === undefined ? {} : { tokenSecret }
     const result = { outcome: 'answered', grant, continuationSecret, ...told } as const
-    const operation: Operation<Grant | undefined, RequestAnswer> = {
-      loaded: undefined,
-      reload: () => load(id),
-      decide(loaded) {
-        const changes = loaded ? [] : changesOf(context, 'grant', grant, decision.events)
-        return { changes, result, refused: false }
-      },
-    }
-    return transactOnce(context, operation, once)
+    return commitNew<RequestAnswer>(context, 'grant', decision, result, once)
   }
 
   /** The successor of a presented secret. Its salt is stored, so that the same can be made again. */

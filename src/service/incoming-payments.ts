@@ -18,9 +18,10 @@ import type { PaymentMethod, PaymentMethods } from '../ports/payment-methods.js'
 import type { Change } from '../ports/store.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { toBase64url } from '../protocol/bytes.js'
-import { isIdOf, newId } from '../protocol/credential.js'
+import { newId } from '../protocol/credential.js'
 import { sha256 } from '../protocol/hash.js'
 import type { IncomingPaymentRequest } from '../protocol/payments.js'
+import { type AccountRefusal, activeAccount } from './accounts.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
 import { changesOf } from './events.js'
 import {
@@ -31,8 +32,9 @@ import {
   type PageRequest,
   readPage,
 } from './pages.js'
+import { commitNew, loadOwn } from './records.js'
 import { spend } from './replay.js'
-import { removeRetired, sweep } from './sweeps.js'
+import { settleOrRemove } from './sweeps.js'
 import { type Once, type Operation, type Replayed, transact, transactOnce } from './transact.js'
 
 /** Funds that arrived with a payment's details, as the host's ledger knows them. */
@@ -56,7 +58,7 @@ export type CompleteResult =
   | { readonly ok: true; readonly payment: IncomingPayment }
   | { readonly ok: false; readonly refusal: 'payment_unknown'; readonly reason: string }
 
-export type PaymentRefusal = CreateRefusal | 'wallet_address_unknown' | 'wallet_address_inactive'
+export type PaymentRefusal = CreateRefusal | AccountRefusal
 
 /** A payment with the details by which it can be paid now: none once it takes no more funds. */
 export interface PayablePayment {
@@ -86,10 +88,7 @@ export function createIncomingPayments(
 ) {
   const { store, random } = context
 
-  async function load(id: string): Promise<IncomingPayment | undefined> {
-    if (!isIdOf(await context.namespace(), id)) return undefined
-    return (await store.load('incoming-payment', id)) as IncomingPayment | undefined
-  }
+  const load = (id: string) => loadOwn<IncomingPayment>(context, 'incoming-payment', id)
 
   async function list(scope: ListScope, page: PageRequest): Promise<PageOf<IncomingPayment>> {
     const by = listName(await context.namespace(), scope)
@@ -107,17 +106,7 @@ export function createIncomingPayments(
     if (decision.outcome === 'refused') return spend(context, once, decision, { refused: true })
     // Before anything is written: a payment that nobody could pay is of no use.
     const result = await payable(decision.record, call.now)
-    const operation: Operation<IncomingPayment | undefined, PayablePayment> = {
-      loaded: undefined,
-      reload: () => load(id),
-      decide(loaded) {
-        const changes = loaded
-          ? []
-          : changesOf(context, 'incoming-payment', decision.record, decision.events)
-        return { changes, result, refused: false }
-      },
-    }
-    return transactOnce(context, operation, once)
+    return commitNew(context, 'incoming-payment', decision, result, once)
   }
 
   async function decideCreation(
@@ -127,14 +116,10 @@ export function createIncomingPayments(
     { now, by }: Call,
   ) {
     const { walletAddress } = request
-    const account = await walletAddresses.find(walletAddress)
-    if (account === undefined) {
-      return refused('wallet_address_unknown', 'there is no such wallet address here')
-    }
-    if (account.active === false) {
-      return refused('wallet_address_inactive', 'the wallet address is inactive')
-    }
-    const asset = { assetCode: account.assetCode, assetScale: account.assetScale }
+    const found = await activeAccount(walletAddresses, walletAddress)
+    if ('outcome' in found) return found
+    const { assetCode, assetScale } = found.account
+    const asset = { assetCode, assetScale }
     const lists = listsOf(await context.namespace(), walletAddress, client, now)
     const command = { ...request, by, id, client, asset, lists }
     return createIncomingPayment(command, now, policy)
@@ -223,22 +208,16 @@ export function createIncomingPayments(
     })
   }
 
-  /**
-   * Settles payments that something is due of: those that have expired unnoticed are told of, and those past
-   * their retention are removed. Both, since either kind would otherwise stand before the other for good.
-   */
+  /** Settles what is due: payments that have expired unnoticed are told of, those past their retention go. */
   async function settleDue(limit: number): Promise<{ expired: number; removed: number }> {
-    let expired = 0
-    const settled = await sweep(context, 'incoming-payment', limit, async (record, now) => {
-      const payment = record as IncomingPayment
-      if (payment.completed || payment.expiryRecorded) {
-        return removeRetired(context, 'incoming-payment', payment, now)
-      }
-      const recorded = await expire(payment)
-      if (recorded) expired += 1
-      return recorded
-    })
-    return { expired, removed: settled - expired }
+    const { settled: expired, removed } = await settleOrRemove<IncomingPayment>(
+      context,
+      'incoming-payment',
+      limit,
+      ({ completed, expiryRecorded }) => !completed && !expiryRecorded,
+      expire,
+    )
+    return { expired, removed }
   }
 
   return { load, list, create, payable, receive, complete, completeById, settleDue }

@@ -14,12 +14,12 @@ import {
 } from '../core/outgoing-payment.js'
 import type { ActiveToken } from '../ports/introspect.js'
 import type { Change } from '../ports/store.js'
-import { isIdOf } from '../protocol/credential.js'
 import { newCall, type ServiceContext } from './context.js'
 import { changesOf } from './events.js'
 import { type ListScope, listName, type PageOf, type PageRequest, readPage } from './pages.js'
 import type { SpendingPolicy } from './payment-creation.js'
-import { removeRetired, sweep } from './sweeps.js'
+import { loadOwn } from './records.js'
+import { settleOrRemove } from './sweeps.js'
 import { transact } from './transact.js'
 
 /** What the host says with a command: all of it but the id that the library gives it. */
@@ -45,15 +45,15 @@ export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
 export function createOutgoingPayments(context: ServiceContext, policy: SpendingPolicy) {
   const { store } = context
 
-  async function load(id: string): Promise<OutgoingPayment | undefined> {
-    if (!isIdOf(await context.namespace(), id)) return undefined
-    return (await store.load('outgoing-payment', id)) as OutgoingPayment | undefined
+  const load = (id: string) => loadOwn<OutgoingPayment>(context, 'outgoing-payment', id)
+
+  async function loadBudget(id: string): Promise<Budget | undefined> {
+    return (await store.load('budget', id)) as Budget | undefined
   }
 
   /** The budget that a payment is counted in, if any of its amounts is limited. */
   async function budgetOf({ budget }: OutgoingPayment): Promise<Budget | undefined> {
-    if (budget === undefined) return undefined
-    return (await store.load('budget', budget.id)) as Budget | undefined
+    return budget && loadBudget(budget.id)
   }
 
   async function list(scope: ListScope, page: PageRequest): Promise<PageOf<OutgoingPayment>> {
@@ -72,8 +72,7 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
       const allowance = item.type === 'outgoing-payment' ? allowanceAt(item, now) : undefined
       if (allowance === undefined || allowance === 'closed' || spent[allowance.counts]) continue
       const id = budgetId({ namespace, grantId }, item, allowance)
-      const budget = (await store.load('budget', id)) as Budget | undefined
-      spent[allowance.counts] = spentAmount(budget, allowance)
+      spent[allowance.counts] = spentAmount(await loadBudget(id), allowance)
     }
     return spent
   }
@@ -127,17 +126,14 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
 
   /** Settles what is due: payments that nobody began in time fail, and those past their retention go. */
   async function settleDue(limit: number): Promise<{ lapsed: number; removed: number }> {
-    let lapsed = 0
-    const settled = await sweep(context, 'outgoing-payment', limit, async (record, now) => {
-      const payment = record as OutgoingPayment
-      if (payment.state !== 'created') {
-        return removeRetired(context, 'outgoing-payment', payment, now)
-      }
-      const { ok } = await lapse(payment.id)
-      if (ok) lapsed += 1
-      return ok
-    })
-    return { lapsed, removed: settled - lapsed }
+    const { settled: lapsed, removed } = await settleOrRemove<OutgoingPayment>(
+      context,
+      'outgoing-payment',
+      limit,
+      ({ state }) => state === 'created',
+      async ({ id }) => (await lapse(id)).ok,
+    )
+    return { lapsed, removed }
   }
 
   const lapse = (id: string) => run<'lapse'>(id, (by) => ({ type: 'lapse', by }))
@@ -145,6 +141,7 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
   return {
     load,
     list,
+    loadBudget,
     budgetOf,
     spentUnder,
     begin: (id: string) => run<'begin'>(id, (by) => ({ type: 'begin', by }), loadAlone),

@@ -110,7 +110,7 @@ export function createPaymentCreation(
   { introspect, walletAddresses, quotes, payments }: CreationDependencies,
   policy: SpendingPolicy,
 ) {
-  const { store, random } = context
+  const { random } = context
   const limits = { ...policy.payments, ...policy.budgets }
 
   return async function create(
@@ -205,17 +205,13 @@ export function createPaymentCreation(
       if (!permits([item], 'outgoing-payment', 'create', input.walletAddress)) continue
       const allowed = allow(item, terms, now)
       const allowance = allowed.outcome === 'allowed' ? allowed.allowance : undefined
-      const budget = allowance && (await loadBudget(budgetId(charge, item, allowance)))
+      const budget = allowance && (await payments.loadBudget(budgetId(charge, item, allowance)))
       const candidate = budget === undefined ? { item } : { item, budget }
       candidates.push(candidate)
       const charged = decideSpending([candidate], terms, charge, now, limits)
       if (charged.outcome === 'charged') break
     }
     return candidates
-  }
-
-  async function loadBudget(id: string): Promise<Budget | undefined> {
-    return (await store.load('budget', id)) as Budget | undefined
   }
 
   function decide(creation: Creation, loaded: Loaded): Attempt<Decided> {

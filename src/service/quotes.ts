@@ -9,13 +9,13 @@ import {
 } from '../core/quote.js'
 import type { PriceRefusal, Quotes } from '../ports/quotes.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
-import { isIdOf, newId } from '../protocol/credential.js'
+import { newId } from '../protocol/credential.js'
 import { type QuoteRequest, readPriceAnswer } from '../protocol/outgoing.js'
 import { type AccountRefusal, activeAccount } from './accounts.js'
 import type { Call, ServiceContext } from './context.js'
-import { changesOf } from './events.js'
+import { commitNew, loadOwn } from './records.js'
 import { spend } from './replay.js'
-import { type Once, type Operation, type Replayed, transactOnce } from './transact.js'
+import type { Once, Replayed } from './transact.js'
 
 export interface QuotePorts {
   readonly walletAddresses: WalletAddresses
@@ -36,12 +36,7 @@ export type QuoteOperations = ReturnType<typeof createQuotes>
 
 /** The operations on quotes. */
 export function createQuotes(context: ServiceContext, ports: QuotePorts, policy: QuotePolicy) {
-  const { store, random } = context
-
-  async function load(id: string): Promise<Quote | undefined> {
-    if (!isIdOf(await context.namespace(), id)) return undefined
-    return (await store.load('quote', id)) as Quote | undefined
-  }
+  const load = (id: string) => loadOwn<Quote>(context, 'quote', id)
 
   /** Asks the host what a payment costs, and takes no answer that is none to the question. */
   async function price(
@@ -80,22 +75,13 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
   ): Promise<QuoteAnswer | PricingRefused | Replayed> {
     const priced = await price(request)
     if (priced.outcome === 'refused') return spend(context, once, priced, { refused: true })
-    const id = newId(await context.namespace(), random)
+    const id = newId(await context.namespace(), context.random)
     const { walletAddress, receiver } = request
     const command = { ...priced.price, by, id, walletAddress, client, receiver }
     const decision = createQuote(command, now, policy)
     if (decision.outcome === 'refused') return spend(context, once, decision, { refused: true })
     const result = { outcome: 'answered', quote: decision.record } as const
-    const operation: Operation<Quote | undefined, QuoteAnswer> = {
-      loaded: undefined,
-      reload: () => load(id),
-      decide(loaded) {
-        const { record, events } = decision
-        const changes = loaded ? [] : changesOf(context, 'quote', record, events)
-        return { changes, result, refused: false }
-      },
-    }
-    return transactOnce(context, operation, once)
+    return commitNew<QuoteAnswer>(context, 'quote', decision, result, once)
   }
 
   return { load, price, create }

@@ -36,6 +36,29 @@ export async function removeRetired(
   return retainUntil !== undefined && retainUntil <= now && store.remove(kind, id, version)
 }
 
+/**
+ * Settles records that something is still to be done with, and removes those past their retention. Both, since
+ * either would otherwise stand before the other in what is due, for good.
+ *
+ * @param settle answers whether this call has done it.
+ */
+export async function settleOrRemove<Due extends Stored>(
+  context: ServiceContext,
+  kind: Kind,
+  limit: number,
+  isUnsettled: (record: Due) => boolean,
+  settle: (record: Due) => Promise<boolean>,
+): Promise<{ settled: number; removed: number }> {
+  let settled = 0
+  const all = await sweep(context, kind, limit, async (record, now) => {
+    if (!isUnsettled(record as Due)) return removeRetired(context, kind, record, now)
+    const done = await settle(record as Due)
+    if (done) settled += 1
+    return done
+  })
+  return { settled, removed: all - settled }
+}
+
 /** Removes the records of these kinds whose time has passed, at most `limit` in all. */
 export async function purge(
   context: ServiceContext,
