@@ -5,7 +5,7 @@ import type { Library } from './fixtures.js'
 import { footprint } from './footprint.js'
 import { behindHttp } from './http.js'
 import { type Figure, meets } from './measure.js'
-import { onPostgres } from './postgres.js'
+import { onPostgres, onPostgresBehindHttp } from './postgres.js'
 import { spending } from './spending.js'
 import { operations, verification } from './verification.js'
 
@@ -22,6 +22,7 @@ async function main(): Promise<void> {
     ['operations', () => operations(library)],
     ['behind HTTP', () => behindHttp(library, withPublished)],
     ['PostgreSQL', () => onPostgres(library)],
+    ['PostgreSQL behind HTTP', () => onPostgresBehindHttp(library)],
     ['spending', () => spending(library)],
     ['adapters', () => adapters(library)],
     ['footprint', footprint],

@@ -25,27 +25,35 @@ import {
 } from './measure.js'
 import { createReferenceTables, referenceRotations } from './reference-statements.js'
 
-/** Everything that is measured on PostgreSQL; nothing when there is none. */
+/** What the store costs on PostgreSQL, in statements, time and bytes; nothing when there is none. */
 export async function onPostgres(library: Library): Promise<Figure[]> {
   if (!(await hasDatabase())) return []
   return withDatabase(async (database) => {
     const pool = database.connect()
     const { schema } = database
     await migrate(pool, { schema })
-    await createFloorTable(pool, schema)
     await createReferenceTables(pool, schema)
-    const wallet = benchWallet(library, postgresStore(pool, { schema }))
     return [
       ...(await statementCounts(library, database)),
       ...(await databaseWork(library, database)),
-      ...(await overHttp(wallet, pool, schema)),
       ...(await growth(library)),
       ...(await sizes(library)),
     ]
   })
 }
 
-async function createFloorTable(pool: Pool, schema: string): Promise<void> {
+/** Whole requests on PostgreSQL. */
+export async function onPostgresBehindHttp(library: Library): Promise<Figure[]> {
+  if (!(await hasDatabase())) return []
+  return withDatabase(async ({ schema, connect }) => {
+    const pool = connect()
+    await migrate(pool, { schema })
+    await createFloorTable(pool, schema)
+    return overHttp(benchWallet(library, postgresStore(pool, { schema })), pool, schema)
+  })
+}
+
+export async function createFloorTable(pool: Pool, schema: string): Promise<void> {
   await pool.query(
     `CREATE TABLE ${schema}.floor (id text PRIMARY KEY, version bigint NOT NULL, value text NOT NULL)`,
   )
@@ -220,7 +228,7 @@ async function warmUp(wallet: BenchWallet): Promise<void> {
 }
 
 /** Verifies, reads one row by its key and writes it under a check of its version, both prepared. */
-function floorServer({ key }: BenchWallet, pool: Pool, schema: string): Contestant {
+export function floorServer({ key }: BenchWallet, pool: Pool, schema: string): Contestant {
   const { base, signature } = floorSignature(key)
   const answer = JSON.stringify({ access_token: 'x'.repeat(500) })
   let next = 0
@@ -257,7 +265,7 @@ function floorServer({ key }: BenchWallet, pool: Pool, schema: string): Contesta
 }
 
 /** As many grants as there are rotations, since each token is good for one. */
-async function rotatingServer(wallet: BenchWallet, total: number): Promise<Contestant> {
+export async function rotatingServer(wallet: BenchWallet, total: number): Promise<Contestant> {
   const requests: HttpRequest[] = []
   for (let i = 0; i < total; i++) {
     const { value: token, manage: url } = await newToken(wallet)

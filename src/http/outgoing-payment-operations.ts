@@ -47,8 +47,10 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
       renew: () => introspected(deps.introspect, authorization.accessToken),
     }
     // Without a quote nothing but its signature tells a replay from a second payment.
-    const rule = 'quoteId' in input ? deps.repeats : 'refuse-repeat'
-    const once = await onceOf(deps.context, proof, rule, exchange.call)
+    const once =
+      'quoteId' in input
+        ? authorization.once
+        : await onceOf(deps.context, proof, 'refuse-repeat', exchange.call)
     const answer = await deps.create(input, spender, exchange.call, { once, ...key })
     return answer.outcome === 'refused' ? answer : json(201, createdBody(answer, exchange, deps))
   })

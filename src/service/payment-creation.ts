@@ -1,14 +1,13 @@
 import { permits } from '../core/access.js'
 import type { Amount } from '../core/amount.js'
-import {
-  type Budget,
-  type BudgetPolicy,
-  budgetId,
-  type Candidate,
-  decideSpending,
-} from '../core/budget.js'
+import { type Budget, type BudgetPolicy, budgetId, type Candidate } from '../core/budget.js'
 import type { JsonObject, Refused } from '../core/decision.js'
-import { allow, type CountedAmount, type LimitsRefusal, type Spending } from '../core/limits.js'
+import {
+  allowanceAt,
+  type CountedAmount,
+  type LimitsRefusal,
+  type Spending,
+} from '../core/limits.js'
 import { createOutgoingPayment, type Repeat, repeated } from '../core/outgoing-payment/create.js'
 import type { OutgoingPayment, OutgoingPaymentPolicy } from '../core/outgoing-payment/record.js'
 import { type QuotePolicy, type QuoteRefusal, usableQuote } from '../core/quote.js'
@@ -138,12 +137,12 @@ export function createPaymentCreation(
     const id = 'quoteId' in input ? input.quoteId : keyed || newId(namespace, random)
     const creation = { ...call, namespace, id, input, repeat, spender, ...priced }
     const first = await load(creation, spender.token)
-    // What is refused now may have been granted before, to a request whose response was lost.
-    const refused = decide(creation, first).refused
+    const attempt = decide(creation, first)
     const operation = {
-      loaded: refused ? { ...first, payment: await payments.load(id) } : first,
+      // What is refused now may have been granted before, to a request whose response was lost.
+      loaded: attempt.refused ? { ...first, payment: await payments.load(id) } : first,
       reload: () => reload(creation),
-      decide: (loaded: Loaded) => decide(creation, loaded),
+      decide: (loaded: Loaded) => (loaded === first ? attempt : decide(creation, loaded)),
       contended: `grant ${spender.token.grantId}`,
     }
     const decided = await transactOnce<Loaded, Decided>(context, operation, once)
@@ -172,10 +171,12 @@ export function createPaymentCreation(
     return { outcome: 'priced', price: { ...priced.price, receiver } } as const
   }
 
+  /** All at once: neither the quote nor a budget depends on the other. */
   async function load(creation: Creation, token: Loaded['token']): Promise<Loaded> {
-    const terms = await termsOf(creation)
-    const candidates =
-      'outcome' in token || 'outcome' in terms ? [] : await candidatesOf(creation, token, terms)
+    const [terms, candidates] = await Promise.all([
+      termsOf(creation),
+      'outcome' in token ? [] : candidatesOf(creation, token),
+    ])
     return { token, terms, candidates }
   }
 
@@ -192,26 +193,23 @@ export function createPaymentCreation(
     return usableQuote(await quotes.load(id), use, now)
   }
 
-  /** The granted items that allow the payment, with their budgets, up to the first that has room. */
-  async function candidatesOf(
-    creation: Creation,
+  /** The granted items that allow payments from there, with the budgets of the windows that are open. */
+  function candidatesOf(
+    { namespace, now, input }: Creation,
     { access, grantId }: ActiveToken,
-    terms: Spending,
   ): Promise<readonly Candidate[]> {
-    const { now, input } = creation
-    const charge = { ...creation, grantId }
-    const candidates: Candidate[] = []
-    for (const item of access) {
-      if (!permits([item], 'outgoing-payment', 'create', input.walletAddress)) continue
-      const allowed = allow(item, terms, now)
-      const allowance = allowed.outcome === 'allowed' ? allowed.allowance : undefined
-      const budget = allowance && (await payments.loadBudget(budgetId(charge, item, allowance)))
-      const candidate = budget === undefined ? { item } : { item, budget }
-      candidates.push(candidate)
-      const charged = decideSpending([candidate], terms, charge, now, limits)
-      if (charged.outcome === 'charged') break
-    }
-    return candidates
+    const items = access.filter((item) =>
+      permits([item], 'outgoing-payment', 'create', input.walletAddress),
+    )
+    return Promise.all(
+      items.map(async (item) => {
+        const allowance = allowanceAt(item, now)
+        if (allowance === undefined || allowance === 'closed') return { item }
+        const id = budgetId({ namespace, grantId }, item, allowance)
+        const budget = await payments.loadBudget(id)
+        return budget === undefined ? { item } : { item, budget }
+      }),
+    )
   }
 
   function decide(creation: Creation, loaded: Loaded): Attempt<Decided> {

@@ -340,27 +340,38 @@ describe('each granted item has a budget of its own', () => {
   })
 })
 
-test('no more budgets are looked at than it takes to find one with room', async () => {
-  const store = memoryStore()
-  const looked: string[] = []
-  const load: typeof store.load = (kind, id) => {
-    if (kind === 'budget') looked.push(id.split('.')[1] ?? '')
-    return store.load(kind, id)
-  }
-  const { world, client } = await payingClient({ store: { ...store, load } })
-  const limits = [20, 50, 100].map((value) => outgoingItem({ debitAmount: usd(value) }))
-  const { token } = await grantToPay(world, client, limits)
-  // What is too much for an item alone needs no look at what was spent before.
-  for (const [value, budgets] of [
-    [20, ['1']],
-    [10, ['1', '2']],
-    [60, ['3']],
-  ] as const) {
-    looked.length = 0
-    expect((await pay(client, token, value)).status).toBe(201)
-    expect(looked).toEqual(budgets)
-  }
+test('a quote and the budgets of all items are asked for at once, and no others', async () => {
+  const together = ['budget', 'budget', 'quote']
+  const { store, asked } = answeringTogether(memoryStore(), together)
+  const { world, client } = await payingClient({ store })
+  const limits = [outgoingItem({ debitAmount: usd(20) }), outgoingItem({ debitAmount: usd(100) })]
+  const access = [...limits, outgoingItem({ debitAmount: usd(100) }, bob)]
+  const { token } = await grantToPay(world, client, access)
+  const url = await quoteUrl(client, { debitAmount: usd(20) })
+  asked.length = 0
+  expect((await payByQuote(client, token, url)).status).toBe(201)
+  expect(asked.filter((kind) => kind !== 'grant').toSorted()).toEqual(together)
 })
+
+/** Answers none of these loads before all of them have been asked for. */
+function answeringTogether(store: Store, kinds: readonly string[]) {
+  const asked: string[] = []
+  const waiting: (() => void)[] = []
+  const together: Store = {
+    ...store,
+    async load(kind, id) {
+      asked.push(kind)
+      if (kinds.includes(kind)) {
+        await new Promise<void>((resolve) => {
+          waiting.push(resolve)
+          if (waiting.length === kinds.length) for (const go of waiting) go()
+        })
+      }
+      return store.load(kind, id)
+    },
+  }
+  return { store: together, asked }
+}
 
 describe('a receiver', () => {
   const spellings = [

@@ -85,11 +85,11 @@ export function hasFailed({ state, holdUntil }: OutgoingPayment, now: Instant): 
  * What a payment holds of its budget: the whole of it as long as it may be sent, and once it has ended what
  * was really sent. The value spent of a budget is the sum of what its payments hold.
  */
-export function heldBy({ state, budget, ...payment }: OutgoingPayment): bigint {
+export function heldBy(payment: OutgoingPayment): bigint {
+  const { budget, sent, delivered } = payment
   if (budget === undefined) return 0n
-  const ended = state === 'completed' || state === 'failed'
-  const actual = budget.counts === 'debitAmount' ? payment.sent : payment.delivered
-  return parseValue(ended ? actual : payment[budget.counts].value) ?? 0n
+  const actual = budget.counts === 'debitAmount' ? sent : delivered
+  return parseValue(isOver(payment) ? actual : payment[budget.counts].value) ?? 0n
 }
 
 /** The total debited so far. */
