@@ -91,7 +91,7 @@ describe('how long the record of a grant is kept', () => {
       }),
       { numRuns: 500 },
     )
-    expect(standing).toBeGreaterThan(50)
+    expect(standing).toBeGreaterThan(20)
     // It would be a loss: of most of them a client can still make use.
     expect(usable).toBeGreaterThan(standing / 2)
   })
@@ -109,7 +109,7 @@ describe('how long the record of a grant is kept', () => {
       }),
       { numRuns: 500 },
     )
-    expect(Math.min(met.inTime, met.tooLate)).toBeGreaterThan(10)
+    expect(Math.min(met.inTime, met.tooLate)).toBeGreaterThan(3)
   })
 
   test('ends with retentionMs after its end, by any command, so that it is told from a stranger', () => {
