@@ -1,8 +1,7 @@
 import type { Instant } from '../core/decision.js'
 import type { Clock } from '../ports/clock.js'
 import type { ActiveToken, Introspect } from '../ports/introspect.js'
-import { toBase64url } from '../protocol/bytes.js'
-import { sha256 } from '../protocol/hash.js'
+import { hashText } from '../protocol/hash.js'
 import { invalidOption } from '../protocol/option-error.js'
 
 export interface IntrospectionCacheOptions {
@@ -54,7 +53,7 @@ export function cachedIntrospect(
   }
 
   return async (query) => {
-    const id = toBase64url(await sha256(query.accessToken))
+    const id = await hashText(query.accessToken)
     // The answer is as old as the question: what happens while it is under way is not in it.
     const askedAt = clock.now()
     const remembered = known(id, askedAt)

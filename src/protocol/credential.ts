@@ -1,6 +1,6 @@
 import type { Random } from '../ports/random.js'
 import { encodeUtf8, toBase64url } from './bytes.js'
-import { hmacSha256, sha256 } from './hash.js'
+import { hashText, hmacSha256 } from './hash.js'
 
 /**
  * What a token is good for, written on it. An access token is of no use for continuing a grant, nor a
@@ -50,7 +50,7 @@ export function isIdOf(namespace: string, id: string): boolean {
 
 /** Tells servers on one store apart: the first 8 characters of the SHA-256 of the server's URL. */
 export async function namespaceOf(serverUrl: string): Promise<string> {
-  return toBase64url(await sha256(serverUrl)).slice(0, namespaceLength)
+  return (await hashText(serverUrl)).slice(0, namespaceLength)
 }
 
 export function formatCredential(kind: CredentialClass, { grantId, secret }: Credential): string {
@@ -73,8 +73,8 @@ export function parsePath(segment: string): { grantId: string; own: string } | u
   return grantId === undefined || own === undefined ? undefined : { grantId, own }
 }
 
-export async function hashSecret(text: string): Promise<string> {
-  return toBase64url(await sha256(text))
+export function hashSecret(text: string): Promise<string> {
+  return hashText(text)
 }
 
 /**

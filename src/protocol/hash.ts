@@ -1,5 +1,5 @@
 import type * as NodeCrypto from 'node:crypto'
-import { encodeUtf8 } from './bytes.js'
+import { encodeUtf8, toBase64url } from './bytes.js'
 import { nodeModule } from './node-module.js'
 
 /** A digest that is there at once on Node, and a promise where only Web Crypto is at hand. */
@@ -9,6 +9,11 @@ const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
 
 export function sha256(data: Uint8Array | string): Digest {
   return digest('sha256', 'SHA-256', data)
+}
+
+/** SHA-256 in base64url: as ids and thumbprints hold it, and as secrets are compared by it. */
+export async function hashText(data: Uint8Array | string): Promise<string> {
+  return toBase64url(await sha256(data))
 }
 
 export function sha512(data: Uint8Array | string): Digest {

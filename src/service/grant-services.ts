@@ -9,8 +9,7 @@ import {
   standingOf,
 } from '../core/grant/record.js'
 import type { SubjectId } from '../core/grant/subject.js'
-import { toBase64url } from '../protocol/bytes.js'
-import { sha256 } from '../protocol/hash.js'
+import { hashText } from '../protocol/hash.js'
 import { invalidOption } from '../protocol/option-error.js'
 import { newCall, type ServiceContext } from './context.js'
 import type { Grants } from './grants.js'
@@ -99,7 +98,7 @@ export function createGrantServices(
  * of one form and one length, and as JSON, since UTF-8 has but one way to write all lone surrogates.
  */
 export async function ownerListName(namespace: string, resourceOwner: string): Promise<string> {
-  return `${namespace} owner ${toBase64url(await sha256(JSON.stringify(resourceOwner)))}`
+  return `${namespace} owner ${await hashText(JSON.stringify(resourceOwner))}`
 }
 
 function grantView(grant: Grant, now: Instant, policy: GrantPolicy): GrantView {

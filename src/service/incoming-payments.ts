@@ -17,9 +17,8 @@ import {
 import type { PaymentMethod, PaymentMethods } from '../ports/payment-methods.js'
 import type { Change } from '../ports/store.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
-import { toBase64url } from '../protocol/bytes.js'
 import { newId } from '../protocol/credential.js'
-import { sha256 } from '../protocol/hash.js'
+import { hashText } from '../protocol/hash.js'
 import type { IncomingPaymentRequest } from '../protocol/payments.js'
 import { type AccountRefusal, activeAccount } from './accounts.js'
 import { type Call, newCall, type ServiceContext } from './context.js'
@@ -268,5 +267,5 @@ function decideReceive(
 }
 
 async function transferRecordId(namespace: string, transferId: string): Promise<string> {
-  return namespace + toBase64url(await sha256(`${namespace} ${transferId}`))
+  return namespace + (await hashText(`${namespace} ${transferId}`))
 }

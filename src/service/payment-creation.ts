@@ -14,9 +14,8 @@ import { type QuotePolicy, type QuoteRefusal, usableQuote } from '../core/quote.
 import type { ActiveToken, Introspect } from '../ports/introspect.js'
 import type { Change } from '../ports/store.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
-import { toBase64url } from '../protocol/bytes.js'
 import { newId } from '../protocol/credential.js'
-import { sha256 } from '../protocol/hash.js'
+import { hashText } from '../protocol/hash.js'
 import { type AccountRefusal, activeAccount } from './accounts.js'
 import type { Call, ServiceContext } from './context.js'
 import { changesOf } from './events.js'
@@ -120,7 +119,7 @@ export function createPaymentCreation(
   ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
     const { client } = spender
     const namespace = await context.namespace()
-    const repeat = { client, requestHash: await hashOf(JSON.stringify(input)) }
+    const repeat = { client, requestHash: await hashText(JSON.stringify(input)) }
     const keyed = idempotencyKey && namespace + (await idOfKey(client, idempotencyKey))
     const earlier = keyed ? await madeBefore(keyed, repeat) : undefined
     // A key makes a repeat harmless, so that a signature of the same second is no reason to refuse it.
@@ -283,11 +282,7 @@ function unlessSignature(once: Once | undefined): Once | undefined {
   return once?.spentByRefusal === true ? once : undefined
 }
 
-async function hashOf(text: string): Promise<string> {
-  return toBase64url(await sha256(text))
-}
-
 /** As long as ids that are random, so that nobody tells them apart. */
 async function idOfKey(client: string, idempotencyKey: string): Promise<string> {
-  return (await hashOf(`${client} ${idempotencyKey}`)).slice(0, 22)
+  return (await hashText(`${client} ${idempotencyKey}`)).slice(0, 22)
 }

@@ -1,6 +1,6 @@
 import type { Instant } from '../core/decision.js'
 import { toBase64url } from '../protocol/bytes.js'
-import { sha256 } from '../protocol/hash.js'
+import { hashText } from '../protocol/hash.js'
 import type { Call, ServiceContext } from './context.js'
 import { type Once, type Replayed, transactOnce } from './transact.js'
 
@@ -30,7 +30,7 @@ export async function onceOf(
   const { thumbprint, nonce, signature } = proof
   if (nonce === undefined && rule === 'accept-repeat') return undefined
   const unique = nonce === undefined ? `signature ${toBase64url(signature)}` : `nonce ${nonce}`
-  const hash = toBase64url(await sha256(`${thumbprint} ${unique}`))
+  const hash = await hashText(`${thumbprint} ${unique}`)
   const { ageMaxMs, skewMaxMs } = context.freshness
   const retainUntil = proof.createdAt + ageMaxMs + skewMaxMs
   const id = (await context.namespace()) + hash

@@ -1,6 +1,5 @@
 import type { PublicJwk } from '../../ports/client-keys.js'
-import { toBase64url } from '../bytes.js'
-import { sha256 } from '../hash.js'
+import { hashText } from '../hash.js'
 import { isObject } from '../json.js'
 import { verifierOf } from './ed25519.js'
 
@@ -34,7 +33,7 @@ export function screenJwk(value: unknown): ScreenedJwk {
 
 /** The key's thumbprint (RFC 7638), computed over the canonical spelling that `screenJwk` lets pass. */
 export async function thumbprintOf({ x }: Pick<PublicJwk, 'x'>): Promise<string> {
-  return toBase64url(await sha256(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`))
+  return hashText(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`)
 }
 
 /** A public key as it is published in a JWKS. */
