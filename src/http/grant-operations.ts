@@ -36,8 +36,9 @@ import {
   json,
   noContent,
   readBody,
+  readContent,
   refuse,
-  refuseBody,
+  refuseProblem,
   type Serve,
 } from './pipeline.js'
 import type { HttpRefusal } from './refusals.js'
@@ -71,7 +72,9 @@ export function requestGrant(deps: GrantDependencies): Serve {
     const { client, proof } = proved
     const once = await onceOf(context, proof, deps.repeats, exchange.call)
     const request = readGrantRequest(body.value ?? null)
-    if (!('value' in request)) return spend(context, once, refuseBody(request), { refused: true })
+    if (!('value' in request)) {
+      return spend(context, once, refuseProblem('body_invalid', request), { refused: true })
+    }
 
     const unwelcome = await refuseAsked(request.value, client, deps)
     if (unwelcome !== undefined) return spend(context, once, unwelcome, { refused: true })
@@ -111,12 +114,8 @@ export function continueGrant(deps: GrantDependencies): Serve {
     const continued = await presentedContinuation(exchange, deps, 'refuse-repeat')
     if ('outcome' in continued) return continued
     const { grant, secret, once } = continued
-    const body = readBody(exchange.message)
-    if ('outcome' in body) return spend(deps.context, once, body, { refused: true })
-    const request = readContinuation(body.value)
-    if (!('value' in request)) {
-      return spend(deps.context, once, refuseBody(request), { refused: true })
-    }
+    const request = readContent(exchange.message, readContinuation)
+    if ('outcome' in request) return spend(deps.context, once, request, { refused: true })
     const { interactRef } = request.value
     const input = interactRef === undefined ? { secret } : { secret, interactRef }
     const answer = await deps.grants.continueGrant(grant, input, exchange.call, once)

@@ -7,15 +7,15 @@ import {
   readIncomingPaymentRequest,
 } from '../protocol/payments.js'
 import type { IncomingPayments, PayablePayment } from '../service/incoming-payments.js'
-import { spend } from '../service/replay.js'
 import { authorized, type ResourceDependencies } from './authorized.js'
+import { getResource } from './get-resource.js'
 import { listResources } from './paging.js'
 import {
   type Exchange,
   json,
   readBody,
+  readContent,
   refuse,
-  refuseBody,
   type Serve,
   unsigned,
 } from './pipeline.js'
@@ -35,10 +35,8 @@ const type = 'incoming-payment'
 export function createIncomingPayment(deps: IncomingPaymentDependencies): Serve {
   return authorized(deps, async (exchange, { permitted, client, once, refusing, insufficient }) => {
     if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
-    const body = readBody(exchange.message)
-    if ('outcome' in body) return refusing(body)
-    const request = readIncomingPaymentRequest(body.value)
-    if (!('value' in request)) return refusing(refuseBody(request))
+    const request = readContent(exchange.message, readIncomingPaymentRequest)
+    if ('outcome' in request) return refusing(request)
     const { walletAddress } = request.value
     if (permitted(type, 'create', walletAddress) === undefined) {
       return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
@@ -63,20 +61,12 @@ export function listIncomingPayments(deps: IncomingPaymentDependencies): Serve {
  * anybody as far as the public may know. Credentials that are no good never lead to the public view.
  */
 export function getIncomingPayment(deps: IncomingPaymentDependencies): Serve {
-  const { context, payments } = deps
-  const getWhole = authorized(
-    deps,
-    async (exchange, { permitted, readable, once, refusing, insufficient }) => {
-      if (permitted(type, 'read') === undefined) return insufficient(type, 'read')
-      const payment = await payments.load(exchange.id)
-      if (payment === undefined) return refusing(unknownPayment)
-      if (!readable(type, payment)) {
-        return refusing(refuse('resource_unknown', 'the payment is not for this token to read'))
-      }
-      const answer = await payments.payable(payment, exchange.call.now)
-      return spend(context, once, json(200, payableBody(answer, deps)), { refused: false })
-    },
-  )
+  const { payments } = deps
+  const getWhole = getResource(deps, {
+    type,
+    load: payments.load,
+    toBody: async (payment, now) => payableBody(await payments.payable(payment, now), deps),
+  })
   const getPublicView = unsigned(async ({ id }) => {
     const payment = await payments.load(id)
     return payment === undefined

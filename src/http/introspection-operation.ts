@@ -11,7 +11,7 @@ import type { ServiceContext } from '../service/context.js'
 import { onceOf, type Proof, type RepeatRule, spend } from '../service/replay.js'
 import { type Candidates, inspect, prove } from './authenticate.js'
 import { introspected } from './authorized.js'
-import { type Exchange, json, readBody, refuse, refuseBody, type Serve } from './pipeline.js'
+import { type Exchange, json, readBody, refuse, refuseProblem, type Serve } from './pipeline.js'
 import type { HttpRefusal } from './refusals.js'
 import type {
   RegisteredResourceServer,
@@ -49,7 +49,9 @@ export function introspectToken(deps: IntrospectionDependencies): Serve {
     if ('outcome' in proof) return proof
     const once = await onceOf(context, proof, deps.repeats, exchange.call)
     const request = readIntrospectionRequest(body.value ?? null)
-    if (!('value' in request)) return spend(context, once, refuseBody(request), { refused: true })
+    if (!('value' in request)) {
+      return spend(context, once, refuseProblem('body_invalid', request), { refused: true })
+    }
 
     const token = await tokenFor(request.value, resourceServer, deps.introspect)
     if (token !== undefined && 'outcome' in token) {

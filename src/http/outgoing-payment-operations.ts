@@ -9,8 +9,9 @@ import type { OutgoingPayments } from '../service/outgoing-payments.js'
 import type { PaymentAnswer, PaymentCreation, PaymentInput } from '../service/payment-creation.js'
 import { onceOf, spend } from '../service/replay.js'
 import { authorized, introspected, type ResourceDependencies } from './authorized.js'
+import { getResource } from './get-resource.js'
 import { listResources } from './paging.js'
-import { type Exchange, json, readBody, refuse, refuseBody, type Serve } from './pipeline.js'
+import { type Exchange, json, readContent, refuse, type Serve } from './pipeline.js'
 import type { HttpRefusal } from './refusals.js'
 import { resourceId, resourceUrl } from './resource-url.js'
 
@@ -30,10 +31,8 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
   return authorized(deps, async (exchange, authorization) => {
     const { permitted, refusing, insufficient, token, client, proof } = authorization
     if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
-    const body = readBody(exchange.message)
-    if ('outcome' in body) return refusing(body)
-    const request = readOutgoingPaymentRequest(body.value)
-    if (!('value' in request)) return refusing(refuseBody(request))
+    const request = readContent(exchange.message, readOutgoingPaymentRequest)
+    if ('outcome' in request) return refusing(request)
     const input = inputOf(request.value, deps.baseUrl)
     const key = 'quoteId' in input ? {} : readIdempotencyKey(exchange)
     if ('outcome' in key) return refusing(key)
@@ -68,21 +67,12 @@ export function listOutgoingPayments(deps: OutgoingPaymentDependencies): Serve {
 
 /** `GET /outgoing-payments/{id}` (`get-outgoing-payment`), for the client instance that created it. */
 export function getOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
-  const { context, payments, baseUrl } = deps
-  return authorized(
-    deps,
-    async (exchange, { permitted, readable, once, refusing, insufficient }) => {
-      if (permitted(type, 'read') === undefined) return insufficient(type, 'read')
-      const payment = await payments.load(exchange.id)
-      if (payment === undefined || !readable(type, payment)) {
-        return refusing(
-          refuse('resource_unknown', 'there is no such payment for this token to read'),
-        )
-      }
-      const answer = json(200, paymentBody(payment, baseUrl, exchange.call.now))
-      return spend(context, once, answer, { refused: false })
-    },
-  )
+  const { payments, baseUrl } = deps
+  return getResource(deps, {
+    type,
+    load: payments.load,
+    toBody: (payment, now) => paymentBody(payment, baseUrl, now),
+  })
 }
 
 /** `GET /outgoing-payment-grant` (`get-outgoing-payment-grant`): reads, and changes nothing. */

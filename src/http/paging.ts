@@ -6,8 +6,7 @@ import { canonicalUrl } from '../protocol/url.js'
 import { type ListScope, type PageOf, type PageRequest, readPageQuery } from '../service/pages.js'
 import { spend } from '../service/replay.js'
 import { authorized, type ResourceDependencies } from './authorized.js'
-import { json, refuse, type Serve } from './pipeline.js'
-import type { HttpRefusal } from './refusals.js'
+import { json, refuse, refuseProblem, type Serve } from './pipeline.js'
 
 /** What the query of a list operation asks for. */
 export interface ListRequest {
@@ -36,7 +35,7 @@ export function listResources<Resource extends Stored>(
   return authorized(deps, async (exchange, { permitted, client, once, refusing, insufficient }) => {
     if (permitted(type, 'list') === undefined) return insufficient(type, 'list')
     const request = readListRequest(exchange.message)
-    if (!('value' in request)) return refusing(refuseQuery(request))
+    if (!('value' in request)) return refusing(refuseProblem('query_invalid', request))
     const { walletAddress, page } = request.value
     if (permitted(type, 'list', walletAddress) === undefined) {
       return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
@@ -93,10 +92,4 @@ function readQuery(target: string): Parsed<Parameters> {
 /** NaN for what is not written as a whole number is: `1e1`, `+5`, `007`. */
 function wholeNumber(text: string): number {
   return /^(?:0|[1-9]\d*)$/.test(text) ? Number(text) : Number.NaN
-}
-
-/** Refuses a query, telling the client which parameter is wrong. */
-export function refuseQuery({ path, problem }: { path: string; problem: string }): HttpRefusal {
-  const details = path === '' ? { problem } : { path, problem }
-  return { ...refuse('query_invalid', `${path} ${problem}`.trim()), details }
 }

@@ -2,6 +2,7 @@ import type { Instant, Json } from '../core/decision.js'
 import type { Outcome, Telemetry } from '../ports/telemetry.js'
 import type { SignedMessage } from '../protocol/http-signature/components.js'
 import { parseJson } from '../protocol/json.js'
+import type { BodyProblem, Parsed } from '../protocol/schema.js'
 import type { Call } from '../service/context.js'
 import { readMessage } from './fields.js'
 import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
@@ -210,10 +211,24 @@ export function refuse(refusal: Refusal, reason: string): HttpRefusal {
   return { outcome: 'refused', refusal, reason }
 }
 
-/** Refuses a body, telling the client where it is wrong. */
-export function refuseBody({ path, problem }: { path: string; problem: string }): HttpRefusal {
+/** Reads a request's body by its schema. */
+export function readContent<Content>(
+  message: SignedMessage,
+  read: (value: Json | undefined) => Parsed<Content>,
+): { value: Content } | HttpRefusal {
+  const body = readBody(message)
+  if ('outcome' in body) return body
+  const content = read(body.value)
+  return 'value' in content ? content : refuseProblem('body_invalid', content)
+}
+
+/** Refuses a body or a query, telling the client where it is wrong. */
+export function refuseProblem(
+  refusal: 'body_invalid' | 'query_invalid',
+  { path, problem }: BodyProblem,
+): HttpRefusal {
   const details = path === '' ? { problem } : { path, problem }
-  return { ...refuse('body_invalid', `${path} ${problem}`.trim()), details }
+  return { ...refuse(refusal, `${path} ${problem}`.trim()), details }
 }
 
 /** A response with a JSON body. Nothing that is served here may be kept by a cache. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readListRequest, refuseQuery } from '../../src/http/paging.js'
+import { readListRequest } from '../../src/http/paging.js'
+import { refuseProblem } from '../../src/http/pipeline.js'
 import { canonicalUrl } from '../../src/protocol/url.js'
 
 const bob = 'https://wallet.example/bob'
@@ -129,7 +130,7 @@ describe('the query of a list', () => {
         const answer = read(`?${query}`)
         if ('value' in answer) return
         expect(['', 'wallet-address', 'first', 'last', 'cursor']).toContain(answer.path)
-        expect(refuseQuery(answer)).toMatchObject({ refusal: 'query_invalid' })
+        expect(refuseProblem('query_invalid', answer)).toMatchObject({ refusal: 'query_invalid' })
       }),
       { numRuns: 1000 },
     )

@@ -1,0 +1,33 @@
+import type { AccessType } from '../core/access.js'
+import type { Instant } from '../core/decision.js'
+import { spend } from '../service/replay.js'
+import { authorized, type ResourceDependencies } from './authorized.js'
+import { json, refuse, type Serve } from './pipeline.js'
+
+/** A type of resource that can be read one by one. */
+interface Readable<Resource> {
+  readonly type: AccessType
+  load(id: string): Promise<Resource | undefined>
+  /** The resource as its readers see it. */
+  toBody(resource: Resource, now: Instant): object | Promise<object>
+}
+
+/** Serves a resource to the client instance that created it, or with `read-all` to any of its wallet address. */
+export function getResource<Resource extends { walletAddress: string; client: string }>(
+  deps: ResourceDependencies,
+  { type, load, toBody }: Readable<Resource>,
+): Serve {
+  return authorized(
+    deps,
+    async ({ id, call }, { permitted, readable, once, refusing, insufficient }) => {
+      if (permitted(type, 'read') === undefined) return insufficient(type, 'read')
+      const resource = await load(id)
+      if (resource === undefined || !readable(type, resource)) {
+        const reason = `there is no such ${type} for this token to read`
+        return refusing(refuse('resource_unknown', reason))
+      }
+      const answer = json(200, await toBody(resource, call.now))
+      return spend(deps.context, once, answer, { refused: false })
+    },
+  )
+}
