@@ -1,6 +1,6 @@
 import { verify } from 'node:crypto'
 import { createServer, type RequestListener } from 'node:http'
-import type { Commit, HttpRequest, Store } from 'open-payments-server'
+import type { Commit, HttpRequest, HttpResponse, Store } from 'open-payments-server'
 import { toExpress } from 'open-payments-server/express'
 import { migrate, postgresStore } from 'open-payments-server/postgres'
 import type { Pool } from 'pg'
@@ -49,11 +49,12 @@ export async function onPostgresBehindHttp(library: Library): Promise<Figure[]> 
     const pool = connect()
     await migrate(pool, { schema })
     await createFloorTable(pool, schema)
-    return overHttp(benchWallet(library, postgresStore(pool, { schema })), pool, schema)
+    const wallet = benchWallet(library, postgresStore(pool, { schema }))
+    return overHttp(library, wallet, pool, schema)
   })
 }
 
-export async function createFloorTable(pool: Pool, schema: string): Promise<void> {
+async function createFloorTable(pool: Pool, schema: string): Promise<void> {
   await pool.query(
     `CREATE TABLE ${schema}.floor (id text PRIMARY KEY, version bigint NOT NULL, value text NOT NULL)`,
   )
@@ -106,6 +107,53 @@ async function statementCounts(library: Library, { schema, connect }: Database):
   return figures
 }
 
+/** What one operation asks of the store: a record, and then a commit. */
+interface StoreWork {
+  readonly grantId: string
+  readonly commit: Commit
+}
+
+/** Carries out an operation so many times, but for the commits, and answers what it would have asked for. */
+async function storeWorkOf(
+  library: Library,
+  { store, key }: Pick<BenchWallet, 'store' | 'key'>,
+  count: number,
+  run: (wallet: BenchWallet) => Promise<HttpResponse>,
+): Promise<StoreWork[]> {
+  const works: StoreWork[] = []
+  let grantId = ''
+  const keeping: Store = {
+    ...store,
+    load(kind, id) {
+      if (kind === 'grant') grantId = id
+      return store.load(kind, id)
+    },
+    async commit(commit) {
+      works.push({ grantId, commit })
+      return true
+    },
+  }
+  const wallet = benchWallet(library, keeping, {}, key)
+  for (let i = 0; i < count; i++) {
+    const { status } = await run(wallet)
+    if (status >= 300) throw new Error(`answered with ${status}`)
+  }
+  return works
+}
+
+async function doStoreWork(store: Store, { grantId, commit }: StoreWork): Promise<void> {
+  await store.load('grant', grantId)
+  if (!(await store.commit(commit))) throw new Error('the commit was lost')
+}
+
+/** Rotates a new token, by a wallet that keeps what it would commit. */
+function rotation(wallet: BenchWallet) {
+  return async (dry: BenchWallet): Promise<HttpResponse> => {
+    const { value: token, manage: url } = await newToken(wallet)
+    return dry.auth.handle(await signed(wallet.key, { method: 'POST', url, token }))
+  }
+}
+
 /**
  * The database's share of a rotation, beside the statements that the reference server sends for one: both
  * are replayed one after the other, without what either server does in between.
@@ -113,33 +161,13 @@ async function statementCounts(library: Library, { schema, connect }: Database):
 async function databaseWork(library: Library, { schema, connect }: Database): Promise<Figure[]> {
   const rotations = 200
   const store = postgresStore(connect(), { schema })
-  const captured: Commit[] = []
-  const capturing: Store = {
-    ...store,
-    async commit(commit) {
-      captured.push(commit)
-      return true
-    },
-  }
   const wallet = benchWallet(library, store)
-  const dry = benchWallet(library, capturing, {}, wallet.key)
   const reference = referenceRotations(connect(), schema)
 
   async function ours(): Promise<number> {
-    captured.length = 0
-    for (let i = 0; i < rotations; i++) {
-      const { value: token, manage: url } = await newToken(wallet)
-      const { status } = await dry.auth.handle(
-        await signed(wallet.key, { method: 'POST', url, token }),
-      )
-      if (status !== 200) throw new Error(`answered with ${status}`)
-    }
+    const works = await storeWorkOf(library, wallet, rotations, rotation(wallet))
     const start = process.hrtime.bigint()
-    for (const commit of captured) {
-      const grant = commit.changes.find(({ kind }) => kind === 'grant')
-      await store.load('grant', grant?.next.id ?? '')
-      if (!(await store.commit(commit))) throw new Error('the commit was lost')
-    }
+    for (const work of works) await doStoreWork(store, work)
     return Number(process.hrtime.bigint() - start) / rotations / 1_000
   }
 
@@ -165,15 +193,39 @@ async function databaseWork(library: Library, { schema, connect }: Database): Pr
 const httpRounds = 5
 const requestsPerRound = 1_000
 /** So many requests until the code is compiled as it will stay; the floor has little to compile. */
-const warmUps = 4_000
+const warmUps = 5_000
 
-/** Rotation and creation behind HTTP, each beside a server that does the least that either can cost. */
-async function overHttp(wallet: BenchWallet, pool: Pool, schema: string): Promise<Figure[]> {
+/**
+ * Rotation and creation behind HTTP, beside a server that does the least that either can cost, and beside
+ * servers that send the very statements of each and do nothing else for it.
+ */
+async function overHttp(
+  library: Library,
+  wallet: BenchWallet,
+  pool: Pool,
+  schema: string,
+): Promise<Figure[]> {
   const figures: Figure[] = []
-  const floor = floorServer(wallet, pool, schema)
   const throughput: Record<string, number[]> = {}
   let slowestMs = 0
-  await warmUp(wallet)
+  const contestants = (total: number) => ({
+    floor: async () => leanServer(wallet, floorWork(pool, schema)),
+    rotate: () => rotatingServer(wallet, total),
+    create: () => creatingServer(wallet),
+  })
+  /** The statements of the operations themselves. */
+  const statements = (total: number) => ({
+    rotateStatements: async () =>
+      replayingServer(wallet, await storeWorkOf(library, wallet, total, rotation(wallet))),
+    createStatements: async () => {
+      const request = await creation(wallet, (await newToken(wallet)).value)
+      const create = ({ resources }: BenchWallet) => resources.handle(request)
+      return replayingServer(wallet, await storeWorkOf(library, wallet, total, create))
+    },
+  })
+  for (const make of Object.values({ ...contestants(warmUps), ...statements(warmUps) })) {
+    await load(await make(), warmUps, 16)
+  }
   for (const connections of [1, 16, 64]) {
     const total = connections === 1 ? requestsPerRound / 2 : requestsPerRound
     const run = (contestant: () => Promise<Contestant>) => async () => {
@@ -181,22 +233,31 @@ async function overHttp(wallet: BenchWallet, pool: Pool, schema: string): Promis
       slowestMs = Math.max(slowestMs, result.slowestMs)
       return result.perSecond
     }
+    const { floor, rotate, create } = contestants(total)
+    const { rotateStatements, createStatements } = statements(total)
     const results = await interleaved(httpRounds, {
-      floor: run(async () => floor),
-      rotate: run(() => rotatingServer(wallet, total)),
-      create: run(() => creatingServer(wallet)),
+      floor: run(floor),
+      rotate: run(rotate),
+      rotateStatements: run(rotateStatements),
+      create: run(create),
+      createStatements: run(createStatements),
     })
     const under = `on PostgreSQL, ${connections} connection${connections === 1 ? '' : 's'}`
     for (const name of ['rotate', 'create'] as const) {
       throughput[`${name} ${connections}`] = results[name]
       figures.push(medianFigure(`${name} ${under}`, results[name], 'requests/s'))
       if (connections > 16) continue
+      const alone = results[`${name}Statements`]
+      const against = `${under}: throughput against`
       figures.push(
+        ratioFigure(`${name} ${against} the floor server`, results[name], results.floor, {
+          least: 0.7,
+        }),
+        ratioFigure(`${name} ${against} its statements alone`, results[name], alone),
         ratioFigure(
-          `${name} ${under}: throughput against the floor server`,
-          results[name],
+          `statements of ${name} alone ${against} the floor server`,
+          alone,
           results.floor,
-          { least: 0.7 },
         ),
       )
     }
@@ -215,41 +276,17 @@ async function overHttp(wallet: BenchWallet, pool: Pool, schema: string): Promis
   return figures
 }
 
-async function warmUp(wallet: BenchWallet): Promise<void> {
-  let token = await newToken(wallet)
-  const request = await creation(wallet, (await newToken(wallet)).value)
-  for (let i = 0; i < warmUps; i++) {
-    const { manage: url, value } = token
-    const rotation = await signed(wallet.key, { method: 'POST', url, token: value })
-    const { body = '' } = await wallet.auth.handle(rotation)
-    token = i % 100 === 0 ? await newToken(wallet) : JSON.parse(body).access_token
-    await wallet.resources.handle(request)
-  }
-}
-
-/** Verifies, reads one row by its key and writes it under a check of its version, both prepared. */
-export function floorServer({ key }: BenchWallet, pool: Pool, schema: string): Contestant {
+/** Verifies a signature, does this work, and answers as much as an operation would. */
+function leanServer({ key }: BenchWallet, work: () => Promise<unknown>): Contestant {
   const { base, signature } = floorSignature(key)
   const answer = JSON.stringify({ access_token: 'x'.repeat(500) })
-  let next = 0
   const listener: RequestListener = (incoming, response) => {
     incoming.on('data', () => undefined)
     incoming.on('end', async () => {
       const verified = await new Promise<boolean>((resolve) => {
         verify(null, base, key.publicKey, signature, (_error, good) => resolve(good))
       })
-      const id = String(next++ % 10_000)
-      const select = {
-        name: 'floor_select',
-        text: `SELECT version, value FROM ${schema}.floor WHERE id = $1`,
-      }
-      const { rows } = await pool.query({ ...select, values: [id] })
-      const update = {
-        name: 'floor_update',
-        text: `UPDATE ${schema}.floor SET version = $2::bigint + 1, value = $3
-          WHERE id = $1 AND version = $2`,
-      }
-      await pool.query({ ...update, values: [id, rows[0].version, rows[0].value] })
+      await work()
       response.statusCode = verified ? 200 : 401
       response.setHeader('content-type', 'application/json')
       response.end(answer)
@@ -264,8 +301,38 @@ export function floorServer({ key }: BenchWallet, pool: Pool, schema: string): C
   return { server: createServer(listener), requests: [request] }
 }
 
+/** Reads one row by its key and writes it under a check of its version, both prepared. */
+function floorWork(pool: Pool, schema: string): () => Promise<void> {
+  const select = {
+    name: 'floor_select',
+    text: `SELECT version, value FROM ${schema}.floor WHERE id = $1`,
+  }
+  const update = {
+    name: 'floor_update',
+    text: `UPDATE ${schema}.floor SET version = $2::bigint + 1, value = $3
+      WHERE id = $1 AND version = $2`,
+  }
+  return async () => {
+    const id = String(floorId++ % 10_000)
+    const { rows } = await pool.query({ ...select, values: [id] })
+    await pool.query({ ...update, values: [id, rows[0].version, rows[0].value] })
+  }
+}
+
+let floorId = 0
+
+/** A server that asks of the store what an operation does, for each request once. */
+function replayingServer(wallet: BenchWallet, works: readonly StoreWork[]): Contestant {
+  const queue = works.values()
+  return leanServer(wallet, async () => {
+    const { value: work, done } = queue.next()
+    if (done) throw new Error('there is nothing left to do')
+    await doStoreWork(wallet.store, work)
+  })
+}
+
 /** As many grants as there are rotations, since each token is good for one. */
-export async function rotatingServer(wallet: BenchWallet, total: number): Promise<Contestant> {
+async function rotatingServer(wallet: BenchWallet, total: number): Promise<Contestant> {
   const requests: HttpRequest[] = []
   for (let i = 0; i < total; i++) {
     const { value: token, manage: url } = await newToken(wallet)

@@ -217,7 +217,7 @@ async function commitsOf(library: Library, payer: Payer): Promise<readonly Commi
 }
 
 /** A payment from where its signature holds: introspection, all that is loaded, the decision, the commit. */
-export function serviceOf({ wallet, token: accessToken }: Payer) {
+function serviceOf({ wallet, token: accessToken }: Payer) {
   const { introspect } = wallet.auth
   const context = serviceContext({ store: wallet.store }, resourceServer)
   const { spending: policy } = resourcePolicy({})
