@@ -4,7 +4,7 @@ import type { Client, Finish, Grant, GrantPolicy } from '../core/grant/record.js
 import { type RequestRefusal, requestGrant } from '../core/grant/request.js'
 import { type ManagedToken, managedToken } from '../core/grant/rotation.js'
 import type { SubjectId } from '../core/grant/subject.js'
-import type { Successor } from '../core/grant/token.js'
+import { isRepeat, type Successor } from '../core/grant/token.js'
 import {
   decideGrant,
   type GrantCommand,
@@ -22,7 +22,7 @@ import {
 import type { Call, ServiceContext } from './context.js'
 import { changesOf } from './events.js'
 import { commitNew, loadOwn } from './records.js'
-import { spend } from './replay.js'
+import { signatureOf, spend } from './replay.js'
 import { type Once, type Operation, type Replayed, transact, transactOnce } from './transact.js'
 
 /** A grant as it stands after an operation, with the secrets that its client instance may be told. */
@@ -66,11 +66,13 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
       reload: async () => (await load(grant.id)) ?? grant,
       decide(loaded) {
         const decision = decideGrant<Type>(loaded, command, now, policy)
-        const changes =
-          decision.outcome === 'changed'
-            ? changesOf(context, 'grant', decision.record, decision.events)
-            : []
-        return { changes, result: decision, refused: decision.outcome === 'refused' }
+        if (decision.outcome !== 'changed') {
+          return { changes: [], result: decision, refused: decision.outcome === 'refused' }
+        }
+        const { record, events } = decision
+        const changes = changesOf(context, 'grant', record, events)
+        const tellsUse = 'signature' in command && isRepeat(record, command.signature)
+        return { changes, result: decision, refused: false, tellsUse }
       },
     }
   }
@@ -148,6 +150,7 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
       by: call.by,
       ...(interactRef === undefined ? {} : { refHash: await hashSecret(interactRef) }),
       successor: await successorOf(presented),
+      ...signatureOf(once),
     }
     return answer<'continue'>(await runOnce(grant, command, call, once), presented)
   }
@@ -164,6 +167,7 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
       by: call.by,
       presented: { hash, manage },
       successor: await successorOf(secret),
+      ...signatureOf(once),
     }
     return answer<'rotate'>(await runOnce(grant, command, call, once), secret)
   }

@@ -1,4 +1,5 @@
 import type { Instant } from '../core/decision.js'
+import type { Derivation } from '../core/grant/record.js'
 import { toBase64url } from '../protocol/bytes.js'
 import { hashText } from '../protocol/hash.js'
 import type { Call, ServiceContext } from './context.js'
@@ -39,6 +40,11 @@ export async function onceOf(
     change: { kind: 'replay', next, expectedVersion: 0 },
     spentByRefusal: nonce !== undefined,
   }
+}
+
+/** What a bare signature is known by, so that what it brought about can tell itself that it was used. */
+export function signatureOf(once: Once | undefined): Pick<Derivation, 'signature'> {
+  return once === undefined || once.spentByRefusal ? {} : { signature: once.change.next.id }
 }
 
 /** Spends a request's nonce for an answer that writes nothing else: a refusal, or what was only read. */

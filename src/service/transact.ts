@@ -26,6 +26,8 @@ export interface Attempt<Result> {
   readonly guards?: readonly Guard[]
   readonly result: Result
   readonly refused: boolean
+  /** Whether the changes tell by themselves that the request's signature has been used. Default: they do not. */
+  readonly tellsUse?: boolean
 }
 
 /**
@@ -122,7 +124,7 @@ async function attempts<Loaded, Result>(
     if (attempted.refused && once?.spentByRefusal === false) {
       return (await spentBy(store, once)) === 'another' ? replayed() : result
     }
-    const all = once === undefined ? changes : [...changes, once.change]
+    const all = once === undefined || attempted.tellsUse ? changes : [...changes, once.change]
     if (all.length === 0) return result
 
     let failure: unknown

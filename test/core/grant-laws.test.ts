@@ -555,6 +555,28 @@ describe('precedence', () => {
   })
 })
 
+describe('replay', () => {
+  test('bytes that a token was derived for bring nothing about again, whatever has happened since', () => {
+    let repeats = 0
+    fc.assert(
+      ofTurns(({ command, decision, before, after, at }, _, history) => {
+        if (command.type !== 'continue' && command.type !== 'rotate') return
+        const derived = decision.outcome === 'changed' && before.token?.hash !== after.token?.hash
+        if (!derived || command.signature === undefined) return
+        for (const { grant, now } of moments(history)) {
+          if (now < at || grant.version < after.version) continue
+          const again = decide(grant, { ...command, by: 'again' }, now)
+          const last = grant.derivation?.signature === command.signature
+          expect(again).toMatchObject(last ? { refusal: 'replayed' } : { outcome: 'refused' })
+          repeats += 1
+        }
+      }),
+      some,
+    )
+    expect(repeats).toBeGreaterThan(100)
+  })
+})
+
 describe('discretion', () => {
   test('no event and no reason of a refusal carries a hash, a salt or a nonce', () => {
     fc.assert(
@@ -691,7 +713,7 @@ function anyGrant(): fc.Arbitrary<Grant> {
         expiresAt: anyNumber,
       }),
       derivation: fc.record(
-        { from: anyText, manage: anyText, salt: anyText, until: anyNumber },
+        { from: anyText, manage: anyText, salt: anyText, until: anyNumber, signature: anyText },
         { requiredKeys: ['from', 'salt', 'until'] },
       ),
     },
@@ -727,10 +749,19 @@ function anyCommand(): fc.Arbitrary<GrantCommand> {
       { requiredKeys: ['type', 'by', 'resourceOwner', 'walletAddresses', 'refHash'] },
     ),
     fc.record(
-      { type: fc.constant('continue' as const), by, refHash: anyText, successor },
+      {
+        type: fc.constant('continue' as const),
+        by,
+        refHash: anyText,
+        successor,
+        signature: anyText,
+      },
       { requiredKeys: ['type', 'by', 'successor'] },
     ),
-    fc.record({ type: fc.constant('rotate' as const), by, presented, successor }),
+    fc.record(
+      { type: fc.constant('rotate' as const), by, presented, successor, signature: anyText },
+      { requiredKeys: ['type', 'by', 'presented', 'successor'] },
+    ),
     fc.record({ type: fc.constant('revoke-token' as const), by, presented }),
     fc.record({ type: fc.constantFrom('deny' as const, 'cancel' as const, 'revoke' as const), by }),
   )

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { memoryStore, type Store } from '../../src/index.js'
 import { jwkOf, testKey } from '../support/keys.js'
 import {
   alice,
@@ -23,6 +24,16 @@ import {
 function setUp(options: Parameters<typeof createWorld>[0] = {}) {
   const world = createWorld(options)
   return { world, client: world.client() }
+}
+
+/** A rotation as the published client signs it. */
+function signedWithoutNonce(
+  world: World,
+  client: TestClient,
+  { manage: url, value: token }: { manage: string; value: string },
+) {
+  const parameters = [`created=${world.clock.now() / 1000}`, `keyid="${client.key.kid}"`]
+  return client.sign({ method: 'POST', url, token, parameters })
 }
 
 const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
@@ -592,6 +603,44 @@ describe('rotating a token', () => {
     const { token } = await issuedGrant(world, client)
     const answers = await Promise.all(Array.from({ length: 20 }, () => client.rotate(token)))
     expect(new Set(answers.map(({ body }) => body.access_token?.value)).size).toBe(1)
+  })
+
+  test('by the very same bytes is a replay: of the request that rotated, and of one that asked again', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    const first = signedWithoutNonce(world, client, token)
+    world.clock.advance(1_000)
+    const again = signedWithoutNonce(world, client, token)
+    const answers: number[] = []
+    for (const request of [first, first, again, again, first]) {
+      answers.push((await world.handle(request)).status)
+    }
+    expect(answers).toEqual([200, 401, 200, 401, 401])
+  })
+
+  test('by the very same bytes at once is answered to one of them', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    const request = signedWithoutNonce(world, client, token)
+    const all = await Promise.all(Array.from({ length: 20 }, () => world.handle(request)))
+    expect(all.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(all.filter(({ status }) => status === 401)).toHaveLength(19)
+  })
+
+  test('writes the grant and its event, and no record of a signature that the grant can tell itself', async () => {
+    const store = memoryStore()
+    const commits: string[][] = []
+    const commit: Store['commit'] = (requested) => {
+      commits.push(requested.changes.map(({ kind }) => kind))
+      return store.commit(requested)
+    }
+    const { world, client } = setUp({ store: { ...store, commit } })
+    const { token } = await issuedGrant(world, client)
+    commits.length = 0
+    await world.handle(signedWithoutNonce(world, client, token))
+    world.clock.advance(1_000)
+    await world.handle(signedWithoutNonce(world, client, token))
+    expect(commits).toEqual([['grant', 'event'], ['replay']])
   })
 
   test('takes no content, but suffers an empty object', async () => {

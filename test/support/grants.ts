@@ -443,6 +443,7 @@ export function play(kind: Kind, access: readonly AccessItem[], steps: readonly 
     const command = commandOf(step, index, { access, issued, refs })
     if ('successor' in command) secrets.push(command.successor.hash, command.successor.salt)
     if (command.type === 'approve') secrets.push(command.refHash)
+    if ('signature' in command) secrets.push(command.signature ?? '')
     const before = life.grant()
     const decision = life.decide<keyof GrantRefusals>(command)
     const after = life.grant()
@@ -486,6 +487,8 @@ function commandOf(
 ): GrantCommand {
   const by = `command-${index + 1}`
   const successor = { ...managed(index + 1), salt: `salt-${index + 1}` }
+  // Every third request has a nonce, by which its repeat is told.
+  const signed = index % 3 === 0 ? {} : { signature: hashOf(`signature ${index}`) }
   switch (step.do) {
     case 'approve':
       return {
@@ -499,10 +502,16 @@ function commandOf(
     case 'continue': {
       const refHash = chosenRef(step.ref, refs)
       const ref = refHash === undefined ? {} : { refHash }
-      return { type: 'continue', by, ...ref, successor }
+      return { type: 'continue', by, ...ref, successor, ...signed }
     }
     case 'rotate':
-      return { type: 'rotate', by, presented: chosenToken(step.token, issued), successor }
+      return {
+        type: 'rotate',
+        by,
+        presented: chosenToken(step.token, issued),
+        successor,
+        ...signed,
+      }
     case 'revoke-token':
       return { type: 'revoke-token', by, presented: chosenToken(step.token, issued) }
     default:

@@ -2,7 +2,7 @@ import { changed, type Decision, type Instant, refused, sameHash, unchanged } fr
 import { type GrantEvent, grantEvent } from './event.js'
 import { nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, type Standing, standingOf } from './record.js'
-import { derivedToken, type Successor } from './token.js'
+import { derivedToken, isRepeat, type Successor } from './token.js'
 
 /** The client instance continues its request (RFC 9635 sections 5.1 and 5.2). */
 export interface ContinueGrant {
@@ -11,9 +11,12 @@ export interface ContinueGrant {
   /** SHA-256 of the interaction reference; absent when polling. */
   readonly refHash?: string
   readonly successor: Successor
+  /** Hash of the request's signature; absent where a nonce tells a repeat of it. */
+  readonly signature?: string
 }
 
 export type ContinueRefusal =
+  | 'replayed'
   | 'too_fast'
   | 'poll_with_finish'
   | 'grant_gone'
@@ -33,7 +36,8 @@ export function continueGrant(
   policy: GrantPolicy,
 ): Continued {
   const { continuation, interaction } = grant
-  const { refHash } = command
+  const { refHash, signature } = command
+  if (isRepeat(grant, signature)) return refused('replayed', 'the same bytes continued this grant')
   const standing = standingOf(grant, now, policy)
 
   const nextCallAt = continuation.acceptedAt + continuation.waitMs
@@ -100,7 +104,8 @@ function stillPending(
 
 function issue(grant: Grant, command: ContinueGrant, now: Instant, policy: GrantPolicy): Continued {
   const from = command.refHash ?? grant.continuation.tokenHash
-  const derived = derivedToken(command.successor, { from }, now, policy)
+  const { successor, signature } = command
+  const derived = derivedToken(successor, { from, ...(signature && { signature }) }, now, policy)
   const changes = grant.granted?.length === 0 ? subjectAlone(derived, now) : derived
   const next = nextVersion(grant, changes, command.by, now, policy)
   return changed(next, grantEvent('grant.issued', next, now))

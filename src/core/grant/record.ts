@@ -66,6 +66,8 @@ export interface Derivation {
   readonly manage?: string
   readonly salt: string
   readonly until: Instant
+  /** Hash of the signature that asked for it, where no nonce tells a repeat of the same bytes. */
+  readonly signature?: string
 }
 
 /** Why a grant will never change again. */

@@ -2,7 +2,7 @@ import { changed, type Decision, type Instant, refused, sameHash, unchanged } fr
 import { type GrantEvent, grantEvent } from './event.js'
 import { nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, standingOf } from './record.js'
-import { derivedToken, type Successor } from './token.js'
+import { derivedToken, isRepeat, type Successor } from './token.js'
 
 /** A token as it is presented at a management URI. */
 export interface ManagedToken {
@@ -18,9 +18,11 @@ export interface RotateToken {
   readonly by: string
   readonly presented: ManagedToken
   readonly successor: Successor
+  /** Hash of the request's signature; absent where a nonce tells a repeat of it. */
+  readonly signature?: string
 }
 
-export type RotateRefusal = 'token_not_managed_here' | 'token_revoked' | 'grant_over'
+export type RotateRefusal = 'replayed' | 'token_not_managed_here' | 'token_revoked' | 'grant_over'
 
 /** Which of the grant's tokens is presented, if any: the live one, or the one it replaced last. */
 export function managedToken(
@@ -39,7 +41,8 @@ export function rotate(
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, RotateRefusal> {
-  const { presented, successor } = command
+  const { presented, successor, signature } = command
+  if (isRepeat(grant, signature)) return refused('replayed', 'the same bytes rotated this token')
   const which = managedToken(grant, presented)
   if (which === undefined) {
     return refused('token_not_managed_here', 'not the token of this management URI')
@@ -53,7 +56,12 @@ export function rotate(
   if (which === 'replaced') return unchanged(grant)
 
   const { hash: from, manage } = presented
-  const changes = derivedToken(successor, { from, manage }, now, policy)
+  const changes = derivedToken(
+    successor,
+    { from, manage, ...(signature && { signature }) },
+    now,
+    policy,
+  )
   const next = nextVersion(grant, changes, command.by, now, policy)
   return changed(next, grantEvent('grant.rotated', next, now))
 }

@@ -20,10 +20,15 @@ export function issuedToken(
   return { hash, manage, issuedAt: now, expiresAt: now + policy.accessTokenLifetimeMs }
 }
 
+/** Whether the very bytes that the live token was derived for are there again. */
+export function isRepeat({ derivation }: Grant, signature: string | undefined): boolean {
+  return signature !== undefined && derivation?.signature === signature
+}
+
 /** A token derived from what was presented, and how to derive it again when the response was lost. */
 export function derivedToken(
   successor: Successor,
-  presented: Pick<Derivation, 'from' | 'manage'>,
+  presented: Pick<Derivation, 'from' | 'manage' | 'signature'>,
   now: Instant,
   policy: GrantPolicy,
 ): Required<Pick<Grant, 'token' | 'derivation'>> {
