@@ -6,12 +6,20 @@ import type { Turns } from './turns.js'
 /** Measures and spends real time while the store is busy; never the time that decisions are made by. */
 export interface Pacing {
   elapsedMs(): number
-  sleep(ms: number): Promise<void>
+  /** Ends early when the signal is given. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
 export const realPacing: Pacing = {
   elapsedMs: () => performance.now(),
-  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      signal?.addEventListener('abort', () => {
+        clearTimeout(timer)
+        resolve()
+      })
+    }),
 }
 
 /** Too many writers for one record, for too long: nothing was written, and the caller may come back. */
@@ -100,8 +108,10 @@ async function settle<Loaded, Result>(
     if (leave !== undefined || operation.contended === undefined || !context.turns) return
     const turn = context.turns.take(operation.contended)
     leave = () => void turn.then((over) => over())
+    const inTime = new AbortController()
     // Whoever is before may be stuck for longer than anybody should wait.
-    await Promise.race([turn, context.pacing.sleep(deadlineMs)])
+    await Promise.race([turn, context.pacing.sleep(deadlineMs, inTime.signal)])
+    inTime.abort()
   }
   try {
     return await attempts(context, operation, unspent, takeTurn)

@@ -8,6 +8,7 @@ import {
   transact,
   transactOnce,
 } from '../../src/service/transact.js'
+import { createTurns } from '../../src/service/turns.js'
 import { memoryStore } from '../../src/storage/memory.js'
 import { seededRandom } from '../support/random.js'
 
@@ -90,6 +91,23 @@ describe('a contested record', () => {
     const answers = await Promise.all(writers)
     expect(answers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, i) => i + 1))
     expect(await countOf(store)).toBe(100)
+  })
+
+  test('of those who take turns leaves no timer behind', async () => {
+    vi.useFakeTimers()
+    const store = memoryStore()
+    const contenders = { store, random, pacing: realPacing, turns: createTurns() }
+    const writers = Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        transact(contenders, { ...increment(store, `writer ${index}`), contended: 'counter' }),
+      ),
+    )
+    await vi.advanceTimersByTimeAsync(500)
+    await writers
+    const timers = vi.getTimerCount()
+    vi.useRealTimers()
+    expect(timers).toBe(0)
+    expect(await countOf(store)).toBe(20)
   })
 
   test('is given up after three seconds, with an error that says so and nothing written', async () => {
@@ -202,6 +220,17 @@ describe('a request that counts once', () => {
     const refusing = { ...increment(store, 'me'), decide: refuseWith('no') }
     expect(await transactOnce(context(store), refusing, onceOf('first', false))).toBe('no')
     expect(await transactOnce(context(store), refusing, onceOf('second', false))).toBe('no')
+    expect(await store.load('replay', 'once')).toBeUndefined()
+  })
+
+  test('leaves nothing behind when what it changed tells of it', async () => {
+    const store = memoryStore()
+    const { decide, ...rest } = increment(store, 'me')
+    const telling = {
+      ...rest,
+      decide: (counter: Counter | undefined) => ({ ...decide(counter), tellsUse: true }),
+    }
+    expect(await transactOnce(context(store), telling, onceOf('first', false))).toBe(1)
     expect(await store.load('replay', 'once')).toBeUndefined()
   })
 
