@@ -8,6 +8,7 @@ import { isActive } from '../../src/core/grant/rotation.js'
 import { decideGrant, type GrantCommand, type GrantRefusals } from '../../src/core/grant.js'
 import { deepFreeze } from '../support/frozen.js'
 import {
+  endingHistory,
   grantLife,
   grantPolicy,
   type History,
@@ -276,6 +277,25 @@ describe('one live token', () => {
 function activeTokens({ tokens }: History, grant: Grant, now: Instant): string[] {
   return tokens.filter((hash) => isActive(grant, hash, now, grantPolicy))
 }
+
+describe('a token', () => {
+  test('lives as long as policy says, but never longer than its grant', () => {
+    let cut = 0
+    fc.assert(
+      fc.property(fc.oneof(history, endingHistory), ({ created, turns }) => {
+        for (const { token, endsAt } of [created, ...turns.map(({ after }) => after)]) {
+          if (token === undefined) continue
+          const whole = token.issuedAt + grantPolicy.accessTokenLifetimeMs
+          const end = Math.max(token.issuedAt, endsAt ?? whole)
+          expect(token.expiresAt).toBe(Math.min(whole, end))
+          if (end < whole) cut += 1
+        }
+      }),
+      some,
+    )
+    expect(cut).toBeGreaterThan(0)
+  })
+})
 
 describe('no resurrection', () => {
   test('a token that was active and is no longer never is again', () => {

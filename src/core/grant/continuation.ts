@@ -103,9 +103,10 @@ function stillPending(
 }
 
 function issue(grant: Grant, command: ContinueGrant, now: Instant, policy: GrantPolicy): Continued {
-  const from = command.refHash ?? grant.continuation.tokenHash
   const { successor, signature } = command
-  const derived = derivedToken(successor, { from, ...(signature && { signature }) }, now, policy)
+  const from = command.refHash ?? grant.continuation.tokenHash
+  const asked = { from, ...(signature && { signature }) }
+  const derived = derivedToken(grant, successor, asked, now, policy)
   const changes = grant.granted?.length === 0 ? subjectAlone(derived, now) : derived
   const next = nextVersion(grant, changes, command.by, now, policy)
   return changed(next, grantEvent('grant.issued', next, now))

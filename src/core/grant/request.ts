@@ -83,6 +83,11 @@ function withToken(
   now: Instant,
   policy: GrantPolicy,
 ): Grant {
-  const issued = issuedToken(token, now, policy)
-  return { ...grant, state: 'approved', ...grantedAccess(access, policy), token: issued }
+  const granted = grantedAccess(access, policy)
+  return {
+    ...grant,
+    state: 'approved',
+    ...granted,
+    token: issuedToken(granted, token, now, policy),
+  }
 }

@@ -56,12 +56,8 @@ export function rotate(
   if (which === 'replaced') return unchanged(grant)
 
   const { hash: from, manage } = presented
-  const changes = derivedToken(
-    successor,
-    { from, manage, ...(signature && { signature }) },
-    now,
-    policy,
-  )
+  const asked = { from, manage, ...(signature && { signature }) }
+  const changes = derivedToken(grant, successor, asked, now, policy)
   const next = nextVersion(grant, changes, command.by, now, policy)
   return changed(next, grantEvent('grant.rotated', next, now))
 }

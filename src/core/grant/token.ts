@@ -11,13 +11,15 @@ export interface Successor {
   readonly salt: string
 }
 
-/** An access token as it is issued: its life begins now. */
+/** An access token as it is issued: its life begins now, and lasts no longer than the grant. */
 export function issuedToken(
+  { endsAt = Number.POSITIVE_INFINITY }: Pick<Grant, 'endsAt'>,
   { hash, manage }: Pick<IssuedToken, 'hash' | 'manage'>,
   now: Instant,
-  policy: GrantPolicy,
+  { accessTokenLifetimeMs }: GrantPolicy,
 ): IssuedToken {
-  return { hash, manage, issuedAt: now, expiresAt: now + policy.accessTokenLifetimeMs }
+  const expiresAt = Math.max(now, Math.min(now + accessTokenLifetimeMs, endsAt))
+  return { hash, manage, issuedAt: now, expiresAt }
 }
 
 /** Whether the very bytes that the live token was derived for are there again. */
@@ -27,13 +29,14 @@ export function isRepeat({ derivation }: Grant, signature: string | undefined): 
 
 /** A token derived from what was presented, and how to derive it again when the response was lost. */
 export function derivedToken(
+  grant: Pick<Grant, 'endsAt'>,
   successor: Successor,
-  presented: Pick<Derivation, 'from' | 'manage' | 'signature'>,
+  asked: Omit<Derivation, 'salt' | 'until'>,
   now: Instant,
   policy: GrantPolicy,
 ): Required<Pick<Grant, 'token' | 'derivation'>> {
   return {
-    token: issuedToken(successor, now, policy),
-    derivation: { ...presented, salt: successor.salt, until: now + policy.retryMs },
+    token: issuedToken(grant, successor, now, policy),
+    derivation: { ...asked, salt: successor.salt, until: now + policy.retryMs },
   }
 }
