@@ -250,7 +250,6 @@ export type { DomainEvent, EventRecord } from './service/events.js'
 export type { GrantListQuery, GrantServices, GrantView } from './service/grant-services.js'
 export type {
   CompleteResult,
-  PaymentRefusal,
   ReceivedFunds,
   ReceiveResult,
 } from './service/incoming-payments.js'

@@ -57,7 +57,7 @@ export type CompleteResult =
   | { readonly ok: true; readonly payment: IncomingPayment }
   | { readonly ok: false; readonly refusal: 'payment_unknown'; readonly reason: string }
 
-export type PaymentRefusal = CreateRefusal | AccountRefusal
+type PaymentRefusal = CreateRefusal | AccountRefusal
 
 /** A payment with the details by which it can be paid now: none once it takes no more funds. */
 export interface PayablePayment {
