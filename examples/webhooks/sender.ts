@@ -6,7 +6,7 @@ export interface WebhookSenderOptions {
   readonly url: string
   /** Shared with the receiver: 24 bytes or more in base64, after `whsec_`. */
   readonly secret: string
-  /** How long the receiver may take, in milliseconds: less than the lease of an event. Default 5,000. */
+  /** How long the receiver may take, in milliseconds, and no longer than the lease of an event. Default 5,000. */
   readonly timeoutMs?: number
 }
 
@@ -25,7 +25,7 @@ export function webhookSender(options: WebhookSenderOptions): EventHandler {
   const webhook = new Webhook(secret)
   const { href } = new URL(url)
 
-  return async ({ id, type, at, ...data }) => {
+  return async ({ id, type, at, ...data }, delivery) => {
     const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
     // The time of this attempt, not of the event: receivers refuse what is old.
     const now = new Date()
@@ -40,7 +40,7 @@ export function webhookSender(options: WebhookSenderOptions): EventHandler {
       body,
       // Whoever may redirect could have the wallet call places that only it can reach.
       redirect: 'manual',
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: AbortSignal.any([delivery.signal, AbortSignal.timeout(timeoutMs)]),
     })
     await response.body?.cancel()
     if (!response.ok) throw new Error(`the receiver answered ${response.status}`)

@@ -5,6 +5,7 @@ import {
   type EventSource,
   requirePositive,
 } from './delivery.js'
+import { sleep } from './sleep.js'
 
 export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   /** Wait before looking again when nothing was due, in milliseconds. Default 1,000. */
@@ -43,7 +44,7 @@ export function consumeEvents(
       } catch (error) {
         onError?.(error)
       }
-      if (delivered === 0) await pause(pollMs, signal)
+      if (delivered === 0) await sleep(pollMs, signal)
     }
   }
 
@@ -54,17 +55,4 @@ export function consumeEvents(
       await consuming
     },
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve()
-    const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end, { once: true })
-    function end() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-  })
 }

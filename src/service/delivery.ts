@@ -11,9 +11,14 @@ export type DeliveredEvent = DomainEvent & {
 export interface Delivery {
   /** 1 at first; more when an earlier delivery failed or was not finished in time. */
   readonly attempt: number
+  /** Given when the lease ends: what is still being done is no longer waited for. */
+  readonly signal: AbortSignal
 }
 
-/** Hears of an event. When it resolves the event is done; when it rejects it comes again later. */
+/**
+ * Hears of an event. When it resolves the event is done; when it rejects, or has not ended within its lease, it
+ * comes again later.
+ */
 export type EventHandler = (event: DeliveredEvent, delivery: Delivery) => Promise<void> | void
 
 /** A delivery that failed, and what becomes of the event. */
@@ -31,7 +36,7 @@ export interface DrainOptions {
   readonly limit?: number
   /** How many records' events are delivered at a time. Default 8. */
   readonly concurrency?: number
-  /** How long a handler may take before the event is given to another consumer as well. Default 60,000. */
+  /** How long a handler may take before its delivery has failed. Default 60,000. */
   readonly leaseMs?: number
   /** Wait after the first failure; it doubles with each further one. Default 1,000. */
   readonly backoffMs?: number

@@ -12,6 +12,7 @@ import {
 } from './delivery.js'
 import { type EventRecord, placeOf } from './events.js'
 import { inParallel } from './parallel.js'
+import { sleep } from './sleep.js'
 
 /** How many events of one record are read at a time. */
 const pageLimit = 20
@@ -88,7 +89,7 @@ export function createOutbox(context: ServiceContext): EventSource {
     if (!(await replace(record, lease, call))) return 'lost'
     const leased = { ...record, ...lease, version: record.version + 1 }
     try {
-      await handler(event, { attempt })
+      await withinLease(settings.leaseMs, (signal) => handler(event, { attempt, signal }))
     } catch (error) {
       const retryAt = await postpone(leased, settings)
       const again = retryAt === undefined ? {} : { retryAt }
@@ -181,6 +182,26 @@ export function createOutbox(context: ServiceContext): EventSource {
       const record = await loadSetAside(eventId)
       return record !== undefined && store.remove('event', eventId, record.version)
     },
+  }
+}
+
+/** Waits for a handler as long as it has its event to itself. */
+async function withinLease(
+  leaseMs: number,
+  handle: (signal: AbortSignal) => ReturnType<EventHandler>,
+): Promise<void> {
+  const lease = new AbortController()
+  const handled = new AbortController()
+  async function end(): Promise<void> {
+    await sleep(leaseMs, handled.signal)
+    if (handled.signal.aborted) return
+    lease.abort()
+    throw new Error(`not finished within ${leaseMs} ms`)
+  }
+  try {
+    await Promise.race([handle(lease.signal), end()])
+  } finally {
+    handled.abort()
   }
 }
 

@@ -1,6 +1,7 @@
 import { type Refused, refused, type Stored } from '../core/decision.js'
 import type { Random } from '../ports/random.js'
 import type { Change, Guard, Store, TransactionError } from '../ports/store.js'
+import { sleep } from './sleep.js'
 import type { Turns } from './turns.js'
 
 /** Measures and spends real time while the store is busy; never the time that decisions are made by. */
@@ -12,14 +13,7 @@ export interface Pacing {
 
 export const realPacing: Pacing = {
   elapsedMs: () => performance.now(),
-  sleep: (ms, signal) =>
-    new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      signal?.addEventListener('abort', () => {
-        clearTimeout(timer)
-        resolve()
-      })
-    }),
+  sleep,
 }
 
 /** Too many writers for one record, for too long: nothing was written, and the caller may come back. */

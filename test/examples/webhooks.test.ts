@@ -43,10 +43,12 @@ async function receiver(options: { readonly failures?: number } = {}) {
   return { received, url: await urlOf(server) }
 }
 
+const delivery = { attempt: 1, signal: new AbortController().signal }
+
 describe('the webhook sender', () => {
   test('says what happened and when, and the event keeps its id', async () => {
     const { received, url } = await receiver()
-    await webhookSender({ url, secret })(event, { attempt: 1 })
+    await webhookSender({ url, secret })(event, delivery)
     const { id, type, at: _, ...data } = event
     expect(received).toEqual([{ id, type, timestamp: '2026-11-21T12:00:00.000Z', data }])
   })
@@ -80,12 +82,12 @@ describe('the webhook sender', () => {
 
   test.each([204, 200, 201])('takes %i for an answer', async (status) => {
     const url = await serve((_, response) => response.writeHead(status).end())
-    await webhookSender({ url, secret })(event, { attempt: 1 })
+    await webhookSender({ url, secret })(event, delivery)
   })
 
   test.each([301, 304, 400, 410, 500, 503])('does not take %i for one', async (status) => {
     const url = await serve((_, response) => response.writeHead(status).end())
-    const sent = webhookSender({ url, secret })(event, { attempt: 1 })
+    const sent = webhookSender({ url, secret })(event, delivery)
     await expect(sent).rejects.toThrow()
   })
 
@@ -94,21 +96,29 @@ describe('the webhook sender', () => {
     const redirecting = await serve((_, response) =>
       response.writeHead(status, { location: url }).end(),
     )
-    const sent = webhookSender({ url: redirecting, secret })(event, { attempt: 1 })
+    const sent = webhookSender({ url: redirecting, secret })(event, delivery)
     await expect(sent).rejects.toThrow(`${status}`)
     expect(received).toEqual([])
   })
 
   test('does not wait for long for whoever does not answer', async () => {
     const url = await serve(() => undefined)
-    const sent = webhookSender({ url, secret, timeoutMs: 50 })(event, { attempt: 1 })
+    const sent = webhookSender({ url, secret, timeoutMs: 50 })(event, delivery)
     await expect(sent).rejects.toMatchObject({ name: 'TimeoutError' })
+  })
+
+  test('gives up when the lease of the event is over', async () => {
+    const url = await serve(() => undefined)
+    const lease = new AbortController()
+    const sent = webhookSender({ url, secret })(event, { attempt: 1, signal: lease.signal })
+    lease.abort()
+    await expect(sent).rejects.toMatchObject({ name: 'AbortError' })
   })
 
   test('rejects when nobody is there', async () => {
     const url = await serve(() => undefined)
     await Promise.all(servers.splice(0).map(stopped))
-    await expect(webhookSender({ url, secret })(event, { attempt: 1 })).rejects.toThrow()
+    await expect(webhookSender({ url, secret })(event, delivery)).rejects.toThrow()
   })
 
   test.each([

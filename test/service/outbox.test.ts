@@ -1,5 +1,5 @@
 import fc, { type Scheduler } from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import {
   type Commit,
   type EventHandler,
@@ -113,7 +113,7 @@ describe('draining', () => {
       receivedAmount: { value: '0', assetCode: 'USD', assetScale: 2 },
       incomingAmount: { value: '5', assetCode: 'USD', assetScale: 2 },
     }
-    expect(told).toEqual([[event, { attempt: 1 }]])
+    expect(told).toEqual([[event, { attempt: 1, signal: expect.any(AbortSignal) }]])
   })
 
   test.each(['limit', 'concurrency', 'leaseMs', 'backoffMs', 'backoffMaxMs', 'attemptsMax'])(
@@ -231,6 +231,38 @@ describe('a handler that fails', () => {
     await drainAll(setup, healed.handler)
     const versions = healed.heard.map((id) => Number(id.split('.')[2]))
     expect(versions).toEqual(Array.from({ length: 251 }, (_, index) => index + 1))
+  })
+
+  test('that never ends is waited for as long as its lease, and holds nothing else up', async () => {
+    vi.useFakeTimers()
+    const setup = paymentServices()
+    const stuck = await setup.newPayment()
+    const free = await setup.newPayment()
+    const failures: FailedDelivery[] = []
+    const signals: AbortSignal[] = []
+    const heard: string[] = []
+    const handler: EventHandler = ({ id }, { signal }) => {
+      if (!id.startsWith(stuck)) return void heard.push(id)
+      signals.push(signal)
+      return new Promise<void>(() => {})
+    }
+    const onFailure = failures.push.bind(failures)
+    const draining = setup.outbox.drain(handler, { leaseMs: second, backoffMs: 5, onFailure })
+    await vi.advanceTimersByTimeAsync(second - 1)
+    expect([heard.length, signals[0]?.aborted, failures.length]).toEqual([1, false, 0])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(await draining).toEqual({ delivered: 1, failed: 1 })
+    expect([vi.getTimerCount(), signals[0]?.aborted]).toEqual([0, true])
+    vi.useRealTimers()
+    expect(heard).toEqual([`${free}.incoming-payment.1.1`])
+    expect(failures).toMatchObject([
+      { attempt: 1, error: new Error('not finished within 1000 ms'), retryAt: expect.anything() },
+    ])
+
+    setup.clock.advance(5)
+    const again = listener(never)
+    expect(await setup.outbox.drain(again.handler)).toEqual({ delivered: 1, failed: 0 })
+    expect(again.heard).toEqual([`${stuck}.incoming-payment.1.1`])
   })
 
   test('that crashes its process each time has the event set aside as well', async () => {
