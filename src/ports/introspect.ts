@@ -34,3 +34,6 @@ export interface Introspect {
 
 /** A token that is good now, and all that is known of it. */
 export type ActiveToken = Extract<Introspection, { readonly active: true }>
+
+/** Why nothing is known of a token. */
+export type TokenRefusal = 'token_unknown' | 'introspection_unavailable'

@@ -1,8 +1,12 @@
 import type { Amount } from '../core/amount.js'
-import { type Budget, budgetId, release, spentAmount } from '../core/budget.js'
+import { type Budget, type BudgetPolicy, budgetId, release, spentAmount } from '../core/budget.js'
 import { type Instant, refused } from '../core/decision.js'
 import { allowanceAt, type CountedAmount } from '../core/limits.js'
-import { heldBy, type OutgoingPayment } from '../core/outgoing-payment/record.js'
+import {
+  heldBy,
+  type OutgoingPayment,
+  type OutgoingPaymentPolicy,
+} from '../core/outgoing-payment/record.js'
 import {
   type CancelPayment,
   decideOutgoingPayment,
@@ -12,15 +16,22 @@ import {
   type OutgoingPaymentRefusals,
   type SettlePayment,
 } from '../core/outgoing-payment.js'
+import type { QuotePolicy } from '../core/quote.js'
 import type { ActiveToken } from '../ports/introspect.js'
 import type { Change } from '../ports/store.js'
 import { newCall, type ServiceContext } from './context.js'
 import { changesOf } from './events.js'
 import { type ListScope, listName, type PageOf, type PageRequest, readPage } from './pages.js'
-import type { SpendingPolicy } from './payment-creation.js'
 import { loadOwn } from './records.js'
 import { settleOrRemove } from './sweeps.js'
 import { transact } from './transact.js'
+
+/** What the host decides about payments that go out. */
+export interface SpendingPolicy {
+  readonly payments: OutgoingPaymentPolicy
+  readonly quotes: QuotePolicy
+  readonly budgets: BudgetPolicy
+}
 
 /** What the host says with a command: all of it but the id that the library gives it. */
 type Said<Command> = Omit<Command, 'type' | 'by'>

@@ -1,6 +1,6 @@
 import { permits } from '../core/access.js'
 import type { Amount } from '../core/amount.js'
-import { type Budget, type BudgetPolicy, budgetId, type Candidate } from '../core/budget.js'
+import { type Budget, budgetId, type Candidate } from '../core/budget.js'
 import type { JsonObject, Refused } from '../core/decision.js'
 import {
   allowanceAt,
@@ -9,9 +9,9 @@ import {
   type Spending,
 } from '../core/limits.js'
 import { createOutgoingPayment, type Repeat, repeated } from '../core/outgoing-payment/create.js'
-import type { OutgoingPayment, OutgoingPaymentPolicy } from '../core/outgoing-payment/record.js'
-import { type QuotePolicy, type QuoteRefusal, usableQuote } from '../core/quote.js'
-import type { ActiveToken, Introspect } from '../ports/introspect.js'
+import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
+import { type QuoteRefusal, usableQuote } from '../core/quote.js'
+import type { ActiveToken, Introspect, TokenRefusal } from '../ports/introspect.js'
 import type { Change } from '../ports/store.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { newId } from '../protocol/credential.js'
@@ -19,18 +19,11 @@ import { hashText } from '../protocol/hash.js'
 import { type AccountRefusal, activeAccount } from './accounts.js'
 import type { Call, ServiceContext } from './context.js'
 import { changesOf } from './events.js'
-import type { OutgoingPayments } from './outgoing-payments.js'
+import type { OutgoingPayments, SpendingPolicy } from './outgoing-payments.js'
 import { listsOf } from './pages.js'
 import type { PricingRefused, QuoteOperations } from './quotes.js'
 import { spend } from './replay.js'
 import { type Attempt, type Once, type Replayed, transactOnce } from './transact.js'
-
-/** What the host decides about payments that go out. */
-export interface SpendingPolicy {
-  readonly payments: OutgoingPaymentPolicy
-  readonly quotes: QuotePolicy
-  readonly budgets: BudgetPolicy
-}
 
 /** What is to be paid: by a quote, or straight to an incoming payment at a price that is made now. */
 export type PaymentInput = {
@@ -40,8 +33,6 @@ export type PaymentInput = {
   | { readonly quoteId: string }
   | { readonly incomingPayment: string; readonly debitAmount: Amount }
 )
-
-export type TokenRefusal = 'token_unknown' | 'introspection_unavailable'
 
 /** Who pays, and what their token allows. */
 export interface Spender {
