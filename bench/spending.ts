@@ -1,7 +1,7 @@
 import type { Commit, Store, Stored } from 'open-payments-server'
 import { migrate, postgresStore } from 'open-payments-server/postgres'
 import { serviceContext } from '../src/http/options.js'
-import { resourcePolicy } from '../src/http/resource-policy.js'
+import { resourcePolicy } from '../src/http/resource-server/policy.js'
 import { newCall } from '../src/service/context.js'
 import { createOutgoingPayments } from '../src/service/outgoing-payments.js'
 import { createPaymentCreation } from '../src/service/payment-creation.js'

@@ -136,7 +136,9 @@ export type {
   QuoteEvent,
   QuotePolicy,
 } from './core/quote.js'
-export type { AuthorizationPolicy } from './http/authorization-policy.js'
+export type { Admission, AskedGrant, MayRequest } from './http/authorization-server/may-request.js'
+export type { AuthorizationPolicy } from './http/authorization-server/policy.js'
+export type { RegisteredResourceServer } from './http/authorization-server/resource-server-registry.js'
 export {
   type AuthorizationOperation,
   type AuthorizationServer,
@@ -153,15 +155,8 @@ export {
   responseForFetch,
   toFetch,
 } from './http/fetch.js'
-export type { IncomingPaymentServices } from './http/incoming-payment-services.js'
-export type { Admission, AskedGrant, MayRequest } from './http/may-request.js'
 export { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './http/message.js'
 export type { ServerOptions, SignatureOptions } from './http/options.js'
-export type {
-  FailedPayment,
-  OutgoingPaymentServices,
-  SettledPayment,
-} from './http/outgoing-payment-services.js'
 export type { RefusalReport, Watch } from './http/pipeline.js'
 export type {
   RateExceeded,
@@ -170,7 +165,13 @@ export type {
   RateLimiting,
 } from './http/rate-limit.js'
 export { type Operation, type PublicError, type Refusal, refusals } from './http/refusals.js'
-export type { ResourcePolicy } from './http/resource-policy.js'
+export type { IncomingPaymentServices } from './http/resource-server/incoming-payment-services.js'
+export type {
+  FailedPayment,
+  OutgoingPaymentServices,
+  SettledPayment,
+} from './http/resource-server/outgoing-payment-services.js'
+export type { ResourcePolicy } from './http/resource-server/policy.js'
 export {
   createResourceServer,
   type ResourceOperation,
@@ -178,7 +179,6 @@ export {
   type ResourceServerOptions,
   type ResourceServices,
 } from './http/resource-server.js'
-export type { RegisteredResourceServer } from './http/resource-server-registry.js'
 export type { Route } from './http/routes.js'
 export {
   createSignatureVerifier,

@@ -10,8 +10,7 @@ import { createInteractions, type Interactions } from '../service/interactions.j
 import { createIntrospect } from '../service/introspection.js'
 import { createOutbox } from '../service/outbox.js'
 import { purge } from '../service/sweeps.js'
-import { type AuthorizationPolicy, authorizationRules } from './authorization-policy.js'
-import { discover } from './discovery.js'
+import { discover } from './authorization-server/discovery.js'
 import {
   cancelGrant,
   continueGrant,
@@ -19,8 +18,13 @@ import {
   requestGrant,
   revokeToken,
   rotateToken,
-} from './grant-operations.js'
-import { introspectToken } from './introspection-operation.js'
+} from './authorization-server/grant-operations.js'
+import { introspectToken } from './authorization-server/introspection-operation.js'
+import { type AuthorizationPolicy, authorizationRules } from './authorization-server/policy.js'
+import {
+  type RegisteredResourceServer,
+  resourceServerRegistry,
+} from './authorization-server/resource-server-registry.js'
 import type { Handler } from './message.js'
 import {
   contextOn,
@@ -31,10 +35,6 @@ import {
   serviceContext,
 } from './options.js'
 import { createHandlers } from './pipeline.js'
-import {
-  type RegisteredResourceServer,
-  resourceServerRegistry,
-} from './resource-server-registry.js'
 import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
 

@@ -12,17 +12,6 @@ import { createOutgoingPayments, type SpendingPolicy } from '../service/outgoing
 import { createPaymentCreation } from '../service/payment-creation.js'
 import { createQuotes } from '../service/quotes.js'
 import { purge } from '../service/sweeps.js'
-import {
-  completeIncomingPayment,
-  createIncomingPayment,
-  getIncomingPayment,
-  type IncomingPaymentDependencies,
-  listIncomingPayments,
-} from './incoming-payment-operations.js'
-import {
-  type IncomingPaymentServices,
-  incomingPaymentServices,
-} from './incoming-payment-services.js'
 import type { Handler } from './message.js'
 import {
   contextOn,
@@ -33,20 +22,31 @@ import {
   type ServerOptions,
   serviceContext,
 } from './options.js'
+import { createHandlers } from './pipeline.js'
+import {
+  completeIncomingPayment,
+  createIncomingPayment,
+  getIncomingPayment,
+  type IncomingPaymentDependencies,
+  listIncomingPayments,
+} from './resource-server/incoming-payment-operations.js'
+import {
+  type IncomingPaymentServices,
+  incomingPaymentServices,
+} from './resource-server/incoming-payment-services.js'
 import {
   createOutgoingPayment,
   getOutgoingPayment,
   getOutgoingPaymentGrant,
   listOutgoingPayments,
   type OutgoingPaymentDependencies,
-} from './outgoing-payment-operations.js'
+} from './resource-server/outgoing-payment-operations.js'
 import {
   type OutgoingPaymentServices,
   outgoingPaymentServices,
-} from './outgoing-payment-services.js'
-import { createHandlers } from './pipeline.js'
-import { createQuote, getQuote } from './quote-operations.js'
-import { type ResourcePolicy, resourcePolicy } from './resource-policy.js'
+} from './resource-server/outgoing-payment-services.js'
+import { type ResourcePolicy, resourcePolicy } from './resource-server/policy.js'
+import { createQuote, getQuote } from './resource-server/quote-operations.js'
 import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
 

@@ -1,7 +1,8 @@
+import { type Refused, refused } from '../core/decision.js'
 import type { GrantPolicy } from '../core/grant/record.js'
 import { isActive } from '../core/grant/rotation.js'
 import type { ClientKeys } from '../ports/client-keys.js'
-import type { Introspect, Introspection } from '../ports/introspect.js'
+import type { ActiveToken, Introspect, Introspection, TokenRefusal } from '../ports/introspect.js'
 import { accessTokenClass, hashSecret, parseCredential } from '../protocol/credential.js'
 import { boundKey } from './bound-key.js'
 import type { ServiceContext } from './context.js'
@@ -41,4 +42,19 @@ export function createIntrospect(
   }
 
   return Object.assign(introspect, { store: context.givenStore })
+}
+
+/** What is known of an access token that is good now. */
+export async function introspected(
+  introspect: Introspect,
+  accessToken: string,
+): Promise<ActiveToken | Refused<TokenRefusal>> {
+  let token: Introspection
+  try {
+    token = await introspect({ accessToken })
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : 'introspection failed'
+    return refused('introspection_unavailable', reason)
+  }
+  return token.active ? token : refused('token_unknown', 'the token is not active')
 }

@@ -1,5 +1,4 @@
 import { permits } from '../../src/core/access.js'
-import { introspected } from '../../src/http/authorized.js'
 import type { AccessItem, Quotes, Store, WalletAddress } from '../../src/index.js'
 import { memoryStore } from '../../src/index.js'
 import {
@@ -11,7 +10,7 @@ import {
 import { purgeBudgets } from '../../src/service/budgets.js'
 import { newCall, type ServiceContext } from '../../src/service/context.js'
 import { createGrants } from '../../src/service/grants.js'
-import { createIntrospect } from '../../src/service/introspection.js'
+import { createIntrospect, introspected } from '../../src/service/introspection.js'
 import { createOutgoingPayments } from '../../src/service/outgoing-payments.js'
 import { createPaymentCreation, type PaymentInput } from '../../src/service/payment-creation.js'
 import { createQuotes } from '../../src/service/quotes.js'

@@ -1,15 +1,12 @@
-import type { IncomingPayment } from '../core/incoming-payment.js'
-import { isObject } from '../protocol/json.js'
+import type { IncomingPayment } from '../../core/incoming-payment.js'
+import { isObject } from '../../protocol/json.js'
 import {
   incomingPaymentBody,
   incomingPaymentWithMethods,
   publicIncomingPayment,
   readIncomingPaymentRequest,
-} from '../protocol/payments.js'
-import type { IncomingPayments, PayablePayment } from '../service/incoming-payments.js'
-import { authorized, type ResourceDependencies } from './authorized.js'
-import { getResource } from './get-resource.js'
-import { listResources } from './paging.js'
+} from '../../protocol/payments.js'
+import type { IncomingPayments, PayablePayment } from '../../service/incoming-payments.js'
 import {
   type Exchange,
   json,
@@ -18,8 +15,11 @@ import {
   refuse,
   type Serve,
   unsigned,
-} from './pipeline.js'
-import type { HttpRefusal } from './refusals.js'
+} from '../pipeline.js'
+import type { HttpRefusal } from '../refusals.js'
+import { authorized, type ResourceDependencies } from './authorized.js'
+import { getResource } from './get-resource.js'
+import { listResources } from './lists.js'
 import { resourceUrl } from './resource-url.js'
 
 /** What the operations on incoming payments work with. */

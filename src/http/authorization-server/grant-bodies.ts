@@ -1,14 +1,14 @@
-import { publicItem } from '../core/access.js'
-import { type Grant, isIssued } from '../core/grant/record.js'
+import { publicItem } from '../../core/access.js'
+import { type Grant, isIssued } from '../../core/grant/record.js'
 import {
   accessTokenClass,
   continuationTokenClass,
   formatCredential,
   formatPath,
-} from '../protocol/credential.js'
-import type { AccessTokenBody, ContinueBody, SubjectBody } from '../protocol/gnap.js'
-import type { Call } from '../service/context.js'
-import type { GrantAnswer } from '../service/grants.js'
+} from '../../protocol/credential.js'
+import type { AccessTokenBody, ContinueBody, SubjectBody } from '../../protocol/gnap.js'
+import type { Call } from '../../service/context.js'
+import type { GrantAnswer } from '../../service/grants.js'
 
 /** Where client instances and resource owners are sent. */
 export interface GrantUrls {

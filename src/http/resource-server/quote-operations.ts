@@ -1,8 +1,8 @@
-import { quoteBody, readQuoteRequest } from '../protocol/outgoing.js'
-import type { QuoteOperations } from '../service/quotes.js'
+import { quoteBody, readQuoteRequest } from '../../protocol/outgoing.js'
+import type { QuoteOperations } from '../../service/quotes.js'
+import { json, readContent, refuse, type Serve } from '../pipeline.js'
 import { authorized, type ResourceDependencies } from './authorized.js'
 import { getResource } from './get-resource.js'
-import { json, readContent, refuse, type Serve } from './pipeline.js'
 import { resourceUrl } from './resource-url.js'
 
 /** What the operations on quotes work with. */

@@ -1,7 +1,7 @@
-import type { IncomingPaymentPolicy } from '../core/incoming-payment.js'
-import { invalidOption } from '../protocol/option-error.js'
-import type { SpendingPolicy } from '../service/outgoing-payments.js'
-import { durations, requireKnown } from './options.js'
+import type { IncomingPaymentPolicy } from '../../core/incoming-payment.js'
+import { invalidOption } from '../../protocol/option-error.js'
+import type { SpendingPolicy } from '../../service/outgoing-payments.js'
+import { durations, requireKnown } from '../options.js'
 
 /** What the host decides about payments. Durations are in milliseconds. */
 export interface ResourcePolicy {

@@ -1,7 +1,7 @@
-import type { AccessItem } from '../core/access.js'
-import type { SubjectId } from '../core/grant/subject.js'
-import { refuse } from './pipeline.js'
-import type { HttpRefusal } from './refusals.js'
+import type { AccessItem } from '../../core/access.js'
+import type { SubjectId } from '../../core/grant/subject.js'
+import { refuse } from '../pipeline.js'
+import type { HttpRefusal } from '../refusals.js'
 
 /** What a client instance asks for, once its signature has been verified and nothing granted yet. */
 export interface AskedGrant {

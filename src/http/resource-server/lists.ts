@@ -1,12 +1,17 @@
-import type { AccessType } from '../core/access.js'
-import type { Stored } from '../core/decision.js'
-import type { SignedMessage } from '../protocol/http-signature/components.js'
-import type { Parsed } from '../protocol/schema.js'
-import { canonicalUrl } from '../protocol/url.js'
-import { type ListScope, type PageOf, type PageRequest, readPageQuery } from '../service/pages.js'
-import { spend } from '../service/replay.js'
+import type { AccessType } from '../../core/access.js'
+import type { Stored } from '../../core/decision.js'
+import type { SignedMessage } from '../../protocol/http-signature/components.js'
+import type { Parsed } from '../../protocol/schema.js'
+import { canonicalUrl } from '../../protocol/url.js'
+import {
+  type ListScope,
+  type PageOf,
+  type PageRequest,
+  readPageQuery,
+} from '../../service/pages.js'
+import { spend } from '../../service/replay.js'
+import { json, refuse, refuseProblem, type Serve } from '../pipeline.js'
 import { authorized, type ResourceDependencies } from './authorized.js'
-import { json, refuse, refuseProblem, type Serve } from './pipeline.js'
 
 /** What the query of a list operation asks for. */
 export interface ListRequest {

@@ -1,18 +1,18 @@
-import { type GrantedItem, permits } from '../core/access.js'
-import type { ActiveToken, Introspect } from '../ports/introspect.js'
-import { thumbprintOf } from '../protocol/http-signature/jwk.js'
+import { type GrantedItem, permits } from '../../core/access.js'
+import type { ActiveToken, Introspect } from '../../ports/introspect.js'
+import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
 import {
   type IntrospectionRequest,
   introspectionBody,
   readIntrospectionRequest,
   readResourceServer,
-} from '../protocol/introspection.js'
-import type { ServiceContext } from '../service/context.js'
-import { onceOf, type Proof, type RepeatRule, spend } from '../service/replay.js'
-import { type Candidates, inspect, prove } from './authenticate.js'
-import { introspected } from './authorized.js'
-import { type Exchange, json, readBody, refuse, refuseProblem, type Serve } from './pipeline.js'
-import type { HttpRefusal } from './refusals.js'
+} from '../../protocol/introspection.js'
+import type { ServiceContext } from '../../service/context.js'
+import { introspected } from '../../service/introspection.js'
+import { onceOf, type Proof, type RepeatRule, spend } from '../../service/replay.js'
+import { type Candidates, inspect, prove } from '../authenticate.js'
+import { type Exchange, json, readBody, refuse, refuseProblem, type Serve } from '../pipeline.js'
+import type { HttpRefusal } from '../refusals.js'
 import type {
   RegisteredResourceServer,
   ResourceServerRegistry,

@@ -1,13 +1,13 @@
-import type { IncomingPayment } from '../core/incoming-payment.js'
-import type { PaymentMethods } from '../ports/payment-methods.js'
-import { type IncomingPaymentBody, incomingPaymentBody } from '../protocol/payments.js'
+import type { IncomingPayment } from '../../core/incoming-payment.js'
+import type { PaymentMethods } from '../../ports/payment-methods.js'
+import { type IncomingPaymentBody, incomingPaymentBody } from '../../protocol/payments.js'
 import type {
   CompleteResult,
   IncomingPayments,
   ReceivedFunds,
   ReceiveResult,
-} from '../service/incoming-payments.js'
-import { type PageOf, type PaymentListQuery, requireListQuery } from '../service/pages.js'
+} from '../../service/incoming-payments.js'
+import { type PageOf, type PaymentListQuery, requireListQuery } from '../../service/pages.js'
 import { resourceId, resourceUrl } from './resource-url.js'
 
 /** What the host does with incoming payments from its own code. */

@@ -1,13 +1,13 @@
-import { type AccessAction, type AccessType, type GrantedItem, permits } from '../core/access.js'
-import { type Refused, refused } from '../core/decision.js'
-import { clientId } from '../core/grant/record.js'
-import type { ActiveToken, Introspect, Introspection, TokenRefusal } from '../ports/introspect.js'
-import type { ServiceContext } from '../service/context.js'
-import { onceOf, type Proof, type RepeatRule, spend } from '../service/replay.js'
-import type { Once, Replayed } from '../service/transact.js'
-import { inspect, presentedToken, prove } from './authenticate.js'
-import { type Exchange, refuse, type Serve } from './pipeline.js'
-import type { HttpRefusal } from './refusals.js'
+import { type AccessAction, type AccessType, type GrantedItem, permits } from '../../core/access.js'
+import { clientId } from '../../core/grant/record.js'
+import type { ActiveToken, Introspect } from '../../ports/introspect.js'
+import type { ServiceContext } from '../../service/context.js'
+import { introspected } from '../../service/introspection.js'
+import { onceOf, type Proof, type RepeatRule, spend } from '../../service/replay.js'
+import type { Once, Replayed } from '../../service/transact.js'
+import { inspect, presentedToken, prove } from '../authenticate.js'
+import { type Exchange, refuse, type Serve } from '../pipeline.js'
+import type { HttpRefusal } from '../refusals.js'
 
 /** What every operation of a resource server works with. */
 export interface ResourceDependencies {
@@ -82,19 +82,4 @@ async function authorize(
     insufficient: (type, action) =>
       refusing(refuse('access_insufficient', `the token does not allow ${action} of ${type}`)),
   }
-}
-
-/** What is known of an access token that is good now. */
-export async function introspected(
-  introspect: Introspect,
-  accessToken: string,
-): Promise<ActiveToken | Refused<TokenRefusal>> {
-  let token: Introspection
-  try {
-    token = await introspect({ accessToken })
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : 'introspection failed'
-    return refused('introspection_unavailable', reason)
-  }
-  return token.active ? token : refused('token_unknown', 'the token is not active')
 }

@@ -1,4 +1,4 @@
-import { json, noContent, type Serve, unsigned } from './pipeline.js'
+import { json, noContent, type Serve, unsigned } from '../pipeline.js'
 
 export interface DiscoveryOptions {
   /** The grant endpoint as it is published. */

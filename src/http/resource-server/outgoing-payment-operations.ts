@@ -1,18 +1,23 @@
-import type { Instant } from '../core/decision.js'
-import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
+import type { Instant } from '../../core/decision.js'
+import type { OutgoingPayment } from '../../core/outgoing-payment/record.js'
 import {
   type OutgoingPaymentRequest,
   outgoingPaymentBody,
   readOutgoingPaymentRequest,
-} from '../protocol/outgoing.js'
-import type { OutgoingPayments } from '../service/outgoing-payments.js'
-import type { PaymentAnswer, PaymentCreation, PaymentInput } from '../service/payment-creation.js'
-import { onceOf, spend } from '../service/replay.js'
-import { authorized, introspected, type ResourceDependencies } from './authorized.js'
+} from '../../protocol/outgoing.js'
+import { introspected } from '../../service/introspection.js'
+import type { OutgoingPayments } from '../../service/outgoing-payments.js'
+import type {
+  PaymentAnswer,
+  PaymentCreation,
+  PaymentInput,
+} from '../../service/payment-creation.js'
+import { onceOf, spend } from '../../service/replay.js'
+import { type Exchange, json, readContent, refuse, type Serve } from '../pipeline.js'
+import type { HttpRefusal } from '../refusals.js'
+import { authorized, type ResourceDependencies } from './authorized.js'
 import { getResource } from './get-resource.js'
-import { listResources } from './paging.js'
-import { type Exchange, json, readContent, refuse, type Serve } from './pipeline.js'
-import type { HttpRefusal } from './refusals.js'
+import { listResources } from './lists.js'
 import { resourceId, resourceUrl } from './resource-url.js'
 
 /** What the operations on outgoing payments work with. */

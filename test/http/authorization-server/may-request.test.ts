@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
-import type { AskedGrant, MayRequest } from '../../src/index.js'
-import { walletAddressSubjects } from '../../src/index.js'
+import type { AskedGrant, MayRequest } from '../../../src/index.js'
+import { walletAddressSubjects } from '../../../src/index.js'
 import {
   alice,
   createWorld,
@@ -8,7 +8,7 @@ import {
   incomingAccess,
   outgoingAccess,
   withFinish,
-} from '../support/world.js'
+} from '../../support/world.js'
 
 function setUp(mayRequest: MayRequest) {
   const world = createWorld({ auth: { policy: { mayRequest }, subjects: walletAddressSubjects } })

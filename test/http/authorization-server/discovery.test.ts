@@ -4,8 +4,8 @@ import {
   memoryStore,
   type Store,
   walletAddressSubjects,
-} from '../../src/index.js'
-import { answerOf, createWorld, grantEndpoint } from '../support/world.js'
+} from '../../../src/index.js'
+import { answerOf, createWorld, grantEndpoint } from '../../support/world.js'
 
 /** Any call of it fails. */
 const brokenStore = new Proxy(memoryStore(), {

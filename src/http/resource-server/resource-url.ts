@@ -1,4 +1,4 @@
-import { canonicalUrl } from '../protocol/url.js'
+import { canonicalUrl } from '../../protocol/url.js'
 
 /** Where resources of one kind lie, below the resource server's URL. */
 export type Collection = 'incoming-payments' | 'outgoing-payments' | 'quotes'

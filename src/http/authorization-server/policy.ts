@@ -1,16 +1,16 @@
-import type { AccessItem } from '../core/access.js'
-import type { GrantPolicy } from '../core/grant/record.js'
-import type { IntervalCounting } from '../core/interval.js'
-import type { InteractionHashEncoding } from '../protocol/interaction-hash.js'
-import type { DenialRedirect } from '../service/interactions.js'
-import type { MayRequest } from './may-request.js'
+import type { AccessItem } from '../../core/access.js'
+import type { GrantPolicy } from '../../core/grant/record.js'
+import type { IntervalCounting } from '../../core/interval.js'
+import type { InteractionHashEncoding } from '../../protocol/interaction-hash.js'
+import type { DenialRedirect } from '../../service/interactions.js'
 import {
   durations,
   requireBoolean,
   requireFunction,
   requireKnown,
   requireOneOf,
-} from './options.js'
+} from '../options.js'
+import type { MayRequest } from './may-request.js'
 
 /** What the host decides about grants. Every part has a default; durations are in milliseconds. */
 export interface AuthorizationPolicy {

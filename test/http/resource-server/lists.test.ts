@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readListRequest } from '../../src/http/paging.js'
-import { refuseProblem } from '../../src/http/pipeline.js'
-import { canonicalUrl } from '../../src/protocol/url.js'
+import { refuseProblem } from '../../../src/http/pipeline.js'
+import { readListRequest } from '../../../src/http/resource-server/lists.js'
+import { canonicalUrl } from '../../../src/protocol/url.js'
 
 const bob = 'https://wallet.example/bob'
 const escaped = encodeURIComponent(bob)

@@ -1,26 +1,26 @@
-import type { AccessItem } from '../core/access.js'
-import { type Client, clientId, type Grant } from '../core/grant/record.js'
-import type { ClientKeys } from '../ports/client-keys.js'
+import type { AccessItem } from '../../core/access.js'
+import { type Client, clientId, type Grant } from '../../core/grant/record.js'
+import type { ClientKeys } from '../../ports/client-keys.js'
 import {
   accessTokenClass,
   type Credential,
   type CredentialClass,
   continuationTokenClass,
   parsePath,
-} from '../protocol/credential.js'
+} from '../../protocol/credential.js'
 import {
   type GrantRequest,
   type RequestingClient,
   readClient,
   readContinuation,
   readGrantRequest,
-} from '../protocol/gnap.js'
-import { thumbprintOf } from '../protocol/http-signature/jwk.js'
-import { isObject } from '../protocol/json.js'
-import type { ServiceContext } from '../service/context.js'
-import type { Grants } from '../service/grants.js'
-import { onceOf, type Proof, type RepeatRule, spend } from '../service/replay.js'
-import type { Once } from '../service/transact.js'
+} from '../../protocol/gnap.js'
+import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
+import { isObject } from '../../protocol/json.js'
+import type { ServiceContext } from '../../service/context.js'
+import type { Grants } from '../../service/grants.js'
+import { onceOf, type Proof, type RepeatRule, spend } from '../../service/replay.js'
+import type { Once } from '../../service/transact.js'
 import {
   type Candidates,
   findKey,
@@ -28,9 +28,7 @@ import {
   presentedCredential,
   prove,
   proveGrant,
-} from './authenticate.js'
-import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
-import { type MayRequest, refuseRequest } from './may-request.js'
+} from '../authenticate.js'
 import {
   type Exchange,
   json,
@@ -40,8 +38,10 @@ import {
   refuse,
   refuseProblem,
   type Serve,
-} from './pipeline.js'
-import type { HttpRefusal } from './refusals.js'
+} from '../pipeline.js'
+import type { HttpRefusal } from '../refusals.js'
+import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
+import { type MayRequest, refuseRequest } from './may-request.js'
 
 /** What the operations on grants work with. */
 export interface GrantDependencies extends GrantUrls {

@@ -1,8 +1,8 @@
-import type { AccessType } from '../core/access.js'
-import type { Instant } from '../core/decision.js'
-import { spend } from '../service/replay.js'
+import type { AccessType } from '../../core/access.js'
+import type { Instant } from '../../core/decision.js'
+import { spend } from '../../service/replay.js'
+import { json, refuse, type Serve } from '../pipeline.js'
 import { authorized, type ResourceDependencies } from './authorized.js'
-import { json, refuse, type Serve } from './pipeline.js'
 
 /** A type of resource that can be read one by one. */
 interface Readable<Resource> {
