@@ -81,121 +81,132 @@ export function tableIn(schema: string | undefined, table: string): string {
   return schema === undefined ? table : `"${schema}".${table}`
 }
 
-/** What a change writes into each of the columns, null where there is nothing. */
-interface Row {
-  readonly cells: readonly unknown[]
-  readonly expectedVersion: number
-}
-
 /** Whether a commit asks for nothing, and so has taken effect. */
 export function isEmpty({ changes, guards }: Commit): boolean {
   return changes.length === 0 && guards.length === 0
 }
 
+/** What a record is to hold in each of the columns, null where there is nothing. */
+type Cells = readonly unknown[]
+
+/** A record that has to be there in this version: it is held, and replaced if there are cells. */
+interface Needed extends Guard {
+  readonly cells?: Cells
+}
+
 /** A commit as its statement takes it, each part in the order of kinds and ids. */
 interface CommitParts {
-  readonly replaced: readonly Row[]
-  readonly created: readonly Row[]
-  /** What has to be locked beforehand. With one record alone nobody can wait in a circle. */
-  readonly locked: readonly Guard[]
+  readonly needed: readonly Needed[]
+  readonly created: readonly Cells[]
 }
 
 function partsOf({ changes, guards }: Commit): CommitParts {
-  const sorted = changes.toSorted((a, b) => compareKeys(a.kind, a.next.id, b.kind, b.next.id))
-  const replaced = sorted.filter(({ expectedVersion }) => expectedVersion > 0)
-  const held = replaced.map(({ kind, next, expectedVersion }) => {
-    return { kind, id: next.id, version: expectedVersion }
+  const all = changes.map(({ kind, next, expectedVersion: version }) => {
+    return { kind, id: next.id, version, cells: cellsOf(kind, next) }
   })
+  const isNew = ({ version }: Needed) => version === 0
+  const replaced: readonly Needed[] = all.filter((change) => !isNew(change))
   return {
-    replaced: replaced.map(rowOf),
-    created: sorted.filter(({ expectedVersion }) => expectedVersion === 0).map(rowOf),
-    locked: guards.length > 0 || replaced.length > 1 ? [...guards, ...held] : [],
+    needed: [...guards, ...replaced].toSorted(compareKeys),
+    created: all
+      .filter(isNew)
+      .toSorted(compareKeys)
+      .map(({ cells }) => cells),
   }
 }
 
 /** Of more records than the library writes at once: such a commit is prepared for itself alone. */
 const shapeLengthMax = 12
 
-/** What tells the texts of two commits apart: which cells each of its rows has, and how many locks. */
-function shapeOf({ replaced, created, locked }: CommitParts): string {
-  return `${replaced.map(digitOf).join('')}_${created.map(digitOf).join('')}_${locked.length}`
+/** What tells the texts of two commits apart: which cells each of its records has. */
+function shapeOf({ needed, created }: CommitParts): string {
+  const digits = needed.map(({ cells }) => (cells === undefined ? 'h' : digitOf(cells)))
+  return `${digits.join('')}_${created.map(digitOf).join('')}`
 }
 
 /** Lists have two cells each and fill up from the first, `due_at` has one: their number tells which. */
-function digitOf({ cells }: Row): number {
+function digitOf(cells: Cells): number {
   return cells.filter((cell) => cell !== null).length - requiredColumns.length
 }
 
 const requiredColumns = ['kind', 'id', 'version', 'value']
+/** How many of the columns, the first ones, are the key. */
+const keyLength = 2
 const columns = [...requiredColumns, 'due_at', ...listColumns()]
 
 /**
- * One statement that writes everything, or raises and so writes nothing. A record is replaced only where its
- * version is the expected one, which PostgreSQL looks at again after it has waited for another writer, and
- * created only where there is none. Several records that it depends on are locked first, in one order for
- * everybody: guards cannot change under it then, and commits never wait for each other in a circle.
+ * One statement that writes everything, or raises and so writes nothing. A record is held or replaced only
+ * where its version is the expected one, which PostgreSQL looks at again after it has waited for another
+ * writer, and created only where there is none. What is held cannot change before the commit has taken effect.
+ *
+ * The sum is reckoned from the left, so that everybody takes records in one order, and commits never wait for
+ * each other in a circle.
  *
  * Values are parameters of their own, not arrays: with arrays PostgreSQL plans each commit anew.
  */
-function commitText(table: string, { replaced, created, locked }: CommitParts): string {
+function commitText(table: string, { needed, created }: CommitParts): string {
   let last = 0
   const parameter = (type: string) => `$${++last}::${type}`
-  const values = ({ cells }: Row) =>
-    cells.map((cell, i) => (cell === null ? 'NULL' : parameter(typeOf(columns[i]))))
+  const values = (cells: Cells, from = 0) =>
+    cells
+      .slice(from)
+      .map((cell, i) => (cell === null ? 'NULL' : parameter(typeOf(columns[from + i]))))
 
   const parts: string[] = []
   const done: string[] = []
-  if (locked.length > 0) {
-    const needed = locked.map(() => `(${['text', 'text', 'bigint'].map(parameter).join(', ')})`)
-    parts.push(`locked AS MATERIALIZED (
-    SELECT held.version = needed.version AS holds
-      FROM (VALUES ${needed.join(', ')}) AS needed (kind, id, version)
-      JOIN ${table} AS held ON held.kind = needed.kind AND held.id = needed.id
-      ORDER BY held.kind, held.id FOR UPDATE OF held
-  )`)
-    done.push('(SELECT count(*) FROM locked WHERE holds)')
+  function add(name: string, text: string): void {
+    parts.push(`${name} AS ${text}`)
+    done.push(`(SELECT count(*) FROM ${name})`)
   }
-  for (const [index, row] of replaced.entries()) {
-    const [kind, id, ...rest] = values(row)
-    const assigned = rest.map((value, i) => `${columns[i + 2]} = ${value}`)
-    parts.push(`replaced_${index} AS (
-    UPDATE ${table} SET ${assigned.join(', ')}
-      WHERE kind = ${kind} AND id = ${id} AND version = ${parameter('bigint')} RETURNING 1
-  )`)
-    done.push(`(SELECT count(*) FROM replaced_${index})`)
+  for (const [index, { cells }] of needed.entries()) {
+    const isIt = () =>
+      `kind = ${parameter('text')} AND id = ${parameter('text')} AND version = ${parameter('bigint')}`
+    if (cells === undefined) {
+      const select = `SELECT 1 FROM ${table} WHERE ${isIt()} FOR UPDATE`
+      add(`held_${index}`, `MATERIALIZED (\n    ${select}\n  )`)
+    } else {
+      const assigned = values(cells, keyLength).map(
+        (value, i) => `${columns[keyLength + i]} = ${value}`,
+      )
+      const update = `UPDATE ${table} SET ${assigned.join(', ')}\n      WHERE ${isIt()} RETURNING 1`
+      add(`replaced_${index}`, `(\n    ${update}\n  )`)
+    }
   }
   if (created.length > 0) {
-    const rows = created.map((row) => `(${values(row).join(', ')})`)
-    parts.push(`created AS (
+    const rows = created.map((cells) => `(${values(cells).join(', ')})`)
+    add(
+      'created',
+      `(
     INSERT INTO ${table} (${columns.join(', ')})
       VALUES ${rows.join(', ')}
       ON CONFLICT (kind, id) DO NOTHING RETURNING 1
-  )`)
-    done.push('(SELECT count(*) FROM created)')
+  )`,
+    )
   }
-  const all = locked.length + replaced.length + created.length
   return `WITH ${parts.join(',\n  ')}
   /* Divides by zero when somebody else was first, so that nothing of this commit stays. */
-  SELECT 1 / (CASE WHEN ${done.join(' + ')} = ${all} THEN 1 ELSE 0 END) AS committed`
+  SELECT 1 / (CASE WHEN ${done.join(' + ')} = ${needed.length + created.length} THEN 1 ELSE 0 END) AS committed`
 }
 
-function commitValues({ replaced, created, locked }: CommitParts): unknown[] {
-  const given = (cells: readonly unknown[]) => cells.filter((cell) => cell !== null)
+function commitValues({ needed, created }: CommitParts): unknown[] {
+  const given = (cells: Cells) => cells.filter((cell) => cell !== null)
   return [
-    ...locked.flatMap(({ kind, id, version }) => [kind, id, version]),
-    ...replaced.flatMap(({ cells, expectedVersion }) => [...given(cells), expectedVersion]),
-    ...created.flatMap(({ cells }) => given(cells)),
+    ...needed.flatMap(({ cells = [], kind, id, version }) => [
+      ...given(cells.slice(keyLength)),
+      ...[kind, id, version],
+    ]),
+    ...created.flatMap(given),
   ]
 }
 
-function rowOf({ kind, next, expectedVersion }: Change): Row {
+function cellsOf(kind: string, next: Change['next']): Cells {
   const { id, version, dueAt = null, lists = [] } = next
   if (lists.length > listsMax) {
     throw new RangeError(`a record can be in ${listsMax} lists, not in ${lists.length}`)
   }
   const cells: unknown[] = [kind, id, version, JSON.stringify(next), dueAt]
   for (let n = 0; n < listsMax; n++) cells.push(lists[n]?.by ?? null, lists[n]?.at ?? null)
-  return { cells, expectedVersion }
+  return cells
 }
 
 function typeOf(column = ''): 'bigint' | 'text' {
@@ -217,8 +228,8 @@ function listColumns(): string[] {
   return listNumbers.flatMap((n) => [`list_${n}`, `list_${n}_at`])
 }
 
-function compareKeys(kind: string, id: string, otherKind: string, otherId: string): number {
-  const [left, right] = [`${kind} ${id}`, `${otherKind} ${otherId}`]
+function compareKeys(one: Pick<Guard, 'kind' | 'id'>, other: Pick<Guard, 'kind' | 'id'>): number {
+  const [left, right] = [`${one.kind} ${one.id}`, `${other.kind} ${other.id}`]
   if (left === right) return 0
   return left < right ? -1 : 1
 }

@@ -66,12 +66,12 @@ describe('every statement', () => {
 
   test('has a name that fits, or none, however many records it writes', () => {
     const long = createStatements('a'.repeat(40), true)
-    for (const count of [1, 2, 5, 9, 10, 11, 30]) {
+    for (const count of [1, 2, 5, 9, 10, 11, 12, 30]) {
       for (const version of [1, 2]) {
         const changes = Array.from({ length: count }, (_, i) => change(record(`r${i}`, version)))
         const { name = '' } = long.commit({ changes, guards: [] })
         expect(name.length).toBeLessThanOrEqual(63)
-        expect(name !== '').toBe(count < 10)
+        expect(name !== '').toBe(count < 12)
       }
     }
   })
@@ -93,19 +93,20 @@ describe('every statement', () => {
 })
 
 describe('a commit', () => {
-  test('that depends on one record locks nothing beforehand', () => {
-    const changes = [change(record('a', 2)), change(record('b', 1)), change(record('c', 1))]
-    expect(statements.commit({ changes, guards: [] }).text).not.toContain('FOR UPDATE')
+  test('holds and replaces records in the order of their keys, and creates others after that', () => {
+    const changes = [change(record('e', 1)), change(record('d', 2)), change(record('a', 2))]
+    const guards = ['c', 'b'].map((id) => ({ kind: 'grant', id, version: 3 }) as const)
+    const { text, values } = statements.commit({ changes, guards })
+    const parts = ['replaced_0', 'held_1', 'held_2', 'replaced_3', 'created']
+    expect(text.match(/\w+(?= AS (?:MATERIALIZED )?\()/g)).toEqual(parts)
+    expect(text.match(/(?<=count\(\*\) FROM )\w+/g)).toEqual(parts)
+    const ids = values.filter((value) => /^[a-e]$/.test(String(value)))
+    expect(ids).toEqual(['a', 'b', 'c', 'd', 'e'])
   })
 
-  test('that depends on several records locks them first', () => {
-    const changes = [change(record('a', 2)), change(record('b', 2))]
-    expect(statements.commit({ changes, guards: [] }).text).toContain('FOR UPDATE')
-    const guards = [{ kind: 'grant', id: 'b', version: 1 }] as const
-    const [first] = changes
-    expect(statements.commit({ changes: first ? [first] : [], guards }).text).toContain(
-      'FOR UPDATE',
-    )
+  test('that guards nothing locks nothing that it does not write', () => {
+    const changes = [change(record('a', 2)), change(record('b', 2)), change(record('c', 1))]
+    expect(statements.commit({ changes, guards: [] }).text).not.toContain('FOR UPDATE')
   })
 
   test('of a record in more lists than there are columns for is refused as a mistake', () => {
