@@ -51,13 +51,13 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
     load: (kind: string, id: string) => load(kind, id),
     /** One text for each shape of a commit: few ever occur. An empty one has no statement. */
     commit(requested: Commit): PostgresStatement {
-      const parts = partsOf(requested)
-      const shape = shapeOf(parts)
+      const steps = stepsOf(requested)
+      const shape = shapeOf(steps)
       const isUsual = shape.length <= shapeLengthMax
       const name = isUsual ? `commit_${shape}` : undefined
-      const known = commits.get(shape) ?? statement(name, commitText(table, parts))
+      const known = commits.get(shape) ?? statement(name, commitText(table, steps))
       if (isUsual) commits.set(shape, known)
-      return known(...commitValues(parts))
+      return known(...commitValues(steps))
     },
     list({ kind, by, cursor, forward: isForward, limit }: ListQuery) {
       const { at, id } = cursor ?? (isForward ? { at: before, id: '' } : { at: after, id: '~' })
@@ -89,44 +89,32 @@ export function isEmpty({ changes, guards }: Commit): boolean {
 /** What a record is to hold in each of the columns, null where there is nothing. */
 type Cells = readonly unknown[]
 
-/** A record that has to be there in this version: it is held, and replaced if there are cells. */
-interface Needed extends Guard {
+/** What a commit does with one record: without cells it is held as it is, at version 0 it is created. */
+interface Step extends Guard {
   readonly cells?: Cells
 }
 
-/** A commit as its statement takes it, each part in the order of kinds and ids. */
-interface CommitParts {
-  readonly needed: readonly Needed[]
-  readonly created: readonly Cells[]
-}
-
-function partsOf({ changes, guards }: Commit): CommitParts {
-  const all = changes.map(({ kind, next, expectedVersion: version }) => {
+/** In the order of kinds and ids, which is the same for everybody. */
+function stepsOf({ changes, guards }: Commit): readonly Step[] {
+  const written = changes.map(({ kind, next, expectedVersion: version }) => {
     return { kind, id: next.id, version, cells: cellsOf(kind, next) }
   })
-  const isNew = ({ version }: Needed) => version === 0
-  const replaced: readonly Needed[] = all.filter((change) => !isNew(change))
-  return {
-    needed: [...guards, ...replaced].toSorted(compareKeys),
-    created: all
-      .filter(isNew)
-      .toSorted(compareKeys)
-      .map(({ cells }) => cells),
-  }
+  return [...guards, ...written].toSorted(compareKeys)
 }
 
 /** Of more records than the library writes at once: such a commit is prepared for itself alone. */
 const shapeLengthMax = 12
 
-/** What tells the texts of two commits apart: which cells each of its records has. */
-function shapeOf({ needed, created }: CommitParts): string {
-  const digits = needed.map(({ cells }) => (cells === undefined ? 'h' : digitOf(cells)))
-  return `${digits.join('')}_${created.map(digitOf).join('')}`
+/** What tells the texts of two commits apart: a sign for each record, by what is done with which cells. */
+function shapeOf(steps: readonly Step[]): string {
+  return steps.map(signOf).join('')
 }
 
 /** Lists have two cells each and fill up from the first, `due_at` has one: their number tells which. */
-function digitOf(cells: Cells): number {
-  return cells.filter((cell) => cell !== null).length - requiredColumns.length
+function signOf({ version, cells }: Step): string {
+  if (cells === undefined) return 'h'
+  const count = cells.filter((cell) => cell !== null).length - requiredColumns.length
+  return version === 0 ? 'ABCDEFGH'.charAt(count) : String(count)
 }
 
 const requiredColumns = ['kind', 'id', 'version', 'value']
@@ -139,12 +127,12 @@ const columns = [...requiredColumns, 'due_at', ...listColumns()]
  * where its version is the expected one, which PostgreSQL looks at again after it has waited for another
  * writer, and created only where there is none. What is held cannot change before the commit has taken effect.
  *
- * The sum is reckoned from the left, so that everybody takes records in one order, and commits never wait for
- * each other in a circle.
+ * The sum is reckoned from the left, so that everybody takes records in one order: commits may have to wait for
+ * each other at any of them, new ones too, and never do so in a circle.
  *
  * Values are parameters of their own, not arrays: with arrays PostgreSQL plans each commit anew.
  */
-function commitText(table: string, { needed, created }: CommitParts): string {
+function commitText(table: string, steps: readonly Step[]): string {
   let last = 0
   const parameter = (type: string) => `$${++last}::${type}`
   const values = (cells: Cells, from = 0) =>
@@ -154,26 +142,15 @@ function commitText(table: string, { needed, created }: CommitParts): string {
 
   const parts: string[] = []
   const done: string[] = []
-  function add(name: string, text: string): void {
+  function add(action: string, text: string): void {
+    const name = `${action}_${parts.length}`
     parts.push(`${name} AS ${text}`)
     done.push(`(SELECT count(*) FROM ${name})`)
   }
-  for (const [index, { cells }] of needed.entries()) {
-    const isIt = () =>
-      `kind = ${parameter('text')} AND id = ${parameter('text')} AND version = ${parameter('bigint')}`
-    if (cells === undefined) {
-      const select = `SELECT 1 FROM ${table} WHERE ${isIt()} FOR UPDATE`
-      add(`held_${index}`, `MATERIALIZED (\n    ${select}\n  )`)
-    } else {
-      const assigned = values(cells, keyLength).map(
-        (value, i) => `${columns[keyLength + i]} = ${value}`,
-      )
-      const update = `UPDATE ${table} SET ${assigned.join(', ')}\n      WHERE ${isIt()} RETURNING 1`
-      add(`replaced_${index}`, `(\n    ${update}\n  )`)
-    }
-  }
-  if (created.length > 0) {
-    const rows = created.map((cells) => `(${values(cells).join(', ')})`)
+  /** New records without another between them, which one INSERT takes. */
+  let rows: string[] = []
+  function addRows(): void {
+    if (rows.length === 0) return
     add(
       'created',
       `(
@@ -182,21 +159,38 @@ function commitText(table: string, { needed, created }: CommitParts): string {
       ON CONFLICT (kind, id) DO NOTHING RETURNING 1
   )`,
     )
+    rows = []
   }
+  for (const { version, cells } of steps) {
+    if (cells !== undefined && version === 0) {
+      rows.push(`(${values(cells).join(', ')})`)
+      continue
+    }
+    addRows()
+    const set = cells === undefined ? [] : values(cells, keyLength)
+    const [kind, id] = [parameter('text'), parameter('text')]
+    const isIt = `kind = ${kind} AND id = ${id} AND version = ${parameter('bigint')}`
+    if (cells === undefined) {
+      add('held', `MATERIALIZED (\n    SELECT 1 FROM ${table} WHERE ${isIt} FOR UPDATE\n  )`)
+    } else {
+      const assigned = set.map((value, i) => `${columns[keyLength + i]} = ${value}`).join(', ')
+      add(
+        'replaced',
+        `(\n    UPDATE ${table} SET ${assigned}\n      WHERE ${isIt} RETURNING 1\n  )`,
+      )
+    }
+  }
+  addRows()
   return `WITH ${parts.join(',\n  ')}
   /* Divides by zero when somebody else was first, so that nothing of this commit stays. */
-  SELECT 1 / (CASE WHEN ${done.join(' + ')} = ${needed.length + created.length} THEN 1 ELSE 0 END) AS committed`
+  SELECT 1 / (CASE WHEN ${done.join(' + ')} = ${steps.length} THEN 1 ELSE 0 END) AS committed`
 }
 
-function commitValues({ needed, created }: CommitParts): unknown[] {
+function commitValues(steps: readonly Step[]): unknown[] {
   const given = (cells: Cells) => cells.filter((cell) => cell !== null)
-  return [
-    ...needed.flatMap(({ cells = [], kind, id, version }) => [
-      ...given(cells.slice(keyLength)),
-      ...[kind, id, version],
-    ]),
-    ...created.flatMap(given),
-  ]
+  return steps.flatMap(({ kind, id, version, cells = [] }) =>
+    version === 0 ? given(cells) : [...given(cells.slice(keyLength)), kind, id, version],
+  )
 }
 
 function cellsOf(kind: string, next: Change['next']): Cells {

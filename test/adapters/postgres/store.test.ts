@@ -5,9 +5,13 @@ import {
   type PostgresDatabase,
   postgresStore,
 } from '../../../adapters/postgres.js'
-import type { Store } from '../../../src/index.js'
+import type { Commit, Store } from '../../../src/index.js'
 import { type ConformanceCase, storeConformance } from '../../../src/testing/index.js'
 import { type FreshPostgres, freshPglite, freshPostgres, servers } from '../../support/databases.js'
+
+function reversed({ changes, guards }: Commit): Commit {
+  return { changes: changes.toReversed(), guards: guards.toReversed() }
+}
 
 /** Runs the suite on a store that there is only once the tests have begun. */
 function conformance(store: () => Store, rules?: readonly ConformanceCase['rule'][]): void {
@@ -41,8 +45,8 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
     conformance(() => postgresStore(fresh.pool, { schema: fresh.schema, prepare: false }))
   })
 
-  test('never has commits wait for each other in a circle, whatever they hold and replace', async () => {
-    // A circle would be found at once, and broken by an error that the store would then retry.
+  test('never has commits wait for each other in a circle, whatever they hold, replace and create', async () => {
+    // A circle is found at once here, and broken by an error that the store would retry.
     const pool = fresh.connect({ options: '-c deadlock_timeout=5ms', max: 12 })
     const circles: unknown[] = []
     const watched: PostgresClient = {
@@ -53,34 +57,32 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
         }),
     }
     const store = postgresStore(watched, { schema: fresh.schema })
-    const ids = ['a', 'b', 'c', 'd', 'e'].map((name) => `circles.${name}`)
-    const first = ids.map((id) => ({
-      kind: 'grant' as const,
-      next: { id, version: 1, by: 'start' },
-      expectedVersion: 0,
-    }))
-    expect(await store.commit({ changes: first, guards: [] })).toBe(true)
+    const [replaced, held] = [
+      ['budget', 'event', 'quote'] as const,
+      ['grant', 'outgoing-payment'] as const,
+    ]
+    const id = 'circle'
+    const start = [...replaced, ...held].map((kind) => {
+      return { kind, next: { id, version: 1, by: 'start' }, expectedVersion: 0 }
+    })
+    expect(await store.commit({ changes: start, guards: [] })).toBe(true)
 
     let landed = 0
     async function work(worker: number): Promise<void> {
-      for (let turn = 0; turn < 20; turn++) {
-        const records = await Promise.all(ids.map((id) => store.load('grant', id)))
-        const known = records.filter((record) => record !== undefined)
-        // Each worker begins elsewhere, and goes round in a direction of its own.
-        const round = known.map((_, i) => known.at((worker + turn + i) % known.length))
-        const picked = (worker % 2 === 0 ? round : round.toReversed()).filter(
-          (one) => one !== undefined,
-        )
+      for (let turn = 0; turn < 30; turn++) {
         const by = `${worker} ${turn}`
-        const changes = picked.slice(0, 2).map((record) => ({
-          kind: 'grant' as const,
-          next: { ...record, version: record.version + 1, by },
-          expectedVersion: record.version,
-        }))
-        const guards = picked
-          .slice(2, 4)
-          .map(({ id, version }) => ({ kind: 'grant' as const, id, version }))
-        if (await store.commit({ changes, guards })) landed += 1
+        // They name things in different orders. Some have not heard of a record that is there, and would create it.
+        const picked = [worker, worker + turn].map((number) => replaced[number % replaced.length])
+        const changes = await Promise.all(
+          [...new Set(picked)].map(async (kind = 'budget', i) => {
+            const isNew = worker % 3 === 0 && i === 0
+            const version = isNew ? 0 : ((await store.load(kind, id))?.version ?? 0)
+            return { kind, next: { id, version: version + 1, by }, expectedVersion: version }
+          }),
+        )
+        const guards = held.map((kind) => ({ kind, id, version: 1 }))
+        const named = worker % 2 === 0 ? { changes, guards } : reversed({ changes, guards })
+        if (await store.commit(named)) landed += 1
       }
     }
     await Promise.all(Array.from({ length: 12 }, (_, worker) => work(worker)))
