@@ -120,12 +120,15 @@ async function onPostgres(library: Library): Promise<Figure[]> {
             if (!(await wallet.store.commit(commit))) throw new Error('the commit was lost')
           })
         },
+        statements: async () => medianUs(await commitsOf(library, payer), statementsOf(payer)),
         service: async () => medianUs(await newQuotes(payer, creationsPerRound), create),
         settled: () => creationUs(payer),
         fresh: async () => creationUs(await newPayer(fresh)),
       })
       const by = 'by one such UPDATE'
       const commit = 'pay by quote, PostgreSQL, store.commit alone'
+      const statements =
+        'pay by quote, PostgreSQL, its loads and commit without what is between them'
       const service = 'pay by quote, PostgreSQL, introspection, loads, decision and commit'
       const handle = 'pay by quote, PostgreSQL, through handle with its signature'
       return [
@@ -133,6 +136,8 @@ async function onPostgres(library: Library): Promise<Figure[]> {
         medianFigure('one prepared conditional UPDATE among 100,000 rows', figures.update, 'µs'),
         medianFigure(commit, figures.commit, 'µs'),
         ratioFigure(`${commit}, ${by}`, figures.commit, figures.update, { most: 1.6 }),
+        medianFigure(statements, figures.statements, 'µs'),
+        ratioFigure(`${statements}, ${by}`, figures.statements, figures.update),
         medianFigure(service, figures.service, 'µs'),
         ratioFigure(`${service}, ${by}`, figures.service, figures.update, { most: 2.5 }),
         ratioFigure(`${handle}, ${by}`, figures.settled, figures.update),
@@ -214,6 +219,22 @@ async function commitsOf(library: Library, payer: Payer): Promise<readonly Commi
   const wallet = benchWallet(library, keeping, {}, key)
   for (const request of await paymentRequests(payer, creationsPerRound)) await pay(wallet, request)
   return commits
+}
+
+/** All that a payment asks of the store, in as many turns as the library takes: grant, quote and budget, commit. */
+function statementsOf({ wallet: { store }, grantId }: Payer) {
+  return async (commit: Commit) => {
+    await store.load('grant', grantId)
+    const read = { 'outgoing-payment': 'quote', budget: 'budget' } as const
+    await Promise.all(
+      commit.changes.map(({ kind, next }) =>
+        kind === 'outgoing-payment' || kind === 'budget'
+          ? store.load(read[kind], next.id)
+          : undefined,
+      ),
+    )
+    if (!(await store.commit(commit))) throw new Error('the commit was lost')
+  }
 }
 
 /** A payment from where its signature holds: introspection, all that is loaded, the decision, the commit. */
