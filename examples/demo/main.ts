@@ -1,5 +1,6 @@
 import { createAuthenticatedClient } from '@interledger/open-payments'
-import { type AdapterName, freePort, startWallet } from '../wallet/start.js'
+import { freePort } from '../wallet/free-port.js'
+import { type AdapterName, startWallet } from '../wallet/start.js'
 import { consent } from './consent.js'
 import { getPaid } from './receiving.js'
 import { openShop } from './shop.js'

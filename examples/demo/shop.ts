@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { createServer } from 'node:http'
-import { freePort } from '../wallet/start.js'
+import type { AddressInfo } from 'node:net'
 
 /** An app that acts as a client instance: a wallet address of its own, and a key that is published there. */
 export interface Shop {
@@ -16,16 +16,15 @@ export async function openShop(): Promise<Shop> {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const keyId = 'shop-2026'
   const jwk = { ...publicKey.export({ format: 'jwk' }), kid: keyId, alg: 'EdDSA', use: 'sig' }
-  const port = await freePort()
-  const walletAddress = `http://localhost:${port}/shop`
   const server = createServer((request, response) => {
     const found = request.url === '/shop/jwks.json'
     response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' })
     response.end(JSON.stringify(found ? { keys: [jwk] } : {}))
   })
-  await new Promise<void>((resolve) => server.listen(port, 'localhost', resolve))
+  await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve))
+  const { port } = server.address() as AddressInfo
   return {
-    walletAddress,
+    walletAddress: `http://localhost:${port}/shop`,
     keyId,
     privateKey,
     finishUri: `http://localhost:${port}/thank-you?order=17`,

@@ -1,5 +1,4 @@
 import type { Server } from 'node:http'
-import { type AddressInfo, createServer } from 'node:net'
 import { consumeEvents, type EventHandler, type FailedDelivery } from '../../src/index.js'
 import { expressServer } from './adapters/express.js'
 import { fastifyServer } from './adapters/fastify.js'
@@ -50,15 +49,6 @@ export async function startWallet(options: StartOptions): Promise<RunningWallet>
     await Promise.all([close(server), ...background.map((work) => work.stop())])
   }
   return { wallet, baseUrl, stop }
-}
-
-/** A port that nothing listens on now. */
-export async function freePort(): Promise<number> {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, 'localhost', resolve))
-  const { port } = probe.address() as AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return port
 }
 
 /** On loopback only: whoever reaches this wallet is signed in as the owner of its accounts. */

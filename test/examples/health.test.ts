@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { freePort } from '../../examples/wallet/free-port.js'
 import { health } from '../../examples/wallet/health.js'
-import { freePort, startWallet } from '../../examples/wallet/start.js'
+import { startWallet } from '../../examples/wallet/start.js'
 import { memoryStore, type Store } from '../../src/index.js'
 import { deployments, startDeployment } from '../support/official-client.js'
 

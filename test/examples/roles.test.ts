@@ -7,8 +7,8 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
+import { freePort } from '../../examples/wallet/free-port.js'
 import { readSettings } from '../../examples/wallet/settings.js'
-import { freePort } from '../../examples/wallet/start.js'
 import { type Access, clientOf, usd } from '../support/official-client.js'
 import { dataDirectories, exited, killPrograms, startedWallet } from './program.js'
 

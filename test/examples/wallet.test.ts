@@ -12,12 +12,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { demoAccounts } from '../../examples/wallet/accounts.js'
 import { consentPage } from '../../examples/wallet/consent-page.js'
+import { freePort } from '../../examples/wallet/free-port.js'
 import { memorySecrets } from '../../examples/wallet/secrets.js'
 import { cookieSession } from '../../examples/wallet/session.js'
 import {
   type AdapterName,
   adapters,
-  freePort,
   type RunningWallet,
   startWallet,
 } from '../../examples/wallet/start.js'

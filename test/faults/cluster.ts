@@ -1,10 +1,10 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../../examples/wallet/free-port.js'
 
 /** A PostgreSQL server that belongs to the tests alone, so that they may do with it what they like. */
 export interface Cluster {
@@ -114,18 +114,6 @@ function run(
       child.stderr?.destroy()
       if (code === 0) resolve()
       else reject(new Error(`${program} ended with ${code}: ${output}`))
-    })
-  })
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      const port = typeof address === 'object' && address !== null ? address.port : 0
-      server.close(() => resolve(port))
     })
   })
 }

@@ -6,10 +6,10 @@ import {
 } from '@interledger/open-payments'
 import { expect } from 'vitest'
 import type { Shop } from '../../examples/demo/shop.js'
+import { freePort } from '../../examples/wallet/free-port.js'
 import {
   type AdapterName,
   adapters,
-  freePort,
   type RunningWallet,
   startWallet,
 } from '../../examples/wallet/start.js'
