@@ -6,6 +6,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { validateSignature, validateSignatureHeaders } from '@interledger/http-signature-utils'
 import type { HttpRequest } from 'open-payments-server'
 import { toExpress } from 'open-payments-server/express'
@@ -20,6 +22,9 @@ import {
   pairs,
 } from './fixtures.js'
 import { type Figure, interleaved, medianFigure, ratioFigure } from './measure.js'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 
 const rounds = 9
 const requestsPerRound = 4_000
@@ -152,6 +157,8 @@ export async function load(
   const { port } = server.address() as AddressInfo
   const file = join(mkdtempSync(join(tmpdir(), 'bench-')), 'requests.json')
   writeFileSync(file, JSON.stringify(requests.map(rawText)))
+  // What was left behind in preparing a contestant, or by the one before, is not for this one to clear away.
+  collectGarbage()
   const before = process.cpuUsage()
   const output = await outputOf(
     'load.js',
