@@ -167,16 +167,15 @@ function commitText(table: string, steps: readonly Step[]): string {
       continue
     }
     addRows()
-    const set = cells === undefined ? [] : values(cells, keyLength)
     const [kind, id] = [parameter('text'), parameter('text')]
     const isIt = `kind = ${kind} AND id = ${id} AND version = ${parameter('bigint')}`
     if (cells === undefined) {
       add('held', `MATERIALIZED (\n    SELECT 1 FROM ${table} WHERE ${isIt} FOR UPDATE\n  )`)
     } else {
-      const assigned = set.map((value, i) => `${columns[keyLength + i]} = ${value}`).join(', ')
+      const set = values(cells, keyLength).map((value, i) => `${columns[keyLength + i]} = ${value}`)
       add(
         'replaced',
-        `(\n    UPDATE ${table} SET ${assigned}\n      WHERE ${isIt} RETURNING 1\n  )`,
+        `(\n    UPDATE ${table} SET ${set.join(', ')}\n      WHERE ${isIt} RETURNING 1\n  )`,
       )
     }
   }
@@ -189,7 +188,7 @@ function commitText(table: string, steps: readonly Step[]): string {
 function commitValues(steps: readonly Step[]): unknown[] {
   const given = (cells: Cells) => cells.filter((cell) => cell !== null)
   return steps.flatMap(({ kind, id, version, cells = [] }) =>
-    version === 0 ? given(cells) : [...given(cells.slice(keyLength)), kind, id, version],
+    version === 0 ? given(cells) : [kind, id, version, ...given(cells.slice(keyLength))],
   )
 }
 
