@@ -1,4 +1,4 @@
-import { type Decision, type Instant, unchanged } from './decision.js'
+import { type Decision, type Instant, refused, unchanged } from './decision.js'
 import {
   type ApproveGrant,
   approve,
@@ -18,6 +18,7 @@ import {
 import type { GrantEvent } from './grant/event.js'
 import type { Grant, GrantPolicy } from './grant/record.js'
 import { type RotateRefusal, type RotateToken, rotate } from './grant/rotation.js'
+import { isRepeat } from './grant/token.js'
 
 /** Everything that can happen to a grant once it has been requested. */
 export type GrantCommand =
@@ -33,8 +34,8 @@ export type GrantCommand =
 export interface GrantRefusals {
   readonly approve: ConsentRefusal
   readonly deny: ConsentRefusal
-  readonly continue: ContinueRefusal
-  readonly rotate: RotateRefusal
+  readonly continue: 'replayed' | ContinueRefusal
+  readonly rotate: 'replayed' | RotateRefusal
   readonly 'revoke-token': 'token_not_managed_here'
   readonly cancel: 'grant_finalized'
   readonly revoke: never
@@ -50,7 +51,8 @@ export type GrantDecision<Type extends keyof GrantRefusals> = Decision<
  * The grant's machine: `pending → approved → finalized`.
  *
  * Pure and total. A command that finds its own id on the record has been carried out before, and is
- * looked for first, so that a commit whose answer was lost is harmless.
+ * looked for first, so that a commit whose answer was lost is harmless; then the bytes that the live token was
+ * derived for, which are good for nothing more.
  */
 export function decideGrant<Type extends keyof GrantRefusals>(
   grant: Grant,
@@ -65,6 +67,9 @@ export function decideGrant(
   policy: GrantPolicy,
 ): GrantDecision<keyof GrantRefusals> {
   if (grant.by === command.by) return unchanged(grant)
+  if ('signature' in command && isRepeat(grant, command.signature)) {
+    return refused('replayed', 'the same signature or nonce has been used before')
+  }
   switch (command.type) {
     case 'approve':
       return approve(grant, command, now, policy)

@@ -2,7 +2,7 @@ import { changed, type Decision, type Instant, refused, sameHash, unchanged } fr
 import { type GrantEvent, grantEvent } from './event.js'
 import { nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, type Standing, standingOf } from './record.js'
-import { derivedToken, isRepeat, type Successor } from './token.js'
+import { derivedToken, type Successor } from './token.js'
 
 /** The client instance continues its request (RFC 9635 sections 5.1 and 5.2). */
 export interface ContinueGrant {
@@ -16,7 +16,6 @@ export interface ContinueGrant {
 }
 
 export type ContinueRefusal =
-  | 'replayed'
   | 'too_fast'
   | 'poll_with_finish'
   | 'grant_gone'
@@ -36,8 +35,7 @@ export function continueGrant(
   policy: GrantPolicy,
 ): Continued {
   const { continuation, interaction } = grant
-  const { refHash, signature } = command
-  if (isRepeat(grant, signature)) return refused('replayed', 'the same bytes continued this grant')
+  const { refHash } = command
   const standing = standingOf(grant, now, policy)
 
   const nextCallAt = continuation.acceptedAt + continuation.waitMs

@@ -2,7 +2,7 @@ import { changed, type Decision, type Instant, refused, sameHash, unchanged } fr
 import { type GrantEvent, grantEvent } from './event.js'
 import { nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, standingOf } from './record.js'
-import { derivedToken, isRepeat, type Successor } from './token.js'
+import { derivedToken, type Successor } from './token.js'
 
 /** A token as it is presented at a management URI. */
 export interface ManagedToken {
@@ -22,7 +22,7 @@ export interface RotateToken {
   readonly signature?: string
 }
 
-export type RotateRefusal = 'replayed' | 'token_not_managed_here' | 'token_revoked' | 'grant_over'
+export type RotateRefusal = 'token_not_managed_here' | 'token_revoked' | 'grant_over'
 
 /** Which of the grant's tokens is presented, if any: the live one, or the one it replaced last. */
 export function managedToken(
@@ -42,7 +42,6 @@ export function rotate(
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, RotateRefusal> {
   const { presented, successor, signature } = command
-  if (isRepeat(grant, signature)) return refused('replayed', 'the same bytes rotated this token')
   const which = managedToken(grant, presented)
   if (which === undefined) {
     return refused('token_not_managed_here', 'not the token of this management URI')
