@@ -14,6 +14,7 @@ import {
   newToken,
   signed,
 } from './fixtures.js'
+import { createFloorTable, floorUpdate } from './floor.js'
 import { type Contestant, creatingServer, load } from './http.js'
 import {
   elapsedUs,
@@ -48,19 +49,11 @@ export async function onPostgresBehindHttp(library: Library): Promise<Figure[]> 
   return withDatabase(async ({ schema, connect }) => {
     const pool = connect()
     await migrate(pool, { schema })
-    await createFloorTable(pool, schema)
+    const rows = `SELECT i::text, 1, repeat('x', 1200) FROM generate_series(0, ${floorRows - 1}) i`
+    await createFloorTable(pool, schema, rows)
     const wallet = benchWallet(library, postgresStore(pool, { schema }))
     return overHttp(library, wallet, pool, schema)
   })
-}
-
-async function createFloorTable(pool: Pool, schema: string): Promise<void> {
-  await pool.query(
-    `CREATE TABLE ${schema}.floor (id text PRIMARY KEY, version bigint NOT NULL, value text NOT NULL)`,
-  )
-  await pool.query(
-    `INSERT INTO ${schema}.floor SELECT i::text, 1, repeat('x', 1200) FROM generate_series(0, 9999) i`,
-  )
 }
 
 /** A pool that counts the statements that go through it. */
@@ -190,6 +183,7 @@ async function databaseWork(library: Library, { schema, connect }: Database): Pr
   ]
 }
 
+const floorRows = 10_000
 const httpRounds = 5
 const requestsPerRound = 1_000
 /** So many requests until the code is compiled as it will stay; the floor has little to compile. */
@@ -208,8 +202,9 @@ async function overHttp(
   const figures: Figure[] = []
   const throughput: Record<string, number[]> = {}
   let slowestMs = 0
+  const floorWorks = floorWork(pool, schema)
   const contestants = (total: number) => ({
-    floor: async () => leanServer(wallet, floorWork(pool, schema)),
+    floor: async () => leanServer(wallet, floorWorks),
     rotate: () => rotatingServer(wallet, total),
     create: () => creatingServer(wallet),
   })
@@ -307,19 +302,14 @@ function floorWork(pool: Pool, schema: string): () => Promise<void> {
     name: 'floor_select',
     text: `SELECT version, value FROM ${schema}.floor WHERE id = $1`,
   }
-  const update = {
-    name: 'floor_update',
-    text: `UPDATE ${schema}.floor SET version = $2::bigint + 1, value = $3
-      WHERE id = $1 AND version = $2`,
-  }
+  const update = floorUpdate(pool, schema)
+  let next = 0
   return async () => {
-    const id = String(floorId++ % 10_000)
+    const id = String(next++ % floorRows)
     const { rows } = await pool.query({ ...select, values: [id] })
-    await pool.query({ ...update, values: [id, rows[0].version, rows[0].value] })
+    await update({ id, ...rows[0] })
   }
 }
-
-let floorId = 0
 
 /** A server that asks of the store what an operation does, for each request once. */
 function replayingServer(wallet: BenchWallet, works: readonly StoreWork[]): Contestant {

@@ -17,6 +17,7 @@ import {
   bob as walletAddress,
   walletAddresses,
 } from './fixtures.js'
+import { createFloorTable, floorUpdate } from './floor.js'
 import {
   elapsedUs,
   type Figure,
@@ -181,25 +182,16 @@ async function walletOn(library: Library, { schema, connect }: Database): Promis
 async function floorUpdates({ schema, connect }: Database): Promise<() => Promise<void>> {
   const pool = connect()
   const table = `${schema}.floor`
-  await pool.query(
-    `CREATE TABLE ${table} (id text PRIMARY KEY, version bigint NOT NULL, value text NOT NULL)`,
-  )
-  await pool.query(`INSERT INTO ${table} SELECT id, version, value
-    FROM ${schema}.open_payments_records WHERE kind = 'outgoing-payment' ORDER BY random()`)
-  await pool.query(`VACUUM ANALYZE ${schema}.open_payments_records`)
+  const records = `${schema}.open_payments_records`
+  const payments = `SELECT id, version, value FROM ${records} WHERE kind = 'outgoing-payment'`
+  await createFloorTable(pool, schema, `${payments} ORDER BY random()`)
+  await pool.query(`VACUUM ANALYZE ${records}`)
   await pool.query(`VACUUM ANALYZE ${table}`)
   await pool.query('CHECKPOINT')
   const { rows } = await pool.query(`SELECT id, version, value FROM ${table} ORDER BY random()`)
-  const statement = {
-    name: 'floor_update',
-    text: `UPDATE ${table} SET version = $2::bigint + 1, value = $3 WHERE id = $1 AND version = $2`,
-  }
+  const update = floorUpdate(pool, schema)
   let next = 0
-  return async () => {
-    const { id, version, value } = rows[next++ % rows.length]
-    const { rowCount } = await pool.query({ ...statement, values: [id, version, value] })
-    if (rowCount !== 1) throw new Error('the update was lost')
-  }
+  return () => update(rows[next++ % rows.length])
 }
 
 /** What so many creations would commit, one after the other, by a store that keeps it to itself. */

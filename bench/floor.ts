@@ -1,0 +1,30 @@
+import type { Pool } from 'pg'
+
+/** A row of the floor's table: as much as writing one record under a check can come to. */
+export interface FloorRow {
+  readonly id: string
+  readonly version: unknown
+  readonly value: string
+}
+
+/** Creates the floor's table, and fills it with what a query answers. */
+export async function createFloorTable(pool: Pool, schema: string, rows: string): Promise<void> {
+  const table = `${schema}.floor`
+  await pool.query(
+    `CREATE TABLE ${table} (id text PRIMARY KEY, version bigint NOT NULL, value text NOT NULL)`,
+  )
+  await pool.query(`INSERT INTO ${table} ${rows}`)
+}
+
+/** Writes a row where its version is the expected one, by a prepared statement. */
+export function floorUpdate(pool: Pool, schema: string): (row: FloorRow) => Promise<void> {
+  const statement = {
+    name: 'floor_update',
+    text: `UPDATE ${schema}.floor SET version = $2::bigint + 1, value = $3
+      WHERE id = $1 AND version = $2`,
+  }
+  return async ({ id, version, value }) => {
+    const { rowCount } = await pool.query({ ...statement, values: [id, version, value] })
+    if (rowCount !== 1) throw new Error('the update was lost')
+  }
+}
