@@ -40,6 +40,7 @@ export interface ListEntry {
 
 /** The machine accepted the command: commit the record and its events together. */
 export interface Changed<R, E> {
+  readonly ok: true
   readonly outcome: 'changed'
   readonly record: R
   readonly events: readonly E[]
@@ -47,12 +48,14 @@ export interface Changed<R, E> {
 
 /** The command has been carried out before: answer from the record, write nothing. */
 export interface Unchanged<R> {
+  readonly ok: true
   readonly outcome: 'unchanged'
   readonly record: R
 }
 
 /** The machine declined. `reason` is for the operator; only `refusal` decides what the caller sees. */
 export interface Refused<Refusal extends string> {
+  readonly ok: false
   readonly outcome: 'refused'
   readonly refusal: Refusal
   readonly reason: string
@@ -64,11 +67,11 @@ export interface Refused<Refusal extends string> {
 export type Decision<R, E, Refusal extends string> = Changed<R, E> | Unchanged<R> | Refused<Refusal>
 
 export function changed<R, E>(record: R, ...events: readonly E[]): Changed<R, E> {
-  return { outcome: 'changed', record, events }
+  return { ok: true, outcome: 'changed', record, events }
 }
 
 export function unchanged<R>(record: R): Unchanged<R> {
-  return { outcome: 'unchanged', record }
+  return { ok: true, outcome: 'unchanged', record }
 }
 
 export function refused<Refusal extends string>(
@@ -77,8 +80,8 @@ export function refused<Refusal extends string>(
   retryAt?: Instant,
 ): Refused<Refusal> {
   return retryAt === undefined
-    ? { outcome: 'refused', refusal, reason }
-    : { outcome: 'refused', refusal, reason, retryAt }
+    ? { ok: false, outcome: 'refused', refusal, reason }
+    : { ok: false, outcome: 'refused', refusal, reason, retryAt }
 }
 
 /** Compares two hashes without telling by its duration how much of them agrees. */

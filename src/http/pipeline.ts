@@ -208,7 +208,7 @@ export function readBody({ body }: SignedMessage): { value: Json | undefined } |
 }
 
 export function refuse(refusal: Refusal, reason: string): HttpRefusal {
-  return { outcome: 'refused', refusal, reason }
+  return { ok: false, outcome: 'refused', refusal, reason }
 }
 
 /** Reads a request's body by its schema. */

@@ -241,6 +241,7 @@ export type Refusal = keyof typeof refusals
 
 /** A refusal on its way out: which one, why (for the operator), and what else the client may know. */
 export interface HttpRefusal {
+  readonly ok: false
   readonly outcome: 'refused'
   readonly refusal: Refusal
   readonly reason: string

@@ -167,6 +167,7 @@ describe('idempotent', () => {
         if (decision.outcome !== 'changed') return
         for (const later of [0, 1, grantPolicy.retryMs, 1e12]) {
           expect(decide(after, command, at + later)).toEqual({
+            ok: true,
             outcome: 'unchanged',
             record: after,
           })
@@ -587,7 +588,9 @@ describe('replay', () => {
           if (now < at || grant.version < after.version) continue
           const again = decide(grant, { ...command, by: 'again' }, now)
           const last = grant.derivation?.signature === command.signature
-          expect(again).toMatchObject(last ? { refusal: 'replayed' } : { outcome: 'refused' })
+          expect(again).toMatchObject(
+            last ? { refusal: 'replayed' } : { ok: false, outcome: 'refused' },
+          )
           repeats += 1
         }
       }),

@@ -98,7 +98,11 @@ describe('a grant of a subject alone', () => {
   test.each(['redirect', 'poll'] as const)('is issued without a token (%s)', (kind) => {
     const made = approved(kind)
     const decision = made.continue(kind === 'poll' ? undefined : refHash)
-    expect(decision).toMatchObject({ outcome: 'changed', events: [{ type: 'grant.issued' }] })
+    expect(decision).toMatchObject({
+      ok: true,
+      outcome: 'changed',
+      events: [{ type: 'grant.issued' }],
+    })
     expect(made.grant()).toMatchObject({ issuedAt: made.now(), subject: told })
     expect(made.grant()).not.toHaveProperty('token')
     expect(made.standing()).toBe('issued')
@@ -111,7 +115,7 @@ describe('a grant of a subject alone', () => {
     const made = approved()
     made.continue(refHash)
     made.pass(retryMs - 1)
-    expect(made.continue(refHash)).toEqual({ outcome: 'unchanged', record: made.grant() })
+    expect(made.continue(refHash)).toEqual({ ok: true, outcome: 'unchanged', record: made.grant() })
     expect(made.continue(hashOf('another'))).toMatchObject({ refusal: 'interact_ref_spent' })
     made.pass(1)
     expect(made.standing()).toBe('ended')

@@ -26,9 +26,9 @@ const { waitMs, retryMs, interactionLifetimeMs, accessTokenLifetimeMs } = grantP
 const { unusedLifetimeMs, retentionMs } = grantPolicy
 const start = startOfTests
 
-const changed = { outcome: 'changed' }
-const unchanged = { outcome: 'unchanged' }
-const refusedWith = (refusal: string) => ({ outcome: 'refused', refusal })
+const changed = { ok: true, outcome: 'changed' }
+const unchanged = { ok: true, outcome: 'unchanged' }
+const refusedWith = (refusal: string) => ({ ok: false, outcome: 'refused', refusal })
 
 /** A grant whose wait is over and whose owner has not decided. */
 function pending(options: LifeOptions = {}): GrantLife {
@@ -70,6 +70,7 @@ describe('requesting a grant', () => {
   test('that needs no consent issues its token at once', () => {
     const decision = requestGrant(requestOf('at once'), start, grantPolicy)
     expect(decision).toMatchObject({
+      ok: true,
       outcome: 'changed',
       record: {
         version: 1,
@@ -90,6 +91,7 @@ describe('requesting a grant', () => {
   test('that needs consent is pending, grants nothing and has no token', () => {
     const decision = requestGrant(requestOf('redirect'), start, grantPolicy)
     expect(decision).toMatchObject({
+      ok: true,
       outcome: 'changed',
       record: {
         version: 1,
@@ -161,6 +163,7 @@ describe('consenting', () => {
     const life = pending()
     const decision = life.approve({ owner: 'alice' })
     expect(decision).toMatchObject({
+      ok: true,
       outcome: 'changed',
       events: [{ type: 'grant.approved', at: start + waitMs, resourceOwner: 'alice' }],
     })
@@ -187,7 +190,11 @@ describe('consenting', () => {
 
   test('denying ends the grant', () => {
     const life = pending()
-    expect(life.deny()).toMatchObject({ outcome: 'changed', events: [{ type: 'grant.denied' }] })
+    expect(life.deny()).toMatchObject({
+      ok: true,
+      outcome: 'changed',
+      events: [{ type: 'grant.denied' }],
+    })
     expect(life.grant()).toMatchObject({ state: 'finalized', finalized: { as: 'denied' } })
     expect(life.grant()).not.toHaveProperty('granted')
   })
@@ -248,7 +255,7 @@ describe('the same decision again', () => {
     const life = pending()
     life.approve()
     const old = life.refHash()
-    expect(life.approve()).toMatchObject({ outcome: 'changed', events: [] })
+    expect(life.approve()).toMatchObject({ ok: true, outcome: 'changed', events: [] })
     expect(life.present(old)).toMatchObject(refusedWith('interact_ref_wrong'))
     expect(life.present()).toMatchObject(changed)
   })
@@ -376,7 +383,10 @@ describe('what an owner grants', () => {
     ['with leading zeros', '0025'],
   ])('cannot have an amount that is none: %s', (_, value) => {
     const life = pending()
-    expect(life.approve({ access: [withDebit(value)] })).toMatchObject({ outcome: 'refused' })
+    expect(life.approve({ access: [withDebit(value)] })).toMatchObject({
+      ok: false,
+      outcome: 'refused',
+    })
     expect(standing(life)).toBe('pending')
   })
 
@@ -442,7 +452,7 @@ describe('waiting', () => {
   test('counts from the last accepted call', () => {
     const life = grantLife({ kind: 'poll' })
     life.advance(waitMs + 1234)
-    expect(life.poll()).toMatchObject({ outcome: 'changed', events: [] })
+    expect(life.poll()).toMatchObject({ ok: true, outcome: 'changed', events: [] })
     life.advance(waitMs - 1)
     expect(life.poll()).toMatchObject({
       ...refusedWith('too_fast'),
@@ -530,6 +540,7 @@ describe('continuing', () => {
     const life = approved()
     const now = life.now()
     expect(life.present()).toMatchObject({
+      ok: true,
       outcome: 'changed',
       record: {
         state: 'approved',
@@ -544,6 +555,7 @@ describe('continuing', () => {
   test('by polling issues the token, where there is no finish method', () => {
     const life = approved({ kind: 'poll' })
     expect(life.poll()).toMatchObject({
+      ok: true,
       outcome: 'changed',
       record: { token: managed(1), derivation: { from: hashOf('continuation') } },
     })
@@ -616,7 +628,7 @@ describe('a lost response', () => {
     expect(again(life)).toMatchObject(unchanged)
     expect(life.grant()).toBe(before)
     life.advance(1)
-    expect(again(life)).toMatchObject({ outcome: 'refused' })
+    expect(again(life)).toMatchObject({ ok: false, outcome: 'refused' })
     expect(life.grant()).toBe(before)
     expect(isLive(life)).toBe(true)
   })
@@ -737,6 +749,7 @@ describe('rotating', () => {
     life.advance(1000)
     const now = life.now()
     expect(life.rotate(old)).toMatchObject({
+      ok: true,
       outcome: 'changed',
       record: { token: { issuedAt: now, expiresAt: now + accessTokenLifetimeMs }, granted },
       events: [{ type: 'grant.rotated', at: now }],
@@ -855,7 +868,7 @@ describe('ending', () => {
   ])('by %s is possible at any time before the end', (end, as, event) => {
     for (const life of [pending(), approved(), issued(), issued({ kind: 'at once' })]) {
       const { version } = life.grant()
-      expect(life[end]()).toMatchObject({ outcome: 'changed', events: [{ type: event }] })
+      expect(life[end]()).toMatchObject({ ok: true, outcome: 'changed', events: [{ type: event }] })
       expect(life.grant()).toMatchObject({
         version: version + 1,
         state: 'finalized',
@@ -868,6 +881,7 @@ describe('ending', () => {
   test('by giving up the token ends its grant', () => {
     const life = issued()
     expect(life.revokeToken(life.token())).toMatchObject({
+      ok: true,
       outcome: 'changed',
       events: [{ type: 'grant.revoked' }],
     })
@@ -1092,7 +1106,7 @@ describe('the life of a grant with intervals', () => {
     const command = { type: 'rotate', by: 'command-99', presented, successor } as const
     const decision = decideGrant<'rotate'>(life.grant(), command, life.now(), policy)
     const { granted, endsAt } = life.grant()
-    expect(decision).toMatchObject({ outcome: 'changed', record: { granted, endsAt } })
+    expect(decision).toMatchObject({ ok: true, outcome: 'changed', record: { granted, endsAt } })
     expect(standingOf(life.grant(), end, policy)).toBe('ended')
   })
 
@@ -1262,12 +1276,12 @@ describe('the same command, whose answer was lost', () => {
   ])('%s: has been carried out', (_, made, commandFor) => {
     const life = made()
     const command = commandFor(life)
-    expect(life.decide(command)).toMatchObject({ outcome: 'changed', record: { by } })
+    expect(life.decide(command)).toMatchObject({ ok: true, outcome: 'changed', record: { by } })
     const outcome = life.grant()
-    expect(life.decide(command)).toEqual({ outcome: 'unchanged', record: outcome })
+    expect(life.decide(command)).toEqual({ ok: true, outcome: 'unchanged', record: outcome })
     // However late: it is looked at before wait, retry time and state.
     life.advance(100 * 365 * 86_400_000)
-    expect(life.decide(command)).toEqual({ outcome: 'unchanged', record: outcome })
+    expect(life.decide(command)).toEqual({ ok: true, outcome: 'unchanged', record: outcome })
   })
 })
 

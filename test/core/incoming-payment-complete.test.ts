@@ -26,6 +26,7 @@ describe('completing an incoming payment', () => {
     life.set(start + 5)
     const retainUntil = expiresAt + paymentPolicy.retentionMs
     expect(life.complete('the command')).toEqual({
+      ok: true,
       outcome: 'changed',
       record: {
         ...before,
@@ -54,7 +55,11 @@ describe('completing an incoming payment', () => {
     ['that wanted no certain amount', () => paymentLife()],
   ])('is done for a payment %s, which takes no more from then on', (_, made) => {
     const life = made()
-    expect(life.complete()).toMatchObject({ outcome: 'changed', record: { completed: true } })
+    expect(life.complete()).toMatchObject({
+      ok: true,
+      outcome: 'changed',
+      record: { completed: true },
+    })
     expect(isOpen(life.payment(), start)).toBe(false)
     expect(life.receive(usd('1'))).toMatchObject({ refusal: 'payment_completed' })
   })
@@ -64,11 +69,15 @@ describe('completing an incoming payment', () => {
       const life = paymentLife({ expiresAt })
       life.receive(usd('30'), 'in time')
       life.set(expiresAt + 1)
-      if (recorded) expect(life.expire()).toMatchObject({ outcome: 'changed' })
-      expect(life.complete()).toMatchObject({ outcome: 'changed', record: { completed: true } })
-      expect(life.expire()).toMatchObject({ outcome: 'unchanged' })
+      if (recorded) expect(life.expire()).toMatchObject({ ok: true, outcome: 'changed' })
+      expect(life.complete()).toMatchObject({
+        ok: true,
+        outcome: 'changed',
+        record: { completed: true },
+      })
+      expect(life.expire()).toMatchObject({ ok: true, outcome: 'unchanged' })
       expect(life.payment().expiryRecorded).toBe(recorded ? true : undefined)
-      expect(life.receive(usd('1'))).toMatchObject({ outcome: 'refused' })
+      expect(life.receive(usd('1'))).toMatchObject({ ok: false, outcome: 'refused' })
     }
   })
 
@@ -76,7 +85,7 @@ describe('completing an incoming payment', () => {
     const life = paymentLife()
     life.receive(usd('30'), 'first')
     life.complete()
-    expect(life.receive(usd('30'), 'first')).toMatchObject({ outcome: 'unchanged' })
+    expect(life.receive(usd('30'), 'first')).toMatchObject({ ok: true, outcome: 'unchanged' })
     expect(life.receive(usd('31'), 'first')).toMatchObject({ refusal: 'transfer_mismatch' })
   })
 })
@@ -144,7 +153,7 @@ describe('the laws of completion', () => {
       for (const by of ['one', 'another']) {
         for (const at of [life.now(), start, Number.MAX_SAFE_INTEGER]) {
           const again = completeIncomingPayment(first.record, { type: 'complete', by }, at)
-          expect(again).toEqual({ outcome: 'unchanged', record: first.record })
+          expect(again).toEqual({ ok: true, outcome: 'unchanged', record: first.record })
         }
       }
     })

@@ -26,9 +26,9 @@ import {
 const start = startOfTests
 const most = 2n ** 64n - 1n
 
-const changed = { outcome: 'changed' }
-const unchanged = { outcome: 'unchanged' }
-const refusedWith = (refusal: string) => ({ outcome: 'refused', refusal })
+const changed = { ok: true, outcome: 'changed' }
+const unchanged = { ok: true, outcome: 'unchanged' }
+const refusedWith = (refusal: string) => ({ ok: false, outcome: 'refused', refusal })
 
 function create(more: Parameters<typeof creation>[0] = {}) {
   return createIncomingPayment(deepFreeze(creation(more)), start, paymentPolicy)
@@ -38,6 +38,7 @@ describe('creating an incoming payment', () => {
   test('that may take any amount: nothing is received, and nothing complete', () => {
     const decision = create({ metadata: { order: '17' } })
     expect(decision).toMatchObject({
+      ok: true,
       outcome: 'changed',
       record: {
         id: 'namespac-payment',
@@ -75,6 +76,7 @@ describe('creating an incoming payment', () => {
 
   test.each(['1', '2500', '18446744073709551615'])('with an amount of %s', (value) => {
     expect(create({ incomingAmount: usd(value) })).toMatchObject({
+      ok: true,
       outcome: 'changed',
       record: { incomingAmount: usd(value), received: '0', completed: false },
     })
@@ -222,7 +224,7 @@ describe('once a payment is complete', () => {
   test('it stays so after its expiry', () => {
     const life = complete()
     life.set(life.payment().expiresAt + 1)
-    expect(life.receive(usd('1'))).toMatchObject({ outcome: 'refused' })
+    expect(life.receive(usd('1'))).toMatchObject({ ok: false, outcome: 'refused' })
     expect(life.payment().completed).toBe(true)
   })
 })
@@ -292,6 +294,7 @@ describe('recording an expiry', () => {
     const decision = expireIncomingPayment(payment, expire, expiresAt + 500)
     const retainUntil = expiresAt + paymentPolicy.retentionMs
     expect(decision).toEqual({
+      ok: true,
       outcome: 'changed',
       record: {
         ...payment,
@@ -375,7 +378,11 @@ describe('a transfer that is reported again', () => {
     life.receive(usd('40'), 'first')
     const before = life.payment()
     for (let times = 0; times < 3; times++) {
-      expect(life.receive(usd('40'), 'first')).toEqual({ outcome: 'unchanged', record: before })
+      expect(life.receive(usd('40'), 'first')).toEqual({
+        ok: true,
+        outcome: 'unchanged',
+        record: before,
+      })
     }
     expect(life.payment()).toBe(before)
   })
@@ -433,7 +440,7 @@ describe('a transfer that is reported again', () => {
 
   test('may be tried again under its id after a refusal, which counted nothing', () => {
     const life = paymentLife()
-    expect(life.receive(usd('0'), 'first')).toMatchObject({ outcome: 'refused' })
+    expect(life.receive(usd('0'), 'first')).toMatchObject({ ok: false, outcome: 'refused' })
     expect(life.receive(usd('40'), 'first')).toMatchObject(changed)
   })
 })
@@ -536,6 +543,7 @@ describe('the laws of an incoming payment', () => {
         for (const known of [undefined, transfer]) {
           for (const now of [start, record.expiresAt + 1]) {
             expect(decideIncomingPayment(record, known, command, now)).toEqual({
+              ok: true,
               outcome: 'unchanged',
               record,
             })
@@ -590,7 +598,7 @@ describe('the laws of an incoming payment', () => {
       for (const by of ['sweep-1', 'sweep-2']) {
         for (const later of [now, now + 1, start, Number.MAX_SAFE_INTEGER]) {
           const again = expireIncomingPayment(first.record, { type: 'expire', by }, later)
-          expect(again).toEqual({ outcome: 'unchanged', record: first.record })
+          expect(again).toEqual({ ok: true, outcome: 'unchanged', record: first.record })
         }
       }
     })

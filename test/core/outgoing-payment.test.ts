@@ -33,9 +33,9 @@ import {
 const start = startOfTests
 const end = start + paymentPolicy.holdMs
 const policy = { ...paymentPolicy, ...budgetPolicy }
-const refusedWith = (refusal: string) => ({ outcome: 'refused', refusal })
-const changed = { outcome: 'changed' }
-const unchanged = { outcome: 'unchanged' }
+const refusedWith = (refusal: string) => ({ ok: false, outcome: 'refused', refusal })
+const changed = { ok: true, outcome: 'changed' }
+const unchanged = { ok: true, outcome: 'unchanged' }
 
 /** 100 dollars to 50 euros, counted by what is debited unless told otherwise. */
 function life(counted: 'debitAmount' | 'receiveAmount' = 'debitAmount') {

@@ -55,6 +55,7 @@ describe('a quote', () => {
 
   test('is told by one event', () => {
     expect(create()).toMatchObject({
+      ok: true,
       outcome: 'changed',
       events: [
         {

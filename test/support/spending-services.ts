@@ -129,7 +129,7 @@ export function spendingServices(options: SpendingSetup = {}) {
     const token = await introspected(introspect, presented)
     if ('outcome' in token) return token
     if (!permits(token.access, 'outgoing-payment', 'create', input.walletAddress)) {
-      return { outcome: 'refused', refusal: 'identifier_foreign', reason: '' } as const
+      return { ok: false, outcome: 'refused', refusal: 'identifier_foreign', reason: '' } as const
     }
     const renew = () => introspected(introspect, presented)
     const call = newCall(context)

@@ -40,6 +40,7 @@ export interface CreateOutgoingPayment extends Charge {
 
 /** A payment that was created together with what it takes of its budget. */
 export interface CreatedPayment {
+  readonly ok: true
   readonly outcome: 'changed'
   readonly record: OutgoingPayment
   readonly events: readonly OutgoingPaymentEvent[]
