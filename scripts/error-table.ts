@@ -25,6 +25,7 @@ const names: Readonly<Record<Where, string>> = {
   getOutgoingPaymentGrant: '`GET /outgoing-payment-grant`',
   getWalletAddress: '`GET` wallet address',
   getWalletAddressKeys: '`GET …/jwks.json`',
+  preflight: '`OPTIONS` wallet address',
 }
 
 /** The table of refusals as Markdown, in order of precedence. */

@@ -130,8 +130,8 @@ export function coversAll(wide: readonly AccessItem[], narrow: readonly AccessIt
 }
 
 /**
- * The first item that allows `action` on resources of `type` at the wallet address `identifier`. What
- * reaches other clients' resources, `read-all` and `list-all`, is allowed where it is named only.
+ * The first item that allows `action` on resources of `type` at the wallet address `identifier`. An item
+ * without an identifier allows the action at any wallet address, unless `needsIdentifier` says otherwise.
  */
 export function permits<Item extends AccessItem>(
   items: readonly Item[],
@@ -139,15 +139,27 @@ export function permits<Item extends AccessItem>(
   action: AccessAction,
   identifier?: string,
 ): Item | undefined {
-  const everywhere = action !== 'read-all' && action !== 'list-all'
+  const anywhere = !needsIdentifier(type, action)
   return items.find(
     (item) =>
       item.type === type &&
       includesAction(item.actions, action) &&
       (identifier === undefined ||
         item.identifier === identifier ||
-        (everywhere && item.identifier === undefined)),
+        (anywhere && item.identifier === undefined)),
   )
+}
+
+/**
+ * Whether an action reaches other client instances' resources at the wallet address that its item names, and
+ * nowhere if the item names none.
+ *
+ * `read-all` on incoming payments is the exception. The wallet of a payer uses it to read an incoming payment
+ * whose URL it was given, at a resource server that does not know it. The URL holds 128 random bits, so
+ * knowing it is the permission.
+ */
+export function needsIdentifier(type: AccessType, action: AccessAction): boolean {
+  return action === 'list-all' || (action === 'read-all' && type !== 'incoming-payment')
 }
 
 function includesAction(actions: readonly AccessAction[], action: AccessAction): boolean {

@@ -73,6 +73,8 @@ interface Pipeline {
   readonly newCall: () => Call
   /** Value of `WWW-Authenticate`, on every 401. */
   readonly challenge?: string
+  /** Headers of every response. Default: none. */
+  readonly headers?: HttpResponse['headers']
   readonly watch: Watch & RateLimiting
 }
 
@@ -135,14 +137,14 @@ async function answerTo(
   const where = operation === undefined ? {} : { operation }
   if ('status' in answer) {
     tell?.({ ...where, status: answer.status })
-    return withoutBodyFor(request, answer)
+    return finished(request, answer, pipeline)
   }
   const now = call?.now ?? 0
   const context = { ...pipeline, challenge: pipeline.challenge, operation, now }
   reportRefusal(answer, request, context, seen, pipeline.watch)
   const response = refusalResponse(answer, context)
   tell?.({ ...where, status: response.status, refusal: answer.refusal })
-  return withoutBodyFor(request, response)
+  return finished(request, response, pipeline)
 }
 
 /** Where the host's counting fails, calls are served: an outage of it must not become one of the server. */
@@ -168,10 +170,15 @@ export function unsigned(serve: Serve): Serve {
   return async (exchange) => (await exchange.limit()) ?? serve(exchange)
 }
 
-/** HEAD is answered with what GET would say, but for the content (RFC 9110 section 9.3.2). */
-function withoutBodyFor({ method }: HttpRequest, response: HttpResponse): HttpResponse {
-  const { status, headers } = response
-  return method === 'HEAD' ? { status, headers } : response
+/** Adds the server's own headers. A response to HEAD has no content (RFC 9110 section 9.3.2). */
+function finished(
+  { method }: HttpRequest,
+  response: HttpResponse,
+  { headers: own }: Pipeline,
+): HttpResponse {
+  const { status } = response
+  const headers = own === undefined ? response.headers : { ...response.headers, ...own }
+  return method === 'HEAD' ? { status, headers } : { ...response, headers }
 }
 
 interface Understood {

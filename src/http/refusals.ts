@@ -22,6 +22,7 @@ export type Operation =
   | 'getOutgoingPaymentGrant'
   | 'getWalletAddress'
   | 'getWalletAddressKeys'
+  | 'preflight'
 
 type Server = 'authorizationServer' | 'resourceServer' | 'walletAddressServer'
 

@@ -15,8 +15,12 @@ export type RouteMatch =
   | { readonly refusal: 'route_unknown' }
   | { readonly refusal: 'method_unknown'; readonly allow: string }
 
-/** Finds the route of a request. HEAD is GET without the body (RFC 9110 section 9.3.2). */
-export function matchRoute(routes: readonly Route[], method: string, path: string): RouteMatch {
+/**
+ * Finds the route of a request. HEAD is GET without the body (RFC 9110 section 9.3.2). One slash at the end of
+ * a path makes no difference, because some clients append one to the URLs that they were given.
+ */
+export function matchRoute(routes: readonly Route[], method: string, target: string): RouteMatch {
+  const path = target.endsWith('/') ? target.slice(0, -1) : target
   const here = routes.filter((route) => idIn(route.path, path) !== undefined)
   if (here.length === 0) return { refusal: 'route_unknown' }
   const effective = method === 'HEAD' ? 'GET' : method
@@ -32,7 +36,7 @@ export function matchRoute(routes: readonly Route[], method: string, path: strin
 /** What the braces stand for, empty for a path without any, `undefined` for another path. */
 function idIn(pattern: string, path: string): string | undefined {
   const [before = '', braces, after = ''] = pattern.split(/(\{id\}|\{path\})/)
-  if (braces === undefined) return path === pattern || path === `${pattern}/` ? '' : undefined
+  if (braces === undefined) return path === pattern ? '' : undefined
   if (path.length < before.length + after.length) return undefined
   if (!path.startsWith(before) || !path.endsWith(after)) return undefined
   const id = path.slice(before.length, path.length - after.length)

@@ -2,9 +2,17 @@ import type { Clock } from '../ports/clock.js'
 import type { WalletAddress, WalletAddresses } from '../ports/wallet-addresses.js'
 import { publishedJwk } from '../protocol/http-signature/jwk.js'
 import { canonicalUrl } from '../protocol/url.js'
-import type { Handler } from './message.js'
+import type { Handler, HttpResponse } from './message.js'
 import { requireHooks, requireMethods, requirePrefix } from './options.js'
-import { createHandlers, type Exchange, json, refuse, unsigned, type Watch } from './pipeline.js'
+import {
+  createHandlers,
+  type Exchange,
+  json,
+  noContent,
+  refuse,
+  unsigned,
+  type Watch,
+} from './pipeline.js'
 import type { RateLimiting } from './rate-limit.js'
 import type { HttpRefusal } from './refusals.js'
 import type { Route } from './routes.js'
@@ -24,7 +32,7 @@ export interface WalletAddressServerOptions extends Watch, RateLimiting {
   readonly strippedPrefix?: string
 }
 
-export type WalletAddressOperation = 'getWalletAddress' | 'getWalletAddressKeys'
+export type WalletAddressOperation = 'getWalletAddress' | 'getWalletAddressKeys' | 'preflight'
 
 export interface WalletAddressServer {
   /** Serves every wallet address below `baseUrl`; what is none is answered with 404. */
@@ -37,7 +45,25 @@ export interface WalletAddressServer {
 const routes: readonly Route[] = [
   { operation: 'getWalletAddressKeys', method: 'GET', path: '{path}/jwks.json' },
   { operation: 'getWalletAddress', method: 'GET', path: '{path}' },
+  { operation: 'preflight', method: 'OPTIONS', path: '{path}' },
 ]
+
+/**
+ * Wallet addresses and key sets are public, and pages read them from other origins. Every response says so,
+ * errors too, so that a page can tell a missing wallet address from a network failure.
+ */
+const crossOrigin = { 'access-control-allow-origin': '*' }
+
+const preflightResponse: HttpResponse = {
+  ...noContent,
+  headers: {
+    ...noContent.headers,
+    allow: 'GET, HEAD, OPTIONS',
+    'access-control-allow-methods': 'GET, HEAD',
+    'access-control-allow-headers': '*',
+    'access-control-max-age': '86400',
+  },
+}
 
 /**
  * Creates the server of wallet addresses, where every client starts: what an account is called, what it is
@@ -83,8 +109,10 @@ export function createWalletAddressServer(
         if ('outcome' in found) return found
         return json(200, { keys: (found.keys ?? []).map(publishedJwk) })
       }),
+      preflight: async () => preflightResponse,
     },
     newCall: () => ({ now: clock.now(), by: '' }),
+    headers: crossOrigin,
     watch: options,
   })
 }

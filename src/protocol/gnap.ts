@@ -10,12 +10,12 @@ import { screenJwk } from './http-signature/jwk.js'
 import { isObject } from './json.js'
 import {
   amountSchema,
-  objectOf,
   type Parsed,
   parseWith,
   printableText,
   receiverSchema,
   refusing,
+  requestObjectOf,
   urlSchema,
 } from './schema.js'
 import { canonicalUrl, parseUrl } from './url.js'
@@ -47,8 +47,8 @@ export function readClient(
   const client = isObject(body) ? body['client'] : undefined
   if (typeof client === 'string') return readWalletAddress(client)
   if (!isObject(client)) return { refusal: 'body_invalid', reason: 'client is missing' }
-  const [member, ...others] = Object.keys(client)
   const { walletAddress, jwk } = client
+  const [member, ...others] = Object.keys(client).filter((name) => client[name] !== null)
   if (others.length === 0 && member === 'walletAddress' && typeof walletAddress === 'string') {
     return readWalletAddress(walletAddress)
   }
@@ -74,7 +74,7 @@ const uniqueActions = <Action extends string>(actions: readonly Action[]) =>
   )
 
 const limitsSchema = v.pipe(
-  objectOf(
+  requestObjectOf(
     v.strictObject({
       receiver: v.optional(receiverSchema),
       interval: v.optional(v.pipe(v.string(), refusing(intervalProblem))),
@@ -94,7 +94,7 @@ function intervalProblem(text: string): string | undefined {
 }
 
 /** @see Open Payments OpenAPI, schema `access-item` */
-const accessItemSchema = objectOf(
+const accessItemSchema = requestObjectOf(
   v.variant('type', [
     v.strictObject({
       type: v.literal('incoming-payment'),
@@ -115,11 +115,11 @@ const accessItemSchema = objectOf(
 )
 
 /** @see Open Payments OpenAPI, schema `subject` */
-const subjectSchema = objectOf(
+const subjectSchema = requestObjectOf(
   v.object({
     sub_ids: v.pipe(
       v.array(
-        objectOf(
+        requestObjectOf(
           v.object({
             id: v.pipe(v.string(), refusing(subjectIdProblem)),
             format: v.literal('uri'),
@@ -135,7 +135,7 @@ function subjectIdProblem(text: string): string | undefined {
   return parseUrl(text) === undefined ? 'is no absolute URI without userinfo' : undefined
 }
 
-const finishSchema = objectOf(
+const finishSchema = requestObjectOf(
   v.object({
     method: v.literal('redirect'),
     uri: v.pipe(v.string(), refusing(finishUriProblem)),
@@ -145,10 +145,10 @@ const finishSchema = objectOf(
 )
 
 /** What stays unnamed is not ours to refuse, but for what would change the meaning of the answer. */
-const grantRequestSchema = objectOf(
+const grantRequestSchema = requestObjectOf(
   v.object({
     access_token: v.optional(
-      objectOf(
+      requestObjectOf(
         v.object({
           access: v.pipe(
             v.array(accessItemSchema),
@@ -162,7 +162,7 @@ const grantRequestSchema = objectOf(
     ),
     subject: v.optional(subjectSchema),
     interact: v.optional(
-      objectOf(
+      requestObjectOf(
         v.object({
           start: v.pipe(
             v.array(v.union([v.string(), v.object({ mode: v.string() })])),
@@ -195,7 +195,7 @@ export function readGrantRequest(body: Json): Parsed<GrantRequest> {
   return { value: { ...request, interact: { finish: { uri, nonce, hashMethod } } } }
 }
 
-const continuationSchema = objectOf(
+const continuationSchema = requestObjectOf(
   v.object({
     interact_ref: v.optional(v.pipe(v.string(), v.maxLength(256, 'is too long'))),
   }),
@@ -212,7 +212,7 @@ export function readContinuation(body: Json | undefined): Parsed<{ interactRef?:
   if (!('value' in parsed)) return parsed
   const interactRef = parsed.value.interact_ref
   if (interactRef !== undefined) return { value: { interactRef } }
-  return isObject(body) && Object.keys(body).length > 0
+  return isObject(body) && Object.values(body).some((value) => value !== null)
     ? { path: 'interact_ref', problem: 'is missing' }
     : { value: {} }
 }

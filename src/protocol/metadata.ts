@@ -12,7 +12,7 @@ const depthMax = 8
  */
 export function readMetadata(body: Json | undefined): Parsed<{ readonly metadata?: JsonObject }> {
   const metadata = isObject(body) ? body['metadata'] : undefined
-  if (metadata === undefined) return { value: {} }
+  if (metadata === undefined || metadata === null) return { value: {} }
   const path = 'metadata'
   if (!isObject(metadata)) return { path, problem: 'is of the wrong type' }
   if (depthOf(metadata, depthMax) === undefined) {

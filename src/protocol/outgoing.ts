@@ -5,6 +5,7 @@ import { formatInstant } from '../core/instant.js'
 import { hasFailed, type OutgoingPayment, sentAmount } from '../core/outgoing-payment/record.js'
 import type { Price, PriceQuery, Quote } from '../core/quote.js'
 import type { PriceRefusal } from '../ports/quotes.js'
+import { isObject } from './json.js'
 import { readMetadata } from './metadata.js'
 import {
   amountSchema,
@@ -12,6 +13,7 @@ import {
   type Parsed,
   parseWith,
   receiverSchema,
+  requestObjectOf,
   urlSchema,
 } from './schema.js'
 
@@ -21,7 +23,7 @@ export interface QuoteRequest extends PriceQuery {
 }
 
 const quoteRequestSchema = v.pipe(
-  objectOf(
+  requestObjectOf(
     v.strictObject({
       walletAddress: urlSchema,
       receiver: receiverSchema,
@@ -109,7 +111,7 @@ export type OutgoingPaymentRequest = {
   | { readonly incomingPayment: string; readonly debitAmount: Amount }
 )
 
-const byQuoteSchema = objectOf(
+const byQuoteSchema = requestObjectOf(
   v.strictObject({
     walletAddress: urlSchema,
     quoteId: urlSchema,
@@ -117,7 +119,7 @@ const byQuoteSchema = objectOf(
   }),
 )
 
-const toIncomingPaymentSchema = objectOf(
+const toIncomingPaymentSchema = requestObjectOf(
   v.strictObject({
     walletAddress: urlSchema,
     incomingPayment: receiverSchema,
@@ -132,7 +134,7 @@ const toIncomingPaymentSchema = objectOf(
  * @see Open Payments OpenAPI, operation `create-outgoing-payment`
  */
 export function readOutgoingPaymentRequest(body: Json | undefined): Parsed<OutgoingPaymentRequest> {
-  const direct = typeof body === 'object' && body !== null && 'incomingPayment' in body
+  const direct = isObject(body) && (body['incomingPayment'] ?? null) !== null
   const parsed = direct ? parseWith(toIncomingPaymentSchema, body) : parseWith(byQuoteSchema, body)
   if (!('value' in parsed)) return parsed
   const metadata = readMetadata(body)

@@ -5,7 +5,14 @@ import { type IncomingPayment, receivedAmount } from '../core/incoming-payment.j
 import { formatInstant, parseInstant } from '../core/instant.js'
 import type { PaymentMethod } from '../ports/payment-methods.js'
 import { readMetadata } from './metadata.js'
-import { amountSchema, objectOf, type Parsed, parseWith, refusing, urlSchema } from './schema.js'
+import {
+  amountSchema,
+  type Parsed,
+  parseWith,
+  refusing,
+  requestObjectOf,
+  urlSchema,
+} from './schema.js'
 
 /** What a client instance asks for when it creates an incoming payment. */
 export interface IncomingPaymentRequest {
@@ -15,7 +22,7 @@ export interface IncomingPaymentRequest {
   readonly metadata?: JsonObject
 }
 
-const requestSchema = objectOf(
+const requestSchema = requestObjectOf(
   v.strictObject({
     walletAddress: urlSchema,
     incomingAmount: v.optional(amountSchema),
@@ -26,7 +33,7 @@ const requestSchema = objectOf(
 
 function instantProblem(text: string): string | undefined {
   return parseInstant(text) === undefined
-    ? 'is no RFC 3339 date-time with an offset and at most milliseconds'
+    ? 'must be an RFC 3339 date-time with an offset'
     : undefined
 }
 

@@ -45,6 +45,19 @@ export function objectOf<Schema extends v.GenericSchema>(schema: Schema) {
   return v.pipe(v.custom<v.InferInput<Schema>>(isObject), schema)
 }
 
+/**
+ * A schema of objects that clients send. A member that is `null` counts as left out, because some clients write
+ * every member that they know of.
+ */
+export function requestObjectOf<Schema extends v.GenericSchema>(schema: Schema) {
+  return v.pipe(v.custom<v.InferInput<Schema>>(isObject), v.transform(withoutNulls), schema)
+}
+
+function withoutNulls<Value>(value: Value): Value {
+  if (!isObject(value) || !Object.values(value).includes(null)) return value
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null)) as Value
+}
+
 /** Text of at least one character, all of them visible. */
 export function printableText(lengthMax: number) {
   return v.pipe(

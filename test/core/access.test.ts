@@ -396,6 +396,7 @@ describe('which item permits an action', () => {
     ['read anywhere, by read-all without an identifier', incoming(['read-all']), 'read', bob],
     ['list anywhere, by list-all without an identifier', incoming(['list-all']), 'list', bob],
     ['read-all where it is named', incoming(['read-all'], bob), 'read-all', bob],
+    ['read-all anywhere, without an identifier', incoming(['read-all']), 'read-all', bob],
     ['list-all where it is named', incoming(['list-all'], bob), 'list-all', bob],
     [
       'an action at whatever address, when none is asked for',
@@ -420,10 +421,18 @@ describe('which item permits an action', () => {
     ['an action at another address', incoming(['create'], bob), 'create', alice],
     ['an action at an address that begins alike', incoming(['create'], bob), 'create', `${bob}by`],
     ['an action on another type', outgoing(undefined, { identifier: bob }), 'create', bob],
-    ['read-all anywhere, without an identifier', incoming(['read-all']), 'read-all', bob],
+    ['read-all at another address', incoming(['read-all'], bob), 'read-all', alice],
     ['list-all anywhere, without an identifier', incoming(['list-all']), 'list-all', bob],
   ])('no item permits %s', (_, item, action, address) => {
     expect(permits([item], 'incoming-payment', action, address)).toBeUndefined()
+  })
+
+  test('read-all without an identifier reaches other clients’ incoming payments only', () => {
+    const types = ['incoming-payment', 'outgoing-payment', 'quote'] as const
+    const allowed = types.filter((type) =>
+      permits([{ type, actions: ['read-all'] }], type, 'read-all', bob),
+    )
+    expect(allowed).toEqual(['incoming-payment'])
   })
 
   test('the first of several, in the order in which they were granted', () => {

@@ -366,14 +366,16 @@ describe('attenuation', () => {
     )
   })
 
-  test('read-all and list-all are consented to for a named wallet address only', () => {
+  test('access to other clients’ resources names a wallet address, but for incoming payments by URL', () => {
     fc.assert(
       fc.property(history, (history) => {
         for (const { grant } of moments(history)) {
           if (grant.consent === undefined) continue
-          for (const { actions, identifier } of grant.granted ?? []) {
-            const everybody = actions.includes('read-all') || actions.includes('list-all')
-            if (everybody) expect(identifier).toBeDefined()
+          for (const { type, actions, identifier } of grant.granted ?? []) {
+            const others =
+              actions.includes('list-all') ||
+              (type === 'outgoing-payment' && actions.includes('read-all'))
+            if (others) expect(identifier).toBeDefined()
           }
         }
       }),

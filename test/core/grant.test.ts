@@ -283,7 +283,7 @@ describe('the same decision again', () => {
   })
 
   test('is recognised when the only wallet address was filled in', () => {
-    const access = [incoming(['read-all'])]
+    const access = [incoming(['list-all'])]
     const life = pending({ access })
     life.approve()
     expect(life.approve()).toMatchObject(changed)
@@ -412,31 +412,30 @@ describe('what an owner grants', () => {
     expect(life.approve()).toMatchObject(refusedWith('not_the_owner'))
   })
 
-  test.each<AccessAction>(['read-all', 'list-all'])(
-    'of %s is for the only wallet address, if none was named',
-    (action) => {
-      const life = pending({ access: [incoming(['create', action])] })
-      expect(life.approve()).toMatchObject(changed)
-      expect(life.grant().granted).toMatchObject([{ identifier: alice }])
-    },
-  )
+  test('of list-all is for the only wallet address, if none was named', () => {
+    const life = pending({ access: [incoming(['create', 'read-all', 'list-all'])] })
+    expect(life.approve()).toMatchObject(changed)
+    expect(life.grant().granted).toMatchObject([{ identifier: alice }])
+  })
 
-  test.each<readonly [AccessAction, string[]]>([
-    ['read-all', [alice, bob]],
-    ['list-all', [alice, bob]],
-    ['read-all', []],
-    ['list-all', []],
-  ])('of %s, which of %j was not said, is refused', (action, walletAddresses) => {
-    const life = pending({ access: [incoming([action])] })
+  test.each([
+    ['several wallet addresses', [alice, bob]],
+    ['no wallet address', []],
+  ])('of list-all without an identifier is refused to an owner of %s', (_, walletAddresses) => {
+    const life = pending({ access: [incoming(['list-all'])] })
     expect(life.approve({ walletAddresses })).toMatchObject(refusedWith('identifier_required'))
-    const named = { walletAddresses: [alice, bob], access: [incoming([action], bob)] }
+    const named = { walletAddresses: [alice, bob], access: [incoming(['list-all'], bob)] }
     expect(life.approve(named)).toMatchObject(changed)
   })
 
-  test('of what reaches nobody else needs no identifier', () => {
-    const life = pending({ access: [incoming(['create', 'read', 'list', 'complete'])] })
+  test.each<readonly [what: string, item: AccessItem]>([
+    ['the client’s own payments', incoming(['create', 'read', 'list', 'complete'])],
+    ['incoming payments by their URL', incoming(['read-all'])],
+    ['the client’s own quotes', { type: 'quote', actions: ['create', 'read-all'] }],
+  ])('of access to %s needs no identifier', (_, item) => {
+    const life = pending({ access: [outgoing, item] })
     expect(life.approve({ walletAddresses: [alice, bob] })).toMatchObject(changed)
-    expect(life.grant().granted?.[0]).not.toHaveProperty('identifier')
+    expect(life.grant().granted?.[1]).not.toHaveProperty('identifier')
   })
 })
 

@@ -45,6 +45,11 @@ describe('reading a date-time of RFC 3339', () => {
     ['with a fraction of zero', '2026-11-21T12:00:00.0Z', noon],
     ['with zeros beyond the milliseconds', '2026-11-21T12:00:00.123000Z', noon + 123],
     ['with nine digits of fraction', '2026-11-21T12:00:00.120000000Z', noon + 120],
+    ['with microseconds, cut', '2026-11-21T12:00:00.425456+00:00', noon + 425],
+    ['with seven digits, cut', '2026-11-21T12:00:00.4674567+00:00', noon + 467],
+    ['with nanoseconds, never rounded up', '2026-11-21T12:00:00.999999999Z', noon + 999],
+    ['with less than a millisecond', '2026-11-21T12:00:00.0009Z', noon],
+    ['with a thousand digits', `2026-11-21T12:00:00.1${'9'.repeat(999)}Z`, noon + 199],
     ['with a fraction and an offset', '2026-11-21T13:00:00.999+01:00', noon + 999],
     ['on 29 February of a leap year', '2024-02-29T00:00:00Z', dayNumber(2024, 2, 29) * day],
     ['on 29 February 2000', '2000-02-29T00:00:00Z', dayNumber(2000, 2, 29) * day],
@@ -53,6 +58,7 @@ describe('reading a date-time of RFC 3339', () => {
     ['at the beginning, seen from the east', '1970-01-01T05:30:00+05:30', 0],
     ['at the beginning, seen from the west', '1969-12-31T19:00:00-05:00', 0],
     ['at the end of four-digit years', '9999-12-31T23:59:59.999Z', last],
+    ['beyond the end by less than a millisecond', '9999-12-31T23:59:59.9999999Z', last],
     ['at the end, seen from the west', '9999-12-31T22:59:59.999-01:00', last],
   ])('%s: %s', (_, text, instant) => {
     expect(parseInstant(text)).toBe(instant)
@@ -88,8 +94,6 @@ describe('reading a date-time of RFC 3339', () => {
     ['an offset with a typographic minus', '2026-11-21T12:00:00\u221201:00'],
     ['Z and an offset', '2026-11-21T12:00:00Z+01:00'],
     ['a named zone', '2026-11-21T12:00:00+01:00[Europe/Paris]'],
-    ['tenths of a millisecond', '2026-11-21T12:00:00.1234Z'],
-    ['a nanosecond', '2026-11-21T12:00:00.000000001Z'],
     ['a fraction without digits', '2026-11-21T12:00:00.Z'],
     ['a comma for the fraction', '2026-11-21T12:00:00,5Z'],
     ['a fraction of a minute', '2026-11-21T12:00.5Z'],
@@ -112,7 +116,7 @@ describe('reading a date-time of RFC 3339', () => {
     ['the format of HTTP', 'Sat, 21 Nov 2026 12:00:00 GMT'],
     ['milliseconds since 1970', '1795262400000'],
     ['digits that are not ASCII', '202\u0666-11-21T12:00:00Z'],
-    ['a mile of zeros', `2026-11-21T12:00:00.${'0'.repeat(1_000_000)}Z`],
+    ['a mile of digits without an offset', `2026-11-21T12:00:00.${'0'.repeat(1_000_000)}`],
   ])('%s is refused', (_, text) => {
     expect(parseInstant(text)).toBeUndefined()
   })

@@ -172,7 +172,10 @@ describe('an interval that is refused, with the reason in words', () => {
     ['a start without an offset', 'R/2025-05-20T13:00:00/P1M'],
     ['an end without an offset', 'R/P1M/2025-05-20T13:00:00'],
     ['an end without an offset after a start', `R/${start}/2025-06-20T13:00:00`],
-    ['a start finer than a millisecond', 'R/2025-05-20T13:00:00.0001Z/P1M'],
+    [
+      'a start and an end in the same millisecond',
+      `R/2025-05-20T13:00:00.0001Z/2025-05-20T13:00:00.0002Z`,
+    ],
     ['a start before 1970', 'R/1969-12-31T23:59:59Z/P1M'],
     ['hour 24', 'R/2025-05-20T24:00:00Z/P1M'],
     ['an end that is the start', `R/${start}/${start}`],

@@ -12,7 +12,12 @@ import { grantToPay, newQuote, priceList, shopReceiver } from '../support/spendi
 import { type Ask, cell, createSurface, everything, lastSegment } from '../support/surface.js'
 import { alice, answerOf, approvedGrant, bob, origin, resourceServer } from '../support/world.js'
 
-const open: readonly Operation[] = ['discover', 'getWalletAddress', 'getWalletAddressKeys']
+const open: readonly Operation[] = [
+  'discover',
+  'getWalletAddress',
+  'getWalletAddressKeys',
+  'preflight',
+]
 
 /** How something is answered where it does not belong; `served` where it does. */
 interface Row {

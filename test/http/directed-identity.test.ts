@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { jwkOf, testKey } from '../support/keys.js'
 import {
-  alice,
   bob,
   createWorld,
   grantEndpoint,
@@ -120,7 +119,7 @@ describe('a client instance that is known by its key alone', () => {
 
   test.each([
     ['outgoing payments', outgoingAccess],
-    ['the payments of others', { ...incomingAccess, actions: ['read-all'], identifier: alice }],
+    ['the outgoing payments of others', { ...outgoingAccess, actions: ['read-all'] }],
     ['lists of the payments of others', { ...incomingAccess, actions: ['list-all'] }],
   ] as const)('cannot ask for %s, with an interaction or without', async (_, access) => {
     const { one } = setUp()

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { memoryStore, type Store } from '../../src/index.js'
+import { type AccessItem, memoryStore, type Store } from '../../src/index.js'
 import { jwkOf, testKey } from '../support/keys.js'
 import {
   alice,
@@ -130,14 +130,33 @@ describe('a grant request', () => {
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
   })
 
-  test.each([
-    ['read-all', ['read-all']],
-    ['list-all', ['create', 'list-all']],
-  ] as const)('for %s needs consent', async (_, actions) => {
+  test.each<readonly [what: string, access: AccessItem]>([
+    ['list-all', { ...incomingAccess, actions: ['create', 'list-all'] }],
+    ['read-all of outgoing payments', { ...outgoingAccess, actions: ['read-all'] }],
+  ])('for %s needs consent', async (_, access) => {
     const { client } = setUp()
-    const access = [{ type: 'incoming-payment', actions, identifier: alice } as const]
-    const { body } = await client.request(access, withFinish)
+    const { body } = await client.request([access], withFinish)
     expect(body).toHaveProperty('interact')
+    expect((await client.request([access])).body.error.code).toBe('invalid_request')
+  })
+
+  test.each<readonly [what: string, access: AccessItem]>([
+    ['any incoming payment', { type: 'incoming-payment', actions: ['read-all'] }],
+    ['incoming payments of one wallet address', { ...incomingAccess, actions: ['read-all'] }],
+    ['its own quotes', { type: 'quote', actions: ['create', 'read', 'read-all'] }],
+  ])('for read-all of %s needs neither consent nor an interaction', async (_, access) => {
+    const { client } = setUp()
+    const { status, body } = await client.request([access])
+    expect(status).toBe(200)
+    expect(body.access_token.access).toEqual([access])
+  })
+
+  test('for read-all needs consent where the host says so', async () => {
+    const requiresConsent = ({ actions }: AccessItem) => actions.includes('read-all')
+    const { client } = setUp({ auth: { policy: { requiresConsent } } })
+    const access: AccessItem = { type: 'incoming-payment', actions: ['read-all'] }
+    expect((await client.request([access])).status).toBe(400)
+    expect((await client.request([access], withFinish)).body).toHaveProperty('interact')
   })
 
   test('needs consent for one item when it needs it for another', async () => {
@@ -351,10 +370,10 @@ describe('an interaction', () => {
     }
   })
 
-  test('ties read-all without an identifier to the owner’s one wallet address, or is refused', async () => {
+  test('ties list-all without an identifier to the owner’s one wallet address, or is refused', async () => {
     const { world, client } = setUp()
-    const readAll = { type: 'incoming-payment', actions: ['read-all'] } as const
-    const first = await client.request([readAll], withFinish)
+    const listAll = { type: 'incoming-payment', actions: ['list-all'] } as const
+    const first = await client.request([listAll], withFinish)
     const several = { resourceOwner: 'alice', walletAddresses: [alice, carol] }
     expect(
       await world.auth.interactions.approve(interactionId(first.body.interact.redirect), several),
@@ -365,7 +384,7 @@ describe('an interaction', () => {
       'interact_ref',
     )
     const issued = await client.continue(first.body.continue, interactRef ?? '')
-    expect(issued.body.access_token.access).toEqual([{ ...readAll, identifier: alice }])
+    expect(issued.body.access_token.access).toEqual([{ ...listAll, identifier: alice }])
   })
 })
 

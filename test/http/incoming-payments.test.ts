@@ -7,13 +7,11 @@ import {
   closed,
   createWorld,
   incomingAccess,
-  interactionId,
   origin,
   outgoingAccess,
   resourceServer,
   type TestClient,
   type World,
-  withFinish,
 } from '../support/world.js'
 
 const collection = `${resourceServer}/incoming-payments`
@@ -193,7 +191,9 @@ describe('creating an incoming payment', () => {
       { walletAddress: bob, incomingAmount: { ...usd('5'), assetScale: 256 } },
     ],
     ['expiresAt', { walletAddress: bob, expiresAt: '2026-02-30T00:00:00Z' }],
-    ['expiresAt', { walletAddress: bob, expiresAt: '2026-12-01T00:00:00.0001Z' }],
+    ['expiresAt', { walletAddress: bob, expiresAt: '2026-12-01T00:00:00.0001' }],
+    ['walletAddress', { walletAddress: null }],
+    ['incomingAmount.value', { walletAddress: bob, incomingAmount: { ...usd('5'), value: null } }],
     ['metadata', { walletAddress: bob, metadata: [] }],
     ['metadata', { walletAddress: bob, metadata: { long: 'x'.repeat(8192) } }],
   ])('says that %s is at fault, without repeating it', async (path, body) => {
@@ -362,26 +362,45 @@ describe('reading an incoming payment', () => {
     expect((await two.getPayment(await tokenOf(two), body.id)).status).toBe(404)
   })
 
-  test('by read-all reaches every payment of the wallet address that was consented to, and no other', async () => {
+  test('by read-all without an identifier is possible for any client that knows its URL', async () => {
+    const { world, client, token } = await setUp()
+    const { body } = await client.createPayment(token, { walletAddress: bob })
+    const payer = world.client('payer')
+    const granted = await payer.request([{ type: 'incoming-payment', actions: ['read-all'] }])
+    const readAll = granted.body.access_token.value
+    const answer = await payer.getPayment(readAll, body.id)
+    expect(answer.status).toBe(200)
+    expect(answer.body).toEqual(body)
+    expect(answer.body.methods).toHaveLength(1)
+  })
+
+  test('by read-all with an identifier reaches every payment of that wallet address, and no other', async () => {
     const { world, client, token } = await setUp()
     const forBob = (await client.createPayment(token, { walletAddress: bob })).body
     const toAlice = await tokenOf(client, { identifier: alice })
     const forAlice = (await client.createPayment(toAlice, { walletAddress: alice })).body
     const reader = world.client('reader')
-    const access = { ...incomingAccess, actions: ['read-all'] as const, identifier: alice }
-    const { body } = await reader.request([access], withFinish)
-    const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
-    const result = await world.auth.interactions.approve(
-      interactionId(body.interact.redirect),
-      approval,
-    )
-    const interactRef = new URL((result.ok && result.redirect) || '').searchParams.get(
-      'interact_ref',
-    )
-    const issued = await reader.continue(body.continue, interactRef ?? '')
-    const readAll = issued.body.access_token.value
+    const readAll = await tokenOf(reader, { actions: ['read-all'], identifier: alice })
     expect((await reader.getPayment(readAll, forAlice.id)).status).toBe(200)
     expect((await reader.getPayment(readAll, forBob.id)).status).toBe(404)
+  })
+
+  test('by read-all allows neither listing, completing nor creating', async () => {
+    const { world, client, token } = await setUp()
+    const { body } = await client.createPayment(token, { walletAddress: bob })
+    const payer = world.client('payer')
+    const granted = await payer.request([{ type: 'incoming-payment', actions: ['read-all'] }])
+    const readAll = granted.body.access_token.value
+    const list = `${collection}?wallet-address=${encodeURIComponent(bob)}`
+    const answers = [
+      await payer.getPayment(readAll, list),
+      await payer.post(`${body.id}/complete`, undefined, readAll),
+      await payer.createPayment(readAll, { walletAddress: bob }),
+    ]
+    for (const { status, body } of answers) {
+      expect([status, body.error.code]).toEqual([403, 'insufficient_access'])
+    }
+    expect((await client.getPayment(token, body.id)).body.completed).toBe(false)
   })
 
   test('needs a token that allows it', async () => {

@@ -80,6 +80,14 @@ const rows: Readonly<Record<Operation, Row>> = {
   getOutgoingPaymentGrant: atResources,
   getWalletAddress: open,
   getWalletAddressKeys: open,
+  preflight: {
+    unsigned: '204',
+    wrongKey: '204',
+    tampered: '204',
+    replayed: '204',
+    revoked: '204',
+    otherClient: '204',
+  },
 }
 
 const { routes } = await createSurface()

@@ -8,6 +8,7 @@ import {
   goneReceiver,
   grantToPay,
   newQuote,
+  outgoingItem,
   priceList,
   quoteToken,
   shopReceiver,
@@ -198,10 +199,12 @@ describe('creating a quote', () => {
     }
   })
 
-  test('is for the wallet address that was consented to, if one was', async () => {
+  test('is for the wallet address that the owner narrowed it to', async () => {
     const { world, client } = await setUp()
-    const access = { type: 'quote', actions: ['create', 'read-all'] } as const
-    const { token } = await grantToPay(world, client, [access])
+    const quoting = { type: 'quote', actions: ['create', 'read'] } as const
+    const asked = [outgoingItem(), quoting]
+    const narrowed = [outgoingItem(), { ...quoting, identifier: alice }]
+    const { token } = await grantToPay(world, client, asked, narrowed)
     expect((await newQuote(client, token)).status).toBe(201)
     const elsewhere = await newQuote(client, token, { walletAddress: bob })
     expect([elsewhere.status, elsewhere.body.error.code]).toEqual([403, 'insufficient_access'])
@@ -324,14 +327,14 @@ describe('reading a quote', () => {
     }
   })
 
-  test('by read-all reaches every quote of the wallet address that was consented to', async () => {
+  test('by read-all shows a client its own quotes, and no other client’s', async () => {
     const { world, client, token } = await setUp()
-    const ours = await newQuote(client, token)
-    const elsewhere = await newQuote(client, token, { walletAddress: bob })
-    const reader = world.client('reader')
-    const readAll = await grantToPay(world, reader, [{ type: 'quote', actions: ['read-all'] }])
-    expect((await reader.getPayment(readAll.token, ours.body.id)).body).toEqual(ours.body)
-    expect((await reader.getPayment(readAll.token, elsewhere.body.id)).status).toBe(404)
+    const { body } = await newQuote(client, token)
+    const access = { type: 'quote', actions: ['read-all'] } as const
+    const own = await tokenFor(client, access)
+    expect((await client.getPayment(own, body.id)).body).toEqual(body)
+    const other = world.client('other')
+    expect((await other.getPayment(await tokenFor(other, access), body.id)).status).toBe(404)
   })
 
   test('is for the key that asked, where the client is known by its key alone', async () => {

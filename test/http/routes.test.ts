@@ -22,6 +22,7 @@ describe('the routes of the authorization server', () => {
     ['OPTIONS', '', 'discover '],
     ['OPTIONS', '/', 'discover '],
     ['POST', `/continue/${id}`, `continueGrant ${id}`],
+    ['POST', `/continue/${id}/`, `continueGrant ${id}`],
     ['DELETE', `/continue/${id}`, `cancelGrant ${id}`],
     ['POST', `/token/${id}`, `rotateToken ${id}`],
     ['DELETE', `/token/${id}`, `revokeToken ${id}`],
@@ -33,7 +34,7 @@ describe('the routes of the authorization server', () => {
   test.each([
     '/continue',
     '/continue/',
-    `/continue/${id}/`,
+    `/continue/${id}//`,
     `/continue/${id}/more`,
     `/continue//${id}`,
     `/Continue/${id}`,
@@ -83,7 +84,10 @@ describe('the routes of the resource server', () => {
     ['POST', '/incoming-payments/complete', 'allow GET, HEAD'],
     ['POST', '/incoming-payments//complete', 'unknown'],
     ['POST', `/incoming-payments/${id}/x/complete`, 'unknown'],
-    ['POST', `/incoming-payments/${id}/complete/`, 'unknown'],
+    ['POST', `/incoming-payments/${id}/complete/`, `completeIncomingPayment ${id}`],
+    ['GET', `/incoming-payments/${id}/`, `getIncomingPayment ${id}`],
+    ['GET', `/incoming-payments/${id}//`, 'unknown'],
+    ['GET', '/incoming-payments//', 'unknown'],
     ['GET', `/outgoing-payments/${id}`, 'unknown'],
     ['DELETE', `/incoming-payments/${id}`, 'allow GET, HEAD'],
     ['get', `/incoming-payments/${id}`, 'allow GET, HEAD'],
@@ -98,23 +102,25 @@ describe('the routes of the wallet addresses', () => {
     ['GET', '/alice', 'getWalletAddress /alice'],
     ['HEAD', '/alice', 'getWalletAddress /alice'],
     ['GET', '/a/b/c', 'getWalletAddress /a/b/c'],
-    ['GET', '/alice/', 'getWalletAddress /alice/'],
+    ['GET', '/alice/', 'getWalletAddress /alice'],
     ['GET', '', 'getWalletAddress '],
-    ['GET', '/', 'getWalletAddress /'],
+    ['GET', '/', 'getWalletAddress '],
     ['GET', '/alice/jwks.json', 'getWalletAddressKeys /alice'],
     ['HEAD', '/alice/jwks.json', 'getWalletAddressKeys /alice'],
     ['GET', '/a/b/jwks.json', 'getWalletAddressKeys /a/b'],
     ['GET', '/jwks.json', 'getWalletAddressKeys '],
     ['GET', '/alicejwks.json', 'getWalletAddress /alicejwks.json'],
-    ['GET', '/alice/jwks.json/', 'getWalletAddress /alice/jwks.json/'],
+    ['GET', '/alice/jwks.json/', 'getWalletAddressKeys /alice'],
     ['GET', '/alice/JWKS.json', 'getWalletAddress /alice/JWKS.json'],
-    ['POST', '/alice', 'allow GET, HEAD'],
+    ['OPTIONS', '/alice', 'preflight /alice'],
+    ['OPTIONS', '/alice/jwks.json', 'preflight /alice/jwks.json'],
+    ['POST', '/alice', 'allow GET, OPTIONS, HEAD'],
   ])('%s %s is %s', (method, path, expected) => {
     expect(found(wallets.routes, method, path)).toBe(expected)
   })
 
   test('name each method that is allowed once, though two of them match', () => {
-    expect(found(wallets.routes, 'POST', '/alice/jwks.json')).toBe('allow GET, HEAD')
+    expect(found(wallets.routes, 'POST', '/alice/jwks.json')).toBe('allow GET, OPTIONS, HEAD')
   })
 })
 
@@ -140,7 +146,8 @@ describe('any route', () => {
       { operation: 'getIncomingPayment', method: 'GET', path: '/aa/{id}/aa' },
     ]
     expect(found(routes, 'GET', '/aa/x/aa')).toBe('getIncomingPayment x')
-    for (const path of ['/aa', '/aa/aa', '/aa//aa', '/aa/x', '/aa/x/aa/']) {
+    expect(found(routes, 'GET', '/aa/x/aa/')).toBe('getIncomingPayment x')
+    for (const path of ['/aa', '/aa/aa', '/aa//aa', '/aa/x', '/aa/x/aa//']) {
       expect(found(routes, 'GET', path)).toBe('unknown')
     }
   })

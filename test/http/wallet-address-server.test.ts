@@ -8,7 +8,7 @@ import {
 } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
 import { jwkOf, testKey } from '../support/keys.js'
-import { answerOf } from '../support/world.js'
+import { answerOf, createWorld } from '../support/world.js'
 
 const origin = 'https://wallet.example'
 const grantEndpoint = `${origin}/auth`
@@ -55,7 +55,11 @@ describe('a wallet address', () => {
   test('says what it is called, what it is counted in, and which servers speak for it', async () => {
     const { status, headers, body } = await setUp().get('/alice')
     expect(status).toBe(200)
-    expect(headers).toEqual({ 'content-type': 'application/json', 'cache-control': 'no-store' })
+    expect(headers).toEqual({
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'access-control-allow-origin': '*',
+    })
     expect(body).toEqual({
       id: 'https://wallet.example/alice',
       publicName: 'Alice 👩🏽 <b>',
@@ -135,7 +139,11 @@ describe('the keys of a wallet address', () => {
   test('are Ed25519 keys for signatures, and public', async () => {
     const { status, headers, body } = await setUp().get('/alice/jwks.json')
     expect(status).toBe(200)
-    expect(headers).toEqual({ 'content-type': 'application/json', 'cache-control': 'no-store' })
+    expect(headers).toEqual({
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'access-control-allow-origin': '*',
+    })
     expect(body).toEqual({ keys: [jwkOf(key), jwkOf(testKey('second'))] })
   })
 
@@ -168,7 +176,7 @@ describe('what is no wallet address', () => {
     '/Alice',
     '/alic',
     '/alice/x',
-    '/alice/jwks.json/',
+    '/alice/jwks.json//',
     '/alice/jwks.jso',
     '/alice/jwks.json/jwks.json',
     '/%61lice',
@@ -208,15 +216,64 @@ describe('what is no wallet address', () => {
   })
 })
 
+describe('a page of another origin', () => {
+  test.each(['/alice', '/alice/jwks.json'])('may read %s', async (url) => {
+    const { headers } = await setUp().get(url)
+    expect(headers['access-control-allow-origin']).toBe('*')
+    expect(headers).not.toHaveProperty('access-control-allow-credentials')
+  })
+
+  test.each([
+    ['an unknown wallet address', 'GET', '/nobody', 404],
+    ['a method that is not allowed', 'POST', '/alice', 405],
+  ])('learns the status of a refusal: %s', async (_, method, url, expected) => {
+    const { status, headers } = await setUp().send(method, url)
+    expect(status).toBe(expected)
+    expect(headers['access-control-allow-origin']).toBe('*')
+  })
+
+  test.each(['/alice', '/alice/jwks.json', '/alice/'])(
+    'gets the answer to its preflight request for %s without a look-up',
+    async (url) => {
+      const { send, asked } = setUp()
+      const { status, headers, body } = await send('OPTIONS', url, {
+        headers: [
+          ['Origin', 'https://publisher.example'],
+          ['Access-Control-Request-Method', 'GET'],
+          ['Access-Control-Request-Headers', 'content-type'],
+        ],
+      })
+      expect([status, body]).toEqual([204, undefined])
+      expect(headers).toEqual({
+        'access-control-allow-origin': '*',
+        'access-control-allow-methods': 'GET, HEAD',
+        'access-control-allow-headers': '*',
+        'access-control-max-age': '86400',
+        'cache-control': 'no-store',
+        allow: 'GET, HEAD, OPTIONS',
+      })
+      expect(asked).toEqual([])
+    },
+  )
+
+  test('may read nothing of the other servers', async () => {
+    const { handle } = createWorld()
+    for (const url of ['/auth', '/op/incoming-payments', '/op/incoming-payments/x']) {
+      const { headers } = await handle({ method: 'GET', url, headers: [], body: new Uint8Array() })
+      expect(headers).not.toHaveProperty('access-control-allow-origin')
+    }
+  })
+})
+
 describe('another method', () => {
-  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'get', ''])(
+  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'get', ''])(
     'is not allowed, and is told what is: %j',
     async (method) => {
       const { send, asked } = setUp()
       for (const url of ['/alice', '/nobody', '/']) {
         const { status, headers, body } = await send(method, url)
         expect(status).toBe(405)
-        expect(headers['allow']).toBe('GET, HEAD')
+        expect(headers['allow']).toBe('GET, OPTIONS, HEAD')
         expect(body.error.code).toBe('method_not_allowed')
       }
       expect(asked).toEqual([])
@@ -228,7 +285,7 @@ describe('another method for the keys', () => {
   test('is not allowed, and is told once each what is', async () => {
     const { status, headers } = await setUp().send('POST', '/alice/jwks.json')
     expect(status).toBe(405)
-    expect(headers['allow']).toBe('GET, HEAD')
+    expect(headers['allow']).toBe('GET, OPTIONS, HEAD')
   })
 })
 

@@ -66,6 +66,11 @@ describe('readClient', () => {
       { walletAddress: alice },
     ],
     ['a key', { jwk }, { jwk: { kid: jwk.kid, x: jwk.x } }],
+    [
+      'a wallet address beside a key that is null',
+      { walletAddress: alice, jwk: null },
+      { walletAddress: alice },
+    ],
   ] as const)('reads %s', (_, client, expected) => {
     expect(readClient({ client, access_token: 'not looked at yet' })).toEqual(expected)
   })
@@ -82,6 +87,7 @@ describe('readClient', () => {
     ['an empty object', { client: {} }],
     ['a wallet address that is no text', { client: { walletAddress: 1 } }],
     ['a wallet address that is null', { client: { walletAddress: null } }],
+    ['a key that is null', { client: { jwk: null } }],
     ['a wallet address and a key', { client: { walletAddress: alice, jwk } }],
     ['a key and a certificate', { client: { jwk, cert: 'MIIB' } }],
     ['a wallet address and something unknown', { client: { walletAddress: alice, x: 1 } }],
@@ -101,7 +107,6 @@ describe('readClient', () => {
     ['an escaped letter', 'https://wallet.example/%61lice'],
     ['no URL in an object', { walletAddress: 'alice' }],
     ['a key that is no object', { jwk: 'key' }],
-    ['a key that is null', { jwk: null }],
     ['a private key', { jwk: { ...jwk, d: 'n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU' } }],
     ['a symmetric key', { jwk: { kty: 'oct', k: 'c2VjcmV0', alg: 'HS256', kid: '1' } }],
     ['a key without kid', { jwk: without(jwk, 'kid') }],
@@ -229,6 +234,63 @@ describe('readGrantRequest', () => {
     expect('value' in read && read.value.interact).toStrictEqual(expected)
   })
 
+  test.each<readonly [what: string, withNull: Json, without: Json]>([
+    [
+      'access_token beside a subject',
+      { access_token: null, ...naming({ sub_ids: [{ id: alice, format: 'uri' }] }) },
+      naming({ sub_ids: [{ id: alice, format: 'uri' }] }),
+    ],
+    ['subject', { ...requestFor(incoming), subject: null }, requestFor(incoming)],
+    ['interact', interacting(null), requestFor(incoming)],
+    [
+      'finish',
+      interacting({ start: ['redirect'], finish: null }),
+      interacting({ start: ['redirect'] }),
+    ],
+    ['hash_method', finishing({ hash_method: null }), finishing({})],
+    [
+      'label and flags',
+      { access_token: { access: [incoming], label: null, flags: null } },
+      requestFor(incoming),
+    ],
+    ['identifier', requestFor({ ...incoming, identifier: null }), requestFor(incoming)],
+    [
+      'identifier and limits of a quote',
+      requestFor({ ...quote, identifier: null, limits: null }),
+      requestFor(quote),
+    ],
+    ['limits', limited(null), requestFor(outgoing)],
+    [
+      'each limit',
+      limited({ receiver: null, interval: null, debitAmount: usd, receiveAmount: null }),
+      limited({ debitAmount: usd }),
+    ],
+  ])('reads %s that is null as absent', (_, withNull, without) => {
+    expect(readGrantRequest(withNull)).toStrictEqual(readGrantRequest(without))
+    expect(readGrantRequest(withNull)).toHaveProperty('value')
+  })
+
+  test.each<readonly [what: string, body: Json, path: string]>([
+    ['access_token', { access_token: null }, 'access_token'],
+    ['access', { access_token: { access: null } }, 'access_token.access'],
+    ['type', requestFor({ ...incoming, type: null }), 'access_token.access.0.type'],
+    ['actions', requestFor({ ...incoming, actions: null }), 'access_token.access.0.actions'],
+    [
+      'the identifier of outgoing payments',
+      requestFor({ ...outgoing, identifier: null }),
+      'access_token.access.0.identifier',
+    ],
+    [
+      'the value of an amount',
+      limited({ debitAmount: { ...usd, value: null } }),
+      'access_token.access.0.limits.debitAmount.value',
+    ],
+    ['start', interacting({ start: null }), 'interact.start'],
+    ['the URI of a finish', finishing({ uri: null }), 'interact.finish.uri'],
+  ])('%s is required and must not be null', (_, body, path) => {
+    expect(readGrantRequest(body)).toEqual({ path, problem: expect.any(String) })
+  })
+
   test('members that no one asked about are left alone, at the top and beside access', () => {
     const body = {
       access_token: { access: [incoming], note: 1 },
@@ -288,13 +350,7 @@ describe('readGrantRequest', () => {
     ],
     ['a label', { access_token: { access: [incoming], label: 'a' } }, 'access_token.label'],
     ['flags', { access_token: { access: [incoming], flags: ['bearer'] } }, 'access_token.flags'],
-    [
-      'a label that is null',
-      { access_token: { access: [incoming], label: null } },
-      'access_token.label',
-    ],
     ['a subject that is text', naming(alice), 'subject'],
-    ['a subject that is null beside access', { ...requestFor(incoming), subject: null }, 'subject'],
     ['a subject without identifiers', naming({}), 'subject.sub_ids'],
     ['a subject by formats alone', naming({ sub_id_formats: ['uri'] }), 'subject.sub_ids'],
     ['identifiers that are an object', naming({ sub_ids: { id: alice } }), 'subject.sub_ids'],
@@ -381,11 +437,6 @@ describe('readGrantRequest', () => {
       'access_token.access.0.identifier',
     ],
     [
-      'an identifier that is null',
-      requestFor({ ...incoming, identifier: null }),
-      'access_token.access.0.identifier',
-    ],
-    [
       'an identifier that is no URL',
       requestFor({ ...incoming, identifier: 'alice' }),
       'access_token.access.0.identifier',
@@ -405,7 +456,6 @@ describe('readGrantRequest', () => {
       requestFor({ ...incoming, toString: 1 }),
       'access_token.access.0.toString',
     ],
-    ['limits that are null', limited(null), 'access_token.access.0.limits'],
     ['limits that are text', limited('25'), 'access_token.access.0.limits'],
     ['an unknown limit', limited({ maxAmount: usd }), 'access_token.access.0.limits.maxAmount'],
     [
@@ -446,11 +496,6 @@ describe('readGrantRequest', () => {
     [
       'an amount that is text',
       limited({ debitAmount: '25' }),
-      'access_token.access.0.limits.debitAmount',
-    ],
-    [
-      'an amount that is null',
-      limited({ debitAmount: null }),
       'access_token.access.0.limits.debitAmount',
     ],
     [
@@ -533,7 +578,6 @@ describe('readGrantRequest', () => {
       limited({ debitAmount: { ...usd, assetScale: 1.5 } }),
       'access_token.access.0.limits.debitAmount.assetScale',
     ],
-    ['interact null', interacting(null), 'interact'],
     ['interact that is text', interacting('redirect'), 'interact'],
     ['no start', interacting({}), 'interact.start'],
     ['a start that is text', interacting({ start: 'redirect' }), 'interact.start'],
@@ -541,11 +585,6 @@ describe('readGrantRequest', () => {
     ['an empty start', interacting({ start: [] }), 'interact.start'],
     ['a start that is no mode', interacting({ start: ['redirect', 1] }), 'interact.start.1'],
     ['a start without its mode', interacting({ start: ['redirect', {}] }), 'interact.start.1'],
-    [
-      'a finish that is null',
-      interacting({ start: ['redirect'], finish: null }),
-      'interact.finish',
-    ],
     [
       'a finish that is text',
       interacting({ start: ['redirect'], finish: 'redirect' }),
@@ -575,7 +614,6 @@ describe('readGrantRequest', () => {
       finishing({ hash_method: 'sha3-512' }),
       'interact.finish.hash_method',
     ],
-    ['a hash method that is null', finishing({ hash_method: null }), 'interact.finish.hash_method'],
   ]
 
   test.each(malformed)('%s is malformed, and the answer says where', (_, body, path) => {
@@ -661,6 +699,10 @@ describe('readGrantRequest', () => {
 })
 
 describe('readContinuation', () => {
+  test('reads a reference that is null as absent: the call is a poll', () => {
+    expect(readContinuation({ interact_ref: null })).toStrictEqual({ value: {} })
+  })
+
   test.each([
     ['no body', undefined, {}],
     ['an empty object', {}, {}],
@@ -686,7 +728,6 @@ describe('readContinuation', () => {
     ['an empty array', [], ''],
     ['an array', ['ref'], ''],
     ['another member alone', { hash: 'x' }, 'interact_ref'],
-    ['a reference that is null', { interact_ref: null }, 'interact_ref'],
     ['a reference that is a number', { interact_ref: 1 }, 'interact_ref'],
     ['a reference in an array', { interact_ref: ['ref'] }, 'interact_ref'],
     ['a reference of 257 characters', { interact_ref: 'r'.repeat(257) }, 'interact_ref'],

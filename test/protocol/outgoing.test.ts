@@ -47,9 +47,41 @@ const noAmounts: readonly [string, Json, string][] = [
   ['a code with a space', { ...usd, assetCode: 'US D' }, '.assetCode'],
   ['no code', { value: '1', assetScale: 2 }, '.assetCode'],
   ['text', '25', ''],
-  ['null', null, ''],
   ['a list', [usd], ''],
 ]
+
+describe('a member that is null', () => {
+  test('is absent where it is optional', () => {
+    expect(readQuoteRequest(asked({ debitAmount: null, receiveAmount: usd }))).toStrictEqual(
+      readQuoteRequest(asked({ receiveAmount: usd })),
+    )
+    const byQuoteWithNulls = byQuote({ metadata: null, incomingPayment: null, debitAmount: null })
+    expect(readOutgoingPaymentRequest(byQuoteWithNulls)).toStrictEqual(
+      readOutgoingPaymentRequest(byQuote()),
+    )
+    const directWithNulls = direct({ metadata: null, quoteId: null })
+    expect(readOutgoingPaymentRequest(directWithNulls)).toStrictEqual(
+      readOutgoingPaymentRequest(direct()),
+    )
+  })
+
+  test.each<readonly [what: string, read: unknown, path: string]>([
+    ['the receiver of a quote', readQuoteRequest(asked({ receiver: null })), 'receiver'],
+    [
+      'the wallet address',
+      readOutgoingPaymentRequest(byQuote({ walletAddress: null })),
+      'walletAddress',
+    ],
+    ['the quote', readOutgoingPaymentRequest(byQuote({ quoteId: null })), 'quoteId'],
+    [
+      'the amount of a direct payment',
+      readOutgoingPaymentRequest(direct({ debitAmount: null })),
+      'debitAmount',
+    ],
+  ])('is refused where it is required: %s', (_, read, path) => {
+    expect(read).toEqual({ path, problem: 'is missing' })
+  })
+})
 
 describe('readQuoteRequest', () => {
   test.each<readonly [string, JsonMembers]>([

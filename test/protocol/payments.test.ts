@@ -41,6 +41,16 @@ describe('readIncomingPaymentRequest', () => {
     })
   })
 
+  test('reads optional members that are null as absent', () => {
+    const body = { walletAddress: bob, incomingAmount: null, expiresAt: null, metadata: null }
+    expect(readIncomingPaymentRequest(body)).toStrictEqual({ value: { walletAddress: bob } })
+  })
+
+  test('keeps null in metadata', () => {
+    const metadata = { note: null, list: [null, { deep: null }] }
+    expect(metadataOf({ walletAddress: bob, metadata })).toStrictEqual(metadata)
+  })
+
   test('reads the request of the OpenAPI', () => {
     const body = {
       walletAddress: 'https://openpayments.guide/alice/',
@@ -72,8 +82,7 @@ describe('readIncomingPaymentRequest', () => {
     ['a member that is only in the answer', requestWith({ completed: true }), 'completed'],
     ['a misspelt member', requestWith({ incomingamount: usd }), 'incomingamount'],
     ['a member that every object inherits', requestWith({ toString: 1 }), 'toString'],
-    ['another one', requestWith({ constructor: null }), 'constructor'],
-    ['an amount that is null', requestWith({ incomingAmount: null }), 'incomingAmount'],
+    ['another one', requestWith({ constructor: 1 }), 'constructor'],
     ['an amount that is text', requestWith({ incomingAmount: '25' }), 'incomingAmount'],
     [
       'an amount without a value',
@@ -121,14 +130,13 @@ describe('readIncomingPaymentRequest', () => {
     ['30 February', requestWith({ expiresAt: '2027-02-30T10:00:00Z' }), 'expiresAt'],
     ['hour 24', requestWith({ expiresAt: '2026-12-01T24:00:00Z' }), 'expiresAt'],
     ['a leap second', requestWith({ expiresAt: '2026-12-31T23:59:60Z' }), 'expiresAt'],
-    [
-      'a time finer than a millisecond',
-      requestWith({ expiresAt: '2026-12-01T10:00:00.0001Z' }),
-      'expiresAt',
-    ],
     ['milliseconds since 1970', requestWith({ expiresAt: 1_800_000_000_000 }), 'expiresAt'],
-    ['an expiry that is null', requestWith({ expiresAt: null }), 'expiresAt'],
-    ['metadata null', requestWith({ metadata: null }), 'metadata'],
+    ['a wallet address that is null', requestWith({ walletAddress: null }), 'walletAddress'],
+    [
+      'an amount without a value',
+      requestWith({ incomingAmount: { value: null, assetCode: 'USD', assetScale: 2 } }),
+      'incomingAmount.value',
+    ],
     ['metadata that is an array', requestWith({ metadata: [] }), 'metadata'],
     ['metadata that is text', requestWith({ metadata: 'x' }), 'metadata'],
     ['metadata that is a number', requestWith({ metadata: 0 }), 'metadata'],

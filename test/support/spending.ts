@@ -69,12 +69,14 @@ export async function grantToPay(
   world: World,
   client: TestClient,
   access: readonly AccessItem[] = [outgoingItem({ debitAmount: usd(2500) })],
+  narrowed?: readonly AccessItem[],
 ) {
   const requested = await client.request(access, { start: ['redirect'] })
   const identifiers = access.flatMap(({ identifier }) => identifier ?? [])
   const approval = {
     resourceOwner: 'alice',
     walletAddresses: [...new Set([alice, ...identifiers])],
+    ...(narrowed && { access: narrowed }),
   }
   const id = interactionId(requested.body.interact.redirect)
   const approved = await world.auth.interactions.approve(id, approval)

@@ -202,6 +202,7 @@ export async function createSurface() {
       getOutgoingPaymentGrant: () => get('/outgoing-payment-grant'),
       getWalletAddress: () => ({ method: 'GET', url: alice }),
       getWalletAddressKeys: () => ({ method: 'GET', url: `${alice}/jwks.json` }),
+      preflight: () => ({ method: 'OPTIONS', url: alice }),
     }
     return asks[operation]()
   }

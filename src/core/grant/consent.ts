@@ -1,4 +1,4 @@
-import { type AccessItem, coversAll, isWellFormed, publicItem } from '../access.js'
+import { type AccessItem, coversAll, isWellFormed, needsIdentifier, publicItem } from '../access.js'
 import { changed, type Decision, type Instant, refused, unchanged } from '../decision.js'
 import { type GrantEvent, grantEvent } from './event.js'
 import { finalize, grantedAccess, nextVersion } from './next.js'
@@ -132,20 +132,22 @@ function withRef(interaction: Interaction, refHash: string): Pick<Grant, 'intera
   return interaction.finish === undefined ? {} : { interaction: { ...interaction, refHash } }
 }
 
-/** `read-all` and `list-all` reach other clients' payments: they are granted for one address only. */
+/** Narrows items that need an identifier to the owner's wallet address, if the owner has only one. */
 function identified(
   access: readonly AccessItem[],
   walletAddresses: readonly string[],
 ): readonly AccessItem[] {
   const [only, ...others] = walletAddresses
   if (only === undefined || others.length > 0) return access
-  return access.map((item) => (needsIdentifier(item) ? { ...item, identifier: only } : item))
+  return access.map((item) => (lacksIdentifier(item) ? { ...item, identifier: only } : item))
 }
 
-function needsIdentifier(item: AccessItem): boolean {
+/** An unnamed `read-all` on quotes shows a client instance its own quotes only, so it needs no identifier. */
+function lacksIdentifier({ type, actions, identifier }: AccessItem): boolean {
   return (
-    item.identifier === undefined &&
-    (item.actions.includes('read-all') || item.actions.includes('list-all'))
+    identifier === undefined &&
+    type !== 'quote' &&
+    actions.some((action) => needsIdentifier(type, action))
   )
 }
 
@@ -160,8 +162,8 @@ function refuseAccess(
   if (!access.every(isWellFormed)) {
     return refused('access_widened', 'an item is none that could have been requested')
   }
-  if (access.some(needsIdentifier)) {
-    return refused('identifier_required', 'read-all and list-all need a wallet address')
+  if (access.some(lacksIdentifier)) {
+    return refused('identifier_required', 'the access needs a wallet address as its identifier')
   }
   const foreign = access.find(
     ({ identifier }) => identifier !== undefined && !walletAddresses.includes(identifier),

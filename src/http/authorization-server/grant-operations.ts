@@ -240,11 +240,11 @@ function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
   const body = readBody(message)
   if ('outcome' in body) return body
   if (body.value === undefined) return undefined
-  if (!isObject(body.value)) return refuse('body_invalid', 'the body is no object')
-  if (Object.hasOwn(body.value, 'key')) {
+  if (!isObject(body.value)) return refuse('body_invalid', 'the body is not an object')
+  const members = Object.entries(body.value).filter(([, value]) => value !== null)
+  const asked = members.map(([name]) => name)
+  if (asked.includes('key')) {
     return refuse('key_rotation_unsupported', 'the body asks for a key rotation')
   }
-  return Object.keys(body.value).length === 0
-    ? undefined
-    : refuse('body_invalid', 'rotation takes no content')
+  return asked.length === 0 ? undefined : refuse('body_invalid', 'rotation takes no content')
 }

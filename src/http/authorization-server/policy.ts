@@ -27,8 +27,9 @@ export interface AuthorizationPolicy {
   /** How long the record of a finished grant is kept. Default 30 days. */
   readonly retentionMs?: number
   /**
-   * Whether a resource owner has to consent to this access. Default: to outgoing payments, `read-all` and
-   * `list-all`.
+   * Whether a resource owner has to consent to this access. Default: to every action on outgoing payments, and
+   * to `list-all`. `read-all` on incoming payments needs no consent, because the wallet of a payer asks for it
+   * without any user of this wallet.
    */
   readonly requiresConsent?: (item: AccessItem) => boolean
   /** Whether the interaction must end with a redirect to the client instance. Default: never. */
@@ -106,5 +107,5 @@ export function authorizationRules(policy: AuthorizationPolicy) {
 }
 
 function needsConsentByDefault({ type, actions }: AccessItem): boolean {
-  return type === 'outgoing-payment' || actions.includes('read-all') || actions.includes('list-all')
+  return type === 'outgoing-payment' || actions.includes('list-all')
 }

@@ -29,7 +29,7 @@ export interface Authorized {
   readonly once: Once | undefined
   /** The item that allows this at a wallet address, or anywhere if none is named. */
   permitted(type: AccessType, action: AccessAction, walletAddress?: string): GrantedItem | undefined
-  /** Whether a resource may be read: one's own, or anybody's of a wallet address that `read-all` names. */
+  /** Whether a resource may be read: the client's own with `read`, any client's that `read-all` covers. */
   readable(type: AccessType, resource: { walletAddress: string; client: string }): boolean
   /** Refuses the request, at the price of its nonce. */
   refusing(refusal: HttpRefusal): Promise<HttpRefusal | Replayed>

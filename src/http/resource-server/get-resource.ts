@@ -12,7 +12,7 @@ interface Readable<Resource> {
   toBody(resource: Resource, now: Instant): object | Promise<object>
 }
 
-/** Serves a resource to the client instance that created it, or with `read-all` to any of its wallet address. */
+/** Serves a resource to the client instance that created it, and to any whose `read-all` covers it. */
 export function getResource<Resource extends { walletAddress: string; client: string }>(
   deps: ResourceDependencies,
   { type, load, toBody }: Readable<Resource>,
