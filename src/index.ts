@@ -21,6 +21,7 @@ export {
   type Charge,
   type Charged,
   decideSpending,
+  type SpentAmounts,
 } from './core/budget.js'
 export type {
   Changed,
@@ -97,7 +98,6 @@ export {
 } from './core/interval.js'
 export {
   type Allowance,
-  type Allowed,
   allow,
   allowanceAt,
   type CountedAmount,

@@ -7,11 +7,11 @@ import { transaction } from './transaction.js'
 type Resources = Pick<ResourceServer, 'within'>
 
 /**
- * Credits an account with funds that have arrived and counts them for the incoming payment, in one
- * transaction: both are done, or neither. It may be called again with the same `transferId` at any time, for
- * instance when it has thrown, and credits once.
+ * Counts funds that have arrived for an incoming payment and credits the account, in one transaction: both are
+ * done, or neither. Call it again with the same `transferId` at any time, for example after it has thrown: it
+ * credits once.
  *
- * @returns what `receive` answers; when that is a refusal, nothing was written and the funds go back.
+ * @returns the result of `receive`. After a refusal nothing was written, and the funds go back.
  */
 export function creditIncoming(
   pool: Pool,
@@ -27,15 +27,15 @@ async function credit(
   { paymentId, transferId, amount }: ReceivedFunds,
 ): Promise<ReceiveResult> {
   const { incomingPayments } = resources.within(postgresStore.inTransaction(client))
-  const payment = await incomingPayments.get(paymentId)
-  if (payment !== undefined) {
-    // Each transfer sums to zero. One that is there already is being repeated, and `receive` knows it too.
+  const result = await incomingPayments.receive({ paymentId, transferId, amount })
+  // A repeated report changes nothing: its entries are there.
+  if (result.ok && result.changed) {
+    const { walletAddress } = result.payment
     await client.query(
       `INSERT INTO ledger_entries (transfer_id, account_id, amount)
-        VALUES ($1, $2, $3::numeric), ($1, $4, -$3::numeric)
-        ON CONFLICT (transfer_id, account_id) DO NOTHING`,
-      [transferId, payment.walletAddress, amount.value, settlementAccount(amount.assetCode)],
+        VALUES ($1, $2, $3::numeric), ($1, $4, -$3::numeric)`,
+      [transferId, walletAddress, amount.value, settlementAccount(amount.assetCode)],
     )
   }
-  return incomingPayments.receive({ paymentId, transferId, amount })
+  return result
 }

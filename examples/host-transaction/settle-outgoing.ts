@@ -33,13 +33,11 @@ async function settle(
 ): Promise<OutgoingPaymentResult<'settle'>> {
   const { outgoingPayments } = resources.within(postgresStore.inTransaction(client))
   const result = await outgoingPayments.settle({ ...sent, final: true })
-  if (result.ok && result.payment.sent !== '0') {
+  if (result.ok && result.changed && result.payment.sent !== '0') {
     const { id, walletAddress, debitAmount } = result.payment
-    // Named by the payment, of which there is one. `settle` has seen to it that a repeat says the same.
     await client.query(
       `INSERT INTO ledger_entries (transfer_id, account_id, amount)
-        VALUES ($1, $2, -$3::numeric), ($1, $4, $3::numeric)
-        ON CONFLICT (transfer_id, account_id) DO NOTHING`,
+        VALUES ($1, $2, -$3::numeric), ($1, $4, $3::numeric)`,
       [id, walletAddress, result.payment.sent, settlementAccount(debitAmount.assetCode)],
     )
   }

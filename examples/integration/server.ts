@@ -73,10 +73,12 @@ export async function fundsArrived(ilpAddress: string, transferId: string, value
   const amount = { value, ...payment.asset }
   const result = await resources.incomingPayments.receive({
     paymentId: payment.id,
-    transferId, // counts once, however often it is reported
+    transferId, // the same transfer counts once
     amount,
   })
-  return result.ok ? 'credit' : 'reject'
+  if (!result.ok) return 'reject'
+  // A repeated report changes nothing: the account was credited the first time.
+  return result.changed ? 'credit' : 'already credited'
 }
 // #endregion funds
 

@@ -1,21 +1,28 @@
 import type { GrantedItem } from './access.js'
-import { type Amount, amountValueMax, parseValue } from './amount.js'
+import { type Amount, amountValueMax, parseValue, sameAsset } from './amount.js'
 import { type Instant, type Refused, refused, type Stored } from './decision.js'
 import { type Allowance, allow, type CountedAmount, type Spending } from './limits.js'
+import { ok, type Result } from './result.js'
 
 /**
- * What payments have taken of one allowance: one record for a granted item and a window, or for an item
- * whose limit holds for the grant's life. Its cost does not grow with the payments that it counts.
+ * What has been spent under one granted item in one window, or for the grant's life where the item has no
+ * interval. Its cost does not grow with the payments that it counts.
  */
 export interface Budget extends Stored {
   readonly grantId: string
   readonly itemId: string
-  readonly counts: CountedAmount
-  /** Start of the window; absent where the limit holds for the grant's life. */
+  /** Start of the window; absent where the budget is for the grant's life. */
   readonly windowStart?: Instant
-  /** The value taken: sent by payments that have ended, reserved by those that may still be sent. */
-  readonly spent: string
+  /** Totals: sent by payments that have ended, reserved by those that may still be sent. */
+  readonly spent: SpentAmounts
 }
+
+/**
+ * What payments have taken, by the payer's account and by what receivers get. `null` where the total cannot be
+ * given as one amount: payments were in different assets, or it exceeds 64 bits. A limited amount is never
+ * `null`, since all payments under a limit are in its asset.
+ */
+export type SpentAmounts = { readonly [Name in CountedAmount]: Amount | null }
 
 /** How long a budget is kept, in milliseconds. */
 export interface BudgetPolicy {
@@ -37,15 +44,14 @@ export interface Charge {
 
 /** What a payment is charged to. */
 export interface Charged {
-  readonly outcome: 'charged'
   readonly item: GrantedItem
-  /** The allowance that counts it, and its budget with this payment included; absent without an amount limit. */
-  readonly taken?: { readonly allowance: Allowance; readonly budget: Budget }
+  /** The budget with this payment included. */
+  readonly budget: Budget
 }
 
 /**
- * Charges a payment to the first item that covers it and has room, in the order in which they were granted.
- * The whole of it is reserved, so that whatever is sent later has been counted before.
+ * Charges a payment to the first item that covers it and has room, in the order in which they were granted. It
+ * reserves both amounts in full, so that nothing is sent that was not counted before.
  */
 export function decideSpending(
   candidates: readonly Candidate[],
@@ -53,24 +59,22 @@ export function decideSpending(
   charge: Charge,
   now: Instant,
   policy: BudgetPolicy,
-): Charged | Refused<'limits_exceeded'> {
+): Result<Charged, Refused<'limits_exceeded'>> {
   let refusal = refused('limits_exceeded', 'no granted item allows payments from there')
   for (const { item, budget } of candidates) {
     const allowed = allow(item, spending, now)
-    if (allowed.outcome === 'refused') {
+    if (!allowed.ok) {
       refusal = allowed
       continue
     }
-    const { allowance } = allowed
-    if (allowance === undefined) return { outcome: 'charged', item }
-    const next = reserve(budget, item, allowance, spending, charge, now, policy)
-    if (next !== undefined) return { outcome: 'charged', item, taken: { allowance, budget: next } }
+    const next = reserve(budget, item, allowed.value, spending, charge, now, policy)
+    if (next !== undefined) return ok({ item, budget: next })
     refusal = refused('limits_exceeded', 'the budget of the window is spent')
   }
   return refusal
 }
 
-/** The id of the budget that an allowance is counted in. */
+/** The id of the budget that payments are counted in. */
 export function budgetId(
   { namespace, grantId }: Omit<Charge, 'by'>,
   { itemId }: GrantedItem,
@@ -88,23 +92,71 @@ function reserve(
   now: Instant,
   policy: BudgetPolicy,
 ): Budget | undefined {
-  const { counts, limit, window } = allowance
-  const before = recorded(budget?.spent ?? '0')
-  const total = before + recorded(spending[counts].value)
-  if (total > recorded(limit.value)) return undefined
+  const { limit, window } = allowance
+  if (limit !== undefined) {
+    const total = counted(budget, limit) + units(spending[limit.counts])
+    if (total > units(limit.maximum)) return undefined
+  }
   const base = budget ?? {
     id: budgetId(charge, item, allowance),
     grantId: charge.grantId,
     itemId: item.itemId,
-    counts,
     ...(window === undefined ? {} : { windowStart: window.start }),
   }
-  return nextBudget({ ...base, ...retention(window?.end, now, policy) }, budget, total, charge.by)
+  const spent = totalSpent([...(budget === undefined ? [] : [budget.spent]), spending])
+  return nextBudget({ ...base, ...retention(window?.end, now, policy) }, budget, spent, charge.by)
 }
 
-/** Gives back what a payment held and no longer holds, in the window of the payment's own creation. */
-export function release(budget: Budget, value: bigint, by: string): Budget {
-  return nextBudget(budget, budget, recorded(budget.spent) - value, by)
+/** What has been spent of a limited amount. Treats an unreadable total as the maximum, so that it fails closed. */
+function counted(budget: Budget | undefined, { counts, maximum }: NonNullable<Allowance['limit']>) {
+  if (budget === undefined) return 0n
+  const spent = budget.spent[counts]
+  return spent === null || !sameAsset(spent, maximum) ? amountValueMax : units(spent)
+}
+
+/** What a payment holds of its budget, in units of its amounts. */
+export type HeldAmounts = { readonly [Name in CountedAmount]: bigint }
+
+/**
+ * Gives back what a payment held and no longer holds, in the window of the payment's own creation. Returns
+ * `undefined` where the payment holds what it held.
+ */
+export function release(
+  budget: Budget,
+  held: HeldAmounts,
+  holds: HeldAmounts,
+  by: string,
+): Budget | undefined {
+  const debit = held.debitAmount - holds.debitAmount
+  const receive = held.receiveAmount - holds.receiveAmount
+  if (debit === 0n && receive === 0n) return undefined
+  const spent = {
+    debitAmount: less(budget.spent.debitAmount, debit),
+    receiveAmount: less(budget.spent.receiveAmount, receive),
+  }
+  return nextBudget(budget, budget, spent, by)
+}
+
+function less(spent: Amount | null, value: bigint): Amount | null {
+  return spent && { ...spent, value: (units(spent) - value).toString() }
+}
+
+/** The sum of several totals; an amount that none of them has is `null`. */
+export function totalSpent(parts: readonly Partial<SpentAmounts>[]): SpentAmounts {
+  return {
+    debitAmount: sum(parts.map(({ debitAmount }) => debitAmount)),
+    receiveAmount: sum(parts.map(({ receiveAmount }) => receiveAmount)),
+  }
+}
+
+/** Zero has no asset of its own: a window whose payments all failed is open to another asset. */
+function sum(amounts: readonly (Amount | null | undefined)[]): Amount | null {
+  const given = amounts.filter((amount) => amount !== undefined)
+  const [first = null, ...others] = given.filter((amount) => amount === null || units(amount) > 0n)
+  if (first === null) return given.includes(null) ? null : (given[0] ?? null)
+  if (!others.every((amount) => amount !== null && sameAsset(amount, first))) return null
+  const total = others.reduce((before, amount) => before + units(amount ?? first), units(first))
+  return total > amountValueMax ? null : { ...first, value: total.toString() }
 }
 
 /** A budget for the grant's life, to be looked at again later. */
@@ -113,19 +165,13 @@ export function keep(budget: Budget, by: string, now: Instant, policy: BudgetPol
   return { ...next, version: budget.version + 1, by }
 }
 
-/** What has been taken of an allowance, in its asset. */
-export function spentAmount(budget: Budget | undefined, { limit }: Allowance): Amount {
-  const { assetCode, assetScale } = limit
-  return { value: budget?.spent ?? '0', assetCode, assetScale }
-}
-
 function nextBudget(
   fields: Omit<Budget, 'version' | 'by' | 'spent'>,
   before: Budget | undefined,
-  spent: bigint,
+  spent: SpentAmounts,
   by: string,
 ): Budget {
-  return { ...fields, version: (before?.version ?? 0) + 1, by, spent: spent.toString() }
+  return { ...fields, version: (before?.version ?? 0) + 1, by, spent }
 }
 
 /** A budget for the grant's life is looked at again and again, and goes when its grant has gone. */
@@ -135,7 +181,7 @@ function retention(windowEnd: Instant | undefined, now: Instant, { retentionMs }
   return { dueAt: retainUntil, retainUntil }
 }
 
-/** A value in a record is one that was checked; one that was not holds everything back. */
-function recorded(text: string): bigint {
-  return parseValue(text) ?? amountValueMax
+/** Treats an unreadable amount as the maximum, so that the budget fails closed. */
+function units({ value }: Amount): bigint {
+  return parseValue(value) ?? amountValueMax
 }

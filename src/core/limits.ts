@@ -2,8 +2,9 @@ import type { GrantedItem } from './access.js'
 import { type Amount, parseValue, sameAsset } from './amount.js'
 import { type Instant, type Refused, refused } from './decision.js'
 import { parseInterval, type Window, windowAt } from './interval.js'
+import { ok, type Result } from './result.js'
 
-/** All of a payment that limits look at. */
+/** The payment fields that limits check. */
 export interface Spending {
   /** URL of the incoming payment that is paid. */
   readonly receiver: string
@@ -11,26 +12,22 @@ export interface Spending {
   readonly receiveAmount: Amount
 }
 
-/** Which amount of a payment a limit counts. */
+/** The two amounts of a payment. A limit counts one of them. */
 export type CountedAmount = 'debitAmount' | 'receiveAmount'
 
-/** What may be spent under one granted item: so much in one window, or for the grant's life. */
+/** What may be spent under one granted item at an instant. */
 export interface Allowance {
-  readonly counts: CountedAmount
-  /** The most that all payments together may come to. */
-  readonly limit: Amount
-  /** Absent where the limit holds for the grant's life. */
+  /** The amount that is limited, and its maximum; absent where the limits name no amount. */
+  readonly limit?: { readonly counts: CountedAmount; readonly maximum: Amount }
+  /** The window of the interval; absent where spending is counted for the grant's life. */
   readonly window?: Window
 }
 
 export type LimitsRefusal = 'limits_exceeded'
 
-/** What a payment is counted in: nothing, where the limits name no amount. */
-export type Allowed = { readonly outcome: 'allowed'; readonly allowance?: Allowance }
-
 /**
- * Checks a payment against the limits of one granted item, but for what has been spent under it before:
- * receiver, window, asset and the amount of this payment alone.
+ * Checks a payment against the limits of one granted item, without what was spent under it before: receiver,
+ * window, asset and the amount of this payment alone.
  *
  * @see Open Payments OpenAPI, schema `limits-outgoing`
  */
@@ -38,43 +35,41 @@ export function allow(
   item: GrantedItem,
   spending: Spending,
   now: Instant,
-): Allowed | Refused<LimitsRefusal> {
+): Result<Allowance, Refused<LimitsRefusal>> {
   const { receiver } = item.limits ?? {}
   if (receiver !== undefined && receiver !== spending.receiver) {
     return refused('limits_exceeded', 'the receiver is not the one that was granted')
   }
-  const allowance = allowanceAt(item, now)
-  if (allowance === 'closed') return refused('limits_exceeded', 'outside every window of the grant')
-  if (allowance === undefined) return { outcome: 'allowed' }
-  const { counts, limit } = allowance
+  const allowed = allowanceAt(item, now)
+  if (!allowed.ok || allowed.value.limit === undefined) return allowed
+  const { counts, maximum } = allowed.value.limit
   const amount = spending[counts]
-  if (!sameAsset(limit, amount)) {
+  if (!sameAsset(maximum, amount)) {
     return refused('limits_exceeded', `${counts} is not in the asset of the limit`)
   }
-  const [asked, most] = [parseValue(amount.value), parseValue(limit.value)]
+  const [asked, most] = [parseValue(amount.value), parseValue(maximum.value)]
   if (asked === undefined || most === undefined || asked > most) {
     return refused('limits_exceeded', `${counts} alone is over the limit`)
   }
-  return { outcome: 'allowed', allowance }
+  return allowed
 }
 
-/**
- * What may be spent under an item at an instant: `closed` outside every window of its interval, and
- * `undefined` where its limits name no amount.
- */
+/** What may be spent under an item at an instant; refused outside every window of its interval. */
 export function allowanceAt(
   { limits = {}, intervalCounting }: GrantedItem,
   now: Instant,
-): Allowance | 'closed' | undefined {
+): Result<Allowance, Refused<LimitsRefusal>> {
   const { interval, debitAmount, receiveAmount } = limits
   let window: Window | undefined
   if (interval !== undefined) {
     const parsed = parseInterval(interval)
     window = 'problem' in parsed ? undefined : windowAt(parsed.interval, now, intervalCounting)
-    if (window === undefined) return 'closed'
+    if (window === undefined) return refused('limits_exceeded', 'outside every window of the grant')
   }
-  const limit = debitAmount ?? receiveAmount
-  if (limit === undefined) return undefined
+  const maximum = debitAmount ?? receiveAmount
   const counts = debitAmount === undefined ? 'receiveAmount' : 'debitAmount'
-  return { counts, limit, ...(window === undefined ? {} : { window }) }
+  return ok({
+    ...(maximum === undefined ? {} : { limit: { counts, maximum } }),
+    ...(window === undefined ? {} : { window }),
+  })
 }

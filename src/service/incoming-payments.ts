@@ -34,7 +34,14 @@ import {
 import { commitNew, loadOwn } from './records.js'
 import { spend } from './replay.js'
 import { settleOrRemove } from './sweeps.js'
-import { type Once, type Operation, type Replayed, transact, transactOnce } from './transact.js'
+import {
+  type Attempt,
+  type Once,
+  type Operation,
+  type Replayed,
+  transact,
+  transactOnce,
+} from './transact.js'
 
 /** Funds that arrived with a payment's details, as the host's ledger knows them. */
 export interface ReceivedFunds {
@@ -46,7 +53,15 @@ export interface ReceivedFunds {
 }
 
 export type ReceiveResult =
-  | { readonly ok: true; readonly payment: IncomingPayment }
+  | {
+      readonly ok: true
+      readonly payment: IncomingPayment
+      /**
+       * True if this call counted the funds: credit the account. False if they were counted before, by an earlier
+       * call with the same `transferId`: the account has been credited.
+       */
+      readonly changed: boolean
+    }
   | {
       readonly ok: false
       readonly refusal: ReceiveRefusal | 'payment_unknown'
@@ -137,15 +152,16 @@ export function createIncomingPayments(
     const call = newCall(context)
     const transferId = await transferRecordId(await context.namespace(), funds.transferId)
     const reload = () => loadBoth(funds.paymentId, transferId)
-    const result = await transact<LoadedReceive, ReceiveDecision>(context, {
+    const { decision, transfer } = await transact<LoadedReceive, DecidedReceive>(context, {
       loaded: await reload(),
       reload,
       contended: `incoming-payment ${funds.paymentId}`,
       decide: (loaded) => decideReceive(context, loaded, funds, transferId, call),
     })
-    return result.outcome === 'refused'
-      ? { ok: false, refusal: result.refusal, reason: result.reason }
-      : { ok: true, payment: result.record }
+    if (!decision.ok) return { ok: false, refusal: decision.refusal, reason: decision.reason }
+    // A commit whose response was lost is found again by its transfer, whoever wrote to the payment since.
+    const changed = decision.outcome === 'changed' || transfer?.by === call.by
+    return { ok: true, payment: decision.record, changed }
   }
 
   /** The transfer after the payment: what a payment refuses to take may be what it has counted already. */
@@ -227,11 +243,15 @@ interface LoadedReceive {
   readonly transfer: Transfer | undefined
 }
 
-type ReceiveDecision = Decision<
-  IncomingPayment,
-  IncomingPaymentEvent,
-  ReceiveRefusal | 'payment_unknown'
->
+interface DecidedReceive {
+  readonly decision: Decision<
+    IncomingPayment,
+    IncomingPaymentEvent,
+    ReceiveRefusal | 'payment_unknown'
+  >
+  /** The transfer as it was loaded. */
+  readonly transfer: Transfer | undefined
+}
 
 const unknownPayment = refused('payment_unknown', 'there is no such incoming payment')
 
@@ -241,12 +261,13 @@ function decideReceive(
   { amount }: ReceivedFunds,
   transferId: string,
   { now, by }: Call,
-): { changes: readonly Change[]; result: ReceiveDecision; refused: boolean } {
-  if (payment === undefined) return { changes: [], result: unknownPayment, refused: true }
+): Attempt<DecidedReceive> {
   const command = { type: 'receive', by, amount } as const
-  const decision = decideIncomingPayment(payment, transfer, command, now)
-  if (decision.outcome !== 'changed') {
-    return { changes: [], result: decision, refused: decision.outcome === 'refused' }
+  const decision =
+    payment === undefined ? unknownPayment : decideIncomingPayment(payment, transfer, command, now)
+  const result = { decision, transfer }
+  if (payment === undefined || decision.outcome !== 'changed') {
+    return { changes: [], result, refused: !decision.ok }
   }
   const { value, assetCode, assetScale } = amount
   const retainUntil = retainTransferUntil(payment)
@@ -263,7 +284,7 @@ function decideReceive(
     ...changesOf(context, 'incoming-payment', decision.record, decision.events),
     { kind: 'transfer', next: counted, expectedVersion: 0 },
   ]
-  return { changes, result: decision, refused: false }
+  return { changes, result, refused: false }
 }
 
 async function transferRecordId(namespace: string, transferId: string): Promise<string> {

@@ -1,7 +1,13 @@
-import type { Amount } from '../core/amount.js'
-import { type Budget, type BudgetPolicy, budgetId, release, spentAmount } from '../core/budget.js'
+import {
+  type Budget,
+  type BudgetPolicy,
+  budgetId,
+  release,
+  type SpentAmounts,
+  totalSpent,
+} from '../core/budget.js'
 import { type Instant, refused } from '../core/decision.js'
-import { allowanceAt, type CountedAmount } from '../core/limits.js'
+import { type Allowance, allowanceAt } from '../core/limits.js'
 import {
   heldBy,
   type OutgoingPayment,
@@ -40,15 +46,17 @@ type Command<Type> = Extract<OutgoingPaymentCommand, { readonly type: Type }>
 
 /** What became of a command of the host. */
 export type OutgoingPaymentResult<Type extends keyof OutgoingPaymentRefusals> =
-  | { readonly ok: true; readonly payment: OutgoingPayment }
+  | {
+      readonly ok: true
+      readonly payment: OutgoingPayment
+      /** Whether this call changed the payment. False for a report that had been recorded before. */
+      readonly changed: boolean
+    }
   | {
       readonly ok: false
       readonly refusal: OutgoingPaymentRefusals[Type] | 'payment_unknown'
       readonly reason: string
     }
-
-/** What has been sent and reserved, by the amount that is limited. */
-export type SpentAmounts = { readonly [Counts in CountedAmount]?: Amount }
 
 export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
 
@@ -62,35 +70,31 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
     return (await store.load('budget', id)) as Budget | undefined
   }
 
-  /** The budget that a payment is counted in, if any of its amounts is limited. */
-  async function budgetOf({ budget }: OutgoingPayment): Promise<Budget | undefined> {
-    return budget && loadBudget(budget.id)
-  }
-
   async function list(scope: ListScope, page: PageRequest): Promise<PageOf<OutgoingPayment>> {
     const by = listName(await context.namespace(), scope)
     return readPage(store, { kind: 'outgoing-payment', by }, page)
   }
 
   /**
-   * What has been spent under a token's grant in the windows that are open now: of the first granted item that
-   * limits what is debited, and of the first that limits what is received.
+   * What has been spent under a token's grant, of all its items for outgoing payments together, in the windows
+   * that are open now.
    */
   async function spentUnder({ grantId, access }: ActiveToken, now: Instant): Promise<SpentAmounts> {
     const namespace = await context.namespace()
-    const spent: { [Counts in CountedAmount]?: Amount } = {}
-    for (const item of access) {
-      const allowance = item.type === 'outgoing-payment' ? allowanceAt(item, now) : undefined
-      if (allowance === undefined || allowance === 'closed' || spent[allowance.counts]) continue
-      const id = budgetId({ namespace, grantId }, item, allowance)
-      spent[allowance.counts] = spentAmount(await loadBudget(id), allowance)
-    }
-    return spent
+    const parts = await Promise.all(
+      access.map(async (item) => {
+        const allowance = item.type === 'outgoing-payment' ? allowanceAt(item, now) : undefined
+        if (!allowance?.ok) return {}
+        const id = budgetId({ namespace, grantId }, item, allowance.value)
+        return (await loadBudget(id))?.spent ?? nothingSpent(allowance.value)
+      }),
+    )
+    return totalSpent(parts)
   }
 
   async function loadBoth(id: string): Promise<Loaded> {
     const payment = await load(id)
-    return payment === undefined ? {} : { payment, budget: await budgetOf(payment) }
+    return payment === undefined ? {} : { payment, budget: await loadBudget(payment.budgetId) }
   }
 
   /** For what changes nothing of what a payment holds. */
@@ -132,7 +136,12 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
     )
     return result.outcome === 'refused'
       ? { ok: false, refusal: result.refusal, reason: result.reason }
-      : { ok: true, payment: result.record }
+      : {
+          ok: true,
+          payment: result.record,
+          // A commit whose response was lost is found again as a record of this command.
+          changed: result.outcome === 'changed' || result.record.by === by,
+        }
   }
 
   /** Settles what is due: payments that nobody began in time fail, and those past their retention go. */
@@ -153,7 +162,6 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
     load,
     list,
     loadBudget,
-    budgetOf,
     spentUnder,
     begin: (id: string) => run<'begin'>(id, (by) => ({ type: 'begin', by }), loadAlone),
     settle: (id: string, said: Said<SettlePayment>) =>
@@ -173,15 +181,18 @@ interface Loaded {
 
 const unknownPayment = refused('payment_unknown', 'there is no such outgoing payment')
 
-/** Nothing is given back while the payment may still be sent, nor of what has been sent. */
+/** Zero of the limited amount: before the first payment no other asset is known. */
+function nothingSpent({ limit }: Allowance): Partial<SpentAmounts> {
+  return limit === undefined ? {} : { [limit.counts]: { ...limit.maximum, value: '0' } }
+}
+
+/** What a payment no longer holds goes back to its budget: nothing while it may still be sent. */
 function givenBack(
   before: OutgoingPayment,
   after: OutgoingPayment,
   budget: Budget | undefined,
   by: string,
 ): readonly Change[] {
-  const value = heldBy(before) - heldBy(after)
-  if (value === 0n || budget === undefined) return []
-  const next = release(budget, value, by)
-  return [{ kind: 'budget', next, expectedVersion: budget.version }]
+  const next = budget && release(budget, heldBy(before), heldBy(after), by)
+  return next === undefined ? [] : [{ kind: 'budget', next, expectedVersion: next.version - 1 }]
 }

@@ -1,13 +1,8 @@
 import { permits } from '../core/access.js'
 import type { Amount } from '../core/amount.js'
-import { type Budget, budgetId, type Candidate } from '../core/budget.js'
+import { type Budget, budgetId, type Candidate, type SpentAmounts } from '../core/budget.js'
 import type { JsonObject, Refused } from '../core/decision.js'
-import {
-  allowanceAt,
-  type CountedAmount,
-  type LimitsRefusal,
-  type Spending,
-} from '../core/limits.js'
+import { allowanceAt, type LimitsRefusal, type Spending } from '../core/limits.js'
 import { createOutgoingPayment, type Repeat, repeated } from '../core/outgoing-payment/create.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import { type QuoteRefusal, usableQuote } from '../core/quote.js'
@@ -42,11 +37,12 @@ export interface Spender {
   renew(): Promise<ActiveToken | Refused<TokenRefusal>>
 }
 
-/** A payment, and what has been taken of the allowance that it is counted in: sent, reserved, and itself. */
+/** A payment, and what has been spent in the window that counts it, this payment included. */
 export interface PaymentAnswer {
   readonly outcome: 'answered'
   readonly payment: OutgoingPayment
-  readonly spent?: { readonly counts: CountedAmount; readonly amount: Amount }
+  /** Absent for a payment that is older than its budget is kept. */
+  readonly spent?: SpentAmounts
 }
 
 export type PaymentCreationRefused =
@@ -79,7 +75,7 @@ interface Loaded {
   readonly payment?: OutgoingPayment | undefined
 }
 
-/** A payment as it was decided, with its budget if that was written too. */
+/** A payment as it was decided, with its budget where that was written too. */
 interface Created {
   readonly outcome: 'created'
   readonly payment: OutgoingPayment
@@ -194,8 +190,8 @@ export function createPaymentCreation(
     return Promise.all(
       items.map(async (item) => {
         const allowance = allowanceAt(item, now)
-        if (allowance === undefined || allowance === 'closed') return { item }
-        const id = budgetId({ namespace, grantId }, item, allowance)
+        if (!allowance.ok) return { item }
+        const id = budgetId({ namespace, grantId }, item, allowance.value)
         const budget = await payments.loadBudget(id)
         return budget === undefined ? { item } : { item, budget }
       }),
@@ -232,10 +228,12 @@ export function createPaymentCreation(
     }
     const decision = createOutgoingPayment(command, now, limits)
     if (decision.outcome === 'refused') return { changes: [], result: decision, refused: true }
-    const { record, events, taken } = decision
-    const created = changesOf(context, 'outgoing-payment', record, events)
-    const changes = taken === undefined ? created : [...created, budgetChange(taken.budget)]
-    const result = { outcome: 'created', payment: record, budget: taken?.budget } as const
+    const { record, events, budget } = decision
+    const changes = [
+      ...changesOf(context, 'outgoing-payment', record, events),
+      budgetChange(budget),
+    ]
+    const result = { outcome: 'created', payment: record, budget } as const
     return { changes, guards: guardsOf(token), result, refused: false }
   }
 
@@ -255,11 +253,8 @@ export function createPaymentCreation(
   }
 
   async function answer({ payment, budget }: Created): Promise<PaymentAnswer> {
-    const counts = payment.budget?.counts
-    const counted = budget ?? (await payments.budgetOf(payment))
-    if (counts === undefined || counted === undefined) return { outcome: 'answered', payment }
-    const amount = { ...payment[counts], value: counted.spent }
-    return { outcome: 'answered', payment, spent: { counts, amount } }
+    const { spent } = budget ?? (await payments.loadBudget(payment.budgetId)) ?? {}
+    return { outcome: 'answered', payment, ...(spent && { spent }) }
   }
 }
 

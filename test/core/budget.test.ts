@@ -5,8 +5,9 @@ import {
   budgetId,
   decideSpending,
   release,
-  spentAmount,
+  totalSpent,
 } from '../../src/core/budget.js'
+import type { Amount } from '../../src/index.js'
 import { startOfTests } from '../support/clock.js'
 import { deepFreeze } from '../support/frozen.js'
 import {
@@ -46,8 +47,8 @@ function spend(
 /** The budget after a payment that has to be accepted. */
 function taken(...args: Parameters<typeof spend>): Budget {
   const charged = spend(...args)
-  if (charged.outcome === 'refused' || charged.taken === undefined) throw new Error('not charged')
-  return charged.taken.budget
+  if (!charged.ok) throw new Error('not charged')
+  return charged.value.budget
 }
 
 const capped = (value: bigint, itemId = '1') => item({ debitAmount: dollars(value) }, itemId)
@@ -61,8 +62,7 @@ describe('the first payment under an item', () => {
       by: 'command-1',
       grantId: 'grant',
       itemId: '1',
-      counts: 'debitAmount',
-      spent: '40',
+      spent: { debitAmount: dollars(40), receiveAmount: euros(40) },
       dueAt: now + budgetPolicy.retentionMs,
     })
   })
@@ -75,37 +75,38 @@ describe('the first payment under an item', () => {
       by: 'command-1',
       grantId: 'grant',
       itemId: '1',
-      counts: 'debitAmount',
       windowStart: now,
-      spent: '40',
+      spent: { debitAmount: dollars(40), receiveAmount: euros(40) },
       dueAt: retainUntil,
       retainUntil,
     })
   })
 
-  test('counts what arrives where that is limited', () => {
+  test('counts both amounts, whichever is limited', () => {
     const limited = item({ receiveAmount: euros(100) })
-    const decision = decideSpending(
-      [{ item: limited }],
-      paying(500n, 60n),
-      charge,
-      now,
-      budgetPolicy,
-    )
+    const candidates = [{ item: limited }]
+    const decision = decideSpending(candidates, paying(500n, 60n), charge, now, budgetPolicy)
     expect(decision).toMatchObject({
-      outcome: 'charged',
-      item: limited,
-      taken: { budget: { counts: 'receiveAmount', spent: '60' } },
+      ok: true,
+      value: {
+        item: limited,
+        budget: { spent: { debitAmount: dollars(500), receiveAmount: euros(60) } },
+      },
     })
   })
 
-  test('makes no budget where no amount is limited', () => {
-    const free = item({ interval: hourly })
-    expect(spend([{ item: free }], most)).toEqual({ outcome: 'charged', item: free })
+  test.each([
+    ['an interval alone', item({ interval: hourly }), `namespacgrant.1.${now}`],
+    ['no limit at all', item(), 'namespacgrant.1.life'],
+  ])('makes a budget under %s, for what was spent to be known', (_, free, id) => {
+    expect(taken([{ item: free }], most)).toMatchObject({
+      id,
+      spent: { debitAmount: dollars(most), receiveAmount: euros(most) },
+    })
   })
 
   test('has a budget of its own for each server, grant, item and window', () => {
-    const allowance = { counts: 'debitAmount', limit: dollars(1) } as const
+    const allowance = { limit: { counts: 'debitAmount', maximum: dollars(1) } } as const
     const ids = [
       budgetId(charge, item({}, '1'), allowance),
       budgetId({ ...charge, namespace: 'another-' }, item({}, '1'), allowance),
@@ -125,7 +126,12 @@ describe('a further payment', () => {
     const limited = capped(100n)
     const first = taken([{ item: limited }], 40n)
     const second = taken([{ item: limited, budget: first }], 60n, { by: 'command-2' })
-    expect(second).toMatchObject({ id: first.id, version: 2, by: 'command-2', spent: '100' })
+    expect(second).toMatchObject({
+      id: first.id,
+      version: 2,
+      by: 'command-2',
+      spent: { debitAmount: dollars(100), receiveAmount: euros(100) },
+    })
     expect(spend([{ item: limited, budget: second }], 1n)).toMatchObject({
       refusal: 'limits_exceeded',
       reason: 'the budget of the window is spent',
@@ -143,12 +149,18 @@ describe('a further payment', () => {
   test('is charged to the next item that covers it, when the first has no room', () => {
     const [small, large] = [capped(50n, '1'), capped(100n, '2')]
     const full = taken([{ item: small }], 50n)
-    expect(spend([{ item: small }, { item: large }], 50n)).toMatchObject({ item: small })
-    expect(spend([{ item: small, budget: full }, { item: large }], 1n)).toMatchObject({
-      item: large,
-      taken: { budget: { id: 'namespacgrant.2.life', spent: '1' } },
+    expect(spend([{ item: small }, { item: large }], 50n)).toMatchObject({
+      value: { item: small },
     })
-    expect(spend([{ item: small }, { item: large }], 51n)).toMatchObject({ item: large })
+    expect(spend([{ item: small, budget: full }, { item: large }], 1n)).toMatchObject({
+      value: {
+        item: large,
+        budget: { id: 'namespacgrant.2.life', spent: { debitAmount: dollars(1) } },
+      },
+    })
+    expect(spend([{ item: small }, { item: large }], 51n)).toMatchObject({
+      value: { item: large },
+    })
     expect(spend([{ item: small }, { item: large }], 101n)).toHaveProperty('refusal')
   })
 
@@ -170,10 +182,14 @@ describe('a further payment', () => {
     })
   })
 
-  test('finds nothing left in a budget that nobody can read', () => {
+  test('finds nothing left in a budget whose total of the limited amount is unreadable', () => {
     const first = taken([{ item: capped(most) }], 1n)
-    for (const spent of ['', '-1', '1.5', '18446744073709551616']) {
-      const broken = { ...first, spent }
+    const unreadable = ['', '-1', '1.5', '18446744073709551616'].map((value) => ({
+      ...dollars(1),
+      value,
+    }))
+    for (const debitAmount of [...unreadable, euros(1), null]) {
+      const broken = { ...first, spent: { ...first.spent, debitAmount } }
       expect(spend([{ item: capped(most), budget: broken }], 1n)).toHaveProperty('refusal')
     }
   })
@@ -182,25 +198,108 @@ describe('a further payment', () => {
 describe('what is given back', () => {
   test('can be taken again, to the last unit', () => {
     const full = taken([{ item: capped(most) }], most)
-    const back = release(full, most, 'command-2')
-    expect(back).toEqual({ ...full, version: 2, by: 'command-2', spent: '0' })
-    expect(taken([{ item: capped(most), budget: back }], most)).toMatchObject({
-      version: 3,
-      spent: String(most),
+    const all = { debitAmount: most, receiveAmount: most }
+    const back = release(full, all, nothing, 'command-2')
+    expect(back).toEqual({
+      ...full,
+      version: 2,
+      by: 'command-2',
+      spent: { debitAmount: dollars(0), receiveAmount: euros(0) },
     })
+    expect(taken([{ item: capped(most), ...(back && { budget: back }) }], most)).toMatchObject({
+      version: 3,
+      spent: { debitAmount: dollars(most) },
+    })
+  })
+
+  test('is what was held of each amount and is held no longer', () => {
+    const before = taken([{ item: capped(100n) }], 40n)
+    const held = { debitAmount: 40n, receiveAmount: 40n }
+    const kept = { debitAmount: 30n, receiveAmount: 15n }
+    expect(release(before, held, kept, 'command-2')?.spent).toEqual({
+      debitAmount: dollars(30),
+      receiveAmount: euros(15),
+    })
+    expect(release(before, held, held, 'command-2')).toBeUndefined()
   })
 
   test('leaves a budget due and kept as it was', () => {
     const before = taken([{ item: perHour }], 40n)
     const { dueAt, retainUntil, windowStart } = before
-    expect(release(before, 40n, 'later')).toMatchObject({ dueAt, retainUntil, windowStart })
+    const held = { debitAmount: 40n, receiveAmount: 40n }
+    const back = release(before, held, nothing, 'later')
+    expect(back).toMatchObject({ dueAt, retainUntil, windowStart })
+  })
+})
+
+const nothing = { debitAmount: 0n, receiveAmount: 0n }
+
+describe('a total in several assets', () => {
+  const free = item()
+  const dollarsFor = (receiveAmount: Amount) => ({
+    receiver,
+    debitAmount: dollars(10),
+    receiveAmount,
   })
 
-  test('is told in the asset of the limit, and is nothing where nothing was spent', () => {
-    const allowance = { counts: 'receiveAmount', limit: euros(100) } as const
-    expect(spentAmount(undefined, allowance)).toEqual(euros(0))
-    const budget = taken([{ item: capped(100n) }], 7n)
-    expect(spentAmount(budget, allowance)).toEqual(euros(7))
+  function budgetAfter(...receiveAmounts: readonly Amount[]): Budget {
+    let budget: Budget | undefined
+    for (const amount of receiveAmounts) {
+      const candidates = [budget === undefined ? { item: free } : { item: free, budget }]
+      const charged = decideSpending(candidates, dollarsFor(amount), charge, now, budgetPolicy)
+      if (!charged.ok) throw new Error(charged.reason)
+      budget = charged.value.budget
+    }
+    if (budget === undefined) throw new Error('nothing was paid')
+    return budget
+  }
+
+  test('is null, and stays so, while the other amount is known', () => {
+    expect(budgetAfter(euros(1), dollars(1)).spent).toEqual({
+      debitAmount: dollars(20),
+      receiveAmount: null,
+    })
+    expect(budgetAfter(euros(1), dollars(1), euros(1)).spent.receiveAmount).toBeNull()
+  })
+
+  test('is null above 64 bits', () => {
+    expect(budgetAfter(euros(most), euros(1)).spent.receiveAmount).toBeNull()
+    expect(budgetAfter(euros(most - 1n), euros(1)).spent.receiveAmount).toEqual(euros(most))
+  })
+
+  test('starts in another asset once all of it was given back', () => {
+    const first = budgetAfter(euros(1))
+    const held = { debitAmount: 10n, receiveAmount: 1n }
+    const budget = release(first, held, nothing, 'command-2')
+    const charged = decideSpending(
+      [{ item: free, ...(budget && { budget }) }],
+      dollarsFor(dollars(7)),
+      charge,
+      now,
+      budgetPolicy,
+    )
+    expect(charged).toMatchObject({ value: { budget: { spent: { receiveAmount: dollars(7) } } } })
+  })
+
+  test('is summed over items where they agree, and null where they do not', () => {
+    const part = (debit: Amount, receive: Amount | null) => ({
+      debitAmount: debit,
+      receiveAmount: receive,
+    })
+    expect(totalSpent([])).toEqual({ debitAmount: null, receiveAmount: null })
+    expect(totalSpent([{ debitAmount: dollars(0) }])).toEqual({
+      debitAmount: dollars(0),
+      receiveAmount: null,
+    })
+    expect(totalSpent([part(dollars(1), euros(2)), part(dollars(3), euros(4)), {}])).toEqual(
+      part(dollars(4), euros(6)),
+    )
+    expect(totalSpent([part(dollars(1), euros(2)), part(euros(0), dollars(4))])).toEqual(
+      part(dollars(1), null),
+    )
+    expect(totalSpent([part(dollars(1), null), part(dollars(1), euros(1))])).toEqual(
+      part(dollars(2), null),
+    )
   })
 })
 
@@ -217,28 +316,33 @@ describe('whatever is taken and given back, in whichever order', () => {
     fc.assert(
       fc.property(pressing, ({ limit, moves }) => {
         const limited = capped(limit)
-        const held: bigint[] = []
+        const values: bigint[] = []
         let budget: Budget | undefined
         for (const [index, { value, back }] of moves.entries()) {
           const by = `command-${index}`
-          const last = held.at(-1)
+          const last = values.at(-1)
           if (back && budget !== undefined && last !== undefined) {
             const kept = value % (last + 1n)
-            budget = deepFreeze(release(budget, last - kept, by))
-            held[held.length - 1] = kept
+            const held = { debitAmount: last, receiveAmount: last }
+            const holds = { debitAmount: kept, receiveAmount: kept }
+            budget = deepFreeze(release(budget, held, holds, by) ?? budget)
+            values[values.length - 1] = kept
           } else {
             const candidate = budget === undefined ? { item: limited } : { item: limited, budget }
             const decision = spend([candidate], value, { by })
-            const room = held.reduce((sum, each) => sum + each, 0n) + value <= limit
-            expect(decision.outcome).toBe(room ? 'charged' : 'refused')
-            if (decision.outcome === 'refused') continue
+            const room = values.reduce((sum, each) => sum + each, 0n) + value <= limit
+            expect(decision.ok).toBe(room)
+            if (!decision.ok) continue
             const before: number = budget?.version ?? 0
-            budget = decision.taken?.budget
-            held.push(value)
+            budget = decision.value.budget
+            values.push(value)
             expect(budget).toMatchObject({ version: before + 1, by })
           }
-          const total = held.reduce((sum, each) => sum + each, 0n)
-          expect(budget?.spent).toBe(total.toString())
+          const total = values.reduce((sum, each) => sum + each, 0n)
+          if (budget !== undefined) {
+            const spent = { debitAmount: dollars(total), receiveAmount: euros(total) }
+            expect(budget.spent).toEqual(spent)
+          }
           expect(total).toBeLessThanOrEqual(limit)
           expect(JSON.parse(JSON.stringify(budget))).toStrictEqual(budget)
         }
@@ -251,7 +355,12 @@ describe('whatever is taken and given back, in whichever order', () => {
     const text = fc.oneof(fc.string(), fc.constantFrom('0', '1', String(most), '-1'))
     const amount = text.map(dollars)
     const budgets = fc.option(
-      text.map((spent) => ({ ...taken([{ item: capped(1n) }], 1n), spent })),
+      fc
+        .record({
+          debitAmount: fc.option(text.map(dollars)),
+          receiveAmount: fc.option(text.map(euros)),
+        })
+        .map((spent) => ({ ...taken([{ item: capped(1n) }], 1n), spent })),
     )
     fc.assert(
       fc.property(amount, amount, budgets, fc.double(), (limit, debitAmount, budget, at) => {
@@ -260,7 +369,8 @@ describe('whatever is taken and given back, in whichever order', () => {
         const spending = { receiver, debitAmount, receiveAmount: euros(1) }
         const ask = () => decideSpending(candidates, spending, charge, at, budgetPolicy)
         expect(ask()).toStrictEqual(structuredClone(ask()))
-        if (budget !== null) release(budget, 1n, 'command')
+        const held = { debitAmount: 1n, receiveAmount: 1n }
+        if (budget !== null) release(budget, held, nothing, 'command')
       }),
       { numRuns: 1_000 },
     )

@@ -18,13 +18,13 @@ const refusedBecause = (reason: string) => ({ refusal: 'limits_exceeded', reason
 const elsewhere = 'https://bank.example/incoming-payments/2'
 
 describe('a payment against the limits of one granted item', () => {
-  test('is counted nowhere where nothing is limited', () => {
-    expect(allow(item(), spending, now)).toEqual({ outcome: 'allowed' })
-    expect(allow(item({}), spending, now)).toEqual({ outcome: 'allowed' })
+  test('is allowed without a limit where nothing is limited', () => {
+    expect(allow(item(), spending, now)).toEqual({ ok: true, value: {} })
+    expect(allow(item({}), spending, now)).toEqual({ ok: true, value: {} })
   })
 
-  test('goes to the receiver that was granted and to no other, without being counted', () => {
-    expect(allow(item({ receiver }), spending, now)).toEqual({ outcome: 'allowed' })
+  test('goes to the receiver that was granted and to no other', () => {
+    expect(allow(item({ receiver }), spending, now)).toEqual({ ok: true, value: {} })
     expect(allow(item({ receiver: elsewhere }), spending, now)).toMatchObject(
       refusedBecause('the receiver is not the one that was granted'),
     )
@@ -36,8 +36,8 @@ describe('a payment against the limits of one granted item', () => {
   ])('is counted by its %s, and may come to all of it but to no unit more', (counts, of, value) => {
     const exactly = { [counts]: of(value) }
     expect(allow(item(exactly), spending, now)).toEqual({
-      outcome: 'allowed',
-      allowance: { counts, limit: of(value) },
+      ok: true,
+      value: { limit: { counts, maximum: of(value) } },
     })
     expect(allow(item({ [counts]: of(value - 1n) }), spending, now)).toMatchObject(
       refusedBecause(`${counts} alone is over the limit`),
@@ -57,9 +57,7 @@ describe('a payment against the limits of one granted item', () => {
 
   test('is weighed to the last unit of what 64 bits can carry', () => {
     const paying = (value: bigint) => ({ ...spending, debitAmount: dollars(value) })
-    expect(allow(item({ debitAmount: dollars(most) }), paying(most), now)).toHaveProperty(
-      'allowance',
-    )
+    expect(allow(item({ debitAmount: dollars(most) }), paying(most), now).ok).toBe(true)
     expect(allow(item({ debitAmount: dollars(most - 1n) }), paying(most), now)).toHaveProperty(
       'refusal',
     )
@@ -98,29 +96,29 @@ describe('an item with an interval', () => {
     ['when the last one is over', second.end, undefined],
   ])('allows what it allows of the window that is open: %s', (_, instant, window) => {
     const allowance = allowanceAt(item(windows), instant)
-    const { debitAmount: limit } = windows
-    expect(allowance).toEqual(window ? { counts: 'debitAmount', limit, window } : 'closed')
+    const limit = { counts: 'debitAmount', maximum: windows.debitAmount }
+    const closed = refusedBecause('outside every window of the grant')
+    if (window === undefined) expect(allowance).toMatchObject(closed)
+    else expect(allowance).toEqual({ ok: true, value: { limit, window } })
     expect(allow(item(windows), spending, instant)).toMatchObject(
-      window
-        ? { outcome: 'allowed', allowance: { window } }
-        : refusedBecause('outside every window of the grant'),
+      window ? { ok: true, value: { window } } : closed,
     )
   })
 
   test('has as many windows as it was granted with, however others are counted', () => {
     const repeated: GrantedItem = { ...item(windows), intervalCounting: 'repetitions' }
-    expect(allowanceAt(repeated, third.start)).toMatchObject({ window: third })
-    expect(allowanceAt(repeated, third.end)).toBe('closed')
-    expect(allowanceAt({ ...repeated, intervalCounting: 'occurrences' }, third.start)).toBe(
-      'closed',
-    )
+    expect(allowanceAt(repeated, third.start)).toMatchObject({ value: { window: third } })
+    expect(allowanceAt(repeated, third.end).ok).toBe(false)
+    const occurrences: GrantedItem = { ...repeated, intervalCounting: 'occurrences' }
+    expect(allowanceAt(occurrences, third.start).ok).toBe(false)
   })
 
-  test('but without an amount is open or closed, and counts nothing', () => {
+  test('but without an amount is open or closed, and has no limit', () => {
     const { interval } = windows
-    expect(allowanceAt(item({ interval }), first.start)).toBeUndefined()
-    expect(allow(item({ interval }), spending, first.start)).toEqual({ outcome: 'allowed' })
-    expect(allowanceAt(item({ interval }), second.end)).toBe('closed')
+    const open = { ok: true, value: { window: first } }
+    expect(allowanceAt(item({ interval }), first.start)).toEqual(open)
+    expect(allow(item({ interval }), spending, first.start)).toEqual(open)
+    expect(allowanceAt(item({ interval }), second.end).ok).toBe(false)
     expect(allow(item({ interval }), spending, second.end)).toHaveProperty('refusal')
   })
 
@@ -131,7 +129,7 @@ describe('an item with an interval', () => {
       'P1M',
       'R/2020-02-30T00:00:00Z/P1D',
     ]) {
-      expect(allowanceAt(item({ ...windows, interval }), first.start)).toBe('closed')
+      expect(allowanceAt(item({ ...windows, interval }), first.start).ok).toBe(false)
       expect(allow(item({ interval }), spending, first.start)).toHaveProperty('refusal')
     }
   })
@@ -179,7 +177,7 @@ describe('whatever the limits are', () => {
     fc.assert(
       fc.property(limits, spendings, instants, (limits, spending, now) => {
         const answer = allow(deepFreeze(item(limits)), deepFreeze(spending), now)
-        const open = allowanceAt(item(limits), now) !== 'closed'
+        const open = allowanceAt(item(limits), now).ok
         const toThem = limits.receiver === undefined || limits.receiver === spending.receiver
         const within = (['debitAmount', 'receiveAmount'] as const).every((name) => {
           const [limit, { value, ...asset }] = [limits[name], spending[name]]
@@ -189,7 +187,7 @@ describe('whatever the limits are', () => {
           const same = limit.assetCode === asset.assetCode && limit.assetScale === asset.assetScale
           return same && BigInt(value) <= BigInt(limit.value)
         })
-        expect(answer.outcome).toBe(open && toThem && within ? 'allowed' : 'refused')
+        expect(answer.ok).toBe(open && toThem && within)
       }),
       { numRuns: 2_000 },
     )
@@ -198,16 +196,17 @@ describe('whatever the limits are', () => {
   test('what it is counted in is the limit itself, in the window that holds the instant', () => {
     fc.assert(
       fc.property(limits, instants, (limits, now) => {
-        const allowance = allowanceAt(deepFreeze(item(limits)), now)
-        expect(allowanceAt(structuredClone(item(limits)), now)).toEqual(allowance)
+        const found = allowanceAt(deepFreeze(item(limits)), now)
+        expect(allowanceAt(structuredClone(item(limits)), now)).toEqual(found)
+        if (!found.ok) return
+        const { limit, window } = found.value
         const limited = limits.debitAmount ?? limits.receiveAmount
-        if (allowance === undefined) expect(limited).toBeUndefined()
-        if (allowance === undefined || allowance === 'closed') return
-        expect(allowance.limit).toEqual(limits[allowance.counts])
-        expect(allowance.window === undefined).toBe(limits.interval === undefined)
-        if (allowance.window === undefined) return
-        expect(allowance.window.start).toBeLessThanOrEqual(now)
-        expect(allowance.window.end).toBeGreaterThan(now)
+        expect(limit?.maximum).toEqual(limited)
+        if (limit !== undefined) expect(limits[limit.counts]).toEqual(limited)
+        expect(window === undefined).toBe(limits.interval === undefined)
+        if (window === undefined) return
+        expect(window.start).toBeLessThanOrEqual(now)
+        expect(window.end).toBeGreaterThan(now)
       }),
       { numRuns: 1_000 },
     )

@@ -163,8 +163,14 @@ function creditsAndCounts(bank: () => Bank): void {
     const { pool, world, open, sums } = bank()
     const paymentId = await open()
     const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
-    const unknown = { ...funds, amount: { ...usd('100'), assetCode: 'XAU' } }
-    const credited = creditIncoming(pool, world.resources, unknown)
+    const unknown = 'https://wallet.example/unknown-to-the-ledger'
+    const moved = withReceive(world, async (receive) => {
+      const result = await receive()
+      return result.ok
+        ? { ...result, payment: { ...result.payment, walletAddress: unknown } }
+        : result
+    })
+    const credited = creditIncoming(pool, moved, funds)
     await expect(credited).rejects.toMatchObject({ code: '23503' })
     expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '0', credited: '0' })
     expect(await creditIncoming(pool, world.resources, funds)).toMatchObject({ ok: true })
@@ -191,9 +197,9 @@ function creditsAndCounts(bank: () => Bank): void {
       let failures = 0
       const failing = (times: number) =>
         withReceive(world, async (receive) => {
-          await receive()
+          const result = await receive()
           if (++failures <= times) throw Object.assign(new Error('again'), { code })
-          return receive()
+          return result
         })
       await expect(creditIncoming(pool, failing(99), funds)).rejects.toMatchObject({ code })
       expect(failures).toBe(5)

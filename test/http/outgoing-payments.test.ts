@@ -33,6 +33,7 @@ import {
 } from '../support/world.js'
 import { watchedStore } from '../support/written.js'
 
+const hourly = 'R/2026-11-21T12:00:00Z/PT1H'
 const collection = `${resourceServer}/outgoing-payments`
 const minute = 60_000
 const day = 86_400_000
@@ -58,6 +59,7 @@ describe('creating an outgoing payment', () => {
       metadata,
       createdAt: new Date(world.clock.now()).toISOString(),
       grantSpentDebitAmount: usd(1000),
+      grantSpentReceiveAmount: eur(500),
     })
   })
 
@@ -75,23 +77,52 @@ describe('creating an outgoing payment', () => {
       sentAmount: usd(0),
       createdAt: new Date(world.clock.now()).toISOString(),
       grantSpentDebitAmount: usd(1000),
+      grantSpentReceiveAmount: eur(500),
     })
   })
 
-  test.each<readonly [string, AccessItem, object]>([
-    ['received', outgoingItem({ receiveAmount: eur(500) }), { grantSpentReceiveAmount: eur(500) }],
-    ['neither sent nor received', outgoingItem(), {}],
-    [
-      'sent in each hour',
-      outgoingItem({ interval: 'R/2026-11-21T12:00:00Z/PT1H', debitAmount: usd(1000) }),
-      { grantSpentDebitAmount: usd(1000) },
-    ],
-  ])('tells what is spent where what is limited is %s', async (_, access, told) => {
+  test.each<readonly [what: string, access: AccessItem]>([
+    ['what is received is limited', outgoingItem({ receiveAmount: eur(5000) })],
+    ['what is debited is limited', outgoingItem({ debitAmount: usd(5000) })],
+    ['there is an interval alone', outgoingItem({ interval: hourly })],
+    ['nothing is limited', outgoingItem()],
+  ])('returns both amounts spent where %s', async (_, access) => {
     const { world, client } = await payingClient()
     const { token } = await grantToPay(world, client, [access])
-    const { body } = await pay(client, token, 1000, { incomingPayment: euroReceiver })
-    const { grantSpentDebitAmount, grantSpentReceiveAmount } = body
-    expect({ grantSpentDebitAmount, grantSpentReceiveAmount }).toEqual(told)
+    const toEuros = { incomingPayment: euroReceiver }
+    await pay(client, token, 1000, toEuros)
+    const { body } = await pay(client, token, 200, toEuros)
+    expect(body).toMatchObject({
+      grantSpentDebitAmount: usd(1200),
+      grantSpentReceiveAmount: eur(600),
+    })
+    expect(await spentUnder(client, token)).toEqual({
+      spentDebitAmount: usd(1200),
+      spentReceiveAmount: eur(600),
+    })
+  })
+
+  test('returns no total of payments that were received in different assets', async () => {
+    const { world, client } = await payingClient()
+    const { token } = await grantToPay(world, client, [outgoingItem()])
+    await pay(client, token, 1000, { incomingPayment: euroReceiver })
+    const { body } = await pay(client, token, 200)
+    expect(body).toMatchObject({ grantSpentDebitAmount: usd(1200) })
+    expect(body).not.toHaveProperty('grantSpentReceiveAmount')
+    expect(await spentUnder(client, token)).toEqual({
+      spentDebitAmount: usd(1200),
+      spentReceiveAmount: null,
+    })
+  })
+
+  test('counts what was spent under all items of a grant together', async () => {
+    const { world, client } = await payingClient()
+    const access = [outgoingItem({ debitAmount: usd(100) }), outgoingItem({ interval: hourly })]
+    const { token } = await grantToPay(world, client, access)
+    await pay(client, token, 100)
+    const { body } = await pay(client, token, 30)
+    expect(body.grantSpentDebitAmount).toEqual(usd(30))
+    expect(await spentUnder(client, token)).toMatchObject({ spentDebitAmount: usd(130) })
   })
 
   test('tells the host by one event what is to be sent, and nothing of the client’s own', async () => {
@@ -331,7 +362,7 @@ describe('reading an outgoing payment', () => {
   test('shows it as it stands to the client instance that created it', async () => {
     const { world, client, token } = await payingClient()
     const { body } = await pay(client, token, 100)
-    const { grantSpentDebitAmount: _, ...created } = body
+    const { grantSpentDebitAmount: _, grantSpentReceiveAmount: __, ...created } = body
     expect((await client.getPayment(token, body.id)).body).toEqual(created)
     const id = world.resources.outgoingPayments.idOf(body.id) ?? ''
     await world.resources.outgoingPayments.begin(id)

@@ -138,7 +138,7 @@ describe('what was sent stays counted', () => {
 test('a report that gives nothing back is in nobody’s way: the budget is not written', async () => {
   const { world, client, token, host } = await paying()
   const paymentId = await begun(world, client, token, 100)
-  const budgetId = (await host.get(paymentId))?.budget?.id ?? ''
+  const budgetId = (await host.get(paymentId))?.budgetId ?? ''
   const before = await world.store.load('budget', budgetId)
   await host.settle({ paymentId, sentAmount: usd(10), deliveredAmount: usd(10) })
   expect(await world.store.load('budget', budgetId)).toEqual(before)
@@ -253,7 +253,9 @@ describe('where no amount is limited', () => {
     }
     expect(await ask()).toEqual(none)
     await pay(client, token, 100)
-    expect(await ask()).toEqual(none)
+    const both = { spentDebitAmount: usd(100), spentReceiveAmount: usd(100) }
+    expect(await ask()).toEqual(both)
+    expect(await ask()).toEqual(both)
   })
 
   test('payments complete and fail in silence', async () => {
@@ -265,7 +267,7 @@ describe('where no amount is limited', () => {
     await host.settle({ paymentId: one, sentAmount: usd(100), deliveredAmount: usd(100) })
     await host.fail({ paymentId: two })
     expect([world.errors, world.refusals]).toEqual([[], []])
-    expect((await host.get(one))?.budget).toBeUndefined()
+    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(100))
   })
 })
 
@@ -464,8 +466,10 @@ describe('rotation and revocation', () => {
     const totals = { sentAmount: usd(50), deliveredAmount: usd(50) }
     expect(await host.settle({ paymentId: one, ...totals })).toMatchObject({ ok: true })
     expect(await host.fail({ paymentId: two, sentAmount: usd(20) })).toMatchObject({ ok: true })
-    const budget = (await host.get(one))?.budget?.id ?? ''
-    expect(await world.store.load('budget', budget)).toMatchObject({ spent: '70' })
+    const budget = (await host.get(one))?.budgetId ?? ''
+    expect(await world.store.load('budget', budget)).toMatchObject({
+      spent: { debitAmount: usd(70) },
+    })
   })
 })
 

@@ -303,7 +303,7 @@ describe('outgoingPaymentBody', () => {
     client: 'https://shop.example',
     grantId: 'grant',
     itemId: '1',
-    budget: { id: 'budget', counts: 'debitAmount' },
+    budgetId: 'budget',
     requestHash: 'hash',
     receiver,
     debitAmount: dollars(100),

@@ -10,7 +10,7 @@ async function budgetOf(world: World, { body }: { body: { id: string } }) {
   const payment = await world.resources.outgoingPayments.get(
     world.resources.outgoingPayments.idOf(body.id) ?? '',
   )
-  return world.store.load('budget', payment?.budget?.id ?? '')
+  return world.store.load('budget', payment?.budgetId ?? '')
 }
 
 async function paidUnder(

@@ -80,15 +80,15 @@ function paymentsIn({ written }: Scene): OutgoingPayment[] {
 
 /** What the budget says, and what its payments hold: which has to be the same, and within the limit. */
 async function spent(scene: Scene): Promise<bigint> {
-  const payments = new Map(paymentsIn(scene).map((payment) => [payment.id, payment.budget?.id]))
+  const payments = new Map(paymentsIn(scene).map((payment) => [payment.id, payment.budgetId]))
   let total = 0n
   let budget: Budget | undefined
   for (const [id, budgetId = ''] of payments) {
     const payment = await scene.setup.payments.load(id)
-    if (payment !== undefined) total += heldBy(payment)
+    if (payment !== undefined) total += heldBy(payment).debitAmount
     budget = (await scene.setup.store.load('budget', budgetId)) as Budget | undefined
   }
-  same(BigInt(budget?.spent ?? 0), total)
+  same(BigInt(budget?.spent.debitAmount?.value ?? 0), total)
   same(total <= 100n, true)
   return total
 }

@@ -44,24 +44,26 @@ export function machineWallet({ receivers }: SpendingScene): SpendingWallet {
       .filter((item) => permits([item], 'outgoing-payment', 'create', walletAddress))
       .map((item) => {
         const allowed = allow(item, spending, now)
-        const allowance = allowed.outcome === 'allowed' ? allowed.allowance : undefined
-        const budget = allowance && budgets.get(budgetId(charge, item, allowance))
+        const budget = allowed.ok ? budgets.get(budgetId(charge, item, allowed.value)) : undefined
         return budget === undefined ? { item } : { item, budget }
       })
     const identity = { id, walletAddress, client: 'shop', requestHash: id, lists: [] }
     const command = { ...charge, ...identity, ...spending, candidates }
     const created = createOutgoingPayment(command, now, policy)
     if (created.outcome === 'refused') return { accepted: false, reason: created.reason }
-    if (created.taken !== undefined) budgets.set(created.taken.budget.id, created.taken.budget)
+    budgets.set(created.budget.id, created.budget)
     payments.set(id, created.record)
     return answer(created.record)
   }
 
-  function answer({ id, budget }: OutgoingPayment): PaymentAnswer {
-    const record = budget && budgets.get(budget.id)
-    const counted = budget && payments.get(id)?.[budget.counts]
-    if (record === undefined || counted === undefined) return { accepted: true, id }
-    return { accepted: true, id, spent: { ...counted, value: record.spent } }
+  function answer({ id, budgetId }: OutgoingPayment): PaymentAnswer {
+    const { debitAmount, receiveAmount } = budgets.get(budgetId)?.spent ?? {}
+    return {
+      accepted: true,
+      id,
+      ...(debitAmount && { spentDebitAmount: debitAmount }),
+      ...(receiveAmount && { spentReceiveAmount: receiveAmount }),
+    }
   }
 
   function report(
@@ -76,9 +78,9 @@ export function machineWallet({ receivers }: SpendingScene): SpendingWallet {
       return Promise.resolve({ accepted: false, reason: decision.reason })
     }
     payments.set(id, decision.record)
-    const budget = payment.budget && budgets.get(payment.budget.id)
-    const value = heldBy(payment) - heldBy(decision.record)
-    if (budget !== undefined) budgets.set(budget.id, release(budget, value, by))
+    const budget = budgets.get(payment.budgetId)
+    const next = budget && release(budget, heldBy(payment), heldBy(decision.record), by)
+    if (next !== undefined) budgets.set(next.id, next)
     return Promise.resolve({ accepted: true })
   }
 

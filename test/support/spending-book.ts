@@ -74,6 +74,15 @@ export interface Terms {
   readonly asset: AssetName
 }
 
+/** A total in one asset. */
+export interface Total {
+  readonly value: bigint
+  readonly asset: AssetName
+}
+
+/** Both totals; `null` where one cannot be given as one amount. */
+export type Totals = Readonly<Record<Counted, Total | null>>
+
 /** What has been sent and delivered. */
 export interface Sums {
   readonly sent: bigint
@@ -85,8 +94,7 @@ export interface Line extends Terms, Sums {
   readonly id: string
   readonly client: string
   readonly request: string
-  readonly place: Place | undefined
-  readonly counts: Counted | undefined
+  readonly place: Place
   readonly createdAt: Instant
   sent: bigint
   delivered: bigint
@@ -128,19 +136,49 @@ export function newBook(
 ) {
   const lines: Line[] = []
 
-  function held({ counts, state, ...line }: Line): bigint {
+  /** Places whose total of an amount can no longer be given as one amount. */
+  const lost = new Set<string>()
+
+  function held({ state, ...line }: Line, name: Counted): bigint {
     const ended = state === 'completed' || state === 'failed'
-    if (counts === 'receiveAmount') return ended ? line.delivered : line.receive
+    if (name === 'receiveAmount') return ended ? line.delivered : line.receive
     return ended ? line.sent : line.debit
   }
 
-  /** What has been taken where a payment is counted. */
+  const linesAt = (place: Place) => lines.filter((line) => nameOf(line.place) === nameOf(place))
+
+  /** What payments hold of an amount where they are counted. */
+  function heldAt(place: Place, name: Counted): bigint {
+    return linesAt(place).reduce((sum, line) => sum + held(line, name), 0n)
+  }
+
+  /** What has been taken of the limit where a payment is counted. */
   function spentAt(place: Place): bigint {
-    let sum = 0n
-    for (const line of lines) {
-      if (line.place && nameOf(line.place) === nameOf(place)) sum += held(line)
+    const { limit } = grants[place.grant]?.[place.item] ?? {}
+    return limit === undefined ? 0n : heldAt(place, limit.counts)
+  }
+
+  /** The total of an amount; `null` from the first payment on that made it more than one amount. */
+  function totalAt(place: Place, name: Counted): Total | null {
+    const assets = linesAt(place).map(({ asset }) => (name === 'debitAmount' ? 'USD' : asset))
+    const value = heldAt(place, name)
+    return lost.has(`${name} ${nameOf(place)}`) ? null : { value, asset: assets.at(-1) ?? 'USD' }
+  }
+
+  const totalsAt = (place: Place): Totals => ({
+    debitAmount: totalAt(place, 'debitAmount'),
+    receiveAmount: totalAt(place, 'receiveAmount'),
+  })
+
+  function add(line: Line): void {
+    for (const name of ['debitAmount', 'receiveAmount'] as const) {
+      const before = totalAt(line.place, name)
+      const asset = name === 'debitAmount' ? 'USD' : line.asset
+      const fits = before !== null && before.value + held(line, name) < 2n ** 64n
+      const same = before?.value === 0n || before?.asset === asset
+      if (!fits || !same) lost.add(`${name} ${nameOf(line.place)}`)
     }
-    return sum
+    lines.push(line)
   }
 
   /** Where an item counts what is paid now; `closed` if nothing may be paid now. */
@@ -165,23 +203,29 @@ export function newBook(
       if (plan.receiver !== undefined && plan.receiver !== terms.receiver) continue
       const place = placeOf(grant, item, now)
       if (place === 'closed') continue
-      if (plan.limit === undefined) return { place: undefined, counts: undefined }
+      if (plan.limit === undefined) return { place }
       const { counts, asset, value } = plan.limit
       const [paid, paidIn] =
         counts === 'debitAmount' ? [terms.debit, 'USD'] : [terms.receive, terms.asset]
-      if (paidIn === asset && spentAt(place) + paid <= value) return { place, counts }
+      if (paidIn === asset && spentAt(place) + paid <= value) return { place }
     }
     return undefined
   }
 
-  /** What is told of the windows that are open: of the first item that limits each amount. */
-  function spentUnder(grant: number, now: Instant): Partial<Record<Counted, bigint>> {
-    const spent: Partial<Record<Counted, bigint>> = {}
-    for (const [item, { limit }] of (grants[grant] ?? []).entries()) {
+  /** What clients see of the windows that are open: of all items of the grant together. */
+  function spentUnder(grant: number, now: Instant): Totals {
+    const parts = (grants[grant] ?? []).map(({ limit }, item): Partial<Totals> => {
       const place = placeOf(grant, item, now)
-      if (limit !== undefined && place !== 'closed') spent[limit.counts] ??= spentAt(place)
+      if (place === 'closed') return {}
+      if (linesAt(place).length > 0) {
+        return totalsAt(place)
+      }
+      return limit === undefined ? {} : { [limit.counts]: { value: 0n, asset: limit.asset } }
+    })
+    return {
+      debitAmount: together(parts.map((part) => part.debitAmount)),
+      receiveAmount: together(parts.map((part) => part.receiveAmount)),
     }
-    return spent
   }
 
   function end(line: Line, state: 'completed' | 'failed', now: Instant): undefined {
@@ -237,5 +281,31 @@ export function newBook(
   /** The payment of that id; what was removed makes room for another. */
   const find = (id: string) => lines.findLast((line) => line.id === id)
 
-  return { grants, lines, find, spentAt, room, charge, spentUnder, begin, cancel, report, sweep }
+  return {
+    grants,
+    lines,
+    add,
+    find,
+    spentAt,
+    totalsAt,
+    room,
+    charge,
+    spentUnder,
+    begin,
+    cancel,
+    report,
+    sweep,
+  }
+}
+
+/** The sum of what several items have spent of an amount. */
+function together(totals: readonly (Total | null | undefined)[]): Total | null {
+  const known = totals.filter((total) => total !== undefined)
+  if (known.includes(null)) return null
+  const positive = known.flatMap((total) => (total !== null && total.value > 0n ? total : []))
+  const [first = known[0] ?? null] = positive
+  if (first === null) return null
+  const value = positive.reduce((sum, total) => sum + total.value, 0n)
+  const one = positive.every(({ asset }) => asset === first.asset) && value < 2n ** 64n
+  return one ? { value, asset: first.asset } : null
 }

@@ -17,8 +17,11 @@ export type PayRequest = {
   | { readonly incomingPayment: string; readonly debitAmount: Amount }
 )
 
+/** What has been spent under a grant. */
+export type Spent = Readonly<Record<Counted, Amount | null>>
+
 export type PayAnswer =
-  | { readonly id: string; readonly spent?: { readonly counts: Counted; readonly amount: Amount } }
+  | { readonly id: string; readonly spent?: Spent }
   | { readonly refusal: string }
 
 export type HostAnswer = { readonly ok: boolean; readonly refusal?: string }
@@ -38,7 +41,7 @@ export interface PlayedWallet {
   ): Promise<{ readonly id: string } | { readonly refusal: string }>
   pay(grant: number, request: PayRequest, idempotencyKey?: string): Promise<PayAnswer>
   /** What the token's holder is told of the windows that are open. */
-  spent(grant: number): Promise<Partial<Record<Counted, Amount>> | { readonly refusal: string }>
+  spent(grant: number): Promise<Spent | { readonly refusal: string }>
   begin(id: string): Promise<HostAnswer>
   settle(
     id: string,

@@ -92,7 +92,7 @@ export interface Turn {
 export function outgoingLife(more: Partial<CreateOutgoingPayment> = {}) {
   const first = created(more)
   let payment = first.record
-  let budget: Budget | undefined = first.taken?.budget
+  let budget: Budget = first.budget
   let now = startOfTests
   let commands = 0
   const turns: Turn[] = []
@@ -106,8 +106,7 @@ export function outgoingLife(more: Partial<CreateOutgoingPayment> = {}) {
     if (decision.outcome === 'changed') {
       payment = deepFreeze(decision.record)
       events.push(...decision.events)
-      const given = heldBy(before) - heldBy(payment)
-      if (budget !== undefined && given !== 0n) budget = release(budget, given, command.by)
+      budget = release(budget, heldBy(before), heldBy(payment), command.by) ?? budget
     }
     turns.push({ at: now, before, command, decision, after: payment })
     return decision
@@ -271,8 +270,8 @@ function part(whole: bigint, { percent, offset }: Share): bigint {
 
 /** How a history that broke a law is printed. */
 function told({ first, turns }: OutgoingLife): string {
-  const { debitAmount, receiveAmount, budget } = first.record
-  const begins = `pay ${debitAmount.value} for ${receiveAmount.value}, counted: ${budget?.counts}`
+  const { debitAmount, receiveAmount } = first.record
+  const begins = `pay ${debitAmount.value} for ${receiveAmount.value}`
   const lines = turns.map(({ at, command, decision }) => {
     const outcome = decision.outcome === 'refused' ? decision.refusal : decision.outcome
     return `${at - first.record.createdAt} ms: ${JSON.stringify(command)} -> ${outcome}`

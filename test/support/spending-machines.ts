@@ -1,5 +1,5 @@
 import { endOfItems, type GrantedItem, grantedItems, permits } from '../../src/core/access.js'
-import { type Budget, budgetId, release, spentAmount } from '../../src/core/budget.js'
+import { type Budget, budgetId, release, totalSpent } from '../../src/core/budget.js'
 import type { Instant, Stored } from '../../src/core/decision.js'
 import { allowanceAt } from '../../src/core/limits.js'
 import { createOutgoingPayment, repeated } from '../../src/core/outgoing-payment/create.js'
@@ -13,7 +13,13 @@ import { createQuote, type Price, type Quote, usableQuote } from '../../src/core
 import { manualClock } from './clock.js'
 import { deepFreeze } from './frozen.js'
 import { listPrice } from './spending.js'
-import type { HostAnswer, PayAnswer, PayRequest, PlayedWallet } from './spending-histories.js'
+import type {
+  HostAnswer,
+  PayAnswer,
+  PayRequest,
+  PlayedWallet,
+  Spent,
+} from './spending-histories.js'
 import { spendingPolicy, tokenLifetimeMs } from './spending-services.js'
 
 interface Granted {
@@ -80,8 +86,9 @@ export function machineWallet(): PlayedWallet {
       .filter((item) => permits([item], 'outgoing-payment', 'create', walletAddress))
       .map((item) => {
         const allowance = allowanceAt(item, clock.now())
-        if (allowance === undefined || allowance === 'closed') return { item }
-        const budget = get<Budget>('budget', budgetId({ namespace, grantId }, item, allowance))
+        if (!allowance.ok) return { item }
+        const id = budgetId({ namespace, grantId }, item, allowance.value)
+        const budget = get<Budget>('budget', id)
         return budget === undefined ? { item } : { item, budget }
       })
   }
@@ -119,16 +126,25 @@ export function machineWallet(): PlayedWallet {
     )
     if (decision.outcome === 'refused') return { refusal: decision.refusal }
     put('outgoing-payment', decision.record)
-    if (decision.taken !== undefined) put('budget', decision.taken.budget)
+    put('budget', decision.budget)
     return answer(decision.record)
   }
 
-  function answer(payment: OutgoingPayment): PayAnswer {
-    const { id, budget } = payment
-    const counted = budget && get<Budget>('budget', budget.id)
-    if (budget === undefined || counted === undefined) return { id }
-    const { counts } = budget
-    return { id, spent: { counts, amount: { ...payment[counts], value: counted.spent } } }
+  function answer({ id, budgetId }: OutgoingPayment): PayAnswer {
+    const spent = get<Budget>('budget', budgetId)?.spent
+    return spent === undefined ? { id } : { id, spent }
+  }
+
+  function spentUnder({ id: grantId, items }: Granted): Spent {
+    const parts = items.map((item) => {
+      const allowance = allowanceAt(item, clock.now())
+      if (!allowance.ok) return {}
+      const { limit } = allowance.value
+      const nothing = limit ? { [limit.counts]: { ...limit.maximum, value: '0' } } : {}
+      const id = budgetId({ namespace, grantId }, item, allowance.value)
+      return get<Budget>('budget', id)?.spent ?? nothing
+    })
+    return totalSpent(parts)
   }
 
   function run<Type extends keyof OutgoingPaymentRefusals>(
@@ -142,9 +158,9 @@ export function machineWallet(): PlayedWallet {
     if (decision.outcome === 'refused') return { ok: false, refusal: decision.refusal }
     if (decision.outcome === 'unchanged') return { ok: true }
     put('outgoing-payment', decision.record)
-    const given = heldBy(payment) - heldBy(decision.record)
-    const budget = payment.budget && get<Budget>('budget', payment.budget.id)
-    if (budget !== undefined && given !== 0n) put('budget', release(budget, given, command.by))
+    const budget = get<Budget>('budget', payment.budgetId)
+    const next = budget && release(budget, heldBy(payment), heldBy(decision.record), command.by)
+    if (next !== undefined) put('budget', next)
     return { ok: true }
   }
 
@@ -206,15 +222,9 @@ export function machineWallet(): PlayedWallet {
     },
     pay,
     async spent(grant) {
-      const { id: grantId, items, expiresAt } = of(grant)
-      if (!lives(of(grant)) || clock.now() >= expiresAt) return { refusal: 'token_unknown' }
-      const open = items.flatMap((item) => {
-        const allowance = allowanceAt(item, clock.now())
-        if (allowance === undefined || allowance === 'closed') return []
-        const budget = get<Budget>('budget', budgetId({ namespace, grantId }, item, allowance))
-        return [[allowance.counts, spentAmount(budget, allowance)] as const]
-      })
-      return Object.fromEntries(open.toReversed())
+      const granted = of(grant)
+      const dead = !lives(granted) || clock.now() >= granted.expiresAt
+      return dead ? { refusal: 'token_unknown' } : spentUnder(granted)
     },
     begin: async (id) => run<'begin'>(id, { type: 'begin', by: by() }),
     settle: async (id, totals) => run<'settle'>(id, { type: 'settle', by: by(), ...totals }),

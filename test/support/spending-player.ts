@@ -5,7 +5,6 @@ import type { Amount } from '../../src/index.js'
 import { same } from './same.js'
 import { eur, euroReceiver, goneReceiver, usd } from './spending.js'
 import {
-  type Counted,
   endOfPlans,
   intervals,
   type Line,
@@ -14,6 +13,8 @@ import {
   openWindow,
   type Sums,
   type Terms,
+  type Total,
+  type Totals,
 } from './spending-book.js'
 import {
   type Asked,
@@ -22,6 +23,7 @@ import {
   type HostAnswer,
   type PayRequest,
   type PlayedWallet,
+  type Spent,
   type Step,
 } from './spending-histories.js'
 import { spendingPolicy, tokenLifetimeMs } from './spending-services.js'
@@ -32,6 +34,12 @@ type Of<Type extends Step['do']> = Extract<Step, { readonly do: Type }>
 const most = 2n ** 64n - 1n
 const day = 86_400_000
 const least = (value: bigint, other: bigint) => (value < other ? value : other)
+const amountOf = (total: Total | null): Amount | null =>
+  total && (total.asset === 'EUR' ? eur : usd)(total.value)
+const amountsOf = ({ debitAmount, receiveAmount }: Totals): Spent => ({
+  debitAmount: amountOf(debitAmount),
+  receiveAmount: amountOf(receiveAmount),
+})
 const which = <T>(list: readonly T[], n: number): T | undefined => list[n % (list.length || 1)]
 
 interface QuoteLine {
@@ -213,7 +221,7 @@ export async function play(
     }
     if ('id' in expectation) {
       count(step, 'the_same_payment')
-      return same(answer, { id: expectation.id, ...spentBy(expectation) })
+      return same(answer, { id: expectation.id, ...spentWith(expectation) })
     }
     count(step, 'paid')
     const line: Line = {
@@ -227,28 +235,24 @@ export async function play(
       endedAt: undefined,
       gone: false,
     }
-    book.lines.push(line)
+    book.add(line)
     note(line)
-    same(answer, { id: answer.id, ...spentBy(line) })
+    same(answer, { id: answer.id, ...spentWith(line) })
     checkPayment(line)
   }
 
   /** Writes down where the payment is counted, and how long that is kept. */
   function note(line: Line): void {
     const payment = written.get('outgoing-payment', line.id) as OutgoingPayment | undefined
-    same(payment?.budget?.counts, line.counts)
-    if (line.place === undefined || payment?.budget === undefined) return
     const keptUntil = Math.max(line.place.end, clock.now()) + spendingPolicy.budgets.retentionMs
-    const { id } = payment.budget
+    const id = payment?.budgetId ?? ''
     budgets.set(nameOf(line.place), { id, line, keptUntil, purged: false })
   }
 
-  function spentBy({ place, counts, asset }: Line) {
-    const told = place && budgets.get(nameOf(place))?.purged === false
-    if (!told || place === undefined || counts === undefined) return {}
-    const value = book.spentAt(place)
-    const amount = counts === 'debitAmount' || asset === 'USD' ? usd(value) : eur(value)
-    return { spent: { counts, amount } }
+  /** What is told with a payment: of the window that counts it, as long as its budget is kept. */
+  function spentWith({ place }: Line): { readonly spent?: Spent } {
+    const kept = budgets.get(nameOf(place))?.purged === false
+    return kept ? { spent: amountsOf(book.totalsAt(place)) } : {}
   }
 
   function checkPayment(line: Line): void {
@@ -325,7 +329,7 @@ export async function play(
   async function revoke(step: Of<'revoke'>): Promise<void> {
     const grant = numberOf(step)
     const flying = book.lines.some(({ place, state }) => {
-      return place?.grant === grant && state === 'begun'
+      return place.grant === grant && state === 'begun'
     })
     count(step, flying ? 'with_payments_in_flight' : 'done')
     const token = tokens[grant]
@@ -383,12 +387,11 @@ export async function play(
   /** No window has spent more than its limit, and each has spent what the book says. */
   function checkBudgets(): void {
     for (const { id, line, purged } of budgets.values()) {
-      if (line.place === undefined) continue
       const budget = written.get('budget', id) as Budget | undefined
-      const total = book.spentAt(line.place)
+      same(budget?.spent, purged ? undefined : amountsOf(book.totalsAt(line.place)))
       const { grant, item } = line.place
-      same(budget?.spent, purged ? undefined : total.toString())
-      same(total <= (book.grants[grant]?.[item]?.limit?.value ?? 0n), true)
+      const limit = book.grants[grant]?.[item]?.limit
+      same(limit === undefined || book.spentAt(line.place) <= limit.value, true)
     }
   }
 
@@ -398,10 +401,7 @@ export async function play(
     const told = await wallet.spent(grant)
     same(written.count(), before)
     if (!isGood(grant)) return same(told, { refusal: 'token_unknown' })
-    const amounts = told as Partial<Record<Counted, Amount>>
-    const { debitAmount, receiveAmount } = book.spentUnder(grant, clock.now())
-    same(amounts.debitAmount?.value, debitAmount?.toString())
-    same(amounts.receiveAmount?.value, receiveAmount?.toString())
+    same(told, amountsOf(book.spentUnder(grant, clock.now())))
   }
 
   for (const { client, plans } of grants) {

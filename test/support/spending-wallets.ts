@@ -51,7 +51,7 @@ export function servedWallet(): PlayedWallet {
       const answer = await services.pay(payer(grant), request, key)
       if (answer.outcome === 'refused') return { refusal: answer.refusal }
       const { payment, spent } = answer
-      return spent === undefined ? { id: payment.id } : { id: payment.id, spent }
+      return { id: payment.id, ...(spent && { spent }) }
     },
     async spent(grant) {
       const token = await services.tokenOf(payer(grant))
@@ -122,10 +122,10 @@ export function serverWallet(): PlayedWallet {
       const url = `${resourceServer}/outgoing-payments`
       const answer = await client.post(url, body, token.value, { headers })
       if (answer.status !== 201) return refusal()
-      const { id, grantSpentDebitAmount, grantSpentReceiveAmount } = answer.body
-      const counts = grantSpentDebitAmount === undefined ? 'receiveAmount' : 'debitAmount'
-      const amount = grantSpentDebitAmount ?? grantSpentReceiveAmount
-      return amount === undefined ? { id: idIn(id) } : { id: idIn(id), spent: { counts, amount } }
+      const { id, grantSpentDebitAmount = null, grantSpentReceiveAmount = null } = answer.body
+      const spent = { debitAmount: grantSpentDebitAmount, receiveAmount: grantSpentReceiveAmount }
+      const told = spent.debitAmount !== null || spent.receiveAmount !== null
+      return { id: idIn(id), ...(told && { spent }) }
     },
     async spent(grant) {
       const { client, token } = of(grant)
@@ -136,7 +136,7 @@ export function serverWallet(): PlayedWallet {
       const { status, body } = await client.getPayment(token.value, url, { parameters })
       if (status !== 200) return refusal()
       const { spentDebitAmount: debitAmount, spentReceiveAmount: receiveAmount } = body
-      return { ...(debitAmount && { debitAmount }), ...(receiveAmount && { receiveAmount }) }
+      return { debitAmount, receiveAmount }
     },
     begin: async (id) => told(await outgoingPayments.begin(id)),
     settle: async (paymentId, totals) =>

@@ -1,12 +1,13 @@
 import type { Amount } from '../amount.js'
 import {
+  type Budget,
   type BudgetPolicy,
   type Candidate,
   type Charge,
-  type Charged,
   decideSpending,
 } from '../budget.js'
 import {
+  type Changed,
   changed,
   type Instant,
   type JsonObject,
@@ -38,32 +39,28 @@ export interface CreateOutgoingPayment extends Charge {
   readonly candidates: readonly Candidate[]
 }
 
-/** A payment that was created together with what it takes of its budget. */
-export interface CreatedPayment {
-  readonly ok: true
-  readonly outcome: 'changed'
-  readonly record: OutgoingPayment
-  readonly events: readonly OutgoingPaymentEvent[]
-  readonly taken?: NonNullable<Charged['taken']>
+/** A payment that was created, together with the budget that counts it. */
+export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPaymentEvent> {
+  /** The budget, with what the payment reserves of it. */
+  readonly budget: Budget
 }
 
-/** Creates an outgoing payment, and takes all that it may debit or deliver from the budget of its window. */
+/** Creates an outgoing payment, and reserves all that it may debit or deliver in the budget of its window. */
 export function createOutgoingPayment(
   { candidates, namespace, ...command }: CreateOutgoingPayment,
   now: Instant,
   policy: OutgoingPaymentPolicy & BudgetPolicy,
 ): CreatedPayment | Refused<LimitsRefusal> {
   const { by, grantId } = command
-  const charge = { by, namespace, grantId }
-  const charged = decideSpending(candidates, command, charge, now, policy)
-  if (charged.outcome === 'refused') return charged
-  const { item, taken } = charged
+  const charged = decideSpending(candidates, command, { by, namespace, grantId }, now, policy)
+  if (!charged.ok) return charged
+  const { item, budget } = charged.value
   const holdUntil = now + policy.holdMs
   const payment: OutgoingPayment = {
     ...command,
     version: 1,
     itemId: item.itemId,
-    ...(taken && { budget: { id: taken.budget.id, counts: taken.allowance.counts } }),
+    budgetId: budget.id,
     sent: '0',
     delivered: '0',
     state: 'created',
@@ -71,8 +68,8 @@ export function createOutgoingPayment(
     holdUntil,
     dueAt: holdUntil,
   }
-  const created = changed(payment, outgoingPaymentEvent('outgoing-payment.created', payment, now))
-  return taken === undefined ? created : { ...created, taken }
+  const event = outgoingPaymentEvent('outgoing-payment.created', payment, now)
+  return { ...changed(payment, event), budget }
 }
 
 /** What a repeat is measured by: who asks, and for what. */

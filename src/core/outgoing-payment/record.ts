@@ -1,6 +1,6 @@
 import { type Amount, parseValue } from '../amount.js'
+import type { HeldAmounts } from '../budget.js'
 import { type Changed, changed, type Instant, type JsonObject, type Stored } from '../decision.js'
-import type { CountedAmount } from '../limits.js'
 
 /**
  * An outgoing payment as it is stored: `created → begun → completed | failed`. The host sends it; this is
@@ -15,8 +15,8 @@ export interface OutgoingPayment extends Stored {
   readonly grantId: string
   /** The granted item that it was charged to. */
   readonly itemId: string
-  /** Which of its amounts is counted, and the id of the budget; absent where no amount is limited. */
-  readonly budget?: { readonly id: string; readonly counts: CountedAmount }
+  /** Id of the budget that counts it: of the window in which it was created. */
+  readonly budgetId: string
   /** Id of the quote that it was created by; it is the payment's own id too. */
   readonly quoteId?: string
   /** SHA-256 of what was asked for: a repeat has to ask for the same. */
@@ -82,14 +82,16 @@ export function hasFailed({ state, holdUntil }: OutgoingPayment, now: Instant): 
 }
 
 /**
- * What a payment holds of its budget: the whole of it as long as it may be sent, and once it has ended what
- * was really sent. The value spent of a budget is the sum of what its payments hold.
+ * What a payment holds of its budget, in units of its amounts: all of them as long as it may be sent, and once
+ * it has ended what was really sent. What a budget has spent is the sum of what its payments hold.
  */
-export function heldBy(payment: OutgoingPayment): bigint {
-  const { budget, sent, delivered } = payment
-  if (budget === undefined) return 0n
-  const actual = budget.counts === 'debitAmount' ? sent : delivered
-  return parseValue(isOver(payment) ? actual : payment[budget.counts].value) ?? 0n
+export function heldBy(payment: OutgoingPayment): HeldAmounts {
+  const { sent, delivered, debitAmount, receiveAmount } = payment
+  const ended = isOver(payment)
+  return {
+    debitAmount: parseValue(ended ? sent : debitAmount.value) ?? 0n,
+    receiveAmount: parseValue(ended ? delivered : receiveAmount.value) ?? 0n,
+  }
 }
 
 /** The total debited so far. */

@@ -87,10 +87,10 @@ export function getOutgoingPaymentGrant(deps: OutgoingPaymentDependencies): Serv
     if (!token.access.some((item) => item.type === type)) {
       return refusing(refuse('access_insufficient', 'the token is for no outgoing payments'))
     }
-    const { debitAmount, receiveAmount } = await payments.spentUnder(token, exchange.call.now)
+    const spent = await payments.spentUnder(token, exchange.call.now)
     const body = {
-      spentDebitAmount: debitAmount ?? null,
-      spentReceiveAmount: receiveAmount ?? null,
+      spentDebitAmount: spent.debitAmount,
+      spentReceiveAmount: spent.receiveAmount,
     }
     return spend(context, once, json(200, body), { refused: false })
   })
@@ -118,11 +118,11 @@ function createdBody(
   { call }: Exchange,
   { baseUrl }: OutgoingPaymentDependencies,
 ) {
-  const { counts, amount } = spent ?? {}
   return {
     ...paymentBody(payment, baseUrl, call.now),
-    ...(counts === 'debitAmount' && { grantSpentDebitAmount: amount }),
-    ...(counts === 'receiveAmount' && { grantSpentReceiveAmount: amount }),
+    // Left out where they are null: the schema of a created payment, unlike that of a grant, has no null.
+    ...(spent?.debitAmount && { grantSpentDebitAmount: spent.debitAmount }),
+    ...(spent?.receiveAmount && { grantSpentReceiveAmount: spent.receiveAmount }),
   }
 }
 

@@ -23,7 +23,8 @@ export interface Observation {
   readonly answer: {
     readonly accepted: boolean
     readonly id?: string
-    readonly spent?: Amount
+    readonly spentDebitAmount?: Amount
+    readonly spentReceiveAmount?: Amount
     readonly reason?: string
   }
   readonly moments: readonly Instant[]
@@ -142,7 +143,7 @@ function explain(
   if (booked === undefined) {
     return { problems: ['two requests were answered with the same payment'] }
   }
-  const misreported = alone ? misreportedSpending(booked, action, answer.spent) : undefined
+  const misreported = alone ? misreportedSpending(booked, action, answer) : undefined
   return misreported === undefined ? { book: booked } : { problems: [misreported] }
 }
 
@@ -161,11 +162,14 @@ function requestOf(action: SpendingAction & { type: 'pay' | 'retry' }) {
 function misreportedSpending(
   book: Book,
   action: SpendingAction,
-  said: Amount | undefined,
+  answer: Observation['answer'],
 ): string | undefined {
-  if (said === undefined || (action.type !== 'pay' && action.type !== 'retry')) return undefined
+  if (action.type !== 'pay' && action.type !== 'retry') return undefined
   const account = paymentIn(book, requestOf(action).payment)?.account
   if (account === undefined) return undefined
+  const { spentDebitAmount, spentReceiveAmount } = answer
+  const said = account.counts === 'debitAmount' ? spentDebitAmount : spentReceiveAmount
+  if (said === undefined) return undefined
   const spent = spentIn(book, account)
   const { value, ...asset } = said
   if (spent === BigInt(value)) return undefined

@@ -112,13 +112,14 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
     const refusal = refusalOf(response)
     if (refusal !== undefined) return refusal
     const created = bodyOf(response, 201)
-    const spent = created['grantSpentDebitAmount'] ?? created['grantSpentReceiveAmount']
     const id = resources.outgoingPayments.idOf(stringOf(created, 'id')) ?? ''
     held.add(id)
-    if (spent === undefined) return { accepted: true, id }
-    const { value, assetCode, assetScale } = fieldsOf(spent)
-    const asset = { assetCode: String(assetCode), assetScale: Number(assetScale) }
-    return { accepted: true, id, spent: { value: String(value), ...asset } }
+    return {
+      accepted: true,
+      id,
+      ...spentAmount('spentDebitAmount', created['grantSpentDebitAmount']),
+      ...spentAmount('spentReceiveAmount', created['grantSpentReceiveAmount']),
+    }
   }
 
   const { outgoingPayments } = resources
@@ -260,4 +261,11 @@ function fieldsOf(value: unknown): Fields {
 function stringOf(value: unknown, name: string): string {
   const found = fieldsOf(value)[name]
   return typeof found === 'string' ? found : ''
+}
+
+function spentAmount(name: 'spentDebitAmount' | 'spentReceiveAmount', amount: Json | undefined) {
+  if (amount === undefined) return {}
+  const { value, assetCode, assetScale } = fieldsOf(amount)
+  const asset = { assetCode: String(assetCode), assetScale: Number(assetScale) }
+  return { [name]: { value: String(value), ...asset } }
 }

@@ -11,8 +11,13 @@ export type PaymentAnswer =
       readonly accepted: true
       /** The wallet's own name for the payment: an answer to a repeat has the same. */
       readonly id: string
-      /** What it says that has been spent with this payment, such as `grantSpentDebitAmount`; it is checked. */
-      readonly spent?: Amount
+      /**
+       * `grantSpentDebitAmount` of the answer: debited and reserved in the window that counts this payment,
+       * this payment included. It is checked where debits are limited.
+       */
+      readonly spentDebitAmount?: Amount
+      /** `grantSpentReceiveAmount` of the answer. It is checked where what arrives is limited. */
+      readonly spentReceiveAmount?: Amount
     }
   | { readonly accepted: false; readonly reason?: string }
 
