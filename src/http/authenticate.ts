@@ -2,9 +2,9 @@ import { type Client, clientId, type Grant } from '../core/grant/record.js'
 import type { ClientKeys, PublicJwk } from '../ports/client-keys.js'
 import { type Credential, type CredentialClass, parseCredential } from '../protocol/credential.js'
 import {
-  type Freshness,
   inspectSignatures,
   type SignatureCandidate,
+  type SignatureRules,
 } from '../protocol/http-signature/inspect.js'
 import { verifyCandidates } from '../protocol/http-signature/verify.js'
 import { boundKey } from '../service/bound-key.js'
@@ -17,9 +17,9 @@ export type Candidates = readonly SignatureCandidate[]
 /** What can be known of the signatures without a key: the first check of every signed operation. */
 export async function inspect(
   { message, call, seen }: Exchange,
-  freshness: Freshness,
+  rules: SignatureRules,
 ): Promise<Candidates | HttpRefusal> {
-  const inspection = await inspectSignatures(message, call.now, freshness)
+  const inspection = await inspectSignatures(message, call.now, rules)
   if ('problem' in inspection) return refuse('signature_invalid', inspection.problem)
   const keyid = inspection.candidates[0]?.keyid
   if (keyid !== undefined) seen.keyid = keyid

@@ -2,7 +2,7 @@ import type { Clock } from '../ports/clock.js'
 import type { Random } from '../ports/random.js'
 import type { Store } from '../ports/store.js'
 import { namespaceOf } from '../protocol/credential.js'
-import type { Freshness } from '../protocol/http-signature/inspect.js'
+import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import { invalidOption } from '../protocol/option-error.js'
 import type { ServiceContext } from '../service/context.js'
 import { observedStore } from '../service/observed-store.js'
@@ -48,6 +48,12 @@ export interface SignatureOptions {
    * the byte. Default `accept-repeat`.
    */
   readonly repeats?: RepeatRule
+  /**
+   * Whether `Signature-Input` and `Signature` must be Structured Fields, as RFC 9421 section 4 requires.
+   * With false, the forms that the official PHP and Rust SDKs write are accepted as well, on every operation
+   * but introspection; docs/deviations.md has them. Default false.
+   */
+  readonly strict?: boolean
 }
 
 /** Builds what the services work with, refusing a setup that could not work before it is relied on. */
@@ -66,7 +72,7 @@ export function serviceContext(options: ServerOptions, serverUrl: string): Servi
     random: pooled(random),
     pacing: realPacing,
     turns: createTurns(),
-    freshness: signatureFreshness(options.signatures ?? {}),
+    signatureRules: signatureRules(options.signatures ?? {}),
     namespace: () => (namespace ??= namespaceOf(serverUrl)),
     recordsEvents,
   }
@@ -101,16 +107,18 @@ export function repeatRule({ signatures }: ServerOptions): RepeatRule {
   return requireOneOf('signatures.repeats', repeats, ['accept-repeat', 'refuse-repeat'])
 }
 
-/** Reads how fresh signatures have to be. */
-export function signatureFreshness({
+/** Reads which signatures are accepted. */
+export function signatureRules({
   ageMaxMs = 300_000,
   skewMaxMs = 60_000,
+  strict = false,
   ...rest
-}: SignatureOptions): Freshness {
+}: SignatureOptions): SignatureRules {
   requireKnown('signatures', rest, ['repeats'])
   requireDuration('signatures.ageMaxMs', ageMaxMs)
   requireDuration('signatures.skewMaxMs', skewMaxMs)
-  return { ageMaxMs, skewMaxMs }
+  requireBoolean('signatures.strict', strict)
+  return { ageMaxMs, skewMaxMs, strict }
 }
 
 /** Fills durations in with their defaults, refusing anything that is none. */

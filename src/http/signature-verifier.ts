@@ -4,12 +4,7 @@ import { inspectSignatures } from '../protocol/http-signature/inspect.js'
 import { verifyCandidates } from '../protocol/http-signature/verify.js'
 import { readMessage } from './fields.js'
 import { bodyBytesMax, type HttpRequest } from './message.js'
-import {
-  requireMethods,
-  requirePrefix,
-  type SignatureOptions,
-  signatureFreshness,
-} from './options.js'
+import { requireMethods, requirePrefix, type SignatureOptions, signatureRules } from './options.js'
 import { publicUrl, resolveTarget } from './target.js'
 
 export interface SignatureVerifierOptions {
@@ -17,7 +12,7 @@ export interface SignatureVerifierOptions {
   readonly url: string
   /** Tells the time. Default: `Date`. */
   readonly clock?: Clock
-  /** How old and how early `created` may be. */
+  /** How old and how early `created` may be, and whether the forms of SDKs are refused. */
   readonly signatures?: Omit<SignatureOptions, 'repeats'>
   /** The path prefix that a proxy in front takes away. Default: none. */
   readonly strippedPrefix?: string
@@ -42,7 +37,7 @@ export function createSignatureVerifier(options: SignatureVerifierOptions): Sign
   const { clock = Date } = options
   const url = publicUrl('url', options.url)
   const strippedPrefix = requirePrefix(options.strippedPrefix ?? '', url)
-  const freshness = signatureFreshness(options.signatures ?? {})
+  const rules = signatureRules(options.signatures ?? {})
   requireMethods('clock', clock, ['now'])
 
   return async (request, key) => {
@@ -51,7 +46,7 @@ export function createSignatureVerifier(options: SignatureVerifierOptions): Sign
     if ('refusal' in target) return unverified(target.reason)
     const read = readMessage(request, url.origin, target.target)
     if ('refusal' in read) return unverified(read.reason)
-    const inspection = await inspectSignatures(read.message, clock.now(), freshness)
+    const inspection = await inspectSignatures(read.message, clock.now(), rules)
     if ('problem' in inspection) return unverified(inspection.problem)
     const proof = await verifyCandidates(inspection.candidates, key)
     if (proof === undefined) return unverified('no signature verifies with this key')

@@ -2,7 +2,7 @@ import type { Instant } from '../core/decision.js'
 import type { Clock } from '../ports/clock.js'
 import type { Store } from '../ports/store.js'
 import { newPath } from '../protocol/credential.js'
-import type { Freshness } from '../protocol/http-signature/inspect.js'
+import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { TransactContext } from './transact.js'
 
 /** What every service works with. */
@@ -12,7 +12,7 @@ export interface ServiceContext extends TransactContext {
   readonly clock: Clock
   /** What the ids of this server begin with. */
   readonly namespace: () => Promise<string>
-  readonly freshness: Freshness
+  readonly signatureRules: SignatureRules
   /** Whether what happens is written down as events, for a consumer to deliver. */
   readonly recordsEvents: boolean
 }

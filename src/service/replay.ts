@@ -32,7 +32,7 @@ export async function onceOf(
   if (nonce === undefined && rule === 'accept-repeat') return undefined
   const unique = nonce === undefined ? `signature ${toBase64url(signature)}` : `nonce ${nonce}`
   const hash = await hashText(`${thumbprint} ${unique}`)
-  const { ageMaxMs, skewMaxMs } = context.freshness
+  const { ageMaxMs, skewMaxMs } = context.signatureRules
   const retainUntil = proof.createdAt + ageMaxMs + skewMaxMs
   const id = (await context.namespace()) + hash
   const next = { id, version: 1, by: call.by, dueAt: retainUntil, retainUntil }

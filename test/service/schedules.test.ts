@@ -54,7 +54,7 @@ function services(store: Store, scheduler: Scheduler | undefined, seed: string) 
       sleep: async () => void (await scheduler?.schedule(Promise.resolve(), 'pause')),
     },
     namespace: () => namespaceOf(grantEndpoint),
-    freshness: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
+    signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
     recordsEvents: true,
   }
   const grants = createGrants(context, policy)

@@ -44,7 +44,7 @@ export function paymentServices(options: SetupOptions = {}) {
       },
     },
     namespace: () => namespaceOf(serverUrl),
-    freshness: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
+    signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
     recordsEvents,
   }
   const payments = createIncomingPayments(

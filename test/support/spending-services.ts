@@ -86,7 +86,7 @@ export function spendingServices(options: SpendingSetup = {}) {
       },
     },
     namespace: () => namespace,
-    freshness: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
+    signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
     recordsEvents,
   }
   const accounts: WalletAddress[] = [alice, bob].map((url) => ({

@@ -61,7 +61,7 @@ export interface GrantDependencies extends GrantUrls {
 export function requestGrant(deps: GrantDependencies): Serve {
   const { context, grants } = deps
   return async (exchange) => {
-    const candidates = await inspect(exchange, context.freshness)
+    const candidates = await inspect(exchange, context.signatureRules)
     if ('outcome' in candidates) return candidates
     const body = readBody(exchange.message)
     if ('outcome' in body) return body
@@ -223,7 +223,7 @@ async function presented<Found extends { readonly grant: Grant }>(
   rule: RepeatRule,
   { kind, find, unknown }: Presented<Found>,
 ): Promise<(Found & { readonly once: Once | undefined }) | HttpRefusal> {
-  const candidates = await inspect(exchange, context.freshness)
+  const candidates = await inspect(exchange, context.signatureRules)
   if ('outcome' in candidates) return candidates
   const credential = presentedCredential(exchange, kind)
   if ('outcome' in credential) return credential

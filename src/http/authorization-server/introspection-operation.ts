@@ -34,8 +34,10 @@ export interface IntrospectionDependencies {
  */
 export function introspectToken(deps: IntrospectionDependencies): Serve {
   const { context } = deps
+  // The dialects are those of client SDKs, which no resource server signs its questions with.
+  const rules = { ...context.signatureRules, strict: true }
   return async (exchange) => {
-    const candidates = await inspect(exchange, context.freshness)
+    const candidates = await inspect(exchange, rules)
     if ('outcome' in candidates) return candidates
     const body = readBody(exchange.message)
     if ('outcome' in body) return body

@@ -53,7 +53,7 @@ async function authorize(
   exchange: Exchange,
   { context, introspect, repeats }: ResourceDependencies,
 ): Promise<Authorized | HttpRefusal> {
-  const candidates = await inspect(exchange, context.freshness)
+  const candidates = await inspect(exchange, context.signatureRules)
   if ('outcome' in candidates) return candidates
   const presented = presentedToken(exchange)
   if ('outcome' in presented) return presented

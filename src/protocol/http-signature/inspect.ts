@@ -1,6 +1,7 @@
 import type { Instant } from '../../core/decision.js'
 import { combinedValue, componentValue, type SignedMessage } from './components.js'
 import { contentDigestProblem } from './content-digest.js'
+import { readDialect, type SignatureFields } from './dialects.js'
 import {
   byteSequence,
   type DictionaryMember,
@@ -10,7 +11,6 @@ import {
   isText,
   type Parameters,
   parseStrictDictionary,
-  type StrictDictionary,
   serializeInnerList,
   serializeItem,
 } from './structured-fields.js'
@@ -19,6 +19,12 @@ import {
 export interface Freshness {
   readonly ageMaxMs: number
   readonly skewMaxMs: number
+}
+
+/** Which signatures are accepted. */
+export interface SignatureRules extends Freshness {
+  /** Whether the two fields must be Structured Fields, so that the dialects of SDKs are refused. Default false. */
+  readonly strict?: boolean
 }
 
 /** A signature of which everything has been checked but the curve. */
@@ -49,14 +55,14 @@ const signatureLength = 64
 export async function inspectSignatures(
   message: SignedMessage,
   now: Instant,
-  freshness: Freshness,
+  rules: SignatureRules,
 ): Promise<Inspection> {
-  const fields = signatureFields(message)
+  const fields = signatureFields(message, rules)
   if ('problem' in fields) return fields
   const candidates: SignatureCandidate[] = []
   let problem = 'there is no signature'
   for (const [label, input] of fields.inputs.members) {
-    const result = inspectOne(label, input, fields, message, now, freshness)
+    const result = inspectOne(label, input, fields, message, now, rules)
     if ('problem' in result) problem = result.problem
     else candidates.push(result)
   }
@@ -69,28 +75,38 @@ export async function inspectSignatures(
   return { candidates }
 }
 
-interface SignatureFields {
-  readonly inputs: StrictDictionary
-  readonly signatures: StrictDictionary
-}
-
-function signatureFields({ fields }: SignedMessage): SignatureFields | { problem: string } {
+function signatureFields(
+  { fields }: SignedMessage,
+  { strict = false }: SignatureRules,
+): SignatureFields | { problem: string } {
   const inputLines = fields.get('signature-input')
   const signatureLines = fields.get('signature')
   if (inputLines === undefined) return { problem: 'there is no Signature-Input' }
   if (signatureLines === undefined) return { problem: 'there is no Signature' }
-  const inputs = parseStrictDictionary(combinedValue(inputLines))
-  if (inputs === undefined) return { problem: 'Signature-Input is malformed' }
-  const signatures = parseStrictDictionary(combinedValue(signatureLines))
-  if (signatures === undefined) return { problem: 'Signature is malformed' }
+  const input = combinedValue(inputLines)
+  const signature = combinedValue(signatureLines)
+  const standard = readStandard(input, signature)
+  const read = 'problem' in standard && !strict ? readDialect(input, signature) : undefined
+  const parsed = read ?? standard
+  if ('problem' in parsed) return parsed
+  const { inputs, signatures } = parsed
   const labels = [...inputs.members.keys()]
   if (labels.length > labelsMax) return { problem: `there are more than ${labelsMax} signatures` }
   const matching =
     labels.length === signatures.members.size &&
     labels.every((label) => signatures.members.has(label))
-  return matching
-    ? { inputs, signatures }
-    : { problem: 'Signature-Input and Signature have different labels' }
+  return matching ? parsed : { problem: 'Signature-Input and Signature have different labels' }
+}
+
+function readStandard(input: string, signature: string): SignatureFields | { problem: string } {
+  const inputs = parseStrictDictionary(input)
+  if (inputs === undefined) return notDictionary('Signature-Input')
+  const signatures = parseStrictDictionary(signature)
+  return signatures === undefined ? notDictionary('Signature') : { inputs, signatures }
+}
+
+function notDictionary(name: string): { problem: string } {
+  return { problem: `${name} is not a Structured Fields dictionary, or has a key twice` }
 }
 
 function inspectOne(

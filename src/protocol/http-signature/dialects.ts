@@ -1,0 +1,84 @@
+import { fromBase64 } from '../bytes.js'
+import type { InnerList, Item, Parameters, StrictDictionary } from './structured-fields.js'
+
+/** The `Signature-Input` and `Signature` fields of one message, parsed. */
+export interface SignatureFields {
+  readonly inputs: StrictDictionary
+  readonly signatures: StrictDictionary
+}
+
+/** How one client SDK writes the two fields. */
+interface Dialect {
+  /** `Signature-Input`: the groups are `list`, `names`, `created` and `keyid`. */
+  readonly inputs: readonly RegExp[]
+  /** `Signature`: the group is `base64`. */
+  readonly signature: RegExp
+}
+
+const label = 'sig1'
+const createdForm = 'created=(?<created>0|[1-9][0-9]{0,14})'
+const keyidForm = 'keyid="(?<keyid>[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]+)"'
+/** 64 bytes in standard base64 (RFC 4648 section 4): 86 digits and two `=`. */
+const base64Form = '(?<base64>[A-Za-z0-9+/]{86}==)'
+
+/**
+ * The official PHP SDK: `sig1=("@method" "@target-uri");keyid="…";created=…` and `sig1=<base64>`. It writes
+ * `keyid` first; `created` first is accepted as well.
+ */
+const php: Dialect = {
+  inputs: [
+    inputForm('"', `${keyidForm};${createdForm}`),
+    inputForm('"', `${createdForm};${keyidForm}`),
+  ],
+  signature: new RegExp(`^${label}=${base64Form}$`),
+}
+
+/** The official Rust SDK: `sig1=(@method @target-uri content-type);created=…;keyid="…"` and `<base64>`. */
+const rust: Dialect = {
+  inputs: [inputForm('', `${createdForm};${keyidForm}`)],
+  signature: new RegExp(`^${base64Form}$`),
+}
+
+const dialects = [php, rust]
+
+/**
+ * One signature that covers components from the six that these SDKs cover. Their order is free, as it is in
+ * RFC 9421. Everything else is written in exactly one way.
+ */
+function inputForm(quote: '"' | '', parameters: string): RegExp {
+  const names = '@method|@target-uri|authorization|content-digest|content-length|content-type'
+  const name = `${quote}(?:${names})${quote}`
+  return new RegExp(`^${label}=(?<list>\\((?<names>${name}(?: ${name})*)\\);${parameters})$`)
+}
+
+/**
+ * Reads the signature fields of two published client SDKs, which are not Structured Fields. Returns
+ * `undefined` unless both fields are written exactly as one of the SDKs writes them.
+ *
+ * No message has two readings. A `Signature` without colons ends with `=`, which no dictionary does, so a pair
+ * of fields is either standard or in one dialect. The signature base of the PHP dialect is the standard one:
+ * what is accepted in the dialect is accepted of the same message with the colons added. In the signature base
+ * of the Rust dialect the list of the last line begins with `(` and a name, where the standard one has `("` or
+ * `()`; no base is both, and since no value has a line break, the last line names the lines above it.
+ */
+export function readDialect(input: string, signature: string): SignatureFields | undefined {
+  const dialect = dialects.find((each) => each.signature.test(signature))
+  const text = dialect?.signature.exec(signature)?.groups?.['base64']
+  const bytes = text === undefined ? undefined : fromBase64(text)
+  const form = dialect?.inputs.find((each) => each.test(input))
+  const groups = form?.exec(input)?.groups
+  if (bytes === undefined || groups === undefined) return undefined
+  const { list = '', names = '', created = '', keyid = '' } = groups
+  const parameters: Parameters = new Map<string, string | number>([
+    ['created', Number(created)],
+    ['keyid', keyid],
+  ])
+  const components = names.replaceAll('"', '').split(' ')
+  const member: InnerList = [components.map((name): Item => [name, new Map()]), parameters]
+  const value: Item = [bytes as Uint8Array<ArrayBuffer>, new Map()]
+  const decimals: ReadonlySet<string> = new Set()
+  return {
+    inputs: { members: new Map([[label, member]]), decimals, canonicalList: list },
+    signatures: { members: new Map([[label, value]]), decimals },
+  }
+}

@@ -1,0 +1,119 @@
+import { sign } from 'node:crypto'
+import type { HttpRequest } from '../../src/index.js'
+import { headerOf, type SignOptions, signedRequest, withHeader } from './sign.js'
+
+/** A client SDK whose signature fields are not Structured Fields. */
+export type Sdk = 'php' | 'rust'
+
+export const sdks: readonly Sdk[] = ['php', 'rust']
+
+/** What an SDK signs: the request before its signature fields are there. */
+export interface SdkMessage {
+  readonly method: string
+  /** The absolute URL. */
+  readonly url: string
+  /** Header lines, of which those that the SDK covers are signed. */
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  /** Seconds since 1970. */
+  readonly created: number
+  /** Names of the covered components. Default: what the SDK covers, in its order. */
+  readonly components?: readonly string[]
+  /** What the signature base says of a component instead of the truth. */
+  readonly override?: Readonly<Record<string, string>>
+}
+
+/** The two signature fields, by name. */
+export interface SdkSignature {
+  readonly 'Signature-Input': string
+  readonly Signature: string
+}
+
+/**
+ * Signs a message as the PHP or the Rust SDK does. PHP quotes the components, writes `keyid` first and leaves
+ * out the colons of the signature. Rust leaves out the quotes in the list, but not in the lines of the signature
+ * base, and writes the signature without label and colons.
+ */
+export function sdkSignature(
+  sdk: Sdk,
+  { method, url, headers, created, ...rest }: SdkMessage,
+  key: SignOptions['key'],
+): SdkSignature {
+  const values = new Map(headers.map(([name, value]) => [name.toLowerCase(), value]))
+  values.set('@method', method).set('@target-uri', url)
+  const hasContent = values.has('content-digest')
+  const components =
+    rest.components ??
+    coveredBy[sdk].filter(
+      (name) => values.has(name) && (hasContent || !ofContent[sdk].includes(name)),
+    )
+  const list = components.map((name) => (sdk === 'php' ? `"${name}"` : name)).join(' ')
+  const parameters =
+    sdk === 'php'
+      ? `keyid="${key.kid}";created=${created}`
+      : `created=${created};keyid="${key.kid}"`
+  const lines = components.map(
+    (name) => `"${name}": ${rest.override?.[name] ?? values.get(name) ?? ''}\n`,
+  )
+  const base = `${lines.join('')}"@signature-params": (${list});${parameters}`
+  const base64 = sign(null, Buffer.from(base, 'latin1'), key.privateKey).toString('base64')
+  return {
+    'Signature-Input': `sig1=(${list});${parameters}`,
+    Signature: sdk === 'php' ? `sig1=${base64}` : base64,
+  }
+}
+
+const coveredBy: Readonly<Record<Sdk, readonly string[]>> = {
+  php: [
+    '@method',
+    '@target-uri',
+    'authorization',
+    'content-digest',
+    'content-length',
+    'content-type',
+  ],
+  rust: [
+    '@method',
+    '@target-uri',
+    'content-type',
+    'authorization',
+    'content-digest',
+    'content-length',
+  ],
+}
+
+/** What an SDK covers of a request with content only. */
+const ofContent: Readonly<Record<Sdk, readonly string[]>> = {
+  php: ['content-length', 'content-type'],
+  rust: ['content-length'],
+}
+
+/** A request with the signature of an SDK. There is no nonce, since neither SDK sends one. */
+export function sdkSignedRequest(sdk: Sdk, options: SignOptions): HttpRequest {
+  const { method, url, key, created, components, override = {} } = options
+  const request = signedRequest(options)
+  const typed = headerOf(request, 'content-type') !== undefined
+  // The Rust SDK sends a type with every request, also where there is no content.
+  const unsigned =
+    sdk === 'rust' && !typed ? withHeader(request, 'Content-Type', 'application/json') : request
+  const names = components?.map((component) => component.replaceAll('"', ''))
+  const overridden = Object.entries(override).map(([name, value]) => [
+    name.replaceAll('"', ''),
+    value,
+  ])
+  const fields = sdkSignature(
+    sdk,
+    {
+      method,
+      url,
+      headers: unsigned.headers,
+      created,
+      override: Object.fromEntries(overridden),
+      ...(names === undefined ? {} : { components: names }),
+    },
+    key,
+  )
+  return Object.entries(fields).reduce(
+    (signed, [name, value]) => withHeader(signed, name, value),
+    unsigned,
+  )
+}
