@@ -117,3 +117,13 @@ export function sdkSignedRequest(sdk: Sdk, options: SignOptions): HttpRequest {
     unsigned,
   )
 }
+
+/** How a request can be signed: by RFC 9421, or as an SDK does. */
+export type SignatureForm = 'standard' | Sdk
+
+export const signatureForms: readonly SignatureForm[] = ['standard', ...sdks]
+
+/** A request that is signed in one of the forms. A nonce is sent in the standard form only. */
+export function signedIn(form: SignatureForm, options: SignOptions): HttpRequest {
+  return form === 'standard' ? signedRequest(options) : sdkSignedRequest(form, options)
+}

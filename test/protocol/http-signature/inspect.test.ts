@@ -253,7 +253,8 @@ describe('syntax', () => {
 
   test.each([
     ['nothing', ''],
-    ['the bytes without colons', `sig1=${someSignature.slice(1, -1)}`],
+    ['the bytes with the first colon alone', `sig1=${someSignature.slice(0, -1)}`],
+    ['the bytes with the last colon alone', `sig1=${someSignature.slice(1)}`],
     ['the bytes alone', someSignature],
     ['text', `sig1="${someSignature.slice(1, -1)}"`],
     ['a list', `sig1=(${someSignature})`],

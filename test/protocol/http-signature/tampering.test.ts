@@ -5,7 +5,8 @@ import type { SignedMessage } from '../../../src/protocol/http-signature/compone
 import { inspectSignatures } from '../../../src/protocol/http-signature/inspect.js'
 import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
 import { testKey } from '../../support/keys.js'
-import { headerOf, type SignOptions, signedRequest, withHeader } from '../../support/sign.js'
+import { type SignatureForm, signatureForms, signedIn } from '../../support/sdk-signatures.js'
+import { headerOf, type SignOptions, withHeader } from '../../support/sign.js'
 import {
   messageCreated,
   messageOf,
@@ -103,9 +104,16 @@ async function accepted(message: SignedMessage): Promise<boolean> {
 
 /**
  * Whether two texts say the same: bits that stand for nothing in the last digit of a signature, and spaces that
- * a list may have. Neither is signed: what is signed is how the parsed form is serialised.
+ * a list may have. Neither is signed: what is signed is how the parsed form is serialised. A dialect has one
+ * spelling only.
  */
-function sayTheSame(name: string, before: Uint8Array, after: Uint8Array): boolean {
+function sayTheSame(
+  form: SignatureForm,
+  name: string,
+  before: Uint8Array,
+  after: Uint8Array,
+): boolean {
+  if (form !== 'standard') return false
   const [was, is] = [latin1(before), latin1(after)]
   if (name === 'signature-input') return is.replace(/ +/g, ' ') === was
   if (name !== 'signature') return false
@@ -123,11 +131,13 @@ function changes(length: number) {
   })
 }
 
-describe.each([
-  ['an incoming payment', payment],
-  ['a grant request', grant],
-])('%s', (_, options) => {
-  const message = messageOf(signedRequest(options))
+describe.each(
+  signatureForms.flatMap((form) => [
+    { name: 'an incoming payment', form, options: payment },
+    { name: 'a grant request', form, options: grant },
+  ]),
+)('$name, signed in the form: $form', ({ form, options }) => {
+  const message = messageOf(signedIn(form, options))
   const parts = signedParts(message)
 
   test('is accepted as it was signed', async () => {
@@ -148,7 +158,7 @@ describe.each([
         for (const [index, difference] of differences.entries()) {
           const bytes = Uint8Array.from(part.bytes)
           bytes[index] = (bytes[index] ?? 0) + difference
-          if (sayTheSame(part.name, part.bytes, bytes)) continue
+          if (sayTheSame(form, part.name, part.bytes, bytes)) continue
           expect(await accepted(part.put(bytes)), `${part.name} ${index} ${bytes[index]}`).toBe(
             false,
           )
@@ -163,7 +173,7 @@ describe.each([
       const without = Buffer.concat([part.bytes.subarray(0, index), part.bytes.subarray(index + 1)])
       const doubled = Buffer.concat([part.bytes.subarray(0, index + 1), part.bytes.subarray(index)])
       for (const bytes of [without, doubled]) {
-        if (sayTheSame(part.name, part.bytes, bytes)) continue
+        if (sayTheSame(form, part.name, part.bytes, bytes)) continue
         expect(await accepted(part.put(bytes)), latin1(bytes)).toBe(false)
       }
     }
@@ -212,10 +222,9 @@ describe.each([
 })
 
 describe('signatures of two requests', () => {
-  test('do not fit each other', async () => {
-    const [one, two] = [payment, { ...payment, body: '{}', nonce: 'other' }].map((options) =>
-      messageOf(signedRequest(options)),
-    )
+  test.each(signatureForms)('do not fit each other in the form: %s', async (form) => {
+    const later = { ...payment, body: '{}', nonce: 'other', created: messageCreated + 1 }
+    const [one, two] = [payment, later].map((options) => messageOf(signedIn(form, options)))
     if (one === undefined || two === undefined) throw new Error('two requests')
     expect(await accepted(one)).toBe(true)
     expect(await accepted(two)).toBe(true)
@@ -226,13 +235,16 @@ describe('signatures of two requests', () => {
   })
 })
 
-describe('a server', () => {
+describe.each(signatureForms)('a server, asked in the form: %s', (form) => {
   async function paymentRequest(world: World) {
     const client = world.client('shop')
     const { body } = await client.request([incomingAccess])
-    const request = client.sign({
+    const request = signedIn(form, {
       method: 'POST',
       url: `${resourceServer}/incoming-payments`,
+      key: client.key,
+      created: messageCreated,
+      nonce: 'b1946ac9',
       token: body.access_token.value,
       body: JSON.stringify({ walletAddress: bob }),
     })
@@ -274,12 +286,13 @@ describe('a server', () => {
     const { client, request } = await paymentRequest(world)
     const token = headerOf(request, 'authorization')?.slice('GNAP '.length) ?? ''
     const signedBy = (signer: typeof key, more: Partial<SignOptions> = {}) =>
-      client.sign({
+      signedIn(form, {
         method: 'POST',
         url: `${resourceServer}/incoming-payments`,
+        key: signer,
+        created: messageCreated,
         token,
         body: JSON.stringify({ walletAddress: bob }),
-        key: signer,
         ...more,
       })
     const thief = testKey('thief')

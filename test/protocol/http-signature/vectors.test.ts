@@ -20,6 +20,7 @@ import {
 import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
 import { interactionHash } from '../../../src/protocol/interaction-hash.js'
 import { testKey } from '../../support/keys.js'
+import { contentDigest } from '../../support/sign.js'
 import {
   lineOf,
   messageOf,
@@ -351,20 +352,68 @@ describe('requests as the SDKs of Open Payments write them', () => {
     expect(await accepted(messageOf(await requestBySdk(method, content)))).toBe(true)
   })
 
-  test('PHP, whose signature is no Byte Sequence, is refused', async () => {
-    const message = messageOf(await requestBySdk('POST', { body }))
-    const bare = lineOf(message, 'signature').replaceAll(':', '')
-    expect(await accepted(withFields(message, { signature: [bare] }))).toBe(false)
+  /** Signs a signature base that is written out, and puts the two fields beside it. */
+  function requestOf(base: readonly string[], input: string, wrap: (base64: string) => string) {
+    const bytes = Buffer.from(base.join('\n'))
+    const signature = wrap(sign(null, bytes, key.privateKey).toString('base64'))
+    const headers = [
+      ['Authorization', 'GNAP opa_1.2'],
+      ['Content-Type', 'application/json'],
+      ['Content-Length', String(body.length)],
+      ['Content-Digest', contentDigest(Buffer.from(body), 'sha-512')],
+      ['Signature-Input', input],
+      ['Signature', signature],
+    ] as const
+    return { method: 'POST', url: '/op/incoming-payments', headers, body: Buffer.from(body) }
+  }
+
+  const values = [
+    '"@method": POST',
+    '"@target-uri": https://wallet.example/op/incoming-payments',
+    '"authorization": GNAP opa_1.2',
+    `"content-digest": ${contentDigest(Buffer.from(body), 'sha-512')}`,
+    `"content-length": ${body.length}`,
+    '"content-type": application/json',
+  ]
+
+  test('PHP, whose signature has no colons, is accepted', async () => {
+    const list =
+      '("@method" "@target-uri" "authorization" "content-digest" "content-length" "content-type")'
+    const parameters = ';keyid="sdk-key";created=1795262400'
+    const base = [...values, `"@signature-params": ${list}${parameters}`]
+    const wrap = (base64: string) => `sig1=${base64}`
+    const message = messageOf(requestOf(base, `sig1=${list}${parameters}`, wrap))
+    expect(await accepted(message)).toBe(true)
   })
 
-  test('Rust, whose components are no Strings and whose signature has no label, is refused', async () => {
-    const message = messageOf(await requestBySdk('POST', { body }))
-    const [, base64 = ''] = /:(.*):/.exec(lineOf(message, 'signature')) ?? []
-    const tokens = lineOf(message, 'signature-input').replace(/\([^)]*\)/, (list) =>
-      list.replaceAll('"', ''),
-    )
-    expect(tokens).toContain('(@method @target-uri ')
-    expect(await accepted(withFields(message, { signature: [base64] }))).toBe(false)
-    expect(await accepted(withFields(message, { 'signature-input': [tokens] }))).toBe(false)
+  test('Rust, whose components have no quotes and whose signature has no label, is accepted', async () => {
+    const list = '(@method @target-uri content-type authorization content-digest content-length)'
+    const parameters = ';created=1795262400;keyid="sdk-key"'
+    const [method = '', target = '', authorization = '', digest = '', length = '', type = ''] =
+      values
+    const base = [
+      ...[method, target, type, authorization, digest, length],
+      `"@signature-params": ${list}${parameters}`,
+    ]
+    const message = messageOf(requestOf(base, `sig1=${list}${parameters}`, (base64) => base64))
+    expect(await accepted(message)).toBe(true)
+  })
+
+  test.each([
+    ['with the list in quotes in its signature base', true, false],
+    ['with the list in quotes in both', true, true],
+    ['with the lines of its signature base without quotes', false, false],
+  ])('Rust %s is refused', async (_, quotedBase, quotedInput) => {
+    const names = ['@method', '@target-uri', 'authorization', 'content-digest']
+    const bare = `(${names.join(' ')});created=1795262400;keyid="sdk-key"`
+    const quoted = `("${names.join('" "')}");created=1795262400;keyid="sdk-key"`
+    const lines = values.slice(0, 4)
+    const base = [
+      ...(quotedBase ? lines : lines.map((line) => line.replaceAll(/^"([^"]*)"/g, '$1'))),
+      `"@signature-params": ${quotedBase ? quoted : bare}`,
+    ]
+    const input = `sig1=${quotedInput ? quoted : bare}`
+    const message = messageOf(requestOf(base, input, (base64) => base64))
+    expect(await accepted(message)).toBe(false)
   })
 })
