@@ -141,7 +141,7 @@ describe('a setup that works', () => {
     expect(() => create('authorization', { policy })).not.toThrow()
     const payments = { incomingPaymentExpiryDefaultMs: 5, incomingPaymentExpiryMaxMs: 5 }
     expect(() => create('resource', { policy: payments })).not.toThrow()
-    const signatures = { ageMaxMs: 1, skewMaxMs: 0, repeats: 'refuse-repeat' }
+    const signatures = { ageMaxMs: 1, skewMaxMs: 0, repeats: 'refuse-repeat', strict: true }
     expect(() => create('authorization', { signatures })).not.toThrow()
   })
 

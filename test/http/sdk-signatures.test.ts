@@ -1,0 +1,194 @@
+import { describe, expect, test } from 'vitest'
+import {
+  createSignatureVerifier,
+  type HttpRequest,
+  type SignatureOptions,
+} from '../../src/index.js'
+import { bankId, bankKey } from '../support/introspection.js'
+import { type Sdk, sdkSignedRequest, sdks } from '../support/sdk-signatures.js'
+import { headerOf, type SignOptions, withHeader } from '../support/sign.js'
+import { createSpendingWorld, grantToPay, shopReceiver, usd } from '../support/spending.js'
+import { spentUnder } from '../support/spending-client.js'
+import {
+  alice,
+  answerOf,
+  approvedGrant,
+  bob,
+  createWorld,
+  grantEndpoint,
+  incomingAccess,
+  issuedGrant,
+  resourceServer,
+  type TestClient,
+  type World,
+  type WorldOptions,
+} from '../support/world.js'
+
+/** Signs and sends as an SDK does, with the key of a client instance. */
+function sender(sdk: Sdk, world: World, { key }: Pick<TestClient, 'key'>) {
+  type Request = Omit<SignOptions, 'key' | 'created'>
+  const sign = (request: Request) =>
+    sdkSignedRequest(sdk, { ...request, key, created: Math.floor(world.clock.now() / 1000) })
+  const send = async (request: Request) => answerOf(await world.handle(sign(request)))
+  return { sign, send }
+}
+
+/** The same signature, written as RFC 9421 writes it. */
+function withColons(request: HttpRequest): HttpRequest {
+  const signature = headerOf(request, 'signature')?.replace('sig1=', '') ?? ''
+  return withHeader(request, 'Signature', `sig1=:${signature}:`)
+}
+
+const signedByServers = (signatures: SignatureOptions): WorldOptions => ({
+  auth: { signatures },
+  resources: { signatures },
+})
+
+const malformed = {
+  php: 'Signature is not a Structured Fields dictionary, or has a key twice',
+  rust: 'Signature-Input is not a Structured Fields dictionary, or has a key twice',
+}
+
+const grantBody = JSON.stringify({
+  client: 'https://shop.example',
+  access_token: { access: [incomingAccess] },
+})
+
+describe.each(sdks)('a client that signs as the SDK for %s', (sdk) => {
+  test('gets a grant, creates an incoming payment and reads it', async () => {
+    const world = createWorld()
+    const { send } = sender(sdk, world, world.client('shop'))
+    const granted = await send({ method: 'POST', url: grantEndpoint, body: grantBody })
+    expect(granted.status).toBe(200)
+    const token: string = granted.body.access_token.value
+    const created = await send({
+      method: 'POST',
+      url: `${resourceServer}/incoming-payments`,
+      token,
+      body: JSON.stringify({ walletAddress: bob }),
+    })
+    expect(created.status).toBe(201)
+    const read = await send({ method: 'GET', url: created.body.id, token })
+    expect([read.status, read.body.id]).toEqual([200, created.body.id])
+    expect(world.refusals).toEqual([])
+  })
+
+  test('is refused by servers that are strict, which report why', async () => {
+    const world = createWorld(signedByServers({ strict: true }))
+    const client = world.client('shop')
+    const { send } = sender(sdk, world, client)
+    const granted = await send({ method: 'POST', url: grantEndpoint, body: grantBody })
+    expect([granted.status, granted.body.error.code]).toEqual([401, 'invalid_client'])
+    const { body } = await client.request([incomingAccess])
+    const token: string = body.access_token.value
+    const payment = await client.createPayment(token, { walletAddress: bob })
+    const read = await send({ method: 'GET', url: payment.body.id, token })
+    expect([read.status, read.body.error.code]).toEqual([401, 'invalid_signature'])
+    expect(world.refusals.map(({ refusal, reason }) => [refusal, reason])).toEqual([
+      ['signature_invalid', malformed[sdk]],
+      ['signature_invalid', malformed[sdk]],
+    ])
+    expect((await client.getPayment(token, payment.body.id)).status).toBe(200)
+  })
+
+  test('is refused with the key of another client', async () => {
+    const world = createWorld()
+    const shop = world.client('shop')
+    const thief = { key: { ...world.client('thief').key, kid: shop.key.kid } }
+    const { send } = sender(sdk, world, thief)
+    const { status } = await send({ method: 'POST', url: grantEndpoint, body: grantBody })
+    expect(status).toBe(401)
+    expect(world.refusals.at(-1)?.reason).toBe('no signature verifies with the key of the client')
+  })
+
+  test('cannot continue twice by the same signature, however it is written', async () => {
+    const world = createWorld()
+    const client = world.client('shop')
+    const { body, interactRef } = await approvedGrant(world, client)
+    const request = sender(sdk, world, client).sign({
+      method: 'POST',
+      url: body.continue.uri,
+      token: body.continue.access_token.value,
+      body: JSON.stringify({ interact_ref: interactRef }),
+    })
+    expect((await world.handle(request)).status).toBe(200)
+    expect((await world.handle(request)).status).toBe(401)
+    expect(world.refusals.at(-1)?.refusal).toBe('replayed')
+    expect((await world.handle(withColons(request))).status).toBe(401)
+    // Only the PHP SDK signs the standard signature base, so that the colons make it a standard signature.
+    const refusal = sdk === 'php' ? 'replayed' : 'signature_invalid'
+    expect(world.refusals.at(-1)?.refusal).toBe(refusal)
+  })
+
+  test('cannot rotate twice by the same signature', async () => {
+    const world = createWorld()
+    const client = world.client('shop')
+    const { token } = await issuedGrant(world, client)
+    const { sign } = sender(sdk, world, client)
+    const request = sign({ method: 'POST', url: token.manage, token: token.value })
+    expect((await world.handle(request)).status).toBe(200)
+    expect((await world.handle(request)).status).toBe(401)
+    expect(world.refusals.at(-1)?.refusal).toBe('replayed')
+  })
+
+  test('cannot pay twice without a quote by the same signature', async () => {
+    const world = createSpendingWorld()
+    const client = world.client('shop')
+    const { token } = await grantToPay(world, client)
+    const body = { walletAddress: alice, incomingPayment: shopReceiver, debitAmount: usd(1000) }
+    const request = sender(sdk, world, client).sign({
+      method: 'POST',
+      url: `${resourceServer}/outgoing-payments`,
+      token,
+      body: JSON.stringify(body),
+    })
+    expect((await world.handle(request)).status).toBe(201)
+    expect((await world.handle(request)).status).toBe(401)
+    expect(world.refusals.at(-1)?.refusal).toBe('replayed')
+    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
+  })
+
+  test('may read twice by the same signature, unless the host refuses repeats', async () => {
+    for (const repeats of ['accept-repeat', 'refuse-repeat'] as const) {
+      const world = createWorld(signedByServers({ repeats }))
+      const client = world.client('shop')
+      const { body } = await client.request([incomingAccess])
+      const token: string = body.access_token.value
+      const payment = await client.createPayment(token, { walletAddress: bob })
+      const { sign } = sender(sdk, world, client)
+      const request = sign({ method: 'GET', url: payment.body.id, token })
+      expect((await world.handle(request)).status).toBe(200)
+      const again = await world.handle(request)
+      expect(again.status).toBe(repeats === 'accept-repeat' ? 200 : 401)
+    }
+  })
+
+  test('verifies on routes of the host, unless the verifier is strict', async () => {
+    const world = createWorld()
+    const { key } = world.client('shop')
+    const { sign } = sender(sdk, world, { key })
+    const request = sign({ method: 'POST', url: 'https://wallet.example/own', body: '{}' })
+    const options = { url: 'https://wallet.example', clock: world.clock }
+    const verify = createSignatureVerifier(options)
+    const strict = createSignatureVerifier({ ...options, signatures: { strict: true } })
+    expect(await verify(request, key)).toEqual({ verified: true, keyid: key.kid })
+    expect(await strict(request, key)).toEqual({ verified: false, reason: malformed[sdk] })
+  })
+
+  test('is refused at introspection, which is asked by resource servers only', async () => {
+    const resourceServers = [{ id: bankId, keys: [bankKey] }]
+    const world = createWorld({ auth: { resourceServers } })
+    const { body } = await world.client('shop').request([incomingAccess])
+    const answer = await sender(sdk, world, { key: bankKey }).send({
+      method: 'POST',
+      url: `${grantEndpoint}/introspect`,
+      body: JSON.stringify({
+        access_token: body.access_token.value,
+        proof: 'httpsig',
+        resource_server: bankId,
+      }),
+    })
+    expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_resource_server'])
+    expect(world.refusals.at(-1)?.reason).toBe(malformed[sdk])
+  })
+})
