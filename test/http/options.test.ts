@@ -354,6 +354,15 @@ describe('a choice', () => {
     },
   )
 
+  test.each<Name>(['authorization', 'resource', 'verifier'])(
+    'of whether the %s server is strict about signatures is a boolean',
+    (name) => {
+      for (const value of ['yes', 1, 0, null, () => true, {}]) {
+        expectRefused(name, 'signatures.strict', { signatures: { strict: value } })
+      }
+    },
+  )
+
   test('of whether a subject takes a finish method is yes or no', () => {
     for (const value of ['yes', 1, null, () => true, {}]) {
       const policy = { subjectRequiresFinish: value }
