@@ -55,11 +55,12 @@ function inputForm(quote: '"' | '', parameters: string): RegExp {
  * Reads the signature fields of two published client SDKs, which are not Structured Fields. Returns
  * `undefined` unless both fields are written exactly as one of the SDKs writes them.
  *
- * No message has two readings. A `Signature` without colons ends with `=`, which no dictionary does, so a pair
- * of fields is either standard or in one dialect. The signature base of the PHP dialect is the standard one:
- * what is accepted in the dialect is accepted of the same message with the colons added. In the signature base
- * of the Rust dialect the list of the last line begins with `(` and a name, where the standard one has `("` or
- * `()`; no base is both, and since no value has a line break, the last line names the lines above it.
+ * No message has two readings: a `Signature` without colons ends with `=`, which no dictionary does, so a pair
+ * of fields is either standard or in one dialect. The signature base of the PHP dialect is the standard one, so
+ * the dialect accepts nothing that the same message with the colons added would not be accepted for. In the Rust
+ * dialect, the list in the last line of the signature base begins with `(` and a letter or `@`, where a standard
+ * list begins with `("` or is empty. No signature base is therefore both, and since no component value contains
+ * a line break, the last line determines what the lines above it stand for.
  */
 export function readDialect(input: string, signature: string): SignatureFields | undefined {
   const dialect = dialects.find((each) => each.signature.test(signature))
