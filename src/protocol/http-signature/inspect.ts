@@ -85,28 +85,24 @@ function signatureFields(
   if (signatureLines === undefined) return { problem: 'there is no Signature' }
   const input = combinedValue(inputLines)
   const signature = combinedValue(signatureLines)
-  const standard = readStandard(input, signature)
-  const read = 'problem' in standard && !strict ? readDialect(input, signature) : undefined
-  const parsed = read ?? standard
-  if ('problem' in parsed) return parsed
-  const { inputs, signatures } = parsed
+  const inputs = parseStrictDictionary(input)
+  const signatures = inputs === undefined ? undefined : parseStrictDictionary(signature)
+  const standard = inputs && signatures && { inputs, signatures }
+  const read = standard ?? (strict ? undefined : readDialect(input, signature))
+  if (read === undefined) {
+    const name = inputs === undefined ? 'Signature-Input' : 'Signature'
+    return { problem: `${name} is not a Structured Fields dictionary, or has a key twice` }
+  }
+  return labelsProblem(read) ?? read
+}
+
+function labelsProblem({ inputs, signatures }: SignatureFields): { problem: string } | undefined {
   const labels = [...inputs.members.keys()]
   if (labels.length > labelsMax) return { problem: `there are more than ${labelsMax} signatures` }
   const matching =
     labels.length === signatures.members.size &&
     labels.every((label) => signatures.members.has(label))
-  return matching ? parsed : { problem: 'Signature-Input and Signature have different labels' }
-}
-
-function readStandard(input: string, signature: string): SignatureFields | { problem: string } {
-  const inputs = parseStrictDictionary(input)
-  if (inputs === undefined) return notDictionary('Signature-Input')
-  const signatures = parseStrictDictionary(signature)
-  return signatures === undefined ? notDictionary('Signature') : { inputs, signatures }
-}
-
-function notDictionary(name: string): { problem: string } {
-  return { problem: `${name} is not a Structured Fields dictionary, or has a key twice` }
+  return matching ? undefined : { problem: 'Signature-Input and Signature have different labels' }
 }
 
 function inspectOne(
