@@ -28,7 +28,7 @@ const remedy =
  * Passes an error with code `ERR_RAW_BODY_UNAVAILABLE` to `next` when the body has been parsed already: its
  * bytes are signed, and cannot be had back from what they were parsed to.
  */
-export function toExpress(handle: Handler): NodeHandler {
+export function toExpress(handle: Handler<string | Uint8Array>): NodeHandler {
   return (request, response, next) => {
     serve(handle, request, response).catch((error: unknown) => {
       if (next !== undefined) next(error)
@@ -38,7 +38,7 @@ export function toExpress(handle: Handler): NodeHandler {
 }
 
 async function serve(
-  handle: Handler,
+  handle: Handler<string | Uint8Array>,
   request: Parameters<NodeHandler>[0],
   response: ServerResponse,
 ): Promise<void> {

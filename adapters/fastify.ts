@@ -16,7 +16,7 @@ const remedy =
  * The plugin is encapsulated: it takes bodies as bytes, whatever their content type, and the host's own
  * routes keep their parsers. Do not wrap it in `fastify-plugin`.
  */
-export function toFastify(handle: Handler): FastifyPluginAsync {
+export function toFastify(handle: Handler<string | Uint8Array>): FastifyPluginAsync {
   return async (app) => {
     app.removeAllContentTypeParsers()
     app.addContentTypeParser('*', (request, _payload, done) => {
@@ -48,7 +48,7 @@ function isMediaTypeError(error: unknown): boolean {
 }
 
 async function answer(
-  handle: Handler,
+  handle: Handler<string | Uint8Array>,
   request: FastifyRequest,
   body: Uint8Array,
   reply: FastifyReply,

@@ -38,7 +38,7 @@ const remedy = 'mount the handler before anything that reads the body, such as a
  *
  * @throws an error with code `ERR_RAW_BODY_UNAVAILABLE` when the body has been parsed already.
  */
-export function toHono(handle: Handler): HonoHandler {
+export function toHono(handle: Handler<string | Uint8Array>): HonoHandler {
   return async (context) => {
     const incoming = incomingOf(context)
     const request =

@@ -22,7 +22,7 @@ export function rawBodyError(remedy: string): RawBodyError {
  *
  * @throws {RawBodyError} when the body has been read already.
  */
-export function toFetch(handle: Handler): FetchHandler {
+export function toFetch(handle: Handler<string | Uint8Array>): FetchHandler {
   return async (request) => {
     const response = await handle(requestFromFetch(request, await readFetchBody(request)))
     return responseForFetch(response)
@@ -35,7 +35,11 @@ export function requestFromFetch(request: Request, body: Uint8Array): HttpReques
   return { method, url: targetOf(url), headers: [...headers], headersMerged: true, body }
 }
 
-export function responseForFetch({ status, headers, body }: HttpResponse): Response {
+export function responseForFetch({
+  status,
+  headers,
+  body,
+}: HttpResponse<string | Uint8Array>): Response {
   return new Response(body ?? null, { status, headers: { ...headers } })
 }
 

@@ -15,16 +15,21 @@ export interface HttpRequest {
   readonly body: Uint8Array
 }
 
-/** What to send back. `body` is text in UTF-8. */
-export interface HttpResponse {
+/**
+ * What to send back. A `body` that is a string is sent in UTF-8. The servers of this library send text; a
+ * handler of your own may send bytes: `Handler<string | Uint8Array>`.
+ */
+export interface HttpResponse<Body extends string | Uint8Array = string> {
   readonly status: number
   /** Header values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
-  readonly body?: string
+  readonly body?: Body
 }
 
 /** Serves one request. It answers everything that a client can send; it never rejects. */
-export type Handler = (request: HttpRequest) => Promise<HttpResponse>
+export type Handler<Body extends string | Uint8Array = string> = (
+  request: HttpRequest,
+) => Promise<HttpResponse<Body>>
 
 /** The largest request body that is read, in bytes. */
 export const bodyBytesMax = 64 * 1024
