@@ -229,7 +229,12 @@ export type { SubjectQuery, Subjects } from './ports/subjects.js'
 export type { Activity, Outcome, Telemetry } from './ports/telemetry.js'
 export type { WalletAddress, WalletAddresses } from './ports/wallet-addresses.js'
 export type { PrivateJwk } from './protocol/http-signature/sign.js'
-export { type IlpPaymentMethodsOptions, ilpPaymentMethods } from './protocol/ilp.js'
+export {
+  type IlpCredentials,
+  type IlpPaymentMethods,
+  type IlpPaymentMethodsOptions,
+  ilpPaymentMethods,
+} from './protocol/ilp.js'
 export type { InteractionHashEncoding } from './protocol/interaction-hash.js'
 export type { OptionError } from './protocol/option-error.js'
 export type { OutgoingPaymentBody, QuoteBody } from './protocol/outgoing.js'

@@ -10,6 +10,25 @@ export interface IlpPaymentMethodsOptions {
   readonly secret: Uint8Array
 }
 
+/** What a receiver of STREAM packets needs to read and fulfill those of one payment. */
+export interface IlpCredentials {
+  readonly paymentId: string
+  /** Shared secret of the STREAM connection, 32 bytes. */
+  readonly sharedSecret: Uint8Array
+}
+
+/** Payment details that are derived, and can therefore be derived again when a packet arrives. */
+export interface IlpPaymentMethods extends PaymentMethods {
+  /**
+   * The payment id that an ILP address contains, with its shared secret: the same secret that `detailsOf`
+   * encodes. It reads no store, so the payment may not exist. A packet that decrypts under the secret was made
+   * by a sender that has the details of the payment.
+   *
+   * @returns `undefined` for an address that is not below the prefix.
+   */
+  credentialsOf(ilpAddress: string): Promise<IlpCredentials | undefined>
+}
+
 const addressPrefix = /^(?:g|private|example|peer|self|test[1-3]?|local)(?:\.[a-zA-Z0-9_~-]+)+$/
 const prefixLengthMax = 960
 const secretLengthMin = 32
@@ -21,7 +40,7 @@ const secretLengthMin = 32
  * @throws `TypeError` with code `ERR_INVALID_OPTION` for a prefix that is no ILP address or a short key.
  * @see Open Payments OpenAPI, schema `ilp-payment-method`
  */
-export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): PaymentMethods {
+export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPaymentMethods {
   if (
     typeof options.addressPrefix !== 'string' ||
     !addressPrefix.test(options.addressPrefix) ||
@@ -35,16 +54,26 @@ export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): PaymentMet
   // A copy: the slice of a Buffer would change when the host wipes its key.
   const secret = Uint8Array.from(options.secret)
   const prefix = `${options.addressPrefix}.`
+
+  const sharedSecretOf = (paymentId: string) => hmacSha256(secret, encodeUtf8(paymentId))
+
+  function paymentIdOf(ilpAddress: string): string | undefined {
+    if (!ilpAddress.startsWith(prefix)) return undefined
+    // A STREAM sender may address a sub-address of the payment's own.
+    const [paymentId] = ilpAddress.slice(prefix.length).split('.')
+    return paymentId === '' ? undefined : paymentId
+  }
+
   return {
     async detailsOf({ paymentId }) {
-      const sharedSecret = toBase64url(await hmacSha256(secret, encodeUtf8(paymentId)))
+      const sharedSecret = toBase64url(await sharedSecretOf(paymentId))
       return [{ type: 'ilp', ilpAddress: prefix + paymentId, sharedSecret }]
     },
-    paymentIdOf(ilpAddress) {
-      if (!ilpAddress.startsWith(prefix)) return undefined
-      // A STREAM sender may address a sub-address of the payment's own.
-      const [paymentId] = ilpAddress.slice(prefix.length).split('.')
-      return paymentId === '' ? undefined : paymentId
+    paymentIdOf,
+    async credentialsOf(ilpAddress) {
+      const paymentId = paymentIdOf(ilpAddress)
+      if (paymentId === undefined) return undefined
+      return { paymentId, sharedSecret: await sharedSecretOf(paymentId) }
     },
   }
 }
