@@ -1,0 +1,166 @@
+import { type IlpPrepare, isFulfill, serializeIlpPrepare } from 'ilp-packet'
+import type { Asset } from '../../src/index.js'
+import {
+  fulfills,
+  type IlpHandler,
+  packetAmountMax,
+  readPrepare,
+  readReply,
+  rejectsOf,
+} from './packet.js'
+
+/** A neighbour that packets come from and go to. */
+export interface Peer {
+  /** Packets for this ILP address and those below it go to this peer. */
+  readonly ilpAddress: string
+  /** The asset that the amounts of this peer's packets are in. */
+  readonly asset: Asset
+  readonly send: IlpHandler
+  /** The largest amount of a packet from this peer. */
+  readonly packetAmountMax?: bigint
+  /** The most that this peer may owe before it settles. Default: no limit. */
+  readonly creditMax?: bigint
+}
+
+/** Units of one asset for each unit of another: `numerator / denominator`. */
+export interface Rate {
+  readonly numerator: bigint
+  readonly denominator: bigint
+}
+
+export interface ConnectorOptions {
+  /** ILP address of the connector: rejects are sent in its name. */
+  readonly ilpAddress: string
+  readonly peers: readonly Peer[]
+  /** The units of `to` that one unit of `from` buys, or `undefined` if the connector does not exchange them. */
+  readonly rateOf: (from: Asset, to: Asset) => Rate | undefined
+  /** Milliseconds since the epoch. Default `Date.now`. */
+  readonly now?: () => number
+}
+
+export interface Connector {
+  /**
+   * Handles the packets that a peer sends.
+   *
+   * @throws `Error` when no peer has this address.
+   */
+  from(ilpAddress: string): IlpHandler
+  /** What a peer owes, in its asset; negative if the connector owes the peer. Includes packets on their way. */
+  balanceOf(ilpAddress: string): bigint
+}
+
+type Checked =
+  | { readonly ok: true; readonly to: Peer; readonly outgoing: IlpPrepare }
+  | { readonly ok: false; readonly reject: Uint8Array }
+
+/** How much earlier a packet expires at the next node, so that a late Fulfill still gets back in time. */
+const marginMs = 1_000
+/** The longest that a packet is held, however late it expires. */
+const holdMaxMs = 30_000
+
+/**
+ * Routes ILP packets between peers, in whatever assets they have. The balances are in memory: a real connector
+ * keeps them in a database, and settles them.
+ *
+ * @see Interledger RFC 0027
+ */
+export function createConnector(options: ConnectorOptions): Connector {
+  const { peers, rateOf, now = Date.now } = options
+  const reject = rejectsOf(options.ilpAddress)
+  const balances = new Map<string, bigint>()
+
+  const balanceOf = (ilpAddress: string) => balances.get(ilpAddress) ?? 0n
+
+  function add({ ilpAddress }: Peer, amount: bigint): void {
+    balances.set(ilpAddress, balanceOf(ilpAddress) + amount)
+  }
+
+  async function forward(from: Peer, packet: Uint8Array): Promise<Uint8Array> {
+    const incoming = readPrepare(packet)
+    if (incoming === undefined) return reject('F01', 'The packet is not an ILP Prepare')
+    const checked = check(from, incoming)
+    if (!checked.ok) return checked.reject
+    const { to, outgoing } = checked
+
+    add(from, BigInt(incoming.amount))
+    const bytes = await inTime(to.send(serializeIlpPrepare(outgoing)), outgoing)
+    const reply = bytes && readReply(bytes)
+    if (bytes !== undefined && fulfills(reply, incoming) && incoming.expiresAt.getTime() > now()) {
+      add(to, -BigInt(outgoing.amount))
+      return bytes
+    }
+    add(from, -BigInt(incoming.amount))
+    if (bytes === undefined) return reject('R00', 'The next node did not reply in time')
+    if (reply === undefined) return reject('T00', 'The reply of the next node is not an ILP packet')
+    if (!isFulfill(reply)) return bytes
+    return fulfills(reply, incoming)
+      ? reject('R00', 'The packet expired before it was fulfilled')
+      : reject('F05', 'The fulfillment does not hash to the condition')
+  }
+
+  function check(from: Peer, incoming: IlpPrepare): Checked {
+    const refused = (...reason: Parameters<typeof reject>): Checked => ({
+      ok: false,
+      reject: reject(...reason),
+    })
+    const timeLeft = incoming.expiresAt.getTime() - now()
+    if (timeLeft <= 0) return refused('R00', 'The packet has expired')
+    if (timeLeft <= marginMs) return refused('R02', 'Too little time is left')
+    const to = routeTo(peers, incoming.destination)
+    if (to === undefined || to === from) return refused('F02', 'There is no route to the address')
+    const rate = rateOf(from.asset, to.asset)
+    if (rate === undefined) return refused('F02', 'The assets are not exchanged')
+
+    const amount = BigInt(incoming.amount)
+    // What a packet may have at most arrives below the maximum of a packet too.
+    const convertible = (packetAmountMax * rate.denominator) / rate.numerator
+    const amountMax = least(from.packetAmountMax ?? packetAmountMax, convertible)
+    if (amount > amountMax)
+      return refused('F08', 'The amount is too large', pair(amount, amountMax))
+    const converted = (amount * rate.numerator) / rate.denominator
+    if (amount > 0n && converted === 0n) return refused('R01', 'The amount is too small')
+    if (from.creditMax !== undefined && balanceOf(from.ilpAddress) + amount > from.creditMax) {
+      return refused('T04', 'The peer owes too much to send this amount')
+    }
+    const expiresAt = new Date(now() + Math.min(timeLeft - marginMs, holdMaxMs))
+    return { ok: true, to, outgoing: { ...incoming, amount: converted.toString(), expiresAt } }
+  }
+
+  /** The reply, or `undefined` once the packet that was sent has expired. */
+  async function inTime(reply: Promise<Uint8Array>, { expiresAt }: IlpPrepare) {
+    let timer: NodeJS.Timeout | undefined
+    const expired = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), expiresAt.getTime() - now())
+    })
+    const answered = await Promise.race([reply, expired])
+    clearTimeout(timer)
+    return answered
+  }
+
+  return {
+    from(ilpAddress) {
+      const from = peers.find((peer) => peer.ilpAddress === ilpAddress)
+      if (from === undefined) throw new Error(`no peer has the address ${ilpAddress}`)
+      return (packet) => forward(from, packet)
+    },
+    balanceOf,
+  }
+}
+
+function routeTo(peers: readonly Peer[], destination: string): Peer | undefined {
+  return peers
+    .filter(({ ilpAddress }) => `${destination}.`.startsWith(`${ilpAddress}.`))
+    .sort((one, other) => other.ilpAddress.length - one.ilpAddress.length)[0]
+}
+
+/** The data of an F08: what arrived, and the most that may arrive. */
+function pair(received: bigint, maximum: bigint): Buffer {
+  const data = Buffer.alloc(16)
+  data.writeBigUInt64BE(received, 0)
+  data.writeBigUInt64BE(maximum, 8)
+  return data
+}
+
+function least(one: bigint, other: bigint): bigint {
+  return one < other ? one : other
+}

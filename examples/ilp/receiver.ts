@@ -1,0 +1,191 @@
+import { createHmac } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type IlpPrepare, serializeIlpFulfill } from 'ilp-packet'
+import {
+  ConnectionAssetDetailsFrame,
+  ConnectionCloseFrame,
+  ErrorCode,
+  type Frame,
+  FrameType,
+  IlpPacketType,
+  Packet,
+  StreamMaxMoneyFrame,
+} from 'ilp-protocol-stream/dist/src/packet.js'
+import type {
+  IlpPaymentMethods,
+  IncomingPayment,
+  IncomingPaymentServices,
+  ReceivedFunds,
+  ReceiveResult,
+} from '../../src/index.js'
+import { type IlpHandler, packetAmountMax, readPrepare, rejectsOf, sha256 } from './packet.js'
+
+export interface StreamReceiverOptions {
+  /** ILP address of this receiver: the `addressPrefix` of the payment methods. Rejects are sent in its name. */
+  readonly ilpAddress: string
+  readonly paymentMethods: Pick<IlpPaymentMethods, 'credentialsOf'>
+  /** Pass a `receive` of your own to credit your ledger in the same transaction. */
+  readonly incomingPayments: Pick<IncomingPaymentServices, 'get' | 'receive'>
+  /** Milliseconds since the epoch. Default `Date.now`. */
+  readonly now?: () => number
+  /**
+   * Called when something failed and the packet was rejected with T00. With `funds`, `receive` kept failing and
+   * may have counted them: call it again with the same funds to find out.
+   */
+  readonly onError?: (error: unknown, funds?: ReceivedFunds) => void
+}
+
+/** A packet that the holder of the payment's details made, and the payment that it is for. */
+interface Paid {
+  readonly prepare: IlpPrepare
+  readonly request: Packet
+  readonly encryptionKey: Buffer
+  readonly payment: IncomingPayment
+}
+
+/** Time that a Fulfill needs to get back to the previous connector before the packet expires. */
+const replyMs = 500
+const attemptsMax = 3
+const pauseMs = 100
+
+/**
+ * Receives STREAM packets for incoming payments: it credits each packet once, and fulfills only those that
+ * `receive` has accepted. It stores nothing of its own, so any number of processes can receive for one payment.
+ *
+ * @see Interledger RFC 0029
+ */
+export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler {
+  const { paymentMethods, incomingPayments, onError = () => {}, now = Date.now } = options
+  const reject = rejectsOf(options.ilpAddress)
+
+  async function answer(packet: Uint8Array): Promise<Uint8Array> {
+    const prepare = readPrepare(packet)
+    if (prepare === undefined) return reject('F01', 'The packet is not an ILP Prepare')
+    if (timeLeft(prepare) <= 0) return reject('R00', 'The packet has expired')
+
+    const credentials = await paymentMethods.credentialsOf(prepare.destination)
+    if (credentials === undefined) return reject('F02', 'The address is not one of this receiver')
+    const encryptionKey = hmac(credentials.sharedSecret, 'ilp_stream_encryption')
+    const request = await decrypted(encryptionKey, prepare.data)
+    if (request === undefined) return reject('F06', 'The data does not decrypt')
+    const payment = await incomingPayments.get(credentials.paymentId)
+    if (payment === undefined) return reject('F02', 'There is no such payment')
+
+    const paid: Paid = { prepare, request, encryptionKey, payment }
+    const fulfillmentKey = hmac(credentials.sharedSecret, 'ilp_stream_fulfillment')
+    const fulfillment = hmac(fulfillmentKey, prepare.data)
+    const asked = BigInt(request.prepareAmount.toString())
+    if (!sha256(fulfillment).equals(prepare.executionCondition)) {
+      // How senders probe the rate: nobody can fulfill such a packet, and the reply says how much arrived.
+      return refuse(paid, 'F99', 'The packet cannot be fulfilled', closing(payment))
+    }
+    if (BigInt(prepare.amount) < asked) return refuse(paid, 'F99', 'Less arrived than was asked')
+    if (timeLeft(prepare) < replyMs) return refuse(paid, 'R02', 'Too little time is left')
+    return BigInt(prepare.amount) === 0n
+      ? fulfill(paid, fulfillment, closing(payment))
+      : credit(paid, fulfillment)
+  }
+
+  async function credit(paid: Paid, fulfillment: Buffer): Promise<Uint8Array> {
+    const { prepare, payment } = paid
+    const funds: ReceivedFunds = {
+      paymentId: payment.id,
+      transferId: prepare.executionCondition.toString('base64url'),
+      amount: { value: prepare.amount, ...payment.asset },
+    }
+    const result = await receive(funds, prepare)
+    if (result === undefined) return refuse(paid, 'T00', 'The packet could not be credited')
+    if (result.ok) return fulfill({ ...paid, payment: result.payment }, fulfillment)
+    return refuse(paid, 'F99', result.reason, [close(result.reason)])
+  }
+
+  /**
+   * Calls `receive` again while its outcome is unknown and there is time. A sender that is told T00 sends the
+   * amount again in a packet of another condition, which would then count beside this one.
+   */
+  async function receive(
+    funds: ReceivedFunds,
+    prepare: IlpPrepare,
+  ): Promise<ReceiveResult | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await incomingPayments.receive(funds)
+      } catch (error) {
+        if (attempt === attemptsMax || timeLeft(prepare) < replyMs + pauseMs) {
+          onError(error, funds)
+          return undefined
+        }
+        await sleep(pauseMs)
+      }
+    }
+  }
+
+  function closing(payment: IncomingPayment): readonly Frame[] {
+    if (payment.completed) return [close('the payment is complete')]
+    return now() > payment.expiresAt ? [close('the payment has expired')] : []
+  }
+
+  const timeLeft = ({ expiresAt }: IlpPrepare) => expiresAt.getTime() - now()
+
+  async function refuse(
+    paid: Paid,
+    code: 'F99' | 'R02' | 'T00',
+    message: string,
+    frames: readonly Frame[] = [],
+  ): Promise<Uint8Array> {
+    return reject(code, message, await replyTo(paid, IlpPacketType.Reject, frames))
+  }
+
+  return async (packet) => {
+    try {
+      return await answer(packet)
+    } catch (error) {
+      onError(error)
+      return reject('T00', 'Internal error')
+    }
+  }
+}
+
+async function fulfill(paid: Paid, fulfillment: Buffer, frames: readonly Frame[] = []) {
+  const data = await replyTo(paid, IlpPacketType.Fulfill, frames)
+  return serializeIlpFulfill({ fulfillment, data })
+}
+
+/** The encrypted reply of STREAM: what arrived, and what the frames of the request ask for. */
+function replyTo(
+  { prepare, request, encryptionKey, payment }: Paid,
+  type: Packet['ilpPacketType'],
+  more: readonly Frame[],
+): Promise<Buffer> {
+  const { asset, incomingAmount, received } = payment
+  const receiveMax = incomingAmount?.value ?? packetAmountMax.toString()
+  const frames: Frame[] = [...more]
+  const asksAsset = request.frames.some(({ type }) => type === FrameType.ConnectionNewAddress)
+  if (asksAsset) frames.push(new ConnectionAssetDetailsFrame(asset.assetCode, asset.assetScale))
+  for (const frame of request.frames.slice(0, framesMax)) {
+    if (frame.type !== FrameType.StreamMoney) continue
+    frames.push(new StreamMaxMoneyFrame(frame.streamId, receiveMax, received))
+  }
+  const reply = new Packet(request.sequence, type, prepare.amount, frames)
+  return reply.serializeAndEncrypt(encryptionKey)
+}
+
+/** Frames of a request that are answered; the others are for streams that no sender opens in one packet. */
+const framesMax = 100
+
+function close(reason: string): Frame {
+  return new ConnectionCloseFrame(ErrorCode.ApplicationError, reason)
+}
+
+async function decrypted(encryptionKey: Buffer, data: Buffer): Promise<Packet | undefined> {
+  try {
+    const packet = await Packet.decryptAndDeserialize(encryptionKey, data)
+    return packet.ilpPacketType === IlpPacketType.Prepare ? packet : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function hmac(key: Uint8Array, message: string | Uint8Array): Buffer {
+  return createHmac('sha256', key).update(message).digest()
+}

@@ -1,0 +1,149 @@
+import {
+  closeConnection,
+  Int,
+  isPaymentError,
+  PaymentError,
+  type PaymentProgress,
+  PaymentType,
+  pay,
+  type Quote,
+  Ratio,
+  type ResolvedPayment,
+  setupPayment,
+  startQuote,
+} from '@interledger/pay'
+import type { Asset, IlpPaymentMethod } from '../../src/index.js'
+import type { Rate } from './connector.js'
+import { type IlpHandler, rejectsOf } from './packet.js'
+
+export interface PayOverIlpOptions {
+  readonly send: IlpHandler
+  /** The details of the incoming payment, and its asset. */
+  readonly receiver: Pick<IlpPaymentMethod, 'ilpAddress' | 'sharedSecret'> & {
+    readonly asset: Asset
+  }
+  /** What is to arrive, in the receiver's asset, or what is to leave, in the sender's. */
+  readonly amount: { readonly deliver: bigint } | { readonly debit: bigint }
+  /**
+   * The most that may leave, in the sender's asset. Each packet that is converted loses up to one unit by
+   * rounding: for `deliver`, leave room for that.
+   */
+  readonly maxSourceAmount: bigint
+  /**
+   * The least that must arrive for each unit that leaves; below it the receiver fulfills no packet. Default: for
+   * `deliver`, the rate at which `maxSourceAmount` is just enough; for `debit`, 1 % less than the rate at the start.
+   */
+  readonly minRate?: Rate
+  /** Once it is aborted nothing more is sent, and the result comes when no packet is on its way any more. */
+  readonly signal?: AbortSignal
+  /** Called when a packet has been fulfilled, with all that have been. */
+  readonly onProgress?: (progress: Sent) => void
+}
+
+/** What has left and arrived so far: the sums over the packets that were fulfilled. */
+export interface Sent {
+  /** In the sender's asset. Never above `maxSourceAmount`. */
+  readonly sent: bigint
+  /**
+   * In the receiver's asset, as the receiver acknowledges it. A receiver can overstate it, to its own loss: record
+   * no more of it than the payment was to deliver.
+   */
+  readonly delivered: bigint
+  readonly packets: number
+}
+
+export type PayOverIlpResult =
+  | ({ readonly ok: true } & Sent)
+  | ({
+      readonly ok: false
+      /** A `PaymentError` of `@interledger/pay`, `'Aborted'`, `'AssetMismatch'` or `'Unexpected'`. */
+      readonly problem: string
+      /** What was thrown, for `'Unexpected'`. */
+      readonly cause?: unknown
+    } & Sent)
+
+/** Pays an incoming payment over Interledger in as many packets as it takes. Its promise is never rejected. */
+export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlpResult> {
+  const { signal, onProgress, receiver } = options
+  const plugin = pluginOf(options)
+  let total: Sent = { sent: 0n, delivered: 0n, packets: 0 }
+  const failed = (problem: string, cause?: unknown): PayOverIlpResult => ({
+    ok: false,
+    problem: signal?.aborted ? 'Aborted' : problem,
+    ...(cause === undefined ? {} : { cause }),
+    ...total,
+  })
+  function progressHandler({ amountSent, amountDelivered }: PaymentProgress): void {
+    if (amountSent === total.sent) return
+    total = { sent: amountSent, delivered: amountDelivered, packets: total.packets + 1 }
+    const progress = total
+    // What the callback throws must not stop the packets from being counted.
+    if (onProgress) queueMicrotask(() => onProgress(progress))
+  }
+
+  let destination: ResolvedPayment | undefined
+  try {
+    destination = await setupPayment({
+      plugin,
+      destinationAddress: receiver.ilpAddress,
+      sharedSecret: Buffer.from(receiver.sharedSecret, 'base64url'),
+    })
+    const { code, scale } = destination.destinationAsset
+    const { assetCode, assetScale } = receiver.asset
+    if (code !== assetCode || scale !== assetScale) return failed('AssetMismatch')
+    const quote = await quoteFor(options, plugin, destination)
+    const { error } = await pay({ plugin, destination, quote, progressHandler })
+    return error === undefined ? { ok: true, ...total } : failed(error)
+  } catch (error) {
+    return isPaymentError(error) ? failed(error) : failed('Unexpected', error)
+  } finally {
+    if (destination !== undefined) await closeConnection(plugin, destination)
+  }
+}
+
+type Plugin = Parameters<typeof setupPayment>[0]['plugin']
+
+function pluginOf({ send, signal }: PayOverIlpOptions): Plugin {
+  // F00 is final, so that nothing is tried again.
+  const stopped = rejectsOf('')('F00', 'The sender has stopped')
+  return { sendData: async (data) => Buffer.from(signal?.aborted ? stopped : await send(data)) }
+}
+
+/** Probes the path for its rate and its largest packet, and sets the limits of the payment. */
+async function quoteFor(
+  { amount, maxSourceAmount, minRate }: PayOverIlpOptions,
+  plugin: Plugin,
+  destination: ResolvedPayment,
+): Promise<Quote> {
+  const debit = 'debit' in amount && amount.debit < maxSourceAmount ? amount.debit : maxSourceAmount
+  // `startQuote` makes limits from floating-point prices. A slippage of 1 turns them off; ours are exact.
+  const probed = await startQuote({ plugin, destination, amountToSend: debit, slippage: 1 })
+  const minExchangeRate = ratioOf(minRate ?? defaultMinRate(amount, debit, probed))
+  if (!probed.lowEstimatedExchangeRate.isGreaterThanOrEqualTo(minExchangeRate)) {
+    throw PaymentError.InsufficientExchangeRate
+  }
+  return 'deliver' in amount
+    ? {
+        ...probed,
+        minExchangeRate,
+        paymentType: PaymentType.FixedDelivery,
+        minDeliveryAmount: amount.deliver,
+      }
+    : { ...probed, minExchangeRate }
+}
+
+function defaultMinRate(
+  amount: PayOverIlpOptions['amount'],
+  debit: bigint,
+  { lowEstimatedExchangeRate: { a, b } }: Quote,
+): Rate {
+  return 'deliver' in amount
+    ? { numerator: amount.deliver, denominator: debit }
+    : { numerator: a.value * 99n, denominator: b.value * 100n }
+}
+
+function ratioOf({ numerator, denominator }: Rate): Ratio {
+  const [a, b] = [Int.from(numerator), Int.from(denominator)]
+  if (a === undefined || b === undefined || !b.isPositive()) throw PaymentError.InvalidQuote
+  return Ratio.of(a, b)
+}

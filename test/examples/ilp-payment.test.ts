@@ -1,0 +1,244 @@
+import { isFulfill, serializeIlpReply } from 'ilp-packet'
+import { Packet } from 'ilp-protocol-stream/dist/src/packet.js'
+import { afterAll, describe, expect, test } from 'vitest'
+import { createConnector, type Peer } from '../../examples/ilp/connector.js'
+import type { IlpHandler } from '../../examples/ilp/packet.js'
+import { type PayOverIlpOptions, payOverIlp, type Sent } from '../../examples/ilp/sender.js'
+import type { Asset } from '../../src/index.js'
+import {
+  createNetwork,
+  createReceivingWallet,
+  type Details,
+  encryptionKeyOf,
+  ilpAddress,
+  type ReceivingWallet,
+  replyOf,
+  streamReply,
+} from '../support/ilp.js'
+import { carol } from '../support/world.js'
+
+const usd: Asset = { assetCode: 'USD', assetScale: 2 }
+const eur: Asset = { assetCode: 'EUR', assetScale: 2 }
+const nothing = { sent: 0n, delivered: 0n, packets: 0 }
+const network = createNetwork()
+afterAll(network.close)
+
+const unreachable: IlpHandler = async () => {
+  throw new Error('nothing is sent to the sender')
+}
+
+/** A sender, a connector and a receiver, each behind HTTP on a port of its own. */
+async function path(
+  receiver: IlpHandler,
+  { from = usd, to = usd, ...more }: { from?: Asset; to?: Asset } & Partial<Peer> = {},
+) {
+  const connector = createConnector({
+    ilpAddress: 'test.connector',
+    peers: [
+      { ilpAddress: 'test.sender', asset: from, send: unreachable, packetAmountMax: 250n, ...more },
+      { ilpAddress, asset: to, send: await network.serve(receiver) },
+    ],
+    rateOf: (one, other) =>
+      one.assetCode === other.assetCode
+        ? { numerator: 1n, denominator: 1n }
+        : { numerator: 9137n, denominator: 10_000n },
+  })
+  return { send: await network.serve(connector.from('test.sender')), connector }
+}
+
+function pay(
+  send: IlpHandler,
+  details: Details,
+  amount: PayOverIlpOptions['amount'],
+  { asset = usd, ...more }: Partial<PayOverIlpOptions> & { readonly asset?: Asset } = {},
+) {
+  const maxSourceAmount = 'deliver' in amount ? amount.deliver : amount.debit
+  return payOverIlp({ send, receiver: { ...details, asset }, amount, maxSourceAmount, ...more })
+}
+
+describe('a payment over ILP', () => {
+  test('arrives in as many packets as its amount needs', async () => {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment()
+    const { send, connector } = await path(wallet.receiver())
+    const seen: bigint[] = []
+    const onProgress = ({ sent }: Sent) => void seen.push(sent)
+    const result = await pay(send, details, { debit: 1_000n }, { onProgress })
+    expect(result).toEqual({ ok: true, sent: 1_000n, delivered: 1_000n, packets: 4 })
+    expect(seen).toEqual([250n, 500n, 750n, 1_000n])
+    expect(await wallet.payment(details)).toMatchObject({ received: '1000', completed: false })
+    expect(connector.balanceOf('test.sender')).toBe(1_000n)
+    expect(connector.balanceOf(ilpAddress)).toBe(-1_000n)
+  })
+
+  test('completes an incoming payment with exactly its amount', async () => {
+    const wallet = createReceivingWallet()
+    const incomingAmount = { value: '1234', ...usd }
+    const details = await wallet.createPayment({ incomingAmount })
+    const { send } = await path(wallet.receiver())
+    const result = await pay(send, details, { deliver: 1_234n })
+    expect(result).toEqual({ ok: true, sent: 1_234n, delivered: 1_234n, packets: 5 })
+    expect(await wallet.payment(details)).toMatchObject({ received: '1234', completed: true })
+  })
+
+  test('is converted on its way, each packet rounded down', async () => {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment({}, carol)
+    const { send, connector } = await path(wallet.receiver(), { to: eur })
+    const result = await pay(send, details, { debit: 1_000n }, { asset: eur })
+    // 250 * 0.9137 is 228.425
+    expect(result).toEqual({ ok: true, sent: 1_000n, delivered: 912n, packets: 4 })
+    expect(await wallet.received(details)).toBe(912n)
+    expect(connector.balanceOf(ilpAddress)).toBe(-912n)
+  })
+
+  test('completes an incoming payment in another currency with exactly its amount', async () => {
+    const wallet = createReceivingWallet()
+    const incomingAmount = { value: '1000', ...eur }
+    const details = await wallet.createPayment({ incomingAmount }, carol)
+    const { send, connector } = await path(wallet.receiver(), { to: eur })
+    const more = { asset: eur, maxSourceAmount: 1_110n }
+    const result = await pay(send, details, { deliver: 1_000n }, more)
+    expect(result).toMatchObject({ ok: true, delivered: 1_000n })
+    expect(await wallet.payment(details)).toMatchObject({ received: '1000', completed: true })
+    expect(connector.balanceOf('test.sender')).toBe(result.sent)
+    expect(result.sent).toBeGreaterThanOrEqual(1_095n) // 1000 / 0.9137 is 1094.45
+    expect(result.sent).toBeLessThanOrEqual(1_110n)
+  })
+
+  test('sends nothing when the rate is below the minimum', async () => {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment({}, carol)
+    const { send, connector } = await path(wallet.receiver(), { to: eur })
+    const more = { asset: eur, minRate: { numerator: 92n, denominator: 100n } }
+    const result = await pay(send, details, { debit: 1_000n }, more)
+    expect(result).toEqual({ ok: false, problem: 'InsufficientExchangeRate', ...nothing })
+    expect(connector.balanceOf('test.sender')).toBe(0n)
+  })
+
+  test('sends nothing to a receiver that has another asset than the incoming payment', async () => {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment({}, carol)
+    const { send } = await path(wallet.receiver())
+    const result = await pay(send, details, { debit: 1_000n })
+    expect(result).toEqual({ ok: false, problem: 'AssetMismatch', ...nothing })
+    expect(await wallet.received(details)).toBe(0n)
+  })
+
+  test('sends nothing to a payment that does not exist', async () => {
+    const wallet = createReceivingWallet()
+    const details = { ...(await wallet.createPayment()), ilpAddress: `${ilpAddress}.unknown` }
+    const { send } = await path(wallet.receiver())
+    const result = await pay(send, details, { debit: 1_000n })
+    expect(result).toEqual({ ok: false, problem: 'EstablishmentFailed', ...nothing })
+  })
+
+  test('sends nothing to a payment that is complete', async () => {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment()
+    await wallet.incomingPayments.complete(details.id)
+    const { send } = await path(wallet.receiver())
+    const result = await pay(send, details, { debit: 1_000n })
+    expect(result).toEqual({ ok: false, problem: 'ClosedByReceiver', ...nothing })
+  })
+
+  test('says how much has arrived when the payment is completed on its way', async () => {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment()
+    const receiver = wallet.receiver()
+    const { send } = await path(async (packet) => {
+      const reply = await receiver(packet)
+      if ((await wallet.received(details)) >= 500n) {
+        await wallet.incomingPayments.complete(details.id)
+      }
+      return reply
+    })
+    const result = await pay(send, details, { debit: 5_000n })
+    const delivered = await wallet.received(details)
+    expect(delivered).toBeLessThan(5_000n)
+    expect(result).toMatchObject({ ok: false, problem: 'ClosedByReceiver', delivered })
+    expect(result.sent).toBe(delivered)
+  })
+
+  test('goes on where it stopped after it was aborted', async () => {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment({ incomingAmount: { value: '2000', ...usd } })
+    const { send } = await path(wallet.receiver())
+    const { signal, abort } = abortable()
+    const first = await pay(send, details, { deliver: 2_000n }, { signal, onProgress: abort })
+    expect(first).toMatchObject({ ok: false, problem: 'Aborted' })
+    expect(first.delivered).toBeGreaterThanOrEqual(250n)
+    expect(first.delivered).toBeLessThan(2_000n)
+    expect(await wallet.received(details)).toBe(first.delivered)
+
+    const rest = 2_000n - first.delivered
+    expect(await pay(send, details, { deliver: rest })).toMatchObject({ ok: true, delivered: rest })
+    expect(await wallet.payment(details)).toMatchObject({ received: '2000', completed: true })
+  })
+
+  test('goes on when the receiver is replaced by a new process', async () => {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment()
+    const { send } = await path((packet) => wallet.receiver()(packet))
+    const result = await pay(send, details, { debit: 1_000n })
+    expect(result).toMatchObject({ ok: true, delivered: 1_000n })
+    expect(await wallet.received(details)).toBe(1_000n)
+  })
+
+  test('is sent again where the receiver failed for a while', async () => {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment()
+    let failures = 0
+    const receive: ReceivingWallet['incomingPayments']['receive'] = (funds) => {
+      if (++failures <= 4) throw new Error('the database is down')
+      return wallet.incomingPayments.receive(funds)
+    }
+    const incomingPayments = { get: wallet.incomingPayments.get, receive }
+    const { send } = await path(wallet.receiver({ incomingPayments }))
+    const result = await pay(send, details, { debit: 1_000n })
+    expect(result).toMatchObject({ ok: true, sent: 1_000n, delivered: 1_000n })
+    expect(await wallet.received(details)).toBe(1_000n)
+  })
+})
+
+describe('a receiver that does not tell the truth', () => {
+  /** Fulfills what arrives, and credits it, but says that it was another amount. */
+  async function liar(said: (amount: bigint) => bigint) {
+    const wallet = createReceivingWallet()
+    const details = await wallet.createPayment()
+    const honest = wallet.receiver()
+    const lying: IlpHandler = async (packet) => {
+      const reply = replyOf(await honest(packet))
+      if (!isFulfill(reply)) return serializeIlpReply(reply)
+      const read = await streamReply(details, serializeIlpReply(reply))
+      const amount = said(BigInt(read.prepareAmount.toString()))
+      const told = new Packet(read.sequence, read.ilpPacketType, amount.toString(), read.frames)
+      const data = await told.serializeAndEncrypt(encryptionKeyOf(details))
+      return serializeIlpReply({ ...reply, data })
+    }
+    const { send, connector } = await path(lying)
+    return { details, send, connector }
+  }
+
+  test('gets no more than the maximum by saying that less has arrived', async () => {
+    const { details, send, connector } = await liar((amount) => amount / 2n)
+    const result = await pay(send, details, { deliver: 1_000n })
+    expect(result).toMatchObject({ ok: false, problem: 'ReceiverProtocolViolation' })
+    expect(result.sent).toBe(connector.balanceOf('test.sender'))
+    expect(result.sent).toBeLessThanOrEqual(1_000n)
+    expect(result.delivered).toBe(result.sent) // the minimum, to which its fulfillment commits it
+  })
+
+  test('gets less by saying that more has arrived', async () => {
+    const { details, send, connector } = await liar((amount) => amount * 3n)
+    const result = await pay(send, details, { deliver: 1_000n })
+    expect(result.ok).toBe(true)
+    expect(result.sent).toBe(connector.balanceOf('test.sender'))
+    expect(result.sent).toBeLessThanOrEqual(1_000n)
+  })
+})
+
+function abortable() {
+  const controller = new AbortController()
+  return { signal: controller.signal, abort: () => controller.abort() }
+}
