@@ -1,0 +1,347 @@
+import fc from 'fast-check'
+import { deserializeIlpPrepare, type IlpReject, isReject, serializeIlpPrepare } from 'ilp-packet'
+import {
+  ConnectionAssetDetailsFrame,
+  ConnectionNewAddressFrame,
+  FrameType,
+  IlpPacketType,
+  StreamMoneyFrame,
+} from 'ilp-protocol-stream/dist/src/packet.js'
+import { describe, expect, test } from 'vitest'
+import { packetBytesMax } from '../../examples/ilp/packet.js'
+import type { ReceivedFunds } from '../../src/index.js'
+import { manualClock } from '../support/clock.js'
+import {
+  createReceivingWallet,
+  fulfillmentOf,
+  ilpAddress,
+  outcomeOf,
+  type PacketOptions,
+  replyOf,
+  streamPacket,
+  streamReply,
+} from '../support/ilp.js'
+
+const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
+
+/** A payment and a receiver of it, with a clock that the test moves. */
+async function setUp(request: Parameters<Wallet['createPayment']>[0] = {}) {
+  const clock = manualClock()
+  const wallet = createReceivingWallet({ clock })
+  const details = await wallet.createPayment(request)
+  const receive = wallet.receiver({ now: clock.now })
+  const packet = (options: PacketOptions) =>
+    streamPacket(details, { expiresAt: clock.now() + 30_000, ...options })
+  const send = async (options: PacketOptions) => outcomeOf(await receive(packet(options)))
+  return { wallet, clock, details, receive, packet, send, received: () => wallet.received(details) }
+}
+
+type Wallet = ReturnType<typeof createReceivingWallet>
+
+function rejectOf(reply: Uint8Array): IlpReject {
+  const read = replyOf(reply)
+  if (!isReject(read)) throw new Error('expected a reject')
+  return read
+}
+
+describe('a packet that is as it must be', () => {
+  test('is fulfilled with what only the receiver can compute, and credited', async () => {
+    const { details, receive, packet, received } = await setUp()
+    const bytes = packet({ amount: 700n, sequence: 9 })
+    const reply = await receive(bytes)
+    const { data } = deserializeIlpPrepare(bytes)
+    expect(replyOf(reply)).toMatchObject({ fulfillment: fulfillmentOf(details, data) })
+    const { sequence, ilpPacketType, prepareAmount } = await streamReply(details, reply)
+    expect(sequence.toNumber()).toBe(9)
+    expect(ilpPacketType).toBe(IlpPacketType.Fulfill)
+    expect(prepareAmount.toNumber()).toBe(700)
+    expect(await received()).toBe(700n)
+  })
+
+  test('may have more than it asks for, and is credited whole', async () => {
+    const { send, received } = await setUp()
+    expect(await send({ amount: 700n, asked: 699n })).toBe('fulfill')
+    expect(await received()).toBe(700n)
+  })
+
+  test('may be addressed below the address of the payment', async () => {
+    const { details, send, received } = await setUp()
+    const destination = `${details.ilpAddress}.a.b`
+    expect(await send({ amount: 700n, destination })).toBe('fulfill')
+    expect(await received()).toBe(700n)
+  })
+
+  test('is told the asset of the payment when it asks', async () => {
+    const { details, receive, packet } = await setUp()
+    const frames = [new ConnectionNewAddressFrame('')]
+    const reply = await streamReply(details, await receive(packet({ amount: 0n, frames })))
+    expect(reply.frames).toEqual([new ConnectionAssetDetailsFrame('USD', 2)])
+    const silent = await streamReply(details, await receive(packet({ amount: 0n })))
+    expect(silent.frames).toEqual([])
+  })
+
+  test.each([
+    ['the amount of the payment', { incomingAmount: usd('900') }, '900'],
+    ['no limit, if the payment has none', {}, '18446744073709551615'],
+  ])('is told how much its stream may carry: %s', async (_, request, receiveMax) => {
+    const { details, receive, packet } = await setUp(request)
+    const frames = [new StreamMoneyFrame(1, 1)]
+    const { frames: replied } = await streamReply(
+      details,
+      await receive(packet({ amount: 7n, frames })),
+    )
+    expect(replied).toHaveLength(1)
+    const [frame] = replied
+    if (frame?.type !== FrameType.StreamMaxMoney) throw new Error('expected the limit')
+    expect(frame.streamId.toNumber()).toBe(1)
+    expect(frame.receiveMax.toString()).toBe(receiveMax)
+    expect(frame.totalReceived.toString()).toBe('7')
+  })
+
+  test('is fulfilled without a credit when its amount is zero', async () => {
+    const { send, received } = await setUp()
+    expect(await send({ amount: 0n })).toBe('fulfill')
+    expect(await received()).toBe(0n)
+  })
+})
+
+describe('a packet that is refused is never credited', () => {
+  const random = Buffer.alloc(32, 1)
+  const flipped = (data: Buffer) =>
+    Buffer.from(data.map((byte, i) => (i === data.length - 1 ? byte ^ 1 : byte)))
+
+  test.each<[string, string, Omit<PacketOptions, 'amount'>]>([
+    ['its condition is not that of its data', 'F99', { condition: random }],
+    ['less arrives than it asks for', 'F99', { asked: 701n }],
+    ['its data is tampered with, though the condition fits', 'F06', { data: flipped }],
+    ['its data is empty', 'F06', { data: () => Buffer.alloc(0) }],
+    ['its data is shorter than a tag', 'F06', { data: (data) => data.subarray(0, 16) }],
+    ['its data is a reply of STREAM', 'F06', { type: IlpPacketType.Fulfill }],
+    ['it is for another payment', 'F06', { destination: `${ilpAddress}.another` }],
+    ['it is for the receiver itself', 'F02', { destination: ilpAddress }],
+    ['it is for someone else', 'F02', { destination: 'test.other.payment' }],
+  ])('when %s', async (_, code, options) => {
+    const { receive, packet, received } = await setUp()
+    const { code: actual, triggeredBy } = rejectOf(
+      await receive(packet({ amount: 700n, ...options })),
+    )
+    expect({ code: actual, triggeredBy }).toEqual({ code, triggeredBy: ilpAddress })
+    expect(await received()).toBe(0n)
+  })
+
+  test('when the payment does not exist, though the details would be its own', async () => {
+    const { wallet, clock } = await setUp()
+    const other = createReceivingWallet({ clock })
+    await other.createPayment() // the first id is the same in both, from a seed
+    const details = await other.createPayment()
+    const packet = streamPacket(details, { amount: 1n, expiresAt: clock.now() + 30_000 })
+    expect(outcomeOf(await wallet.receiver({ now: clock.now })(packet))).toBe('F02')
+  })
+
+  test.each([
+    ['has expired', 0, 'R00'],
+    ['expired long ago', -86_400_000, 'R00'],
+    ['expires before a reply could get back', 400, 'R02'],
+  ])('when it %s', async (_, leftMs, code) => {
+    const { clock, send, received } = await setUp()
+    expect(await send({ amount: 700n, expiresAt: clock.now() + leftMs })).toBe(code)
+    expect(await received()).toBe(0n)
+  })
+
+  test('when the payment is complete, and its sender is told to stop', async () => {
+    const { wallet, details, receive, packet, received } = await setUp()
+    await wallet.incomingPayments.complete(details.id)
+    const reply = await receive(packet({ amount: 700n }))
+    expect(outcomeOf(reply)).toBe('F99')
+    expect((await streamReply(details, reply)).frames).toMatchObject([
+      { type: FrameType.ConnectionClose, errorMessage: 'the payment is complete' },
+    ])
+    expect(await received()).toBe(0n)
+  })
+
+  test('when the payment has expired, and its sender is told to stop', async () => {
+    const { clock, details, receive, packet, received } = await setUp({
+      expiresAt: '2026-11-21T13:00:00Z',
+    })
+    clock.advance(3_600_001)
+    for (const condition of [undefined, random]) {
+      const reply = await receive(packet({ amount: 700n, ...(condition && { condition }) }))
+      expect(outcomeOf(reply)).toBe('F99')
+      expect((await streamReply(details, reply)).frames).toMatchObject([
+        { type: FrameType.ConnectionClose, errorMessage: 'the payment has expired' },
+      ])
+    }
+    expect(await received()).toBe(0n)
+  })
+
+  test('when the total would exceed 64 bits', async () => {
+    const { send, received } = await setUp()
+    expect(await send({ amount: 2n ** 64n - 1n })).toBe('fulfill')
+    expect(await send({ amount: 1n })).toBe('F99')
+    expect(await received()).toBe(2n ** 64n - 1n)
+  })
+
+  test('and a sender that probes the rate reads what arrived', async () => {
+    const { details, receive, packet } = await setUp()
+    const reply = await receive(packet({ amount: 700n, condition: random }))
+    const { ilpPacketType, prepareAmount } = await streamReply(details, reply)
+    expect(ilpPacketType).toBe(IlpPacketType.Reject)
+    expect(prepareAmount.toNumber()).toBe(700)
+  })
+})
+
+describe('bytes that are not a packet', () => {
+  test.each([
+    ['nothing', () => Buffer.alloc(0)],
+    ['a packet cut short', (packet: Buffer) => packet.subarray(0, -1)],
+    ['too many bytes', (packet: Buffer) => Buffer.concat([packet, Buffer.alloc(packetBytesMax)])],
+    ['another type of packet', (packet: Buffer) => Buffer.concat([Buffer.of(99), packet])],
+  ])('are rejected: %s', async (_, mangle) => {
+    const { receive, packet, received } = await setUp()
+    expect(outcomeOf(await receive(mangle(packet({ amount: 7n }))))).toBe('F01')
+    expect(await received()).toBe(0n)
+  })
+
+  test('are always answered with an ILP packet, and credited only if their data is intact', async () => {
+    const { wallet, receive, packet, received } = await setUp()
+    const valid = packet({ amount: 7n })
+    const mutated = fc
+      .tuple(fc.nat(valid.length - 1), fc.integer({ min: 1, max: 255 }))
+      .map(([at, byte]) => valid.map((old, index) => (index === at ? old ^ byte : old)))
+    let credited = 0n
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(fc.uint8Array({ maxLength: 200 }), mutated), async (bytes) => {
+        if (outcomeOf(await receive(bytes)) !== 'fulfill') return
+        // What was changed is the amount or the expiry, as connectors do.
+        const { amount, data } = deserializeIlpPrepare(Buffer.from(bytes))
+        expect(data).toEqual(deserializeIlpPrepare(valid).data)
+        credited ||= BigInt(amount)
+      }),
+      { numRuns: 300 },
+    )
+    expect(wallet.errors).toEqual([])
+    expect(await received()).toBe(credited)
+  })
+})
+
+describe('a packet that arrives more than once', () => {
+  test('is fulfilled each time and credited once', async () => {
+    const { wallet, clock, receive, packet, received } = await setUp()
+    const bytes = packet({ amount: 700n })
+    const first = await receive(bytes)
+    const restarted = wallet.receiver({ now: clock.now })
+    for (const again of [receive, restarted]) {
+      const reply = await again(bytes)
+      expect(replyOf(reply)).toMatchObject({ fulfillment: fulfillmentIn(first) })
+    }
+    expect(await received()).toBe(700n)
+  })
+
+  test('is fulfilled also when it has completed the payment', async () => {
+    const { receive, packet, received } = await setUp({ incomingAmount: usd('700') })
+    const bytes = packet({ amount: 700n })
+    expect(outcomeOf(await receive(bytes))).toBe('fulfill')
+    expect(outcomeOf(await receive(bytes))).toBe('fulfill')
+    expect(outcomeOf(await receive(packet({ amount: 1n })))).toBe('F99')
+    expect(await received()).toBe(700n)
+  })
+
+  test('is refused when its amount has changed', async () => {
+    const { receive, packet, received } = await setUp()
+    const bytes = packet({ amount: 700n, asked: 1n })
+    await receive(bytes)
+    const more = serializeIlpPrepare({ ...deserializeIlpPrepare(bytes), amount: '800' })
+    expect(outcomeOf(await receive(more))).toBe('F99')
+    expect(await received()).toBe(700n)
+  })
+
+  test('is credited once when it comes twenty times at once', async () => {
+    const { receive, packet, received } = await setUp()
+    const bytes = packet({ amount: 700n })
+    const replies = await Promise.all(Array.from({ length: 20 }, () => receive(bytes)))
+    expect(new Set(replies.map(outcomeOf))).toEqual(new Set(['fulfill']))
+    expect(await received()).toBe(700n)
+  })
+})
+
+test('packets that come at once are all credited', async () => {
+  const { send, received } = await setUp()
+  const amounts = Array.from({ length: 30 }, (_, index) => BigInt(index + 1))
+  const outcomes = await Promise.all(amounts.map((amount) => send({ amount })))
+  expect(new Set(outcomes)).toEqual(new Set(['fulfill']))
+  expect(await received()).toBe(465n)
+})
+
+test('of packets that come at once none is fulfilled after the payment is complete', async () => {
+  const { send, received } = await setUp({ incomingAmount: usd('100') })
+  const outcomes = await Promise.all(Array.from({ length: 20 }, () => send({ amount: 30n })))
+  expect(outcomes.filter((outcome) => outcome === 'fulfill')).toHaveLength(4)
+  expect(outcomes.filter((outcome) => outcome === 'F99')).toHaveLength(16)
+  expect(await received()).toBe(120n)
+})
+
+describe('when what credits a packet fails', () => {
+  /** Credits, or fails before or after it has, as the fates say. */
+  async function failing(...fates: readonly ('before' | 'after')[]) {
+    const { wallet, clock, details, packet, received } = await setUp()
+    const { get, receive } = wallet.incomingPayments
+    const remaining = [...fates]
+    const unsettled: ReceivedFunds[] = []
+    const handle = wallet.receiver({
+      now: clock.now,
+      incomingPayments: {
+        get,
+        async receive(funds) {
+          const fate = remaining.shift()
+          const result = fate === 'before' ? undefined : await receive(funds)
+          if (fate !== undefined || result === undefined) throw new Error('the connection was lost')
+          return result
+        },
+      },
+      onError: (_, funds) => void (funds && unsettled.push(funds)),
+    })
+    return { handle, details, packet, received, unsettled }
+  }
+
+  test.each(['before', 'after'] as const)(
+    'once, %s it was counted, the receiver asks again',
+    async (fate) => {
+      const { handle, packet, received, unsettled } = await failing(fate)
+      expect(outcomeOf(await handle(packet({ amount: 700n })))).toBe('fulfill')
+      expect(await received()).toBe(700n)
+      expect(unsettled).toEqual([])
+    },
+  )
+
+  test.each(['before', 'after'] as const)(
+    'again and again, %s it was counted, a repeat of the packet is fulfilled and counts once',
+    async (fate) => {
+      const { handle, details, packet, received, unsettled } = await failing(fate, fate, fate)
+      const bytes = packet({ amount: 700n })
+      expect(outcomeOf(await handle(bytes))).toBe('T00')
+      const transferId = deserializeIlpPrepare(bytes).executionCondition.toString('base64url')
+      expect(unsettled).toEqual([{ paymentId: details.id, transferId, amount: usd('700') }])
+      expect(outcomeOf(await handle(bytes))).toBe('fulfill')
+      expect(await received()).toBe(700n)
+    },
+  )
+
+  test('the packet is rejected when the payment cannot be read', async () => {
+    const { wallet, clock, packet } = await setUp()
+    const errors: unknown[] = []
+    const failure = new Error('the database is down')
+    const handle = wallet.receiver({
+      now: clock.now,
+      incomingPayments: { ...wallet.incomingPayments, get: () => Promise.reject(failure) },
+      onError: (error) => void errors.push(error),
+    })
+    expect(outcomeOf(await handle(packet({ amount: 700n })))).toBe('T00')
+    expect(errors).toEqual([failure])
+  })
+})
+
+function fulfillmentIn(reply: Uint8Array): Buffer {
+  const read = replyOf(reply)
+  if (isReject(read)) throw new Error(`expected a fulfill, not ${read.code}`)
+  return read.fulfillment
+}
