@@ -73,7 +73,8 @@ export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPayment
     async credentialsOf(ilpAddress) {
       const paymentId = paymentIdOf(ilpAddress)
       if (paymentId === undefined) return undefined
-      return { paymentId, sharedSecret: await sharedSecretOf(paymentId) }
+      // On Node it is a Buffer, whose slices are not copies as those of a Uint8Array are.
+      return { paymentId, sharedSecret: Uint8Array.from(await sharedSecretOf(paymentId)) }
     },
   }
 }

@@ -338,7 +338,7 @@ function expected({ status, headers, body }: HttpResponse, method = 'POST') {
 describe.each(hosts)('$name', (host: Host) => {
   let server: Server
   let port: number
-  let handle: Handler = echo
+  let handle: Handler<string | Uint8Array> = echo
 
   beforeAll(async () => {
     server = await host.create((request) => handle(request))
@@ -429,6 +429,16 @@ describe.each(hosts)('$name', (host: Host) => {
     handle = async () => answer
     const { bytes } = wireOf({ name: '', headers: [json], body: text('{}') }, host.basePath)
     expect(essence(await exchange(port, bytes))).toEqual(expected(answer))
+  })
+
+  test('sends a response of bytes as the handler gave it', async () => {
+    const type = { 'content-type': 'application/octet-stream' }
+    handle = async () => ({ status: 200, headers: type, body: everyByte })
+    const { bytes } = wireOf({ name: '', headers: [json], body: text('{}') }, host.basePath)
+    const response = await exchange(port, bytes)
+    expect(response.statusLine).toBe('HTTP/1.1 200 OK')
+    expect(headerValues(response, 'content-type')).toEqual(['application/octet-stream'])
+    expect([...response.body]).toEqual([...everyByte])
   })
 
   test('answers to a body that is too large before the rest of it has come', async () => {

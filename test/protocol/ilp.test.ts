@@ -125,6 +125,46 @@ describe('the way back', () => {
   })
 })
 
+describe('the credentials of an ILP address', () => {
+  test('are the payment id and the shared secret that its details have', async () => {
+    for (const paymentId of paymentIds) {
+      const { ilpAddress, sharedSecret } = await detailsOf(methods, paymentId)
+      for (const address of [ilpAddress, `${ilpAddress}.below.it`]) {
+        const credentials = await methods.credentialsOf(address)
+        expect(credentials?.paymentId).toBe(paymentId)
+        expect(credentials?.sharedSecret).toEqual(bytesOf(sharedSecret))
+      }
+    }
+  })
+
+  test('are 32 bytes that the caller may overwrite', async () => {
+    const first = await methods.credentialsOf('test.wallet.payment')
+    expect(first?.sharedSecret).toHaveLength(32)
+    const copy = first?.sharedSecret.slice()
+    first?.sharedSecret.fill(0)
+    expect((await methods.credentialsOf('test.wallet.payment'))?.sharedSecret).toEqual(copy)
+  })
+
+  test('are the same after a restart, and in any runtime', async () => {
+    const restarted = ilpPaymentMethods({ ...options, secret: secret.slice() })
+    const elsewhere = portable.ilpPaymentMethods(options)
+    const expected = await methods.credentialsOf('test.wallet.payment')
+    expect(await restarted.credentialsOf('test.wallet.payment')).toEqual(expected)
+    expect(await elsewhere.credentialsOf('test.wallet.payment')).toEqual(expected)
+  })
+
+  test.each(['test.wallet', 'test.wallet.', 'test.walletx.payment', 'g.wallet.payment', ''])(
+    'do not exist for an address that is not below the prefix: %s',
+    async (ilpAddress) => {
+      expect(await methods.credentialsOf(ilpAddress)).toBeUndefined()
+    },
+  )
+})
+
+function bytesOf(base64url: string): Uint8Array {
+  return Uint8Array.from(Buffer.from(base64url, 'base64url'))
+}
+
 describe('set-up', () => {
   test.each([
     'g.wallet',

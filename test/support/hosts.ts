@@ -14,7 +14,7 @@ import type { Handler } from '../../src/index.js'
 export interface Host {
   readonly name: string
   readonly basePath: string
-  create(handle: Handler): Server | Promise<Server>
+  create(handle: Handler<string | Uint8Array>): Server | Promise<Server>
 }
 
 /** Every way of mounting a handler that the adapters speak of. */

@@ -1,7 +1,7 @@
 import { createCipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type IlpReply, isFulfill, serializeIlpPrepare } from 'ilp-packet'
+import { deserializeIlpPrepare, type IlpReply, isFulfill, serializeIlpPrepare } from 'ilp-packet'
 import { type Frame, IlpPacketType, Packet } from 'ilp-protocol-stream/dist/src/packet.js'
 import { toExpress } from '../../adapters/express.js'
 import { ilpOverHttp, sendOverHttp } from '../../examples/ilp/ilp-over-http.js'
@@ -139,6 +139,12 @@ export function replyOf(reply: Uint8Array): IlpReply {
   const read = readReply(reply)
   if (read === undefined) throw new Error('the reply is not an ILP packet')
   return read
+}
+
+/** The STREAM packet in an ILP Prepare. */
+export function streamRequest(details: Details, prepare: Uint8Array): Promise<Packet> {
+  const { data } = deserializeIlpPrepare(Buffer.from(prepare))
+  return Packet.decryptAndDeserialize(encryptionKeyOf(details), data)
 }
 
 /** The STREAM packet in a reply. */

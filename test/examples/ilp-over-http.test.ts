@@ -1,0 +1,150 @@
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { serializeIlpFulfill, serializeIlpPrepare } from 'ilp-packet'
+import { afterEach, describe, expect, test } from 'vitest'
+import { toExpress } from '../../adapters/express.js'
+import { ilpOverHttp, sendOverHttp } from '../../examples/ilp/ilp-over-http.js'
+import { packetBytesMax } from '../../examples/ilp/packet.js'
+import { freePort } from '../../examples/wallet/free-port.js'
+import { listening, stopped } from '../support/hosts.js'
+import { outcomeOf } from '../support/ilp.js'
+
+const servers: Server[] = []
+afterEach(() => Promise.all(servers.splice(0).map(stopped)))
+
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener)
+  servers.push(server)
+  return `http://localhost:${await listening(server)}/ilp`
+}
+
+const fulfilled = serializeIlpFulfill({
+  fulfillment: Buffer.alloc(32, 200),
+  data: Buffer.alloc(999, 255),
+})
+
+function packet(leftMs = 30_000): Buffer {
+  return serializeIlpPrepare({
+    amount: '1',
+    executionCondition: Buffer.alloc(32, 128),
+    expiresAt: new Date(Date.now() + leftMs),
+    destination: 'test.bob',
+    data: Buffer.alloc(32_000, 254),
+  })
+}
+
+describe('the server', () => {
+  async function setUp(token: string | readonly string[] = 'secret') {
+    const handled: Uint8Array[] = []
+    const handle = async (bytes: Uint8Array) => {
+      handled.push(bytes)
+      return fulfilled
+    }
+    const url = await serve(toExpress(ilpOverHttp({ token, handle })))
+    const post = async (headers: Record<string, string> = {}, init: RequestInit = {}) => {
+      const all = { authorization: 'Bearer secret', 'content-type': 'application/octet-stream' }
+      return fetch(url, {
+        method: 'POST',
+        headers: { ...all, ...headers },
+        body: packet(),
+        ...init,
+      })
+    }
+    return { url, post, handled }
+  }
+
+  test('answers a packet with the bytes of the reply', async () => {
+    const { post, handled } = await setUp()
+    const body = packet()
+    const response = await post({}, { body })
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('application/octet-stream')
+    expect(Buffer.from(await response.arrayBuffer())).toEqual(fulfilled)
+    expect(handled.map((bytes) => Buffer.from(bytes))).toEqual([body])
+  })
+
+  test('takes any of several tokens', async () => {
+    const { post } = await setUp(['old', 'new'])
+    const statusOf = async (token: string) =>
+      (await post({ authorization: `bearer ${token}` })).status
+    expect(await statusOf('old')).toBe(200)
+    expect(await statusOf('new')).toBe(200)
+    expect(await statusOf('secret')).toBe(401)
+  })
+
+  test.each<[string, number, Record<string, string>, RequestInit?]>([
+    ['another token', 401, { authorization: 'Bearer other' }],
+    ['a token that begins like the right one', 401, { authorization: 'Bearer secre' }],
+    ['no token', 401, { authorization: 'Bearer ' }],
+    ['another scheme', 401, { authorization: 'Basic secret' }],
+    ['another media type', 415, { 'content-type': 'application/json' }],
+    ['a body that is too large', 413, {}, { body: new Uint8Array(packetBytesMax + 1) }],
+    ['another method', 405, {}, { method: 'PUT' }],
+  ])('refuses %s', async (_, status, headers, init) => {
+    const { post, handled } = await setUp()
+    expect((await post(headers, init)).status).toBe(status)
+    expect(handled).toEqual([])
+  })
+})
+
+describe('the client', () => {
+  test('sends the bytes of a packet, and returns those of the reply', async () => {
+    const handled: Buffer[] = []
+    const handle = async (bytes: Uint8Array) => {
+      handled.push(Buffer.from(bytes))
+      return fulfilled
+    }
+    const url = await serve(toExpress(ilpOverHttp({ token: 'secret', handle })))
+    const body = packet()
+    expect(Buffer.from(await sendOverHttp({ url, token: 'secret' })(body))).toEqual(fulfilled)
+    expect(handled).toEqual([body])
+  })
+
+  test.each([
+    [401, 'F00'],
+    [413, 'F00'],
+    [429, 'T03'],
+    [503, 'T03'],
+    [500, 'R00'],
+    [504, 'R00'],
+  ])('rejects a packet that the peer answers with %i: %s', async (status, code) => {
+    const url = await serve((_, response) => response.writeHead(status).end('no'))
+    expect(outcomeOf(await sendOverHttp({ url, token: 'x' })(packet()))).toBe(code)
+  })
+
+  test('rejects a packet as unsent when nothing listens', async () => {
+    const url = `http://localhost:${await freePort()}/ilp`
+    expect(outcomeOf(await sendOverHttp({ url, token: 'x' })(packet()))).toBe('T01')
+  })
+
+  test.each<[string, RequestListener]>([
+    ['the connection ends', (request) => request.socket.destroy()],
+    ['it is redirected', (_, response) => response.writeHead(307, { location: '/' }).end()],
+    ['the reply is too large', (_, response) => response.end(Buffer.alloc(packetBytesMax + 1))],
+  ])('rejects a packet whose outcome is unknown: %s', async (_, listener) => {
+    const url = await serve(listener)
+    expect(outcomeOf(await sendOverHttp({ url, token: 'x' })(packet()))).toBe('R00')
+  })
+
+  test('waits for a reply until the packet expires', async () => {
+    const url = await serve(() => {})
+    expect(outcomeOf(await sendOverHttp({ url, token: 'x' })(packet(50)))).toBe('R00')
+  })
+
+  test('waits no longer than its timeout', async () => {
+    const url = await serve(() => {})
+    const send = sendOverHttp({ url, token: 'x', timeoutMs: 50 })
+    expect(outcomeOf(await send(packet(600_000)))).toBe('R00')
+  })
+
+  test('sends neither a packet that has expired nor what is not a packet', async () => {
+    let requests = 0
+    const url = await serve((_, response) => {
+      requests += 1
+      response.end(fulfilled)
+    })
+    const send = sendOverHttp({ url, token: 'x' })
+    expect(outcomeOf(await send(packet(0)))).toBe('R00')
+    expect(outcomeOf(await send(Buffer.from('hello')))).toBe('F01')
+    expect(requests).toBe(0)
+  })
+})
