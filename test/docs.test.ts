@@ -34,7 +34,15 @@ describe('the documents', () => {
 
   test('have a snippet for everything that a host writes', () => {
     const shown = snippets.map(({ name }) => name)
-    expect(shown).toEqual(['servers', 'consent', 'funds', 'quotes', 'payments'])
+    expect(shown).toEqual([
+      'servers',
+      'consent',
+      'funds',
+      'ilp-receiver',
+      'ilp-sender',
+      'quotes',
+      'payments',
+    ])
   })
 })
 

@@ -1,0 +1,62 @@
+import type {
+  Amount,
+  Handler,
+  IlpPaymentMethod,
+  IlpPaymentMethods,
+  OutgoingPaymentEvent,
+  ResourceServer,
+  Totals,
+} from '../../src/index.js'
+import { ilpOverHttp } from './ilp-over-http.js'
+import type { IlpHandler } from './packet.js'
+import { createStreamReceiver } from './receiver.js'
+import { payOverIlp } from './sender.js'
+
+// #region ilp-receiver
+/** Mount it where your connector sends packets: `app.use('/ilp', toExpress(receiveOverIlp(…)))`. */
+export function receiveOverIlp(
+  { incomingPayments }: Pick<ResourceServer, 'incomingPayments'>,
+  paymentMethods: IlpPaymentMethods, // the same that createResourceServer has
+  token: string, // the connector presents it
+): Handler<string | Uint8Array> {
+  const handle = createStreamReceiver({
+    ilpAddress: 'g.wallet.example', // the addressPrefix of the payment methods
+    paymentMethods,
+    incomingPayments, // or { get, receive } with a receive that also writes to your ledger
+    onError: (error, funds) => console.error(error, funds), // with funds: find out, see below
+  })
+  return ilpOverHttp({ token, handle })
+}
+// #endregion ilp-receiver
+
+/** As much of an incoming payment as a client reads from the receiver's resource server. */
+export interface Receiver {
+  readonly methods: readonly IlpPaymentMethod[]
+  readonly receivedAmount: { readonly assetCode: string; readonly assetScale: number }
+}
+
+// #region ilp-sender
+/** Sends what is left of an outgoing payment that you have begun. Report the result with `settle` or `fail`. */
+export async function sendOverIlp(
+  { debitAmount, receiveAmount, sentAmount, deliveredAmount }: OutgoingPaymentEvent,
+  { methods, receivedAmount: asset }: Receiver, // the incoming payment, as its server shows it
+  send: IlpHandler, // sendOverHttp({ url, token }), to your connector
+): Promise<Totals & { readonly arrived: boolean }> {
+  const [method] = methods
+  if (method === undefined) throw new Error('the incoming payment takes no more funds')
+  const deliver = BigInt(receiveAmount.value) - BigInt(deliveredAmount.value)
+  const maxSourceAmount = BigInt(debitAmount.value) - BigInt(sentAmount.value)
+  const receiver = { ...method, asset }
+  const paid = await payOverIlp({ send, receiver, amount: { deliver }, maxSourceAmount })
+  const delivered = paid.delivered < deliver ? paid.delivered : deliver // a receiver can overstate it
+  return {
+    arrived: paid.ok,
+    sentAmount: add(sentAmount, paid.sent),
+    deliveredAmount: add(deliveredAmount, delivered),
+  }
+}
+// #endregion ilp-sender
+
+function add(amount: Amount, more: bigint): Amount {
+  return { ...amount, value: (BigInt(amount.value) + more).toString() }
+}
