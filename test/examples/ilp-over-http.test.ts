@@ -118,7 +118,13 @@ describe('the client', () => {
 
   test.each<[string, RequestListener]>([
     ['the connection ends', (request) => request.socket.destroy()],
-    ['it is redirected', (_, response) => response.writeHead(307, { location: '/' }).end()],
+    [
+      'it is redirected',
+      ({ url }, response) =>
+        url === '/ilp'
+          ? response.writeHead(307, { location: '/other' }).end()
+          : response.end(fulfilled),
+    ],
     ['the reply is too large', (_, response) => response.end(Buffer.alloc(packetBytesMax + 1))],
   ])('rejects a packet whose outcome is unknown: %s', async (_, listener) => {
     const url = await serve(listener)

@@ -1,0 +1,48 @@
+import { deserializeIlpPrepare, serializeIlpFulfill } from 'ilp-packet'
+import { createConnection } from 'ilp-protocol-stream'
+import { afterAll, expect, test } from 'vitest'
+import type { IlpHandler } from '../../examples/ilp/packet.js'
+import { createNetwork, createReceivingWallet } from '../support/ilp.js'
+
+const network = createNetwork()
+afterAll(network.close)
+
+/** A plugin as `ilp-protocol-stream` takes it: it asks its connector for its own address and asset. */
+function pluginOf(send: IlpHandler) {
+  const address = Buffer.from('test.sender')
+  const code = Buffer.from('USD')
+  const data = Buffer.from([address.length, ...address, 2, code.length, ...code])
+  const fulfillment = Buffer.alloc(32)
+  return {
+    connect: async () => {},
+    disconnect: async () => {},
+    isConnected: () => true,
+    async sendData(packet: Buffer): Promise<Buffer> {
+      const { destination } = deserializeIlpPrepare(packet)
+      return destination === 'peer.config'
+        ? serializeIlpFulfill({ fulfillment, data })
+        : Buffer.from(await send(packet))
+    },
+    registerDataHandler: () => {},
+    deregisterDataHandler: () => {},
+  }
+}
+
+test('a payment of another STREAM client arrives too', async () => {
+  const wallet = createReceivingWallet()
+  const incomingAmount = { value: '900', assetCode: 'USD', assetScale: 2 }
+  const details = await wallet.createPayment({ incomingAmount })
+  const send = await network.serve(wallet.receiver())
+  const connection = await createConnection({
+    plugin: pluginOf(send),
+    destinationAccount: details.ilpAddress,
+    sharedSecret: Buffer.from(details.sharedSecret, 'base64url'),
+    slippage: 0,
+  })
+  expect(connection.destinationAssetCode).toBe('USD')
+  expect(connection.destinationAssetScale).toBe(2)
+  const stream = connection.createStream()
+  await stream.sendTotal(900)
+  expect(await wallet.payment(details)).toMatchObject({ received: '900', completed: true })
+  await connection.destroy()
+})
