@@ -120,10 +120,11 @@ describe('the client', () => {
     ['the connection ends', (request) => request.socket.destroy()],
     [
       'it is redirected',
-      ({ url }, response) =>
-        url === '/ilp'
-          ? response.writeHead(307, { location: '/other' }).end()
-          : response.end(fulfilled),
+      (request, response) =>
+        request.resume().once('end', () => {
+          if (request.url === '/other') response.end(fulfilled)
+          else response.writeHead(302, { location: '/other' }).end()
+        }),
     ],
     ['the reply is too large', (_, response) => response.end(Buffer.alloc(packetBytesMax + 1))],
   ])('rejects a packet whose outcome is unknown: %s', async (_, listener) => {
