@@ -30,7 +30,7 @@ export interface StreamReceiverOptions {
   readonly now?: () => number
   /**
    * Called when something failed and the packet was rejected with T00. With `funds`, `receive` kept failing and
-   * may have counted them: call it again with the same funds to find out.
+   * may have counted them: your ledger tells. Do not call it again, for the funds have gone back.
    */
   readonly onError?: (error: unknown, funds?: ReceivedFunds) => void
 }
@@ -55,8 +55,13 @@ const pauseMs = 100
  * @see Interledger RFC 0029
  */
 export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler {
-  const { paymentMethods, incomingPayments, onError = () => {}, now = Date.now } = options
+  const { paymentMethods, incomingPayments, onError, now = Date.now } = options
   const reject = rejectsOf(options.ilpAddress)
+
+  function report(error: unknown, funds?: ReceivedFunds): void {
+    // What the callback throws must not keep the packet from being answered.
+    if (onError) queueMicrotask(() => onError(error, funds))
+  }
 
   async function answer(packet: Uint8Array): Promise<Uint8Array> {
     const prepare = readPrepare(packet)
@@ -112,7 +117,7 @@ export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler
         return await incomingPayments.receive(funds)
       } catch (error) {
         if (attempt === attemptsMax || timeLeft(prepare) < replyMs + pauseMs) {
-          onError(error, funds)
+          report(error, funds)
           return undefined
         }
         await sleep(pauseMs)
@@ -140,7 +145,7 @@ export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler
     try {
       return await answer(packet)
     } catch (error) {
-      onError(error)
+      report(error)
       return reject('T00', 'Internal error')
     }
   }

@@ -23,7 +23,7 @@ export function receiveOverIlp(
     ilpAddress: 'g.wallet.example', // the addressPrefix of the payment methods
     paymentMethods,
     incomingPayments, // or { get, receive } with a receive that also writes to your ledger
-    onError: (error, funds) => console.error(error, funds), // with funds: find out, see below
+    onError: (error, funds) => console.error(error, funds), // with funds: see below
   })
   return ilpOverHttp({ token, handle })
 }
