@@ -193,11 +193,14 @@ export {
   type WalletAddressServerOptions,
 } from './http/wallet-address-server.js'
 export { type RemoteClientKeysOptions, remoteClientKeys } from './outbound/client-keys.js'
-export type {
-  DocumentFetch,
-  FetchedDocument,
-  FetchRefusal,
-  GuardedFetchOptions,
+export {
+  type DocumentFetch,
+  type FetchedDocument,
+  type FetchRefusal,
+  type GuardedFetch,
+  type GuardedFetchOptions,
+  type GuardedRequest,
+  guardedFetch,
 } from './outbound/guarded-fetch.js'
 export type { IntrospectionCacheOptions } from './outbound/introspection-cache.js'
 export {

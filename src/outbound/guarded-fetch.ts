@@ -20,6 +20,21 @@ export interface FetchedDocument {
  */
 export type DocumentFetch = (url: URL) => Promise<FetchedDocument>
 
+/** A request other than a plain GET, to a URL that a stranger named. */
+export interface GuardedRequest {
+  /** Default: `GET`. */
+  readonly method?: string
+  /** Default: `accept: application/json` and nothing else. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** At most what the host itself has composed: it is held in memory. */
+  readonly body?: Uint8Array
+  /** Ends the request when aborted; the promise rejects. */
+  readonly signal?: AbortSignal
+}
+
+/** Sends a request under the rules of `guardedFetch`; without `request` it is a `DocumentFetch`. */
+export type GuardedFetch = (url: URL, request?: GuardedRequest) => Promise<FetchedDocument>
+
 /** A URL or an answer that will not get better by asking again. */
 export interface FetchRefusal extends Error {
   readonly code: 'ERR_FETCH_REFUSED'
@@ -30,9 +45,11 @@ export interface GuardedFetchOptions {
   readonly allowLoopback?: boolean
   /** Ports that may be connected to. Default: 443 only, and any on loopback where that is allowed. */
   readonly ports?: readonly number[]
+  /** Time for the whole exchange in milliseconds, at most 60,000. Default 2,000. */
+  readonly timeoutMs?: number
 }
 
-const timeoutMs = 2_000
+const timeoutMaxMs = 60_000
 const responseBytesMax = 64 * 1024
 
 interface NodeParts {
@@ -43,28 +60,38 @@ interface NodeParts {
 }
 
 /**
- * Fetches from strangers without being their tool: https only, public addresses only, no redirects, 2 s
- * in all and 64 KiB. The address that was checked is the address that is connected to, so that a second
- * look-up cannot lead elsewhere.
+ * Makes a function that sends requests to URLs which strangers named, such as the receiver of a payment. It
+ * connects over https to public addresses only, follows no redirects, and reads at most 64 KiB within the
+ * timeout. It connects to the very address that it checked, so that a second look-up cannot lead elsewhere.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` where there is no Node to connect with.
+ * The function resolves for every status. It rejects with a `FetchRefusal` (`code` is `ERR_FETCH_REFUSED`)
+ * when the URL or the size of the answer breaks a rule, and with another error when the server cannot be
+ * reached or takes too long.
+ *
+ * @throws `TypeError` with code `ERR_INVALID_OPTION` for options that cannot work, and without Node.
  */
 export function guardedFetch({
   allowLoopback = false,
   ports = [443],
-}: GuardedFetchOptions): DocumentFetch {
+  timeoutMs = 2_000,
+}: GuardedFetchOptions = {}): GuardedFetch {
   if (typeof allowLoopback !== 'boolean')
     throw invalidOption('allowLoopback', 'must be true or false')
   if (!ports.every((port) => Number.isInteger(port) && port > 0 && port < 65_536)) {
     throw invalidOption('ports', 'must be port numbers')
   }
+  if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > timeoutMaxMs) {
+    throw invalidOption('timeoutMs', `must be a whole number from 1 to ${timeoutMaxMs}`)
+  }
   const node = nodeParts()
-  return (url) => {
+  return (url, request = {}) => {
     const local = allowLoopback && isLoopback(url)
     if (url.protocol !== 'https:' && !local) return refuse('only https may be fetched')
     const port = Number(url.port || 443)
     if (!local && !ports.includes(port)) return refuse('the port is not one that may be used')
-    return get(url, node, local)
+    const signals = request.signal === undefined ? [] : [request.signal]
+    const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...signals])
+    return exchange(url, { ...request, signal }, node, local)
   }
 }
 
@@ -79,7 +106,12 @@ function nodeParts(): NodeParts {
   return { http, https, lookup: dns.lookup, guard: addressGuard(net) }
 }
 
-function get(url: URL, { http, https, lookup, guard }: NodeParts, local: boolean) {
+function exchange(
+  url: URL,
+  { method = 'GET', headers = { accept: 'application/json' }, body, signal }: GuardedRequest,
+  { http, https, lookup, guard }: NodeParts,
+  local: boolean,
+) {
   const allowed = local ? guard.isLoopback : guard.isPublic
   return new Promise<FetchedDocument>((resolve, reject) => {
     const literal = url.hostname.replace(/^\[|\]$/g, '')
@@ -88,11 +120,12 @@ function get(url: URL, { http, https, lookup, guard }: NodeParts, local: boolean
       return
     }
     const client = url.protocol === 'https:' ? https : http
-    const request = client.get(url, {
+    const request = client.request(url, {
+      method,
       agent: false,
-      headers: { accept: 'application/json' },
+      headers,
       lookup: checkedLookup(lookup, allowed),
-      signal: AbortSignal.timeout(timeoutMs),
+      signal,
     })
     request.on('error', reject)
     // A server may change protocols, or hang up, without either a response or an error.
@@ -108,6 +141,7 @@ function get(url: URL, { http, https, lookup, guard }: NodeParts, local: boolean
         reject(error)
       })
     })
+    request.end(body)
   })
 }
 

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   type GuardedFetchOptions,
+  type GuardedRequest,
   guardedFetch,
   isFetchRefusal,
 } from '../../src/outbound/guarded-fetch.js'
@@ -467,9 +468,9 @@ function namesAfterwardsLeadTo(lookup: ReturnType<typeof namesLeadTo>, address: 
 async function connectionTargets(options: object): Promise<unknown[]> {
   type Lookup = (host: string, options: object, callback: (...args: unknown[]) => void) => void
   let lookup: Lookup | undefined
-  vi.spyOn(https, 'get').mockImplementation(((_url: URL, given: { lookup: Lookup }) => {
+  vi.spyOn(https, 'request').mockImplementation(((_url: URL, given: { lookup: Lookup }) => {
     lookup = given.lookup
-    return { on: () => undefined }
+    return { on: () => undefined, end: () => undefined }
   }) as never)
   void guardedFetch({})(new URL('https://shop.example/'))
   return new Promise((resolve, reject) => {
@@ -477,6 +478,51 @@ async function connectionTargets(options: object): Promise<unknown[]> {
     lookup?.('shop.example', options, (...args) => resolve(args))
   })
 }
+
+describe('a request of the host', () => {
+  const send = (request: GuardedRequest, options: GuardedFetchOptions = local) =>
+    guardedFetch(options)(new URL(`http://localhost:${port}/auth`), request)
+
+  test('carries its method, headers and body', async () => {
+    const bodies: string[] = []
+    answer = async (request, response) => {
+      bodies.push(Buffer.concat(await request.toArray()).toString())
+      response.writeHead(201).end('{}')
+    }
+    const headers = { accept: 'application/json', authorization: 'GNAP token' }
+    const body = new TextEncoder().encode('{"é":1}')
+    expect((await send({ method: 'POST', headers, body })).status).toBe(201)
+    expect(bodies).toEqual(['{"é":1}'])
+    expect(received[0]).toMatchObject({ method: 'POST', headers })
+    expect(received[0]?.headers['content-length']).toBe(`${body.length}`)
+  })
+
+  test('keeps to the rules for addresses and for the size of the answer', async () => {
+    answer = (_, response) => response.end(Buffer.alloc(limit + 1))
+    await expectRefused(send({ method: 'POST' }))
+    expect(received).toHaveLength(1)
+    await expectRefused(send({ method: 'POST' }, {}))
+    expect(received).toHaveLength(1)
+  })
+
+  test('ends when its own signal is aborted', async () => {
+    const controller = new AbortController()
+    answer = () => controller.abort()
+    await expectFailedForNow(send({ signal: controller.signal }, { ...local, timeoutMs: 60_000 }))
+    expect(received).toHaveLength(1)
+  })
+
+  test('ends after the timeout that the host has set', async () => {
+    answer = () => undefined
+    await expectFailedForNow(send({}, { ...local, timeoutMs: 50 }))
+  })
+
+  test.each([0, -1, 1.5, 60_001, Number.NaN, '5'])('has no timeout of %j', (timeoutMs) => {
+    expect(() => guardedFetch({ timeoutMs: timeoutMs as number })).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'timeoutMs' }),
+    )
+  })
+})
 
 describe('a runtime without Node', () => {
   test('cannot guard connections, and says so when the fetch is made', () => {
