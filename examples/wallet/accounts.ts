@@ -1,5 +1,6 @@
 import { createPublicKey } from 'node:crypto'
 import type { WalletAddress, WalletAddresses } from '../../src/index.js'
+import type { ClientInstance } from './guarded-client.js'
 import { type Secrets, signingKey } from './secrets.js'
 
 /** An account of the example wallet, and who owns it. */
@@ -10,13 +11,17 @@ export interface Account extends WalletAddress {
 export interface Accounts extends WalletAddresses {
   readonly all: readonly Account[]
   ownedBy(owner: string): readonly Account[]
+  /** What the wallet itself acts as when it reads receivers in other wallets. It is no account: nobody pays it. */
+  readonly operator: ClientInstance
+  /** Everything that has a wallet address document and a key set: the accounts and the operator. */
+  readonly published: WalletAddresses
 }
 
-/** Three accounts whose wallet addresses lie at the wallet's own origin. */
+/** Three accounts and the operator, whose wallet addresses lie at the wallet's own origin. */
 export async function demoAccounts(baseUrl: string, secrets: Secrets): Promise<Accounts> {
+  const keyOf = (owner: string) => signingKey(secrets, `account-key:${owner}`)
   async function account(owner: string, publicName: string, assetCode: string): Promise<Account> {
-    const privateKey = await signingKey(secrets, `account-key:${owner}`)
-    const { x = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
+    const { x = '' } = createPublicKey(await keyOf(owner)).export({ format: 'jwk' })
     const keys = [{ kid: `${owner}-1`, x }]
     return { url: `${baseUrl}/${owner}`, owner, publicName, assetCode, assetScale: 2, keys }
   }
@@ -26,9 +31,17 @@ export async function demoAccounts(baseUrl: string, secrets: Secrets): Promise<A
     await account('bob', 'Bob', 'USD'),
     await account('carol', 'Carol', 'EUR'),
   ]
+  const operator = await account('operator', 'Example wallet', 'USD')
+  const find: WalletAddresses['find'] = async (url) => all.find((each) => each.url === url)
   return {
     all,
-    find: async (url) => all.find((candidate) => candidate.url === url),
+    find,
     ownedBy: (owner) => all.filter((candidate) => candidate.owner === owner),
+    operator: {
+      walletAddress: operator.url,
+      keyId: 'operator-1',
+      privateKey: await keyOf('operator'),
+    },
+    published: { find: async (url) => (url === operator.url ? operator : find(url)) },
   }
 }

@@ -1,14 +1,20 @@
 import type { Amount, Handler, HttpResponse, ResourceServices } from '../../src/index.js'
 import { type Departure, depart } from './departures.js'
 import { failure, json } from './json.js'
+import type { Rail } from './rail.js'
 
 /**
  * Stands for the rail on which funds arrive and leave. A real wallet calls these services where it moves
  * the money, in the same transaction; nobody outside can reach that.
  */
-export function ledger(services: ResourceServices): Handler {
+export function ledger(services: ResourceServices, balances?: Rail['balances']): Handler {
   return async ({ method, url, body }) => {
     const path = url.split('?', 1)[0] ?? ''
+    if (path === '/ledger/peers' && balances !== undefined) {
+      return method === 'GET'
+        ? json(200, readable(balances()))
+        : failure(405, 'method_not_allowed', { allow: 'GET' })
+    }
     const [, paymentId, type] = outgoing.exec(path) ?? []
     if (path !== '/ledger/transfers' && paymentId === undefined) return failure(404, 'not_found')
     if (method !== 'POST') return failure(405, 'method_not_allowed', { allow: 'POST' })
@@ -19,6 +25,14 @@ export function ledger(services: ResourceServices): Handler {
 }
 
 const outgoing = /^\/ledger\/outgoing-payments\/([\w-]+)\/(settle|fail)$/
+
+/** Amounts as text: JSON has no integers of this size. */
+function readable(balances: ReturnType<Rail['balances']>): object {
+  const entries = Object.entries(balances)
+  return Object.fromEntries(
+    entries.map(([peer, { balance, ...asset }]) => [peer, { value: `${balance}`, ...asset }]),
+  )
+}
 
 async function arrive(
   { incomingPayments }: ResourceServices,

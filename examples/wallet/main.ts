@@ -61,7 +61,11 @@ function onRefusal({ refusal, reason }: RefusalReport): void {
   if (refusal === 'introspection_unavailable') console.error(`no token can be checked: ${reason}`)
 }
 
-function announce({ adapter, baseUrl, role }: Settings, wallet: Wallet, storage: string): void {
+function announce(
+  { adapter, baseUrl, role, settle, rail }: Settings,
+  wallet: Wallet,
+  storage: string,
+): void {
   const authUrl = role?.authUrl ?? baseUrl
   const what = role === undefined ? '' : ` in the role ${role.name}`
   console.log(`The example wallet is ready${what} (${adapter}).`)
@@ -73,7 +77,12 @@ function announce({ adapter, baseUrl, role }: Settings, wallet: Wallet, storage:
   }
   if (role?.name !== 'resource') console.log(`  owners look at        ${authUrl}/grants`)
   if (role?.name === 'auth') return
-  console.log(`  payments are sent by  ${baseUrl}/ledger/outgoing-payments/{id}/settle`)
+  const path = `${baseUrl}/ledger/outgoing-payments/{id}/settle`
+  console.log(`  payments are sent     ${settle === 'auto' ? 'by themselves' : `by ${path}`}`)
+  console.log(`  packets arrive at     ${rail.ilpAddress}`)
+  for (const { ilpAddress, url } of rail.peers) {
+    console.log(`  packets leave to      ${ilpAddress}, at ${url}`)
+  }
   console.log(`  funds arrive at       ${baseUrl}/ledger/transfers`)
   if (role === undefined) return
   console.log(`  ROLE=auth needs       RESOURCE_SERVER_KEY=${wallet.resourceServerKey}`)

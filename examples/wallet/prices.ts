@@ -2,64 +2,42 @@ import {
   type Amount,
   type Asset,
   amountValueMax,
-  type IncomingPayment,
-  type IncomingPaymentServices,
   type Price,
   type PriceRefusal,
   parseValue,
   type Quotes,
 } from '../../src/index.js'
-
-/** What money is worth, in hundredths of a dollar. A real wallet asks a market, and looks at scales too. */
-const worth: Readonly<Record<string, bigint>> = { USD: 100n, EUR: 108n }
+import { rateOf } from './rates.js'
+import type { Receivers } from './receivers.js'
 
 /** What the wallet takes for itself, on top of what it sends on. */
 const feePercent = 1n
-
-type Payments = Pick<IncomingPaymentServices, 'get' | 'idOf'>
 
 /**
  * What payments from this wallet cost. It takes one percent, and changes dollars and euros at a fixed rate.
  * Each step is rounded against the payer, by less than a cent: nobody gains by cutting a payment in pieces.
  */
-export function prices(incomingPayments: () => Payments): Quotes {
+export function prices(receivers: Receivers): Quotes {
   return {
-    async price({ walletAddress, receiver, debitAmount, receiveAmount }) {
-      const payment = await receiving(incomingPayments(), receiver)
-      if (payment === undefined) return invalid('there is no such payment here that takes money')
-      const exchange = exchangeOf(walletAddress, payment.asset)
+    async price({ walletAddress, receiver: url, debitAmount, receiveAmount }) {
+      const found = await receivers(url)
+      // Also when the other wallet may answer later: its URL may as well be of nothing, and the client can ask
+      // again in either case.
+      if (!found.ok) return invalid(found.reason)
+      const { asset, wanted, expiresAt } = found.receiver
+      const exchange = exchangeOf(walletAddress, asset)
       if (exchange === undefined) return invalid('there is no rate into its currency')
-      if (receiveAmount !== undefined && !isIn(payment.asset, receiveAmount)) {
+      if (receiveAmount !== undefined && !isIn(asset, receiveAmount)) {
         return invalid('it is paid in another currency than that of receiveAmount')
       }
       const priced =
         debitAmount === undefined
-          ? priceToReceive(exchange, receiveAmount ?? wantedBy(payment))
+          ? priceToReceive(exchange, receiveAmount ?? wanted)
           : priceToDebit(exchange, debitAmount)
       // No price outlives what it is a price for.
-      return 'refusal' in priced ? priced : { ...priced, expiresAt: payment.expiresAt }
+      return 'refusal' in priced || expiresAt === undefined ? priced : { ...priced, expiresAt }
     },
   }
-}
-
-/**
- * The incoming payment, as long as it takes money. One in another wallet is not looked for: it would have to
- * be fetched from there, and there is no rail between this wallet and others.
- */
-async function receiving(
-  payments: Payments,
-  receiver: string,
-): Promise<IncomingPayment | undefined> {
-  const id = payments.idOf(receiver)
-  const payment = id === undefined ? undefined : await payments.get(id)
-  if (payment === undefined || payment.completed) return undefined
-  return Date.now() > payment.expiresAt ? undefined : payment
-}
-
-/** What is still to come of the amount that the receiver asked for, if it asked for any. */
-function wantedBy({ incomingAmount, received }: IncomingPayment): Amount | undefined {
-  if (incomingAmount === undefined) return undefined
-  return { ...incomingAmount, value: `${units(incomingAmount) - BigInt(received)}` }
 }
 
 /** A payment's two sides, as functions of each other. */
@@ -73,18 +51,19 @@ interface Exchange {
 }
 
 function exchangeOf(debited: Asset, received: Asset): Exchange | undefined {
-  const [from, to] = [worth[debited.assetCode], worth[received.assetCode]]
-  if (from === undefined || to === undefined) return undefined
+  const rate = rateOf(debited, received)
+  if (rate === undefined) return undefined
+  const { numerator, denominator } = rate
   return {
     debited,
     received,
     costOf(value) {
-      const sent = dividedUp(value * to, from)
+      const sent = dividedUp(value * denominator, numerator)
       return sent + dividedUp(sent * feePercent, 100n)
     },
     arrivingOf(value) {
       const sent = (value * 100n) / (100n + feePercent)
-      return (sent * from) / to
+      return (sent * numerator) / denominator
     },
   }
 }

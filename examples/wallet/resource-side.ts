@@ -1,50 +1,114 @@
 import { createPublicKey } from 'node:crypto'
 import {
+  type Asset,
   createResourceServer,
   createWalletAddressServer,
+  guardedFetch,
   type Introspect,
-  ilpPaymentMethods,
   type ResourceServer,
   remoteIntrospection,
 } from '../../src/index.js'
+import { foreignReceivers } from './foreign-receivers.js'
+import { guardedClient } from './guarded-client.js'
 import { ledger } from './ledger.js'
 import { prices } from './prices.js'
+import { createRail, type Rail, railPaymentMethods } from './rail.js'
+import { noReceiver, type Receivers, receiversOf } from './receivers.js'
 import { type Secrets, secretKey, signingKey } from './secrets.js'
+import { type PaymentSender, paymentSender } from './sending.js'
 import type { Side, Surroundings } from './side.js'
 
-/** The resource server, the wallet addresses, and the ledger. */
+export interface ResourceSide extends Side {
+  readonly sender: PaymentSender
+}
+
+/** The resource server, the wallet addresses, the ledger, and the rail to other wallets. */
 export async function resourceSide(
-  { baseUrl, grantEndpoint, resourceServer, accounts, storage, watch }: Surroundings,
+  surroundings: Surroundings,
   introspect: Introspect,
-): Promise<Side> {
-  const urls = { grantEndpoint, walletAddresses: accounts }
+): Promise<ResourceSide> {
+  const { baseUrl, grantEndpoint, resourceServer, accounts, storage, watch } = surroundings
+  const paymentMethods = railPaymentMethods(
+    surroundings.rail,
+    assetsOf(accounts),
+    // Payment details are derived from this key, and have to stay what they were.
+    await secretKey(storage.secrets, 'payment-details'),
+  )
+  const elsewhere = receiversElsewhere(surroundings)
+  const receivers: Receivers = (url) =>
+    receiversOf(resources.incomingPayments, reachable(elsewhere, rail))(url)
   const resources: ResourceServer = createResourceServer({
     ...watch,
-    ...urls,
+    grantEndpoint,
+    walletAddresses: accounts,
     baseUrl: resourceServer,
     store: storage.store,
     introspect,
-    paymentMethods: ilpPaymentMethods({
-      addressPrefix: 'test.example-wallet',
-      // Payment details are derived from this key, and have to stay what they were.
-      secret: await secretKey(storage.secrets, 'payment-details'),
-    }),
-    quotes: prices(() => resources.incomingPayments),
+    paymentMethods,
+    quotes: prices(receivers),
   })
-  const walletAddresses = createWalletAddressServer({ ...watch, ...urls, baseUrl, resourceServer })
+  const { incomingPayments } = resources
+  const rail = createRail({
+    ...surroundings.rail,
+    assets: assetsOf(accounts),
+    paymentMethods,
+    incomingPayments,
+    onError: watch.onError,
+  })
+  const walletAddresses = createWalletAddressServer({
+    ...watch,
+    grantEndpoint,
+    walletAddresses: accounts.published,
+    baseUrl,
+    resourceServer,
+  })
 
   return {
     mounts: [
       { path: '/op', handle: resources.handle },
-      { path: '/ledger', handle: ledger(resources) },
+      { path: '/ilp', handle: rail.handle },
+      { path: '/ledger', handle: ledger(resources, rail.balances) },
       { path: '', handle: walletAddresses.handle },
     ],
     events: resources.events,
+    sender: paymentSender({ resources, receivers, rail, book: storage.sendings }),
     chores: [
       resources.incomingPayments.expireDue,
       resources.outgoingPayments.lapseDue,
       resources.purge,
     ],
+  }
+}
+
+function assetsOf({ all }: Surroundings['accounts']): readonly Asset[] {
+  const byCode = new Map(all.map(({ assetCode, assetScale }) => [assetCode, assetScale]))
+  return [...byCode].map(([assetCode, assetScale]) => ({ assetCode, assetScale }))
+}
+
+/** Receivers in other wallets: of this machine too if this wallet is on it, for development. */
+function receiversElsewhere({ baseUrl, accounts }: Surroundings): Receivers {
+  const allowLoopback = isLoopback(baseUrl)
+  // Another wallet on this machine may be busy with an embedded database.
+  const fetch = guardedFetch({ allowLoopback, timeoutMs: allowLoopback ? 5_000 : 2_000 })
+  return foreignReceivers({
+    baseUrl,
+    fetch,
+    openClient: () => guardedClient(accounts.operator, fetch),
+  })
+}
+
+function isLoopback(baseUrl: string): boolean {
+  return ['localhost', '127.0.0.1', '[::1]'].includes(new URL(baseUrl).hostname)
+}
+
+/** Only the receivers that a peer leads to: others cannot be paid, so that they have no price. */
+function reachable(receivers: Receivers, rail: Rail): Receivers {
+  return async (url) => {
+    const found = await receivers(url)
+    const { ilp } = found.ok ? found.receiver : {}
+    return ilp === undefined || rail.reaches(ilp.ilpAddress)
+      ? found
+      : noReceiver(`no peer leads to ${ilp.ilpAddress}`)
   }
 }
 

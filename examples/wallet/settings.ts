@@ -1,3 +1,4 @@
+import { ilpAddressOf, type PeerWallet, peerWallet, type RailSettings } from './rail.js'
 import { type AdapterName, adapters } from './start.js'
 import type { Role } from './wallet.js'
 
@@ -9,6 +10,9 @@ export interface Settings {
   readonly baseUrl: string
   /** The side of the wallet that this process serves, where it does not serve both. */
   readonly role?: Role
+  /** Whether outgoing payments are sent by themselves, or by hand at the ledger. */
+  readonly settle: 'auto' | 'manual'
+  readonly rail: RailSettings
   readonly databaseUrl?: string
   readonly dataDir?: string
   /** Where events are sent, and the secret that they are signed with. */
@@ -34,14 +38,60 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   if (!WEBHOOK_URL !== !WEBHOOK_SECRET) {
     throw new Error('WEBHOOK_URL and WEBHOOK_SECRET go together')
   }
+  const served = readRole(environment, `http://localhost:${PORT}`)
   return {
     adapter: ADAPTER,
     port: Number(PORT),
-    ...readRole(environment, `http://localhost:${PORT}`),
+    ...served,
+    settle: readSettle(environment),
+    rail: readRail(environment, served.baseUrl),
     ...(DATABASE_URL && { databaseUrl: DATABASE_URL }),
     ...(DATA_DIR && { dataDir: DATA_DIR }),
     ...(WEBHOOK_URL && WEBHOOK_SECRET && { webhook: { url: WEBHOOK_URL, secret: WEBHOOK_SECRET } }),
   }
+}
+
+function readSettle({ SETTLE = 'auto' }: NodeJS.ProcessEnv): Settings['settle'] {
+  if (SETTLE !== 'auto' && SETTLE !== 'manual') throw new Error('SETTLE must be auto or manual')
+  return SETTLE
+}
+
+const ilpAddress = /^test(?:\.[a-zA-Z0-9_~-]+)+$/
+
+function readRail(
+  { ILP_ADDRESS, ILP_TOKEN: token = '', PEERS = '' }: NodeJS.ProcessEnv,
+  baseUrl: string,
+): RailSettings {
+  const ownAddress = ILP_ADDRESS || ilpAddressOf(baseUrl)
+  if (!ilpAddress.test(ownAddress) || ownAddress.length > 500) {
+    throw new Error(
+      'ILP_ADDRESS must be an ILP address such as test.wallet, of at most 500 characters',
+    )
+  }
+  const peers = PEERS.split(',')
+    .map((text) => text.trim())
+    .filter((text) => text !== '')
+    .map((text) => readPeer(text, ownAddress))
+  if (peers.length > 0 && token.length < 16) {
+    throw new Error(
+      'PEERS needs ILP_TOKEN: a secret of 16 characters or more, the same in all wallets',
+    )
+  }
+  const addresses = new Set([ownAddress, ...peers.map((peer) => peer.ilpAddress)])
+  if (addresses.size <= peers.length) {
+    throw new Error('PEERS must name each other wallet once, and not this one')
+  }
+  return { ilpAddress: ownAddress, peers, token }
+}
+
+/** A peer by the URL of its wallet, or by its ILP address and its endpoint: `test.bank=https://bank.example/ilp`. */
+function readPeer(text: string, ownAddress: string): PeerWallet {
+  const [, address = '', url = ''] = /^([^=/]+)=(.*)$/.exec(text) ?? []
+  if (address === '') return peerWallet(originOf('each of PEERS', text), ownAddress)
+  if (!ilpAddress.test(address) || !URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    throw new Error('each of PEERS must be an origin, or an ILP address, = and a URL')
+  }
+  return { ilpAddress: address, url }
 }
 
 /** @param ownUrl the origin at which this process listens. */

@@ -1,5 +1,6 @@
 import type { EventSource, Handler, RefusalReport } from '../../src/index.js'
 import type { Accounts } from './accounts.js'
+import type { RailSettings } from './rail.js'
 import type { WalletStorage } from './storage.js'
 
 /** What both sides of the wallet know, whether they are in one process or in two. */
@@ -9,7 +10,8 @@ export interface Surroundings {
   readonly grantEndpoint: string
   readonly resourceServer: string
   readonly accounts: Accounts
-  readonly storage: Pick<WalletStorage, 'store' | 'secrets'>
+  readonly storage: Pick<WalletStorage, 'store' | 'secrets' | 'sendings'>
+  readonly rail: RailSettings
   readonly watch: {
     readonly onRefusal?: (report: RefusalReport) => void
     readonly onError: (error: unknown) => void
@@ -18,7 +20,10 @@ export interface Surroundings {
 
 /** A side of the wallet: that of its authorization server, or that of its resource server. */
 export interface Side {
-  readonly mounts: readonly { readonly path: string; readonly handle: Handler }[]
+  readonly mounts: readonly {
+    readonly path: string
+    readonly handle: Handler<string | Uint8Array>
+  }[]
   readonly events: EventSource
   /** What has to be done from time to time, each in batches: how many were done of so many at most. */
   readonly chores: readonly ((limit: number) => Promise<number>)[]

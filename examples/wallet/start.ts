@@ -1,5 +1,11 @@
 import type { Server } from 'node:http'
-import { consumeEvents, type EventHandler, type FailedDelivery } from '../../src/index.js'
+import {
+  consumeEvents,
+  type DeliveredEvent,
+  type Delivery,
+  type EventHandler,
+  type FailedDelivery,
+} from '../../src/index.js'
 import { expressServer } from './adapters/express.js'
 import { fastifyServer } from './adapters/fastify.js'
 import { honoServer } from './adapters/hono.js'
@@ -17,7 +23,12 @@ export interface StartOptions extends Partial<WalletOptions> {
   readonly baseUrl?: string
   /** Default: memory, for the time of this run. */
   readonly storage?: WalletOptions['storage']
-  /** Hears of what happens. Default: nobody does, and it waits in the store. */
+  /**
+   * `auto` sends outgoing payments as they are created; `manual` leaves them to the ledger's
+   * `/ledger/outgoing-payments/{id}/settle`. Default: `manual`.
+   */
+  readonly settle?: 'auto' | 'manual'
+  /** Hears of what happens. Default: without `settle: 'auto'` events wait in the store. */
   readonly onEvent?: EventHandler
   readonly onUndelivered?: (failure: FailedDelivery) => void
 }
@@ -30,25 +41,42 @@ export interface RunningWallet {
 }
 
 const sweepPauseMs = 5_000
+/** Short enough for a payment to leave within a second of its creation. */
+const pollMs = 250
 
 /** Starts the wallet and resolves when it takes requests. */
 export async function startWallet(options: StartOptions): Promise<RunningWallet> {
   const { adapter, port, baseUrl = `http://localhost:${port}`, onEvent, onUndelivered } = options
-  const { storage = memoryStorage(), ...rest } = options
+  const { storage = memoryStorage(), settle = 'manual', ...rest } = options
   const wallet = await createWallet({ ...rest, baseUrl, storage })
   const server = await adapters[adapter](wallet)
   await listen(server, port)
 
   const onError = console.error
   const background = [repeatedly(sweepPauseMs, wallet.sweep, onError)]
-  if (onEvent !== undefined) {
-    const hearing = { onError, ...(onUndelivered && { onFailure: onUndelivered }) }
-    background.push(consumeEvents(wallet.events, onEvent, hearing))
+  const stopping = new AbortController()
+  const send = settle === 'auto' ? wallet.sender?.(stopping.signal) : undefined
+  const handlers = [send, onEvent].filter((handler) => handler !== undefined)
+  if (handlers.length > 0) {
+    const hearing = { pollMs, onError, ...(onUndelivered && { onFailure: onUndelivered }) }
+    background.push(consumeEvents(wallet.events, together(handlers), hearing))
   }
   const stop = async () => {
+    stopping.abort()
     await Promise.all([close(server), ...background.map((work) => work.stop())])
   }
   return { wallet, baseUrl, stop }
+}
+
+/** All at the same time: a payment is not held up by who else hears of it, nor the other way round. */
+function together(handlers: readonly EventHandler[]): EventHandler {
+  return async (event: DeliveredEvent, delivery: Delivery) => {
+    const outcomes = await Promise.allSettled(
+      handlers.map(async (handler) => handler(event, delivery)),
+    )
+    const failed = outcomes.find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
+  }
 }
 
 /** On loopback only: whoever reaches this wallet is signed in as the owner of its accounts. */

@@ -11,11 +11,13 @@ import {
 import { memoryStore, type Store } from '../../src/index.js'
 import { takeDirectory, temporaryDirectory } from './data-directory.js'
 import { memorySecrets, postgresSecrets, type Secrets } from './secrets.js'
+import { memorySendingBook, postgresSendingBook, type SendingBook } from './sending-book.js'
 
-/** Where the wallet keeps what it knows: the library's records, and secrets of its own. */
+/** Where the wallet keeps what it knows: the library's records, its own secrets, and the payments being sent. */
 export interface WalletStorage {
   readonly store: Store
   readonly secrets: Secrets
+  readonly sendings: SendingBook
   /** What it is and where, for the operator. */
   readonly description: string
   close(): Promise<void>
@@ -33,7 +35,14 @@ export interface StorageOptions {
 /** Keeps everything in this process, and forgets it when that ends. */
 export function memoryStorage(): WalletStorage {
   const description = 'memory'
-  return { store: memoryStore(), secrets: memorySecrets(), description, close: async () => {} }
+  const sendings = memorySendingBook()
+  return {
+    store: memoryStore(),
+    secrets: memorySecrets(),
+    sendings,
+    description,
+    close: async () => {},
+  }
 }
 
 /**
@@ -77,7 +86,11 @@ async function openPglite({ baseUrl, dataDir }: StorageOptions): Promise<WalletS
 
 async function prepared(database: PostgresPool | PostgresDatabase, baseUrl: string) {
   await migrate(database)
-  return { store: postgresStore(database), secrets: await postgresSecrets(database, baseUrl) }
+  return {
+    store: postgresStore(database),
+    secrets: await postgresSecrets(database, baseUrl),
+    sendings: await postgresSendingBook(database, baseUrl),
+  }
 }
 
 async function closingOnFailure<Result>(

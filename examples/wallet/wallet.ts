@@ -2,7 +2,9 @@ import type { EventSource, Handler, RefusalReport } from '../../src/index.js'
 import { type Account, demoAccounts } from './accounts.js'
 import { authorizationSide } from './authorization-side.js'
 import { health } from './health.js'
+import { ilpAddressOf, type RailSettings } from './rail.js'
 import { remoteAuthorization, resourceSide } from './resource-side.js'
+import type { PaymentSender } from './sending.js'
 import type { Side, Surroundings } from './side.js'
 import type { WalletStorage } from './storage.js'
 
@@ -23,7 +25,9 @@ export interface WalletOptions {
    * the wallet addresses and the resource server, in both.
    */
   readonly baseUrl: string
-  readonly storage: Pick<WalletStorage, 'store' | 'secrets'>
+  readonly storage: Pick<WalletStorage, 'store' | 'secrets' | 'sendings'>
+  /** The wallets that this one exchanges packets with. Default: none, under an address that follows from `baseUrl`. */
+  readonly rail?: RailSettings
   /** Default: both sides in one process. */
   readonly role?: Role
   readonly onRefusal?: (report: RefusalReport) => void
@@ -33,9 +37,14 @@ export interface WalletOptions {
 export interface Wallet {
   readonly accounts: readonly Account[]
   /** What is served where; the last entry takes every other path, if its own is empty. */
-  readonly mounts: readonly { readonly path: string; readonly handle: Handler }[]
+  readonly mounts: readonly {
+    readonly path: string
+    readonly handle: Handler<string | Uint8Array>
+  }[]
   /** What has happened and is still to be told. */
   readonly events: readonly EventSource[]
+  /** Sends outgoing payments, in a process that serves them. */
+  readonly sender?: PaymentSender
   /** In the role `resource`: the public key that the other process has to be given. */
   readonly resourceServerKey?: string
   /** Records which payments have expired or were never begun, and removes what nobody needs any more. */
@@ -53,6 +62,7 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
     resourceServer: `${baseUrl}/op`,
     accounts,
     storage,
+    rail: options.rail ?? { ilpAddress: ilpAddressOf(baseUrl), peers: [], token: '' },
     watch: { ...(onRefusal && { onRefusal }), onError: console.error },
   }
 
@@ -75,10 +85,12 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
   if (role?.name === 'resource') {
     const remote = await remoteAuthorization(surroundings, storage.secrets)
     const side = await resourceSide(surroundings, remote.introspect)
-    return { ...assembled(side), resourceServerKey: remote.resourceServerKey }
+    const { resourceServerKey } = remote
+    return { ...assembled(side), sender: side.sender, resourceServerKey }
   }
   const authorization = await authorizationSide(surroundings, { authUrl })
-  return assembled(authorization, await resourceSide(surroundings, authorization.introspect))
+  const resource = await resourceSide(surroundings, authorization.introspect)
+  return { ...assembled(authorization, resource), sender: resource.sender }
 }
 
 /** Goes on in batches for as long as they are full. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { freePort } from '../../examples/wallet/free-port.js'
 import { health } from '../../examples/wallet/health.js'
 import { startWallet } from '../../examples/wallet/start.js'
+import { memoryStorage } from '../../examples/wallet/storage.js'
 import { memoryStore, type Store } from '../../src/index.js'
 import { deployments, startDeployment } from '../support/official-client.js'
 
@@ -58,7 +59,7 @@ describe.each(deployments)('the wallet on $name', (deployment) => {
 
 test('the wallet says that it is not well when its storage is not', async () => {
   const store = { ...memoryStore(), load: () => Promise.reject(new Error('away')) }
-  const storage = { store, secrets: async (_: string, make: () => string) => make() }
+  const storage = { ...memoryStorage(), store }
   const port = await freePort()
   const { baseUrl, stop } = await startWallet({ adapter: 'express', port, storage })
   expect((await fetch(`${baseUrl}/healthz`)).status).toBe(503)

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { prices } from '../../examples/wallet/prices.js'
+import { type FoundReceiver, noReceiver, receiversOf } from '../../examples/wallet/receivers.js'
 import { type Amount, amountValueMax, type IncomingPayment } from '../../src/index.js'
 
 const walletAddress = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }
@@ -29,7 +30,8 @@ function priceOf(
     idOf: (url: string) => (url.startsWith('https://wallet.example/') ? 'p' : undefined),
     get: async (id: string) => (id === 'p' && more.id !== 'none' ? payment : undefined),
   }
-  return prices(() => payments).price({
+  const nowhere = async () => noReceiver('there is no such receiver')
+  return prices(receiversOf(payments, nowhere)).price({
     walletAddress: { ...walletAddress, assetCode: from },
     receiver: 'https://wallet.example/incoming-payments/p',
     method: 'ilp',
@@ -128,6 +130,29 @@ describe('the price of a payment', () => {
   })
 })
 
+/** The price of paying a dollar from an account in dollars to a receiver in another wallet. */
+function priceElsewhere(found: FoundReceiver, debitAmount: Amount | undefined = amount(1010)) {
+  const payments = { idOf: () => undefined, get: () => Promise.reject(new Error('asked')) }
+  const receiver = 'https://bank.example/incoming-payments/1'
+  const request = { walletAddress, receiver, method: 'ilp' as const, debitAmount }
+  return prices(receiversOf(payments, async () => found)).price(request)
+}
+
+describe('the price of a payment to another wallet', () => {
+  const asset = { assetCode: 'EUR', assetScale: 4 }
+
+  test('is in its asset, whatever the scale, and ends when it expires', async () => {
+    const debitAmount = amount(1010)
+    const receiveAmount = { value: '92592', ...asset }
+    const price = { debitAmount, receiveAmount }
+    expect(await priceElsewhere({ ok: true, receiver: { asset } })).toEqual(price)
+    expect(await priceElsewhere({ ok: true, receiver: { asset, expiresAt } })).toEqual({
+      ...price,
+      expiresAt,
+    })
+  })
+})
+
 describe('there is no price', () => {
   const asked = { debitAmount: amount(100) }
 
@@ -140,13 +165,14 @@ describe('there is no price', () => {
     expect(await priceOf(asked, more)).toMatchObject({ refusal: 'receiver_invalid' })
   })
 
-  test('for a receiver in another wallet', async () => {
-    const payments = { idOf: () => undefined, get: () => Promise.reject(new Error('asked')) }
-    const receiver = 'https://bank.example/incoming-payments/1'
-    const request = { ...asked, walletAddress, receiver, method: 'ilp' } as const
-    expect(await prices(() => payments).price(request)).toMatchObject({
-      refusal: 'receiver_invalid',
-    })
+  test('for a receiver in another wallet that cannot be read', async () => {
+    const temporary = { ok: false, reason: 'it did not answer', temporary: true } as const
+    for (const found of [noReceiver('it is unknown'), temporary]) {
+      expect(await priceElsewhere(found)).toEqual({
+        refusal: 'receiver_invalid',
+        reason: found.ok ? '' : found.reason,
+      })
+    }
   })
 
   test.each([amount(100, 'EUR'), { ...amount(100), assetScale: 3 }])(

@@ -1,0 +1,202 @@
+import {
+  isFinalizedGrantWithAccessToken,
+  type OpenPaymentsClientError,
+} from '@interledger/open-payments'
+import type { GuardedFetch } from '../../src/index.js'
+import type { guardedClient } from './guarded-client.js'
+import { type FoundReceiver, noReceiver, type Receivers, receiverFrom } from './receivers.js'
+
+type Client = Awaited<ReturnType<typeof guardedClient>>
+
+export interface ForeignReceiversOptions {
+  /** The origin of this wallet, where nothing is fetched. */
+  readonly baseUrl: string
+  readonly fetch: GuardedFetch
+  /** Makes the client when the first receiver is read: it compiles the schemas of all answers. */
+  readonly openClient: () => Promise<Client>
+  /** Time for one receiver in milliseconds, all requests together. Default 8,000. */
+  readonly deadlineMs?: number
+}
+
+/** How many receivers are read at the same time. */
+const readsMax = 32
+const deadlineDefaultMs = 8_000
+
+/**
+ * Reads receivers in other wallets, in three steps: the public view of the incoming payment names its
+ * authorization server; that server grants `read-all` without anybody's consent; the payment is read with
+ * the token, and says how it can be paid.
+ *
+ * The URL comes from a stranger, and so does the authorization server's: all requests go through `fetch`,
+ * which bounds the addresses, the time and the size of each. Rejects when too many reads are under way.
+ */
+export function foreignReceivers({
+  baseUrl,
+  fetch,
+  openClient,
+  deadlineMs = deadlineDefaultMs,
+}: ForeignReceiversOptions): Receivers {
+  const tokens = tokenCache(async (authServer) => requestToken(await client(), authServer))
+  let opening: Promise<Client> | undefined
+  let reads = 0
+
+  function client(): Promise<Client> {
+    opening ??= openClient()
+    return opening
+  }
+
+  async function read(url: string, { incomingPayment }: Client): Promise<FoundReceiver> {
+    const authServer = await authServerOf(new URL(url), fetch)
+    const token = await tokens.get(authServer)
+    try {
+      return receiverOf(url, await incomingPayment.get({ url, accessToken: token.value }))
+    } catch (error) {
+      // It may have been revoked, or its server may have started anew.
+      if (!isUnauthorized(error) || !token.reused) throw error
+      tokens.forget(authServer)
+      const { value: accessToken } = await tokens.get(authServer)
+      return receiverOf(url, await incomingPayment.get({ url, accessToken }))
+    }
+  }
+
+  return async (url) => {
+    if (!URL.canParse(url) || new URL(url).origin === new URL(baseUrl).origin) {
+      return noReceiver('there is no such incoming payment here')
+    }
+    const opened = await client()
+    if (reads >= readsMax) throw new Error('too many receivers are being read')
+    reads += 1
+    const reading = read(url, opened)
+      .catch(failedRead)
+      .finally(() => {
+        reads -= 1
+      })
+    return within(deadlineMs, reading)
+  }
+}
+
+/** Answers in time; what is late ends by the limits of `fetch`, and nobody waits for it. */
+async function within(deadlineMs: number, reading: Promise<FoundReceiver>): Promise<FoundReceiver> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<FoundReceiver>((resolve) => {
+    const reason = `the other wallet did not answer within ${deadlineMs} ms`
+    timer = setTimeout(() => resolve({ ok: false, reason, temporary: true }), deadlineMs)
+  })
+  return Promise.race([reading, late]).finally(() => clearTimeout(timer))
+}
+
+/** @see Open Payments OpenAPI, schema `public-incoming-payment` */
+async function authServerOf(url: URL, fetch: GuardedFetch): Promise<string> {
+  const { status, body } = await fetch(url)
+  if (status !== 200) throw unreadable(`the receiver answered with status ${status}`, status)
+  let view: unknown
+  try {
+    view = JSON.parse(new TextDecoder().decode(body))
+  } catch {
+    throw unreadable('the receiver did not answer with JSON', status)
+  }
+  const { authServer } = (view ?? {}) as { readonly authServer?: unknown }
+  if (typeof authServer !== 'string' || !URL.canParse(authServer)) {
+    throw unreadable('the receiver names no authorization server', status)
+  }
+  return authServer
+}
+
+type Payment = Awaited<ReturnType<Client['incomingPayment']['get']>>
+
+/** The client has validated the payment against the OpenAPI document, formats excepted. */
+function receiverOf(url: string, payment: Payment): FoundReceiver {
+  const { id, completed, incomingAmount, receivedAmount, expiresAt, methods } = payment
+  if (id !== url) return noReceiver('the receiver answered with another incoming payment')
+  const expiry = expiresAt === undefined ? undefined : Date.parse(expiresAt)
+  if (Number.isNaN(expiry)) return noReceiver('the receiver has an invalid expiresAt')
+  const found = receiverFrom({
+    completed,
+    receivedAmount,
+    ...(incomingAmount && { incomingAmount }),
+    ...(expiry !== undefined && { expiresAt: expiry }),
+  })
+  if (!found.ok) return found
+  const ilp = methods.find(({ type }) => type === 'ilp')
+  if (ilp === undefined) return noReceiver('the receiver cannot be paid over Interledger')
+  const { ilpAddress, sharedSecret } = ilp
+  return { ok: true, receiver: { ...found.receiver, ilp: { ilpAddress, sharedSecret } } }
+}
+
+interface Token {
+  readonly value: string
+  /** Milliseconds since 1970. */
+  readonly usableUntil: number
+}
+
+const tokensMax = 1_000
+const tokenAgeMaxMs = 600_000
+const tokenMarginMs = 30_000
+
+async function requestToken({ grant }: Client, authServer: string): Promise<Token> {
+  const access = [{ type: 'incoming-payment', actions: ['read-all'] } as const]
+  const answer = await grant.request(
+    { url: authServer },
+    {
+      access_token: {
+        access: access.map(({ type, actions }) => ({ type, actions: [...actions] })),
+      },
+    },
+  )
+  if (!isFinalizedGrantWithAccessToken(answer)) {
+    throw unreadable('the other wallet asks for consent to read an incoming payment', 403)
+  }
+  const { value, expires_in } = answer.access_token
+  const ageMs = Math.min((expires_in ?? tokenAgeMaxMs / 1_000) * 1_000, tokenAgeMaxMs)
+  return { value, usableUntil: Date.now() + ageMs - tokenMarginMs }
+}
+
+/** One token for each authorization server, requested once at a time. */
+function tokenCache(request: (authServer: string) => Promise<Token>) {
+  const kept = new Map<string, Promise<Token>>()
+
+  function keep(authServer: string): Promise<Token> {
+    const requested = request(authServer)
+    requested.catch(() => kept.delete(authServer))
+    kept.set(authServer, requested)
+    const [oldest] = kept.keys()
+    if (kept.size > tokensMax && oldest !== undefined) kept.delete(oldest)
+    return requested
+  }
+
+  return {
+    async get(authServer: string): Promise<{ readonly value: string; readonly reused: boolean }> {
+      const token = await kept.get(authServer)
+      if (token !== undefined && Date.now() < token.usableUntil) {
+        return { value: token.value, reused: true }
+      }
+      return { value: (await keep(authServer)).value, reused: false }
+    },
+    forget: (authServer: string) => kept.delete(authServer),
+  }
+}
+
+/** An answer by which the receiver cannot be read, with the status that it had. */
+function unreadable(message: string, status: number): Error {
+  return Object.assign(new Error(message), { status })
+}
+
+function isUnauthorized(error: unknown): boolean {
+  const { status } = error as Partial<OpenPaymentsClientError>
+  return status === 401 || status === 403
+}
+
+/**
+ * Whether asking again may help: not after a refusal of the guard, a client error or an invalid answer. Behind
+ * the client, a refusal of the guard looks like a broken connection.
+ */
+function failedRead(error: unknown): FoundReceiver {
+  const { message, description, status, validationErrors, code } =
+    error as Partial<OpenPaymentsClientError>
+  const reason = [message, description, ...(validationErrors ?? [])].filter(Boolean).join(': ')
+  const lasting =
+    code === 'ERR_FETCH_REFUSED' ||
+    validationErrors !== undefined ||
+    (status !== undefined && status < 500 && status !== 408 && status !== 429)
+  return lasting ? noReceiver(reason) : { ok: false, reason, temporary: true }
+}

@@ -1,0 +1,67 @@
+import type { KeyObject } from 'node:crypto'
+import { createHeaders } from '@interledger/http-signature-utils'
+import { type AuthenticatedClient, createAuthenticatedClient } from '@interledger/open-payments'
+import type { GuardedFetch } from '../../src/index.js'
+
+/** The wallet address that a client instance acts as, and the key that it signs with. */
+export interface ClientInstance {
+  readonly walletAddress: string
+  readonly keyId: string
+  readonly privateKey: KeyObject
+}
+
+/**
+ * The published client, with every signed request sent by `fetch`. By itself the client follows redirects,
+ * connects to private addresses, reads answers of any size, and waits as long as `Retry-After` says.
+ *
+ * Requests without a signature do not pass through `fetch`: the client offers no hook for them. So only `get`,
+ * `create` and the grant calls are offered here, never the reading of wallet addresses or of public views.
+ */
+export async function guardedClient(
+  { walletAddress, ...key }: ClientInstance,
+  fetch: GuardedFetch,
+): Promise<Pick<AuthenticatedClient, 'grant'> & { readonly incomingPayment: SignedReads }> {
+  const send = (request: Request) => sendSigned(request, key, fetch)
+  const { grant, incomingPayment } = await createAuthenticatedClient({
+    walletAddressUrl: walletAddress,
+    // The client hands this hook to its HTTP library, ky, which takes a Response for the answer to the
+    // request and sends nothing itself. The client's types know of a Request alone.
+    authenticatedRequestInterceptor: send as unknown as (request: Request) => Promise<Request>,
+    validateResponses: true,
+    logLevel: 'silent',
+  })
+  return { grant, incomingPayment }
+}
+
+type SignedReads = Pick<AuthenticatedClient['incomingPayment'], 'get'>
+
+async function sendSigned(
+  request: Request,
+  { keyId, privateKey }: Pick<ClientInstance, 'keyId' | 'privateKey'>,
+  fetch: GuardedFetch,
+): Promise<Response> {
+  const { method, url } = request
+  const headers = new Headers(request.headers)
+  const text = await request.text()
+  const body = text === '' ? {} : { body: text }
+  const message = { method, url, headers: Object.fromEntries(headers), ...body }
+  const signed = await createHeaders({ request: message, privateKey, keyId })
+  for (const [name, value] of Object.entries(signed)) headers.set(name, value)
+
+  const answer = await fetch(new URL(url), {
+    method,
+    headers: Object.fromEntries(headers),
+    ...(text !== '' && { body: new TextEncoder().encode(text) }),
+  })
+  const { status, contentType } = answer
+  const content = answer.body.length === 0 || isBodiless(status) ? null : answer.body
+  // No other header comes along: ky would wait for as long as Retry-After says.
+  return new Response(content && Buffer.from(content), {
+    status,
+    headers: { 'content-type': contentType },
+  })
+}
+
+function isBodiless(status: number): boolean {
+  return status === 204 || status === 205 || status === 304
+}

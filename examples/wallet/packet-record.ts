@@ -1,0 +1,92 @@
+import { createHmac } from 'node:crypto'
+import { type IlpHandler, readPrepare, readReply, rejectsOf, sha256 } from '../ilp/packet.js'
+import type { Progress, SendingBook } from './sending-book.js'
+
+/** Sends the packets of one payment, and writes down before each what may leave by it. */
+export interface PacketRecord {
+  readonly send: IlpHandler
+  /** Records what the receiver has acknowledged, all packets together. */
+  acknowledge(totals: Pick<Progress, 'sent' | 'delivered'>): void
+  /** Resolves to how far the payment has come, once everything is written. */
+  close(): Promise<Progress>
+}
+
+export interface PacketRecordOptions {
+  readonly send: IlpHandler
+  /** base64url */
+  readonly sharedSecret: string
+  readonly book: SendingBook
+  readonly paymentId: string
+  readonly writer: string
+  readonly progress: Progress
+}
+
+/** Codes after which it is not known whether the packet was fulfilled further on. */
+const unknownOutcomes: readonly string[] = ['R00', 'T00']
+
+/**
+ * Once the outcome of a packet is unknown, or another process has taken the payment over, it sends nothing more:
+ * the amount might arrive twice.
+ */
+export function packetRecord(options: PacketRecordOptions): PacketRecord {
+  const { send, book, paymentId, writer } = options
+  const secret = Buffer.from(options.sharedSecret, 'base64url')
+  const reject = rejectsOf('')
+  let { progress } = options
+  let stopped = false
+  let writing: Promise<unknown> = Promise.resolve()
+
+  /** Writes the latest progress, one write at a time. */
+  function write(): Promise<boolean> {
+    const written = writing.then(() => book.write(paymentId, writer, progress))
+    writing = written.catch(() => undefined)
+    return written
+  }
+
+  return {
+    async send(packet) {
+      const amount = fulfillableAmount(packet, secret)
+      if (amount === 0n) return stopped ? reject('F00', 'The sender has stopped') : send(packet)
+      if (stopped) return reject('F00', 'The sender has stopped')
+      progress = { ...progress, left: progress.left + amount }
+      if (!(await write().catch(() => false))) {
+        stopped = true
+        return reject('F00', 'The packet could not be recorded')
+      }
+      const bytes = await send(packet)
+      const reply = readReply(bytes)
+      if (reply === undefined || ('code' in reply && unknownOutcomes.includes(reply.code))) {
+        stopped = true
+      } else if ('code' in reply) {
+        progress = { ...progress, left: progress.left - amount }
+      }
+      return bytes
+    },
+    acknowledge(totals) {
+      progress = { ...progress, ...totals }
+      write().catch(() => undefined)
+    },
+    async close() {
+      await write().catch(() => undefined)
+      return progress
+    },
+  }
+}
+
+/**
+ * The amount of a packet if the receiver can fulfill it, else 0: packets that probe the rate have a condition
+ * that nobody can meet.
+ *
+ * @see Interledger RFC 0029
+ */
+function fulfillableAmount(packet: Uint8Array, sharedSecret: Uint8Array): bigint {
+  const prepare = readPrepare(packet)
+  if (prepare === undefined) return 0n
+  const key = hmac(sharedSecret, 'ilp_stream_fulfillment')
+  const fulfillable = sha256(hmac(key, prepare.data)).equals(prepare.executionCondition)
+  return fulfillable ? BigInt(prepare.amount) : 0n
+}
+
+function hmac(key: Uint8Array, message: string | Uint8Array): Buffer {
+  return createHmac('sha256', key).update(message).digest()
+}

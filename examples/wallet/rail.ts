@@ -1,0 +1,205 @@
+import { createHmac } from 'node:crypto'
+import { isFulfill } from 'ilp-packet'
+import {
+  type Amount,
+  type Asset,
+  type Handler,
+  type IlpPaymentMethods,
+  type IncomingPaymentServices,
+  ilpPaymentMethods,
+} from '../../src/index.js'
+import { createConnector, type Peer } from '../ilp/connector.js'
+import { ilpOverHttp, sendOverHttp } from '../ilp/ilp-over-http.js'
+import { type IlpHandler, readPrepare, readReply } from '../ilp/packet.js'
+import { createStreamReceiver } from '../ilp/receiver.js'
+import { failure } from './json.js'
+import { rateOf } from './rates.js'
+
+/** Another wallet that packets come from and go to. */
+export interface PeerWallet {
+  /** Packets for this ILP address, and for those below it, go to this peer. */
+  readonly ilpAddress: string
+  /** Where it takes packets from this wallet. */
+  readonly url: string
+}
+
+export interface RailSettings {
+  /** ILP address of this wallet. */
+  readonly ilpAddress: string
+  readonly peers: readonly PeerWallet[]
+  /** Secret that this wallet shares with its peers: the bearer tokens of all of them follow from it. */
+  readonly token: string
+  /** Called for each packet that a peer has fulfilled. */
+  readonly onPacket?: (packet: FulfilledPacket) => void
+}
+
+/** A packet that has left for a peer. The amount is in the asset of that peer's balance. */
+export interface FulfilledPacket extends Amount {
+  readonly peer: string
+}
+
+/** What a peer owes this wallet, as of the start of this process. */
+export interface PeerBalance extends Asset {
+  /** In the smallest unit of the asset; negative when this wallet owes the peer. */
+  readonly balance: bigint
+}
+
+/** The wallet on Interledger: a receiver for each currency, and a connector between them and the peers. */
+export interface Rail {
+  /** Takes the packets of the peers, below `/ilp`. */
+  readonly handle: Handler<string | Uint8Array>
+  /** Sends the packets of an account that is in this asset. */
+  from(asset: Asset): IlpHandler
+  /** Whether a peer leads to an address. */
+  reaches(ilpAddress: string): boolean
+  balances(): Readonly<Record<string, PeerBalance>>
+}
+
+/** All peers settle in dollars, with nine digits after the point: what is rounded away is far below a cent. */
+const linkAsset: Asset = { assetCode: 'USD', assetScale: 9 }
+/** A packet carries 10.00 at most, in the currency of the account that it leaves or reaches. */
+const accountPacketMax = 1_000n
+const linkPacketMax = 20_000_000_000n
+/** A peer may owe 10,000 dollars. */
+const creditMax = 10_000_000_000_000n
+
+/** The ILP address of a wallet that names none: it follows from the wallet's URL. */
+export function ilpAddressOf(baseUrl: string): string {
+  return `test.${new URL(baseUrl).host.replace(/[^a-zA-Z0-9]+/g, '-')}`
+}
+
+/** The peer that an example wallet with this URL and without `ILP_ADDRESS` is for the wallet `ownAddress`. */
+export function peerWallet(baseUrl: string, ownAddress: string): PeerWallet {
+  return { ilpAddress: ilpAddressOf(baseUrl), url: `${baseUrl}/ilp/${ownAddress}` }
+}
+
+function addressFor(ilpAddress: string, { assetCode }: Asset): string {
+  return `${ilpAddress}.${assetCode.toLowerCase()}`
+}
+
+/**
+ * Payment details by which the ILP address also says the currency, since a connector has to know it to exchange.
+ *
+ * @param assets all currencies of the wallet's accounts.
+ */
+export function railPaymentMethods(
+  { ilpAddress }: Pick<RailSettings, 'ilpAddress'>,
+  assets: readonly Asset[],
+  secret: Uint8Array,
+): IlpPaymentMethods {
+  const methods = new Map(
+    assets.map((asset) => {
+      const addressPrefix = addressFor(ilpAddress, asset)
+      return [asset.assetCode, ilpPaymentMethods({ addressPrefix, secret })] as const
+    }),
+  )
+  const all = [...methods.values()]
+  return {
+    detailsOf: async (query) => (await methods.get(query.asset.assetCode)?.detailsOf(query)) ?? [],
+    paymentIdOf(address) {
+      for (const each of all) {
+        const id = each.paymentIdOf(address)
+        if (id !== undefined) return id
+      }
+      return undefined
+    },
+    async credentialsOf(address) {
+      for (const each of all) {
+        const credentials = await each.credentialsOf(address)
+        if (credentials !== undefined) return credentials
+      }
+      return undefined
+    },
+  }
+}
+
+export interface RailOptions extends RailSettings {
+  readonly assets: readonly Asset[]
+  readonly paymentMethods: IlpPaymentMethods
+  readonly incomingPayments: Pick<IncomingPaymentServices, 'get' | 'receive'>
+  readonly onError: (error: unknown) => void
+}
+
+export function createRail(options: RailOptions): Rail {
+  const { ilpAddress, peers, token, assets } = options
+  const accounts: readonly Peer[] = assets.map((asset) => ({
+    ilpAddress: addressFor(ilpAddress, asset),
+    asset,
+    send: receiverIn(asset, options),
+    packetAmountMax: accountPacketMax,
+  }))
+  const links: readonly Peer[] = peers.map((peer) => ({
+    ilpAddress: peer.ilpAddress,
+    asset: linkAsset,
+    send: linkTo(peer, options),
+    packetAmountMax: linkPacketMax,
+    creditMax,
+  }))
+  const connector = createConnector({ ilpAddress, peers: [...accounts, ...links], rateOf })
+  const entrances = new Map(
+    peers.map((peer) => [
+      `/ilp/${peer.ilpAddress}`,
+      ilpOverHttp({
+        token: tokenFor(token, peer.ilpAddress, ilpAddress),
+        handle: connector.from(peer.ilpAddress),
+      }),
+    ]),
+  )
+
+  return {
+    async handle(request) {
+      const entrance = entrances.get(request.url.split('?', 1)[0] ?? '')
+      return entrance === undefined ? failure(404, 'not_found') : entrance(request)
+    },
+    from: (asset) => connector.from(addressFor(ilpAddress, asset)),
+    reaches: (address) => peers.some((peer) => `${address}.`.startsWith(`${peer.ilpAddress}.`)),
+    balances: () =>
+      Object.fromEntries(
+        links.map(({ ilpAddress: peer, asset }) => [
+          peer,
+          { balance: connector.balanceOf(peer), ...asset },
+        ]),
+      ),
+  }
+}
+
+/** A payment in another currency is none here: the packet's amount would be counted as if it were in that. */
+function receiverIn(
+  { assetCode, assetScale }: Asset,
+  { paymentMethods, incomingPayments, ilpAddress, onError }: RailOptions,
+): IlpHandler {
+  return createStreamReceiver({
+    ilpAddress: addressFor(ilpAddress, { assetCode, assetScale }),
+    paymentMethods,
+    incomingPayments: {
+      receive: incomingPayments.receive,
+      async get(id) {
+        const payment = await incomingPayments.get(id)
+        const { asset } = payment ?? {}
+        return asset?.assetCode === assetCode && asset.assetScale === assetScale
+          ? payment
+          : undefined
+      },
+    },
+    onError,
+  })
+}
+
+function linkTo(
+  { ilpAddress: peer, url }: PeerWallet,
+  { ilpAddress, token, onPacket }: RailOptions,
+): IlpHandler {
+  const send = sendOverHttp({ url, token: tokenFor(token, ilpAddress, peer) })
+  if (onPacket === undefined) return send
+  return async (packet) => {
+    const reply = await send(packet)
+    const { amount: value = '0' } = readPrepare(packet) ?? {}
+    if (isFulfill(readReply(reply)) && value !== '0') onPacket({ peer, value, ...linkAsset })
+    return reply
+  }
+}
+
+/** The bearer token for packets from one wallet to another: each direction has its own. */
+function tokenFor(secret: string, from: string, to: string): string {
+  return createHmac('sha256', secret).update(`${from} to ${to}`).digest('base64url')
+}

@@ -1,0 +1,81 @@
+import {
+  type Amount,
+  type Asset,
+  type IncomingPaymentServices,
+  parseValue,
+} from '../../src/index.js'
+
+/** An incoming payment that takes money, in this wallet or in another one. */
+export interface Receiver {
+  readonly asset: Asset
+  /** What is still missing from the amount that it asks for, if it asks for one. */
+  readonly wanted?: Amount
+  /** Milliseconds since 1970. */
+  readonly expiresAt?: number
+  /** How to pay it over Interledger. Absent for a payment of this wallet. */
+  readonly ilp?: { readonly ilpAddress: string; readonly sharedSecret: string }
+}
+
+export type FoundReceiver =
+  | { readonly ok: true; readonly receiver: Receiver }
+  | {
+      readonly ok: false
+      /** For the operator. */
+      readonly reason: string
+      /** The other wallet may answer later. Absent: the receiver takes no money, now or later. */
+      readonly temporary?: true
+    }
+
+/** Finds the receiver of a payment by its URL. */
+export type Receivers = (url: string) => Promise<FoundReceiver>
+
+/** Looks receivers up in this wallet by `incomingPayments`, and all others by `elsewhere`. */
+export function receiversOf(
+  incomingPayments: Pick<IncomingPaymentServices, 'get' | 'idOf'>,
+  elsewhere: Receivers,
+): Receivers {
+  return async (url) => {
+    const id = incomingPayments.idOf(url)
+    if (id === undefined) return elsewhere(url)
+    const payment = await incomingPayments.get(id)
+    if (payment === undefined) return noReceiver('there is no such incoming payment here')
+    const { asset, incomingAmount, received, completed, expiresAt } = payment
+    const receivedAmount = { ...asset, value: received }
+    const terms = { completed, receivedAmount, expiresAt }
+    return receiverFrom(incomingAmount === undefined ? terms : { ...terms, incomingAmount })
+  }
+}
+
+interface Terms {
+  readonly completed: boolean
+  readonly incomingAmount?: Amount
+  readonly receivedAmount: Amount
+  readonly expiresAt?: number
+}
+
+/** The receiver as long as it takes money. */
+export function receiverFrom({
+  completed,
+  incomingAmount,
+  receivedAmount,
+  expiresAt,
+}: Terms): FoundReceiver {
+  if (completed) return noReceiver('the incoming payment is complete')
+  if (expiresAt !== undefined && Date.now() > expiresAt) {
+    return noReceiver('the incoming payment has expired')
+  }
+  const { assetCode, assetScale } = receivedAmount
+  const asset = { assetCode, assetScale }
+  const receiver = { asset, ...(expiresAt !== undefined && { expiresAt }) }
+  if (incomingAmount === undefined) return { ok: true, receiver }
+  const [asked, received] = [parseValue(incomingAmount.value), parseValue(receivedAmount.value)]
+  if (asked === undefined || received === undefined || asked <= received) {
+    return noReceiver('the incoming payment has what it asked for')
+  }
+  const wanted = { ...asset, value: `${asked - received}` }
+  return { ok: true, receiver: { ...receiver, wanted } }
+}
+
+export function noReceiver(reason: string): FoundReceiver {
+  return { ok: false, reason }
+}

@@ -1,0 +1,91 @@
+import type { PostgresClient } from '../../adapters/postgres.js'
+
+/** How far the sending of a payment over Interledger has come. */
+export interface Progress {
+  /** What may have left, in the payer's asset: packets without an answer are in it, and rejected ones are not. */
+  readonly left: bigint
+  /** What has left, in the payer's asset. */
+  readonly sent: bigint
+  /** What has arrived of it, in the receiver's asset. */
+  readonly delivered: bigint
+}
+
+/**
+ * What the wallet writes down before a packet leaves, so that a process that ends between two packets leaves
+ * behind how much may have left. One writer has a payment at a time.
+ */
+export interface SendingBook {
+  /** Makes `writer` the only one who can write about a payment, and reads how far it has come. */
+  take(paymentId: string, writer: string): Promise<Progress>
+  /** False when another writer has taken the payment: nothing is written. */
+  write(paymentId: string, writer: string, progress: Progress): Promise<boolean>
+  /** Removes a payment that is over. */
+  forget(paymentId: string): Promise<void>
+}
+
+const nothing: Progress = { left: 0n, sent: 0n, delivered: 0n }
+
+/** A book that ends with the process. */
+export function memorySendingBook(): SendingBook {
+  const pages = new Map<string, { readonly writer: string; readonly progress: Progress }>()
+  return {
+    async take(paymentId, writer) {
+      const progress = pages.get(paymentId)?.progress ?? nothing
+      pages.set(paymentId, { writer, progress })
+      return progress
+    },
+    async write(paymentId, writer, progress) {
+      if (pages.get(paymentId)?.writer !== writer) return false
+      pages.set(paymentId, { writer, progress })
+      return true
+    },
+    forget: async (paymentId) => void pages.delete(paymentId),
+  }
+}
+
+/** A book in a table of the wallet's own, beside those of the library. */
+export async function postgresSendingBook(
+  database: PostgresClient,
+  wallet: string,
+): Promise<SendingBook> {
+  const query = (text: string, values: unknown[] = []) => database.query({ text, values })
+  const createTable = () =>
+    query(`CREATE TABLE IF NOT EXISTS wallet_sendings (
+      wallet text NOT NULL,
+      payment text NOT NULL,
+      writer text NOT NULL,
+      may_have_left numeric NOT NULL,
+      sent numeric NOT NULL,
+      delivered numeric NOT NULL,
+      PRIMARY KEY (wallet, payment)
+    )`)
+  // Of two processes that create the table at the same time one fails, and finds it when it tries again.
+  await createTable().catch(createTable)
+
+  return {
+    async take(paymentId, writer) {
+      const { rows } = await query(
+        `INSERT INTO wallet_sendings VALUES ($1, $2, $3, 0, 0, 0)
+          ON CONFLICT (wallet, payment) DO UPDATE SET writer = excluded.writer
+          RETURNING may_have_left::text AS left, sent::text, delivered::text`,
+        [wallet, paymentId, writer],
+      )
+      const { left, sent, delivered } = rows[0] ?? {}
+      return { left: BigInt(left), sent: BigInt(sent), delivered: BigInt(delivered) }
+    },
+    async write(paymentId, writer, { left, sent, delivered }) {
+      const { rows } = await query(
+        `UPDATE wallet_sendings SET may_have_left = $4, sent = $5, delivered = $6
+          WHERE wallet = $1 AND payment = $2 AND writer = $3 RETURNING payment`,
+        [wallet, paymentId, writer, `${left}`, `${sent}`, `${delivered}`],
+      )
+      return rows.length === 1
+    },
+    async forget(paymentId) {
+      await query('DELETE FROM wallet_sendings WHERE wallet = $1 AND payment = $2', [
+        wallet,
+        paymentId,
+      ])
+    },
+  }
+}

@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto'
+import type {
+  Amount,
+  Delivery,
+  EventHandler,
+  OutgoingPayment,
+  ResourceServices,
+} from '../../src/index.js'
+import { payOverIlp } from '../ilp/sender.js'
+import { depart } from './departures.js'
+import { packetRecord } from './packet-record.js'
+import type { Rail } from './rail.js'
+import type { Receiver, Receivers } from './receivers.js'
+import type { Progress, SendingBook } from './sending-book.js'
+
+export interface SenderOptions {
+  readonly resources: ResourceServices
+  readonly receivers: Receivers
+  readonly rail: Rail
+  readonly book: SendingBook
+}
+
+/** Aborted when this process is to stop: no further packet leaves. */
+export type PaymentSender = (stopping: AbortSignal) => EventHandler
+
+/** How often a payment is tried of which nothing stands in the way but time: about 15 s in all. */
+const attemptsMax = 5
+/** Well below the lease of an event, after which another process may take the payment over. */
+const attemptMs = 30_000
+
+/**
+ * Sends each outgoing payment when it hears of its creation: within this wallet by `depart`, to another wallet
+ * in ILP packets. The event comes again until the payment is over, also to another process.
+ *
+ * A process that ends between two packets leaves its book behind. If the book says how every packet ended, the
+ * rest is sent. If it does not, nothing more is sent: the packets without an answer are counted as sent, and
+ * the payment ends there. So the receiver is never paid twice, and the payer may be debited for a packet that
+ * did not arrive; a real wallet asks its peer what became of it.
+ */
+export function paymentSender(options: SenderOptions): PaymentSender {
+  const { incomingPayments, outgoingPayments } = options.resources
+  return (stopping) => async (event, delivery) => {
+    if (event.type !== 'outgoing-payment.created') return
+    const id = event.outgoingPaymentId
+    const begun = await outgoingPayments.begin(id)
+    if (!begun.ok && begun.refusal !== 'payment_begun') return
+    const payment = begun.ok ? begun.payment : await outgoingPayments.get(id)
+    if (payment === undefined) return
+    if (incomingPayments.idOf(payment.receiver) === undefined) {
+      await sendToOtherWallet(options, payment, delivery, stopping)
+      return
+    }
+    const departed = await depart(options.resources, id, undefined)
+    if (departed?.ok === false && departed.refusal === 'transfer_mismatch') {
+      throw new Error(`${id}: its transfer was reported with another amount`)
+    }
+  }
+}
+
+async function sendToOtherWallet(
+  options: SenderOptions,
+  payment: OutgoingPayment,
+  delivery: Delivery,
+  stopping: AbortSignal,
+): Promise<void> {
+  const { book, receivers } = options
+  const writer = randomUUID()
+  const before = await book.take(payment.id, writer)
+  if (before.left > before.sent) {
+    return end(options, payment, before, 'a packet was on its way when the process ended')
+  }
+  const found = await receivers(payment.receiver)
+  const lastAttempt = delivery.attempt >= attemptsMax
+  if (!found.ok) {
+    if (found.temporary && !lastAttempt) throw new Error(`${payment.id}: ${found.reason}`)
+    return end(options, payment, before, found.reason)
+  }
+  const signal = AbortSignal.any([stopping, delivery.signal, AbortSignal.timeout(attemptMs)])
+  const { progress, problem } = await sendPackets(options, payment, found.receiver, {
+    before,
+    writer,
+    signal,
+  })
+  // Once it is known what became of every packet, the rest may be sent later.
+  const resumable = progress.left === progress.sent && !lastAttempt
+  if (problem !== undefined && resumable) throw new Error(`${payment.id}: ${problem}`)
+  return end(options, payment, progress, problem)
+}
+
+interface Attempt {
+  readonly before: Progress
+  readonly writer: string
+  readonly signal: AbortSignal
+}
+
+async function sendPackets(
+  { rail, book }: SenderOptions,
+  { id, debitAmount, receiveAmount }: OutgoingPayment,
+  { asset, ilp }: Receiver,
+  { before, writer, signal }: Attempt,
+): Promise<{ readonly progress: Progress; readonly problem?: string }> {
+  if (ilp === undefined || !isIn(asset, receiveAmount)) {
+    return { progress: before, problem: 'the receiver takes another asset now' }
+  }
+  const deliver = BigInt(receiveAmount.value) - before.delivered
+  const maxSourceAmount = BigInt(debitAmount.value) - before.sent
+  if (deliver <= 0n) return { progress: before }
+  const { sharedSecret } = ilp
+  const send = rail.from(debitAmount)
+  const record = packetRecord({ send, sharedSecret, book, paymentId: id, writer, progress: before })
+  const result = await payOverIlp({
+    send: record.send,
+    receiver: { ...ilp, asset },
+    amount: { deliver },
+    maxSourceAmount,
+    signal,
+    onProgress({ sent, delivered }) {
+      record.acknowledge({ sent: before.sent + sent, delivered: before.delivered + delivered })
+    },
+  })
+  record.acknowledge({
+    sent: before.sent + result.sent,
+    delivered: before.delivered + result.delivered,
+  })
+  const progress = await record.close()
+  return result.ok ? { progress } : { progress, problem: result.problem }
+}
+
+/** Reports what became of a payment, and closes its page in the book. */
+async function end(
+  { resources, book }: SenderOptions,
+  payment: OutgoingPayment,
+  progress: Progress,
+  problem?: string,
+): Promise<void> {
+  const { outgoingPayments } = resources
+  const { id: paymentId, debitAmount, receiveAmount } = payment
+  const [most, asked] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
+  const delivered = least(progress.delivered, asked)
+  // The payer is debited at the price that was quoted. What the packets took less is the wallet's.
+  const debited = least(dividedUp(most * delivered, asked) + progress.left - progress.sent, most)
+  const totals = {
+    paymentId,
+    sentAmount: valued(debited, debitAmount),
+    deliveredAmount: valued(delivered, receiveAmount),
+  }
+  const ended =
+    delivered === asked || debited === most
+      ? await outgoingPayments.settle({ ...totals, final: true })
+      : await outgoingPayments.fail({ ...totals, ...(problem && { reason: problem }) })
+  if (!ended.ok && ended.refusal !== 'payment_over')
+    throw new Error(`${paymentId}: ${ended.reason}`)
+  await book.forget(paymentId)
+}
+
+function isIn(asset: Receiver['asset'], { assetCode, assetScale }: Amount): boolean {
+  return asset.assetCode === assetCode && asset.assetScale === assetScale
+}
+
+function valued(value: bigint, { assetCode, assetScale }: Amount): Amount {
+  return { value: `${value}`, assetCode, assetScale }
+}
+
+function least(one: bigint, other: bigint): bigint {
+  return one < other ? one : other
+}
+
+/** Rounded up. */
+function dividedUp(dividend: bigint, divisor: bigint): bigint {
+  return (dividend + divisor - 1n) / divisor
+}
