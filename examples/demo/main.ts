@@ -6,6 +6,7 @@ import { getPaid } from './receiving.js'
 import { openShop } from './shop.js'
 import { pay } from './spending.js'
 import { tell, title } from './story.js'
+import { payAcross } from './two-wallets.js'
 
 /**
  * The whole flow, driven by the published client with response validation on, against a wallet that imports
@@ -32,6 +33,8 @@ async function main(): Promise<void> {
     await getPaid(scene)
     title('The app pays')
     await pay(scene, token)
+    title('Two wallets')
+    await payAcross({ client, shop }, adapter)
   } finally {
     await stop()
     shop.stop()

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type AuthenticatedClient,
+  isFinalizedGrantWithAccessToken,
+  isPendingGrant,
+} from '@interledger/open-payments'
+import { freePort } from '../wallet/free-port.js'
+import { money } from '../wallet/plain-language.js'
+import { type FulfilledPacket, ilpAddressOf, peerWallet } from '../wallet/rail.js'
+import { type AdapterName, startWallet } from '../wallet/start.js'
+import { accessTo, dollars } from './app.js'
+import { decide } from './browser.js'
+import type { Shop } from './shop.js'
+import { step, tell } from './story.js'
+
+interface App {
+  readonly client: AuthenticatedClient
+  readonly shop: Shop
+}
+
+/** Two wallets that are running, by their origins, and the packets that have passed between them. */
+interface Pair {
+  readonly home: string
+  readonly away: string
+  readonly packets: readonly FulfilledPacket[]
+  stop(): Promise<unknown>
+}
+
+/** Two wallets that are each other's peers: Alice, in dollars, pays an invoice of Carol's, in euros. */
+export async function payAcross(app: App, adapter: AdapterName): Promise<void> {
+  const pair = await startPair(adapter)
+  try {
+    const invoice = await requestMoney(app, pair)
+    const payment = await payInvoice(app, pair, invoice.id)
+    await untilSent(payment)
+    await compareBooks(pair, await payment.read(), await invoice.read())
+  } finally {
+    await pair.stop()
+  }
+}
+
+async function startPair(adapter: AdapterName): Promise<Pair> {
+  step('Two wallets start, and each of them is a peer of the other')
+  const home = `http://localhost:${await freePort()}`
+  const away = `http://localhost:${await freePort()}`
+  const token = randomBytes(32).toString('base64url')
+  const packets: FulfilledPacket[] = []
+  const start = (baseUrl: string, peer: string) => {
+    const ilpAddress = ilpAddressOf(baseUrl)
+    const peers = [peerWallet(peer, ilpAddress)]
+    const onPacket = (packet: FulfilledPacket) => void packets.push(packet)
+    const rail = { ilpAddress, peers, token, onPacket }
+    return startWallet({ adapter, port: Number(new URL(baseUrl).port), settle: 'auto', rail })
+  }
+  const wallets = [await start(home, away), await start(away, home)]
+  tell('Alice’s wallet', `${home}, takes packets for ${ilpAddressOf(home)}`)
+  tell('Carol’s wallet', `${away}, takes packets for ${ilpAddressOf(away)}`)
+  return { home, away, packets, stop: () => Promise.all(wallets.map((wallet) => wallet.stop())) }
+}
+
+async function requestMoney({ client, shop }: App, { away }: Pair) {
+  step('Carol’s wallet creates an invoice of EUR 25.00')
+  const receiving = await accessTo({ client, shop, baseUrl: away }, [
+    { type: 'incoming-payment', actions: ['create', 'read'] },
+  ])
+  const { id } = await client.incomingPayment.create(receiving, {
+    walletAddress: `${away}/carol`,
+    incomingAmount: { value: '2500', assetCode: 'EUR', assetScale: 2 },
+  })
+  tell('incoming payment', id)
+  const { accessToken } = receiving
+  return { id, read: () => client.incomingPayment.get({ url: id, accessToken }) }
+}
+
+async function payInvoice(app: App, { home }: Pair, receiver: string) {
+  const { client, shop } = app
+  step('Alice’s wallet reads the invoice at the other wallet, and says what it costs')
+  const walletAddress = `${home}/alice`
+  const quoting = await accessTo({ client, shop, baseUrl: home }, [
+    { type: 'quote', actions: ['create', 'read'] },
+  ])
+  const quote = await client.quote.create(quoting, { walletAddress, receiver, method: 'ilp' })
+  assert.equal(quote.receiveAmount.value, '2500')
+  assert.deepEqual(quote.debitAmount, dollars('2727'))
+  tell('quote', `${money(quote.receiveAmount)} arrives, ${money(quote.debitAmount)} leaves`)
+  tell('rate', 'EUR 1.00 is USD 1.08, and the wallet takes 1 %')
+
+  step('Alice approves, and the app pays')
+  const accessToken = await approved(app, `${home}/auth`, walletAddress)
+  const paying = { url: quoting.url, accessToken }
+  const { id } = await client.outgoingPayment.create(paying, { walletAddress, quoteId: quote.id })
+  tell('outgoing payment', id)
+  return { read: () => client.outgoingPayment.get({ url: id, accessToken }) }
+}
+
+/** A token to pay from an account, once its owner has agreed. */
+async function approved({ client, shop }: App, url: string, identifier: string): Promise<string> {
+  const nonce = randomUUID()
+  const limits = { debitAmount: dollars('3000') }
+  const grant = await client.grant.request(
+    { url },
+    {
+      access_token: {
+        access: [{ type: 'outgoing-payment', actions: ['create', 'read'], identifier, limits }],
+      },
+      interact: { start: ['redirect'], finish: { method: 'redirect', uri: shop.finishUri, nonce } },
+    },
+  )
+  assert(isPendingGrant(grant))
+  const { location } = await decide(grant.interact.redirect, 'approve')
+  const { uri, access_token } = grant.continue
+  const issued = await client.grant.continue(
+    { url: uri, accessToken: access_token.value },
+    { interact_ref: location?.searchParams.get('interact_ref') ?? '' },
+  )
+  assert(isFinalizedGrantWithAccessToken(issued))
+  return issued.access_token.value
+}
+
+type OutgoingPayment = Awaited<ReturnType<AuthenticatedClient['outgoingPayment']['get']>>
+type IncomingPayment = Awaited<ReturnType<AuthenticatedClient['incomingPayment']['get']>>
+
+async function untilSent({ read }: { readonly read: () => Promise<OutgoingPayment> }) {
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(100)) {
+    const { failed, sentAmount, debitAmount } = await read()
+    assert.equal(failed, false, 'the payment has not failed')
+    if (sentAmount.value === debitAmount.value) return
+  }
+  assert.fail('the payment was not sent in time')
+}
+
+async function compareBooks(
+  { home, away, packets }: Pair,
+  outgoing: OutgoingPayment,
+  incoming: IncomingPayment,
+): Promise<void> {
+  step('Alice’s wallet sends it by itself, in packets')
+  assert(packets.length > 1, 'one packet does not carry so much')
+  for (const [index, packet] of packets.entries()) tell(`packet ${index + 1}`, money(packet))
+
+  step('The books of both wallets agree')
+  assert.deepEqual([incoming.completed, incoming.receivedAmount.value], [true, '2500'])
+  tell('Alice', `${money(outgoing.sentAmount)} has left her account`)
+  tell('Carol', `${money(incoming.receivedAmount)} has arrived, and her invoice is paid`)
+  const [owing, owed] = [await balanceAt(home), await balanceAt(away)]
+  const sum = packets.reduce((total, { value }) => total + BigInt(value), 0n)
+  assert.deepEqual([BigInt(owing.value), BigInt(owed.value)], [-sum, sum])
+  tell('Alice’s wallet', `owes the other ${money({ ...owing, value: `${sum}` })}`)
+  tell('Carol’s wallet', `is owed ${money(owed)} by the other`)
+}
+
+/** What its only peer owes a wallet. */
+async function balanceAt(baseUrl: string) {
+  const balances = (await (await fetch(`${baseUrl}/ledger/peers`)).json()) as Record<
+    string,
+    { readonly value: string; readonly assetCode: string; readonly assetScale: number }
+  >
+  const [balance] = Object.values(balances)
+  assert(balance)
+  return balance
+}
