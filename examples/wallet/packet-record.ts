@@ -7,7 +7,10 @@ export interface PacketRecord {
   readonly send: IlpHandler
   /** Records what the receiver has acknowledged, all packets together. */
   acknowledge(totals: Pick<Progress, 'sent' | 'delivered'>): void
-  /** Resolves to how far the payment has come, once everything is written. */
+  /**
+   * Resolves to how far the payment has come, once everything is written. Rejects when another process has taken
+   * the payment over: it is for that one to say.
+   */
   close(): Promise<Progress>
 }
 
@@ -51,6 +54,7 @@ export function packetRecord(options: PacketRecordOptions): PacketRecord {
       progress = { ...progress, left: progress.left + amount }
       if (!(await write().catch(() => false))) {
         stopped = true
+        progress = { ...progress, left: progress.left - amount }
         return reject('F00', 'The packet could not be recorded')
       }
       const bytes = await send(packet)
@@ -67,7 +71,9 @@ export function packetRecord(options: PacketRecordOptions): PacketRecord {
       write().catch(() => undefined)
     },
     async close() {
-      await write().catch(() => undefined)
+      if (!(await write().catch(() => true))) {
+        throw new Error(`${paymentId}: another process has taken the payment over`)
+      }
       return progress
     },
   }

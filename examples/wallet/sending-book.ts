@@ -19,8 +19,8 @@ export interface SendingBook {
   take(paymentId: string, writer: string): Promise<Progress>
   /** False when another writer has taken the payment: nothing is written. */
   write(paymentId: string, writer: string, progress: Progress): Promise<boolean>
-  /** Removes a payment that is over. */
-  forget(paymentId: string): Promise<void>
+  /** Removes a payment that is over, unless another writer has taken it. */
+  forget(paymentId: string, writer: string): Promise<void>
 }
 
 const nothing: Progress = { left: 0n, sent: 0n, delivered: 0n }
@@ -39,7 +39,9 @@ export function memorySendingBook(): SendingBook {
       pages.set(paymentId, { writer, progress })
       return true
     },
-    forget: async (paymentId) => void pages.delete(paymentId),
+    async forget(paymentId, writer) {
+      if (pages.get(paymentId)?.writer === writer) pages.delete(paymentId)
+    },
   }
 }
 
@@ -81,11 +83,11 @@ export async function postgresSendingBook(
       )
       return rows.length === 1
     },
-    async forget(paymentId) {
-      await query('DELETE FROM wallet_sendings WHERE wallet = $1 AND payment = $2', [
-        wallet,
-        paymentId,
-      ])
+    async forget(paymentId, writer) {
+      await query(
+        'DELETE FROM wallet_sendings WHERE wallet = $1 AND payment = $2 AND writer = $3',
+        [wallet, paymentId, writer],
+      )
     },
   }
 }

@@ -6,7 +6,7 @@ import type {
   OutgoingPayment,
   ResourceServices,
 } from '../../src/index.js'
-import { payOverIlp } from '../ilp/sender.js'
+import { type PayOverIlpOptions, payOverIlp } from '../ilp/sender.js'
 import { depart } from './departures.js'
 import { packetRecord } from './packet-record.js'
 import type { Rail } from './rail.js'
@@ -16,7 +16,7 @@ import type { Progress, SendingBook } from './sending-book.js'
 export interface SenderOptions {
   readonly resources: ResourceServices
   readonly receivers: Receivers
-  readonly rail: Rail
+  readonly rail: Pick<Rail, 'from'>
   readonly book: SendingBook
 }
 
@@ -64,53 +64,52 @@ async function sendToOtherWallet(
   stopping: AbortSignal,
 ): Promise<void> {
   const { book, receivers } = options
-  const writer = randomUUID()
-  const before = await book.take(payment.id, writer)
+  const attempt = { payment, writer: randomUUID() }
+  const before = await book.take(payment.id, attempt.writer)
   if (before.left > before.sent) {
-    return end(options, payment, before, 'a packet was on its way when the process ended')
+    return end(options, attempt, before, 'a packet was on its way when the process ended')
   }
   const found = await receivers(payment.receiver)
   const lastAttempt = delivery.attempt >= attemptsMax
   if (!found.ok) {
     if (found.temporary && !lastAttempt) throw new Error(`${payment.id}: ${found.reason}`)
-    return end(options, payment, before, found.reason)
+    return end(options, attempt, before, found.reason)
+  }
+  const { asset, ilp } = found.receiver
+  if (ilp === undefined || !isIn(asset, payment.receiveAmount)) {
+    return end(options, attempt, before, 'the receiver takes another asset now')
   }
   const signal = AbortSignal.any([stopping, delivery.signal, AbortSignal.timeout(attemptMs)])
-  const { progress, problem } = await sendPackets(options, payment, found.receiver, {
-    before,
-    writer,
-    signal,
-  })
+  const details = { ...ilp, asset }
+  const { progress, problem } = await sendPackets(options, attempt, details, before, signal)
   // Once it is known what became of every packet, the rest may be sent later.
   const resumable = progress.left === progress.sent && !lastAttempt
   if (problem !== undefined && resumable) throw new Error(`${payment.id}: ${problem}`)
-  return end(options, payment, progress, problem)
+  return end(options, attempt, progress, problem)
 }
 
 interface Attempt {
-  readonly before: Progress
+  readonly payment: OutgoingPayment
+  /** Who writes about the payment in the book. */
   readonly writer: string
-  readonly signal: AbortSignal
 }
 
 async function sendPackets(
   { rail, book }: SenderOptions,
-  { id, debitAmount, receiveAmount }: OutgoingPayment,
-  { asset, ilp }: Receiver,
-  { before, writer, signal }: Attempt,
+  { payment: { id, debitAmount, receiveAmount }, writer }: Attempt,
+  receiver: PayOverIlpOptions['receiver'],
+  before: Progress,
+  signal: AbortSignal,
 ): Promise<{ readonly progress: Progress; readonly problem?: string }> {
-  if (ilp === undefined || !isIn(asset, receiveAmount)) {
-    return { progress: before, problem: 'the receiver takes another asset now' }
-  }
   const deliver = BigInt(receiveAmount.value) - before.delivered
   const maxSourceAmount = BigInt(debitAmount.value) - before.sent
   if (deliver <= 0n) return { progress: before }
-  const { sharedSecret } = ilp
+  const { sharedSecret } = receiver
   const send = rail.from(debitAmount)
   const record = packetRecord({ send, sharedSecret, book, paymentId: id, writer, progress: before })
   const result = await payOverIlp({
     send: record.send,
-    receiver: { ...ilp, asset },
+    receiver,
     amount: { deliver },
     maxSourceAmount,
     signal,
@@ -129,7 +128,7 @@ async function sendPackets(
 /** Reports what became of a payment, and closes its page in the book. */
 async function end(
   { resources, book }: SenderOptions,
-  payment: OutgoingPayment,
+  { payment, writer }: Attempt,
   progress: Progress,
   problem?: string,
 ): Promise<void> {
@@ -150,7 +149,7 @@ async function end(
       : await outgoingPayments.fail({ ...totals, ...(problem && { reason: problem }) })
   if (!ended.ok && ended.refusal !== 'payment_over')
     throw new Error(`${paymentId}: ${ended.reason}`)
-  await book.forget(paymentId)
+  await book.forget(paymentId, writer)
 }
 
 function isIn(asset: Receiver['asset'], { assetCode, assetScale }: Amount): boolean {
