@@ -231,7 +231,9 @@ describe('a payment to another wallet', () => {
     how: fc.constantFrom('lost reply', 'lost packet', 'refused', 'stopped'),
   })
 
-  test('never debits less than has arrived, whatever is lost, refused or stopped', async () => {
+  test('never debits less than has arrived, whatever is lost, refused or stopped', {
+    timeout: 180_000,
+  }, async () => {
     const property = fc.asyncProperty(fc.array(fault, { maxLength: 4 }), async (faults) => {
       const { created, clock } = await opened()
       const { process, standing } = await created('1000')
@@ -254,7 +256,7 @@ describe('a payment to another wallet', () => {
       expect(BigInt(received)).toBeLessThanOrEqual(BigInt(sent))
       expect(BigInt(delivered)).toBeLessThanOrEqual(BigInt(received))
     })
-    await fc.assert(property, { numRuns: 25 })
+    await fc.assert(property, { numRuns: 12 })
   })
 })
 

@@ -7,31 +7,44 @@ import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { freePort } from '../../examples/wallet/free-port.js'
 import { ilpAddressOf, peerWallet } from '../../examples/wallet/rail.js'
 import { type AdapterName, type RunningWallet, startWallet } from '../../examples/wallet/start.js'
-import type { DeliveredEvent } from '../../src/index.js'
-import { type Access, clientOf, eur, usd } from '../support/official-client.js'
+import { memoryStorage } from '../../examples/wallet/storage.js'
+import type { DeliveredEvent, FailedDelivery } from '../../src/index.js'
+import { type Access, clientOf, eur, failure, usd } from '../support/official-client.js'
 
 const patience = { timeout: 30_000 }
 const timeout = 60_000
 
-/** Two wallets that are each other's peers, and the app that pays from one to the other. */
+/** Two wallets that are each other's peers, with a storage each, and what is told of both. */
 async function startPair(settle: 'auto' | 'manual', adapterNames: readonly AdapterName[]) {
   const ports = [await freePort(), await freePort()] as const
   const urls = ports.map((port) => `http://localhost:${port}`)
+  const storages = [memoryStorage(), memoryStorage()] as const
   const token = randomUUID()
   const events: DeliveredEvent[] = []
+  const undelivered: FailedDelivery[] = []
   const start = (own: 0 | 1) => {
     const ilpAddress = ilpAddressOf(urls[own] ?? '')
     const peers = [peerWallet(urls[1 - own] ?? '', ilpAddress)]
     return startWallet({
       adapter: adapterNames[own] ?? 'express',
       port: ports[own],
+      storage: storages[own],
       settle,
       rail: { ilpAddress, peers, token },
       onEvent: (event) => void events.push(event),
+      onUndelivered: (failure) => void undelivered.push(failure),
     })
   }
   const [one, two] = await Promise.all([start(0), start(1)])
-  return { one, two, events, stop: () => Promise.all([one.stop(), two.stop()]) }
+  return {
+    one,
+    two,
+    events,
+    undelivered,
+    /** Starts the second wallet again. */
+    restart: () => start(1),
+    stop: () => Promise.all([one.stop(), two.stop()]),
+  }
 }
 
 let shop: Shop
@@ -92,11 +105,13 @@ async function payerAt(wallet: RunningWallet, name: string) {
 
   const quote = (receiver: string, asked: object = {}) =>
     client.quote.create(quoting, { walletAddress, receiver, method: 'ilp', ...asked })
+  const payQuote = (quoteId: string) =>
+    client.outgoingPayment.create({ url, accessToken }, { walletAddress, quoteId })
   return {
     quote,
+    payQuote,
     async pay(receiver: string, asked: object = {}) {
-      const { id: quoteId } = await quote(receiver, asked)
-      return client.outgoingPayment.create({ url, accessToken }, { walletAddress, quoteId })
+      return payQuote((await quote(receiver, asked)).id)
     },
     payDirectly: (incomingPayment: string, debitAmount: ReturnType<typeof usd>) =>
       client.outgoingPayment.create(
@@ -191,4 +206,115 @@ describe.each([
       .toEqual(eur('1010'))
     expect(await receiver.read()).toMatchObject({ completed: false, receivedAmount: usd('1080') })
   })
+})
+
+describe('a wallet', () => {
+  let pair: Awaited<ReturnType<typeof startPair>>
+  beforeAll(async () => {
+    pair = await startPair('manual', ['express', 'express'])
+  }, timeout)
+  afterAll(() => pair.stop())
+
+  const refused = {
+    status: 400,
+    code: 'invalid_receiver',
+    description: 'invalid receiver',
+  }
+
+  test('leaves its payments to the ledger where they are settled by hand', {
+    timeout,
+  }, async () => {
+    const { one } = pair
+    const alice = await payerAt(one, 'alice')
+    const invoice = await invoiceOf(one, 'bob', { incomingAmount: usd('1000') })
+    const { id } = await alice.pay(invoice.id)
+    const created = () =>
+      pair.events.filter(
+        (event) =>
+          event.type === 'outgoing-payment.created' && id.endsWith(event.outgoingPaymentId),
+      )
+    await expect.poll(created, patience).toHaveLength(1)
+    expect((await alice.read(id)).sentAmount).toEqual(usd('0'))
+    const path = `/ledger/outgoing-payments/${id.split('/').at(-1)}/settle`
+    expect((await fetch(one.baseUrl + path, { method: 'POST' })).status).toBe(200)
+    expect((await alice.read(id)).sentAmount).toEqual(usd('1010'))
+    expect(await invoice.read()).toMatchObject({ completed: true, receivedAmount: usd('1000') })
+  })
+
+  test('has no price for a receiver that is none, and creates no payment to it', {
+    timeout,
+  }, async () => {
+    const { one, two } = pair
+    const alice = await payerAt(one, 'alice')
+    const complete = await invoiceOf(two, 'bob')
+    await complete.complete()
+    const expiresAt = new Date(Date.now() + 500).toISOString()
+    const expired = await invoiceOf(two, 'bob', { expiresAt })
+    await expect.poll(() => Date.now() > Date.parse(expiresAt), patience).toBe(true)
+    const bad = [
+      complete.id,
+      expired.id,
+      `${two.baseUrl}/op/incoming-payments/unknown`,
+      `${one.baseUrl}/op/incoming-payments/unknown`,
+      'https://169.254.169.254/incoming-payments/1',
+      'https://10.0.0.1/op/incoming-payments/1',
+    ]
+    for (const receiver of bad) {
+      const asked = { debitAmount: usd('100') }
+      expect(await failure(alice.quote(receiver, asked)), receiver).toEqual(refused)
+      const paid = alice.payDirectly(receiver, usd('100'))
+      expect(await failure(paid), receiver).toEqual(refused)
+    }
+    const shapeless = [
+      `${two.baseUrl}/bob`,
+      `${two.baseUrl}/op/incoming-payments/..%2f..%2fbob`,
+      'https://169.254.169.254/latest/meta-data',
+    ]
+    for (const receiver of shapeless) {
+      const asked = { debitAmount: usd('100') }
+      expect(await failure(alice.quote(receiver, asked)), receiver).toMatchObject({ status: 400 })
+    }
+    const told = pair.events.filter(
+      (event) => 'receiver' in event && [...bad, ...shapeless].includes(event.receiver),
+    )
+    expect(told).toEqual([])
+  })
+
+  test('has no price for a receiver that no peer leads to', { timeout }, async () => {
+    const stranger = await startWallet({ adapter: 'express', port: await freePort() })
+    const alice = await payerAt(pair.one, 'alice')
+    const invoice = await invoiceOf(stranger, 'bob', { incomingAmount: usd('100') })
+    expect(await failure(alice.quote(invoice.id))).toEqual(refused)
+    await stranger.stop()
+  })
+
+  test('takes packets from its peers alone', async () => {
+    const [peer = ''] = Object.keys(
+      (await (await fetch(`${pair.one.baseUrl}/ledger/peers`)).json()) as object,
+    )
+    const post = async (path: string, headers: Record<string, string> = {}) =>
+      (await fetch(pair.one.baseUrl + path, { method: 'POST', headers, body: 'x' })).status
+    const authorization = 'Bearer another-token'
+    expect(await post(`/ilp/${peer}`)).toBe(401)
+    expect(await post(`/ilp/${peer}`, { authorization })).toBe(401)
+    expect(await post('/ilp', { authorization })).toBe(404)
+    expect(await post('/ilp/test.other', { authorization })).toBe(404)
+    expect((await fetch(`${pair.one.baseUrl}/ledger/peers`, { method: 'POST' })).status).toBe(405)
+  })
+})
+
+test('a payment waits for the other wallet to come back', { timeout: 120_000 }, async () => {
+  const pair = await startPair('auto', ['express', 'express'])
+  const alice = await payerAt(pair.one, 'alice')
+  const bob = await invoiceOf(pair.two, 'bob', { incomingAmount: usd('3000') })
+  const { id: quoted } = await alice.quote(bob.id)
+  await pair.two.stop()
+  const payment = await alice.payQuote(quoted)
+  await expect.poll(() => pair.undelivered.length, patience).toBeGreaterThan(0)
+  const two = await pair.restart()
+  await expect
+    .poll(async () => (await alice.read(payment.id)).sentAmount, patience)
+    .toEqual(usd('3030'))
+  expect(await bob.read()).toMatchObject({ completed: true, receivedAmount: usd('3000') })
+  await Promise.all([pair.one.stop(), two.stop()])
 })

@@ -276,11 +276,40 @@ test('the wallet has a directory of its own for each run, and takes it away', {
   expect(await ours()).toEqual([])
 })
 
+const ILP_TOKEN = 'a-secret-of-the-peers'
+
+test('the wallet knows its peers by the URLs of their wallets, or by their ILP addresses', async () => {
+  const { readSettings } = await import('../../examples/wallet/settings.js')
+  expect(readSettings({}).rail).toEqual({ ilpAddress: 'test.localhost-3000', peers: [], token: '' })
+  const PEERS = 'http://localhost:3001, test.bank=https://bank.example/ilp'
+  expect(readSettings({ PEERS, ILP_TOKEN, ILP_ADDRESS: 'test.ours' })).toMatchObject({
+    settle: 'auto',
+    rail: {
+      ilpAddress: 'test.ours',
+      peers: [
+        { ilpAddress: 'test.localhost-3001', url: 'http://localhost:3001/ilp/test.ours' },
+        { ilpAddress: 'test.bank', url: 'https://bank.example/ilp' },
+      ],
+      token: ILP_TOKEN,
+    },
+  })
+})
+
 test.each([
   [{ DATABASE_URL: 'localhost' }, 'DATABASE_URL must be a URL'],
   [{ DATABASE_URL: 'postgres://localhost/x', DATA_DIR: 'x' }, 'not both'],
   [{ WEBHOOK_URL: 'https://shop.example' }, 'WEBHOOK_URL and WEBHOOK_SECRET go together'],
   [{ PORT: '65536' }, 'PORT must be a port number'],
+  [{ SETTLE: 'later' }, 'SETTLE must be auto or manual'],
+  [{ ILP_ADDRESS: 'wallet' }, 'ILP_ADDRESS must be an ILP address'],
+  [{ ILP_ADDRESS: `test.${'x'.repeat(500)}` }, 'ILP_ADDRESS must be an ILP address'],
+  [{ PEERS: 'http://localhost:3001' }, 'PEERS needs ILP_TOKEN'],
+  [{ PEERS: 'http://localhost:3001', ILP_TOKEN: 'short' }, 'PEERS needs ILP_TOKEN'],
+  [{ PEERS: 'http://localhost:3001/ilp', ILP_TOKEN }, 'each of PEERS must be an origin'],
+  [{ PEERS: 'test.b=localhost', ILP_TOKEN }, 'each of PEERS must be an origin, or'],
+  [{ PEERS: 'b=http://localhost:3001/ilp', ILP_TOKEN }, 'each of PEERS must be an origin, or'],
+  [{ PEERS: 'http://localhost:3000', ILP_TOKEN }, 'not this one'],
+  [{ PEERS: 'http://localhost:3001,http://localhost:3001', ILP_TOKEN }, 'once'],
 ])('the wallet refuses %j', async (environment, message) => {
   const { readSettings } = await import('../../examples/wallet/settings.js')
   expect(() => readSettings(environment)).toThrow(message)

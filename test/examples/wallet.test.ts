@@ -687,7 +687,10 @@ describe.concurrent('the wallet, as a program', { timeout: 90_000 }, () => {
   test('prints its URLs when it is ready, answers at them, and ends on SIGTERM', async ({
     expect,
   }) => {
-    const { printed, child, ended, baseUrl } = await started({ ADAPTER: 'fastify' })
+    const { printed, child, ended, baseUrl } = await started({
+      ADAPTER: 'fastify',
+      SETTLE: 'manual',
+    })
     expect(printed.out).toContain('fastify')
     const ledger = ['/ledger/transfers', '/ledger/outgoing-payments/{id}/settle']
     for (const path of ['/auth', '/op', '/alice', '/bob', '/carol', ...ledger]) {
@@ -698,6 +701,19 @@ describe.concurrent('the wallet, as a program', { timeout: 90_000 }, () => {
       id: `${baseUrl}/alice`,
       authServer: `${baseUrl}/auth`,
     })
+    child.kill('SIGTERM')
+    expect(await ended).toEqual(exited)
+    expect(printed.err).toBe('')
+  })
+
+  test('sends payments by itself unless it is told otherwise, and says so', async ({ expect }) => {
+    const { printed, child, ended } = await started({
+      PEERS: 'http://localhost:4001',
+      ILP_TOKEN: 'a-secret-of-the-peers',
+    })
+    expect(printed.out).toMatch(/payments are sent +by themselves\n/)
+    expect(printed.out).toMatch(/packets leave to +test\.localhost-4001, at http:/)
+    expect(printed.out).not.toContain('a-secret-of-the-peers')
     child.kill('SIGTERM')
     expect(await ended).toEqual(exited)
     expect(printed.err).toBe('')

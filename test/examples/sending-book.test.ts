@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { memorySendingBook, type SendingBook } from '../../examples/wallet/sending-book.js'
+import { openStorage, type WalletStorage } from '../../examples/wallet/storage.js'
+
+let storage: WalletStorage
+beforeAll(async () => {
+  storage = await openStorage({ baseUrl: 'https://wallet.example' })
+}, 60_000)
+afterAll(() => storage.close())
+
+describe.each<[string, () => SendingBook]>([
+  ['in memory', memorySendingBook],
+  ['in a database', () => storage.sendings],
+])('the book of payments that are being sent, %s', (_, open) => {
+  const nothing = { left: 0n, sent: 0n, delivered: 0n }
+  const much = { left: 18_446_744_073_709_551_615n, sent: 2n ** 63n, delivered: 1n }
+
+  test('keeps what is written for whoever takes the payment next', async () => {
+    const book = open()
+    expect(await book.take('kept', 'first')).toEqual(nothing)
+    expect(await book.write('kept', 'first', much)).toBe(true)
+    expect(await book.take('kept', 'second')).toEqual(much)
+  })
+
+  test('has one writer for a payment: the last who has taken it', async () => {
+    const book = open()
+    await book.take('shared', 'first')
+    await book.take('shared', 'second')
+    expect(await book.write('shared', 'first', much)).toBe(false)
+    await book.forget('shared', 'first')
+    expect(await book.write('shared', 'second', { ...much, sent: 1n })).toBe(true)
+    expect(await book.take('shared', 'third')).toEqual({ ...much, sent: 1n })
+  })
+
+  test('forgets a payment that is over, and takes nothing more about it', async () => {
+    const book = open()
+    await book.take('over', 'writer')
+    await book.write('over', 'writer', much)
+    await book.forget('over', 'writer')
+    expect(await book.write('over', 'writer', much)).toBe(false)
+    expect(await book.take('over', 'writer')).toEqual(nothing)
+  })
+})
