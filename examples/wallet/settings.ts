@@ -39,6 +39,10 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     throw new Error('WEBHOOK_URL and WEBHOOK_SECRET go together')
   }
   const served = readRole(environment, `http://localhost:${PORT}`)
+  const { SETTLE, PEERS, ILP_ADDRESS, ILP_TOKEN } = environment
+  if (served.role?.name === 'auth' && (SETTLE || PEERS || ILP_ADDRESS || ILP_TOKEN)) {
+    throw new Error('SETTLE, PEERS, ILP_ADDRESS and ILP_TOKEN do not go with ROLE=auth')
+  }
   return {
     adapter: ADAPTER,
     port: Number(PORT),
