@@ -24,7 +24,7 @@ const deadlineDefaultMs = 8_000
 
 /**
  * Reads receivers in other wallets, in three steps: the public view of the incoming payment names its
- * authorization server; that server grants `read-all` without anybody's consent; the payment is read with
+ * authorization server; that server grants `read-all` without consent; the payment is read with
  * the token, and says how it can be paid.
  *
  * The URL comes from a stranger, and so does the authorization server's: all requests go through `fetch`,

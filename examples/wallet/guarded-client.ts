@@ -14,8 +14,8 @@ export interface ClientInstance {
  * The published client, with every signed request sent by `fetch`. By itself the client follows redirects,
  * connects to private addresses, reads answers of any size, and waits as long as `Retry-After` says.
  *
- * Requests without a signature do not pass through `fetch`: the client offers no hook for them. So only `get`,
- * `create` and the grant calls are offered here, never the reading of wallet addresses or of public views.
+ * Requests without a signature do not pass through `fetch`: the client offers no hook for them. So what
+ * is returned can request grants and read incoming payments with a token, and cannot read public documents.
  */
 export async function guardedClient(
   { walletAddress, ...key }: ClientInstance,

@@ -20,10 +20,10 @@ export interface SenderOptions {
   readonly book: SendingBook
 }
 
-/** Aborted when this process is to stop: no further packet leaves. */
+/** Makes the event handler of a process. Once `stopping` is aborted no further packet leaves. */
 export type PaymentSender = (stopping: AbortSignal) => EventHandler
 
-/** How often a payment is tried of which nothing stands in the way but time: about 15 s in all. */
+/** How often a payment is tried while the other wallet or the peer does not answer: about 15 s in all. */
 const attemptsMax = 5
 /** Well below the lease of an event, after which another process may take the payment over. */
 const attemptMs = 30_000

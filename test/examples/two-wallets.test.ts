@@ -10,6 +10,7 @@ import { type AdapterName, type RunningWallet, startWallet } from '../../example
 import { memoryStorage } from '../../examples/wallet/storage.js'
 import type { DeliveredEvent, FailedDelivery } from '../../src/index.js'
 import { type Access, clientOf, eur, failure, usd } from '../support/official-client.js'
+import { dataDirectories, exited, killPrograms, startedWallet } from './program.js'
 
 const patience = { timeout: 30_000 }
 const timeout = 60_000
@@ -55,14 +56,16 @@ beforeAll(async () => {
 })
 afterAll(() => shop.stop())
 
-async function tokenFor({ baseUrl }: RunningWallet, access: Access): Promise<string> {
+type Origin = Pick<RunningWallet, 'baseUrl'>
+
+async function tokenFor({ baseUrl }: Origin, access: Access): Promise<string> {
   const grant = await client.grant.request({ url: `${baseUrl}/auth` }, { access_token: { access } })
   if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('there is no token')
   return grant.access_token.value
 }
 
 /** An invoice of an account, and what has come of it. */
-async function invoiceOf(wallet: RunningWallet, name: string, more: object = {}) {
+async function invoiceOf(wallet: Origin, name: string, more: object = {}) {
   const accessToken = await tokenFor(wallet, [
     { type: 'incoming-payment', actions: ['create', 'read', 'complete'] },
   ])
@@ -79,7 +82,7 @@ async function invoiceOf(wallet: RunningWallet, name: string, more: object = {})
 }
 
 /** An app that may pay from an account without a limit. */
-async function payerAt(wallet: RunningWallet, name: string) {
+async function payerAt(wallet: Origin, name: string) {
   const url = `${wallet.baseUrl}/op`
   const walletAddress = `${wallet.baseUrl}/${name}`
   const quoting = {
@@ -123,7 +126,7 @@ async function payerAt(wallet: RunningWallet, name: string) {
 }
 
 /** What each peer of a wallet owes it. */
-async function balanceAt({ baseUrl }: RunningWallet): Promise<bigint> {
+async function balanceAt({ baseUrl }: Origin): Promise<bigint> {
   const answer = (await (await fetch(`${baseUrl}/ledger/peers`)).json()) as Record<
     string,
     { value: string }
@@ -248,7 +251,7 @@ describe('a wallet', () => {
     const alice = await payerAt(one, 'alice')
     const complete = await invoiceOf(two, 'bob')
     await complete.complete()
-    const expiresAt = new Date(Date.now() + 500).toISOString()
+    const expiresAt = new Date(Date.now() + 3_000).toISOString()
     const expired = await invoiceOf(two, 'bob', { expiresAt })
     await expect.poll(() => Date.now() > Date.parse(expiresAt), patience).toBe(true)
     const bad = [
@@ -303,6 +306,30 @@ describe('a wallet', () => {
   })
 })
 
+test('a payment leaves by itself, once, though the receiver of events fails', {
+  timeout,
+}, async () => {
+  const told: string[] = []
+  const wallet = await startWallet({
+    adapter: 'express',
+    port: await freePort(),
+    settle: 'auto',
+    onEvent({ type }) {
+      told.push(type)
+      if (told.filter((other) => other === type).length < 3) throw new Error('it is away')
+    },
+  })
+  const alice = await payerAt(wallet, 'alice')
+  const invoice = await invoiceOf(wallet, 'bob')
+  const { id } = await alice.payDirectly(invoice.id, usd('1010'))
+  const sent = async () => (await alice.read(id)).sentAmount
+  await expect.poll(sent, patience).toEqual(usd('1010'))
+  const created = () => told.filter((type) => type === 'outgoing-payment.created')
+  await expect.poll(created, patience).toHaveLength(3)
+  expect((await invoice.read()).receivedAmount).toEqual(usd('1000'))
+  await wallet.stop()
+})
+
 test('a payment waits for the other wallet to come back', { timeout: 120_000 }, async () => {
   const pair = await startPair('auto', ['express', 'express'])
   const alice = await payerAt(pair.one, 'alice')
@@ -317,4 +344,32 @@ test('a payment waits for the other wallet to come back', { timeout: 120_000 }, 
     .toEqual(usd('3030'))
   expect(await bob.read()).toMatchObject({ completed: true, receivedAmount: usd('3000') })
   await Promise.all([pair.one.stop(), two.stop()])
+})
+
+test('two programs pay each other, started as the README says', { timeout: 180_000 }, async () => {
+  const directories = await dataDirectories()
+  const ports = [`${await freePort()}`, `${await freePort()}`] as const
+  const start = async (own: 0 | 1) =>
+    startedWallet({
+      PORT: ports[own],
+      PEERS: `http://localhost:${ports[1 - own]}`,
+      ILP_TOKEN: 'a-secret-that-both-share',
+      DATA_DIR: await directories.create(),
+    })
+  try {
+    const [one, two] = await Promise.all([start(0), start(1)])
+    const alice = await payerAt(one, 'alice')
+    const invoice = await invoiceOf(two, 'carol', { incomingAmount: eur('2500') })
+    const { id } = await alice.pay(invoice.id)
+    const sent = async () => (await alice.read(id)).sentAmount
+    await expect.poll(sent, { timeout: 120_000 }).toEqual(usd('2727'))
+    expect(await invoice.read()).toMatchObject({ completed: true, receivedAmount: eur('2500') })
+    expect(await balanceAt(two)).toBe(-(await balanceAt(one)))
+    for (const { child } of [one, two]) child.kill('SIGTERM')
+    expect(await Promise.all([one.ended, two.ended])).toEqual([exited, exited])
+    expect(one.printed.err + two.printed.err).toBe('')
+  } finally {
+    killPrograms()
+    await directories.remove()
+  }
 })
