@@ -41,7 +41,10 @@ export function foreignReceivers({
   let reads = 0
 
   function client(): Promise<Client> {
-    opening ??= openClient()
+    opening ??= openClient().catch((error) => {
+      opening = undefined
+      throw error
+    })
     return opening
   }
 
