@@ -132,8 +132,21 @@ function portableSigner(seed: Uint8Array, x: string): Signer {
 }
 
 function nativeSigner(crypto: typeof NodeCrypto, x: string, d: string): Signer | undefined {
+  const key = privateKeyOf(crypto, x, d)
+  return key && (async (message) => crypto.sign(null, encodeUtf8(message), key))
+}
+
+function privateKeyOf(
+  crypto: typeof NodeCrypto,
+  x: string,
+  d: string,
+): NodeCrypto.KeyObject | undefined {
   const jwk = { kty: 'OKP', crv: 'Ed25519', x, d }
-  const key = crypto.createPrivateKey({ key: jwk, format: 'jwk' })
-  if (crypto.createPublicKey(key).export({ format: 'jwk' }).x !== x) return undefined
-  return async (message) => crypto.sign(null, encodeUtf8(message), key)
+  try {
+    const key = crypto.createPrivateKey({ key: jwk, format: 'jwk' })
+    return crypto.createPublicKey(key).export({ format: 'jwk' }).x === x ? key : undefined
+  } catch {
+    // Node 26 rejects a `d` that does not match `x`; earlier versions ignore `x`.
+    return undefined
+  }
 }

@@ -1,3 +1,4 @@
+import * as nodeCrypto from 'node:crypto'
 import { verify } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -9,7 +10,7 @@ import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js
 import { startOfTests } from '../../support/clock.js'
 import { privateJwkOf } from '../../support/introspection.js'
 import { keyFromSeed, testKey } from '../../support/keys.js'
-import { importWithoutNode } from '../../support/portable.js'
+import { importWithBuiltins, importWithoutNode } from '../../support/portable.js'
 import { contentDigest } from '../../support/sign.js'
 import { messageOf, messageOrigin, profileFreshness } from '../../support/signed-message.js'
 
@@ -161,6 +162,22 @@ describe('a private key that does not belong to its x', () => {
 
   test('is refused at once on Node', () => {
     expect(nativeSign.readSigningKey('kid', foreign)).toHaveProperty('problem')
+  })
+
+  test('is refused on a Node that rejects the mismatch when it imports the key', async () => {
+    const createPrivateKey = (input: nodeCrypto.JsonWebKeyInput) => {
+      const key = nodeCrypto.createPrivateKey(input)
+      const { x } = nodeCrypto.createPublicKey(key).export({ format: 'jwk' })
+      if (x === input.key.x) return key
+      throw Object.assign(new TypeError('Invalid JWK OKP key'), { code: 'ERR_CRYPTO_INVALID_JWK' })
+    }
+    const strictCrypto = { ...nodeCrypto, createPrivateKey }
+    const strict = await importWithBuiltins(
+      (id) => (id === 'node:crypto' ? strictCrypto : undefined),
+      () => import('../../../src/protocol/http-signature/sign.js'),
+    )
+    expect(strict.readSigningKey('kid', foreign)).toEqual(nativeSign.readSigningKey('kid', foreign))
+    expect(strict.readSigningKey('kid', jwk)).toHaveProperty('sign')
   })
 
   test('never signs elsewhere', async () => {
