@@ -2,25 +2,34 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { defineConfig, type Options } from 'tsup'
 import { migrationsOf } from './adapters/postgres/migrations.js'
 
+const entries = {
+  index: 'src/index.ts',
+  express: 'adapters/express.ts',
+  fastify: 'adapters/fastify.ts',
+  hono: 'adapters/hono.ts',
+  opentelemetry: 'adapters/opentelemetry.ts',
+  postgres: 'adapters/postgres.ts',
+}
+
+/** Not exported: each becomes a chunk of its own, so that a bundler drops the servers that a host does not use. */
+const servers = {
+  'authorization-server': 'src/http/authorization-server.ts',
+  'resource-server': 'src/http/resource-server.ts',
+  'remote-introspection': 'src/outbound/remote-introspection.ts',
+  'client-keys': 'src/outbound/client-keys.ts',
+}
+
 const shared: Options = {
-  entry: {
-    index: 'src/index.ts',
-    express: 'adapters/express.ts',
-    fastify: 'adapters/fastify.ts',
-    hono: 'adapters/hono.ts',
-    opentelemetry: 'adapters/opentelemetry.ts',
-    postgres: 'adapters/postgres.ts',
-    testing: 'src/testing/index.ts',
-  },
-  dts: true,
   splitting: true,
-  treeshake: true,
+  treeshake: { moduleSideEffects: false },
   target: 'node20',
   platform: 'node',
   // The default rewrites node:http to http, which breaks Deno, Workers and strict bundlers.
   removeNodeProtocol: false,
-  skipNodeModulesBundle: true,
 }
+
+/** Beside the ES modules, which stay readable, the CommonJS copy carries no white space. */
+const commonjs: Options = { format: 'cjs', dts: true, minifyWhitespace: true }
 
 /** The tables as plain SQL, for those who migrate with a tool of their own. */
 async function writeMigrations(): Promise<void> {
@@ -31,12 +40,49 @@ async function writeMigrations(): Promise<void> {
   }
 }
 
+/**
+ * Both formats have the same declarations, so the ES modules refer to those of CommonJS. The other way round,
+ * TypeScript would reject the `require` of an ES module.
+ */
+function writeDeclarations(folder: string, names: readonly string[]): void {
+  for (const name of names) {
+    writeFileSync(`${folder}/${name}.d.ts`, `export * from './${name}.cjs'\n`)
+  }
+}
+
+const library: Options = { ...shared, skipNodeModulesBundle: true }
+
+const testing: Options = {
+  ...shared,
+  entry: { index: 'src/testing/index.ts' },
+  outDir: 'packages/testing/dist',
+  // By that name TypeScript's paths lead to the sources, which must not be bundled here.
+  external: ['open-payments-server', 'fast-check'],
+}
+
 export default defineConfig([
-  { ...shared, format: 'esm', clean: true, onSuccess: writeMigrations },
   {
-    ...shared,
-    format: 'cjs',
+    ...library,
+    entry: { ...entries, ...servers },
+    format: 'esm',
+    clean: true,
+    onSuccess: async () => {
+      await writeMigrations()
+      writeDeclarations('dist', Object.keys(entries))
+    },
+  },
+  {
+    ...library,
+    ...commonjs,
+    entry: entries,
     // What is ESM only is bundled, so that require() works where require(esm) does not.
     noExternal: ['@noble/ed25519', /^temporal-/],
   },
+  {
+    ...testing,
+    format: 'esm',
+    clean: true,
+    onSuccess: async () => writeDeclarations('packages/testing/dist', ['index']),
+  },
+  { ...testing, ...commonjs },
 ])

@@ -1,20 +1,34 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
 /**
- * Looks at the package as those who install it get it: packs it, installs the tarball in an empty project,
- * and loads every entry there in each way that Node has. Ends with an error at the first thing amiss.
+ * Checks both packages as a host installs them: packs them, installs the tarballs in an empty project, and
+ * loads every entry there in each way that Node has. Sets the exit code to 1 if a check fails. With
+ * `--keep <folder>` the tarballs stay in that folder, so that a release publishes what was checked.
  */
 const root = process.cwd()
 const packagesMax = 6
-const bundleBytesMax = 64_000
-/** Entries that need a peer of theirs, which is installed for them alone. */
-const peers: Readonly<Record<string, string>> = { '/opentelemetry': '@opentelemetry/api' }
-const entries = ['', '/express', '/fastify', '/hono', '/opentelemetry', '/postgres', '/testing']
+const unpackedBytesMax = 700_000
+const testingUnpackedBytesMax = 350_000
+const bundleBytesMax = 60_000
+const resourceServerBytesMax = 40_000
+/** The entries that need an optional peer, which is installed after the entries that need none. */
+const peers: Readonly<Record<string, string>> = {
+  '/opentelemetry': '@opentelemetry/api',
+  '-testing': 'fast-check',
+}
+const entries = ['', '/express', '/fastify', '/hono', '/opentelemetry', '/postgres', '-testing']
+
+interface Packed {
+  readonly filename: string
+  readonly unpackedSize: number
+  readonly files: readonly { readonly path: string }[]
+}
 
 function run(command: string, parameters: readonly string[], cwd = root): string {
   return execFileSync(command, parameters, {
@@ -29,33 +43,65 @@ function check(what: string, holds: boolean, detail = ''): void {
   if (!holds) process.exitCode = 1
 }
 
+function checkRun(what: string, command: string, parameters: readonly string[], cwd = root): void {
+  try {
+    run(command, parameters, cwd)
+    check(what, true)
+  } catch (error) {
+    check(what, false, String((error as { stdout?: string }).stdout))
+  }
+}
+
+const { values } = parseArgs({ options: { keep: { type: 'string' } } })
 const folder = mkdtempSync(join(tmpdir(), 'consumer-'))
+const tarballs = values.keep === undefined ? folder : resolve(values.keep)
 try {
-  const [packed] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', folder]))
-  checkFiles(packed.files.map(({ path }: { path: string }) => path))
-  check(
-    'the package is small',
-    packed.unpackedSize < 1_300_000,
-    `${packed.unpackedSize} bytes unpacked`,
-  )
-  install(join(folder, packed.filename))
-  checkLoading()
+  mkdirSync(tarballs, { recursive: true })
+  // `prepack` of the first builds both packages.
+  const library = pack('.')
+  const testing = pack('./packages/testing', '--ignore-scripts')
+  checkFiles(library)
+  checkSize('the library is small', library, unpackedBytesMax)
+  checkSize('the testing kit is small', testing, testingUnpackedBytesMax)
+  for (const { filename } of [library, testing]) checkTarball(join(tarballs, filename))
+  install(join(tarballs, library.filename))
+  checkLoading(join(tarballs, testing.filename))
   checkTypes()
-  await checkBundle()
+  await checkBundles()
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** A file more or less in the tarball is for somebody to notice. */
-function checkFiles(files: readonly string[]): void {
-  const named = files.filter((file) => !/^dist\/[a-z-]+-[\w-]{8}\.(?:d\.)?c?[jt]s$/.test(file))
-  const expected = ['index', ...entries.filter(Boolean)].flatMap((name) =>
+function pack(path: string, ...options: readonly string[]): Packed {
+  const printed = run('npm', ['pack', path, '--json', '--pack-destination', tarballs, ...options])
+  // A build that `prepack` starts may print lines before the JSON.
+  const [packed] = JSON.parse(printed.slice(printed.indexOf('[\n')))
+  return packed
+}
+
+function checkSize(what: string, { unpackedSize }: Packed, most: number): void {
+  check(what, unpackedSize <= most, `${unpackedSize} of at most ${most} bytes unpacked`)
+}
+
+/** Entry points and declarations, as the tools of the ecosystem see them. */
+function checkTarball(tarball: string): void {
+  checkRun(`publint: ${tarball}`, 'npx', ['publint', '--strict', tarball])
+  checkRun(`attw: ${tarball}`, 'npx', ['attw', tarball, '--profile', 'node16'])
+}
+
+/** Fails on every file that is missing from the tarball or that was not meant to be in it. */
+function checkFiles({ files }: Packed): void {
+  const paths = files.map(({ path }) => path)
+  const named = paths.filter((path) => !/^dist\/[a-z-]+-[\w-]{8}\.(?:c?js|d\.cts)$/.test(path))
+  const names = ['index', ...entries.filter((entry) => entry.startsWith('/'))]
+  const expected = names.flatMap((name) =>
     ['js', 'cjs', 'd.ts', 'd.cts'].map((extension) => `dist/${name.replace('/', '')}.${extension}`),
   )
-  const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json']
-  expected.push('dist/migrations/0001_records.sql')
-  const surplus = named.filter((file) => ![...expected, ...documents].includes(file))
-  const missing = [...expected, ...documents].filter((file) => !named.includes(file))
+  const inner = ['authorization-server', 'resource-server', 'remote-introspection', 'client-keys']
+  expected.push(...inner.map((name) => `dist/${name}.js`), 'dist/migrations/0001_records.sql')
+  expected.push('CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json')
+  const surplus = named.filter((path) => !expected.includes(path))
+  const missing = expected.filter((path) => !named.includes(path))
   check(
     'the tarball holds what it should',
     surplus.length + missing.length === 0,
@@ -76,14 +122,15 @@ function install(tarball: string): void {
   )
 }
 
-function checkLoading(): void {
+function checkLoading(testing: string): void {
   for (const entry of [...entries].sort((a, b) => Number(a in peers) - Number(b in peers))) {
     const peer = peers[entry]
     if (peer !== undefined) {
       const { version } = JSON.parse(
         readFileSync(join(root, `node_modules/${peer}/package.json`), 'utf8'),
       )
-      run('npm', ['install', '--silent', '--no-audit', '--no-fund', `${peer}@${version}`], folder)
+      const wanted = [`${peer}@${version}`, ...(entry === '-testing' ? [testing] : [])]
+      run('npm', ['install', '--silent', '--no-audit', '--no-fund', ...wanted], folder)
     }
     const name = `open-payments-server${entry}`
     const print = 'console.log(Object.keys(loaded).length)'
@@ -98,47 +145,51 @@ function checkLoading(): void {
   }
 }
 
-/** The declarations stand on their own: nothing but Node's types is needed to use `.` and Express. */
+/** The declarations need nothing but Node's types, and fast-check for the testing kit. */
 function checkTypes(): void {
   const source = `
     import { createAuthorizationServer, memoryStore, type Store } from 'open-payments-server'
     import { toExpress } from 'open-payments-server/express'
     import { toHono } from 'open-payments-server/hono'
+    import { type StoreSubject, storeConformance } from 'open-payments-server-testing'
     const store: Store = memoryStore()
+    export const subject: StoreSubject = { store: () => store }
+    export const cases = storeConformance(() => store)
     export const mount = (options: Parameters<typeof createAuthorizationServer>[0]) =>
       [toExpress, toHono].map((to) => to(createAuthorizationServer({ ...options, store }).handle))
   `
   for (const [file, module] of [
     ['a.mts', 'NodeNext'],
-    ['b.cts', 'NodeNext'],
+    ['b.cts', 'Node16'],
     ['c.ts', 'Preserve'],
   ] as const) {
     writeFileSync(join(folder, file), source)
     const options = ['--noEmit', '--strict', '--skipLibCheck', 'false', '--target', 'es2022']
     const types = ['--typeRoots', join(root, 'node_modules/@types'), '--types', 'node']
-    const resolution = [
-      '--module',
-      module,
-      '--moduleResolution',
-      module === 'NodeNext' ? module : 'bundler',
-    ]
-    try {
-      run(
-        'node',
-        [join(root, 'node_modules/typescript/bin/tsc'), ...options, ...types, ...resolution, file],
-        folder,
-      )
-      check(`types in ${file}`, true)
-    } catch (error) {
-      check(`types in ${file}`, false, String((error as { stdout?: string }).stdout))
-    }
+    const moduleResolution = module === 'Preserve' ? 'bundler' : module
+    const resolution = ['--module', module, '--moduleResolution', moduleResolution]
+    const tsc = join(root, 'node_modules/typescript/bin/tsc')
+    checkRun(`types in ${file}`, 'node', [tsc, ...options, ...types, ...resolution, file], folder)
   }
 }
 
-/** For a platform that is no Node, where a \`node:\` import would not resolve. */
-async function checkBundle(): Promise<void> {
+/** For a platform other than Node, where a `node:` import would not resolve. */
+async function checkBundles(): Promise<void> {
+  const all = await bundledBytes('*')
+  check('everything bundles', all <= bundleBytesMax, `${all} of at most ${bundleBytesMax} bytes`)
+  // In a process of its own a resource server introspects tokens at the authorization server.
+  const one = await bundledBytes('{ createResourceServer, remoteIntrospection }')
+  check(
+    'a resource server alone bundles small',
+    one <= resourceServerBytesMax,
+    `${one} of at most ${resourceServerBytesMax} bytes`,
+  )
+}
+
+/** The size of some exports with all dependencies, minified and gzipped. */
+async function bundledBytes(exported: string): Promise<number> {
   const { outputFiles } = await build({
-    stdin: { contents: 'export * from "open-payments-server"', resolveDir: folder },
+    stdin: { contents: `export ${exported} from "open-payments-server"`, resolveDir: folder },
     bundle: true,
     minify: true,
     format: 'esm',
@@ -146,12 +197,7 @@ async function checkBundle(): Promise<void> {
     mainFields: ['module', 'main'],
     write: false,
   })
-  const bytes = gzipSync(outputFiles[0]?.contents ?? '').length
-  check(
-    'it bundles for runtimes without Node, and small',
-    bytes <= bundleBytesMax,
-    `${bytes} bytes gzipped`,
-  )
+  return gzipSync(outputFiles[0]?.contents ?? '').length
 }
 
 check('no tarball is left behind', !readdirSync(root).some((name) => name.endsWith('.tgz')))

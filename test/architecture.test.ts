@@ -62,18 +62,44 @@ function importsOf(file: string): Import[] {
   }))
 }
 
-function target(file: string, specifier: string): string {
+/** The file that an import leads to, or `undefined` for another package. */
+function target(file: string, specifier: string): string | undefined {
+  const [, entry] = /^open-payments-server(?:\/(.+))?$/.exec(specifier) ?? []
+  if (entry !== undefined) return join('adapters', `${entry}.ts`)
+  if (specifier === 'open-payments-server') return join('src', 'index.ts')
+  if (specifier === 'open-payments-server-testing') return join('src', 'testing', 'index.ts')
+  if (!specifier.startsWith('.')) return undefined
   return relative(root, join(root, dirname(file), specifier)).replace(/\.js$/, '.ts')
 }
 
 describe('dependencies point one way', () => {
   test.each(files)('%s imports only what lies below it', (file) => {
     const room = roomOf(file)
-    for (const { specifier } of importsOf(file).filter(({ specifier }) =>
-      specifier.startsWith('.'),
-    )) {
-      const other = roomOf(target(file, specifier))
-      expect([room, ...(mayImport[room] ?? [])], `${file} imports ${specifier}`).toContain(other)
+    for (const { specifier } of importsOf(file)) {
+      const other = target(file, specifier)
+      if (other === undefined) continue
+      const allowed = [room, ...(mayImport[room] ?? [])]
+      expect(allowed, `${file} imports ${specifier}`).toContain(roomOf(other))
+    }
+  })
+
+  test('examples and the testing kit import the library by its name, as a host does', () => {
+    for (const file of files.filter((name) => ['examples', 'testing'].includes(roomOf(name)))) {
+      for (const { specifier } of importsOf(file).filter(({ specifier }) =>
+        specifier.startsWith('.'),
+      )) {
+        const other = target(file, specifier) ?? ''
+        expect(roomOf(other), `${file} imports ${specifier}`).toBe(roomOf(file))
+      }
+    }
+  })
+
+  test('the library itself never imports its own package name', () => {
+    const own = files.filter((name) => !['examples', 'testing'].includes(roomOf(name)))
+    for (const file of own) {
+      for (const { specifier } of importsOf(file)) {
+        expect(specifier, file).not.toMatch(/^open-payments-server/)
+      }
     }
   })
 
@@ -91,7 +117,8 @@ describe('dependencies point one way', () => {
   test('each package is imported where it belongs and nowhere else', () => {
     for (const file of files.filter((name) => !name.startsWith('examples'))) {
       for (const { specifier, typeOnly } of importsOf(file)) {
-        if (specifier.startsWith('.') || (specifier.startsWith('node:') && typeOnly)) continue
+        if (target(file, specifier) !== undefined) continue
+        if (specifier.startsWith('node:') && typeOnly) continue
         const place = (typeOnly && typesOnly[specifier]) || packages[specifier]
         expect(file, `${file} imports ${specifier}`).toMatch(place ?? /^$/)
       }

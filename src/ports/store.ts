@@ -68,7 +68,7 @@ export interface Page {
  *
  * Ids match `[A-Za-z0-9._-]{1,128}`, are compared and ordered byte for byte, and begin with the namespace of
  * the server that made them. A commit names a record once. A record is in at most three lists, each once.
- * Instants are safe integers. `storeConformance` in `open-payments-server/testing` has a case for each rule.
+ * Instants are safe integers. `storeConformance` in `open-payments-server-testing` has a case for each rule.
  */
 export interface Store {
   load(kind: Kind, id: string): Promise<Stored | undefined>
