@@ -3,7 +3,13 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { errorTable } from '../scripts/error-table.js'
 
-const documents = ['README.md', 'CHANGELOG.md', 'SECURITY.md'].concat(
+const documents = [
+  'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'packages/testing/README.md',
+].concat(
   readdirSync('docs')
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
