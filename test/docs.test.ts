@@ -41,6 +41,7 @@ describe('the documents', () => {
   test('have a snippet for everything that a host writes', () => {
     const shown = snippets.map(({ name }) => name)
     expect(shown).toEqual([
+      'first-server',
       'servers',
       'consent',
       'funds',
@@ -53,6 +54,13 @@ describe('the documents', () => {
 })
 
 describe('the README', () => {
+  test('begins with a server of at most twenty lines, with its imports', () => {
+    const [first] = snippets
+    expect(first?.document).toBe('README.md')
+    expect(first?.code).toMatch(/^import .* from 'open-payments-server'$/m)
+    expect(first?.code.trim().split('\n').length).toBeLessThanOrEqual(20)
+  })
+
   test('names the commands that there are', () => {
     const { scripts } = JSON.parse(read('package.json'))
     for (const [, name = ''] of read('README.md').matchAll(

@@ -1,0 +1,29 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { freePort } from '../../examples/wallet/free-port.js'
+import { killPrograms, run, untilPrinted } from './program.js'
+
+afterEach(killPrograms)
+
+describe('the first server', () => {
+  test('answers discovery, and refuses a grant request without a signature', async () => {
+    const port = await freePort()
+    const endpoint = `http://localhost:${port}/auth`
+    const program = run('examples/first-server/server.ts', { PORT: String(port) })
+    await untilPrinted(program, `Serving grants at ${endpoint}`)
+
+    const discovery = await fetch(endpoint, { method: 'OPTIONS' })
+    expect(discovery.status).toBe(200)
+    expect(await discovery.json()).toMatchObject({ grant_request_endpoint: endpoint })
+
+    const unsigned = await fetch(endpoint, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        client: 'https://shop.example/client',
+        access_token: { access: [{ type: 'incoming-payment', actions: ['create'] }] },
+      }),
+    })
+    expect(unsigned.status).toBe(401)
+    expect(await unsigned.json()).toMatchObject({ error: { code: 'invalid_client' } })
+  })
+})
