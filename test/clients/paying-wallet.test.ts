@@ -1,0 +1,105 @@
+import type { AuthenticatedClient } from '@interledger/open-payments'
+import { isFinalizedGrantWithAccessToken } from '@interledger/open-payments'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openShop, type Shop } from '../../examples/demo/shop.js'
+import {
+  type Access,
+  clientOf,
+  deployments,
+  eur,
+  failure,
+  type RunningDeployment,
+  startDeployment,
+  usd,
+} from '../support/official-client.js'
+
+const insufficient = { status: 403, code: 'insufficient_access', description: 'Insufficient Grant' }
+
+/** The merchant, which creates the payments, and the wallet of the customer, which pays them. */
+let shops: Shop[]
+let [merchant, payer]: AuthenticatedClient[] = []
+
+beforeAll(async () => {
+  shops = [await openShop(), await openShop()]
+  ;[merchant, payer] = await Promise.all(shops.map((shop) => clientOf(shop)))
+}, 120_000)
+afterAll(() => {
+  for (const shop of shops) shop.stop()
+})
+
+/** Every adapter, and one of them with the two servers apart, where the token's access comes by introspection. */
+const [split] = deployments.filter((each) => each.split)
+const whole = deployments.filter((each) => !each.split)
+
+describe.each([...whole, ...(split ? [split] : [])])(
+  'a wallet that pays into $name',
+  (deployment) => {
+    let running: RunningDeployment
+    let paying: AuthenticatedClient
+    /** The token of the paying wallet: one grant for all payments at this wallet. */
+    let accessToken: string
+
+    beforeAll(async () => {
+      running = await startDeployment(deployment)
+      paying = payer as AuthenticatedClient
+      accessToken = await tokenFor(paying, ['read-all'])
+    })
+    afterAll(() => running.stop())
+
+    async function tokenFor(client: AuthenticatedClient, actions: readonly string[]) {
+      const access = [{ type: 'incoming-payment', actions }] as unknown as Access
+      const grant = await client.grant.request({ url: running.auth }, { access_token: { access } })
+      if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('the grant has no token')
+      return grant.access_token.value
+    }
+
+    /** An incoming payment that the merchant creates. */
+    async function requested(walletAddress: string, incomingAmount: ReturnType<typeof usd>) {
+      const client = merchant as AuthenticatedClient
+      const where = { url: running.op, accessToken: await tokenFor(client, ['create']) }
+      return client.incomingPayment.create(where, { walletAddress, incomingAmount })
+    }
+
+    test('reads the payment whose URL it was given, with the methods to pay it', async () => {
+      const created = await requested(running.bob, usd('2500'))
+      const read = await paying.incomingPayment.get({ url: created.id, accessToken })
+      expect(read).toEqual(created)
+      expect(read).toMatchObject({
+        methods: [
+          { type: 'ilp', ilpAddress: expect.any(String), sharedSecret: expect.any(String) },
+        ],
+      })
+    })
+
+    test('reuses its token for a payment into another account', async () => {
+      for (const created of [
+        await requested(running.bob, usd('100')),
+        await requested(running.carol, eur('100')),
+      ]) {
+        expect(await paying.incomingPayment.get({ url: created.id, accessToken })).toEqual(created)
+      }
+    })
+
+    test('learns nothing of a payment whose URL it was not given', async () => {
+      const guessed = paying.incomingPayment.get({
+        url: `${running.op}/incoming-payments/${'A'.repeat(30)}`,
+        accessToken,
+      })
+      expect(await failure(guessed)).toMatchObject({ status: 404, code: 'not_found' })
+    })
+
+    test('cannot list payments, create one or complete one', async () => {
+      const created = await requested(running.bob, usd('100'))
+      const where = { url: running.op, accessToken }
+      const { incomingPayment } = paying
+      const calls: readonly (() => Promise<unknown>)[] = [
+        () => incomingPayment.list({ ...where, walletAddress: running.bob }),
+        () => incomingPayment.create(where, { walletAddress: running.bob }),
+        () => incomingPayment.complete({ url: created.id, accessToken }),
+      ]
+      for (const call of calls) expect(await failure(call())).toEqual(insufficient)
+      const read = await paying.incomingPayment.get({ url: created.id, accessToken })
+      expect(read.completed).toBe(false)
+    })
+  },
+)
