@@ -1,6 +1,6 @@
+import type { OutgoingPaymentResult, ResourceServer, Totals } from 'open-payments-server'
+import { postgresStore } from 'open-payments-server/postgres'
 import type { Pool, PoolClient } from 'pg'
-import { postgresStore } from '../../adapters/postgres.js'
-import type { OutgoingPaymentResult, ResourceServer, Totals } from '../../src/index.js'
 import { settlementAccount } from './tables.js'
 import { transaction } from './transaction.js'
 

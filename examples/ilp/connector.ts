@@ -1,5 +1,5 @@
 import { type IlpPrepare, isFulfill, serializeIlpPrepare } from 'ilp-packet'
-import type { Asset } from '../../src/index.js'
+import type { Asset } from 'open-payments-server'
 import {
   fulfills,
   type IlpHandler,

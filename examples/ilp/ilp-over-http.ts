@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { Handler, HttpRequest, HttpResponse } from '../../src/index.js'
+import type { Handler, HttpRequest, HttpResponse } from 'open-payments-server'
 import { type IlpHandler, packetBytesMax, readPrepare, rejectsOf } from './packet.js'
 
 type IlpResponse = HttpResponse<string | Uint8Array>

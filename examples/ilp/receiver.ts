@@ -17,7 +17,7 @@ import type {
   IncomingPaymentServices,
   ReceivedFunds,
   ReceiveResult,
-} from '../../src/index.js'
+} from 'open-payments-server'
 import { type IlpHandler, packetAmountMax, readPrepare, rejectsOf, sha256 } from './packet.js'
 
 export interface StreamReceiverOptions {

@@ -12,7 +12,7 @@ import {
   setupPayment,
   startQuote,
 } from '@interledger/pay'
-import type { Asset, IlpPaymentMethod } from '../../src/index.js'
+import type { Asset, IlpPaymentMethod } from 'open-payments-server'
 import type { Rate } from './connector.js'
 import { type IlpHandler, rejectsOf } from './packet.js'
 

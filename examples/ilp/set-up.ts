@@ -6,7 +6,7 @@ import type {
   OutgoingPaymentEvent,
   ResourceServer,
   Totals,
-} from '../../src/index.js'
+} from 'open-payments-server'
 import { ilpOverHttp } from './ilp-over-http.js'
 import type { IlpHandler } from './packet.js'
 import { createStreamReceiver } from './receiver.js'

@@ -9,7 +9,7 @@ import {
   type PriceRefusal,
   type Totals,
   type WalletAddresses,
-} from '../../src/index.js'
+} from 'open-payments-server'
 
 /** Stands for the payment backend that the library is imported into. */
 export const store = memoryStore()

@@ -1,4 +1,4 @@
-import type { EventHandler, Quotes, ResourceServer } from '../../src/index.js'
+import type { EventHandler, Quotes, ResourceServer } from 'open-payments-server'
 import type { Market, Rail } from './host.js'
 
 // #region quotes

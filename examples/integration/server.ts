@@ -1,12 +1,12 @@
 import express from 'express'
-import { toExpress } from '../../adapters/express.js'
 import {
   createAuthorizationServer,
   createResourceServer,
   createWalletAddressServer,
   ilpPaymentMethods,
   remoteClientKeys,
-} from '../../src/index.js'
+} from 'open-payments-server'
+import { toExpress } from 'open-payments-server/express'
 import { accounts, consentPage, market, paymentDetailsKey, signedInOwner, store } from './host.js'
 import { quotesOf } from './payments.js'
 

@@ -23,7 +23,7 @@
  *
  * To try a whole running wallet instead of a store, tell the property how to talk to it: `{ wallet, scene }`.
  */
-import { memoryStore } from '../../src/index.js'
+import { memoryStore } from 'open-payments-server'
 import { naiveStore } from './naive-store.js'
 import { searchForOverspending } from './search.js'
 

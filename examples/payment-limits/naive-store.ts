@@ -1,4 +1,4 @@
-import { type Kind, memoryStore, type Store, type Stored } from '../../src/index.js'
+import { type Kind, memoryStore, type Store, type Stored } from 'open-payments-server'
 
 /** A database of documents: it reads one, or writes one over whatever is there. */
 interface Documents extends Pick<Store, 'list' | 'due' | 'remove'> {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import type { Store } from '../../src/index.js'
-import { spendingProperty } from '../../src/testing/index.js'
+import type { Store } from 'open-payments-server'
+import { spendingProperty } from 'open-payments-server-testing'
 
 export interface SearchOptions {
   /** How many histories are played at most. */

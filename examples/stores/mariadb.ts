@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Connection, Pool, SqlError, UpsertResult } from 'mariadb'
-import type { Change, Guard, Kind, Store, Stored } from '../../src/index.js'
+import type { Change, Guard, Kind, Store, Stored } from 'open-payments-server'
 
 export interface MariadbOptions {
   /** What the names of the two tables begin with. Stores with different prefixes share nothing. */

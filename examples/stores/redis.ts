@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Kind, Store, Stored } from '../../src/index.js'
+import type { Kind, Store, Stored } from 'open-payments-server'
 
 /** The part of a `redis` client that the store uses: those of `createClient` and `createCluster` have it. */
 export interface RedisClient {

@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto'
-import type { WalletAddress, WalletAddresses } from '../../src/index.js'
+import type { WalletAddress, WalletAddresses } from 'open-payments-server'
 import type { ClientInstance } from './guarded-client.js'
 import { type Secrets, signingKey } from './secrets.js'
 

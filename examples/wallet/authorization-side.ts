@@ -3,7 +3,7 @@ import {
   createAuthorizationServer,
   remoteClientKeys,
   walletAddressSubjects,
-} from '../../src/index.js'
+} from 'open-payments-server'
 import { connectedApps } from './connected-apps.js'
 import { consentPage } from './consent-page.js'
 import { secretKey } from './secrets.js'

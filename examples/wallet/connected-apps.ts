@@ -1,4 +1,4 @@
-import type { GrantServices, GrantView, Handler, HttpResponse } from '../../src/index.js'
+import type { GrantServices, GrantView, Handler, HttpResponse } from 'open-payments-server'
 import { escapeHtml, fieldOf, page, seeOther, wrongMethod } from './page.js'
 import { describeAccess } from './plain-language.js'
 import type { Session } from './session.js'

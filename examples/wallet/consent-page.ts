@@ -5,7 +5,7 @@ import type {
   InteractionResult,
   Interactions,
   InteractionView,
-} from '../../src/index.js'
+} from 'open-payments-server'
 import type { Accounts } from './accounts.js'
 import { escapeHtml, fieldOf, page, seeOther, wrongMethod } from './page.js'
 import { describeAccess } from './plain-language.js'

@@ -3,7 +3,7 @@ import {
   type OutgoingPayment,
   type ResourceServices,
   type Totals,
-} from '../../src/index.js'
+} from 'open-payments-server'
 
 /** What the rail says of a payment that it was to send: totals so far, all attempts together. */
 export type Departure =

@@ -1,4 +1,4 @@
-import type { Amount, DeliveredEvent } from '../../src/index.js'
+import type { Amount, DeliveredEvent } from 'open-payments-server'
 import { money } from './plain-language.js'
 
 /** An event in one line, for the operator. */

@@ -2,7 +2,7 @@ import {
   isFinalizedGrantWithAccessToken,
   type OpenPaymentsClientError,
 } from '@interledger/open-payments'
-import type { GuardedFetch } from '../../src/index.js'
+import type { GuardedFetch } from 'open-payments-server'
 import type { guardedClient } from './guarded-client.js'
 import { type FoundReceiver, noReceiver, type Receivers, receiverFrom } from './receivers.js'
 

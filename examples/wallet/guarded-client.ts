@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import { createHeaders } from '@interledger/http-signature-utils'
 import { type AuthenticatedClient, createAuthenticatedClient } from '@interledger/open-payments'
-import type { GuardedFetch } from '../../src/index.js'
+import type { GuardedFetch } from 'open-payments-server'
 
 /** The wallet address that a client instance acts as, and the key that it signs with. */
 export interface ClientInstance {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Handler, Store } from '../../src/index.js'
+import type { Handler, Store } from 'open-payments-server'
 import { failure, json } from './json.js'
 
 /**

@@ -1,4 +1,4 @@
-import type { HttpResponse } from '../../src/index.js'
+import type { HttpResponse } from 'open-payments-server'
 
 /** An answer in JSON, of this moment only. */
 export function json(status: number, value: object): HttpResponse {

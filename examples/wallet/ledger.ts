@@ -1,4 +1,4 @@
-import type { Amount, Handler, HttpResponse, ResourceServices } from '../../src/index.js'
+import type { Amount, Handler, HttpResponse, ResourceServices } from 'open-payments-server'
 import { type Departure, depart } from './departures.js'
 import { failure, json } from './json.js'
 import type { Rail } from './rail.js'

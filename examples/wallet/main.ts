@@ -3,7 +3,7 @@ import type {
   EventHandler,
   FailedDelivery,
   RefusalReport,
-} from '../../src/index.js'
+} from 'open-payments-server'
 import { webhookSender } from '../webhooks/sender.js'
 import { eventLine } from './event-line.js'
 import { readSettings, type Settings } from './settings.js'

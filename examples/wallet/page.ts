@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpResponse } from '../../src/index.js'
+import type { HttpRequest, HttpResponse } from 'open-payments-server'
 
 /** A page of the wallet. The title and the content are HTML. */
 export function page(

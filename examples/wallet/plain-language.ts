@@ -8,7 +8,7 @@ import {
   parseInterval,
   type RepeatingInterval,
   windowAt,
-} from '../../src/index.js'
+} from 'open-payments-server'
 
 const verbs: Record<AccessType, Partial<Record<AccessAction, string>>> = {
   'incoming-payment': {

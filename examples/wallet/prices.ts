@@ -6,7 +6,7 @@ import {
   type PriceRefusal,
   parseValue,
   type Quotes,
-} from '../../src/index.js'
+} from 'open-payments-server'
 import { rateOf } from './rates.js'
 import type { Receivers } from './receivers.js'
 

@@ -7,7 +7,7 @@ import {
   type IlpPaymentMethods,
   type IncomingPaymentServices,
   ilpPaymentMethods,
-} from '../../src/index.js'
+} from 'open-payments-server'
 import { createConnector, type Peer } from '../ilp/connector.js'
 import { ilpOverHttp, sendOverHttp } from '../ilp/ilp-over-http.js'
 import { type IlpHandler, readPrepare, readReply } from '../ilp/packet.js'

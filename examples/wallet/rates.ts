@@ -1,4 +1,4 @@
-import type { Asset } from '../../src/index.js'
+import type { Asset } from 'open-payments-server'
 
 /** What money is worth, in hundredths of a dollar. A real wallet asks a market. */
 const worth: Readonly<Record<string, bigint>> = { USD: 100n, EUR: 108n }

@@ -3,7 +3,7 @@ import {
   type Asset,
   type IncomingPaymentServices,
   parseValue,
-} from '../../src/index.js'
+} from 'open-payments-server'
 
 /** An incoming payment that takes money, in this wallet or in another one. */
 export interface Receiver {

@@ -7,7 +7,7 @@ import {
   type Introspect,
   type ResourceServer,
   remoteIntrospection,
-} from '../../src/index.js'
+} from 'open-payments-server'
 import { foreignReceivers } from './foreign-receivers.js'
 import { guardedClient } from './guarded-client.js'
 import { ledger } from './ledger.js'

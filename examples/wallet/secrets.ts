@@ -1,5 +1,5 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
-import type { PostgresClient } from '../../adapters/postgres.js'
+import type { PostgresClient } from 'open-payments-server/postgres'
 
 /**
  * What the wallet must not forget, by name: made when it is first asked for, and the same ever after, in

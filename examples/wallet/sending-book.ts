@@ -1,4 +1,4 @@
-import type { PostgresClient } from '../../adapters/postgres.js'
+import type { PostgresClient } from 'open-payments-server/postgres'
 
 /** How far the sending of a payment over Interledger has come. */
 export interface Progress {

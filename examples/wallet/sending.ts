@@ -5,7 +5,7 @@ import type {
   EventHandler,
   OutgoingPayment,
   ResourceServices,
-} from '../../src/index.js'
+} from 'open-payments-server'
 import { type PayOverIlpOptions, payOverIlp } from '../ilp/sender.js'
 import { depart } from './departures.js'
 import { packetRecord } from './packet-record.js'

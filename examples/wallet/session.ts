@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { HttpRequest } from '../../src/index.js'
+import type { HttpRequest } from 'open-payments-server'
 
 const cookieName = 'example_wallet_session'
 

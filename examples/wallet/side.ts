@@ -1,4 +1,4 @@
-import type { EventSource, Handler, RefusalReport } from '../../src/index.js'
+import type { EventSource, Handler, RefusalReport } from 'open-payments-server'
 import type { Accounts } from './accounts.js'
 import type { RailSettings } from './rail.js'
 import type { WalletStorage } from './storage.js'

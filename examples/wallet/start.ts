@@ -5,7 +5,7 @@ import {
   type Delivery,
   type EventHandler,
   type FailedDelivery,
-} from '../../src/index.js'
+} from 'open-payments-server'
 import { expressServer } from './adapters/express.js'
 import { fastifyServer } from './adapters/fastify.js'
 import { honoServer } from './adapters/hono.js'

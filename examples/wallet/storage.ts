@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
-import { Pool } from 'pg'
+import { memoryStore, type Store } from 'open-payments-server'
 import {
   fromPglite,
   migrate,
   type PostgresDatabase,
   type PostgresPool,
   postgresStore,
-} from '../../adapters/postgres.js'
-import { memoryStore, type Store } from '../../src/index.js'
+} from 'open-payments-server/postgres'
+import { Pool } from 'pg'
 import { takeDirectory, temporaryDirectory } from './data-directory.js'
 import { memorySecrets, postgresSecrets, type Secrets } from './secrets.js'
 import { memorySendingBook, postgresSendingBook, type SendingBook } from './sending-book.js'

@@ -1,4 +1,4 @@
-import type { EventSource, Handler, RefusalReport } from '../../src/index.js'
+import type { EventSource, Handler, RefusalReport } from 'open-payments-server'
 import { type Account, demoAccounts } from './accounts.js'
 import { authorizationSide } from './authorization-side.js'
 import { health } from './health.js'

@@ -1,5 +1,5 @@
+import type { EventHandler } from 'open-payments-server'
 import { Webhook } from 'standardwebhooks'
-import type { EventHandler } from '../../src/index.js'
 
 export interface WebhookSenderOptions {
   /** Where events are POSTed to. */

@@ -1,4 +1,4 @@
-import type { ClientKeys, Clock, Handler, HttpRequest } from '../index.js'
+import type { ClientKeys, Clock, Handler, HttpRequest } from 'open-payments-server'
 import { type FullJwk, jwkOf, keyFromText } from './key.js'
 import { signedRequest } from './sign.js'
 

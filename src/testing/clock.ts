@@ -1,4 +1,4 @@
-import type { Clock, Instant } from '../index.js'
+import type { Clock, Instant } from 'open-payments-server'
 
 /** A clock that stands until it is moved. */
 export interface ManualClock extends Clock {

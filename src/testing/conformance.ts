@@ -1,4 +1,4 @@
-import type { Store } from '../index.js'
+import type { Store } from 'open-payments-server'
 import { atomicityCases } from './conformance/atomicity.js'
 import { checkedStore } from './conformance/checked-store.js'
 import { concurrencyCases } from './conformance/concurrency.js'

@@ -1,5 +1,5 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
-import type { PublicJwk } from '../index.js'
+import type { PublicJwk } from 'open-payments-server'
 
 /** A key pair of a client instance. */
 export interface KeyPair extends PublicJwk {

@@ -1,4 +1,4 @@
-import type { Random } from '../index.js'
+import type { Random } from 'open-payments-server'
 
 /**
  * Bytes that look random and are the same in every run with the same seed, however they are asked for: in

@@ -1,5 +1,5 @@
 import { createHash, sign } from 'node:crypto'
-import type { HttpRequest } from '../index.js'
+import type { HttpRequest } from 'open-payments-server'
 import type { KeyPair } from './key.js'
 
 export interface SignOptions {

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import express from 'express'
-import { toExpress } from '../../../adapters/express.js'
+import { toExpress } from 'open-payments-server/express'
 import type { Wallet } from '../wallet.js'
 
 /** The wallet in Express. */

@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 import fastify from 'fastify'
-import { toFastify } from '../../../adapters/fastify.js'
+import { toFastify } from 'open-payments-server/fastify'
 import type { Wallet } from '../wallet.js'
 
 /** The wallet in Fastify. */

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
 import { Hono } from 'hono'
-import { toHono } from '../../../adapters/hono.js'
+import { toHono } from 'open-payments-server/hono'
 import type { Wallet } from '../wallet.js'
 
 /** The wallet in Hono. */

@@ -1,4 +1,4 @@
-import type { Page, Store } from '../../index.js'
+import type { Page, Store } from 'open-payments-server'
 import { demand, isObject, show } from './trial.js'
 
 /** The same store, with errors that say which method did not answer, or answered what it never should. */

@@ -1,4 +1,4 @@
-import type { Instant, Stored } from '../../index.js'
+import type { Instant, Stored } from 'open-payments-server'
 import {
   type CaseDefinition,
   change,

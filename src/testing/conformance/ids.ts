@@ -1,4 +1,4 @@
-import type { Kind } from '../../index.js'
+import type { Kind } from 'open-payments-server'
 import {
   type CaseDefinition,
   change,

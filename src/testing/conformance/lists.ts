@@ -1,4 +1,4 @@
-import type { ListQuery, Store } from '../../index.js'
+import type { ListQuery, Store } from 'open-payments-server'
 import {
   type CaseDefinition,
   change,

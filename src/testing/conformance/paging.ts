@@ -1,4 +1,4 @@
-import type { ListQuery, Store, Stored } from '../../index.js'
+import type { ListQuery, Store, Stored } from 'open-payments-server'
 import { seededIndex } from '../random.js'
 import {
   type CaseDefinition,

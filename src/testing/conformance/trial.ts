@@ -1,4 +1,4 @@
-import type { Change, Guard, Kind, ListEntry, Store, Stored } from '../../index.js'
+import type { Change, Guard, Kind, ListEntry, Store, Stored } from 'open-payments-server'
 
 /** A rule of the contract in `Store`, by number, or the part of it that a case is about. */
 export type ConformanceRule = 1 | 2 | 3 | 4 | 5 | 6 | 'ids' | 'due' | 'remove'

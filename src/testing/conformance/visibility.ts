@@ -1,4 +1,4 @@
-import type { Store } from '../../index.js'
+import type { Store } from 'open-payments-server'
 import { checkedStore } from './checked-store.js'
 import {
   atOnce,

@@ -1,4 +1,4 @@
-import type { Store } from '../../index.js'
+import type { Store } from 'open-payments-server'
 import { demand, type TestRecord } from './trial.js'
 
 /** Far more than writers of one record can lose to each other in this suite. */

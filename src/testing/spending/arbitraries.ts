@@ -1,4 +1,4 @@
-import type { AccessAction, AccessItem, Amount, Asset, Instant, Limits } from '../../index.js'
+import type { AccessAction, AccessItem, Amount, Asset, Instant, Limits } from 'open-payments-server'
 import type { Arbitrary, FastCheck } from './fast-check.js'
 import { anyHistory, type HistoryOptions } from './histories.js'
 import type { SpendingHistory } from './history.js'

@@ -5,7 +5,7 @@ import type {
   Instant,
   IntervalCounting,
   Window,
-} from '../../index.js'
+} from 'open-payments-server'
 import type { PaymentRequest } from './history.js'
 import { valueText, windowText } from './text.js'
 import { turnAt } from './windows.js'

@@ -1,4 +1,4 @@
-import type { Change, Commit, Store, Stored } from '../../index.js'
+import type { Change, Commit, Store, Stored } from 'open-payments-server'
 import type { CommitOrder } from './history.js'
 
 /** A store that actions are raced on. */

@@ -1,4 +1,4 @@
-import type { Instant, IntervalCounting } from '../../index.js'
+import type { Instant, IntervalCounting } from 'open-payments-server'
 import { startOfTests } from '../clock.js'
 import type { Arbitrary, FastCheck } from './fast-check.js'
 import type { SpendingHistory } from './history.js'

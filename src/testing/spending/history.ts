@@ -1,4 +1,4 @@
-import type { AccessItem, Amount, Instant } from '../../index.js'
+import type { AccessItem, Amount, Instant } from 'open-payments-server'
 import type { SpendingScene } from './scene.js'
 import { amountText, instantText, limitsText } from './text.js'
 

@@ -1,4 +1,4 @@
-import type { Instant } from '../../index.js'
+import type { Instant } from 'open-payments-server'
 import type { Arbitrary, FastCheck } from './fast-check.js'
 import { instantText } from './text.js'
 

@@ -1,4 +1,4 @@
-import type { Amount, Instant } from '../../index.js'
+import type { Amount, Instant } from 'open-payments-server'
 import {
   amended,
   type Book,

@@ -9,7 +9,7 @@ import {
   type OutgoingPaymentServices,
   type Quotes,
   type Store,
-} from '../../index.js'
+} from 'open-payments-server'
 import {
   type ClientRequest,
   type ClientResponse,

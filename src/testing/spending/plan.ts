@@ -1,4 +1,4 @@
-import { type AccessItem, type Amount, amountValueMax, type Instant } from '../../index.js'
+import { type AccessItem, type Amount, amountValueMax, type Instant } from 'open-payments-server'
 import {
   accountAt,
   type Book,

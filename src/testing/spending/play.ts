@@ -1,4 +1,4 @@
-import type { AccessItem, Instant } from '../../index.js'
+import type { AccessItem, Instant } from 'open-payments-server'
 import {
   type CommitOrder,
   numbered,

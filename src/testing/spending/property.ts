@@ -1,5 +1,5 @@
 import type fc from 'fast-check'
-import type { Instant, Store } from '../../index.js'
+import type { Instant, Store } from 'open-payments-server'
 import type { FastCheck } from './fast-check.js'
 import { racingStore } from './gate.js'
 import { anyHistory, filledIn, type HistoryOptions } from './histories.js'

@@ -1,4 +1,4 @@
-import type { Amount, Asset } from '../../index.js'
+import type { Amount, Asset } from 'open-payments-server'
 
 /** An incoming payment that can be paid, and what that costs. */
 export interface SpendingReceiver {

@@ -1,4 +1,4 @@
-import type { AccessItem, Amount, Instant, Limits, Window } from '../../index.js'
+import type { AccessItem, Amount, Instant, Limits, Window } from 'open-payments-server'
 
 /** An amount as people write it: `USD 12.50`. */
 export function amountText({ value, assetCode, assetScale }: Amount): string {

@@ -1,4 +1,4 @@
-import { type Amount, type Asset, amountValueMax } from '../../index.js'
+import { type Amount, type Asset, amountValueMax } from 'open-payments-server'
 import type { Arbitrary, FastCheck } from './fast-check.js'
 import { amountOf } from './scene.js'
 import { amountText, readable } from './text.js'

@@ -1,4 +1,4 @@
-import type { AccessItem, Amount, Instant } from '../../index.js'
+import type { AccessItem, Amount, Instant } from 'open-payments-server'
 
 /** How a wallet answered. */
 export type SpendingAnswer =

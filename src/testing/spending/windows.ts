@@ -1,4 +1,4 @@
-import type { Instant, IntervalCounting, Window } from '../../index.js'
+import type { Instant, IntervalCounting, Window } from 'open-payments-server'
 
 /** Where an instant lies in a repeating interval: in a window, before the first one, or after the last. */
 export type Turn = Window | 'not yet' | 'over'

@@ -1,4 +1,4 @@
-import type { AccessItem, Instant, Limits } from '../../index.js'
+import type { AccessItem, Instant, Limits } from 'open-payments-server'
 import type { Arbitrary, FastCheck } from './fast-check.js'
 import type { CommitOrder } from './history.js'
 import { validInterval } from './intervals.js'
