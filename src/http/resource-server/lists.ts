@@ -80,10 +80,15 @@ export function readListRequest({ target }: Pick<SignedMessage, 'target'>): Pars
   return 'value' in page ? { value: { walletAddress, page: page.value } } : page
 }
 
-/** Each parameter at most once, and no others: what is not understood is not passed over. */
+/** A published client writes this name in place of the one in the OpenAPI document. */
+const aliases: Readonly<Record<string, string>> = { walletAddress: 'wallet-address' }
+
+/** Reads each parameter at most once, and rejects unknown ones: ignoring a filter would show other payments. */
 function readQuery(target: string): Parsed<Parameters> {
   const start = target.indexOf('?')
-  const given = [...new URLSearchParams(start === -1 ? '' : target.slice(start))]
+  const given = [...new URLSearchParams(start === -1 ? '' : target.slice(start))].map(
+    ([name, value]) => [Object.hasOwn(aliases, name) ? aliases[name] : name, value] as const,
+  )
   const known = parameters.map((name) => given.filter(([each]) => each === name))
   if (known.flat().length < given.length) {
     return { path: '', problem: 'there is a parameter that is not known here' }

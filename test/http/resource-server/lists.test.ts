@@ -73,6 +73,8 @@ describe('the query of a list', () => {
     ['wallet-address', `?wallet-address=${escaped}%FF`],
     ['wallet-address', `?wallet-address=${escaped}+`],
     ['wallet-address', `?wallet-address=${escaped}&wallet-address=${escaped}`],
+    ['wallet-address', `?wallet-address=${escaped}&walletAddress=${escaped}`],
+    ['wallet-address', '?walletAddress=bob'],
     ['first', `?wallet-address=${escaped}&first=1&first=1`],
     ['last', `?wallet-address=${escaped}&last=1&last=2`],
     ['cursor', `?wallet-address=${escaped}&cursor=${cursor}&cursor=${cursor}`],
@@ -83,6 +85,12 @@ describe('the query of a list', () => {
     ['cursor', `?wallet-address=${escaped}&cursor=241de237-f989-42be-926d-c0c1fca57708`],
   ])('is refused, and %s named: "%s"', (path, query) => {
     expect(read(query)).toEqual({ path, problem: expect.any(String) })
+  })
+
+  test('reads walletAddress as wallet-address, as a published client writes it', () => {
+    expect(read(`?walletAddress=${escaped}&first=2`)).toEqual(
+      read(`?wallet-address=${escaped}&first=2`),
+    )
   })
 
   const numbers = ['0', '-1', '101', '1000', '1e1', '0x10', '1.0', '01', '+5', '%205', '5%20']
@@ -99,7 +107,8 @@ describe('the query of a list', () => {
 
   test.each([
     'frist=1',
-    'walletAddress=x',
+    'WalletAddress=x',
+    'toString=1',
     'First=1',
     '__proto__=1',
     '=1',
