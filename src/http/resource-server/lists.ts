@@ -94,9 +94,10 @@ function readQuery(target: string): Parsed<Parameters> {
     return { path: '', problem: 'there is a parameter that is not known here' }
   }
   const repeated = parameters.find((_, index) => (known[index]?.length ?? 0) > 1)
-  return repeated === undefined
-    ? { value: Object.fromEntries(given) }
-    : { path: repeated, problem: 'is there more than once' }
+  if (repeated !== undefined) return { path: repeated, problem: 'is there more than once' }
+  // Some clients write every parameter that they know of, an absent one without a value.
+  const present = given.filter(([name, value]) => value !== '' || name === 'wallet-address')
+  return { value: Object.fromEntries(present) }
 }
 
 /** NaN for what is not written as a whole number is: `1e1`, `+5`, `007`. */
