@@ -314,7 +314,6 @@ describe('a query that cannot be understood', () => {
     ['last', { last: 0 }],
     ['last', { last: 101 }],
     ['last', { first: 1, last: 1 }],
-    ['cursor', { cursor: '' }],
     ['cursor', { cursor: 'unknown' }],
     ['wallet-address', { 'wallet-address': 'nonsense' }],
     ['wallet-address', { 'wallet-address': '' }],
