@@ -8,8 +8,8 @@ import { build } from 'esbuild'
 
 /**
  * Checks both packages as a host installs them: packs them, installs the tarballs in an empty project, and
- * loads every entry there in each way that Node has. Sets the exit code to 1 if a check fails. With
- * `--keep <folder>` the tarballs stay in that folder, so that a release publishes what was checked.
+ * loads every entry there with `import` and with `require`. Sets the exit code to 1 if a check fails. With
+ * `--keep <folder>` the tarballs stay in that folder, so a release publishes the tarballs that were checked.
  */
 const root = process.cwd()
 const packagesMax = 6
@@ -17,7 +17,7 @@ const unpackedBytesMax = 700_000
 const testingUnpackedBytesMax = 350_000
 const bundleBytesMax = 60_000
 const resourceServerBytesMax = 40_000
-/** The entries that need an optional peer, which is installed after the entries that need none. */
+/** Entries with an optional peer dependency. They are checked last, because the peer is installed for them. */
 const peers: Readonly<Record<string, string>> = {
   '/opentelemetry': '@opentelemetry/api',
   '-testing': 'fast-check',
@@ -57,12 +57,12 @@ const folder = mkdtempSync(join(tmpdir(), 'consumer-'))
 const tarballs = values.keep === undefined ? folder : resolve(values.keep)
 try {
   mkdirSync(tarballs, { recursive: true })
-  // `prepack` of the first builds both packages.
+  // The `prepack` script of the library builds both packages.
   const library = pack('.')
   const testing = pack('./packages/testing', '--ignore-scripts')
   checkFiles(library)
-  checkSize('the library is small', library, unpackedBytesMax)
-  checkSize('the testing kit is small', testing, testingUnpackedBytesMax)
+  checkSize('the library does not exceed its size limit', library, unpackedBytesMax)
+  checkSize('the testing kit does not exceed its size limit', testing, testingUnpackedBytesMax)
   for (const { filename } of [library, testing]) checkTarball(join(tarballs, filename))
   install(join(tarballs, library.filename))
   checkLoading(join(tarballs, testing.filename))
@@ -74,7 +74,7 @@ try {
 
 function pack(path: string, ...options: readonly string[]): Packed {
   const printed = run('npm', ['pack', path, '--json', '--pack-destination', tarballs, ...options])
-  // A build that `prepack` starts may print lines before the JSON.
+  // The `prepack` script may print lines before the JSON.
   const [packed] = JSON.parse(printed.slice(printed.indexOf('[\n')))
   return packed
 }
@@ -83,13 +83,13 @@ function checkSize(what: string, { unpackedSize }: Packed, most: number): void {
   check(what, unpackedSize <= most, `${unpackedSize} of at most ${most} bytes unpacked`)
 }
 
-/** Entry points and declarations, as the tools of the ecosystem see them. */
+/** Checks entry points and declarations with publint and Are the Types Wrong. */
 function checkTarball(tarball: string): void {
   checkRun(`publint: ${tarball}`, 'npx', ['publint', '--strict', tarball])
   checkRun(`attw: ${tarball}`, 'npx', ['attw', tarball, '--profile', 'node16'])
 }
 
-/** Fails on every file that is missing from the tarball or that was not meant to be in it. */
+/** Checks that the tarball contains the expected files and no others. */
 function checkFiles({ files }: Packed): void {
   const paths = files.map(({ path }) => path)
   const named = paths.filter((path) => !/^dist\/[a-z-]+-[\w-]{8}\.(?:c?js|d\.cts)$/.test(path))
@@ -103,7 +103,7 @@ function checkFiles({ files }: Packed): void {
   const surplus = named.filter((path) => !expected.includes(path))
   const missing = expected.filter((path) => !named.includes(path))
   check(
-    'the tarball holds what it should',
+    'the tarball contains the expected files and no others',
     surplus.length + missing.length === 0,
     [...surplus, ...missing].join(', '),
   )
@@ -115,9 +115,13 @@ function install(tarball: string): void {
   const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'))
   const packages = Object.entries<{ hasInstallScript?: boolean }>(lock.packages)
   const others = packages.length - 1
-  check('few packages come along', others <= packagesMax, `${others} beside ours`)
   check(
-    'nothing runs at installation',
+    'few dependencies are installed',
+    others <= packagesMax,
+    `${others} of at most ${packagesMax}`,
+  )
+  check(
+    'no package has an install script',
     packages.every(([, { hasInstallScript }]) => !hasInstallScript),
   )
 }
@@ -139,13 +143,13 @@ function checkLoading(testing: string): void {
     const cjs = `const loaded = require(${JSON.stringify(name)}); ${print}`
     const off = '--no-experimental-require-module'
     check(
-      `require ${name}, ES modules not allowed`,
+      `require ${name}, with --no-experimental-require-module`,
       Number(run('node', [off, '-e', cjs], folder)) > 0,
     )
   }
 }
 
-/** The declarations need nothing but Node's types, and fast-check for the testing kit. */
+/** Checks that the declarations need only Node's types, and fast-check for the testing kit. */
 function checkTypes(): void {
   const source = `
     import { createAuthorizationServer, memoryStore, type Store } from 'open-payments-server'
@@ -173,20 +177,24 @@ function checkTypes(): void {
   }
 }
 
-/** For a platform other than Node, where a `node:` import would not resolve. */
+/** Bundles for a platform other than Node, where a `node:` import does not resolve. */
 async function checkBundles(): Promise<void> {
   const all = await bundledBytes('*')
-  check('everything bundles', all <= bundleBytesMax, `${all} of at most ${bundleBytesMax} bytes`)
-  // In a process of its own a resource server introspects tokens at the authorization server.
+  check(
+    'a bundle of all exports does not exceed its size limit',
+    all <= bundleBytesMax,
+    `${all} of at most ${bundleBytesMax} bytes`,
+  )
+  // A resource server in its own process introspects tokens over HTTP.
   const one = await bundledBytes('{ createResourceServer, remoteIntrospection }')
   check(
-    'a resource server alone bundles small',
+    'a bundle of a resource server does not exceed its size limit',
     one <= resourceServerBytesMax,
     `${one} of at most ${resourceServerBytesMax} bytes`,
   )
 }
 
-/** The size of some exports with all dependencies, minified and gzipped. */
+/** Bundles exports with their dependencies, and returns the size in bytes, minified and gzipped. */
 async function bundledBytes(exported: string): Promise<number> {
   const { outputFiles } = await build({
     stdin: { contents: `export ${exported} from "open-payments-server"`, resolveDir: folder },
@@ -200,4 +208,7 @@ async function bundledBytes(exported: string): Promise<number> {
   return gzipSync(outputFiles[0]?.contents ?? '').length
 }
 
-check('no tarball is left behind', !readdirSync(root).some((name) => name.endsWith('.tgz')))
+check(
+  'the project folder contains no tarball',
+  !readdirSync(root).some((name) => name.endsWith('.tgz')),
+)

@@ -4,10 +4,10 @@ import { runSequence } from '../test/support/clients/sequence.js'
 import { clientTable, verdictsOf } from '../test/support/clients/table.js'
 import { deployments, startDeployment } from '../test/support/official-client.js'
 
-/** Runs the sequence of every published client against the example wallet, and returns the table of verdicts. */
+/** Runs the sequence of every published client against the example wallet, and returns the table of statuses. */
 export async function writtenClientTable(): Promise<string> {
   const [deployment] = deployments
-  if (deployment === undefined) throw new Error('there is no deployment')
+  if (deployment === undefined) throw new Error('the tests define no deployment')
   const running = await startDeployment(deployment)
   const shop = await openShop()
   try {

@@ -28,7 +28,7 @@ const names: Readonly<Record<Where, string>> = {
   preflight: '`OPTIONS` wallet address',
 }
 
-/** The table of refusals as Markdown, in order of precedence. */
+/** Returns the table of refusals as Markdown, in order of precedence. */
 export function errorTable(): string {
   const rows = (Object.keys(refusals) as Refusal[]).flatMap((refusal) => {
     const places = Object.entries(refusals[refusal]) as [Where, PublicError][]

@@ -2,11 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { writtenClientTable } from './client-table.js'
 import { errorTable } from './error-table.js'
 
-/** Replaces the table that begins with a heading cell in a document. */
+/** Replaces the table of a document whose first heading cell is `heading`. */
 function replaceTable(file: string, heading: string, table: string): void {
   const text = readFileSync(file, 'utf8')
   const found = new RegExp(`^\\| ${heading} \\|[\\s\\S]*?\\n(?=\\n|$)`, 'm')
-  if (!found.test(text)) throw new Error(`${file} has no table that begins with "${heading}"`)
+  if (!found.test(text)) throw new Error(`${file} has no table with the first heading "${heading}"`)
   writeFileSync(
     file,
     text.replace(found, () => `${table}\n`),
