@@ -5,7 +5,7 @@ import type { World } from '../support/world.js'
 
 const day = 86_400_000
 
-/** The budget of the only payment that has been made. */
+/** Loads the budget that the given payment is charged to. */
 async function budgetOf(world: World, { body }: { body: { id: string } }) {
   const payment = await world.resources.outgoingPayments.get(
     world.resources.outgoingPayments.idOf(body.id) ?? '',
@@ -30,10 +30,10 @@ async function purgeAll(world: World): Promise<void> {
   await world.resources.purge()
 }
 
-describe('a budget of a window', () => {
+describe('the budget of a window', () => {
   const monthly = { debitAmount: usd(1000), interval: 'R/2026-11-01T00:00:00Z/P1M' }
 
-  test('is kept for a year and a day after the window, and removed then', async () => {
+  test('is kept for a year and a day after the window ends, then removed', async () => {
     const { world, payment } = await paidUnder(monthly)
     const kept = Date.UTC(2026, 11, 1) + 366 * day
     world.clock.advance(kept - 1 - world.clock.now())
@@ -45,8 +45,8 @@ describe('a budget of a window', () => {
   })
 })
 
-describe('a budget for the life of a grant', () => {
-  test('is kept as long as there is the grant, however long that is', async () => {
+describe('the budget for the lifetime of a grant', () => {
+  test('is kept as long as the grant exists', async () => {
     const { world, client, grant, payment } = await paidUnder({ debitAmount: usd(1000) })
     for (let year = 0; year < 5; year++) {
       world.clock.advance(400 * day)
@@ -55,13 +55,13 @@ describe('a budget for the life of a grant', () => {
     expect(await world.auth.grants.get(grant.grantId)).toBeDefined()
     const rotated = await client.rotate(grant.accessToken)
     const more = await pay(client, rotated.body.access_token.value, 1001)
-    expect(more.status, 'what lapsed was given back, and no more').toBe(403)
+    expect(more.status, 'only the lapsed amount is available again').toBe(403)
     const all = await pay(client, rotated.body.access_token.value, 1000)
     expect(all.status).toBe(201)
     expect(payment.status).toBe(201)
   })
 
-  test('does not stand in the way of others that are due', async () => {
+  test('does not keep a purge from removing other budgets that are due', async () => {
     const store = memoryStore()
     const world = createSpendingWorld({ store })
     const first = await paidUnder({ debitAmount: usd(1000) }, world)
@@ -72,10 +72,10 @@ describe('a budget for the life of a grant', () => {
     const [id = ''] = [(await budgetOf(world, first.payment))?.id]
     for (let time = 0; time < 4; time++) await world.resources.purge(1)
     expect(await store.due('budget', id.slice(0, 8), world.clock.now(), 10)).toEqual([])
-    expect(await store.load('budget', id), 'its grant is still there').toBeDefined()
+    expect(await store.load('budget', id), 'the grant still exists').toBeDefined()
   })
 
-  test('goes once its grant has gone', async () => {
+  test('is removed once the grant is removed', async () => {
     const { world, grant, payment } = await paidUnder({ debitAmount: usd(1000) })
     const before = await budgetOf(world, payment)
     await world.auth.grants.revoke(grant.grantId)

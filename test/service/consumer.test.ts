@@ -10,7 +10,7 @@ import { paymentServices } from '../support/outbox.js'
 
 const nothing: Drained = { delivered: 0, failed: 0 }
 
-/** A source of which the test says what each call of `drain` comes to. */
+/** Returns a source whose calls of `drain` return the results of a script, one after another. */
 function scriptedSource(...script: readonly (() => Promise<Drained> | Drained)[]) {
   const calls: { handler: EventHandler; options: DrainOptions | undefined; at: number }[] = []
   const source: EventSource = {
@@ -34,7 +34,7 @@ describe('a consumer', () => {
     vi.useRealTimers()
   })
 
-  test('looks again at once after it has delivered something, and otherwise after a while', async () => {
+  test('drains again immediately after a delivery, and otherwise after the poll interval', async () => {
     const { source, calls } = scriptedSource(
       () => ({ delivered: 100, failed: 0 }),
       () => ({ delivered: 1, failed: 3 }),
@@ -48,7 +48,7 @@ describe('a consumer', () => {
     expect(calls.map(({ at }) => at - start)).toEqual([0, 0, 0, 250, 500])
   })
 
-  test('looks once a second unless it is told otherwise', async () => {
+  test('polls once a second by default', async () => {
     const { source, calls } = scriptedSource()
     const consumer = consumeEvents([source], () => {})
     await vi.advanceTimersByTimeAsync(2_999)
@@ -56,7 +56,7 @@ describe('a consumer', () => {
     await consumer.stop()
   })
 
-  test('hands over its handler and its options', async () => {
+  test('passes its handler and its options to the source', async () => {
     const { source, calls } = scriptedSource()
     const handler = () => {}
     const options = { limit: 7, concurrency: 2, leaseMs: 5, attemptsMax: 3 }
@@ -67,7 +67,7 @@ describe('a consumer', () => {
     expect(calls[0]?.options).toEqual({ ...options, signal: expect.any(AbortSignal) })
   })
 
-  test('goes on after the store has failed, and tells of it', async () => {
+  test('continues after the store fails, and reports the error', async () => {
     const away = new Error('the store is away')
     const fail = () => Promise.reject(away)
     const { source, calls } = scriptedSource(fail, fail, () => nothing)
@@ -80,7 +80,7 @@ describe('a consumer', () => {
     await consumer.stop()
   })
 
-  test('goes on after the store has failed though nobody wants to hear of it', async () => {
+  test('continues after the store fails without an error callback', async () => {
     const { source, calls } = scriptedSource(() => Promise.reject(new Error('away')))
     const consumer = consumeEvents([source], () => {}, { pollMs: 100 })
     await vi.advanceTimersByTimeAsync(150)
@@ -88,7 +88,7 @@ describe('a consumer', () => {
     await consumer.stop()
   })
 
-  test('does not let one source wait for another', async () => {
+  test('does not let one source delay another', async () => {
     const stuck = scriptedSource(() => new Promise<Drained>(() => {}))
     const free = scriptedSource(() => ({ delivered: 1, failed: 0 }))
     consumeEvents([stuck.source, free.source], () => {}, { pollMs: 100 })
@@ -97,7 +97,7 @@ describe('a consumer', () => {
     expect(free.calls).toHaveLength(4)
   })
 
-  test('stops at once when it waits, and leaves no timer behind', async () => {
+  test('stops immediately while it waits, and leaves no timer behind', async () => {
     const { source, calls } = scriptedSource()
     const consumer = consumeEvents([source, source], () => {})
     await vi.advanceTimersByTimeAsync(0)
@@ -108,7 +108,7 @@ describe('a consumer', () => {
     await consumer.stop()
   })
 
-  test('stops when the deliveries that have begun are over, and not before', async () => {
+  test('stops only after the deliveries in progress end', async () => {
     let finish = () => {}
     const { source, calls } = scriptedSource(
       () =>
@@ -130,7 +130,7 @@ describe('a consumer', () => {
     expect(calls).toHaveLength(1)
   })
 
-  test.each(['pollMs', 'limit', 'concurrency'])('refuses a %s of 0 when it is set up', (option) => {
+  test.each(['pollMs', 'limit', 'concurrency'])('throws immediately for a %s of 0', (option) => {
     const { source, calls } = scriptedSource()
     const consume = () => consumeEvents([source], () => {}, { [option]: 0 })
     expect(consume).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }))
@@ -138,8 +138,8 @@ describe('a consumer', () => {
   })
 })
 
-describe('consumers of one outbox', () => {
-  test('deliver what comes, each event once, until they are stopped', async () => {
+describe('several consumers of one outbox', () => {
+  test('deliver each event once until they are stopped', async () => {
     const setup = paymentServices()
     const heard: string[] = []
     let enough = () => {}

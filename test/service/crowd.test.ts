@@ -4,7 +4,10 @@ import { memoryStore, type Store } from '../../src/index.js'
 import { freshPostgres, servers } from '../support/databases.js'
 import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
 
-/** As many payments at once under one grant, all of which it has room for: each gets its own true answer. */
+/**
+ * Makes 100 concurrent payments that fit in one grant, and expects a different total in each
+ * response.
+ */
 async function expectAllPaid(store: Store): Promise<void> {
   const world = createSpendingWorld({ store })
   const client = world.client()
@@ -17,10 +20,10 @@ async function expectAllPaid(store: Store): Promise<void> {
   expect((await pay(client, token, 1)).status).toBe(403)
 }
 
-describe('a hundred payments at once under one grant', () => {
-  test('are all made in memory', () => expectAllPaid(memoryStore()))
+describe('a hundred concurrent payments under one grant', () => {
+  test('all succeed in memory', () => expectAllPaid(memoryStore()))
 
-  test.skipIf(servers.PostgreSQL === undefined)('are all made on PostgreSQL', async () => {
+  test.skipIf(servers.PostgreSQL === undefined)('all succeed on PostgreSQL', async () => {
     const { pool, schema, drop } = await freshPostgres()
     try {
       await expectAllPaid(postgresStore(pool, { schema }))

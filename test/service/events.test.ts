@@ -25,7 +25,7 @@ import {
 
 const shop = 'https://shop.example'
 
-/** Everything that is told since the last time. */
+/** Delivers and returns all events since the last call. */
 async function heard({ auth, resources }: World): Promise<readonly DeliveredEvent[]> {
   const events: DeliveredEvent[] = []
   const drain = (source: EventSource) => source.drain((event) => void events.push(event))
@@ -52,13 +52,13 @@ function grantIdOf(path: string): string {
 
 interface Row {
   readonly cause: string
-  /** What comes before; its events are not looked at. */
+  /** Prepares the world; the test ignores the events of this step. */
   readonly given: (world: World, client: TestClient) => Promise<Cause>
 }
 
 interface Cause {
   readonly run: () => Promise<unknown>
-  /** Each event that has to follow, without its id; `version` of the record that it tells of. */
+  /** Every expected event, without its id; `version` is the version of its record. */
   readonly events: readonly object[]
   readonly record: string
   readonly version: number
@@ -88,7 +88,7 @@ const alice = { resourceOwner: 'alice' }
 
 const rows: readonly Row[] = [
   {
-    cause: 'the resource owner approves: grant.approved',
+    cause: 'grant.approved when the resource owner approves the request',
     async given(world, client) {
       const { body } = await client.request([outgoingAccess], withFinish)
       const id = interactionId(body.interact.redirect)
@@ -103,7 +103,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    cause: 'the resource owner denies: grant.denied',
+    cause: 'grant.denied when the resource owner denies the request',
     async given(world, client) {
       const { body } = await client.request([outgoingAccess], withFinish)
       const grantId = grantIdOf(body.continue.uri)
@@ -116,7 +116,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    cause: 'the client continues after consent: grant.issued',
+    cause: 'grant.issued when the client continues after consent',
     async given(world, client) {
       const { body, interactRef } = await approvedGrant(world, client)
       const grantId = grantIdOf(body.continue.uri)
@@ -129,7 +129,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    cause: 'the client rotates its token: grant.rotated',
+    cause: 'grant.rotated when the client rotates its token',
     async given(world, client) {
       const { token, body } = await issuedGrant(world, client)
       const grantId = grantIdOf(body.continue.uri)
@@ -142,7 +142,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    cause: 'the client revokes its token: grant.revoked',
+    cause: 'grant.revoked when the client revokes its token',
     async given(world, client) {
       const { token, body } = await issuedGrant(world, client)
       const grantId = grantIdOf(body.continue.uri)
@@ -155,7 +155,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    cause: 'the host revokes the grant: grant.revoked',
+    cause: 'grant.revoked when the host revokes the grant',
     async given(world, client) {
       const { body } = await issuedGrant(world, client)
       const grantId = grantIdOf(body.continue.uri)
@@ -168,7 +168,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    cause: 'the client takes its request back: grant.cancelled',
+    cause: 'grant.cancelled when the client cancels its request',
     async given(_world, client) {
       const { body } = await client.request([outgoingAccess], withoutFinish)
       const grantId = grantIdOf(body.continue.uri)
@@ -181,7 +181,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    cause: 'funds arrive: incoming-payment.received',
+    cause: 'incoming-payment.received when funds arrive',
     async given(world, client) {
       const { id } = await newPayment(client)
       return {
@@ -193,7 +193,8 @@ const rows: readonly Row[] = [
     },
   },
   {
-    cause: 'the last of the funds arrive: incoming-payment.received and .completed',
+    cause:
+      'incoming-payment.received and incoming-payment.completed when the last of the funds arrive',
     async given(world, client) {
       const { id } = await newPayment(client, { incomingAmount: usd('7') })
       const types = ['incoming-payment.received', 'incoming-payment.completed']
@@ -206,7 +207,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    cause: 'a payment has expired and a sweep finds it: incoming-payment.expired',
+    cause: 'incoming-payment.expired when a sweep finds an expired payment',
     async given(world, client) {
       const expiresAt = new Date(startOfTests + 1_000).toISOString()
       const { id } = await newPayment(client, { expiresAt })
@@ -227,8 +228,8 @@ const rows: readonly Row[] = [
   },
 ]
 
-describe('what happens is told, with these fields and no others', () => {
-  test.each(rows)('when $cause', async ({ given }) => {
+describe('an event handler', () => {
+  test.each(rows)('receives exactly $cause', async ({ given }) => {
     const world = createWorld()
     const { run, events, record, version } = await given(world, world.client())
     await heard(world)
@@ -241,7 +242,7 @@ describe('what happens is told, with these fields and no others', () => {
     expect(await heard(world)).toEqual([])
   })
 
-  test('when a client asks for a grant that needs consent: grant.requested', async () => {
+  test('receives grant.requested when a client requests a grant that needs consent', async () => {
     const world = createWorld()
     const { body } = await world.client().request([outgoingAccess], withFinish)
     const grantId = grantIdOf(body.continue.uri)
@@ -249,7 +250,7 @@ describe('what happens is told, with these fields and no others', () => {
     expect(await heard(world)).toEqual([{ ...event, id: `${grantId}.grant.1.1` }])
   })
 
-  test('when a client asks for a grant that does not: grant.requested and grant.issued', async () => {
+  test('receives grant.requested and grant.issued when a client requests a grant that needs no consent', async () => {
     const world = createWorld()
     const { body } = await world.client('shop', { byKey: true }).request([incomingAccess])
     const grantId = grantIdOf(body.continue.uri)
@@ -261,7 +262,7 @@ describe('what happens is told, with these fields and no others', () => {
     ])
   })
 
-  test('when a client creates a payment: incoming-payment.created, without its metadata', async () => {
+  test('receives incoming-payment.created without the metadata when a client creates a payment', async () => {
     const world = createWorld()
     const body = { incomingAmount: usd('7'), metadata: { of: 'the shop' } }
     const { id } = await newPayment(world.client(), body)
@@ -273,7 +274,7 @@ describe('what happens is told, with these fields and no others', () => {
     expect(told).toEqual([{ ...events[0], id: `${id}.incoming-payment.1.1` }])
   })
 
-  test('and by nothing when a request is refused, or repeats what has been done', async () => {
+  test('receives nothing when a request is refused or repeats an earlier one', async () => {
     const world = createWorld()
     const client = world.client()
     const { token, continue: continuation, id, interactRef } = await issuedGrant(world, client)
@@ -292,7 +293,7 @@ describe('what happens is told, with these fields and no others', () => {
   })
 })
 
-/** A store that keeps every change that was ever committed. */
+/** Wraps a store and keeps every committed change. */
 function withHistory(store: Store) {
   const changes: Change[] = []
   const history: Store = {
@@ -306,7 +307,10 @@ function withHistory(store: Store) {
   return { store: history, changes }
 }
 
-/** A life of grants and payments, with every secret that a client or a payer is told on the way. */
+/**
+ * Runs grants and payments from start to end, and returns every secret that a client or payer
+ * receives.
+ */
 async function live(world: World) {
   const client = world.client()
   const issued = await issuedGrant(world, client)
@@ -335,8 +339,8 @@ async function live(world: World) {
   return { secrets, answers: [issued.body, rotated, answered, payment.body] }
 }
 
-describe('no event record', () => {
-  test('carries a token, a reference or a payment secret, nor the hash of one', async () => {
+describe('an event record', () => {
+  test('never contains a token, a reference, a payment secret or a hash of one', async () => {
     const { store, changes } = withHistory(memoryStore())
     const world = createWorld({ store })
     const { secrets } = await live(world)
@@ -348,7 +352,7 @@ describe('no event record', () => {
     const text = JSON.stringify(events)
     for (const secret of secrets) {
       expect(secret.length).toBeGreaterThan(20)
-      // A token is its class, the id of its grant, and what is secret about it.
+      // A token consists of its class, the id of its grant and the secret part.
       const bare = secret.slice(secret.indexOf('.') + 1)
       expect(text).not.toContain(bare)
       expect(text).not.toContain(createHash('sha256').update(bare).digest('base64url'))
@@ -357,7 +361,7 @@ describe('no event record', () => {
 })
 
 describe('without recordsEvents', () => {
-  test('there are no events, and everything else is as it is with them', async () => {
+  test('the servers record no events, and nothing else changes', async () => {
     const [told, silent] = [withHistory(memoryStore()), withHistory(memoryStore())]
     const off = { recordsEvents: false }
     const with_ = await live(createWorld({ store: told.store }))

@@ -24,7 +24,7 @@ function grantIdOf({ id }: { readonly id: string }): string {
   return id.split('.')[0] ?? ''
 }
 
-/** A grant that this owner consents to. */
+/** Requests a grant, approves it as this owner and returns its id. */
 async function connect(world: World, client: TestClient, resourceOwner: string): Promise<string> {
   const { body } = await client.request([outgoingAccess], withFinish)
   const id = interactionId(body.interact.redirect)
@@ -40,7 +40,7 @@ async function listed(world: World, resourceOwner: string): Promise<readonly str
 }
 
 describe('the grants of a resource owner', () => {
-  test('are shown with who may do what since when, as it stands now', async () => {
+  test('are listed with their client, access, status and times', async () => {
     const world = createWorld()
     const createdAt = world.clock.now()
     const { body } = await world.client().request([outgoingAccess], withFinish)
@@ -68,7 +68,7 @@ describe('the grants of a resource owner', () => {
     expect(await world.auth.grants.inspect(expected.grantId)).toEqual(expected)
   })
 
-  test('are shown whatever became of them, each with how it stands', async () => {
+  test('are listed in every state, each with its status', async () => {
     const world = createWorld()
     const client = world.client()
     const { grants } = world.auth
@@ -106,7 +106,7 @@ describe('the grants of a resource owner', () => {
     expect(result.filter(({ endsAt }) => endsAt !== undefined)).toHaveLength(1)
   })
 
-  test('are those that were consented to, not those that were asked for, denied or needed nobody', async () => {
+  test('include only approved requests, not open or denied ones or grants without consent', async () => {
     const world = createWorld()
     const client = world.client()
     await client.request([incomingAccess])
@@ -120,7 +120,7 @@ describe('the grants of a resource owner', () => {
     expect(await listed(world, 'bob')).toEqual([])
   })
 
-  test('are gone from the list when their records are', async () => {
+  test('leave the list when their records are removed', async () => {
     const world = createWorld()
     const id = await connect(world, world.client(), 'alice')
     await world.auth.grants.revoke(id)
@@ -132,7 +132,7 @@ describe('the grants of a resource owner', () => {
     expect(await listed(world, 'alice')).toEqual([])
   })
 
-  test('are listed once, however often they are approved, and for who approved them first', async () => {
+  test('are listed once despite repeated approvals, for the owner who approved first', async () => {
     const world = createWorld()
     const { id } = await approvedGrant(world, world.client())
     for (const resourceOwner of ['alice', 'bob', 'alice']) {
@@ -142,7 +142,7 @@ describe('the grants of a resource owner', () => {
     expect(await listed(world, 'bob')).toEqual([])
   })
 
-  test('are those of one server, where several share a store', async () => {
+  test('belong to one server when several servers share a store', async () => {
     const store = memoryStore()
     const [one, two] = [
       createWorld({ store }),
@@ -154,7 +154,7 @@ describe('the grants of a resource owner', () => {
     expect(await two.auth.grants.inspect(id)).toBeUndefined()
   })
 
-  test('show nothing that a token or a reference could be made or known from', async () => {
+  test('reveal nothing from which a token or reference could be derived or recognised', async () => {
     const world = createWorld()
     const issued = await issuedGrant(world, world.client())
     const record = await world.auth.grants.get(grantIdOf(issued))
@@ -171,7 +171,7 @@ describe('the grants of a resource owner', () => {
     }
   })
 
-  test('say how the owner is named to the client instance', async () => {
+  test('include the subject identifier that the client instance receives', async () => {
     const world = createWorld({ auth: { subjects: walletAddressSubjects } })
     const client = world.client()
     const subject = { id: alice, format: 'uri' } as const
@@ -189,7 +189,7 @@ describe('the grants of a resource owner', () => {
     expect(result).toMatchObject([{ standing: 'approved', access: [], subject }])
   })
 
-  test('name a client that is known by its key by the thumbprint of that key', async () => {
+  test('identify a client without a wallet address by the thumbprint of its key', async () => {
     const world = createWorld()
     const client = world.client('shop', { byKey: true })
     const { body } = await client.request([incomingAccess])
@@ -217,7 +217,7 @@ describe('the grants of a resource owner', () => {
     expect(await world.auth.grants.inspect(id)).toMatchObject({ standing: 'revoked' })
   })
 
-  test('that there are not, are not there', async () => {
+  test('are undefined, not revocable and not listed if they do not exist', async () => {
     const { grants } = createWorld().auth
     for (const id of ['', 'x', 'a.b', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA']) {
       expect(await grants.inspect(id)).toBeUndefined()
@@ -235,7 +235,7 @@ describe('the grants of a resource owner', () => {
     ['last', { last: 1.5 }],
     ['last', { first: 1, last: 1 }],
     ['cursor', { cursor: 'not a cursor' }],
-  ])('are not asked for by a page query that is none: %s, %j', async (option, query) => {
+  ])('cannot be listed with an invalid page query: %s in %j', async (option, query) => {
     const list = createWorld().auth.grants.list({ resourceOwner: 'alice', ...query })
     await expect(list).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option })
   })
@@ -244,7 +244,7 @@ describe('the grants of a resource owner', () => {
 describe('paging through the grants of a resource owner', () => {
   const names = ['alice', 'bob', '', 'alice ', 'a'.repeat(5_000)]
 
-  test('shows each of theirs once in the order of consent, forwards and backwards, and nobody else’s', () =>
+  test('shows each grant of the owner once, in order of consent, in both directions, and no grant of others', () =>
     fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ owner: fc.constantFrom(...names), ms: fc.constantFrom(0, 0, 1) }), {
@@ -293,7 +293,7 @@ describe('paging through the grants of a resource owner', () => {
     return ids
   }
 
-  test('by a cursor of another owner shows nothing of that owner', async () => {
+  test('with a cursor of another owner shows nothing of that owner', async () => {
     const world = createWorld()
     const client = world.client()
     for (const owner of ['alice', 'bob', 'alice', 'bob']) {
@@ -308,7 +308,7 @@ describe('paging through the grants of a resource owner', () => {
   })
 })
 
-describe('the list of an owner', () => {
+describe('the list name of an owner', () => {
   const odd = [
     '',
     ' ',
@@ -324,12 +324,12 @@ describe('the list of an owner', () => {
     'e\u0301',
   ]
 
-  test('is another one for every other name, however alike they look', async () => {
+  test('is different for every name, even for names that look alike', async () => {
     const lists = await Promise.all(odd.map((owner) => ownerListName('namespac', owner)))
     expect(new Set(lists).size).toBe(odd.length)
   })
 
-  test('is the same for the same name, of one form whatever the name, and begins with the namespace', () =>
+  test('is the same for the same name, starts with the namespace and has one format', () =>
     fc.assert(
       fc.asyncProperty(fc.string({ unit: 'binary' }), async (owner) => {
         const list = await ownerListName('namespac', owner)
@@ -339,7 +339,7 @@ describe('the list of an owner', () => {
       { numRuns: 200 },
     ))
 
-  test('does not give its owner’s name away', async () => {
+  test('does not reveal the name of the owner', async () => {
     expect(await ownerListName('namespac', `${origin}/alice`)).not.toContain('alice')
   })
 })

@@ -41,7 +41,7 @@ function inOrder(records: readonly Stored[]): Stored[] {
   })
 }
 
-// Few instants, so that many are at the same, and ids in no order.
+// Few distinct instants, so that many records share one, and ids in random order.
 const instant = fc.integer({ min: 0, max: 4 })
 const numbers = fc.uniqueArray(fc.integer({ min: 0, max: 99 }), { maxLength: 25 })
 const population = numbers.chain((numbers) =>
@@ -56,7 +56,7 @@ async function stored(records: readonly Stored[]): Promise<Store> {
   return store
 }
 
-/** The cursor of each record, from pages that hold nothing else. */
+/** Collects the cursor of each record from pages of one record each. */
 async function cursorsOf(store: Store): Promise<string[]> {
   const cursors: string[] = []
   for (let more = true; more; ) {
@@ -73,7 +73,7 @@ async function cursorsOf(store: Store): Promise<string[]> {
 const cursors = { startCursor: expect.any(String), endCursor: expect.any(String) }
 
 describe('a page', () => {
-  test('without a cursor is one end of the list, and has nothing beyond it', async () => {
+  test('without a cursor is one end of the list, with no page beyond it', async () => {
     await fc.assert(
       fc.asyncProperty(population, direction, limit, async (records, direction, limit) => {
         const all = inOrder(records)
@@ -90,7 +90,7 @@ describe('a page', () => {
     )
   })
 
-  test('with a cursor is what lies next to it, and tells what lies on either side, though the record has gone', async () => {
+  test('with a cursor is adjacent to it, and reports whether pages exist on both sides, even if the record is removed', async () => {
     const picked = fc.tuple(fc.nat(), fc.boolean())
     await fc.assert(
       fc.asyncProperty(
@@ -123,7 +123,7 @@ describe('a page', () => {
     )
   })
 
-  test('has 20 records where no number is asked for', async () => {
+  test('has 20 records by default', async () => {
     const store = await stored(Array.from({ length: 30 }, (_, i) => listed(i, 0)))
     const { result, pagination } = await pageOf(store, {})
     expect(idsOf(result)).toEqual(Array.from({ length: 20 }, (_, i) => listed(i, 0).id))
@@ -131,7 +131,7 @@ describe('a page', () => {
     expect((await pageOf(store, { cursor: endCursor })).result).toHaveLength(10)
   })
 
-  test('that begins at a cursor costs two queries, and any other one', async () => {
+  test('takes two store queries with a cursor, and one without', async () => {
     const store = await stored([listed(1, 0), listed(2, 0), listed(3, 0)])
     let queries = 0
     const counted: Store = {
@@ -148,7 +148,9 @@ describe('a page', () => {
   })
 })
 
-/** Somebody who pages through the list, one way, and notes what there was when it was begun. */
+/**
+ * A client that pages through the list in one direction, and the ids that existed when it started.
+ */
 interface Walker {
   readonly direction: 'first' | 'last'
   readonly limit: number
@@ -173,9 +175,10 @@ async function turnPage(walker: Walker, store: Store, committed: readonly Stored
   walker.done = !(forward ? pagination.hasNextPage : pagination.hasPreviousPage)
 }
 
-test('whoever pages sees each payment that was there before the first page once, in order, while others come', async () => {
+test('a client that pages sees each earlier payment once, in order, while new payments arrive', async () => {
   const walker = fc.record({ direction, limit: fc.integer({ min: 1, max: 5 }) })
-  // The number of a walker that turns a page; or a payment that comes, at an instant that may have passed.
+  // Either the index of a walker that reads its next page, or a new payment, whose instant may be
+  // in the past.
   const step = fc.oneof(
     { arbitrary: fc.nat({ max: 2 }), weight: 1 },
     { arbitrary: fc.record({ at: instant, number: fc.nat({ max: 999 }) }), weight: 2 },
@@ -218,7 +221,7 @@ test('whoever pages sees each payment that was there before the first page once,
 })
 
 describe('a cursor', () => {
-  test('is text that needs no escaping in a URL, and says nothing that can be read', async () => {
+  test('is opaque text that needs no escaping in a URL', async () => {
     const store = await stored([listed(7, 1_795_000_000_000)])
     const { startCursor = '' } = (await pageOf(store, {})).pagination
     expect(startCursor).toMatch(/^[\w-]+$/)
@@ -242,7 +245,7 @@ describe('a cursor', () => {
 
   const written = (text: string) => Buffer.from(text, 'latin1').toString('base64url')
 
-  test('of any place is understood', () => {
+  test('is accepted for every instant and id', () => {
     const at = fc.oneof(fc.maxSafeNat(), fc.constantFrom(0, Number.MAX_SAFE_INTEGER))
     const id = fc.stringMatching(/^[A-Za-z0-9._-]{1,128}$/)
     fc.assert(
@@ -258,32 +261,32 @@ describe('a cursor', () => {
 
   test.each<readonly [what: string, cursor: string]>([
     ['nothing', ''],
-    ['no base64url', 'not a cursor!'],
+    ['text that is not base64url', 'not a cursor!'],
     ['padded', `${written('1 abcd')}=`],
-    ['no UTF-8', written('1 \xff\xff')],
-    ['without an id', written('1 ')],
-    ['without an instant', written(' abc')],
+    ['text that is not UTF-8', written('1 \xff\xff')],
+    ['a place without an id', written('1 ')],
+    ['a place without an instant', written(' abc')],
     ['an instant alone', written('123456')],
     ['a negative instant', written('-1 abc')],
     ['an instant with a sign', written('+1 abc')],
     ['an instant with a fraction', written('1.5 abc')],
-    ['an instant spelled otherwise', written('01 abc')],
-    ['an instant that is no safe integer', written('9007199254740992 abc')],
-    ['an instant in another notation', written('1e3 abc')],
-    ['an id with what ids do not have', written('1 abc/def')],
+    ['an instant with a leading zero', written('01 abc')],
+    ['an instant that is not a safe integer', written('9007199254740992 abc')],
+    ['an instant in exponential notation', written('1e3 abc')],
+    ['an id with an invalid character', written('1 abc/def')],
     ['an id with a space', written('1 abc def')],
-    ['an id with a line after it', written('1 abc\n')],
+    ['an id followed by a line break', written('1 abc\n')],
     ['an id that is too long', written(`1 ${'x'.repeat(129)}`)],
-    ['very long', 'A'.repeat(100_000)],
-    ['a place as it is written elsewhere', '1 abc'],
+    ['very long text', 'A'.repeat(100_000)],
+    ['a place without its encoding', '1 abc'],
     ['the id of a payment', 'namespac-001'],
-  ])('is refused when it is %s', (_, cursor) => {
+  ])('is rejected when it is %s', (_, cursor) => {
     const problem = { path: 'cursor', problem: 'is no cursor of a page' }
     expect(readPageQuery({ cursor })).toEqual(problem)
     expect(readPageQuery({ cursor, last: 3 })).toEqual(problem)
   })
 
-  test('of any text is understood or refused', () => {
+  test('with any text is either accepted or rejected, without an exception', () => {
     fc.assert(
       fc.property(fc.string(), (cursor) => {
         readPageQuery({ cursor })
@@ -300,7 +303,7 @@ describe('the size of a page', () => {
   })
 
   test.each([0, -1, 101, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])(
-    'may not be %s',
+    'must not be %s',
     (number) => {
       const problem = 'is no whole number from 1 to 100'
       expect(readPageQuery({ first: number })).toEqual({ path: 'first', problem })
@@ -308,7 +311,7 @@ describe('the size of a page', () => {
     },
   )
 
-  test('is counted from one side only', () => {
+  test('must be given as either first or last', () => {
     expect(readPageQuery({ first: 1, last: 1 })).toMatchObject({ path: 'last' })
   })
 })
@@ -316,7 +319,7 @@ describe('the size of a page', () => {
 describe('the lists of a payment', () => {
   const bob = 'https://wallet.example/bob'
 
-  test('are that of its wallet address and that of its client there, and no other', () => {
+  test('are the list of its wallet address and the list of its client at that address', () => {
     const lists = listsOf('namespac', bob, 'https://shop.example', 7)
     expect(lists).toEqual([
       { by: listName('namespac', { walletAddress: bob }), at: 7 },
@@ -325,7 +328,7 @@ describe('the lists of a payment', () => {
     expect(new Set(lists.map(({ by }) => by)).size).toBe(2)
   })
 
-  test('are asked for by the host in any spelling of the wallet address', () => {
+  test('can be queried by the host with any spelling of the wallet address', () => {
     const asked = requireListQuery({ walletAddress: 'https://WALLET.example/bob/', last: 5 })
     expect(asked).toEqual({ scope: { walletAddress: bob }, page: { forward: false, limit: 5 } })
   })
@@ -337,7 +340,7 @@ describe('the lists of a payment', () => {
     ['last', { walletAddress: bob, last: 101 }],
     ['last', { walletAddress: bob, first: 1, last: 1 }],
     ['cursor', { walletAddress: bob, cursor: 'none' }],
-  ])('are refused to the host for a wrong %s, which the error names', (option, query) => {
+  ])('cannot be queried by the host with an invalid %s, which the error names', (option, query) => {
     expect(() => requireListQuery(query)).toThrow(
       expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_OPTION', option }),
     )

@@ -3,7 +3,10 @@ import { memoryStore, type Store } from '../../src/index.js'
 import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
 import { bob, incomingAccess, type World } from '../support/world.js'
 
-/** A store whose next commit is written and then rejects; `meanwhile` runs before the caller hears of it. */
+/**
+ * Returns a store whose next commit is written and then rejects. `meanwhile` runs before the
+ * rejection.
+ */
 function unreliableStore() {
   const store = memoryStore()
   let failing: (() => Promise<unknown>) | undefined
@@ -32,7 +35,7 @@ async function incomingPaymentIn(world: World): Promise<string> {
 }
 
 describe('receive', () => {
-  test('says that it changed the payment the first time, and never again', async () => {
+  test('reports a change the first time only', async () => {
     const world = createSpendingWorld()
     const paymentId = await incomingPaymentIn(world)
     const funds = { paymentId, transferId: 'one', amount: usd(10) }
@@ -43,7 +46,7 @@ describe('receive', () => {
     expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true, changed: false })
   })
 
-  test('says so to exactly one of several reports of the same transfer at once', async () => {
+  test('reports a change to exactly one of several concurrent calls for the same transfer', async () => {
     const world = createSpendingWorld()
     const paymentId = await incomingPaymentIn(world)
     const funds = { paymentId, transferId: 'one', amount: usd(10) }
@@ -54,7 +57,7 @@ describe('receive', () => {
     expect(results.every((result) => result.ok && result.payment.received === '10')).toBe(true)
   })
 
-  test('says so when the answer to its commit was lost, even if another transfer came between', async () => {
+  test('reports a change when the response to its commit is lost, even if another transfer follows', async () => {
     const { store, loseNextAnswer } = unreliableStore()
     const world = createSpendingWorld({ store })
     const paymentId = await incomingPaymentIn(world)
@@ -78,7 +81,7 @@ describe('a report of an outgoing payment', () => {
     return { outgoingPayments, paymentId: outgoingPayments.idOf(body.id) ?? '' }
   }
 
-  test('says that it changed the payment the first time, and never again', async () => {
+  test('returns a change the first time only', async () => {
     const { outgoingPayments, paymentId } = await created()
     expect(await outgoingPayments.begin(paymentId)).toMatchObject({ ok: true, changed: true })
     const part = { paymentId, sentAmount: usd(40), deliveredAmount: usd(40) }
@@ -88,7 +91,7 @@ describe('a report of an outgoing payment', () => {
     expect(await outgoingPayments.fail({ paymentId })).toMatchObject({ ok: true, changed: false })
   })
 
-  test('says so when the answer to its commit was lost', async () => {
+  test('returns a change when the response to its commit is lost', async () => {
     const { store, loseNextAnswer } = unreliableStore()
     const { outgoingPayments, paymentId } = await created(store)
     await outgoingPayments.begin(paymentId)
@@ -99,7 +102,7 @@ describe('a report of an outgoing payment', () => {
   })
 })
 
-test('a ledger that posts only what changed balances when everything is reported twice', async () => {
+test('a ledger that posts only changes balances when the host reports everything twice', async () => {
   const world = createSpendingWorld()
   const { incomingPayments, outgoingPayments } = world.resources
   const paymentId = await incomingPaymentIn(world)

@@ -26,7 +26,10 @@ import {
   withFinish,
 } from '../support/world.js'
 
-/** Each search tries this many orders in which the store may answer; for a broken one it ends long before. */
+/**
+ * The number of interleavings of store responses in each search. A search of a broken store ends
+ * much earlier.
+ */
 const schedulesMax = 1_000
 const schedules = runs(schedulesMax)
 
@@ -40,7 +43,7 @@ const policy = {
   intervalCounting: 'occurrences',
 } as const
 
-/** The services over a store whose every answer the scheduler holds back for as long as it likes. */
+/** Returns the services over a store. The scheduler decides when each of its calls returns. */
 function services(store: Store, scheduler: Scheduler | undefined, seed: string) {
   const clientKeys = publishedKeys()
   clientKeys.publish('https://shop.example', testKey('shop'))
@@ -101,7 +104,7 @@ function refOf(redirect: string | undefined): string {
   return new URL(redirect ?? 'none:').searchParams.get('interact_ref') ?? ''
 }
 
-/** A grant whose client instance holds the reference, on a store that behaves while it is set up. */
+/** Approves a grant on a reliable store. Its client instance has the reference. */
 async function approvedGrant(setup: Services) {
   const pending = await pendingGrant(setup)
   const result = await setup.interactions.approve(pending.id, approval)
@@ -127,7 +130,7 @@ async function presentedAt(manage: string | undefined, secret: string) {
   return { manage: manage ?? '', secret, hash: await hashSecret(secret) }
 }
 
-/** The secrets that clients were told, and which of them a resource server would take now. */
+/** Returns the token secrets that clients received, and those that are active now. */
 async function tokensTold(setup: Services, grantId: string, answers: readonly unknown[]) {
   const told = answers.flatMap((answer) => (answer as Partial<GrantAnswer>).tokenSecret ?? [])
   const active: string[] = []
@@ -138,7 +141,7 @@ async function tokensTold(setup: Services, grantId: string, answers: readonly un
   return { told, active }
 }
 
-/** Runs what happens at once and answers with everything that came back. */
+/** Runs the operations concurrently and returns their results. */
 async function atOnce<Result>(
   scheduler: Scheduler,
   ...running: Promise<Result>[]
@@ -148,17 +151,17 @@ async function atOnce<Result>(
 
 interface Race {
   readonly name: string
-  /** `racing` is the store as those who race see it; before and after them `store` is looked at in peace. */
+  /** `racing` is the contested store; the test uses `store` before and after the race. */
   readonly run: (store: Store, racing: Store, scheduler: Scheduler) => Promise<void>
-  /** A store with a fault that this very search has to find. */
+  /** A broken store that this search must detect. */
   readonly twin: (scheduler: Scheduler, store: Store) => Store
   readonly fault: string
 }
 
 const races: Race[] = [
   {
-    name: 'continuing twice, with a poll and the wrong reference beside it, gives one token',
-    fault: 'checks and then acts',
+    name: 'continuing twice, beside a poll and a wrong reference, issues one token',
+    fault: 'checks first and acts later',
     twin: checkThenAct,
     async run(store, contested, scheduler) {
       const { grant, secret, interactRef } = await approvedGrant(
@@ -185,7 +188,7 @@ const races: Race[] = [
     },
   },
   {
-    name: 'continuing while the grant is revoked leaves no live token',
+    name: 'continuing while the grant is revoked leaves no active token',
     fault: 'lets the last writer win',
     twin: (_scheduler, store) => lastWriteWins(store),
     async run(store, contested, scheduler) {
@@ -207,7 +210,7 @@ const races: Race[] = [
     },
   },
   {
-    name: 'rotating three times at once gives one live token, and the old one is dead',
+    name: 'rotating three times concurrently leaves one active token, and the old one is inactive',
     fault: 'lets the last writer win',
     twin: (_scheduler, store) => lastWriteWins(store),
     async run(store, contested, scheduler) {
@@ -227,8 +230,8 @@ const races: Race[] = [
     },
   },
   {
-    name: 'rotating while the token is revoked and the continuation repeated leaves no live token',
-    fault: 'checks and then acts',
+    name: 'rotating while the token is revoked and the continuation repeated leaves no active token',
+    fault: 'checks first and acts later',
     twin: checkThenAct,
     async run(store, contested, scheduler) {
       const { grant, token, secret, interactRef } = await issuedGrant(
@@ -250,14 +253,14 @@ const races: Race[] = [
         ...answers,
         { tokenSecret: token },
       ])
-      // Whoever rotated first has a token that the revocation was not about.
+      // If a rotation came first, the revocation does not apply to its new token.
       if (revoked?.outcome === 'refused')
         expect(active).toEqual([told.find((one) => one !== token)])
       else expect(active).toEqual([])
     },
   },
   {
-    name: 'approving against denying has one winner, and what the winner was told holds',
+    name: 'approving and denying concurrently have one winner, whose result stands',
     fault: 'lets the last writer win',
     twin: (_scheduler, store) => lastWriteWins(store),
     async run(store, contested, scheduler) {
@@ -274,7 +277,7 @@ const races: Race[] = [
       expect(decided?.state).toBe(denied?.ok ? 'finalized' : 'approved')
       expect(approved.map(({ ok }) => ok)).toEqual(denied?.ok ? [false, false] : [true, true])
       if (denied?.ok || decided === undefined) return
-      // Of the two references that a double click made exactly one is good.
+      // A double click creates two references. Exactly one of them is valid.
       const refs = approved.map((result) => refOf(result.ok ? result.redirect : undefined))
       const hashes = await Promise.all(refs.map(hashSecret))
       expect(hashes.filter((hash) => hash === decided.interaction?.refHash)).toHaveLength(1)
@@ -289,14 +292,14 @@ const races: Race[] = [
     },
   },
   {
-    name: 'funds that arrive at once are all counted, each once',
-    fault: 'checks and then acts',
+    name: 'funds that arrive concurrently are each counted once',
+    fault: 'checks first and acts later',
     twin: checkThenAct,
     run: receiveAtOnce,
   },
   {
-    name: 'one arrival that is reported for two payments at once is counted for one',
-    fault: 'replaces a record that was to be created',
+    name: 'one transfer that is reported for two payments concurrently is counted for one',
+    fault: 'overwrites existing records on creation',
     twin: (_scheduler, store) => upsert(store),
     async run(store, contested, scheduler) {
       const setup = services(store, undefined, 'setup')
@@ -358,7 +361,7 @@ async function receiveAtOnce(store: Store, contested: Store, scheduler: Schedule
   for (const result of results) {
     if (!result.ok) expect(result.refusal).toBe('payment_completed')
   }
-  // Both reports of one arrival are told the same.
+  // Both reports of one transfer have the same result.
   expect(results[0]?.ok).toBe(results[2]?.ok)
 }
 
@@ -371,7 +374,7 @@ function search({ run }: Race, contest: Race['twin'], numRuns: number) {
 }
 
 describe.each(races)('$name', (race) => {
-  test(`under ${schedules} orders of what the store answers`, async () => {
+  test(`holds in ${schedules} interleavings of store responses`, async () => {
     const { failed, errorInstance, counterexample } = await search(
       race,
       (_scheduler, store) => store,
@@ -381,13 +384,13 @@ describe.each(races)('$name', (race) => {
     expect(failed).toBe(false)
   })
 
-  test(`and the same search finds a store that ${race.fault}`, async () => {
+  test(`does not hold with a store that ${race.fault}`, async () => {
     const { failed } = await search(race, race.twin, schedulesMax)
     expect(failed).toBe(true)
   })
 })
 
-test('the interaction of a grant is found by the URL that its client instance was given', async () => {
+test('the interaction of a grant is found by the URL that its client instance received', async () => {
   const setup = services(memoryStore(), undefined, 'setup')
   const { id } = await pendingGrant(setup)
   expect(interactionId(`https://wallet.example/consent/${id}`)).toBe(id)

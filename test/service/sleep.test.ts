@@ -10,7 +10,7 @@ describe('sleeping', () => {
     return (await Promise.race([sleeping, Promise.resolve(pending)])) !== pending
   }
 
-  test.each([0, 1, 3_000, 60_000])('for %i ms ends then, and not sooner', async (ms) => {
+  test.each([0, 1, 3_000, 60_000])('for %i ms ends at that time, not earlier', async (ms) => {
     const sleeping = sleep(ms)
     if (ms > 0) {
       await vi.advanceTimersByTimeAsync(ms - 1)
@@ -20,7 +20,7 @@ describe('sleeping', () => {
     expect(await isOver(sleeping)).toBe(true)
   })
 
-  test('ends when the signal is given, and leaves no timer behind', async () => {
+  test('ends when the signal is aborted, and leaves no timer behind', async () => {
     const controller = new AbortController()
     const sleeping = sleep(60_000, controller.signal)
     controller.abort()
@@ -28,12 +28,12 @@ describe('sleeping', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('does not begin when the signal was given before', async () => {
+  test('ends immediately if the signal is aborted already', async () => {
     await sleep(60_000, AbortSignal.abort())
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('for longer than a timer can be set for does not end at once', async () => {
+  test('for longer than the maximum of a timer does not end immediately', async () => {
     const sleeping = sleep(Number.MAX_SAFE_INTEGER)
     await vi.advanceTimersByTimeAsync(86_400_000)
     expect(await isOver(sleeping)).toBe(false)

@@ -8,14 +8,16 @@ import { freshPostgres, servers } from '../support/databases.js'
 import { createSpendingWorld, grantToPay, pay, usd, withKey } from '../support/spending.js'
 import { resourceServer, type TestClient, type World } from '../support/world.js'
 
-/** What a hundred payments came to. */
+/** The result of one of the hundred payments. */
 interface Seen {
   readonly status: number
   readonly id?: string
   readonly code?: string
 }
 
-/** Exactly ten were made, all different; the others are told that the budget is spent. */
+/**
+ * Expects exactly ten different payments, and refusals of the others because the budget is spent.
+ */
 async function expectTen(client: TestClient, token: string, answers: readonly Seen[]) {
   expect(answers).toHaveLength(100)
   const made = answers.filter(({ status }) => status === 201)
@@ -28,7 +30,7 @@ async function expectTen(client: TestClient, token: string, answers: readonly Se
   await expectSpent(client, token, 2_500)
 }
 
-/** All hundred are one payment, which is counted once. */
+/** Expects one payment for all hundred requests, counted once. */
 async function expectOne(client: TestClient, token: string, answers: readonly Seen[]) {
   expect(answers).toHaveLength(100)
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
@@ -54,8 +56,8 @@ const seen = ({ status, body }: { status: number; body: { id?: string; error?: S
   ...(body.error?.code && { code: body.error.code }),
 })
 
-describe('a hundred payments at once of a tenth of the limit each', () => {
-  test('are ten payments, and a hundred requests with one key are one', async () => {
+describe('a hundred concurrent payments, each a tenth of the limit', () => {
+  test('make ten payments, and a hundred requests with one key make one', async () => {
     const world = createSpendingWorld()
     const { client, tenths, keyed } = await setUp(world)
     const numbers = Array.from({ length: 100 }, (_, index) => index)
@@ -68,7 +70,7 @@ describe('a hundred payments at once of a tenth of the limit each', () => {
   })
 
   test.skipIf(servers.PostgreSQL === undefined)(
-    'are ten payments on PostgreSQL too, where two processes make them',
+    'make ten payments on PostgreSQL when two processes send them',
     async () => {
       const fresh = await freshPostgres()
       const store = postgresStore(fresh.pool, { schema: fresh.schema })
@@ -88,7 +90,7 @@ describe('a hundred payments at once of a tenth of the limit each', () => {
   )
 })
 
-/** A process that pays when it is told to. */
+/** Starts a process that pays when it reads a line. */
 function wallet(parameters: readonly string[]) {
   const script = fileURLToPath(new URL('../support/spending-process.ts', import.meta.url))
   const child = spawn(process.execPath, ['--import', 'tsx', script, ...parameters], {
@@ -100,7 +102,7 @@ function wallet(parameters: readonly string[]) {
   return { child, line }
 }
 
-/** Lets all of them begin once all are ready, and collects what they have seen. */
+/** Starts all processes when all are ready, and collects their results. */
 async function atOnce(processes: readonly ReturnType<typeof wallet>[]): Promise<Seen[]> {
   const ready = await Promise.all(processes.map(({ line }) => line()))
   expect(ready).toEqual(['ready', 'ready'])

@@ -4,22 +4,22 @@ import { histories } from '../support/spending-histories.js'
 import { play } from '../support/spending-player.js'
 import { servedWallet, serverWallet } from '../support/spending-wallets.js'
 
-describe('a wallet agrees with a book that is kept beside it', () => {
+describe('a wallet agrees with an independent book', () => {
   const met = new Map<string, number>()
 
-  test('by its services, whatever is granted, asked for and sent, and whenever', async () => {
+  test('when its services are called, for any history of grants, payments and reports', async () => {
     const property = fc.asyncProperty(histories(60), (history) =>
       play(servedWallet(), history, met),
     )
     await fc.assert(property, { numRuns: 800 })
   }, 120_000)
 
-  test('by its servers, which are asked by signed requests', async () => {
+  test('when its servers receive signed requests', async () => {
     const property = fc.asyncProperty(histories(60), (history) => play(serverWallet(), history))
     await fc.assert(property, { numRuns: 20 })
   })
 
-  test('after everything that can happen has happened, many times', () => {
+  test('and the histories contain every outcome many times', () => {
     const answers = {
       quote: 'made invalid_amount receiver_invalid',
       pay: 'paid limits_exceeded invalid_amount amount_too_small token_unknown',

@@ -23,7 +23,7 @@ import {
 import { turnstile } from '../support/turnstile.js'
 import { alice } from '../support/world.js'
 
-/** Each search tries this many orders in which the store may be called, unless a race says otherwise. */
+/** The number of interleavings of store calls in each search, unless a race specifies its own. */
 const orders = 1_000
 
 const access = [
@@ -35,31 +35,31 @@ const access = [
   },
 ] as const
 
-/** What happens at once, and what is looked at before and after it in peace. */
+/** The concurrent operations of a race, and the services for use before and after them. */
 interface Scene {
   readonly setup: SpendingServices
-  /** A process of its own on the contested store; its clock may differ. */
+  /** Returns the services of another process on the contested store. Its clock may differ. */
   process(name: string, ms?: number): SpendingServices
   run<Result>(...running: readonly Promise<Result>[]): Promise<Result[]>
-  /** What was written, in this order. */
+  /** The committed changes, in order. */
   readonly written: readonly Change[]
 }
 
 interface Race {
   readonly name: string
   readonly run: (scene: Scene) => Promise<void>
-  /** A store with a fault that this very search has to find. */
+  /** A broken store that this search must detect. */
   readonly twin: (store: Store, between: () => Promise<unknown>) => Store
   readonly fault: string
   readonly schedules?: number
 }
 
 const checksAndActs: Pick<Race, 'twin' | 'fault'> = {
-  fault: 'checks and then acts',
+  fault: 'checks first and acts later',
   twin: (store, between) => checkThenAct(store, between),
 }
 const lastWins = { fault: 'lets the last writer win', twin: lastWriteWins }
-const replaces = { fault: 'replaces a record that was to be created', twin: upsert }
+const replaces = { fault: 'overwrites existing records on creation', twin: upsert }
 
 const paying = (value: number) => ({
   walletAddress: alice,
@@ -78,7 +78,10 @@ function paymentsIn({ written }: Scene): OutgoingPayment[] {
     .map(({ next }) => next as OutgoingPayment)
 }
 
-/** What the budget says, and what its payments hold: which has to be the same, and within the limit. */
+/**
+ * Returns the total of the budget, which must equal the amounts of its payments and be within the
+ * limit.
+ */
 async function spent(scene: Scene): Promise<bigint> {
   const payments = new Map(paymentsIn(scene).map((payment) => [payment.id, payment.budgetId]))
   let total = 0n
@@ -93,7 +96,7 @@ async function spent(scene: Scene): Promise<bigint> {
   return total
 }
 
-/** Nothing of a payment may be seen that the machine forbids, whoever wrote it. */
+/** Expects every payment record to follow the state machine. */
 function expectLawful(scene: Scene): void {
   const last = new Map<string, OutgoingPayment>()
   for (const payment of paymentsIn(scene)) {
@@ -105,7 +108,7 @@ function expectLawful(scene: Scene): void {
   }
 }
 
-/** A payment of all that there is, begun if it is to be. */
+/** Creates a payment of the whole limit, and begins it if `begun` is true. */
 async function paid(scene: Scene, { begun = false } = {}) {
   const payer = await scene.setup.payer(access)
   const answer = await scene.setup.pay(payer, paying(100))
@@ -115,7 +118,7 @@ async function paid(scene: Scene, { begun = false } = {}) {
   return { payer, id }
 }
 
-/** When the grant came to be as it is: what was written after that must not rest on what it was. */
+/** Returns the changes since the grant last changed. They must not depend on its earlier state. */
 function afterGrantChanged({ written }: Scene, grantId: string): readonly Change[] {
   const since = written.findLastIndex(({ kind, next }) => kind === 'grant' && next.id === grantId)
   return written.slice(since)
@@ -123,7 +126,7 @@ function afterGrantChanged({ written }: Scene, grantId: string): readonly Change
 
 const races: Race[] = [
   {
-    name: 'payments at once from one budget: what is accepted fits, and what is refused did not',
+    name: 'concurrent payments from one budget: accepted payments fit, and refused payments would not',
     ...checksAndActs,
     async run(scene) {
       const payer = await scene.setup.payer(access)
@@ -142,7 +145,7 @@ const races: Race[] = [
     },
   },
   {
-    name: 'payments while the grant is revoked: none is made once it is',
+    name: 'payments while the grant is revoked: none is made after the revocation',
     fault: 'ignores guards',
     twin: ignoresGuards,
     async run(scene) {
@@ -158,8 +161,8 @@ const races: Race[] = [
     },
   },
   {
-    name: 'payments while the token is rotated: none is made by the old one once it is',
-    fault: 'checks guards before it writes, and not together with it',
+    name: 'payments while the token is rotated: none is made with the old token after the rotation',
+    fault: 'checks guards before the write instead of with it',
     twin: (store, between) => guardsFirst(slowToAnswer(store, between)),
     async run(scene) {
       const payer = await scene.setup.payer(access)
@@ -169,14 +172,14 @@ const races: Race[] = [
         scene.process('payer 2').pay(payer, paying(40)),
       )
       await expectNoneAfter(scene, payer, answers as Paid[])
-      // The new token goes on with the same budget, to the last unit.
+      // The new token can spend the rest of the same budget, to the last unit.
       const left = 100 - Number(await spent(scene))
       expect(await scene.setup.pay(rotated as Payer, paying(left + 1))).toHaveProperty('refusal')
       expect(await scene.setup.pay(rotated as Payer, paying(left))).toHaveProperty('payment')
     },
   },
   {
-    name: 'a payment that is begun as it lapses is begun or has failed, and never both',
+    name: 'a payment that begins as it lapses either begins or fails, never both',
     ...lastWins,
     async run(scene) {
       const { id } = await paid(scene)
@@ -193,7 +196,7 @@ const races: Race[] = [
     },
   },
   {
-    name: 'a payment that is begun as it is withdrawn is begun or has failed, and never both',
+    name: 'a payment that begins as it is cancelled either begins or fails, never both',
     ...checksAndActs,
     async run(scene) {
       const { id } = await paid(scene)
@@ -211,7 +214,7 @@ const races: Race[] = [
     },
   },
   {
-    name: 'reports at once of what was sent: totals never fall, and the rest is given back once',
+    name: 'concurrent reports of sent amounts: totals never decrease, and the rest is returned once',
     ...lastWins,
     async run(scene) {
       const { id } = await paid(scene, { begun: true })
@@ -229,7 +232,7 @@ const races: Race[] = [
     },
   },
   {
-    name: 'a payment that fails as it is settled has one end, and gives back what that leaves',
+    name: 'a payment that fails as it is settled ends once, and returns the unsent amount',
     ...checksAndActs,
     async run(scene) {
       const { id } = await paid(scene, { begun: true })
@@ -251,7 +254,7 @@ const races: Race[] = [
     },
   },
   {
-    name: 'a payment that fails as others are made leaves room for them, and no more',
+    name: 'a payment that fails as others are made frees exactly its unsent amount for them',
     ...lastWins,
     schedules: 300,
     async run(scene) {
@@ -269,7 +272,7 @@ const races: Race[] = [
     },
   },
   {
-    name: 'a quote that is paid three times at once is one payment, and of one body',
+    name: 'a quote that is paid three times concurrently results in one payment with one body',
     ...replaces,
     async run(scene) {
       const payer = await scene.setup.payer(access)
@@ -286,7 +289,7 @@ const races: Race[] = [
     },
   },
   {
-    name: 'an idempotency key that is used three times at once is one payment, and of one body',
+    name: 'an idempotency key that is used three times concurrently results in one payment with one body',
     ...replaces,
     async run(scene) {
       const payer = await scene.setup.payer(access)
@@ -300,7 +303,7 @@ const races: Race[] = [
     },
   },
   {
-    name: 'a keyed request that arrives twice to the byte is one payment, and both are told so',
+    name: 'a keyed request that arrives twice with the same bytes results in one payment, in both responses',
     ...replaces,
     schedules: 300,
     async run(scene) {
@@ -323,7 +326,7 @@ const races: Race[] = [
   },
 ]
 
-/** What has been loaded may have changed by the time that it arrives. */
+/** Delays every load, so that the loaded record may be outdated on arrival. */
 function slowToAnswer(store: Store, between: () => Promise<unknown>): Store {
   return {
     ...store,
@@ -335,7 +338,7 @@ function slowToAnswer(store: Store, between: () => Promise<unknown>): Store {
   }
 }
 
-/** No payment was written after the grant had changed, and who was told of one has one. */
+/** Expects no payment after the change of the grant, and a payment for every accepted request. */
 async function expectNoneAfter(scene: Scene, { grantId }: Payer, answers: readonly Paid[]) {
   const later = afterGrantChanged(scene, grantId)
   same(
@@ -351,7 +354,7 @@ async function expectNoneAfter(scene: Scene, { grantId }: Payer, answers: readon
   await spent(scene)
 }
 
-/** The first two asked for the same, the third for something else. */
+/** Expects one payment. The first two requests are equal; the third differs. */
 async function expectOnePayment(
   scene: Scene,
   [first, second, other]: readonly (Paid | undefined)[],
@@ -368,7 +371,7 @@ async function expectOnePayment(
   same(await spent(scene), BigInt(made?.debitAmount.value ?? 0))
 }
 
-/** The same store, and everything that is written to it from then on. */
+/** Wraps a store and records every change that it commits. */
 function recorded(store: Store, written: Change[]): Store {
   return {
     ...store,
@@ -412,12 +415,12 @@ function search(race: Race, twin: Race['twin']) {
 }
 
 describe.each(races)('$name', (race) => {
-  test(`in ${race.schedules ?? orders} orders in which the store may be called`, async () => {
+  test(`holds in ${race.schedules ?? orders} interleavings of store calls`, async () => {
     const { errorInstance } = await search(race, (store) => store)
     if (errorInstance !== null) throw errorInstance
   })
 
-  test(`and the same search finds a store that ${race.fault}`, async () => {
+  test(`does not hold with a store that ${race.fault}`, async () => {
     const { failed } = await search(race, race.twin)
     expect(failed).toBe(true)
   })

@@ -20,7 +20,7 @@ import {
 const second = 1_000
 const day = 86_400 * second
 
-/** Payments of `paymentServices` live so long. */
+/** The lifetime of the payments of `paymentServices`. */
 const lifetimeMs = 60 * second
 
 function expiriesIn(written: readonly Written[]): string[] {
@@ -41,7 +41,7 @@ async function count({ store, context }: Setup, kind: Kind): Promise<number> {
 }
 
 describe('recording expiries', () => {
-  test('tells of each payment whose time has passed, once', async () => {
+  test('reports each expired payment once', async () => {
     const setup = logged()
     const ids = [await setup.newPayment('5'), await setup.newPayment()]
     await setup.receive(ids[0] ?? '', '4')
@@ -53,7 +53,7 @@ describe('recording expiries', () => {
     expect(expiriesIn(setup.written)).toEqual(ids.toSorted())
   })
 
-  test('tells of no payment that is complete', async () => {
+  test('does not report completed payments', async () => {
     const setup = logged()
     await setup.receive(await setup.newPayment('5'), '5')
     setup.clock.advance(lifetimeMs + 1)
@@ -61,7 +61,7 @@ describe('recording expiries', () => {
     expect(expiriesIn(setup.written)).toEqual([])
   })
 
-  test('changes nothing about what is accepted, nor about what a client sees', async () => {
+  test('changes neither what the server accepts nor what a client sees', async () => {
     const [swept, unswept] = [logged(), logged()]
     for (const setup of [swept, unswept]) {
       const id = await setup.newPayment('5')
@@ -74,7 +74,7 @@ describe('recording expiries', () => {
     }
   })
 
-  test('leaves the payments of another server on the same store alone', async () => {
+  test('ignores the payments of another server on the same store', async () => {
     const setup = logged()
     const { store, clock } = setup
     const other = paymentServices({ store, clock, serverUrl: 'https://other.example' })
@@ -86,7 +86,7 @@ describe('recording expiries', () => {
     expect(await other.payments.settleDue(100)).toEqual({ expired: 1, removed: 0 })
   })
 
-  test('works through ten thousand payments in batches', async () => {
+  test('processes ten thousand payments in batches', async () => {
     const setup = logged()
     const created = Array.from({ length: 10_000 }, () => setup.newPayment())
     const ids = await Promise.all(created)
@@ -100,7 +100,7 @@ describe('recording expiries', () => {
     expect(expiriesIn(setup.written)).toEqual(ids.toSorted())
   })
 
-  test('counts an expiry as its own though the answer to its commit was lost', async () => {
+  test('counts its expiry when the response to the commit is lost', async () => {
     const clock = manualClock()
     const store = memoryStore()
     let lost = 0
@@ -130,7 +130,7 @@ interface Search {
 
 const searches: readonly Search[] = [
   {
-    name: 'expiries are recorded once, and funds of the last moment are taken, whoever comes first',
+    name: 'expiries are recorded once, and funds at the last moment are accepted, in any order',
     async run(scheduler, twin) {
       const calm = memoryStore()
       const { store, written } = withEventLog(twin(scheduler, calm))
@@ -161,7 +161,7 @@ const searches: readonly Search[] = [
       const expiries = expiriesIn(written)
       expect(expired.reduce((sum, n) => sum + n, 0)).toBe(expiries.length)
       expect(expiries.filter((id) => id !== wanted)).toEqual([open, idle].toSorted())
-      // Whether a sweep of another clock was first with this one is left to chance.
+      // A sweep whose clock is ahead may record the expiry of this payment first.
       expect(expiries.filter((id) => id === wanted).length).toBeLessThanOrEqual(1)
       const told = written.filter(({ id }) => id.startsWith(wanted)).map(({ event }) => event.type)
       const arrival = ['incoming-payment.received', 'incoming-payment.completed']
@@ -173,11 +173,11 @@ const searches: readonly Search[] = [
         fault: 'lets the last writer win',
         twin: (_scheduler, store) => lastWriteWins(store),
       },
-      { fault: 'checks and then acts', twin: checkThenAct },
+      { fault: 'checks first and acts later', twin: checkThenAct },
     ],
   },
   {
-    name: 'expired payments that are not kept are told of once and removed once',
+    name: 'expired payments without retention are reported once and removed once',
     async run(scheduler, twin) {
       const calm = memoryStore()
       const { store, written } = withEventLog(twin(scheduler, calm))
@@ -202,7 +202,7 @@ const searches: readonly Search[] = [
     },
     twins: [
       {
-        fault: 'claims to have removed what another has',
+        fault: 'claims the removal of a record that another process removed',
         twin: (_scheduler, store) => ({
           ...store,
           async remove(kind, id, version) {
@@ -212,7 +212,7 @@ const searches: readonly Search[] = [
         }),
       },
       {
-        fault: 'brings back what was removed',
+        fault: 'restores removed records',
         twin: (_scheduler, store) => lastWriteWins(store),
       },
     ],
@@ -227,19 +227,19 @@ function check({ run }: Search, twin: Twin) {
 }
 
 describe.each(searches)('$name', (search) => {
-  test(`under ${schedules} orders of what the store answers`, async () => {
+  test(`holds in ${schedules} interleavings of store responses`, async () => {
     const { errorInstance, counterexample } = await check(search, (_scheduler, store) => store)
     expect(errorInstance, fc.stringify(counterexample)).toBeNull()
   })
 
-  test.each(search.twins)('and the same search finds a store that $fault', async ({ twin }) => {
+  test.each(search.twins)('does not hold with a store that $fault', async ({ twin }) => {
     const { failed } = await check(search, twin)
     expect(failed).toBe(true)
   })
 })
 
-describe('purging', () => {
-  test('removes payments and transfers when their time has passed, transfers a day later', async () => {
+describe('a purge', () => {
+  test('removes payments and transfers after their retention, transfers a day later', async () => {
     const setup = logged({ retentionMs: 10 * day })
     const [paid, unpaid] = [await setup.newPayment('5'), await setup.newPayment()]
     await setup.receive(paid, '5')
@@ -255,12 +255,12 @@ describe('purging', () => {
     setup.clock.advance(1)
     expect(await setup.purge()).toBe(1)
     expect(await count(setup, 'transfer')).toBe(0)
-    // The sweep above has told of the expiry on its way, and no event was lost.
+    // The sweeps above recorded the expiry too, and no event is lost.
     expect(expiriesIn(setup.written)).toEqual([unpaid])
     expect(await count(setup, 'event')).toBe(setup.written.length)
   })
 
-  test('leaves a record alone that has been changed since it was found', async () => {
+  test('keeps a record that changed after the query', async () => {
     const store = memoryStore()
     const { context } = paymentServices({ store })
     const id = `${await context.namespace()}kept`
@@ -279,7 +279,7 @@ describe('purging', () => {
     expect(await store.load('grant', id)).toEqual(changed)
   })
 
-  test('leaves a record alone that is due for something else', async () => {
+  test('keeps a record that is due for another reason', async () => {
     const { store, context } = paymentServices()
     const id = `${await context.namespace()}kept`
     const next = { id, version: 1, by: 'a', dueAt: 1, retainUntil: startOfTests + 1 }
@@ -288,7 +288,7 @@ describe('purging', () => {
     expect(await store.load('grant', id)).toEqual(next)
   })
 
-  test('removes no more at a time than it is told, of all kinds together', async () => {
+  test('removes at most the given number of records of all kinds', async () => {
     const { store, context } = paymentServices()
     const namespace = await context.namespace()
     for (let i = 0; i < 6; i++) {
@@ -301,7 +301,7 @@ describe('purging', () => {
     expect(removed).toEqual([2, 2, 2, 0])
   })
 
-  test('goes on to the others when one cannot be removed, and then tells of it', async () => {
+  test('continues after a failed removal, and then rejects with its error', async () => {
     const { store, context } = paymentServices()
     const namespace = await context.namespace()
     const ids = Array.from({ length: 20 }, (_, i) => `${namespace}${i}`)
@@ -321,7 +321,7 @@ describe('purging', () => {
     expect(await store.due('grant', namespace, startOfTests, 100)).toHaveLength(1)
   })
 
-  test('takes a grant that is over, and never one whose consent stands and has windows to come', async () => {
+  test('removes a grant that is over, and never one with valid consent and future windows', async () => {
     const outcomes = { removed: 0, kept: 0 }
     const property = fc.asyncProperty(
       history,
@@ -350,7 +350,7 @@ describe('purging', () => {
   })
 })
 
-/** A thing that happens to payments whose records are swept: an arrival, or time and a sweep. */
+/** A step in the life of payments: a transfer, elapsed time or a sweep. */
 type Step =
   | { readonly do: 'receive'; readonly payment: number; readonly transfer: string }
   | { readonly do: 'pass'; readonly ms: number }
@@ -381,7 +381,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-describe('no transfer counts twice, whatever is purged when', () => {
+describe('no transfer counts twice', () => {
   async function act(steps: readonly Step[], retentionMs: number, twin: (store: Store) => Store) {
     const setup = paymentServices({ store: twin(memoryStore()), retentionMs })
     const ids = [await setup.newPayment('100'), await setup.newPayment()]
@@ -399,7 +399,7 @@ describe('no transfer counts twice, whatever is purged when', () => {
         if (payment === undefined) continue
         expect(Number(payment.received)).toBe(10 * (counted[index]?.size ?? 0))
       }
-      // As long as the payment is known, so is what it has counted.
+      // While the payment exists, its transfers are known too.
       const known = (await setup.payments.load(ids[step.payment] ?? '')) !== undefined
       const isFresh = setup.clock.now() < startOfTests + lifetimeMs + retentionMs + day
       if (known && isFresh) expect(result.ok).toBe(counted[step.payment]?.has(transferId))
@@ -415,12 +415,12 @@ describe('no transfer counts twice, whatever is purged when', () => {
     return fc.check(property, { numRuns: 500, endOnFailure: true })
   }
 
-  test('under any succession of arrivals, sweeps and time', async () => {
+  test('in any order of transfers, sweeps and time', async () => {
     const { errorInstance, counterexample } = await search((store) => store)
     expect(errorInstance, fc.stringify(counterexample)).toBeNull()
   })
 
-  test('and the same search finds transfers that are not kept as long as their payment', async () => {
+  test('except in a store that does not keep transfers as long as their payment', async () => {
     const { failed } = await search((store) => ({
       ...store,
       commit: ({ changes, guards }) =>
@@ -437,7 +437,7 @@ describe('no transfer counts twice, whatever is purged when', () => {
 })
 
 describe('a used signature', () => {
-  test('is remembered for as long as it would be accepted, whatever is purged', async () => {
+  test('is remembered for as long as it would be accepted, despite purges', async () => {
     for (let ageMs = -60 * second; ageMs <= 300 * second; ageMs += 30 * second) {
       const world = createWorld()
       const client = world.client()
@@ -459,7 +459,7 @@ describe('a used signature', () => {
     }
   })
 
-  test('is forgotten once it is too old to be accepted by any clock that may be off', async () => {
+  test('is forgotten once no clock within the tolerance would accept it', async () => {
     const world = createWorld()
     await world.client().request([incomingAccess])
     world.clock.advance(360 * second - 1)
@@ -471,7 +471,7 @@ describe('a used signature', () => {
 })
 
 describe('the servers', () => {
-  test('sweep what is theirs: grants, payments, transfers, signatures', async () => {
+  test('purge their own records: grants, payments, transfers, signatures', async () => {
     const world = createWorld()
     const client = world.client()
     const { token, continue: continuation } = await issuedGrant(world, client)
@@ -489,14 +489,14 @@ describe('the servers', () => {
     expect(await world.resources.incomingPayments.expireDue()).toBe(1)
     expect(await world.resources.incomingPayments.expireDue()).toBe(0)
     world.clock.advance(2 * 365 * day)
-    // Payment, transfer, and the nonce of the request that created it.
+    // The payment, the transfer and the nonce of the request that created the payment.
     expect(await world.resources.purge()).toBe(3)
     expect(await world.resources.incomingPayments.get(paymentId)).toBeUndefined()
-    // The grant without consent, the request that nobody decided on, and the nonces of four requests.
+    // The grant without consent, the undecided request and the nonces of four requests.
     expect(await world.auth.purge()).toBe(6)
     expect(await world.auth.purge()).toBe(0)
 
-    // The grant that its owner consented to goes on, two years later.
+    // The grant with the consent of its owner still exists two years later.
     const rotated = await client.rotate(token)
     expect(rotated.status).toBe(200)
     expect((await client.cancel(continuation)).status).toBe(204)
@@ -505,7 +505,7 @@ describe('the servers', () => {
     expect((await client.rotate(rotated.body.access_token)).status).toBe(404)
   })
 
-  test('record expiries in batches of the size that is asked for', async () => {
+  test('record expiries in batches of the given size', async () => {
     const world = createWorld()
     const client = world.client()
     const { body } = await client.request([incomingAccess])

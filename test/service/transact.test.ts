@@ -18,7 +18,7 @@ interface Counter extends Stored {
 
 const random = seededRandom()
 
-/** Time that passes only when somebody sleeps. */
+/** Returns a pacing whose time passes only while a caller sleeps. */
 function virtualPacing() {
   let elapsed = 0
   const slept: number[] = []
@@ -27,7 +27,7 @@ function virtualPacing() {
     elapsedMs: () => elapsed,
     async sleep(ms: number) {
       slept.push(ms)
-      // A floor, so that a loop that only ever sleeps for nothing still reaches its deadline.
+      // A minimum, so that a loop that only sleeps for 0 ms still reaches its deadline.
       elapsed += Math.max(ms, 1)
     },
   }
@@ -37,7 +37,7 @@ function context(store: Store, pacing = virtualPacing()) {
   return { store, random, pacing }
 }
 
-/** Adds one to a counter, which exists from the first time on. */
+/** Returns an operation that increments a counter and creates it if it does not exist. */
 function increment(store: Store, by: string, id = 'counter') {
   const load = async () => (await store.load('grant', id)) as Counter | undefined
   return {
@@ -62,7 +62,9 @@ function onceOf(by: string, spentByRefusal = true, id = 'once'): Once {
   return { change: { kind: 'replay', next, expectedVersion: 0 }, spentByRefusal }
 }
 
-/** A store whose commits land or not, and answer or not, as a script says. */
+/**
+ * Returns a store whose commits are written or not, and resolve or reject, according to a script.
+ */
 function scripted(
   store: Store,
   script: ('lands but rejects' | 'rejects' | 'lands but denies')[],
@@ -80,7 +82,7 @@ function scripted(
 }
 
 describe('a contested record', () => {
-  test('gives each of 100 concurrent writers its own true answer', async () => {
+  test('gives each of 100 concurrent writers its own correct result', async () => {
     vi.useFakeTimers()
     const store = memoryStore()
     const writers = Array.from({ length: 100 }, (_, index) =>
@@ -93,7 +95,7 @@ describe('a contested record', () => {
     expect(await countOf(store)).toBe(100)
   })
 
-  test('of those who take turns leaves no timer behind', async () => {
+  test('leaves no timer behind when writers queue for it', async () => {
     vi.useFakeTimers()
     const store = memoryStore()
     const contenders = { store, random, pacing: realPacing, turns: createTurns() }
@@ -110,7 +112,7 @@ describe('a contested record', () => {
     expect(await countOf(store)).toBe(20)
   })
 
-  test('is given up after three seconds, with an error that says so and nothing written', async () => {
+  test('causes ERR_CONTENTION after three seconds, and nothing is written', async () => {
     const store = memoryStore()
     const losing: Store = { ...store, commit: async () => false }
     const pacing = virtualPacing()
@@ -122,7 +124,7 @@ describe('a contested record', () => {
     expect(await countOf(store)).toBe(0)
   })
 
-  test('is tried again at once after the first loss, and then after pauses that grow and differ', async () => {
+  test('is retried after short pauses that differ', async () => {
     const store = memoryStore()
     const pacing = virtualPacing()
     await transact(
@@ -136,7 +138,7 @@ describe('a contested record', () => {
 
 describe('a commit whose outcome is unknown', () => {
   test.each(['lands but rejects', 'lands but denies'] as const)(
-    'is recognised as its own work when it %s',
+    'is recognised as already done when it %s',
     async (fault) => {
       const store = memoryStore()
       const faulty = scripted(store, [fault])
@@ -145,14 +147,14 @@ describe('a commit whose outcome is unknown', () => {
     },
   )
 
-  test('is carried out once when it had not landed', async () => {
+  test('is carried out once when it was not written', async () => {
     const store = memoryStore()
     const faulty = scripted(store, ['rejects', 'rejects'])
     expect(await transact(context(faulty), increment(faulty, 'me'))).toBe(1)
     expect(await countOf(store)).toBe(1)
   })
 
-  test('ends with the error of the store when that goes on failing', async () => {
+  test('ends with the error of the store when the store keeps failing', async () => {
     const store = memoryStore()
     const down: Store = {
       ...store,
@@ -165,8 +167,8 @@ describe('a commit whose outcome is unknown', () => {
   })
 })
 
-describe('a mistake in a decision', () => {
-  test('is thrown at once, not tried again', async () => {
+describe('a bug in a decision', () => {
+  test('is thrown immediately, without a retry', async () => {
     const store = memoryStore()
     let decisions = 0
     const broken = {
@@ -182,7 +184,7 @@ describe('a mistake in a decision', () => {
 })
 
 describe('a request that counts once', () => {
-  test('is carried out by one of many that are the same, and the others are replays', async () => {
+  test('is carried out once among equal concurrent requests, and the others are replays', async () => {
     const store = memoryStore()
     const results = await Promise.all(
       Array.from({ length: 50 }, (_, index) =>
@@ -197,7 +199,7 @@ describe('a request that counts once', () => {
   })
 
   test.each(['lands but rejects', 'lands but denies'] as const)(
-    'is no replay of itself when its commit %s',
+    'is not a replay of itself when its commit %s',
     async (fault) => {
       const store = memoryStore()
       const faulty = scripted(store, [fault])
@@ -206,7 +208,7 @@ describe('a request that counts once', () => {
     },
   )
 
-  test('spends its nonce even when it is refused', async () => {
+  test('consumes its nonce even when it is refused', async () => {
     const store = memoryStore()
     const refusing = { ...increment(store, 'me'), decide: refuseWith('no') }
     expect(await transactOnce(context(store), refusing, onceOf('first'))).toBe('no')
@@ -215,7 +217,7 @@ describe('a request that counts once', () => {
     })
   })
 
-  test('leaves nothing behind when it is refused and had no nonce', async () => {
+  test('writes nothing when it is refused and had no nonce', async () => {
     const store = memoryStore()
     const refusing = { ...increment(store, 'me'), decide: refuseWith('no') }
     expect(await transactOnce(context(store), refusing, onceOf('first', false))).toBe('no')
@@ -223,7 +225,7 @@ describe('a request that counts once', () => {
     expect(await store.load('replay', 'once')).toBeUndefined()
   })
 
-  test('leaves nothing behind when what it changed tells of it', async () => {
+  test('writes no replay record when the changed record identifies the request', async () => {
     const store = memoryStore()
     const { decide, ...rest } = increment(store, 'me')
     const telling = {
@@ -249,7 +251,7 @@ describe('a request that counts once', () => {
 })
 
 describe('an operation that writes nothing', () => {
-  test('asks nothing of the store', async () => {
+  test('makes no call to the store', async () => {
     const untouchable = new Proxy({} as Store, {
       get: () => () => Promise.reject(new Error('the store was asked')),
     })

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createTurns } from '../../src/service/turns.js'
 
-describe('turns at one thing', () => {
-  test('are taken one after another, in the order in which they were asked for', async () => {
+describe('the queue of a key', () => {
+  test('admits one caller at a time, in the order of the calls', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -32,13 +32,13 @@ describe('turns at one thing', () => {
     )
   })
 
-  test('at another thing are not waited for', async () => {
+  test('does not delay callers with another key', async () => {
     const turns = createTurns()
     await turns.take('one')
     await turns.take('two')
   })
 
-  test('are free again once they were left', async () => {
+  test('is free again after its holder leaves', async () => {
     const turns = createTurns()
     for (let time = 0; time < 3; time++) (await turns.take('one'))()
     await turns.take('one')
