@@ -28,7 +28,7 @@ import {
   withFinish,
 } from '../support/world.js'
 
-/** Whatever one encoder writes as it is and another escapes, and names that look like numbers. */
+/** Text that encoders escape in different ways, and names that look like numbers. */
 const metadata = {
   order: 'Fish & chips <large>',
   'café/zoë': 'naïve 🐟 日本 "quoted" \\ \u2028 \u0007',
@@ -39,10 +39,10 @@ const metadata = {
   nested: { '<b>': { '&': '/' } },
 }
 
-/** Something to ask for, and a look at whether it was understood. */
+/** A request to send, and a check that the server understood it. */
 interface Case {
   readonly request: Unwritten
-  /** What the body says; absent for one without content. */
+  /** The value of the body; absent for a request without content. */
   readonly value?: unknown
   readonly status: number
   readonly check: (answer: Answer) => void | Promise<void>
@@ -146,17 +146,17 @@ function writeAs(
   return written(dialect, request, { key: client.key, created, ...signing })
 }
 
-/** The same JSON, written with one space more. */
+/** Returns the same JSON with one more space. */
 const respaced = (text: string) => text.replace('{', '{ ')
 
 const digests = ['sha-256', 'sha-512'] as const
 
-describe.each(dialects)('a client that writes as $name does', (dialect) => {
+describe.each(dialects)('a client that encodes like $name', (dialect) => {
   const cases = Object.entries(operations).flatMap(([name, prepare]) =>
     digests.map((digest) => ({ name, digest, prepare })),
   )
 
-  test.each(cases)('is understood in $name with $digest', async ({ digest, prepare }) => {
+  test.each(cases)('can send $name with $digest', async ({ digest, prepare }) => {
     const stage = setUp()
     const { request, value, status, check } = await prepare(stage)
     const body = value === undefined ? {} : { body: dialect.json(value) }
@@ -167,14 +167,14 @@ describe.each(dialects)('a client that writes as $name does', (dialect) => {
   })
 
   test.each(cases.filter(({ name }) => name !== 'a rotation without content'))(
-    'is refused in $name with $digest when a byte differs, and may repeat the request',
+    'cannot send $name with $digest if a byte differs, and can then send the valid request',
     async ({ digest, prepare }) => {
       const stage = setUp()
       const { request, value, status } = await prepare(stage)
       const body = dialect.json(value)
       const good = writeAs(dialect, stage, { ...request, body }, { digest })
       const wrong = [
-        // A server that compares the JSON and not the bytes accepts this.
+        // A server that compares the JSON instead of the bytes would accept this request.
         { ...good, body: Buffer.from(respaced(body)) },
         writeAs(dialect, stage, { ...request, body }, { digest, digestOf: respaced(body) }),
       ]
@@ -206,14 +206,14 @@ test.each([
   [python, '2026-11-22T06:36:18.400000+00:00', '2026-11-22T06:36:18.425456+00:00'],
   [dotnet, '2026-11-22T06:36:18.4+00:00', '2026-11-22T06:36:18.4254567+00:00'],
   [rust, '2026-11-22T06:36:18.400000000Z', '2026-11-22T06:36:18.425456789Z'],
-])('$name writes instants with its own number of digits', ({ instant }, tenths, nanoseconds) => {
+])('$name encodes instants with its own number of digits', ({ instant }, tenths, nanoseconds) => {
   const second = BigInt(Date.parse('2026-11-22T06:36:18Z')) * 1_000_000n
   expect(instant(second + 400_000_000n)).toBe(tenths)
   expect(instant(second + 425_456_789n)).toBe(nanoseconds)
 })
 
 test.each(published)(
-  'a strict server accepts $name only if it signs as RFC 9421 says',
+  'a strict server accepts $name only if it signs according to RFC 9421',
   async (dialect) => {
     const signatures = { strict: true }
     const world = createSpendingWorld({ auth: { signatures }, resources: { signatures } })
@@ -228,14 +228,17 @@ test.each(published)(
   },
 )
 
-describe('metadata as it was written', () => {
+describe('metadata', () => {
   test.each([
-    ['numbers with a fraction of nothing', '{"n":1.0,"e":1e2,"m":-0.0}'],
-    ['escapes in capitals, and of what needs none', '{"\\u00E9":"\\u002F\\u0041\\uD83D\\uDC1F"}'],
-    ['half of a pair', '{"half":"\\ud83d"}'],
-    ['white space of every kind', '{\r\n\t"a" :\n[ 1 ,\t2 ] }'],
-    ['names that objects have already', '{"constructor":1,"toString":{"length":2},"":3}'],
-  ])('comes back as what it says: %s', async (_, text) => {
+    ['numbers with a zero fraction or an exponent', '{"n":1.0,"e":1e2,"m":-0.0}'],
+    [
+      'escapes in uppercase and of printable characters',
+      '{"\\u00E9":"\\u002F\\u0041\\uD83D\\uDC1F"}',
+    ],
+    ['a lone surrogate', '{"half":"\\ud83d"}'],
+    ['all kinds of white space', '{\r\n\t"a" :\n[ 1 ,\t2 ] }'],
+    ['names of object properties', '{"constructor":1,"toString":{"length":2},"":3}'],
+  ])('keeps its value for JSON with %s', async (_, text) => {
     const { world, client } = setUp()
     const { body } = await client.request([incomingAccess])
     const url = `${resourceServer}/incoming-payments`
@@ -254,7 +257,7 @@ describe('a wallet address in a query', () => {
   const odd = "https://wallet.example/~caf%C3%A9+*(1)'!"
   const account: WalletAddress = { url: odd, assetCode: 'USD', assetScale: 2 }
 
-  /** A payment at that wallet address, and a request for the list that it is in. */
+  /** Creates a payment at that wallet address, and returns its id and a token to list it. */
   async function listing() {
     const walletAddresses = { find: async (url: string) => (url === odd ? account : undefined) }
     const world = createSpendingWorld({ resources: { walletAddresses } })
@@ -280,7 +283,7 @@ describe('a wallet address in a query', () => {
     expect([status, body.result.map((payment: { id: string }) => payment.id)]).toEqual([200, [id]])
   })
 
-  test('is understood without any escape, where it needs none', async () => {
+  test('is understood without escapes if it needs none', async () => {
     const { client } = setUp()
     const { body } = await client.request([{ ...incomingAccess, actions: ['create', 'list'] }])
     const token: string = body.access_token.value
@@ -290,7 +293,7 @@ describe('a wallet address in a query', () => {
     expect(listed.body.result).toMatchObject([{ id: payment.id }])
   })
 
-  test('is another target when it is escaped in another way, and no signature is good for both', async () => {
+  test('is a different target with different escapes, and no signature is valid for both', async () => {
     const { stage, token } = await listing()
     for (const dialect of dialects) {
       const request = writeAs(dialect, stage, { method: 'GET', url: urlIn(dialect), token })

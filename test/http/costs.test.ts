@@ -18,7 +18,7 @@ interface Cost {
   others: number
 }
 
-/** A memory store that counts its calls. */
+/** Returns a memory store that counts its calls. */
 function countedStore(): { readonly store: Store; readonly cost: Cost } {
   const store = memoryStore()
   const cost = { loads: 0, commits: 0, others: 0 }
@@ -42,7 +42,7 @@ function countedStore(): { readonly store: Store; readonly cost: Cost } {
 
 const amount = { value: '10', assetCode: 'USD', assetScale: 2 }
 
-/** Every operation, as one thing to do once all that it needs has been done. */
+/** Prepares every operation and returns functions that run them. */
 async function prepared() {
   const { store, cost } = countedStore()
   const world = createSpendingWorld({ store })
@@ -103,13 +103,13 @@ async function prepared() {
   return { cost, operations }
 }
 
-/** What the published client sends: it has no nonce, so that reading has nothing to write. */
+/** Signs like the published client, without a nonce, so that a read writes nothing. */
 function signedWithoutNonce({ clock, client }: World) {
   const created = Math.floor(clock.now() / 1_000)
   return { parameters: [`keyid="${client().key.kid}"`, `created=${created}`] }
 }
 
-/** The table of docs/storage.md: an operation may stand there among others, and has the cost of its row. */
+/** The table of docs/storage.md. Operations that share a row have the cost of that row. */
 const documented = [
   ...readFileSync('docs/storage.md', 'utf8').matchAll(/^\| ([a-z ,]+) \| (\d) \| (\d) \|$/gm),
 ].flatMap(([, names = '', loads, commits]) => {
@@ -118,7 +118,7 @@ const documented = [
   return single.map((name) => [name, cost] as const)
 })
 
-describe('an operation calls the store as often as docs/storage.md says', () => {
+describe('an operation makes as many store calls as docs/storage.md states', () => {
   test.each(documented)('%s', async (name, documentedCost) => {
     const { cost, operations } = await prepared()
     Object.assign(cost, { loads: 0, commits: 0, others: 0 })
@@ -126,7 +126,7 @@ describe('an operation calls the store as often as docs/storage.md says', () => 
     expect(cost).toEqual(documentedCost)
   })
 
-  test('and the table has all of them', async () => {
+  test('and the table contains all of them', async () => {
     const { operations } = await prepared()
     expect(documented.map(([name]) => name).sort()).toEqual(Object.keys(operations).sort())
   })

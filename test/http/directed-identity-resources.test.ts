@@ -19,7 +19,7 @@ import {
   type World,
 } from '../support/world.js'
 
-/** All that needs no consent, at every wallet address. */
+/** The access that needs no consent, at every wallet address. */
 const openAccess: readonly AccessItem[] = [
   { type: 'incoming-payment', actions: ['create', 'read', 'list', 'complete'] },
   { type: 'quote', actions: ['create', 'read'] },
@@ -29,7 +29,7 @@ async function tokenOf(client: TestClient): Promise<string> {
   return (await client.request(openAccess)).body.access_token.value
 }
 
-/** Two client instances that nothing tells apart but their keys, and one with a wallet address. */
+/** Two client instances that differ only in their keys, and one with a wallet address. */
 function setUp() {
   const world = createSpendingWorld()
   const one = world.client('one', { byKey: true })
@@ -72,8 +72,8 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('quote' as const), who }),
 )
 
-describe('a client instance that is known by its key alone', () => {
-  test('sees what its key has created and nothing else, whoever created what before', () =>
+describe('a client instance that is identified by its key', () => {
+  test('sees the records that its key created and no others, in any order of creation', () =>
     fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 8 }), async (steps) => {
         const { one, two, named } = setUp()
@@ -98,7 +98,7 @@ describe('a client instance that is known by its key alone', () => {
       { numRuns: 12 },
     ))
 
-  test('completes its own payments, and those of nobody else', async () => {
+  test('can complete only its own payments', async () => {
     const { world, one, two, named } = setUp()
     for (const owner of [one, two, named]) {
       const url = await createPayment(owner)
@@ -111,7 +111,7 @@ describe('a client instance that is known by its key alone', () => {
     }
   })
 
-  test('is the same by whatever name it calls its key, and by every grant', async () => {
+  test('is the same under any `kid` and in every grant', async () => {
     const { one } = setUp()
     const [payment, quote] = [await createPayment(one), await createQuote(one)]
     const as = { key: { ...one.key, kid: 'another name' } }
@@ -126,7 +126,7 @@ describe('a client instance that is known by its key alone', () => {
     expect((await one.post(`${payment}/complete`, undefined, token, as)).status).toBe(200)
   })
 
-  test('has nothing in common with a wallet address at which the same key is published', async () => {
+  test('is distinct from a wallet address that publishes the same key', async () => {
     const { world, one } = setUp()
     world.clientKeys.publish('https://one.example', testKey('one'))
     const request = { client: 'https://one.example', access_token: { access: openAccess } }
@@ -142,7 +142,7 @@ describe('a client instance that is known by its key alone', () => {
     expect(await listOf(one)).toEqual([payment])
   })
 
-  test('gets a price that nobody else can pay by', async () => {
+  test('receives quotes that no other client can pay', async () => {
     const { world, one, named } = setUp()
     const quote = await createQuote(one)
     const { token } = await grantToPay(world, named)
@@ -152,7 +152,7 @@ describe('a client instance that is known by its key alone', () => {
     expect((await payByQuote(named, token, own.body.id)).status).toBe(201)
   })
 
-  test('is named to the host by its key, wherever something of its own is spoken of', async () => {
+  test('is identified to the host by the thumbprint of its key', async () => {
     const { world, one } = setUp()
     const paymentId = world.resources.incomingPayments.idOf(await createPayment(one)) ?? ''
     const owner = `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${one.key.thumbprint}`

@@ -20,7 +20,7 @@ async function tokenOf(client: TestClient, more: object = {}): Promise<string> {
   return (await granted(client, more)).access_token.value
 }
 
-/** Two client instances that nothing tells apart but their keys, and one with a wallet address. */
+/** Two client instances that differ only in their keys, and one with a wallet address. */
 function setUp() {
   const world = createWorld()
   return {
@@ -31,8 +31,8 @@ function setUp() {
   }
 }
 
-describe('a client instance that is known by its key alone', () => {
-  test('creates a payment and reads it, and every later grant of that key reads it too', async () => {
+describe('a client instance that is identified by its key', () => {
+  test('creates a payment and reads it, and so does every later grant of that key', async () => {
     const { one } = setUp()
     const token = await tokenOf(one)
     const created = await one.createPayment(token, payee)
@@ -43,7 +43,7 @@ describe('a client instance that is known by its key alone', () => {
     }
   })
 
-  test('is the same by whatever name it calls its key', async () => {
+  test('is the same under any `kid`', async () => {
     const { world, one } = setUp()
     const { body } = await one.createPayment(await tokenOf(one), payee)
     const renamed = { ...one.key, kid: 'another name' }
@@ -55,7 +55,7 @@ describe('a client instance that is known by its key alone', () => {
     expect(world.clientKeys.asked).toEqual([])
   })
 
-  test('sees nothing that another key has created, nor that a wallet address has', async () => {
+  test('sees no records of another key or of a wallet address', async () => {
     const { one, two, named } = setUp()
     const clients = [one, two, named]
     const payments = await Promise.all(
@@ -72,7 +72,7 @@ describe('a client instance that is known by its key alone', () => {
     }
   })
 
-  test('sees nothing of the wallet address at which somebody published the same key', async () => {
+  test('sees no records of a wallet address that publishes the same key', async () => {
     const { world, one } = setUp()
     world.clientKeys.publish('https://one.example', testKey('one'))
     const { body } = await one.createPayment(await tokenOf(one), payee)
@@ -81,7 +81,7 @@ describe('a client instance that is known by its key alone', () => {
     expect((await one.getPayment(access_token.value, body.id)).status).toBe(404)
   })
 
-  test('is of no use to who has its token, but not its key', async () => {
+  test('cannot be impersonated with its token alone', async () => {
     const { one, two } = setUp()
     const grant = await granted(one)
     const { value } = grant.access_token
@@ -97,7 +97,7 @@ describe('a client instance that is known by its key alone', () => {
     expect((await one.getPayment(value, body.id)).status).toBe(200)
   })
 
-  test('is of no use to who knows its public key, but cannot sign with it', async () => {
+  test('cannot be impersonated with its public key alone', async () => {
     const { one, two } = setUp()
     const { body } = await one.createPayment(await tokenOf(one), payee)
     const request = { client: one.client, access_token: { access: [incomingAccess] } }
@@ -106,7 +106,7 @@ describe('a client instance that is known by its key alone', () => {
     expect((await two.getPayment(await tokenOf(two), body.id)).status).toBe(404)
   })
 
-  test('rotates and gives up its tokens as any other', async () => {
+  test('rotates and revokes its tokens like other clients', async () => {
     const { one } = setUp()
     const grant = await granted(one)
     const { body } = await one.createPayment(grant.access_token.value, payee)
@@ -121,7 +121,7 @@ describe('a client instance that is known by its key alone', () => {
     ['outgoing payments', outgoingAccess],
     ['the outgoing payments of others', { ...outgoingAccess, actions: ['read-all'] }],
     ['lists of the payments of others', { ...incomingAccess, actions: ['list-all'] }],
-  ] as const)('cannot ask for %s, with an interaction or without', async (_, access) => {
+  ] as const)('cannot request %s, with or without an interaction', async (_, access) => {
     const { one } = setUp()
     const interactive = await one.request([access], withFinish)
     expect([interactive.status, interactive.body.error]).toEqual([
@@ -134,7 +134,7 @@ describe('a client instance that is known by its key alone', () => {
     expect((await one.request([access])).body.error.code).toBe('invalid_request')
   })
 
-  test('may offer an interaction where none is needed', async () => {
+  test('may offer an interaction that is not needed', async () => {
     const { one } = setUp()
     const { body } = await one.request([incomingAccess], withFinish)
     expect(body).toHaveProperty('access_token')

@@ -10,7 +10,7 @@ import {
 } from '../../src/index.js'
 import { createWorld, grantEndpoint, incomingAccess, origin } from '../support/world.js'
 
-/** What a handler is given for a Fetch API request. */
+/** Returns the request that a handler receives for a Fetch API request. */
 async function given(request: Request): Promise<HttpRequest> {
   let seen: HttpRequest | undefined
   await toFetch(async (one) => {
@@ -28,12 +28,12 @@ function respond(response: HttpResponse): Promise<Response> {
 type Body = NonNullable<ConstructorParameters<typeof Response>[0]>
 
 function post(body: Body, more: RequestInit = {}): Request {
-  // The option that streams need, and that the types do not know yet.
+  // Streams need this option, which the types lack.
   const init = { method: 'POST', body, duplex: 'half', ...more }
   return new Request(`${origin}/auth`, init as RequestInit)
 }
 
-/** A body in chunks, that tells how far it was read and whether it was let go. */
+/** A body in chunks that records how far it was read and whether it was cancelled. */
 function chunked(chunks: readonly Uint8Array[], { endless = false } = {}) {
   const state = { pulled: 0, cancelled: false }
   const stream = new ReadableStream<Uint8Array>(
@@ -56,7 +56,7 @@ function chunked(chunks: readonly Uint8Array[], { endless = false } = {}) {
   return { stream, state }
 }
 
-describe('the request that a handler is given', () => {
+describe('the request that a handler receives', () => {
   test.each([
     ['https://wallet.example/auth', '/auth'],
     ['https://wallet.example', '/'],
@@ -69,17 +69,17 @@ describe('the request that a handler is given', () => {
     ['https://wallet.example/auth#/other', '/auth'],
     ['http://127.0.0.1:3000/auth', '/auth'],
     ['http://[::1]:3000/auth', '/auth'],
-  ])('has the path and query of %s and no more of it', async (url, expected) => {
+  ])('has the path and query of %s', async (url, expected) => {
     expect((await given(new Request(url))).url).toBe(expected)
   })
 
-  test('has the method as it was sent', async () => {
+  test('has the method exactly as sent', async () => {
     for (const method of ['GET', 'HEAD', 'DELETE', 'PATCH', 'PURGE']) {
       expect((await given(new Request(origin, { method }))).method).toBe(method)
     }
   })
 
-  test('has the header lines, and says that they may have been joined', async () => {
+  test('has the header lines, marked as possibly merged', async () => {
     const headers = new Headers([
       ['X-Two', 'a'],
       ['x-two', 'b'],
@@ -94,7 +94,7 @@ describe('the request that a handler is given', () => {
   })
 
   test.each([
-    ['nothing', ''],
+    ['no content', ''],
     ['CRLF', '{"a":\r\n1}\r\n'],
     ['letters beyond ASCII', '{"a":"é👍"}'],
     ['a byte order mark', '\ufeff{}'],
@@ -103,17 +103,17 @@ describe('the request that a handler is given', () => {
     expect(Buffer.from((await given(post(bytes))).body)).toEqual(Buffer.from(bytes))
   })
 
-  test('has bytes that are no UTF-8 as they are', async () => {
+  test('has bytes that are not UTF-8 unchanged', async () => {
     const bytes = Uint8Array.from({ length: 256 }, (_, i) => i)
     expect(Buffer.from((await given(post(bytes))).body)).toEqual(Buffer.from(bytes))
   })
 
-  test('has an empty body where there is none', async () => {
+  test('has an empty body if there is none', async () => {
     expect((await given(new Request(origin))).body).toEqual(new Uint8Array())
     expect((await given(new Request(origin, { method: 'POST' }))).body).toEqual(new Uint8Array())
   })
 
-  test('has the chunks of a body in their order, whatever their sizes', async () => {
+  test('has the chunks of a body in order, whatever their sizes', async () => {
     const chunks = fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 10 })
     await fc.assert(
       fc.asyncProperty(chunks, async (parts) => {
@@ -125,16 +125,16 @@ describe('the request that a handler is given', () => {
   })
 })
 
-describe('a body over the limit', () => {
+describe('a large body', () => {
   const kibibyte = new Uint8Array(1024).fill(1)
 
-  test('is read whole up to the limit itself', async () => {
+  test('is read completely up to the limit', async () => {
     const { stream, state } = chunked(Array<Uint8Array>(64).fill(kibibyte))
     expect(await readFetchBody(post(stream))).toHaveLength(bodyBytesMax)
     expect(state.cancelled).toBe(false)
   })
 
-  test('is read no further than needed to know, and let go', async () => {
+  test('is cancelled as soon as it exceeds the limit', async () => {
     const { stream, state } = chunked([kibibyte], { endless: true })
     const body = await readFetchBody(post(stream))
     expect(body.length).toBeGreaterThan(bodyBytesMax)
@@ -143,7 +143,7 @@ describe('a body over the limit', () => {
     expect(state.cancelled).toBe(true)
   })
 
-  test('reaches the handler, which answers 413', async () => {
+  test('reaches the handler, which responds with 413', async () => {
     const { handle } = createWorld()
     const { stream } = chunked([kibibyte], { endless: true })
     const response = await toFetch(handle)(post(stream))
@@ -151,8 +151,8 @@ describe('a body over the limit', () => {
   })
 })
 
-describe('a body that breaks off', () => {
-  test('rejects, and no handler sees half of it', async () => {
+describe('a body that fails midway', () => {
+  test('rejects, and the handler does not run', async () => {
     let called = false
     const stream = new ReadableStream({
       start: (controller) => controller.enqueue(new Uint8Array(10)),
@@ -167,7 +167,7 @@ describe('a body that breaks off', () => {
   })
 })
 
-describe('a body that something has read before', () => {
+describe('a body that was read before', () => {
   const unavailable = expect.objectContaining({
     name: 'TypeError',
     code: 'ERR_RAW_BODY_UNAVAILABLE',
@@ -178,35 +178,35 @@ describe('a body that something has read before', () => {
     ['json', (request) => request.json()],
     ['text', (request) => request.text()],
     ['bytes', (request) => request.arrayBuffer()],
-    ['a clone that was made of it and itself', (request) => request.clone() && request.blob()],
+    ['a blob and a clone', (request) => request.clone() && request.blob()],
     ['its first chunk', (request) => readFirst(request)],
-    ['nothing, but with a reader that was cancelled', async (request) => request.body?.cancel()],
-  ])('as %s is an error that says so', async (_, read) => {
+    ['nothing with a cancelled reader', async (request) => request.body?.cancel()],
+  ])('causes an error after a read of %s', async (_, read) => {
     const request = post('{"a":1}')
     await read(request)
     await expect(given(request)).rejects.toEqual(unavailable)
     await expect(readFetchBody(request)).rejects.toEqual(unavailable)
   })
 
-  test('or is about to read, since it holds the reader, is the same error', async () => {
+  test('causes an error if another reader holds it', async () => {
     const request = post('{"a":1}')
     request.body?.getReader()
     await expect(given(request)).rejects.toEqual(unavailable)
   })
 
-  test('from a clone is still there', async () => {
+  test('through a clone is still available', async () => {
     const request = post('{"a":1}')
     await request.clone().json()
     expect(Buffer.from((await given(request)).body).toString()).toBe('{"a":1}')
   })
 
-  test('is not there to begin with where there is no body', async () => {
+  test('is empty if the request has none', async () => {
     const request = new Request(origin)
     await request.text()
     expect((await given(request)).body).toEqual(new Uint8Array())
   })
 
-  test('is described by an error that carries the remedy it was given', () => {
+  test('causes an error that contains the given remedy', () => {
     const error = rawBodyError('do this instead')
     expect(error).toBeInstanceOf(TypeError)
     expect(error.code).toBe('ERR_RAW_BODY_UNAVAILABLE')
@@ -221,7 +221,7 @@ async function readFirst(request: Request): Promise<void> {
 }
 
 describe('the response', () => {
-  test('has the status, the headers and the text of the handler, in UTF-8', async () => {
+  test('has the status, the headers and the body of the handler, in UTF-8', async () => {
     const response = await respond({
       status: 201,
       headers: { 'content-type': 'application/json', 'x-other': 'y' },
@@ -242,7 +242,7 @@ describe('the response', () => {
     expect(response.body).toBeNull()
   })
 
-  test('may be a redirect, which is not followed', async () => {
+  test('can be a redirect, which is not followed', async () => {
     const headers = { location: 'https://shop.example/back?hash=a%2Bb' }
     const response = await respond({ status: 303, headers })
     expect(response.status).toBe(303)
@@ -266,7 +266,7 @@ describe('a server behind toFetch', () => {
     expect(await response.json()).toHaveProperty('access_token')
   })
 
-  test('never asks the request which host it is for', async () => {
+  test('ignores the host of the request', async () => {
     const { handle, client } = createWorld()
     const shop = client()
     const body = JSON.stringify({
@@ -285,7 +285,7 @@ describe('a server behind toFetch', () => {
   })
 
   test.each(['authorization', 'content-type', 'content-digest'])(
-    'refuses %s that came twice, by its comma or by its signature',
+    'refuses a repeated %s header, by its comma or by its signature',
     async (name) => {
       const { handle, client } = createWorld()
       const shop = client()

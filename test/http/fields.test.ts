@@ -24,7 +24,7 @@ const merged = { headersMerged: true }
 const json = { body: Buffer.from('{}') }
 
 describe('header lines', () => {
-  test('are sorted by name, whatever its case, in the order in which they came', () => {
+  test('are grouped by name, ignoring case, in the order of arrival', () => {
     expect(
       fieldsOf([
         ['Signature', 'a'],
@@ -35,7 +35,7 @@ describe('header lines', () => {
     ).toEqual({ signature: ['a', 'b', 'c'], 'x-other': ['1'] })
   })
 
-  test('keep their value but for the white space around it', () => {
+  test('keep their value, without the white space around it', () => {
     expect(
       fieldsOf([
         ['a', ' \t x \t y \t'],
@@ -46,13 +46,13 @@ describe('header lines', () => {
     ).toEqual({ a: ['x \t y'], b: [''], c: [''], d: ['\u00a0x\u00a0'] })
   })
 
-  test('whose name is that of an object method are fields like any other', () => {
+  test('with the name of an object method are ordinary fields', () => {
     expect(fieldsOf([['constructor', '1']])).toEqual({ constructor: ['1'] })
     const result = read([['__proto__', '1']])
     expect('fields' in result && result.fields.get('__proto__')).toEqual(['1'])
   })
 
-  test('that are pseudo-headers of HTTP/2 are left out', () => {
+  test('that are HTTP/2 pseudo-headers are ignored', () => {
     expect(
       fieldsOf([
         [':authority', 'evil.example'],
@@ -62,13 +62,13 @@ describe('header lines', () => {
     ).toEqual({ a: ['1'] })
   })
 
-  test.each(['\n', '\r', '\r\n', '\0'])('are refused with %j inside', (character) => {
+  test.each(['\n', '\r', '\r\n', '\0'])('are refused if they contain %j', (character) => {
     expect(refusalOf([['a', `x${character}y`]])).toBe('headers_invalid')
     expect(refusalOf([['a', `${character}`]])).toBe('headers_invalid')
     expect(refusalOf([['a', ` x${character} `]])).toBe('headers_invalid')
   })
 
-  test('lose no character and gain none, whatever is in them', () => {
+  test('keep every other character of their value', () => {
     const visible = fc.string({
       unit: fc.constantFrom(...'aZ09 \t,;:="\\é\u00a0\u007f'),
       maxLength: 40,
@@ -85,7 +85,7 @@ describe('header lines', () => {
 })
 
 describe('the size of a header', () => {
-  test('may be 128 lines and no more', () => {
+  test('is limited to 128 lines', () => {
     const lines = (count: number) => Array.from({ length: count }, (_, i): Line => [`x${i}`, 'y'])
     expect(refusalOf(lines(128))).toBeUndefined()
     expect(refusalOf(lines(129))).toBe('headers_invalid')
@@ -94,13 +94,13 @@ describe('the size of a header', () => {
     )
   })
 
-  test('may be 8 KiB for each value and no more', () => {
+  test('is limited to 8 KiB for each value', () => {
     expect(refusalOf([['a', 'x'.repeat(8_192)]])).toBeUndefined()
     expect(refusalOf([['a', 'x'.repeat(8_193)]])).toBe('headers_invalid')
     expect(refusalOf([['a', `x${' '.repeat(8_192)}`]])).toBe('headers_invalid')
   })
 
-  test('is looked at before anything is read out of it', () => {
+  test('is checked before anything else', () => {
     const twice: Line[] = [
       ['authorization', 'GNAP a'],
       ['authorization', 'GNAP b'],
@@ -119,8 +119,8 @@ const singletons: readonly (readonly [string, string])[] = [
   ['Host', 'wallet.example'],
 ]
 
-describe('a header of which there may be one', () => {
-  test.each(singletons)('is fine once: %s', (name, value) => {
+describe('a header that must not repeat', () => {
+  test.each(singletons)('is accepted once: %s', (name, value) => {
     expect(refusalOf([[name, value]])).toBeUndefined()
   })
 
@@ -134,7 +134,7 @@ describe('a header of which there may be one', () => {
     expect(refusalOf([...twice, [name.toUpperCase(), 'other']])).toBe('headers_invalid')
   })
 
-  test.each(singletons)('is refused twice, though one is empty: %s', (name, value) => {
+  test.each(singletons)('is refused twice, even if one is empty: %s', (name, value) => {
     expect(
       refusalOf([
         [name, value],
@@ -144,20 +144,20 @@ describe('a header of which there may be one', () => {
   })
 
   test.each(
-    // A digest has commas of its own, so that two lines of it cannot be told from one.
+    // A digest contains commas itself, so that two merged lines look like one.
     singletons.filter(([name]) => name !== 'Content-Digest'),
-  )('is refused with a comma where lines may have been joined: %s', (name, value) => {
+  )('is refused with a comma if lines may have been merged: %s', (name, value) => {
     expect(refusalOf([[name, `${value}, ${value}`]], merged)).toBe('headers_invalid')
     expect(refusalOf([[name, `${value},`]], merged)).toBe('headers_invalid')
   })
 
-  test('may have several digests in one line, joined or not', () => {
+  test('is accepted with several digests in one line, merged or not', () => {
     const line: Line = ['Content-Digest', 'sha-256=:AAAA:, sha-512=:BBBB:']
     expect(refusalOf([line])).toBeUndefined()
     expect(refusalOf([line], merged)).toBeUndefined()
   })
 
-  test('is told from one of which there may be many', () => {
+  test('is not Signature, Signature-Input or Accept', () => {
     const lines: Line[] = [
       ['Signature', 'a=:AA==:'],
       ['Signature', 'b=:AA==:'],
@@ -171,20 +171,20 @@ describe('a header of which there may be one', () => {
   })
 })
 
-describe('the coding of the content', () => {
+describe('the content coding of a body', () => {
   test.each(['identity', 'Identity', ' identity '])('may be %j', (coding) => {
     expect(refusalOf([['content-encoding', coding]])).toBeUndefined()
   })
 
   test.each(['gzip', 'br', 'deflate', 'x-gzip', '', 'identity;q=1', 'gzip, identity'])(
-    'may not be %j: the digest is over coded bytes',
+    'must not be %j, because the digest covers the coded bytes',
     (coding) => {
       expect(refusalOf([['content-encoding', coding]], json)).toBe('media_type_unsupported')
     },
   )
 })
 
-describe('the type of a body', () => {
+describe('the media type of a body', () => {
   test.each([
     'application/json',
     'application/json; charset=utf-8',
@@ -212,20 +212,20 @@ describe('the type of a body', () => {
     '*/*',
     'json',
     '',
-  ])('may not be %j', (type) => {
+  ])('must not be %j', (type) => {
     expect(refusalOf([['content-type', type]], json)).toBe('media_type_unsupported')
   })
 
-  test('has to be there', () => {
+  test('is required', () => {
     expect(refusalOf([], json)).toBe('media_type_unsupported')
   })
 
-  test('does not matter where there is no body', () => {
+  test('is ignored if there is no body', () => {
     expect(refusalOf([['content-type', 'text/plain']])).toBeUndefined()
     expect(refusalOf([])).toBeUndefined()
   })
 
-  test('comes after what makes the headers ambiguous', () => {
+  test('is checked after ambiguous headers', () => {
     const lines: Line[] = [
       ['content-type', 'text/plain'],
       ['content-type', 'application/json'],
@@ -234,7 +234,7 @@ describe('the type of a body', () => {
   })
 })
 
-describe('the message that is verified', () => {
+describe('the message to verify', () => {
   const request: HttpRequest = {
     method: 'post',
     url: '/stripped?x=1',
@@ -242,7 +242,7 @@ describe('the message that is verified', () => {
     body: new Uint8Array(),
   }
 
-  test('has the origin and target it was told, and the method as it was sent', () => {
+  test('has the configured origin and target, and the method as sent', () => {
     const result = readMessage(request, 'https://wallet.example', '/api/stripped?x=1')
     expect('message' in result && result.message).toMatchObject({
       method: 'post',
@@ -252,14 +252,14 @@ describe('the message that is verified', () => {
     })
   })
 
-  test('has the very bytes of the body', () => {
+  test('has the exact bytes of the body', () => {
     const body = Buffer.from('{"a":\r\n1}\ufeff')
     const headers: Line[] = [['content-type', 'application/json']]
     const result = readMessage({ ...request, headers, body }, 'https://w.example', '/')
     expect('message' in result && Buffer.from(result.message.body)).toEqual(body)
   })
 
-  test('is none where the headers are refused', () => {
+  test('is not created if the headers are refused', () => {
     const headers: Line[] = [
       ['Host', 'a'],
       ['Host', 'b'],

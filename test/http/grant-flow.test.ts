@@ -26,7 +26,7 @@ function setUp(options: Parameters<typeof createWorld>[0] = {}) {
   return { world, client: world.client() }
 }
 
-/** A rotation as the published client signs it. */
+/** Signs a rotation like the published client, without a nonce. */
 function signedWithoutNonce(
   world: World,
   client: TestClient,
@@ -43,7 +43,7 @@ async function introspect(world: World, accessToken: string) {
 }
 
 describe('a grant request', () => {
-  test('that needs no consent is answered with a token at once', async () => {
+  test('that needs no consent returns a token immediately', async () => {
     const { world, client } = setUp()
     const { status, body } = await client.request([incomingAccess])
     expect(status).toBe(200)
@@ -56,7 +56,7 @@ describe('a grant request', () => {
     expect(await introspect(world, body.access_token.value)).toBe(true)
   })
 
-  test('that needs consent is answered with where to get it and how to continue', async () => {
+  test('that needs consent returns the interaction and the continuation', async () => {
     const { client } = setUp()
     const { status, body } = await client.request([outgoingAccess], withFinish)
     expect(status).toBe(200)
@@ -66,7 +66,7 @@ describe('a grant request', () => {
     expect(body).not.toHaveProperty('access_token')
   })
 
-  test('always has a finish nonce in its answer, though it is used with a finish method only', async () => {
+  test('returns a finish nonce even without a finish method', async () => {
     const { client } = setUp()
     const { body } = await client.request([outgoingAccess], withoutFinish)
     expect(body.interact.finish).toMatch(/^[\w-]{20,}$/)
@@ -74,10 +74,10 @@ describe('a grant request', () => {
 
   test.each([
     ['a wallet address', 'https://shop.example'],
-    ['a wallet address with a slash behind it', 'https://SHOP.example/'],
+    ['a wallet address with a trailing slash', 'https://SHOP.example/'],
     ['an object with a wallet address', { walletAddress: 'https://shop.example' }],
     ['a key by value', { jwk: jwkOf(testKey('shop')) }],
-  ])('may name its client as %s', async (_, named) => {
+  ])('can name its client as %s', async (_, named) => {
     const { client } = setUp()
     const body = { client: named, access_token: { access: [incomingAccess] } }
     expect((await client.post(grantEndpoint, body)).status).toBe(200)
@@ -87,27 +87,27 @@ describe('a grant request', () => {
     ['is missing', undefined, 'invalid_request'],
     ['is a number', 42, 'invalid_request'],
     ['has both forms', { walletAddress: 'https://shop.example', jwk: {} }, 'invalid_request'],
-    ['is an address on plain http', 'http://shop.example', 'invalid_client'],
+    ['is an address with plain http', 'http://shop.example', 'invalid_client'],
     ['is an address with a query', 'https://shop.example/?x', 'invalid_client'],
-    ['publishes no such key', 'https://nobody.example', 'invalid_client'],
+    ['does not publish the key', 'https://nobody.example', 'invalid_client'],
     [
-      'brings a symmetric key',
+      'presents a symmetric key',
       { jwk: { kty: 'oct', k: 'AAAA', kid: 'shop-key' } },
       'invalid_client',
     ],
     [
-      'brings a private key',
+      'presents a private key',
       { jwk: { ...jwkOf(testKey('shop')), d: 'nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A' } },
       'invalid_client',
     ],
-  ])('is refused with 400 when its client %s', async (_, named, code) => {
+  ])('is refused with 400 if its client %s', async (_, named, code) => {
     const { client } = setUp()
     const body = { client: named, access_token: { access: [incomingAccess] } }
     const answer = await client.post(grantEndpoint, body)
     expect([answer.status, answer.body.error.code]).toEqual([400, code])
   })
 
-  test('is refused when it brings a key and is signed with another', async () => {
+  test('is refused if it presents a key and is signed with another', async () => {
     const { client } = setUp()
     const body = {
       client: { jwk: { ...jwkOf(testKey('other')), kid: 'shop-key' } },
@@ -117,14 +117,14 @@ describe('a grant request', () => {
     expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_client'])
   })
 
-  test('of a client known by its key alone cannot ask for what needs consent', async () => {
+  test('is refused if its client has only a key and the access needs consent', async () => {
     const world = createWorld()
     const client = world.client('shop', { byKey: true })
     const answer = await client.request([outgoingAccess], withFinish)
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_client'])
   })
 
-  test('that needs consent but offers no interaction is refused', async () => {
+  test('is refused if it needs consent but offers no interaction', async () => {
     const { client } = setUp()
     const answer = await client.request([outgoingAccess])
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
@@ -151,7 +151,7 @@ describe('a grant request', () => {
     expect(body.access_token.access).toEqual([access])
   })
 
-  test('for read-all needs consent where the host says so', async () => {
+  test('for read-all needs consent if the policy of the host requires it', async () => {
     const requiresConsent = ({ actions }: AccessItem) => actions.includes('read-all')
     const { client } = setUp({ auth: { policy: { requiresConsent } } })
     const access: AccessItem = { type: 'incoming-payment', actions: ['read-all'] }
@@ -159,14 +159,14 @@ describe('a grant request', () => {
     expect((await client.request([access], withFinish)).body).toHaveProperty('interact')
   })
 
-  test('needs consent for one item when it needs it for another', async () => {
+  test('needs consent for all items if one of them needs it', async () => {
     const { client } = setUp()
     const { body } = await client.request([incomingAccess, outgoingAccess], withFinish)
     expect(body).toHaveProperty('interact')
     expect(body).not.toHaveProperty('access_token')
   })
 
-  test('follows the host where the host has a policy of its own', async () => {
+  test('follows the consent policy of the host', async () => {
     const { client } = setUp({
       auth: { policy: { requiresConsent: () => true, requiresFinish: () => true } },
     })
@@ -175,7 +175,7 @@ describe('a grant request', () => {
     expect((await client.request([incomingAccess], withFinish)).body).toHaveProperty('interact')
   })
 
-  test('is told to come back when the keys of its client cannot be had for now', async () => {
+  test('receives 503 with retry-after while the keys of its client are unavailable', async () => {
     const { world, client } = setUp()
     world.clientKeys.unavailable = true
     const { status, headers, body } = await client.request([incomingAccess])
@@ -183,7 +183,7 @@ describe('a grant request', () => {
     expect(headers['retry-after']).toBe('1')
   })
 
-  test('leaves nothing behind when it is refused', async () => {
+  test('stores nothing when it is refused', async () => {
     const { world, client } = setUp()
     const commits: unknown[] = []
     const counting = createWorld({
@@ -204,7 +204,7 @@ describe('a grant request', () => {
 })
 
 describe('an interaction', () => {
-  test('tells the consent page who asks for what, and where the browser goes afterwards', async () => {
+  test('shows the client, the access and the finish URI to the consent page', async () => {
     const { world, client } = setUp()
     const { body } = await client.request([outgoingAccess], withFinish)
     const id = interactionId(body.interact.redirect)
@@ -220,7 +220,7 @@ describe('an interaction', () => {
   })
 
   test.each(['', 'x', 'a.b', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA'])(
-    'that does not exist (%j) is nothing to show',
+    'with the unknown id %j does not exist',
     async (id) => {
       const { world } = setUp()
       expect(await world.auth.interactions.get(id)).toBeUndefined()
@@ -229,7 +229,7 @@ describe('an interaction', () => {
     },
   )
 
-  test('ends with a redirect that keeps the parameters of the client and proves who redirects', async () => {
+  test('ends with a redirect that keeps the query of the client and contains the hash', async () => {
     const { world, client } = setUp()
     const { body, redirect, interactRef } = await approvedGrant(world, client)
     expect(redirect?.origin + (redirect?.pathname ?? '')).toBe('https://shop.example/back')
@@ -240,13 +240,13 @@ describe('an interaction', () => {
     expect(interactRef).toMatch(/^[A-Za-z0-9._~-]{22,}$/)
   })
 
-  test('writes its hash as RFC 9635 does where the host wants that', async () => {
+  test('encodes its hash as in RFC 9635 if the host chooses that', async () => {
     const { world, client } = setUp({ auth: { policy: { interactionHash: 'base64url' } } })
     const { redirect } = await approvedGrant(world, client)
     expect(redirect?.searchParams.get('hash')).toMatch(/^[A-Za-z0-9_-]{43}$/)
   })
 
-  test('uses the hash method that the client asked for', async () => {
+  test('uses the hash method of the client', async () => {
     const { world, client } = setUp()
     const finish = { ...withFinish.finish, hash_method: 'sha-512' }
     const approved = await approvedGrant(world, client, { ...withFinish, finish })
@@ -256,13 +256,13 @@ describe('an interaction', () => {
     expect(redirect?.searchParams.get('hash')).toBe(hash)
   })
 
-  test('ends without a redirect when the client asked for none', async () => {
+  test('ends without a redirect if the client requests none', async () => {
     const { world, client } = setUp()
     const { redirect } = await approvedGrant(world, client, withoutFinish)
     expect(redirect).toBeUndefined()
   })
 
-  test('may be approved again before its reference is used: the new reference is good, the old is not', async () => {
+  test('can be approved again before its reference is used; only the new reference is valid', async () => {
     const { world, client } = setUp()
     const { id, body, interactRef } = await approvedGrant(world, client)
     const again = await world.auth.interactions.approve(id, approval)
@@ -272,7 +272,7 @@ describe('an interaction', () => {
     expect((await client.continue(body.continue, fresh || '')).status).toBe(200)
   })
 
-  test('cannot be denied once approved, nor approved once denied', async () => {
+  test('cannot be denied after approval or approved after denial', async () => {
     const { world, client } = setUp()
     const { id } = await approvedGrant(world, client)
     expect(await world.auth.interactions.deny(id)).toMatchObject({ refusal: 'decided_otherwise' })
@@ -284,7 +284,7 @@ describe('an interaction', () => {
     })
   })
 
-  test('that is denied sends the browser back with no reference, each time it is denied', async () => {
+  test('redirects without a reference each time it is denied', async () => {
     const { world, client } = setUp()
     const { body } = await client.request([outgoingAccess], withFinish)
     const id = interactionId(body.interact.redirect)
@@ -301,7 +301,7 @@ describe('an interaction', () => {
     ])
   })
 
-  test('that is denied carries hash and reference where the host wants RFC 9635', async () => {
+  test('redirects with hash and reference after denial if the host chooses RFC 9635', async () => {
     const { world, client } = setUp({ auth: { policy: { denialRedirect: 'rfc9635' } } })
     const { body } = await client.request([outgoingAccess], withFinish)
     const result = await world.auth.interactions.deny(interactionId(body.interact.redirect))
@@ -313,7 +313,7 @@ describe('an interaction', () => {
     )
   })
 
-  test('is over when its time is', async () => {
+  test('expires at the end of its lifetime', async () => {
     const { world, client } = setUp()
     const { body } = await client.request([outgoingAccess], withFinish)
     const id = interactionId(body.interact.redirect)
@@ -328,7 +328,7 @@ describe('an interaction', () => {
     expect([answer.status, answer.body.error.code]).toEqual([401, 'request_denied'])
   })
 
-  test('grants nothing that is not the owner’s', async () => {
+  test('grants nothing that the owner does not own', async () => {
     const { world, client } = setUp()
     const { body } = await client.request([outgoingAccess], withFinish)
     const id = interactionId(body.interact.redirect)
@@ -339,7 +339,7 @@ describe('an interaction', () => {
     expect(await world.auth.interactions.get(id)).toMatchObject({ state: 'pending' })
   })
 
-  test('may grant less than was asked, and the token says so', async () => {
+  test('can grant less than requested, and the token shows the granted access', async () => {
     const { world, client } = setUp()
     const { body } = await client.request([outgoingAccess], withFinish)
     const id = interactionId(body.interact.redirect)
@@ -353,7 +353,7 @@ describe('an interaction', () => {
     expect(issued.body.access_token.access).toEqual(access)
   })
 
-  test('never grants more than was asked', async () => {
+  test('never grants more than requested', async () => {
     const { world, client } = setUp()
     const { body } = await client.request([outgoingAccess], withFinish)
     const id = interactionId(body.interact.redirect)
@@ -370,7 +370,7 @@ describe('an interaction', () => {
     }
   })
 
-  test('ties list-all without an identifier to the owner’s one wallet address, or is refused', async () => {
+  test('binds list-all without an identifier to the only wallet address of the owner, or is refused', async () => {
     const { world, client } = setUp()
     const listAll = { type: 'incoming-payment', actions: ['list-all'] } as const
     const first = await client.request([listAll], withFinish)
@@ -389,7 +389,7 @@ describe('an interaction', () => {
 })
 
 describe('continuing a grant', () => {
-  test('with its reference gives a token, at once after consent', async () => {
+  test('with its reference returns a token immediately after consent', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approvedGrant(world, client)
     const answer = await client.continue(body.continue, interactRef)
@@ -402,7 +402,7 @@ describe('continuing a grant', () => {
     expect(await introspect(world, answer.body.access_token.value)).toBe(true)
   })
 
-  test('before the wait is over is too fast, says for how long, and costs nothing', async () => {
+  test('before the wait is over is refused with the remaining seconds, and changes nothing', async () => {
     const { world, client } = setUp()
     const { body } = await client.request([outgoingAccess], withoutFinish)
     world.clock.advance(4_999)
@@ -415,7 +415,7 @@ describe('continuing a grant', () => {
     expect(answer.body).toEqual({ continue: body.continue })
   })
 
-  test('by polling waits anew after each accepted call, and gives the token once there is consent', async () => {
+  test('by polling restarts the wait after each accepted call, and returns the token after consent', async () => {
     const { world, client } = setUp()
     const { body } = await client.request([outgoingAccess], withoutFinish)
     world.clock.advance(5_000)
@@ -427,7 +427,7 @@ describe('continuing a grant', () => {
     expect(issued.body.access_token.access).toEqual([outgoingAccess])
   })
 
-  test('by polling yields nothing when there is a finish method, approved or not', async () => {
+  test('by polling is refused if there is a finish method, approved or not', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approvedGrant(world, client)
     const answer = await client.continue(body.continue)
@@ -435,7 +435,7 @@ describe('continuing a grant', () => {
     expect((await client.continue(body.continue, interactRef)).status).toBe(200)
   })
 
-  test('with the reference of another grant is refused and spends neither', async () => {
+  test('with the reference of another grant is refused and uses up neither', async () => {
     const { world, client } = setUp()
     const mine = await approvedGrant(world, client)
     const other = await approvedGrant(world, world.client('other'))
@@ -444,7 +444,7 @@ describe('continuing a grant', () => {
     expect((await client.continue(mine.body.continue, mine.interactRef)).status).toBe(200)
   })
 
-  test('again after a lost response gives the same token and management URI', async () => {
+  test('again after a lost response returns the same token and management URI', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approvedGrant(world, client)
     const first = await client.continue(body.continue, interactRef)
@@ -456,7 +456,7 @@ describe('continuing a grant', () => {
     expect([late.status, late.body.error.code]).toEqual([401, 'request_denied'])
   })
 
-  test('again by the very same bytes is refused as a replay, with a nonce and without', async () => {
+  test('with the same bytes again is refused as a replay, with and without a nonce', async () => {
     for (const nonce of [true, false]) {
       const { world, client } = setUp()
       const { body, interactRef } = await approvedGrant(world, client)
@@ -477,7 +477,7 @@ describe('continuing a grant', () => {
     }
   })
 
-  test('by a poll of bytes that were accepted before is a replay, however long the wait since', async () => {
+  test('with the same bytes of an accepted poll is refused as a replay, however long the wait', async () => {
     const { world, client } = setUp()
     const { body } = await client.request([outgoingAccess], withoutFinish)
     const polls: number[] = []
@@ -497,7 +497,7 @@ describe('continuing a grant', () => {
     expect(polls).toEqual([200, 200, 401, 200, 401, 200])
   })
 
-  test('at once by many gives all of them the same token', async () => {
+  test('concurrently returns the same token in every response', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approvedGrant(world, client)
     const answers = await Promise.all(
@@ -507,14 +507,14 @@ describe('continuing a grant', () => {
     expect(await introspect(world, answers[0]?.body.access_token.value)).toBe(true)
   })
 
-  test('of a grant that needed no consent gives nothing more', async () => {
+  test('is refused for a grant that needed no consent', async () => {
     const { client } = setUp()
     const { body } = await client.request([incomingAccess])
     const answer = await client.continue(body.continue)
     expect([answer.status, answer.body.error.code]).toEqual([401, 'request_denied'])
   })
 
-  test('that was revoked or cancelled finds no grant', async () => {
+  test('is refused after revocation or cancellation', async () => {
     const { world, client } = setUp()
     const one = await approvedGrant(world, client)
     await world.auth.grants.revoke(one.id.split('.')[0] ?? '')
@@ -528,7 +528,7 @@ describe('continuing a grant', () => {
     expect([again.status, again.body.error.code]).toEqual([404, 'invalid_request'])
   })
 
-  test('is for the client instance that asked, though another presents all that it knows', async () => {
+  test('is refused for another client instance, even with all credentials', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approvedGrant(world, client)
     const mallory = world.client('mallory')
@@ -537,7 +537,7 @@ describe('continuing a grant', () => {
     expect((await client.continue(body.continue, interactRef)).status).toBe(200)
   })
 
-  test('stops working when the client publishes another key under the same kid', async () => {
+  test('is refused after the client publishes another key with the same kid', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approvedGrant(world, client)
     const replaced = { ...testKey('replacement'), kid: client.key.kid }
@@ -548,7 +548,7 @@ describe('continuing a grant', () => {
 })
 
 describe('rotating a token', () => {
-  test('gives a fresh value at a fresh URI with the same rights, and the old value is dead at once', async () => {
+  test('returns a new value and URI with the same rights, and the old value is inactive immediately', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)
     const { status, body } = await client.rotate(token)
@@ -561,7 +561,7 @@ describe('rotating a token', () => {
     expect(await introspect(world, body.access_token.value)).toBe(true)
   })
 
-  test('again after a lost response gives the same token, until the retry time is over', async () => {
+  test('again after a lost response returns the same token, until the retry period ends', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)
     const first = await client.rotate(token)
@@ -574,7 +574,7 @@ describe('rotating a token', () => {
     expect([late.status, late.body.error.code]).toEqual([404, 'invalid_rotation'])
   })
 
-  test('of a generation before the last is refused', async () => {
+  test('is refused for a token that is older than the previous one', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)
     const second = (await client.rotate(token)).body.access_token
@@ -598,7 +598,7 @@ describe('rotating a token', () => {
     )
   })
 
-  test('works on a token that has expired, as long as the grant lives', async () => {
+  test('works on an expired token, as long as the grant exists', async () => {
     const { world, client } = setUp()
     const { body } = await client.request([incomingAccess])
     world.clock.advance(600_000)
@@ -617,14 +617,14 @@ describe('rotating a token', () => {
     expect((await client.rotate(token)).status).toBe(200)
   })
 
-  test('at once by many gives all of them the same token', async () => {
+  test('concurrently returns the same token in every response', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)
     const answers = await Promise.all(Array.from({ length: 20 }, () => client.rotate(token)))
     expect(new Set(answers.map(({ body }) => body.access_token?.value)).size).toBe(1)
   })
 
-  test('by the very same bytes is a replay: of the request that rotated, and of one that asked again', async () => {
+  test('with the same bytes again is refused as a replay, also after a retry', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)
     const first = signedWithoutNonce(world, client, token)
@@ -637,7 +637,7 @@ describe('rotating a token', () => {
     expect(answers).toEqual([200, 401, 200, 401, 401])
   })
 
-  test('by the very same bytes at once is answered to one of them', async () => {
+  test('concurrently with the same bytes succeeds once', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)
     const request = signedWithoutNonce(world, client, token)
@@ -646,7 +646,7 @@ describe('rotating a token', () => {
     expect(all.filter(({ status }) => status === 401)).toHaveLength(19)
   })
 
-  test('writes the grant and its event, and no record of a signature that the grant can tell itself', async () => {
+  test('writes the grant and its event, but no replay record, because the grant stores the signature', async () => {
     const store = memoryStore()
     const commits: string[][] = []
     const commit: Store['commit'] = (requested) => {
@@ -662,7 +662,7 @@ describe('rotating a token', () => {
     expect(commits).toEqual([['grant', 'event'], ['replay']])
   })
 
-  test('takes no content, but suffers an empty object', async () => {
+  test('accepts no content except an empty object', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)
     expect((await client.post(token.manage, { other: 1 }, token.value)).body.error.code).toBe(
@@ -673,7 +673,7 @@ describe('rotating a token', () => {
 })
 
 describe('revoking a token', () => {
-  test('ends it and its grant, and can be repeated', async () => {
+  test('ends the token and its grant, and can be repeated', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)
     expect((await client.revoke(token)).status).toBe(204)
@@ -683,7 +683,7 @@ describe('revoking a token', () => {
     expect([answer.status, answer.body.error.code]).toEqual([404, 'invalid_rotation'])
   })
 
-  test('works on a token that has expired', async () => {
+  test('works on an expired token', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)
     world.clock.advance(600_000)
@@ -701,7 +701,7 @@ describe('revoking a token', () => {
 })
 
 describe('introspection', () => {
-  test('tells rights, key and client of a live token', async () => {
+  test('returns the rights, the key and the client of an active token', async () => {
     const { world, client } = setUp()
     const { token, id } = await issuedGrant(world, client)
     const { kid, x, thumbprint } = client.key
@@ -716,7 +716,7 @@ describe('introspection', () => {
     })
   })
 
-  test('calls inactive what is no access token of this server', async () => {
+  test('returns inactive for values that are not access tokens of this server', async () => {
     const { world, client } = setUp()
     const { token, body, interactRef } = await issuedGrant(world, client)
     const elsewhere = createWorld({
@@ -738,14 +738,14 @@ describe('introspection', () => {
     expect(await introspect(world, token.value)).toBe(true)
   })
 
-  test('calls inactive a token whose client has withdrawn its key', async () => {
+  test('returns inactive for a token whose client no longer publishes its key', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)
     world.clientKeys.publish('https://shop.example')
     expect(await introspect(world, token.value)).toBe(false)
   })
 
-  test('asks nobody for the key of a client that is known by its key alone', async () => {
+  test('does not look up the key of a client that is identified by its key', async () => {
     const world = createWorld()
     const client = world.client('shop', { byKey: true })
     const { body } = await client.request([incomingAccess])

@@ -12,7 +12,7 @@ import {
 const minute = 60_000
 const day = 86_400_000
 
-/** Two windows of ten minutes, from the start of the tests on. */
+/** Two windows of ten minutes, from the start of the tests. */
 const twice = withInterval('R2/2026-11-21T12:00:00Z/PT10M')
 const monthly = withInterval('R/2026-11-21T12:00:00Z/P1M')
 
@@ -20,7 +20,7 @@ function withInterval(interval: string): AccessItem {
   return { ...outgoingAccess, limits: { ...outgoingAccess.limits, interval } }
 }
 
-/** A grant that its owner consented to, with what its client instance was told. */
+/** Issues a grant with consent, and returns the token of its client instance. */
 async function granted(access: AccessItem, policy: AuthorizationPolicy = {}) {
   const [store, clock] = [memoryStore(), manualClock()]
   const world = createWorld({ store, clock, auth: { policy } })
@@ -35,12 +35,12 @@ async function granted(access: AccessItem, policy: AuthorizationPolicy = {}) {
   return { world, store, clock, client, grantId, token: body.access_token }
 }
 
-describe('how the windows of a grant are counted', () => {
+describe('the interval counting of a grant', () => {
   test.each([
     ['occurrences', {}, 20],
     ['occurrences', { intervalCounting: 'occurrences' }, 20],
     ['repetitions', { intervalCounting: 'repetitions' }, 30],
-  ] as const)('is stored with it: %s by policy %j', async (intervalCounting, policy, minutes) => {
+  ] as const)('is stored with it: %s for policy %j', async (intervalCounting, policy, minutes) => {
     const { world, grantId, token } = await granted(twice, policy)
     expect(await world.auth.grants.get(grantId)).toMatchObject({
       endsAt: startOfTests + minutes * minute,
@@ -50,12 +50,12 @@ describe('how the windows of a grant are counted', () => {
     expect(told).toMatchObject({ active: true, access: [{ intervalCounting }] })
   })
 
-  test('is nothing that a client instance is shown', async () => {
+  test('is not visible to the client instance', async () => {
     const { token } = await granted(twice, { intervalCounting: 'repetitions' })
     expect(token.access).toEqual([twice])
   })
 
-  test('does not change with the policy of a server that is started later', async () => {
+  test('does not change with the policy of a later server', async () => {
     const { store, clock, grantId } = await granted(twice)
     const policy = { intervalCounting: 'repetitions' } as const
     const later = createWorld({ store, clock, auth: { policy } })
@@ -68,7 +68,7 @@ describe('how the windows of a grant are counted', () => {
 })
 
 describe('the last window of a grant', () => {
-  test('is the end of its token, and of rotation', async () => {
+  test('ends its token, and rotation', async () => {
     const { world, clock, client, token } = await granted(twice)
     const introspect = async (accessToken: string) =>
       (await world.auth.introspect({ accessToken })).active
@@ -83,7 +83,7 @@ describe('the last window of a grant', () => {
     })
   })
 
-  test('lets its record go, after its retention', async () => {
+  test('allows the record to be removed after the retention', async () => {
     const { world, clock, grantId } = await granted(twice, { retentionMs: day })
     clock.set(startOfTests + 20 * minute + day - 1)
     await world.auth.purge()
@@ -93,7 +93,7 @@ describe('the last window of a grant', () => {
     expect(await world.auth.grants.get(grantId)).toBeUndefined()
   })
 
-  test('that never comes keeps its record, for as long as it may be used', async () => {
+  test('that never comes keeps the record for as long as the grant can be used', async () => {
     const { world, clock, client, grantId, token } = await granted(monthly, { retentionMs: day })
     clock.advance(20 * 366 * day)
     await world.auth.purge()

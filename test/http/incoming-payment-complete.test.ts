@@ -55,7 +55,7 @@ async function failureOf(call: ReturnType<TestClient['send']>) {
 const arrive = ({ resources }: World, paymentId: string, value: string, transferId: string) =>
   resources.incomingPayments.receive({ paymentId, transferId, amount: usd(value) })
 
-/** What has been told of a payment, in order. */
+/** Delivers all events and returns their types, in order. */
 async function toldOf({ resources }: World): Promise<string[]> {
   const told: string[] = []
   await resources.events.drain(async ({ type }) => void told.push(type))
@@ -63,7 +63,7 @@ async function toldOf({ resources }: World): Promise<string[]> {
 }
 
 describe('completing an incoming payment', () => {
-  test('answers with the payment, complete and without details by which it could be paid', async () => {
+  test('returns the completed payment without payment methods', async () => {
     const { world, client, token, payment, paymentId } = await setUp()
     await arrive(world, paymentId, '30', 'one')
     const { methods: _methods, ...rest } = payment
@@ -74,7 +74,7 @@ describe('completing an incoming payment', () => {
     expect(read).toEqual({ ...body, methods: [] })
   })
 
-  test('turns away whatever arrives later, but what had been counted', async () => {
+  test('rejects later funds, but still accepts repeated reports of counted funds', async () => {
     const { world, client, token, payment, paymentId } = await setUp()
     await arrive(world, paymentId, '30', 'one')
     await complete(client, token, payment.id)
@@ -85,7 +85,7 @@ describe('completing an incoming payment', () => {
     expect(await arrive(world, paymentId, '30', 'one')).toMatchObject({ ok: true })
   })
 
-  test('again is answered with the same, and told once', async () => {
+  test('again returns the same, and records one event', async () => {
     const { world, client, token, payment } = await setUp()
     const first = await complete(client, token, payment.id)
     world.clock.advance(1_000)
@@ -93,7 +93,7 @@ describe('completing an incoming payment', () => {
     expect(await toldOf(world)).toEqual(['incoming-payment.created', 'incoming-payment.completed'])
   })
 
-  test('again is answered with the same to the very same bytes, which are no replay', async () => {
+  test('again with the same bytes returns the same and is not a replay', async () => {
     const { world, client, token, payment } = await setUp()
     const created = Math.floor(world.clock.now() / 1000)
     const parameters = [`keyid="${client.key.kid}"`, `created=${created}`]
@@ -102,7 +102,7 @@ describe('completing an incoming payment', () => {
     expect(await complete(client, token, payment.id, undefined, { parameters })).toEqual(first)
   })
 
-  test('takes a nonce once, whatever the answer was', async () => {
+  test('consumes a nonce once, whatever the response', async () => {
     const { client, token, payment } = await setUp()
     const unknown = `${collection}/unknown`
     for (const [id, nonce, status] of [
@@ -117,7 +117,7 @@ describe('completing an incoming payment', () => {
     }
   })
 
-  test('from twenty sides at once is done once, and answered alike', async () => {
+  test('by twenty concurrent requests happens once, with equal responses', async () => {
     const { world, client, token, payment } = await setUp()
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => complete(client, token, payment.id)),
@@ -127,7 +127,7 @@ describe('completing an incoming payment', () => {
     expect(await toldOf(world)).toEqual(['incoming-payment.created', 'incoming-payment.completed'])
   })
 
-  test('while funds arrive counts each arrival or turns it away, and tells the truth of it', async () => {
+  test('during arrivals counts or rejects each of them, and returns the true total', async () => {
     const { world, client, token, payment, paymentId } = await setUp()
     const arrivals = Array.from({ length: 10 }, (_, i) => arrive(world, paymentId, '1', `${i}`))
     const answer = await complete(client, token, payment.id)
@@ -139,7 +139,7 @@ describe('completing an incoming payment', () => {
     })
   })
 
-  test('of one that funds have completed changes nothing', async () => {
+  test('does not change a payment that funds have completed', async () => {
     const { world, client, token, payment, paymentId } = await setUp()
     await arrive(world, paymentId, '150', 'one')
     const { status, body } = await complete(client, token, payment.id)
@@ -151,7 +151,7 @@ describe('completing an incoming payment', () => {
     ])
   })
 
-  test('of one that has expired is done as well, recorded or not, and no expiry is told after it', async () => {
+  test('works on an expired payment, and no expiry is recorded afterwards', async () => {
     for (const recorded of [false, true]) {
       const { world, client, payment } = await setUp()
       world.clock.advance(30 * 86_400_000 + 1)
@@ -167,7 +167,7 @@ describe('completing an incoming payment', () => {
     }
   })
 
-  test('takes no content but an empty object', async () => {
+  test('accepts no content except an empty object', async () => {
     const { client, token, payment } = await setUp()
     for (const body of [[], null, 'now', 1, { completed: false }, { metadata: {} }]) {
       const failure = await failureOf(complete(client, token, payment.id, body))
@@ -197,8 +197,8 @@ describe('completing an incoming payment', () => {
   })
 })
 
-describe('who may complete which payments', () => {
-  test('is the client that created them, by any token that names this wallet address or none', async () => {
+describe('completing a payment', () => {
+  test('is allowed to its client, with any token for this wallet address or for all', async () => {
     const { client, payment } = await setUp()
     const { body } = await client.request([{ type: 'incoming-payment', actions: ['complete'] }])
     for (const token of [
@@ -209,7 +209,7 @@ describe('who may complete which payments', () => {
     }
   })
 
-  test('is nobody else, to whom it is the same 404 as for a payment that is unknown', async () => {
+  test('is refused to other clients with the same 404 as an unknown payment', async () => {
     const { world, client, token, payment, paymentId } = await setUp()
     const other = world.client('other')
     const byKey = world.client('one', { byKey: true })
@@ -221,7 +221,7 @@ describe('who may complete which payments', () => {
     expect((await world.resources.incomingPayments.get(paymentId))?.completed).toBe(false)
   })
 
-  test('is the key that created them, where a client is known by its key alone', async () => {
+  test('is allowed to the key that created it, if the client is identified by its key', async () => {
     const { world } = await setUp()
     const [one, two] = [world.client('one', { byKey: true }), world.client('two', { byKey: true })]
     const token = await tokenOf(one)
@@ -230,14 +230,14 @@ describe('who may complete which payments', () => {
     expect((await complete(one, token, body.id)).status).toBe(200)
   })
 
-  test('is nobody by a token for another wallet address', async () => {
+  test('is refused with a token for another wallet address', async () => {
     const { client, payment } = await setUp()
     const elsewhere = await tokenOf(client, { identifier: carol })
     expect(await failureOf(complete(client, elsewhere, payment.id))).toEqual(notFound)
   })
 
   test.each<readonly [actions: AccessItem['actions']]>([[['create', 'read', 'list']]])(
-    'is nobody who may %j and no more',
+    'is refused with a token for only %j',
     async (actions) => {
       const { client, payment } = await setUp()
       const token = await tokenOf(client, { actions })
@@ -247,7 +247,7 @@ describe('who may complete which payments', () => {
     },
   )
 
-  test('is nobody by the right to read all, with or without the right to complete their own', async () => {
+  test('is refused with read-all, with or without complete', async () => {
     const { world, client } = await setUp()
     const toAlice = await tokenOf(client, { identifier: alice })
     const { body: payment } = await client.createPayment(toAlice, { walletAddress: alice })
@@ -270,7 +270,7 @@ describe('who may complete which payments', () => {
 })
 
 describe('the host', () => {
-  test('completes any payment, and hears of the ones that there are not', async () => {
+  test('can complete any payment, and gets a refusal for unknown ones', async () => {
     const { world, paymentId } = await setUp()
     const { incomingPayments } = world.resources
     const completed = { ok: true, payment: { id: paymentId, completed: true, version: 2 } }
@@ -285,7 +285,7 @@ describe('the host', () => {
     }
   })
 
-  test('completes it in a store of its choice, and nowhere else', async () => {
+  test('can complete a payment in another store, without effect on its own', async () => {
     const copied = memoryStore()
     const { world, paymentId } = await setUp()
     const stored = await world.store.load('incoming-payment', paymentId)
@@ -298,7 +298,7 @@ describe('the host', () => {
   })
 })
 
-test('the answer is true, and told once, though the store lost its own after it had written', async () => {
+test('the result is true and recorded once, even if the response to the commit is lost', async () => {
   const sound = memoryStore()
   let losing = false
   const store: Store = {
@@ -318,7 +318,7 @@ test('the answer is true, and told once, though the store lost its own after it 
   expect(await toldOf(world)).toEqual(['incoming-payment.created', 'incoming-payment.completed'])
 })
 
-/** A store from which a payment is removed at the very moment at which it was to change. */
+/** A store from which the payment is removed just before it changes. */
 function removingStore() {
   const sound = memoryStore()
   const state = { armed: false }
@@ -336,7 +336,7 @@ function removingStore() {
   return { store, state }
 }
 
-describe('a payment that is removed while it is being completed is unknown', () => {
+describe('a payment that is removed during its completion is unknown', () => {
   test('to its client', async () => {
     const { store, state } = removingStore()
     const { client, token, payment } = await setUp({ store })
@@ -365,7 +365,7 @@ describe('the public view of an incoming payment', () => {
     method = 'GET',
   ) => world.handle({ method, url: url.slice(origin.length), headers, body: new Uint8Array() })
 
-  test('is what has been received and whom to ask for more, and nothing else', async () => {
+  test('shows the received amount and the authorization server, and nothing else', async () => {
     const { world, payment, paymentId } = await setUp()
     await arrive(world, paymentId, '30', 'one')
     const answer = await anonymous(world, payment.id)
@@ -378,14 +378,14 @@ describe('the public view of an incoming payment', () => {
     expect([head.status, head.body]).toEqual([200, undefined])
   })
 
-  test('stays when the payment is complete, or has expired', async () => {
+  test('remains after the payment is complete or expired', async () => {
     const { world, payment, paymentId } = await setUp()
     await world.resources.incomingPayments.complete(paymentId)
     world.clock.advance(40 * 86_400_000)
     expect((await anonymous(world, payment.id)).status).toBe(200)
   })
 
-  test('there is none of a payment that is unknown', async () => {
+  test('does not exist for an unknown payment', async () => {
     const { world } = await setUp()
     for (const id of ['unknown', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', 'x'.repeat(500), '%00']) {
       const answer = await anonymous(world, `${collection}/${id}`)
@@ -403,14 +403,14 @@ describe('the public view of an incoming payment', () => {
     ['Signature', 'sig1=:AAAA:', 'invalid_signature'],
     ['Signature-Input', 'sig1=()', 'invalid_signature'],
     ['SIGNATURE', '', 'invalid_signature'],
-  ])('is not what a request with %s: "%s" gets, which is not good', async (name, value, code) => {
+  ])('is refused for a request with an invalid %s: "%s"', async (name, value, code) => {
     const { world, payment } = await setUp()
     const answer = await anonymous(world, payment.id, [[name, value]])
     expect([answer.status, JSON.parse(answer.body ?? '').error.code]).toEqual([401, code])
     expect(answer.headers['www-authenticate']).toBe(`GNAP as_uri=${origin}/auth`)
   })
 
-  test('is not what one gets by a good signature without a token, or with one that is over', async () => {
+  test('is refused with a valid signature without a token, or with an expired token', async () => {
     const { world, client, token, payment } = await setUp()
     expect(await failureOf(client.send({ method: 'GET', url: payment.id }))).toEqual({
       status: 401,
@@ -423,7 +423,7 @@ describe('the public view of an incoming payment', () => {
     })
   })
 
-  test('is not what a client gets that may not read the payment', async () => {
+  test('is refused to a client that must not read the payment', async () => {
     const { world, payment } = await setUp()
     const other = world.client('other')
     const foreign = other.getPayment(await tokenOf(other), payment.id)
@@ -432,7 +432,7 @@ describe('the public view of an incoming payment', () => {
     expect(await failureOf(other.getPayment(completer, payment.id))).toEqual(insufficient)
   })
 
-  test('costs one look at the store, and nothing is written', async () => {
+  test('takes one load from the store and no commit', async () => {
     const sound = memoryStore()
     const calls: string[] = []
     const store: Store = {

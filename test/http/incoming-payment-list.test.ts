@@ -22,7 +22,9 @@ const insufficient = { code: 'insufficient_access', description: 'Insufficient G
 
 type Access = Partial<AccessItem>
 
-/** A token that is given without consent; by default to create and list at Bob's wallet address. */
+/**
+ * Requests a token without consent, by default to create and list payments at Bob's wallet address.
+ */
 async function tokenOf(client: TestClient, ...access: readonly Access[]): Promise<string> {
   const asked = access.length === 0 ? [{}] : access
   const items = asked.map((item): AccessItem => {
@@ -32,7 +34,7 @@ async function tokenOf(client: TestClient, ...access: readonly Access[]): Promis
   return body.access_token.value
 }
 
-/** A token that Alice has consented to. */
+/** Requests a token with the consent of Alice. */
 async function consented(world: World, client: TestClient, access: readonly AccessItem[]) {
   const { body } = await client.request(access, withFinish)
   const id = interactionId(body.interact.redirect)
@@ -62,7 +64,7 @@ function list(
   return client.send({ method: 'GET', url: url.href, token, ...more })
 }
 
-/** Creates payments, one a millisecond, and answers their URLs. */
+/** Creates payments, one every millisecond, and returns their URLs. */
 async function created(world: World, client: TestClient, count: number, walletAddress = bob) {
   const token = await tokenOf(client, { identifier: walletAddress })
   const urls: string[] = []
@@ -83,7 +85,7 @@ async function setUp(options: Parameters<typeof createWorld>[0] = {}) {
 }
 
 describe('a list of incoming payments', () => {
-  test('has them as they are, oldest first, without the details by which they are paid', async () => {
+  test('shows them as stored, oldest first, without payment methods', async () => {
     const { world, client, token } = await setUp()
     const one = await client.createPayment(token, {
       walletAddress: bob,
@@ -113,7 +115,7 @@ describe('a list of incoming payments', () => {
     })
   })
 
-  test('is paged through forwards and backwards, and has 20 on a page unless more or fewer are wanted', async () => {
+  test('can be paged in both directions, with 20 payments on a page by default', async () => {
     const { world, client, token } = await setUp()
     const urls = await created(world, client, 23)
     const first = await list(client, token)
@@ -135,7 +137,7 @@ describe('a list of incoming payments', () => {
     expect(idsOf(await list(client, token, { first: 100 }))).toEqual(urls)
   })
 
-  test('that is empty has no cursors, and is not null', async () => {
+  test('that is empty has no cursors', async () => {
     const { client, token } = await setUp()
     const nothing = { pagination: { hasNextPage: false, hasPreviousPage: false }, result: [] }
     expect((await list(client, token)).body).toStrictEqual(nothing)
@@ -155,7 +157,7 @@ describe('a list of incoming payments', () => {
     expect(idsOf(answer)).toEqual(urls)
   })
 
-  test('may be asked for again in the same second by the very same bytes', async () => {
+  test('can be requested again with the same bytes in the same second', async () => {
     const { world, client, token } = await setUp()
     const created = Math.floor(world.clock.now() / 1000)
     const parameters = [`keyid="${client.key.kid}"`, `created=${created}`]
@@ -163,7 +165,7 @@ describe('a list of incoming payments', () => {
     expect(await list(client, token, {}, { parameters })).toEqual(one)
   })
 
-  test('takes a nonce once, also one that was refused', async () => {
+  test('consumes a nonce once, even if the request is refused', async () => {
     const { client, token } = await setUp()
     expect((await list(client, token, {}, { nonce: 'n1' })).status).toBe(200)
     expect((await list(client, token, {}, { nonce: 'n1' })).status).toBe(401)
@@ -175,7 +177,7 @@ describe('a list of incoming payments', () => {
     expect((await list(client, token, {}, { nonce: 'n3' })).status).toBe(401)
   })
 
-  test('is answered for the query that was signed, and for no other', async () => {
+  test('requires a signature of its exact query', async () => {
     const { world, client, token } = await setUp()
     const url = `${collection}?wallet-address=${encodeURIComponent(bob)}&first=1`
     const request = client.sign({ method: 'GET', url, token })
@@ -191,7 +193,7 @@ describe('a list of incoming payments', () => {
     expect((await world.handle(request)).status).toBe(200)
   })
 
-  test('without a signature or without a token is none', async () => {
+  test('is refused without a signature or without a token', async () => {
     const { world, client } = await setUp()
     const url = `${collection}?wallet-address=${encodeURIComponent(bob)}`
     const unsigned = await world.handle({
@@ -206,8 +208,8 @@ describe('a list of incoming payments', () => {
   })
 })
 
-describe('who may see which payments', () => {
-  test('is the client that created them, each its own', async () => {
+describe('a token to list payments', () => {
+  test('shows each client the payments that it created', async () => {
     const { world, client, token } = await setUp()
     const other = world.client('other')
     const own = await created(world, client, 2)
@@ -216,7 +218,7 @@ describe('who may see which payments', () => {
     expect(idsOf(await list(other, await tokenOf(other)))).toEqual(theirs)
   })
 
-  test('is the key that created them, where a client is known by its key alone', async () => {
+  test('shows a client that is identified by its key the payments that its key created', async () => {
     const { world, client } = await setUp()
     const [one, two] = [world.client('one', { byKey: true }), world.client('two', { byKey: true })]
     await created(world, client, 1)
@@ -225,7 +227,7 @@ describe('who may see which payments', () => {
     expect(idsOf(await list(two, await tokenOf(two)))).toEqual([])
   })
 
-  test('is everybody whom the owner lets list all, at this wallet address alone', async () => {
+  test('with list-all and consent shows all payments of that wallet address only', async () => {
     const { world, client } = await setUp()
     const reader = world.client('reader')
     const here = await created(world, client, 2, alice)
@@ -244,7 +246,7 @@ describe('who may see which payments', () => {
     expect(idsOf(await list(reader, both))).toEqual(ownElsewhere)
   })
 
-  test('is nobody by the right to list all payments that go out', async () => {
+  test('must be for incoming payments, not only for outgoing ones', async () => {
     const { world } = await setUp()
     const reader = world.client('reader')
     await created(world, reader, 1, alice)
@@ -263,13 +265,13 @@ describe('who may see which payments', () => {
   test.each<readonly [actions: AccessItem['actions']]>([
     [['create', 'read', 'complete']],
     [['read']],
-  ])('is nobody who may %j and no more', async (actions) => {
+  ])('must allow more than %j', async (actions) => {
     const { client } = await setUp()
     const answer = await list(client, await tokenOf(client, { actions }))
     expect([answer.status, answer.body.error]).toEqual([403, insufficient])
   })
 
-  test('is nobody at a wallet address that the token is not for', async () => {
+  test('must be for that wallet address', async () => {
     const { world, client, token } = await setUp()
     await created(world, client, 1, carol)
     const answer = await list(client, token, { 'wallet-address': carol })
@@ -281,7 +283,7 @@ describe('who may see which payments', () => {
     })
   })
 
-  test('is everywhere the client that created them, by a token that names no wallet address', async () => {
+  test('without a wallet address shows the payments of its client at every wallet address', async () => {
     const { world, client } = await setUp()
     const other = world.client('other')
     const atBob = await created(world, client, 1, bob)
@@ -293,7 +295,7 @@ describe('who may see which payments', () => {
     expect(idsOf(await list(client, token, { 'wallet-address': carol }))).toEqual(atCarol)
   })
 
-  test('does not depend on the cursor: one of others’ payments shows nothing of them', async () => {
+  test('shows only the payments of its client, even with a cursor of another client', async () => {
     const { world, client, token } = await setUp()
     const other = world.client('other')
     const before = await created(world, client, 1)
@@ -306,7 +308,7 @@ describe('who may see which payments', () => {
   })
 })
 
-describe('a query that cannot be understood', () => {
+describe('an invalid query', () => {
   test.each<readonly [path: string | undefined, query: Record<string, string | number>]>([
     ['first', { first: 0 }],
     ['first', { first: 101 }],
@@ -318,7 +320,7 @@ describe('a query that cannot be understood', () => {
     ['wallet-address', { 'wallet-address': 'nonsense' }],
     ['wallet-address', { 'wallet-address': '' }],
     [undefined, { filter: 'nonsense' }],
-  ])('is refused with 400, and %s named without its value', async (path, query) => {
+  ])('is refused with 400 and the path %s, without the value', async (path, query) => {
     const { world, client, token } = await setUp()
     const { status, body } = await list(client, token, query)
     expect([status, body.error]).toEqual([
@@ -333,7 +335,7 @@ describe('a query that cannot be understood', () => {
     expect(world.refusals.at(-1)).toMatchObject({ refusal: 'query_invalid' })
   })
 
-  test('is refused when it names no wallet address', async () => {
+  test('is refused without a wallet address', async () => {
     const { client, token } = await setUp()
     const { status, body } = await client.send({ method: 'GET', url: collection, token })
     expect([status, body.error.details]).toEqual([
@@ -342,7 +344,7 @@ describe('a query that cannot be understood', () => {
     ])
   })
 
-  test('is looked at after the rights, and before the wallet address is', async () => {
+  test('is checked after the rights, and before the wallet address', async () => {
     const { client, token } = await setUp()
     const creator = await tokenOf(client, { actions: ['create'] })
     expect((await list(client, creator, { first: 0 })).status).toBe(403)
@@ -351,7 +353,7 @@ describe('a query that cannot be understood', () => {
 })
 
 describe('the host', () => {
-  test('lists what all clients have created at a wallet address', async () => {
+  test('lists the payments of all clients at a wallet address', async () => {
     const { world, client } = await setUp()
     const urls = [
       ...(await created(world, client, 2)),
@@ -369,7 +371,7 @@ describe('the host', () => {
     expect(rest.result.map(({ id }) => id)).toEqual([incomingPayments.idOf(urls[3] ?? '')])
   })
 
-  test('is told by name which of its wishes makes no sense', async () => {
+  test('gets an error that names the invalid option', async () => {
     const { incomingPayments } = createWorld().resources
     await expect(incomingPayments.list({ walletAddress: bob, cursor: 'x' })).rejects.toMatchObject({
       code: 'ERR_INVALID_OPTION',
@@ -377,14 +379,14 @@ describe('the host', () => {
     })
   })
 
-  test('lists in a store of its choice', async () => {
+  test('lists payments in another store', async () => {
     const { world, client } = await setUp()
     await created(world, client, 1)
     const { incomingPayments } = world.resources.within(createWorld().store)
     expect((await incomingPayments.list({ walletAddress: bob })).result).toEqual([])
   })
 
-  test('of another server on the same store sees nothing of this one', async () => {
+  test('of another server on the same store does not see payments of this server', async () => {
     const { world, client } = await setUp()
     await created(world, client, 1)
     const { store } = world

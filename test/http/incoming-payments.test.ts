@@ -36,7 +36,7 @@ function arrive(world: World, url: string, value: string, transferId = `transfer
 }
 
 describe('creating an incoming payment', () => {
-  test('answers 201 with everything that a client needs, and nothing received yet', async () => {
+  test('returns 201 with the complete payment and nothing received', async () => {
     const { world, client, token } = await setUp()
     const metadata = {
       invoice: 'INV-1',
@@ -70,7 +70,7 @@ describe('creating an incoming payment', () => {
     })
   })
 
-  test('needs no more than a wallet address, and then expires in 30 days', async () => {
+  test('needs only a wallet address, and expires after 30 days by default', async () => {
     const { world, client, token } = await setUp()
     const { body } = await client.createPayment(token, { walletAddress: bob })
     const expiresAt = new Date(world.clock.now() + 30 * 86_400_000).toISOString()
@@ -79,7 +79,7 @@ describe('creating an incoming payment', () => {
     expect(body).not.toHaveProperty('metadata')
   })
 
-  test('gives each payment details of its own, by which it is found again', async () => {
+  test('gives each payment unique details, which identify it', async () => {
     const { world, client, token } = await setUp()
     const one = (await client.createPayment(token, { walletAddress: bob })).body
     const two = (await client.createPayment(token, { walletAddress: bob })).body
@@ -100,7 +100,7 @@ describe('creating an incoming payment', () => {
     }
   })
 
-  test('may be asked for in the same second by the very same bytes: both are honest payments', async () => {
+  test('with the same bytes twice in one second creates two payments', async () => {
     const { client, token } = await setUp()
     const parameters = [`keyid="${client.key.kid}"`, `created=${Date.UTC(2026, 10, 21, 12) / 1000}`]
     const one = await client.createPayment(token, { walletAddress: bob }, { parameters })
@@ -109,7 +109,7 @@ describe('creating an incoming payment', () => {
     expect(one.body.id).not.toBe(two.body.id)
   })
 
-  test('refuses the very same bytes where the host wants that', async () => {
+  test('with the same bytes again is refused if the host chooses that', async () => {
     const { client, token } = await setUp({
       resources: { signatures: { repeats: 'refuse-repeat' } },
     })
@@ -119,7 +119,7 @@ describe('creating an incoming payment', () => {
     expect([one.status, two.status]).toEqual([201, 401])
   })
 
-  test('takes a nonce once, for each key and however many requests come at once', async () => {
+  test('consumes a nonce once for each key, even among concurrent requests', async () => {
     const { world, client, token } = await setUp()
     const answers = await Promise.all(
       Array.from({ length: 20 }, () =>
@@ -135,7 +135,7 @@ describe('creating an incoming payment', () => {
     ).toBe(201)
   })
 
-  test('spends no nonce on a signature that does not hold', async () => {
+  test('consumes no nonce if the signature is invalid', async () => {
     const { world, client, token } = await setUp()
     const mallory = { ...world.client('mallory').key, kid: client.key.kid }
     const forged = await client.createPayment(
@@ -159,7 +159,7 @@ describe('creating an incoming payment', () => {
     ['an inactive wallet address', { walletAddress: closed }, 400, 'inactive_wallet_address'],
     ['another asset', { incomingAmount: { ...usd('1'), assetCode: 'EUR' } }, 400, 'invalid_amount'],
     ['another scale', { incomingAmount: { ...usd('1'), assetScale: 3 } }, 400, 'invalid_amount'],
-    ['nothing', { incomingAmount: usd('0') }, 400, 'invalid_amount'],
+    ['an amount of zero', { incomingAmount: usd('0') }, 400, 'invalid_amount'],
     ['a past expiry', { expiresAt: '2026-11-21T12:00:00Z' }, 400, 'invalid_expiry'],
     ['an expiry beyond 30 days', { expiresAt: '2026-12-21T12:00:00.001Z' }, 400, 'invalid_expiry'],
   ])('is refused for %s', async (_, changes, status, code) => {
@@ -196,7 +196,7 @@ describe('creating an incoming payment', () => {
     ['incomingAmount.value', { walletAddress: bob, incomingAmount: { ...usd('5'), value: null } }],
     ['metadata', { walletAddress: bob, metadata: [] }],
     ['metadata', { walletAddress: bob, metadata: { long: 'x'.repeat(8192) } }],
-  ])('says that %s is at fault, without repeating it', async (path, body) => {
+  ])('reports %s as invalid, without its value', async (path, body) => {
     const { client, token } = await setUp()
     const answer = await client.createPayment(token, body)
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
@@ -212,7 +212,7 @@ describe('creating an incoming payment', () => {
     expect(answer.body.walletAddress).toBe(bob)
   })
 
-  test('is refused with 503, not 401, while tokens cannot be checked', async () => {
+  test('is refused with 503 instead of 401 while tokens cannot be checked', async () => {
     const { world, client, token } = await setUp()
     world.clientKeys.unavailable = true
     const answer = await client.createPayment(token, { walletAddress: bob })
@@ -221,7 +221,7 @@ describe('creating an incoming payment', () => {
     expect(answer.headers).not.toHaveProperty('www-authenticate')
   })
 
-  test('answers 500 without a word of why when the store fails, and nothing is kept', async () => {
+  test('returns 500 without the reason if the store fails, and stores nothing', async () => {
     const sound = memoryStore()
     let failing = false
     const world = createWorld({
@@ -245,7 +245,7 @@ describe('creating an incoming payment', () => {
 })
 
 describe('funds that arrive', () => {
-  test('complete a payment when they reach or exceed its amount, and are refused from then on', async () => {
+  test('complete a payment when they reach or exceed its amount, and are rejected afterwards', async () => {
     const { world, client, token } = await setUp()
     const { body } = await client.createPayment(token, {
       walletAddress: bob,
@@ -267,7 +267,7 @@ describe('funds that arrive', () => {
     expect(read).toMatchObject({ completed: true, receivedAmount: usd('101'), methods: [] })
   })
 
-  test('never complete a payment that has no amount', async () => {
+  test('never complete a payment without an amount', async () => {
     const { world, client, token } = await setUp()
     const { body } = await client.createPayment(token, { walletAddress: bob })
     await arrive(world, body.id, '18446744073709551615')
@@ -276,7 +276,7 @@ describe('funds that arrive', () => {
     expect(await arrive(world, body.id, '1')).toMatchObject({ refusal: 'invalid_amount' })
   })
 
-  test('are taken up to the very instant of expiry, and refused after it', async () => {
+  test('are accepted until the instant of expiry, and rejected after it', async () => {
     const { world, client, token } = await setUp()
     const expiresAt = new Date(world.clock.now() + 1_000).toISOString()
     const { body } = await client.createPayment(token, { walletAddress: bob, expiresAt })
@@ -294,7 +294,7 @@ describe('funds that arrive', () => {
     expect(read).toMatchObject({ completed: false, methods: [] })
   })
 
-  test('count once for each transfer id, and an id stands for one arrival only', async () => {
+  test('count once for each transfer id, which identifies one arrival', async () => {
     const { world, client, token } = await setUp()
     const one = (await client.createPayment(token, { walletAddress: bob })).body
     const two = (await client.createPayment(token, { walletAddress: bob })).body
@@ -304,7 +304,7 @@ describe('funds that arrive', () => {
     expect(await arrive(world, two.id, '5', 'same')).toMatchObject({ refusal: 'transfer_mismatch' })
   })
 
-  test('for an unknown payment are refused as such', async () => {
+  test('for an unknown payment are rejected as unknown', async () => {
     const { world } = await setUp()
     expect(await arrive(world, `${collection}/unknown`, '5')).toMatchObject({
       refusal: 'payment_unknown',
@@ -315,7 +315,7 @@ describe('funds that arrive', () => {
     expect(world.resources.incomingPayments.idOf(`${collection}/a/b`)).toBeUndefined()
   })
 
-  test('from a hundred sides at once are all counted', async () => {
+  test('are all counted in a hundred concurrent calls', async () => {
     const { world, client, token } = await setUp()
     const { body } = await client.createPayment(token, { walletAddress: bob })
     const results = await Promise.all(
@@ -327,13 +327,13 @@ describe('funds that arrive', () => {
 })
 
 describe('reading an incoming payment', () => {
-  test('shows it to the client that created it, with details while it can be paid', async () => {
+  test('shows it to its client, with payment methods while it can be paid', async () => {
     const { client, token } = await setUp()
     const { body } = await client.createPayment(token, { walletAddress: bob })
     expect((await client.getPayment(token, body.id)).body).toEqual(body)
   })
 
-  test('outlives the token that created it, for whoever holds another of the same client', async () => {
+  test('is possible with another token of the same client after the first one expires', async () => {
     const { world, client, token } = await setUp()
     const { body } = await client.createPayment(token, { walletAddress: bob })
     world.clock.advance(600_000)
@@ -341,7 +341,7 @@ describe('reading an incoming payment', () => {
     expect((await client.getPayment(await tokenOf(client), body.id)).status).toBe(200)
   })
 
-  test('is the same 404 for a payment that is unknown and for one of somebody else', async () => {
+  test('returns the same 404 for an unknown payment and for a payment of another client', async () => {
     const { world, client, token } = await setUp()
     const { body } = await client.createPayment(token, { walletAddress: bob })
     const other = world.client('other')
@@ -353,7 +353,7 @@ describe('reading an incoming payment', () => {
     expect(odd).toEqual(foreign)
   })
 
-  test('is for the key that created it, where the client is known by its key alone', async () => {
+  test('is allowed to the key that created it, if the client is identified by its key', async () => {
     const world = createWorld()
     const one = world.client('one', { byKey: true })
     const two = world.client('two', { byKey: true })
@@ -362,7 +362,7 @@ describe('reading an incoming payment', () => {
     expect((await two.getPayment(await tokenOf(two), body.id)).status).toBe(404)
   })
 
-  test('by read-all without an identifier is possible for any client that knows its URL', async () => {
+  test('with read-all without an identifier is possible for any client that knows its URL', async () => {
     const { world, client, token } = await setUp()
     const { body } = await client.createPayment(token, { walletAddress: bob })
     const payer = world.client('payer')
@@ -374,7 +374,7 @@ describe('reading an incoming payment', () => {
     expect(answer.body.methods).toHaveLength(1)
   })
 
-  test('by read-all with an identifier reaches every payment of that wallet address, and no other', async () => {
+  test('with read-all and an identifier reaches all payments of that wallet address, and no others', async () => {
     const { world, client, token } = await setUp()
     const forBob = (await client.createPayment(token, { walletAddress: bob })).body
     const toAlice = await tokenOf(client, { identifier: alice })
@@ -385,7 +385,7 @@ describe('reading an incoming payment', () => {
     expect((await reader.getPayment(readAll, forBob.id)).status).toBe(404)
   })
 
-  test('by read-all allows neither listing, completing nor creating', async () => {
+  test('with read-all does not allow listing, completing or creating', async () => {
     const { world, client, token } = await setUp()
     const { body } = await client.createPayment(token, { walletAddress: bob })
     const payer = world.client('payer')
@@ -414,7 +414,7 @@ describe('reading an incoming payment', () => {
     expect((await client.getPayment(elsewhere, body.id)).status).toBe(404)
   })
 
-  test('of a token for outgoing payments is refused', async () => {
+  test('is refused with a token for another resource type', async () => {
     const { world, client } = await setUp()
     expect(outgoingAccess.type).toBe('outgoing-payment')
     const { body } = await client.request([{ type: 'quote', actions: ['create', 'read'] }])

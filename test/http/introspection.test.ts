@@ -26,7 +26,7 @@ const bank: RegisteredResourceServer = { id: bankId, keys: [bankKey] }
 const inactive = { active: false }
 const invalid = { code: 'invalid_resource_server', description: expect.any(String) }
 
-/** A wallet whose resource server is in another process, and a way to ask as that one. */
+/** Creates a wallet whose resource server is another process, and sends requests as that server. */
 function setUp({ auth, ...options }: WorldOptions = {}) {
   const world = createWorld({ ...options, auth: { resourceServers: [bank], ...auth } })
   let nonces = 0
@@ -57,8 +57,8 @@ function setUp({ auth, ...options }: WorldOptions = {}) {
   return { world, client, sign, ask, tokenFor }
 }
 
-describe('a resource server that asks about a token', () => {
-  test('learns rights, key and client, and who says so', async () => {
+describe('a resource server that introspects a token', () => {
+  test('receives the rights, the key, the client and the issuer', async () => {
     const { world, client, ask } = setUp()
     const { token, id } = await issuedGrant(world, client)
     const answer = await ask({ access_token: token.value })
@@ -78,7 +78,7 @@ describe('a resource server that asks about a token', () => {
     })
   })
 
-  test('learns nothing more of a client that is known by its key alone', async () => {
+  test('receives no client for a client that is identified by its key', async () => {
     const { world, ask } = setUp()
     const { body } = await world.client('shop', { byKey: true }).request([incomingAccess])
     const answer = await ask({ access_token: body.access_token.value })
@@ -86,7 +86,7 @@ describe('a resource server that asks about a token', () => {
     expect(answer.body).not.toHaveProperty('client')
   })
 
-  test('may leave out how keys are proved, and name itself by its key', async () => {
+  test('may omit the proof method, and name itself by its key', async () => {
     const { ask, tokenFor } = setUp()
     const resource_server = { key: { proof: 'httpsig', jwk: jwkOf(bankKey) } }
     const { value } = await tokenFor()
@@ -94,7 +94,7 @@ describe('a resource server that asks about a token', () => {
     expect(answer.body).toMatchObject({ active: true })
   })
 
-  test('may sign with either of its keys while they are being changed', async () => {
+  test('may sign with either of its keys during a key rotation', async () => {
     const next = testKey('next')
     const { ask, tokenFor } = setUp({
       auth: { resourceServers: [{ id: bankId, keys: [bankKey, next] }] },
@@ -105,7 +105,7 @@ describe('a resource server that asks about a token', () => {
     }
   })
 
-  test('is believed for one good signature, whatever stands beside it', async () => {
+  test('is authenticated by one valid signature, whatever other signatures exist', async () => {
     const next = testKey('next')
     const { world, sign, tokenFor } = setUp({
       auth: { resourceServers: [{ id: bankId, keys: [bankKey, next] }] },
@@ -121,7 +121,7 @@ describe('a resource server that asks about a token', () => {
     expect(answerOf(await world.auth.handle(both)).body.active).toBe(true)
   })
 
-  test('costs one look at the store, and one commit only for a nonce', async () => {
+  test('causes one load, and one commit only for a nonce', async () => {
     const store = memoryStore()
     const calls: string[] = []
     const { ask, tokenFor, world } = setUp({
@@ -148,11 +148,11 @@ describe('a resource server that asks about a token', () => {
   })
 })
 
-describe('the answer is no, without a word of why, for', () => {
+describe('the response is inactive, without a reason, for', () => {
   test.each([
-    ['what was never a token', () => 'x'],
-    ['nothing', () => ''],
-    ['a token that differs in its last character', (value: string) => `${value.slice(0, -1)}A`],
+    ['a value that is not a token', () => 'x'],
+    ['an empty value', () => ''],
+    ['a token with a different last character', (value: string) => `${value.slice(0, -1)}A`],
     ['a token of another class', (value: string) => value.replace('opa_', 'opc_')],
     ['a token of another grant', (value: string) => value.replace(/_.{12}/, '_AAAAAAAAAAAA')],
   ])('%s', async (_, bend) => {
@@ -171,7 +171,7 @@ describe('the answer is no, without a word of why, for', () => {
     }
   })
 
-  test('a token that was revoked, rotated away, or has expired', async () => {
+  test('a revoked, rotated or expired token', async () => {
     const { world, client, ask, tokenFor } = setUp()
     const [revoked, rotated, old] = [await tokenFor(), await tokenFor(), await tokenFor()]
     await client.revoke(revoked)
@@ -184,7 +184,7 @@ describe('the answer is no, without a word of why, for', () => {
     expect((await ask({ access_token: old.value })).body).toEqual(inactive)
   })
 
-  test('a token of a revoked grant, or of a client that has withdrawn its key', async () => {
+  test('a token of a revoked grant, or of a client that no longer publishes its key', async () => {
     const { world, ask, tokenFor } = setUp()
     const { value } = await tokenFor()
     const { body } = await ask({ access_token: value })
@@ -195,7 +195,7 @@ describe('the answer is no, without a word of why, for', () => {
     expect((await ask({ access_token: other.value })).body).toEqual(inactive)
   })
 
-  test('a key that is to be proved in another way', async () => {
+  test('a key with another proof method', async () => {
     const { ask, tokenFor } = setUp()
     const { value } = await tokenFor()
     expect((await ask({ access_token: value, proof: 'mtls' })).body).toEqual(inactive)
@@ -219,7 +219,7 @@ describe('the answer is no, without a word of why, for', () => {
     [false, [{ type: 'incoming-payment', actions: ['read'], limits: {} }]],
     [false, ['incoming-payment']],
     [false, [{ type: 'account', actions: ['read'] }]],
-  ])('access that the token has (%s): %j', async (active, access) => {
+  ])('access that the token lacks (active: %s): %j', async (active, access) => {
     const { ask, tokenFor } = setUp()
     const { value } = await tokenFor()
     const { status, body } = await ask({ access_token: value, access })
@@ -228,11 +228,11 @@ describe('the answer is no, without a word of why, for', () => {
   })
 })
 
-describe('a resource server of certain types', () => {
+describe('a resource server with access types', () => {
   const only = { ...bank, accessTypes: ['incoming-payment' as const] }
   const quoting = { type: 'quote', actions: ['create'] }
 
-  test('hears of these alone, with the items that the grant has them by', async () => {
+  test('sees only items of these types, with their ids in the grant', async () => {
     const { ask, tokenFor } = setUp({ auth: { resourceServers: [only] } })
     const { value } = await tokenFor([quoting, incomingAccess])
     const { body } = await ask({ access_token: value })
@@ -241,14 +241,14 @@ describe('a resource server of certain types', () => {
     expect((await ask({ access_token: value, access })).body).toEqual(inactive)
   })
 
-  test('does not hear of a token that has none of them', async () => {
+  test('sees a token without such items as inactive', async () => {
     const { ask, tokenFor } = setUp({ auth: { resourceServers: [only] } })
     const { value } = await tokenFor([quoting])
     expect((await ask({ access_token: value })).body).toEqual(inactive)
   })
 })
 
-/** One thing that is wrong with a question, in the order in which it would be found. */
+/** A fault of a request. The faults are listed in the order of the checks. */
 interface Fault {
   readonly name: string
   readonly body?: object
@@ -267,7 +267,7 @@ const faults: readonly Fault[] = [
     code: 'invalid_request',
   },
   {
-    name: 'content that is no JSON by its type',
+    name: 'content with another media type',
     bend: (request) => withHeader(request, 'Content-Type', 'text/plain'),
     status: 415,
     code: 'invalid_request',
@@ -285,7 +285,7 @@ const faults: readonly Fault[] = [
     code: 'invalid_resource_server',
   },
   {
-    name: 'nobody in particular',
+    name: 'an invalid resource server',
     body: { resource_server: 7 },
     status: 400,
     code: 'invalid_request',
@@ -303,7 +303,7 @@ const faults: readonly Fault[] = [
     code: 'invalid_resource_server',
   },
   {
-    name: 'the key of a client by the name of its own',
+    name: 'the key of a client with the kid of its own key',
     sign: { key: { ...clientKey, kid: bankKey.kid } },
     status: 400,
     code: 'invalid_resource_server',
@@ -316,7 +316,7 @@ const faults: readonly Fault[] = [
   },
 ]
 
-describe('a question is refused that has', () => {
+describe('a request is refused if it has', () => {
   test.each(faults)('$name', async ({ body, sign: options, bend = (as) => as, status, code }) => {
     const { world, sign, tokenFor } = setUp()
     const { value } = await tokenFor()
@@ -326,7 +326,7 @@ describe('a question is refused that has', () => {
     expect(answer.headers['cache-control']).toBe('no-store')
   })
 
-  test('more than one fault: the first counts', async () => {
+  test('several faults, with the response for the first', async () => {
     const pairs = faults.flatMap((first, index) =>
       faults.slice(index + 1).map((second) => [first, second] as const),
     )
@@ -345,7 +345,7 @@ describe('a question is refused that has', () => {
     }
   })
 
-  test('a key by value that is not registered, or is not the one that signed', async () => {
+  test('a key by value that is not registered, or does not sign the request', async () => {
     const { ask, tokenFor } = setUp({
       auth: { resourceServers: [bank, { id: 'other', keys: [testKey('other')] }] },
     })
@@ -359,7 +359,7 @@ describe('a question is refused that has', () => {
     }
   })
 
-  test('been sent before by its nonce, whatever became of it; without a nonce it may repeat', async () => {
+  test('a nonce that was used before; without a nonce it may repeat', async () => {
     const { world, ask, tokenFor } = setUp()
     const { value } = await tokenFor()
     const created = world.clock.now() / 1000
@@ -376,7 +376,7 @@ describe('a question is refused that has', () => {
     }
   })
 
-  test('no fault, while the key of the client cannot be looked up', async () => {
+  test('no fault, while the key of the client is unavailable', async () => {
     const { world, ask, tokenFor } = setUp()
     const { value } = await tokenFor()
     world.clientKeys.unavailable = true
@@ -388,14 +388,14 @@ describe('a question is refused that has', () => {
   })
 })
 
-test('whether an id is known cannot be told from a refusal', async () => {
+test('a refusal does not reveal whether an id is registered', async () => {
   const { ask } = setUp()
   const wrongKey = await ask({ access_token: 'x' }, { key: clientKey })
   const wrongId = await ask({ access_token: 'x', resource_server: 'nobody' })
   expect(wrongKey).toEqual(wrongId)
 })
 
-test('a report says why a signature is not that of the resource server', async () => {
+test('a report states why the signature of the resource server is invalid', async () => {
   const { world, ask } = setUp()
   await ask({ access_token: 'x' }, { key: clientKey })
   await ask({ access_token: 'x' }, { key: { ...clientKey, kid: bankKey.kid } })
@@ -405,7 +405,7 @@ test('a report says why a signature is not that of the resource server', async (
   ])
 })
 
-test('a report names the resource server, and never a token', async () => {
+test('a report names the resource server, and never contains a token', async () => {
   const { world, ask, tokenFor } = setUp()
   const { value } = await tokenFor()
   await ask({ access_token: value, access: value })
@@ -423,7 +423,7 @@ test('a report names the resource server, and never a token', async () => {
   expect(JSON.stringify(world.refusals)).not.toContain(value.slice(-20))
 })
 
-test('neither token nor its hash is stored with a question', async () => {
+test('an introspection stores neither the token nor its hash', async () => {
   const written: string[] = []
   const store = memoryStore()
   const { ask, tokenFor } = setUp({
@@ -444,8 +444,8 @@ test('neither token nor its hash is stored with a question', async () => {
   for (const text of [secret, hash]) expect(written.join()).not.toContain(text)
 })
 
-describe('without the option', () => {
-  test('there is nothing to ask', async () => {
+describe('the introspection endpoint', () => {
+  test('does not exist without the option resourceServers', async () => {
     const world = createWorld()
     const request = setUp().sign({ access_token: 'x' })
     expect((await world.auth.handle(request)).status).toBe(404)
@@ -453,7 +453,7 @@ describe('without the option', () => {
     expect(world.auth.routes.map(({ operation }) => operation)).not.toContain('introspectToken')
   })
 
-  test('and with it the route is in the table, and served alone too', async () => {
+  test('has a route and a handler with the option resourceServers', async () => {
     const { world, sign, tokenFor } = setUp()
     expect(world.auth.routes).toContainEqual({
       operation: 'introspectToken',
@@ -468,7 +468,7 @@ describe('without the option', () => {
   })
 })
 
-describe('resource servers that could not work', () => {
+describe('the option resourceServers', () => {
   const { x } = bankKey
 
   function create(resourceServers: unknown) {
@@ -483,38 +483,50 @@ describe('resource servers that could not work', () => {
 
   const two = { id: 'two', keys: [testKey('two')] }
 
-  test('are not these', () => {
+  test('accepts an empty list, several servers and an empty list of access types', () => {
     expect(() => create([])).not.toThrow()
     expect(() => create([bank, two, { ...bank, id: 'x', keys: [testKey('x')] }])).not.toThrow()
     expect(() => create([{ ...bank, keys: [jwkOf(bankKey)], accessTypes: [] }])).not.toThrow()
   })
 
   test.each<[string, string, unknown]>([
-    ['no list', 'resourceServers', bank],
+    ['an object instead of a list', 'resourceServers', bank],
     ['null', 'resourceServers', null],
     ['an id alone', 'resourceServers.0', [bankId]],
     ['null in the list', 'resourceServers.1', [bank, null]],
-    ['no id', 'resourceServers.0.id', [{ keys: [bankKey] }]],
-    ['an empty id', 'resourceServers.0.id', [{ ...bank, id: '' }]],
-    ['a long id', 'resourceServers.0.id', [{ ...bank, id: 'x'.repeat(257) }]],
-    ['one id twice', 'resourceServers.1.id', [bank, { ...two, id: bank.id }]],
-    ['no keys', 'resourceServers.0.keys', [{ id: bankId }]],
-    ['an empty list of keys', 'resourceServers.0.keys', [{ id: bankId, keys: [] }]],
-    ['a key that is none', 'resourceServers.0.keys', [{ ...bank, keys: ['key'] }]],
+    ['a server without an id', 'resourceServers.0.id', [{ keys: [bankKey] }]],
+    ['a server with an empty id', 'resourceServers.0.id', [{ ...bank, id: '' }]],
+    ['a server with a long id', 'resourceServers.0.id', [{ ...bank, id: 'x'.repeat(257) }]],
+    ['two servers with one id', 'resourceServers.1.id', [bank, { ...two, id: bank.id }]],
+    ['a server without keys', 'resourceServers.0.keys', [{ id: bankId }]],
+    ['a server with an empty list of keys', 'resourceServers.0.keys', [{ id: bankId, keys: [] }]],
+    ['a key of the wrong type', 'resourceServers.0.keys', [{ ...bank, keys: ['key'] }]],
     ['a key without kid', 'resourceServers.0.keys', [{ ...bank, keys: [{ x }] }]],
     ['a key off the curve', 'resourceServers.0.keys', [{ ...bank, keys: [{ kid: 'k', x: 'AA' }] }]],
     ['a private key', 'resourceServers.0.keys', [{ ...bank, keys: [{ kid: 'k', x, d: x }] }]],
     [
-      'one kid for two keys',
+      'a kid that two keys share',
       'resourceServers.0.keys',
       [{ ...bank, keys: [bankKey, { ...testKey('two'), kid: bankKey.kid }] }],
     ],
-    ['one key twice', 'resourceServers.0.keys', [{ ...bank, keys: [bankKey, { kid: 'k', x }] }]],
-    ['the key of another', 'resourceServers.1.keys', [bank, { id: 'two', keys: [bankKey] }]],
-    ['an unknown type', 'resourceServers.0.accessTypes', [{ ...bank, accessTypes: ['account'] }]],
-    ['types in a text', 'resourceServers.0.accessTypes', [{ ...bank, accessTypes: 'quote' }]],
+    ['a duplicate key', 'resourceServers.0.keys', [{ ...bank, keys: [bankKey, { kid: 'k', x }] }]],
+    [
+      'a key of another resource server',
+      'resourceServers.1.keys',
+      [bank, { id: 'two', keys: [bankKey] }],
+    ],
+    [
+      'an unknown access type',
+      'resourceServers.0.accessTypes',
+      [{ ...bank, accessTypes: ['account'] }],
+    ],
+    [
+      'access types as a string',
+      'resourceServers.0.accessTypes',
+      [{ ...bank, accessTypes: 'quote' }],
+    ],
     ['a misspelt member', 'resourceServers.0.accesTypes', [{ ...bank, accesTypes: [] }]],
-  ])('%s', (_, option, resourceServers) => {
+  ])('rejects %s', (_, option, resourceServers) => {
     expect(() => create(resourceServers)).toThrow(
       expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_OPTION', option }),
     )

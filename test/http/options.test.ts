@@ -37,7 +37,7 @@ const wallet = {
 
 const verifier = { url: 'https://wallet.example' }
 
-/** Servers by name, each made from options of any kind, as a host without types would. */
+/** The servers by name. Each accepts options of any type, as from a host without types. */
 const servers = {
   authorization: [createAuthorizationServer, authorization],
   resource: [createResourceServer, resource],
@@ -97,12 +97,12 @@ const urlOptions: readonly (readonly [Name, string])[] = [
   ['verifier', 'url'],
 ]
 
-describe('a setup that works', () => {
-  test.each(Object.keys(servers) as Name[])('makes the %s server', (name) => {
+describe('valid options', () => {
+  test.each(Object.keys(servers) as Name[])('create the %s server', (name) => {
     expect(() => create(name)).not.toThrow()
   })
 
-  test.each(urlOptions)('may be on loopback over http: %s %s', (name, option) => {
+  test.each(urlOptions)('may use loopback over http: %s %s', (name, option) => {
     for (const host of ['localhost:3000', '127.0.0.1', '[::1]:8080']) {
       expect(() => create(name, { [option]: `http://${host}/x` })).not.toThrow()
     }
@@ -115,14 +115,14 @@ describe('a setup that works', () => {
     ['resource', '/api'],
     ['wallet', '/api'],
     ['verifier', '/api'],
-  ])('may lie behind a proxy that takes a prefix away: %s %j', (name, strippedPrefix) => {
+  ])('may specify the prefix that a proxy strips: %s %j', (name, strippedPrefix) => {
     const url = `https://wallet.example${strippedPrefix}/auth`
     const change = { authorization: 'grantEndpoint', resource: 'baseUrl', wallet: 'baseUrl' }
     const option = name === 'verifier' ? 'url' : change[name]
     expect(() => create(name, { strippedPrefix, [option]: url })).not.toThrow()
   })
 
-  test('may set every policy there is, durations of nothing among them', () => {
+  test('may set every policy, including durations of zero', () => {
     const policy = {
       accessTokenLifetimeMs: 1,
       interactionLifetimeMs: 1,
@@ -152,15 +152,15 @@ describe('a setup that works', () => {
   })
 })
 
-describe('a URL that could not work', () => {
+describe('an invalid URL', () => {
   test.each(
     urlOptions.flatMap(([name, option]) => badUrls.map((url) => [name, option, url] as const)),
-  )('of the %s server is refused by its name, %s: %j', (name, option, url) => {
+  )('is rejected by the %s server as %s: %j', (name, option, url) => {
     expectRefused(name, option, { [option]: url })
   })
 })
 
-describe('what the host has to implement', () => {
+describe('an implementation by the host', () => {
   const store = ['load', 'commit', 'list', 'due', 'remove']
   const parts: readonly (readonly [Name, string, readonly string[]])[] = [
     ['authorization', 'store', store],
@@ -178,7 +178,7 @@ describe('what the host has to implement', () => {
     ['verifier', 'clock', ['now']],
   ]
 
-  test.each(parts)('of the %s server, %s, is not null, nor something else', (name, option) => {
+  test.each(parts)('for the %s server must be an object with methods: %s', (name, option) => {
     for (const value of [null, 17, 'text', {}, () => undefined]) {
       expectRefused(name, option, { [option]: value })
     }
@@ -188,7 +188,7 @@ describe('what the host has to implement', () => {
     parts.flatMap(([name, option, methods]) =>
       methods.map((method) => [name, option, method, methods] as const),
     ),
-  )('of the %s server, %s, is not without %s', (name, option, method, methods) => {
+  )('for the %s server must have the method %s.%s', (name, option, method, methods) => {
     const others = methods.filter((other) => other !== method)
     expectRefused(name, option, { [option]: without(method, ...others) })
     expectRefused(name, option, { [option]: { ...without(method, ...others), [method]: true } })
@@ -202,11 +202,11 @@ describe('what the host has to implement', () => {
     ['resource', 'walletAddresses'],
     ['resource', 'paymentMethods'],
     ['wallet', 'walletAddresses'],
-  ])('of the %s server, %s, has no default', (name, option) => {
+  ])('for the %s server is required: %s', (name, option) => {
     expectRefused(name, option, { [option]: undefined })
   })
 
-  test('may be found through a prototype, as in a class', () => {
+  test('may inherit its methods', () => {
     class Clock {
       now() {
         return 0
@@ -216,7 +216,7 @@ describe('what the host has to implement', () => {
   })
 
   test.each([null, {}, 'https://auth.example/introspect', true])(
-    'to introspect tokens is a function, and not %j',
+    'to introspect tokens must be a function, not %j',
     (introspect) => {
       expectRefused('resource', 'introspect', { introspect })
     },
@@ -232,7 +232,7 @@ describe('what the host has to implement', () => {
     ['wallet', 'onRefusal'],
     ['wallet', 'onError'],
     ['wallet', 'rateLimit'],
-  ])('to watch the %s server, %s, is a function, or would be silent for ever', (name, option) => {
+  ])('to observe the %s server must be a function: %s', (name, option) => {
     for (const value of [{}, 'log', console]) expectRefused(name, option, { [option]: value })
   })
 })
@@ -270,34 +270,34 @@ describe('a duration', () => {
     ['verifier', 'signatures', 'skewMaxMs'],
   ]
 
-  test.each(durations)('of the %s server is a whole number, not below zero: %s.%s', (...row) => {
+  test.each(durations)('of the %s server must be a non-negative integer: %s.%s', (...row) => {
     const [name, group, duration] = row
     for (const value of badDurations) {
       expectRefused(name, `${group}.${duration}`, { [group]: { [duration]: value } })
     }
   })
 
-  test('is not null either, which could be meant for never', () => {
+  test('must not be null', () => {
     for (const [name, group, duration] of durations) {
       expectRefused(name, `${group}.${duration}`, { [group]: { [duration]: null } })
     }
   })
 
-  test('after which an incoming payment expires is not longer than the longest that is allowed', () => {
+  test('after which an incoming payment expires must not exceed the maximum', () => {
     const option = 'policy.incomingPaymentExpiryDefaultMs'
     const policy = { incomingPaymentExpiryDefaultMs: 11, incomingPaymentExpiryMaxMs: 10 }
     expectRefused('resource', option, { policy })
-    // The default of 30 days counts as well.
+    // The default of 30 days must not exceed the maximum either.
     expectRefused('resource', option, { policy: { incomingPaymentExpiryMaxMs: 10 } })
   })
 
-  test('for which an outgoing payment is kept is not shorter than its quote is good for', () => {
+  test('for which an outgoing payment is kept must not be shorter than the quote lifetime', () => {
     const option = 'policy.outgoingPaymentRetentionMs'
     const policy = { outgoingPaymentRetentionMs: 9, quoteLifetimeMs: 10 }
     expectRefused('resource', option, { policy })
   })
 
-  test('after which an incoming payment expires ends before dates do', () => {
+  test('after which an incoming payment expires must end within the range of dates', () => {
     const longest = Number.MAX_SAFE_INTEGER
     const policy = {
       incomingPaymentExpiryDefaultMs: longest,
@@ -325,28 +325,28 @@ describe('a misspelt option', () => {
     ['resource', 'policy', 'waitMs'],
     ['resource', 'signatures', 'skewMs'],
     ['verifier', 'signatures', 'maxAgeMs'],
-  ])('of the %s server is refused, for it would leave the default standing: %s.%s', (...row) => {
+  ])('of the %s server is rejected: %s.%s', (...row) => {
     const [name, group, option] = row
     expectRefused(name, `${group}.${option}`, { [group]: { [option]: 1 } })
     expectRefused(name, `${group}.${option}`, { [group]: { [option]: undefined } })
   })
 })
 
-describe('a choice', () => {
+describe('a policy or signature option', () => {
   test.each<[Name, string, string]>([
     ['authorization', 'policy', 'interactionHash'],
     ['authorization', 'policy', 'denialRedirect'],
     ['authorization', 'policy', 'intervalCounting'],
     ['authorization', 'signatures', 'repeats'],
     ['resource', 'signatures', 'repeats'],
-  ])('of the %s server is one of those there are: %s.%s', (name, group, option) => {
+  ])('of the %s server must have a documented value: %s.%s', (name, group, option) => {
     for (const value of ['', 'hex', 'BASE64', 'accept', 'rfc', 'off', 'constructor', 1, true, {}]) {
       expectRefused(name, `${group}.${option}`, { [group]: { [option]: value } })
     }
   })
 
   test.each(['requiresConsent', 'requiresFinish', 'mayRequest'])(
-    'of what %s is made by a function',
+    'named %s must be a function',
     (option) => {
       for (const value of [true, false, 'always', {}, null]) {
         expectRefused('authorization', `policy.${option}`, { policy: { [option]: value } })
@@ -355,7 +355,7 @@ describe('a choice', () => {
   )
 
   test.each<Name>(['authorization', 'resource', 'verifier'])(
-    'of whether the %s server is strict about signatures is a boolean',
+    'for strict signatures must be a boolean on the %s server',
     (name) => {
       for (const value of ['yes', 1, 0, null, () => true, {}]) {
         expectRefused(name, 'signatures.strict', { signatures: { strict: value } })
@@ -363,7 +363,7 @@ describe('a choice', () => {
     },
   )
 
-  test('of whether a subject takes a finish method is yes or no', () => {
+  test('for the finish method of subjects must be a boolean', () => {
     for (const value of ['yes', 1, null, () => true, {}]) {
       const policy = { subjectRequiresFinish: value }
       expectRefused('authorization', 'policy.subjectRequiresFinish', { policy })
@@ -375,28 +375,29 @@ describe('a stripped prefix', () => {
   const names: readonly Name[] = ['authorization', 'resource', 'wallet', 'verifier']
 
   test.each<[string, unknown]>([
-    ['has no slash at its start', 'api'],
-    ['has a slash at its end', '/api/'],
-    ['is a slash alone', '/'],
-    ['has two slashes', '//'],
-    ['has two slashes in it', '/a//b'],
-    ['has white space in it', '/a b'],
-    ['has white space at its end', '/api '],
-    ['has a line break at its end', '/api\n'],
-    ['has letters beyond ASCII', '/café'],
-    ['has a query', '/api?x'],
-    ['has a fragment', '/api#x'],
-    ['has dot segments', '/api/../x'],
-    ['has escaped dot segments', '/api/%2e%2e'],
+    ['does not start with a slash', 'api'],
+    ['ends with a slash', '/api/'],
+    ['is only a slash', '/'],
+    ['is two slashes', '//'],
+    ['contains two adjacent slashes', '/a//b'],
+    ['contains white space', '/a b'],
+    ['ends with white space', '/api '],
+    ['ends with a line break', '/api\n'],
+    ['contains letters beyond ASCII', '/café'],
+    ['contains a query', '/api?x'],
+    ['contains a fragment', '/api#x'],
+    ['contains dot segments', '/api/../x'],
+    ['contains escaped dot segments', '/api/%2e%2e'],
     ['is a URL', 'https://wallet.example/api'],
     ['is a number', 17],
-    ['is a truth value', true],
-  ])('that %s is refused', (_, strippedPrefix) => {
+    ['is a boolean', true],
+  ])('that %s is rejected', (_, strippedPrefix) => {
     for (const name of names) expectRefused(name, 'strippedPrefix', { strippedPrefix })
   })
 
-  test.each(names)('that the URL of the %s server does not have is refused', (name) => {
-    // Put back, it would lead outside the configured path: every request would be answered with 404.
+  test.each(names)('that the URL of the %s server does not start with is rejected', (name) => {
+    // With such a prefix, the restored path would be outside the configured path, and every request
+    // would get a 404.
     const options = {
       authorization: 'grantEndpoint',
       resource: 'baseUrl',

@@ -23,7 +23,7 @@ import { alice, bob, type TestClient } from '../support/world.js'
 
 const minute = 60_000
 
-/** Two ways of paying so that a lost response does no harm. */
+/** The two ways to create a payment that survive a lost response. */
 const repeatable = [
   {
     by: 'a quote',
@@ -43,8 +43,8 @@ const repeatable = [
   },
 ]
 
-describe.each(repeatable)('a payment by $by that is asked for again', ({ request }) => {
-  test('is the payment that there is, counted once', async () => {
+describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
+  test('returns the existing payment, which counts once', async () => {
     const { client, token } = await payingClient()
     const ask = await request(client, token)
     const [one, two] = [await ask(), await ask()]
@@ -52,7 +52,7 @@ describe.each(repeatable)('a payment by $by that is asked for again', ({ request
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
   })
 
-  test('is told as it stands by then', async () => {
+  test('returns the current state of the payment', async () => {
     const { world, client, token } = await payingClient()
     const ask = await request(client, token)
     const id = idOfPayment(await ask())
@@ -66,7 +66,7 @@ describe.each(repeatable)('a payment by $by that is asked for again', ({ request
     })
   })
 
-  test('is found whatever became of quote, price, window and budget since', async () => {
+  test('succeeds despite later changes of the quote, price, window and budget', async () => {
     let takes = true
     const price: Quotes['price'] = async (asked) =>
       takes ? priceList.price(asked) : { refusal: 'receiver_invalid' }
@@ -86,7 +86,7 @@ describe.each(repeatable)('a payment by $by that is asked for again', ({ request
     }
   })
 
-  test('is found when the account has closed since', async () => {
+  test('succeeds after the account is closed', async () => {
     const accounts: WalletAddress[] = [{ url: alice, assetCode: 'USD', assetScale: 2 }]
     const walletAddresses = {
       find: async (url: string) => accounts.find((account) => account.url === url),
@@ -101,7 +101,7 @@ describe.each(repeatable)('a payment by $by that is asked for again', ({ request
     expect(await ask()).toEqual(one)
   })
 
-  test('is not given to a token that is good no longer', async () => {
+  test('is refused with an invalid token', async () => {
     const { world, client, token, grantId } = await payingClient()
     const ask = await request(client, token)
     await ask()
@@ -109,7 +109,7 @@ describe.each(repeatable)('a payment by $by that is asked for again', ({ request
     expect(errorOf(await ask())).toEqual([401, 'invalid_token'])
   })
 
-  test('is found with another token of the same client instance', async () => {
+  test('succeeds with another token of the same client instance', async () => {
     const { world, client, token, accessToken } = await payingClient()
     const quoteId = await quoteUrl(client)
     const again = (value: string) =>
@@ -124,7 +124,7 @@ describe.each(repeatable)('a payment by $by that is asked for again', ({ request
     expect((await spentUnder(client, second)).spentDebitAmount).toEqual(usd(0))
   })
 
-  test('with another body is refused, and pays nothing', async () => {
+  test('is refused with another body, and creates no payment', async () => {
     const { client, token } = await payingClient()
     const ask = await request(client, token)
     const one = await ask({ metadata: { note: 'one' } })
@@ -139,7 +139,7 @@ describe.each(repeatable)('a payment by $by that is asked for again', ({ request
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
   })
 
-  test('byte by byte without a nonce is no replay', async () => {
+  test('with the same bytes and no nonce is not a replay', async () => {
     const { world, client, token } = await payingClient()
     const ask = await request(client, token)
     const sign = withoutNonce(world, client)
@@ -149,14 +149,14 @@ describe.each(repeatable)('a payment by $by that is asked for again', ({ request
     for (const each of many) expect(each).toEqual(one)
   })
 
-  test('byte by byte with a nonce is a replay', async () => {
+  test('with the same bytes and a nonce is a replay', async () => {
     const { client, token } = await payingClient()
     const ask = await request(client, token)
     expect((await ask({}, { nonce: 'n1' })).status).toBe(201)
     expect(errorOf(await ask({}, { nonce: 'n1' }))).toEqual([401, 'invalid_signature'])
   })
 
-  test('ten times at once, to the byte or not, is one payment', async () => {
+  test('in ten concurrent requests, with equal bytes or not, creates one payment', async () => {
     const { world, client, token } = await payingClient()
     const ask = await request(client, token)
     const sign = withoutNonce(world, client)
@@ -169,7 +169,7 @@ describe.each(repeatable)('a payment by $by that is asked for again', ({ request
   })
 
   test.each(fates.filter((fate) => fate !== 'works'))(
-    'is one payment, of which the client is told at once, though its commit %s',
+    'creates one payment and returns it immediately, even if its commit %s',
     async (fate) => {
       const next: Fate[] = []
       const { store, records } = lyingStore(memoryStore(), (method) =>
@@ -189,7 +189,7 @@ describe.each(repeatable)('a payment by $by that is asked for again', ({ request
 })
 
 describe('an idempotency key', () => {
-  test('is the client instance’s own: the same key of another is another payment', async () => {
+  test('belongs to its client instance; the same key of another client creates another payment', async () => {
     const { world, client, token } = await payingClient()
     const other = world.client('other')
     const theirs = await grantToPay(world, other)
@@ -199,7 +199,7 @@ describe('an idempotency key', () => {
     expect(one.body.id).not.toBe(two.body.id)
   })
 
-  test('tells payments apart that are the same but for it', async () => {
+  test('distinguishes payments that are otherwise equal', async () => {
     const { client, token } = await payingClient()
     const one = await pay(client, token, 100, {}, withKey('one'))
     const two = await pay(client, token, 100, {}, withKey('two'))
@@ -207,13 +207,13 @@ describe('an idempotency key', () => {
     expect(two.body.grantSpentDebitAmount).toEqual(usd(200))
   })
 
-  test('that was refused is free for another try', async () => {
+  test('can be used again after a refusal', async () => {
     const { client, token } = await payingClient()
     expect(errorOf(await pay(client, token, 2501, {}, withKey('one')))[0]).toBe(403)
     expect((await pay(client, token, 2500, {}, withKey('one'))).status).toBe(201)
   })
 
-  test('does not stand for a signature: the same bytes with another key are a replay', async () => {
+  test('does not replace a signature; the same bytes with another key are a replay', async () => {
     const { world, client, token } = await payingClient()
     const sign = withoutNonce(world, client)
     expect((await pay(client, token, 100, {}, { ...sign, ...withKey('one') })).status).toBe(201)
@@ -224,7 +224,7 @@ describe('an idempotency key', () => {
   })
 
   test.each(['', 'a b', 'é', 'x'.repeat(256), 'a\tb'])(
-    'is 1 to 255 visible characters: "%s"',
+    'must consist of 1 to 255 visible characters, not "%s"',
     async (key) => {
       const { client, token } = await payingClient()
       expect(errorOf(await pay(client, token, 1, {}, withKey(key)))).toEqual([
@@ -242,7 +242,7 @@ describe('an idempotency key', () => {
     },
   )
 
-  test('stands once', async () => {
+  test('must not repeat in a request', async () => {
     const { client, token } = await payingClient()
     const headers = [...(withKey('a').headers ?? []), ...(withKey('b').headers ?? [])]
     expect(errorOf(await pay(client, token, 1, {}, { headers }))).toEqual([400, 'invalid_request'])
@@ -250,7 +250,7 @@ describe('an idempotency key', () => {
 })
 
 describe('a payment with neither quote nor key', () => {
-  test('is made anew by each request, and by the same bytes only once', async () => {
+  test('is created by each request, and once for equal bytes', async () => {
     const { world, client, token } = await payingClient()
     const [one, two] = [await pay(client, token, 100), await pay(client, token, 100)]
     expect(one.body.id).not.toBe(two.body.id)
@@ -260,7 +260,7 @@ describe('a payment with neither quote nor key', () => {
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(300))
   })
 
-  test('that was refused may be asked for again by the same bytes', async () => {
+  test('can be retried with the same bytes after a refusal', async () => {
     const { world, client, token } = await payingClient()
     const all = await pay(client, token, 2500)
     const sign = withoutNonce(world, client)
@@ -270,7 +270,7 @@ describe('a payment with neither quote nor key', () => {
   })
 
   test.each(fates.filter((fate) => fate !== 'works'))(
-    'is made once though its commit %s',
+    'is created once, even if its commit %s',
     async (fate) => {
       const next: Fate[] = []
       const { store, records } = lyingStore(memoryStore(), (method) =>

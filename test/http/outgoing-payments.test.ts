@@ -41,7 +41,7 @@ const most = 2n ** 64n - 1n
 const overBudget = { code: 'insufficient_grant', description: 'unauthorized' }
 
 describe('creating an outgoing payment', () => {
-  test('by a quote answers 201 with its amounts, and what is spent of the budget with it', async () => {
+  test('with a quote returns 201 with its amounts and the spent amounts of its budget', async () => {
     const { world, client, token } = await payingClient()
     const quoteId = await quoteUrl(client, { receiver: euroReceiver, debitAmount: usd(1000) })
     const metadata = { invoice: 'INV-1', constructor: null, lines: ['caffè\u0000\ud800'] }
@@ -63,7 +63,7 @@ describe('creating an outgoing payment', () => {
     })
   })
 
-  test('straight to an incoming payment answers the same, but for the quote', async () => {
+  test('directly to an incoming payment returns the same, except for the quote', async () => {
     const { world, client, token } = await payingClient()
     const { status, body } = await pay(client, token, 1000, { incomingPayment: `${euroReceiver}/` })
     expect(status).toBe(201)
@@ -82,11 +82,11 @@ describe('creating an outgoing payment', () => {
   })
 
   test.each<readonly [what: string, access: AccessItem]>([
-    ['what is received is limited', outgoingItem({ receiveAmount: eur(5000) })],
-    ['what is debited is limited', outgoingItem({ debitAmount: usd(5000) })],
-    ['there is an interval alone', outgoingItem({ interval: hourly })],
-    ['nothing is limited', outgoingItem()],
-  ])('returns both amounts spent where %s', async (_, access) => {
+    ['a receive amount', outgoingItem({ receiveAmount: eur(5000) })],
+    ['a debit amount', outgoingItem({ debitAmount: usd(5000) })],
+    ['only an interval', outgoingItem({ interval: hourly })],
+    ['no limits', outgoingItem()],
+  ])('returns both spent amounts under an item with %s', async (_, access) => {
     const { world, client } = await payingClient()
     const { token } = await grantToPay(world, client, [access])
     const toEuros = { incomingPayment: euroReceiver }
@@ -102,7 +102,7 @@ describe('creating an outgoing payment', () => {
     })
   })
 
-  test('returns no total of payments that were received in different assets', async () => {
+  test('returns no total of receive amounts in different assets', async () => {
     const { world, client } = await payingClient()
     const { token } = await grantToPay(world, client, [outgoingItem()])
     await pay(client, token, 1000, { incomingPayment: euroReceiver })
@@ -115,7 +115,7 @@ describe('creating an outgoing payment', () => {
     })
   })
 
-  test('counts what was spent under all items of a grant together', async () => {
+  test('counts the spent amounts of all items of a grant together', async () => {
     const { world, client } = await payingClient()
     const access = [outgoingItem({ debitAmount: usd(100) }), outgoingItem({ interval: hourly })]
     const { token } = await grantToPay(world, client, access)
@@ -125,7 +125,7 @@ describe('creating an outgoing payment', () => {
     expect(await spentUnder(client, token)).toMatchObject({ spentDebitAmount: usd(130) })
   })
 
-  test('tells the host by one event what is to be sent, and nothing of the client’s own', async () => {
+  test('records one event with the amounts to send, and without the metadata of the client', async () => {
     const { world, client, token } = await payingClient()
     const { body } = await pay(client, token, 5, { metadata: { note: 'shibboleth' } })
     const namespace = idOfPayment({ status: 201, headers: {}, body }).slice(0, 8)
@@ -147,7 +147,7 @@ describe('creating an outgoing payment', () => {
     expect(JSON.stringify(created)).not.toContain('shibboleth')
   })
 
-  test('takes the largest amount that there is, and not one unit more than the limit', async () => {
+  test('accepts the largest possible amount, and not one unit above the limit', async () => {
     const { world, client } = await payingClient()
     const access = [outgoingItem({ debitAmount: usd(most) })]
     const { token } = await grantToPay(world, client, access)
@@ -155,7 +155,7 @@ describe('creating an outgoing payment', () => {
     expect((await pay(client, token, 1)).body.error).toEqual(overBudget)
   })
 
-  test('is refused over the budget in the words that deployed clients look for', async () => {
+  test('over the budget is refused with the message that deployed clients expect', async () => {
     const { world, client, token } = await payingClient()
     expect((await pay(client, token, 2500)).status).toBe(201)
     const over = await pay(client, token, 1)
@@ -168,15 +168,15 @@ describe('creating an outgoing payment', () => {
   })
 
   test.each<readonly [string, AccessItem]>([
-    ['is to another receiver', outgoingItem({ receiver: otherReceiver })],
-    ['is too large alone', outgoingItem({ debitAmount: usd(9) })],
-    ['is in another asset than the limit', outgoingItem({ debitAmount: eur(100) })],
-    ['arrives in another asset than the limit', outgoingItem({ receiveAmount: eur(100) })],
-    ['comes before the first window', outgoingItem({ interval: 'R/2027-01-01T00:00:00Z/P1D' })],
-    ['comes after the last window', outgoingItem({ interval: 'R2/2026-11-01T00:00:00Z/P1W' })],
-  ])('is refused where it %s', async (_, access) => {
+    ['has another receiver', outgoingItem({ receiver: otherReceiver })],
+    ['is too large by itself', outgoingItem({ debitAmount: usd(9) })],
+    ['has another asset than the debit limit', outgoingItem({ debitAmount: eur(100) })],
+    ['has another asset than the receive limit', outgoingItem({ receiveAmount: eur(100) })],
+    ['precedes the first window', outgoingItem({ interval: 'R/2027-01-01T00:00:00Z/P1D' })],
+    ['follows the last window', outgoingItem({ interval: 'R2/2026-11-01T00:00:00Z/P1W' })],
+  ])('is refused if the payment %s', async (_, access) => {
     const { world, client } = await payingClient()
-    // Beside it something that can be used for ever, so that the grant is not over.
+    // The second item is usable forever, so that the grant does not end.
     const elsewhere = outgoingItem(undefined, bob)
     const { token } = await grantToPay(world, client, [access, elsewhere])
     const answer = await pay(client, token, 10)
@@ -185,8 +185,13 @@ describe('creating an outgoing payment', () => {
 
   test.each([
     ['another wallet address', { walletAddress: bob }, 403, 'insufficient_access'],
-    ['a receiver that takes nothing', { incomingPayment: goneReceiver }, 400, 'invalid_receiver'],
-    ['nothing', { debitAmount: usd(0) }, 400, 'invalid_amount'],
+    [
+      'a receiver that accepts no payments',
+      { incomingPayment: goneReceiver },
+      400,
+      'invalid_receiver',
+    ],
+    ['an amount of zero', { debitAmount: usd(0) }, 400, 'invalid_amount'],
     ['an amount in another asset', { debitAmount: eur(1) }, 400, 'invalid_amount'],
     [
       'an amount in another scale',
@@ -194,9 +199,14 @@ describe('creating an outgoing payment', () => {
       400,
       'invalid_amount',
     ],
-    ['a receiver that is none', { incomingPayment: bob }, 400, 'invalid_request'],
-    ['a quote and a receiver', { quoteId: `${resourceServer}/quotes/x` }, 400, 'invalid_request'],
-    ['metadata that is a list', { metadata: [] }, 400, 'invalid_request'],
+    ['a receiver with an invalid URL', { incomingPayment: bob }, 400, 'invalid_request'],
+    [
+      'both a quote and a receiver',
+      { quoteId: `${resourceServer}/quotes/x` },
+      400,
+      'invalid_request',
+    ],
+    ['metadata that is an array', { metadata: [] }, 400, 'invalid_request'],
     ['an unknown member', { expiresAt: '2026-12-01T00:00:00Z' }, 400, 'invalid_request'],
   ])('is refused for %s', async (_, changes, status, code) => {
     const { client, token } = await payingClient()
@@ -206,7 +216,7 @@ describe('creating an outgoing payment', () => {
   test.each([
     ['unknown', `${origin}/nobody`, 404, 'unknown_wallet_address'],
     ['inactive', closed, 400, 'inactive_wallet_address'],
-  ])('is refused from an account that is %s, however it is priced', async (_, at, status, code) => {
+  ])('is refused from an account that is %s, quoted or not', async (_, at, status, code) => {
     const { world, client } = await payingClient()
     const { token } = await grantToPay(world, client, [outgoingItem(undefined, at)])
     const from = { walletAddress: at }
@@ -217,7 +227,7 @@ describe('creating an outgoing payment', () => {
     ])
   })
 
-  test('says how much has to be sent at least', async () => {
+  test('reports the minimum amount to send', async () => {
     const { client, token } = await payingClient()
     const answer = await pay(client, token, 1, { incomingPayment: euroReceiver })
     expect([answer.status, answer.body.error]).toEqual([
@@ -231,7 +241,7 @@ describe('creating an outgoing payment', () => {
   })
 
   test.each(['', ' 5 ', '0x10', '-0', '1.0', '18446744073709551616'])(
-    'says that "%s" is no amount, without repeating it',
+    'reports "%s" as an invalid amount, without its value',
     async (value) => {
       const { client, token } = await payingClient()
       const answer = await pay(client, token, value)
@@ -243,7 +253,7 @@ describe('creating an outgoing payment', () => {
     },
   )
 
-  test('needs a token for outgoing payments that may create them', async () => {
+  test('needs a token to create outgoing payments', async () => {
     const { world, client } = await payingClient()
     const readOnly = { ...outgoingItem(), actions: ['read', 'list'] as const }
     for (const token of [
@@ -258,7 +268,7 @@ describe('creating an outgoing payment', () => {
     }
   })
 
-  test('is refused once the grant is revoked, or the token is rotated or expired', async () => {
+  test('is refused after the grant is revoked, or the token is rotated or expired', async () => {
     const { world, client, token, grantId, accessToken } = await payingClient()
     world.clock.advance(10 * minute)
     expect(errorOf(await pay(client, token, 1))).toEqual([401, 'invalid_token'])
@@ -270,7 +280,7 @@ describe('creating an outgoing payment', () => {
     expect(errorOf(await pay(client, value, 1))).toEqual([401, 'invalid_token'])
   })
 
-  test('answers 503, not 401, while tokens cannot be checked', async () => {
+  test('returns 503 instead of 401 while tokens cannot be checked', async () => {
     const { world, client, token } = await payingClient()
     world.clientKeys.unavailable = true
     const answer = await pay(client, token, 1)
@@ -282,8 +292,8 @@ describe('creating an outgoing payment', () => {
     ['nothing', undefined],
     ['another amount', { debitAmount: usd(9), receiveAmount: usd(9) }],
     ['nothing to receive', { debitAmount: usd(10), receiveAmount: usd(0) }],
-    ['a refusal that is none', { refusal: 'limits_exceeded' }],
-  ])('answers 500 when the host answers %s, and nothing is stored', async (_, answer) => {
+    ['an invalid refusal', { refusal: 'limits_exceeded' }],
+  ])('returns 500 if the host returns %s, and stores nothing', async (_, answer) => {
     const { store, written } = watchedStore(memoryStore())
     const price: Quotes['price'] = async () => answer as never
     const { world, client, token } = await payingClient({ store, resources: { quotes: { price } } })
@@ -294,8 +304,8 @@ describe('creating an outgoing payment', () => {
   })
 })
 
-describe('paying by a quote', () => {
-  test('is for the client instance that asked for it, and others learn nothing of it', async () => {
+describe('paying a quote', () => {
+  test('is allowed only to its client instance, and others learn nothing about it', async () => {
     const { world, client } = await payingClient()
     const quoteId = await quoteUrl(client)
     const other = world.client('other')
@@ -313,19 +323,19 @@ describe('paying by a quote', () => {
     `${resourceServer}/quotes/a/b`,
     `${resourceServer}/outgoing-payments/BuBTyeHHYfO0dJlrXwsia36Pdr2kaw`,
     `${resourceServer}/quotes/${'x'.repeat(200)}`,
-  ])('needs the URL of one: %s', async (quoteId) => {
+  ])('needs the URL of a quote, not %s', async (quoteId) => {
     const { client, token } = await payingClient()
     expect(errorOf(await payByQuote(client, token, quoteId))).toEqual([404, 'invalid_quote'])
   })
 
-  test('takes the URL as it may be written', async () => {
+  test('accepts every spelling of the URL', async () => {
     const { client, token } = await payingClient()
     const quoteId = await quoteUrl(client)
     const written = quoteId.replace('https://wallet.example', 'https://WALLET.example:443')
     expect((await payByQuote(client, token, `${written}/`)).body.quoteId).toBe(quoteId)
   })
 
-  test('needs the wallet address that was asked for', async () => {
+  test('needs the wallet address of the quote', async () => {
     const { world, client } = await payingClient()
     const access = [outgoingItem(undefined, alice), outgoingItem(undefined, bob)]
     const { token } = await grantToPay(world, client, access)
@@ -348,10 +358,10 @@ describe('paying by a quote', () => {
     expect(world.refusals.at(-1)?.refusal).toBe('quote_expired')
   })
 
-  test('is impossible with a quote that nobody gave, whatever key comes with it', async () => {
+  test('again returns the first payment, even with another idempotency key', async () => {
     const { client, token } = await payingClient()
     const quoteId = await quoteUrl(client)
-    // The key is nothing to a payment by a quote, which has its own.
+    // A payment with a quote ignores the idempotency key.
     const one = await payByQuote(client, token, quoteId, {}, withKey('not a key'))
     const two = await payByQuote(client, token, quoteId, {}, withKey('another'))
     expect(two.body.id).toBe(one.body.id)
@@ -359,7 +369,7 @@ describe('paying by a quote', () => {
 })
 
 describe('reading an outgoing payment', () => {
-  test('shows it as it stands to the client instance that created it', async () => {
+  test('shows its current state to the client instance that created it', async () => {
     const { world, client, token } = await payingClient()
     const { body } = await pay(client, token, 100)
     const { grantSpentDebitAmount: _, grantSpentReceiveAmount: __, ...created } = body
@@ -374,7 +384,7 @@ describe('reading an outgoing payment', () => {
     expect(payment && world.resources.outgoingPayments.toJSON(payment)).toEqual(read)
   })
 
-  test('says that it failed as soon as nobody can begin it any more', async () => {
+  test('shows it as failed once the host can no longer begin it', async () => {
     const { world, client } = await payingClient({
       auth: { policy: { accessTokenLifetimeMs: 10 * day } },
     })
@@ -389,7 +399,7 @@ describe('reading an outgoing payment', () => {
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(0))
   })
 
-  test('is the same 404 for a payment that is unknown and for one of somebody else', async () => {
+  test('returns the same 404 for an unknown payment and for a payment of another client', async () => {
     const { world, client, token } = await payingClient()
     const { body } = await pay(client, token, 100)
     const other = world.client('other')
@@ -401,7 +411,7 @@ describe('reading an outgoing payment', () => {
     }
   })
 
-  test('needs a token for that wallet address that may read', async () => {
+  test('needs a token to read payments of that wallet address', async () => {
     const { world, client, token } = await payingClient()
     const { body } = await pay(client, token, 100)
     const createOnly = { ...outgoingItem(), actions: ['create'] as const }
@@ -416,7 +426,7 @@ describe('reading an outgoing payment', () => {
     ])
   })
 
-  test('by read-all reaches every payment of the wallet address, and no other', async () => {
+  test('with read-all reaches all payments of the wallet address, and no others', async () => {
     const { world, client } = await payingClient()
     const both = [outgoingItem(undefined, alice), outgoingItem(undefined, bob)]
     const { token } = await grantToPay(world, client, both)
@@ -451,7 +461,7 @@ describe('listing outgoing payments', () => {
 
   const idsIn = ({ body }: Answer) => body.result.map(({ id }: { id: string }) => id)
 
-  test('answers those of the client instance, oldest first, page by page', async () => {
+  test('returns the payments of the client instance, oldest first, in pages', async () => {
     const { client, token, urls } = await threePayments()
     const all = await list(client, token)
     expect(idsIn(all)).toEqual(urls)
@@ -464,7 +474,7 @@ describe('listing outgoing payments', () => {
     expect(idsIn(await list(client, token, { last: '1' }))).toEqual(urls.slice(2))
   })
 
-  test('shows nothing of other client instances, unless by list-all', async () => {
+  test('shows no payments of other client instances, except with list-all', async () => {
     const { world, urls } = await threePayments()
     const other = world.client('other')
     const own = await grantToPay(world, other)
@@ -474,7 +484,7 @@ describe('listing outgoing payments', () => {
     expect(idsIn(await list(other, listAll.token))).toEqual(urls)
   })
 
-  test('needs a token that may list there, and a query that can be read', async () => {
+  test('needs a token to list payments there, and a valid query', async () => {
     const { world, client, token } = await threePayments()
     const noList = { ...outgoingItem(), actions: ['create', 'read'] as const }
     const { token: without } = await grantToPay(world, client, [noList])
@@ -487,7 +497,7 @@ describe('listing outgoing payments', () => {
     expect(errorOf(await list(client, token, { cursor: 'x' }))).toEqual([400, 'invalid_request'])
   })
 
-  test('is there for the host, whoever created them', async () => {
+  test('is available to the host for all clients', async () => {
     const { world, urls } = await threePayments()
     const { outgoingPayments } = world.resources
     const page = await outgoingPayments.list({ walletAddress: alice, last: 2 })
@@ -499,8 +509,8 @@ describe('listing outgoing payments', () => {
   })
 })
 
-describe('asking what is spent', () => {
-  test('tells both amounts, null where nothing is limited, and changes nothing', async () => {
+describe('reading the spent amounts', () => {
+  test('returns both amounts, null without a limit, and changes nothing', async () => {
     const { store, written } = watchedStore(memoryStore())
     const { world, client } = await payingClient({ store })
     const ask = async (access: readonly AccessItem[]) => {
@@ -530,7 +540,7 @@ describe('asking what is spent', () => {
     })
   })
 
-  test('needs a token for outgoing payments, whatever it allows', async () => {
+  test('needs a token for outgoing payments, with any action', async () => {
     const { world, client } = await payingClient()
     const url = `${resourceServer}/outgoing-payment-grant`
     expect(errorOf(await client.getPayment(await quoteToken(client), url))).toEqual([

@@ -40,7 +40,7 @@ async function tokenFor(client: TestClient, access: AccessItem): Promise<string>
   return body.access_token.value
 }
 
-/** A world whose host answers what it likes, and what is written there. */
+/** Creates a world with the given price function, and counts the writes. */
 async function hostWhoAnswers(price: Quotes['price']) {
   const { store, written } = watchedStore(memoryStore())
   const setup = await setUp({ store, resources: { quotes: { price } } })
@@ -52,7 +52,7 @@ describe('creating a quote', () => {
   test.each([
     ['a fixed send amount', { debitAmount: usd(1000) }, usd(1000), usd(1000)],
     ['a fixed receive amount', { receiveAmount: usd(700) }, usd(700), usd(700)],
-    ['no amount, where the receiver names one', {}, usd(1000), usd(1000)],
+    ['no amount, if the receiver specifies one', {}, usd(1000), usd(1000)],
     [
       'an amount in the asset of the receiver',
       { receiver: euroReceiver, receiveAmount: eur(50) },
@@ -60,12 +60,12 @@ describe('creating a quote', () => {
       eur(50),
     ],
     [
-      'the largest amount that there is',
+      'the largest possible amount',
       { debitAmount: usd(2n ** 64n - 1n) },
       usd(2n ** 64n - 1n),
       usd(2n ** 64n - 1n),
     ],
-  ])('answers 201 for %s', async (_, asked, debitAmount, receiveAmount) => {
+  ])('returns 201 for %s', async (_, asked, debitAmount, receiveAmount) => {
     const { world, client, token } = await setUp()
     const { status, headers, body } = await newQuote(client, token, asked)
     expect([status, headers['content-type']]).toEqual([201, 'application/json'])
@@ -82,7 +82,7 @@ describe('creating a quote', () => {
     })
   })
 
-  test('asks the host with the account that would pay, and only for what the client named', async () => {
+  test('passes the paying account and only the amounts of the client to the host', async () => {
     const asked: PriceRequest[] = []
     const price: Quotes['price'] = async (request) => {
       asked.push(request)
@@ -96,7 +96,7 @@ describe('creating a quote', () => {
     expect(asked).toStrictEqual([{ ...request, debitAmount: usd(5) }, request])
   })
 
-  test('is as good as its price, if that ends sooner', async () => {
+  test('expires with its price, if that is earlier', async () => {
     const endsAt = Date.UTC(2026, 10, 21, 12, 1)
     const price = async () => ({
       debitAmount: usd(10),
@@ -115,9 +115,9 @@ describe('creating a quote', () => {
       404,
       'unknown_wallet_address',
     ],
-    ['an inactive one', { walletAddress: closed }, 400, 'inactive_wallet_address'],
-    ['an amount of nothing to send', { debitAmount: usd(0) }, 400, 'invalid_amount'],
-    ['an amount of nothing to receive', { receiveAmount: usd(0) }, 400, 'invalid_amount'],
+    ['an inactive wallet address', { walletAddress: closed }, 400, 'inactive_wallet_address'],
+    ['a send amount of zero', { debitAmount: usd(0) }, 400, 'invalid_amount'],
+    ['a receive amount of zero', { receiveAmount: usd(0) }, 400, 'invalid_amount'],
     ['a send amount in another asset', { debitAmount: eur(1) }, 400, 'invalid_amount'],
     [
       'a send amount in another scale',
@@ -125,17 +125,17 @@ describe('creating a quote', () => {
       400,
       'invalid_amount',
     ],
-    ['a receiver that takes nothing', { receiver: goneReceiver }, 400, 'invalid_receiver'],
+    ['a receiver that accepts no payments', { receiver: goneReceiver }, 400, 'invalid_receiver'],
     ['both amounts', { debitAmount: usd(1), receiveAmount: usd(1) }, 400, 'invalid_request'],
     ['another method', { method: 'card' }, 400, 'invalid_request'],
-    ['a receiver that is no incoming payment', { receiver: bob }, 400, 'invalid_request'],
+    ['a receiver that is not an incoming payment', { receiver: bob }, 400, 'invalid_request'],
   ])('is refused for %s', async (_, asked, status, code) => {
     const { client, token } = await setUp()
     const answer = await newQuote(client, token, asked)
     expect([answer.status, answer.body.error.code]).toEqual([status, code])
   })
 
-  test('says how much has to be sent at least, in the words that deployed clients look for', async () => {
+  test('reports the minimum amount to send, with the message that deployed clients expect', async () => {
     const { client, token } = await setUp()
     const answer = await newQuote(client, token, { receiver: euroReceiver, debitAmount: usd(1) })
     expect([answer.status, answer.body]).toEqual([
@@ -152,7 +152,7 @@ describe('creating a quote', () => {
     expect(gone.body.error).toEqual({ code: 'invalid_receiver', description: 'invalid receiver' })
   })
 
-  test('tells nobody else what the host thinks of it', async () => {
+  test('reveals the reason of the host only to the operator', async () => {
     const price = async () =>
       ({ refusal: 'amount_missing', reason: 'the ledger says shibboleth' }) as const
     const { world, client, token } = await setUp({ resources: { quotes: { price } } })
@@ -170,7 +170,7 @@ describe('creating a quote', () => {
   })
 
   test.each(['', ' 5 ', '0x10', '-0', '1.0', '18446744073709551616'])(
-    'says which amount "%s" is none, without repeating it',
+    'reports which amount is invalid for "%s", without its value',
     async (value) => {
       const { client, token } = await setUp()
       for (const name of ['debitAmount', 'receiveAmount']) {
@@ -184,7 +184,7 @@ describe('creating a quote', () => {
     },
   )
 
-  test('needs a token for quotes, before anything is read of what is asked', async () => {
+  test('needs a token for quotes, which is checked before the body', async () => {
     const { world, client } = await setUp()
     for (const access of [
       { type: 'quote', actions: ['read'] },
@@ -199,7 +199,7 @@ describe('creating a quote', () => {
     }
   })
 
-  test('is for the wallet address that the owner narrowed it to', async () => {
+  test('is limited to the wallet address that the owner chose', async () => {
     const { world, client } = await setUp()
     const quoting = { type: 'quote', actions: ['create', 'read'] } as const
     const asked = [outgoingItem(), quoting]
@@ -211,7 +211,7 @@ describe('creating a quote', () => {
     expect(world.refusals.at(-1)?.refusal).toBe('identifier_foreign')
   })
 
-  test('may be asked for in the same second by the very same bytes: both are honest', async () => {
+  test('with the same bytes twice in one second creates two quotes', async () => {
     const { world, client, token } = await setUp()
     const created = Math.floor(world.clock.now() / 1_000)
     const parameters = [`keyid="${client.key.kid}"`, `created=${created}`]
@@ -222,7 +222,7 @@ describe('creating a quote', () => {
     expect(one.body.id).not.toBe(two.body.id)
   })
 
-  test('takes a nonce once, also where it is refused', async () => {
+  test('consumes a nonce once, even if the request is refused', async () => {
     const { client, token } = await setUp()
     const body = { walletAddress: alice, receiver: goneReceiver, method: 'ilp' }
     const one = await client.post(collection, body, token, { nonce: 'n1' })
@@ -231,7 +231,7 @@ describe('creating a quote', () => {
   })
 
   test.each(fates.filter((fate) => fate !== 'works'))(
-    'is one quote, of which the client is told, though its commit %s',
+    'creates one quote and returns it, even if its commit %s',
     async (fate) => {
       const next: Fate[] = []
       const { store, records } = lyingStore(memoryStore(), () => next.pop() ?? 'works')
@@ -246,7 +246,7 @@ describe('creating a quote', () => {
   )
 })
 
-describe('a host that answers nonsense for a price', () => {
+describe('a host that returns a price', () => {
   const price = { debitAmount: usd(100), receiveAmount: usd(100) }
   const answers: readonly [string, unknown][] = [
     ['nothing', undefined],
@@ -255,20 +255,20 @@ describe('a host that answers nonsense for a price', () => {
     ['one amount', { debitAmount: usd(100) }],
     ['nothing to debit', { ...price, debitAmount: usd(0) }],
     ['nothing to receive', { ...price, receiveAmount: usd(0) }],
-    ['less than nothing', { ...price, receiveAmount: usd(-1) }],
+    ['a negative amount', { ...price, receiveAmount: usd(-1) }],
     ['more than 64 bits', { ...price, receiveAmount: usd(2n ** 64n) }],
     ['a fraction', { ...price, receiveAmount: usd('99.5') }],
     ['numbers', { ...price, debitAmount: { ...usd(100), value: 100 } }],
-    ['another amount than was asked for', { ...price, debitAmount: usd(99) }],
-    ['another asset than the account has', { ...price, debitAmount: eur(100) }],
+    ['another amount than requested', { ...price, debitAmount: usd(99) }],
+    ['another asset than that of the account', { ...price, debitAmount: eur(100) }],
     ['an amount without an asset', { ...price, receiveAmount: { value: '100' } }],
-    ['an end that is a date', { ...price, expiresAt: new Date() }],
-    ['an end that is no number', { ...price, expiresAt: Number.NaN }],
+    ['an expiry that is a date object', { ...price, expiresAt: new Date() }],
+    ['an expiry that is not a number', { ...price, expiresAt: Number.NaN }],
     ['a refusal of another kind', { refusal: 'limits_exceeded' }],
-    ['a refusal that is none', { refusal: 'shibboleth' }],
+    ['an unknown refusal', { refusal: 'shibboleth' }],
   ]
 
-  test.each(answers)('is a mistake of the host, not of the client: %s', async (_, answer) => {
+  test.each(answers)('causes a 500 if the price is invalid: %s', async (_, answer) => {
     const { world, client, token, writes } = await hostWhoAnswers(async () => answer as never)
     const { status, body } = await newQuote(client, token, { debitAmount: usd(100) })
     expect([status, body]).toEqual([
@@ -279,7 +279,7 @@ describe('a host that answers nonsense for a price', () => {
     expect(writes()).toBe(0)
   })
 
-  test('leaves nothing behind when it fails, and the reason stays with the operator', async () => {
+  test('causes a 500 and no write when it throws, and only the operator receives the reason', async () => {
     const { world, client, token, writes } = await hostWhoAnswers(async () => {
       throw new Error('shibboleth')
     })
@@ -289,7 +289,7 @@ describe('a host that answers nonsense for a price', () => {
     expect(writes()).toBe(0)
   })
 
-  test('keeps to itself whatever else it says', async () => {
+  test('can include other members, which the client does not see', async () => {
     const more = { fee: 5n, margin: new Date(), debitAmount: { ...usd(100), margin: 'shibboleth' } }
     const { client, token } = await hostWhoAnswers(async () => ({ ...price, ...more }))
     const { status, body } = await newQuote(client, token, { debitAmount: usd(100) })
@@ -297,7 +297,7 @@ describe('a host that answers nonsense for a price', () => {
     expect(JSON.stringify(body)).not.toMatch(/shibboleth|fee|margin/)
   })
 
-  test('is told of a price that has ended already like of any that cannot be paid by', async () => {
+  test('causes invalid_quote if the price has expired', async () => {
     const { client, token } = await hostWhoAnswers(async () => ({ ...price, expiresAt: 1 }))
     const { status, body } = await newQuote(client, token)
     expect([status, body.error]).toEqual([
@@ -308,7 +308,7 @@ describe('a host that answers nonsense for a price', () => {
 })
 
 describe('reading a quote', () => {
-  test('shows it to the client instance that asked for it, expired or not', async () => {
+  test('shows it to its client instance, even if it is expired', async () => {
     const { world, client, token } = await setUp()
     const { body } = await newQuote(client, token)
     expect((await client.getPayment(token, body.id)).body).toEqual(body)
@@ -316,7 +316,7 @@ describe('reading a quote', () => {
     expect((await client.getPayment(token, body.id)).body).toEqual(body)
   })
 
-  test('is the same 404 for a quote that is unknown and for one of somebody else', async () => {
+  test('returns the same 404 for an unknown quote and for a quote of another client', async () => {
     const { world, client, token } = await setUp()
     const { body } = await newQuote(client, token)
     const other = world.client('other')
@@ -327,7 +327,7 @@ describe('reading a quote', () => {
     }
   })
 
-  test('by read-all shows a client its own quotes, and no other client’s', async () => {
+  test('with read-all shows a client its own quotes only', async () => {
     const { world, client, token } = await setUp()
     const { body } = await newQuote(client, token)
     const access = { type: 'quote', actions: ['read-all'] } as const
@@ -337,7 +337,7 @@ describe('reading a quote', () => {
     expect((await other.getPayment(await tokenFor(other, access), body.id)).status).toBe(404)
   })
 
-  test('is for the key that asked, where the client is known by its key alone', async () => {
+  test('is allowed to the key that created it, if the client is identified by its key', async () => {
     const { world } = await setUp()
     const one = world.client('one', { byKey: true })
     const two = world.client('two', { byKey: true })
@@ -358,7 +358,7 @@ describe('reading a quote', () => {
     expect([late.status, late.body.error.code]).toEqual([401, 'invalid_token'])
   })
 
-  test('is impossible where the wallet quotes nothing', async () => {
+  test('returns 404 if the wallet offers no quotes', async () => {
     const client = createWorld().client()
     const token = await quoteToken(client)
     const answers = [

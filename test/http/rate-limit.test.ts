@@ -19,7 +19,7 @@ import {
   type TestClient,
 } from '../support/world.js'
 
-/** A world that notes every call that is counted, and refuses as it is told. */
+/** Creates a world that records every counted call, and applies the given rate limit. */
 function setUp(rateLimit: RateLimit = () => undefined) {
   const calls: RateLimitedCall[] = []
   const counting = (call: RateLimitedCall) => {
@@ -33,7 +33,7 @@ function setUp(rateLimit: RateLimit = () => undefined) {
 const tooMany = () => ({ retryAfterMs: 2_500 })
 const options = { method: 'OPTIONS', url: '/auth', headers: [], body: new Uint8Array() }
 
-/** A grant request with two signatures. */
+/** Signs a grant request with two keys. */
 function signedTwice(client: TestClient, one: TestKey, two: TestKey): HttpRequest {
   const access_token = { access: [incomingAccess] }
   const body = JSON.stringify({ client: client.client, access_token })
@@ -44,8 +44,8 @@ function signedTwice(client: TestClient, one: TestKey, two: TestKey): HttpReques
   return { ...request, headers: [...request.headers, ...added] }
 }
 
-describe('counting calls', () => {
-  test('sees each signed call once, with its client, its key and its operation', async () => {
+describe('the rate limit', () => {
+  test('counts each signed call once, with its client, key and operation', async () => {
     const { world, calls, client } = setUp()
     const { token, body, interactRef } = await issuedGrant(world, client)
     await client.continue(body.continue, interactRef)
@@ -71,7 +71,7 @@ describe('counting calls', () => {
     for (const call of calls) expect(call).toEqual(expect.objectContaining(caller))
   })
 
-  test('knows a client that goes by its key alone by the thumbprint of the key', async () => {
+  test('identifies a client without a wallet address by the thumbprint of its key', async () => {
     const { world, calls } = setUp()
     const client = world.client('directed', { byKey: true })
     await client.request([incomingAccess])
@@ -79,7 +79,7 @@ describe('counting calls', () => {
     expect(calls).toMatchObject([{ client: urn, keyid: 'directed-key' }])
   })
 
-  test('does not see what somebody else has signed, so that nobody spends what another is allowed', async () => {
+  test('does not count calls that another key signed, so that one client cannot use up the limit of another', async () => {
     const { world, calls, client } = setUp()
     const { body } = await client.request([incomingAccess])
     calls.length = 0
@@ -93,14 +93,14 @@ describe('counting calls', () => {
     expect(calls).toEqual([])
   })
 
-  test('goes by the key that was verified, whichever comes first', async () => {
+  test('counts the verified key, whatever the order of the signatures', async () => {
     const { world, calls, client } = setUp()
     const request = signedTwice(client, testKey('mallory'), client.key)
     expect((await world.handle(request)).status).toBe(200)
     expect(calls).toMatchObject([{ client: 'https://shop.example', keyid: 'shop-key' }])
   })
 
-  test('sees what needs no signature without a client, whatever it carries', async () => {
+  test('counts unsigned operations without a client, even if the request is signed', async () => {
     const { world, calls, client } = setUp()
     await world.handle(options)
     await world.handle(client.sign({ method: 'OPTIONS', url: grantEndpoint }))
@@ -110,7 +110,7 @@ describe('counting calls', () => {
 })
 
 test.each([undefined, null, false, 0, ''])(
-  'a call is served for the answer %j',
+  'a call is served if the rate limit returns %j',
   async (nothing) => {
     const { world, client } = setUp((() => nothing) as never)
     expect((await client.request([incomingAccess])).status).toBe(200)
@@ -118,8 +118,8 @@ test.each([undefined, null, false, 0, ''])(
   },
 )
 
-describe('a call that is one too many', () => {
-  test('is answered with 429, a code and when to come back', async () => {
+describe('a call over the rate limit', () => {
+  test('receives 429 with a code and a time to retry', async () => {
     let limit: ReturnType<RateLimit>
     const { world, client } = setUp(() => limit)
     const { body } = await client.request([incomingAccess])
@@ -152,7 +152,7 @@ describe('a call that is one too many', () => {
     expect(world.refusals.at(-1)).not.toHaveProperty('client')
   })
 
-  test('has done nothing, and may be sent again as it is', async () => {
+  test('has no effect, and can be sent again unchanged', async () => {
     let limit: ReturnType<RateLimit> = tooMany()
     const { world, client } = setUp(() => limit)
     const access_token = { access: [incomingAccess] }
@@ -164,14 +164,14 @@ describe('a call that is one too many', () => {
     expect((await world.handle(request)).status).toBe(429)
     limit = undefined
     expect((await world.handle(request)).status).toBe(200)
-    // By now it is a replay as well, which is found later.
+    // The request is also a replay now, but the rate limit is checked first.
     limit = tooMany()
     expect((await world.handle(request)).status).toBe(429)
     limit = undefined
     expect((await world.handle(request)).status).toBe(401)
   })
 
-  test('is counted once, where two keys of one client have signed it', async () => {
+  test('counts once if two keys of one client signed it', async () => {
     const { world, calls, client } = setUp(tooMany)
     const second = testKey('second')
     world.clientKeys.publish('https://shop.example', client.key, second)
@@ -179,7 +179,7 @@ describe('a call that is one too many', () => {
     expect(calls).toHaveLength(1)
   })
 
-  test('takes from no other client', async () => {
+  test('does not affect other clients', async () => {
     const { world, client } = setUp(({ client }) =>
       client === 'https://shop.example' ? tooMany() : undefined,
     )
@@ -187,7 +187,7 @@ describe('a call that is one too many', () => {
     expect((await world.client('other').request([incomingAccess])).status).toBe(200)
   })
 
-  test('is refused before its body is read further', async () => {
+  test('is refused before its body is validated', async () => {
     const { client } = setUp(tooMany)
     expect((await client.request([])).status).toBe(429)
   })
@@ -201,23 +201,26 @@ describe('a call that is one too many', () => {
     [Number.NaN, '1'],
     [Number.POSITIVE_INFINITY, '1'],
     [undefined as never, '1'],
-  ])('may come back after %d ms, in whole seconds', async (retryAfterMs, expected) => {
-    const { client } = setUp(async () => ({ retryAfterMs }))
-    const { status, headers } = await client.request([incomingAccess])
-    expect([status, headers['retry-after']]).toEqual([429, expected])
-  })
+  ])(
+    'receives a retry-after in whole seconds, at least one, for %d ms',
+    async (retryAfterMs, expected) => {
+      const { client } = setUp(async () => ({ retryAfterMs }))
+      const { status, headers } = await client.request([incomingAccess])
+      expect([status, headers['retry-after']]).toEqual([429, expected])
+    },
+  )
 })
 
-describe('a counter that fails', () => {
+describe('a rate limit that fails', () => {
   test.each<[string, RateLimit]>([
     [
-      'at once',
+      'synchronously',
       () => {
         throw new Error('no counter')
       },
     ],
-    ['after a while', () => Promise.reject(new Error('no counter'))],
-  ])('%s refuses nobody, and is told of', async (_, rateLimit) => {
+    ['asynchronously', () => Promise.reject(new Error('no counter'))],
+  ])('%s refuses no call, and the error is reported', async (_, rateLimit) => {
     const { world, client } = setUp(rateLimit)
     const { token } = await issuedGrant(world, client)
     expect((await client.rotate(token)).status).toBe(200)
@@ -226,7 +229,7 @@ describe('a counter that fails', () => {
     for (const error of world.errors) expect(error).toBeInstanceOf(Error)
   })
 
-  test('refuses nobody either where the host’s onError fails too', async () => {
+  test('refuses no call even if onError of the host fails too', async () => {
     const fail = () => {
       throw new Error('everything fails')
     }
@@ -235,7 +238,7 @@ describe('a counter that fails', () => {
   })
 })
 
-describe('the wallet addresses', () => {
+describe('the wallet address server', () => {
   function wallets(rateLimit: RateLimit) {
     const find = async (url: string) =>
       url === alice ? { url, assetCode: 'USD', assetScale: 2 } : undefined
@@ -244,7 +247,7 @@ describe('the wallet addresses', () => {
     return createWalletAddressServer({ ...options, rateLimit })
   }
 
-  test('count what is read, which needs no signature', async () => {
+  test('counts reads, which need no signature', async () => {
     const calls: RateLimitedCall[] = []
     const { handle } = wallets((call) => void calls.push(call))
     for (const url of ['/alice', '/alice/jwks.json']) {
@@ -256,7 +259,7 @@ describe('the wallet addresses', () => {
     ])
   })
 
-  test('refuse what is too much, found or not', async () => {
+  test('refuses reads over the limit, whether the wallet address exists or not', async () => {
     const { handle } = wallets(tooMany)
     for (const url of [alice, `${alice}/jwks.json`, '/nobody']) {
       const { status, headers, body } = answerOf(await handle({ ...options, method: 'GET', url }))

@@ -14,7 +14,7 @@ import {
   withFinish,
 } from '../support/world.js'
 
-/** What every answer to a client has to be, whatever the client sent. */
+/** Expects a well-formed response, whatever the client sent. */
 function expectWellFormed(response: HttpResponse, method = 'POST'): void {
   expect(response.status).toBeGreaterThanOrEqual(200)
   expect(response.status).toBeLessThan(500)
@@ -117,8 +117,8 @@ const change: fc.Arbitrary<(request: HttpRequest) => HttpRequest> = fc.oneof(
   fc.boolean().map((headersMerged) => (request: HttpRequest) => ({ ...request, headersMerged })),
 )
 
-describe('whatever a client sends', () => {
-  test('is answered with a well-formed refusal, and changes nothing', async () => {
+describe('an arbitrary request', () => {
+  test('receives a well-formed response, and changes nothing if it is refused', async () => {
     const { world, good } = await setUp()
     const names = Object.keys(good) as (keyof typeof good)[]
     let writes = 0
@@ -147,7 +147,7 @@ describe('whatever a client sends', () => {
     expect(world.errors).toEqual([])
   })
 
-  test('in a body that is signed is answered with a well-formed refusal', async () => {
+  test('with a signed arbitrary body receives a well-formed response', async () => {
     const { world, client } = await setUp()
     const { body } = await client.request([incomingAccess])
     const token = body.access_token.value
@@ -166,7 +166,7 @@ describe('whatever a client sends', () => {
     expect(world.errors).toEqual([])
   })
 
-  test('in a query that is signed is answered with a well-formed refusal', async () => {
+  test('with a signed arbitrary query receives a well-formed response', async () => {
     const { world, client, token } = await setUp()
     const part = fc.oneof(
       fc.constantFrom('wallet-address', bob, 'first', 'last', 'cursor', '7', '', 'MSBh', '%', '+'),
@@ -185,7 +185,7 @@ describe('whatever a client sends', () => {
     expect(world.errors).toEqual([])
   })
 
-  test('nested as deep as a body can hold is refused', async () => {
+  test('with the deepest possible nesting is refused', async () => {
     const { world, client } = await setUp()
     const depth = 30_000
     for (const body of [
@@ -200,7 +200,7 @@ describe('whatever a client sends', () => {
   })
 })
 
-/** Bodies that are nearly right: known members with anything in them. */
+/** Bodies that are almost valid, with known members of arbitrary values. */
 const bodyLike = fc
   .record(
     {

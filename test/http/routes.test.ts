@@ -27,7 +27,7 @@ describe('the routes of the authorization server', () => {
     ['POST', `/token/${id}`, `rotateToken ${id}`],
     ['DELETE', `/token/${id}`, `revokeToken ${id}`],
     ['POST', '/token/%41', 'rotateToken %41'],
-  ])('%s %s is %s', (method, path, expected) => {
+  ])('resolve %s %s to %s', (method, path, expected) => {
     expect(found(auth.routes, method, path)).toBe(expected)
   })
 
@@ -46,7 +46,7 @@ describe('the routes of the authorization server', () => {
     '/introspect',
     '//',
     '/favicon.ico',
-  ])('%s is none of them, whatever the method', (path) => {
+  ])('do not include %s for any method', (path) => {
     for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS', 'HEAD']) {
       expect(found(auth.routes, method, path)).toBe('unknown')
     }
@@ -65,7 +65,7 @@ describe('the routes of the authorization server', () => {
     ['Delete', `/token/${id}`, 'allow POST, DELETE'],
     ['PROPFIND', `/token/${id}`, 'allow POST, DELETE'],
     ['', `/token/${id}`, 'allow POST, DELETE'],
-  ])('%s %j is answered with what is allowed: %s', (method, path, expected) => {
+  ])('refuse %s %j with the allowed methods: %s', (method, path, expected) => {
     expect(found(auth.routes, method, path)).toBe(expected)
   })
 })
@@ -92,7 +92,7 @@ describe('the routes of the resource server', () => {
     ['DELETE', `/incoming-payments/${id}`, 'allow GET, HEAD'],
     ['get', `/incoming-payments/${id}`, 'allow GET, HEAD'],
     ['PUT', '/incoming-payments', 'allow POST, GET, HEAD'],
-  ])('%s %s is %s', (method, path, expected) => {
+  ])('resolve %s %s to %s', (method, path, expected) => {
     expect(found(resources.routes, method, path)).toBe(expected)
   })
 })
@@ -115,17 +115,17 @@ describe('the routes of the wallet addresses', () => {
     ['OPTIONS', '/alice', 'preflight /alice'],
     ['OPTIONS', '/alice/jwks.json', 'preflight /alice/jwks.json'],
     ['POST', '/alice', 'allow GET, OPTIONS, HEAD'],
-  ])('%s %s is %s', (method, path, expected) => {
+  ])('resolve %s %s to %s', (method, path, expected) => {
     expect(found(wallets.routes, method, path)).toBe(expected)
   })
 
-  test('name each method that is allowed once, though two of them match', () => {
+  test('list each allowed method once, even if two routes match', () => {
     expect(found(wallets.routes, 'POST', '/alice/jwks.json')).toBe('allow GET, OPTIONS, HEAD')
   })
 })
 
-describe('any route', () => {
-  test('is found for what its pattern stands for, and then with that', () => {
+describe('a route', () => {
+  test('matches paths of its pattern and extracts the id', () => {
     const segment = fc.string({ unit: fc.constantFrom(...'abz09-_.~%:@!$'), minLength: 1 })
     fc.assert(
       fc.property(segment, (value) => {
@@ -137,11 +137,11 @@ describe('any route', () => {
     )
   })
 
-  test('is found among none to be unknown', () => {
+  test('is unknown in an empty table', () => {
     expect(found([], 'GET', '/')).toBe('unknown')
   })
 
-  test('whose pattern ends with a fixed part needs all of it, not overlapping what comes before', () => {
+  test('with a fixed suffix needs the complete suffix after the id', () => {
     const routes: Route[] = [
       { operation: 'getIncomingPayment', method: 'GET', path: '/aa/{id}/aa' },
     ]

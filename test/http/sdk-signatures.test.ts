@@ -24,7 +24,7 @@ import {
   type WorldOptions,
 } from '../support/world.js'
 
-/** Signs and sends as an SDK does, with the key of a client instance. */
+/** Signs and sends requests like an SDK, with the key of a client instance. */
 function sender(sdk: Sdk, world: World, { key }: Pick<TestClient, 'key'>) {
   type Request = Omit<SignOptions, 'key' | 'created'>
   const sign = (request: Request) =>
@@ -33,7 +33,7 @@ function sender(sdk: Sdk, world: World, { key }: Pick<TestClient, 'key'>) {
   return { sign, send }
 }
 
-/** The same signature, written as RFC 9421 writes it. */
+/** Returns the request with its signature in the form of RFC 9421. */
 function withColons(request: HttpRequest): HttpRequest {
   const signature = headerOf(request, 'signature')?.replace('sig1=', '') ?? ''
   return withHeader(request, 'Signature', `sig1=:${signature}:`)
@@ -54,7 +54,7 @@ const grantBody = JSON.stringify({
   access_token: { access: [incomingAccess] },
 })
 
-describe.each(sdks)('a client that signs as the SDK for %s', (sdk) => {
+describe.each(sdks)('a client that signs like the SDK for %s', (sdk) => {
   test('gets a grant, creates an incoming payment and reads it', async () => {
     const world = createWorld()
     const { send } = sender(sdk, world, world.client('shop'))
@@ -73,7 +73,7 @@ describe.each(sdks)('a client that signs as the SDK for %s', (sdk) => {
     expect(world.refusals).toEqual([])
   })
 
-  test('is refused by servers that are strict, which report why', async () => {
+  test('is refused by strict servers, which report the reason', async () => {
     const world = createWorld(signedByServers({ strict: true }))
     const client = world.client('shop')
     const { send } = sender(sdk, world, client)
@@ -101,7 +101,7 @@ describe.each(sdks)('a client that signs as the SDK for %s', (sdk) => {
     expect(world.refusals.at(-1)?.reason).toBe('no signature verifies with the key of the client')
   })
 
-  test('cannot continue twice by the same signature, however it is written', async () => {
+  test('cannot continue twice with the same signature, in any form', async () => {
     const world = createWorld()
     const client = world.client('shop')
     const { body, interactRef } = await approvedGrant(world, client)
@@ -115,12 +115,13 @@ describe.each(sdks)('a client that signs as the SDK for %s', (sdk) => {
     expect((await world.handle(request)).status).toBe(401)
     expect(world.refusals.at(-1)?.refusal).toBe('replayed')
     expect((await world.handle(withColons(request))).status).toBe(401)
-    // Only the PHP SDK signs the standard signature base, so that the colons make it a standard signature.
+    // Only the PHP SDK signs the standard signature base, so that the colons make it a standard
+    // signature.
     const refusal = sdk === 'php' ? 'replayed' : 'signature_invalid'
     expect(world.refusals.at(-1)?.refusal).toBe(refusal)
   })
 
-  test('cannot rotate twice by the same signature', async () => {
+  test('cannot rotate twice with the same signature', async () => {
     const world = createWorld()
     const client = world.client('shop')
     const { token } = await issuedGrant(world, client)
@@ -131,7 +132,7 @@ describe.each(sdks)('a client that signs as the SDK for %s', (sdk) => {
     expect(world.refusals.at(-1)?.refusal).toBe('replayed')
   })
 
-  test('cannot pay twice without a quote by the same signature', async () => {
+  test('cannot pay twice without a quote with the same signature', async () => {
     const world = createSpendingWorld()
     const client = world.client('shop')
     const { token } = await grantToPay(world, client)
@@ -148,7 +149,7 @@ describe.each(sdks)('a client that signs as the SDK for %s', (sdk) => {
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(1000))
   })
 
-  test('may read twice by the same signature, unless the host refuses repeats', async () => {
+  test('can read twice with the same signature, unless the host refuses repeats', async () => {
     for (const repeats of ['accept-repeat', 'refuse-repeat'] as const) {
       const world = createWorld(signedByServers({ repeats }))
       const client = world.client('shop')
@@ -163,7 +164,7 @@ describe.each(sdks)('a client that signs as the SDK for %s', (sdk) => {
     }
   })
 
-  test('verifies on routes of the host, unless the verifier is strict', async () => {
+  test('is verified on routes of the host, unless the verifier is strict', async () => {
     const world = createWorld()
     const { key } = world.client('shop')
     const { sign } = sender(sdk, world, { key })
@@ -175,7 +176,7 @@ describe.each(sdks)('a client that signs as the SDK for %s', (sdk) => {
     expect(await strict(request, key)).toEqual({ verified: false, reason: malformed[sdk] })
   })
 
-  test('is refused at introspection, which is asked by resource servers only', async () => {
+  test('is refused at introspection, which only resource servers use', async () => {
     const resourceServers = [{ id: bankId, keys: [bankKey] }]
     const world = createWorld({ auth: { resourceServers } })
     const { body } = await world.client('shop').request([incomingAccess])

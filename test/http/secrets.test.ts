@@ -41,7 +41,7 @@ import {
   withoutFinish,
 } from '../support/world.js'
 
-/** A store that keeps the text of everything it was ever given. */
+/** Returns a store that keeps the text of every commit. */
 function recordingStore(): Store & { readonly written: string[] } {
   const store = memoryStore()
   const written: string[] = []
@@ -55,14 +55,15 @@ function recordingStore(): Store & { readonly written: string[] } {
   }
 }
 
-test('no token, reference or shared secret reaches the store, an event, a report or an error', async () => {
+test('no token, reference or shared secret appears in the store, an event, a report or an error', async () => {
   const store = recordingStore()
   const world = createWorld({ store })
   const client = world.client()
   const secrets = new Map<string, string>()
   const keep = (name: string, value: string) => {
     secrets.set(`${name} ${secrets.size}`, value)
-    // The part behind the last dot is the secret itself, should it be stored without its grant's id.
+    // The part after the last dot is the secret, which a store could keep without the id of its
+    // grant.
     secrets.set(`${name} ${secrets.size}`, value.slice(value.lastIndexOf('.') + 1))
   }
 
@@ -84,7 +85,7 @@ test('no token, reference or shared secret reaches the store, an event, a report
   keep('shared secret', payment.body.methods[0].sharedSecret)
   await client.getPayment(granted.access_token.value, payment.body.id)
 
-  // And everything that can be refused: wrong keys, wrong tokens, wrong bodies.
+  // The following requests are refused for wrong keys, wrong tokens and wrong bodies.
   const mallory = world.client('mallory')
   await mallory.continue(body.continue, interactRef)
   await mallory.rotate(token)
@@ -96,15 +97,15 @@ test('no token, reference or shared secret reaches the store, an event, a report
 
   const seen = [...store.written, JSON.stringify(world.refusals), String(world.errors)].join('\n')
   for (const [name, secret] of secrets) {
-    expect(seen.includes(secret), `${name} can be read`).toBe(false)
+    expect(seen.includes(secret), `${name} is readable`).toBe(false)
   }
   expect(secrets.size).toBeGreaterThan(12)
 })
 
-/** The key of the host, from which the details of payments are made. */
+/** The key of the host, from which payment details are derived. */
 const hostKey = Buffer.from('the key of the host, of 32 bytes')
 
-/** A wallet of which everything is kept that its host could write down. */
+/** A wallet that records everything its host could log. */
 function createWatchedWorld() {
   const store = recordingStore()
   const spans: unknown[] = []
@@ -121,7 +122,7 @@ function createWatchedWorld() {
     auth: { telemetry, resourceServers, subjects: walletAddressSubjects },
     resources: { telemetry, paymentMethods: ilpPaymentMethods(ilp) },
   })
-  /** Delivers all events that are due, and answers what became known of them. */
+  /** Delivers all due events, and returns what became visible. */
   async function drain(handle: (event: DeliveredEvent) => void): Promise<readonly unknown[]> {
     const failures: unknown[] = []
     const onFailure = (failure: unknown) => void failures.push(failure)
@@ -133,7 +134,7 @@ function createWatchedWorld() {
   return { world, store, spans, drain }
 }
 
-/** Secrets as they come up, in every form in which somebody might store them. */
+/** Collects secrets, in every encoding in which they could be stored. */
 function createSecrets() {
   const names = new Map<string, string>()
   const urls: string[] = []
@@ -144,13 +145,13 @@ function createSecrets() {
       names.set(bytes.toString(form), name)
   }
 
-  /** A token as it is presented, and its secret without the grant's id. */
+  /** Keeps a token as presented, and its secret without the id of the grant. */
   function keepToken(name: string, token: string): void {
     names.set(token, name)
     keep(name, token.slice(token.lastIndexOf('.') + 1))
   }
 
-  /** Passes on what a client instance was told. */
+  /** Keeps the secrets of a response, and returns its body. */
   function told({ body }: Answer): Answer['body'] {
     const { access_token, continue: continuation, interact, methods = [], id } = body
     if (access_token) keepToken('an access token', access_token.value)
@@ -165,7 +166,7 @@ function createSecrets() {
 
 type Secrets = ReturnType<typeof createSecrets>
 
-/** A grant with a redirect back and a subject, consented to twice, and a token that is rotated twice. */
+/** Runs a grant with a redirect and a subject, approves it twice, and rotates its token twice. */
 async function receiveToken(world: World, shop: TestClient, { keep, told }: Secrets) {
   const asked = told(
     await shop.post(grantEndpoint, {
@@ -194,7 +195,7 @@ async function receiveToken(world: World, shop: TestClient, { keep, told }: Secr
   return { asked, ref, old: issued.access_token, live }
 }
 
-/** Payments in: listed, paid, read by everybody who may, completed. */
+/** Runs incoming payments: lists, pays, reads and completes them. */
 async function receivePayments(world: World, payee: TestClient, { told }: Secrets) {
   const actions = ['create', 'read', 'list', 'complete'] as const
   const { value } = told(await payee.request([{ ...incomingAccess, actions }])).access_token
@@ -210,7 +211,7 @@ async function receivePayments(world: World, payee: TestClient, { told }: Secret
   return value
 }
 
-/** Payments out: by a quote, and straight; one that arrives, and one that fails. */
+/** Runs outgoing payments, with a quote and directly, of which one arrives and one fails. */
 async function sendPayments(world: World, shop: TestClient, { told, keep }: Secrets) {
   const paying = await grantToPay(world, shop, [outgoingItem({ debitAmount: usd(2500) })])
   told({ status: 200, headers: {}, body: { access_token: paying.accessToken } })
@@ -231,7 +232,10 @@ async function sendPayments(world: World, shop: TestClient, { told, keep }: Secr
   return paying
 }
 
-/** Everything refused that a token can be refused for, wherever it stands, to its owner and to others. */
+/**
+ * Presents each token in every place, as its owner and as another client, so that every request is
+ * refused.
+ */
 async function misuse(
   world: World,
   clients: readonly TestClient[],
@@ -270,7 +274,7 @@ async function misuse(
   return answers
 }
 
-test('after a whole life nothing that is secret stands in the store, in what is told, nor in a URL', async () => {
+test('no secret appears in the store, in responses, events and reports, or in a URL after all operations', async () => {
   const consoles = (['log', 'info', 'warn', 'error', 'debug'] as const).map((method) =>
     vi.spyOn(console, method),
   )
@@ -311,13 +315,13 @@ test('after a whole life nothing that is secret stands in the store, in what is 
   const told = [refused, undelivered, events, world.refusals, errors, spans, secrets.urls]
   const seen = [...store.written, ...told.map((each) => JSON.stringify(each))].join('\n')
   for (const [secret, name] of secrets.names) {
-    expect(seen.includes(secret), `${name} can be read`).toBe(false)
+    expect(seen.includes(secret), `${name} is readable`).toBe(false)
   }
   for (const written of consoles) {
     expect(written).not.toHaveBeenCalled()
     written.mockRestore()
   }
-  // That it would have been found: what is made of secrets is there, and so is everything else.
+  // Proves that the search works: values derived from secrets and all other records are found.
   expect(seen).toContain(createHash('sha256').update(secretOf(live.value)).digest('base64url'))
   expect(seen).toContain('"salt":')
   expect(new Set(secrets.names.values()).size).toBe(7)
@@ -329,7 +333,7 @@ test('after a whole life nothing that is secret stands in the store, in what is 
 
 const secretOf = (token: string) => token.slice(token.lastIndexOf('.') + 1)
 
-test('a report of a refusal names the check that failed, and nothing of the request but key and client', async () => {
+test('a refusal report names the failed check, the key and the client, and nothing else of the request', async () => {
   const world = createWorld()
   const client = world.client()
   await client.request([incomingAccess], undefined, { created: world.clock.now() / 1000 - 301 })
@@ -346,7 +350,7 @@ test('a report of a refusal names the check that failed, and nothing of the requ
   ])
 })
 
-test('a hook that throws changes no answer', async () => {
+test('a hook that throws does not change the response', async () => {
   const fail = () => {
     throw new Error('the hook is broken')
   }

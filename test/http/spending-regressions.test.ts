@@ -46,11 +46,11 @@ import { watchedStore } from '../support/written.js'
 const day = 86_400_000
 const most = 2n ** 64n - 1n
 
-/** Each hour from the hour at which these tests begin. */
+/** One window an hour, from the hour in which the tests begin. */
 const hourly = 'R/2026-11-21T12:00:00Z/PT1H'
 const hour = 3_600_000
 
-/** A client instance that may pay 100 in each hour, or what else it is given. */
+/** Creates a client instance that may pay 100 an hour, or under the given access. */
 async function paying(access = [outgoingItem({ interval: hourly, debitAmount: usd(100) })]) {
   const world = createSpendingWorld(longTokens)
   const client = world.client()
@@ -60,7 +60,7 @@ async function paying(access = [outgoingItem({ interval: hourly, debitAmount: us
 
 const longTokens: WorldOptions = { auth: { policy: { accessTokenLifetimeMs: 500 * day } } }
 
-/** A payment that the host has begun to send. */
+/** Creates a payment and begins it. */
 async function begun(world: World, client: TestClient, token: string, value: number) {
   const created = await pay(client, token, value)
   if (created.status !== 201) throw new Error(created.body.error.code)
@@ -75,11 +75,11 @@ async function spent(client: TestClient, token: string): Promise<string> {
 
 const refusedOf = async (answer: Promise<{ status: number }>) => (await answer).status === 403
 
-describe('what happens to a payment of an earlier window', () => {
+describe('a payment of an earlier window', () => {
   test.each([
     ['fails', (host: Host, paymentId: string) => host.fail({ paymentId })],
     ['completes with less', (host: Host, paymentId: string) => host.settle(less(paymentId))],
-  ])('gives the window that is open now nothing back: it %s late', async (_, end) => {
+  ])('returns nothing to the current window when it later %s', async (_, end) => {
     const { world, client, token, host } = await paying()
     const early = await begun(world, client, token, 60)
     world.clock.advance(hour)
@@ -90,7 +90,7 @@ describe('what happens to a payment of an earlier window', () => {
     expect(await refusedOf(pay(client, token, 1))).toBe(true)
   })
 
-  test('does not count against the window that is open now', async () => {
+  test('does not count in the current window', async () => {
     const { world, client, token, host } = await paying()
     const early = await begun(world, client, token, 60)
     world.clock.advance(hour)
@@ -109,8 +109,8 @@ const less = (paymentId: string) => ({
   final: true,
 })
 
-describe('what was sent stays counted', () => {
-  test('of a payment that failed in the middle, however often that happens', async () => {
+describe('the sent amount stays counted', () => {
+  test('for payments that fail midway, however many', async () => {
     const { world, client, token, host } = await paying()
     for (const value of [100, 70, 40]) {
       const paymentId = await begun(world, client, token, value)
@@ -120,14 +120,14 @@ describe('what was sent stays counted', () => {
     expect(await refusedOf(pay(client, token, 11))).toBe(true)
   })
 
-  test('of all attempts together, not of the last alone', async () => {
+  test('for all attempts together, not only for the last', async () => {
     const { world, client, token, host } = await paying([outgoingItem({ receiveAmount: usd(100) })])
     const paymentId = await begun(world, client, token, 100)
     for (const delivered of [30, 50, 80]) {
       const totals = { sentAmount: usd(delivered), deliveredAmount: usd(delivered) }
       expect(await host.settle({ paymentId, ...totals })).toMatchObject({ ok: true })
     }
-    // A report of the last attempt alone would be less than what is known.
+    // A report of only the last attempt would decrease the totals.
     const last = { paymentId, sentAmount: usd(30), deliveredAmount: usd(30), final: true }
     expect(await host.settle(last)).toMatchObject({ refusal: 'totals_receded' })
     await host.fail({ paymentId })
@@ -135,7 +135,7 @@ describe('what was sent stays counted', () => {
   })
 })
 
-test('a report that gives nothing back is in nobody’s way: the budget is not written', async () => {
+test('a report that returns nothing does not write the budget', async () => {
   const { world, client, token, host } = await paying()
   const paymentId = await begun(world, client, token, 100)
   const budgetId = (await host.get(paymentId))?.budgetId ?? ''
@@ -144,8 +144,8 @@ test('a report that gives nothing back is in nobody’s way: the budget is not w
   expect(await world.store.load('budget', budgetId)).toEqual(before)
 })
 
-describe('what was not sent can be spent again', () => {
-  test('of a payment that was complete before all of it was sent', async () => {
+describe('the unsent amount can be spent again', () => {
+  test('if the payment completes before everything is sent', async () => {
     const { world, client, token, host } = await paying()
     const paymentId = await begun(world, client, token, 100)
     await host.settle({ ...less(paymentId), sentAmount: usd(0), deliveredAmount: usd(0) })
@@ -153,14 +153,14 @@ describe('what was not sent can be spent again', () => {
     expect((await pay(client, token, 100)).status).toBe(201)
   })
 
-  test('of a payment that arrived whole for less than was set aside', async () => {
+  test('if the payment arrives completely for less than its hold', async () => {
     const { world, client, token, host } = await paying()
     const paymentId = await begun(world, client, token, 100)
     await host.settle({ paymentId, sentAmount: usd(90), deliveredAmount: usd(100) })
     expect(await spent(client, token)).toBe('90')
   })
 
-  test('of a payment that nobody ever sends', async () => {
+  test('if the host never sends the payment', async () => {
     const { world, client, token, host } = await paying([outgoingItem({ debitAmount: usd(100) })])
     const created = await pay(client, token, 100)
     world.clock.advance(day)
@@ -169,15 +169,15 @@ describe('what was not sent can be spent again', () => {
     expect(await spent(client, token)).toBe('0')
   })
 
-  test('at once when the account’s owner withdraws it', async () => {
+  test('immediately when the owner of the account cancels the payment', async () => {
     const { client, token, host } = await paying()
     await host.cancel(idOfPayment(await pay(client, token, 100)), { reason: 'a mistake' })
     expect((await pay(client, token, 100)).status).toBe(201)
   })
 })
 
-describe('nothing that happens at the same time is forgotten', () => {
-  test('when payments end while others are made', async () => {
+describe('no concurrent change is lost', () => {
+  test('when payments end while others are created', async () => {
     const { world, client, token, host } = await paying([outgoingItem({ debitAmount: usd(1_000) })])
     const ids = await Promise.all(Array.from({ length: 10 }, () => begun(world, client, token, 50)))
     await Promise.all([
@@ -187,7 +187,7 @@ describe('nothing that happens at the same time is forgotten', () => {
     expect(await spent(client, token)).toBe('510')
   })
 
-  test('by servers whose clocks disagree', async () => {
+  test('when the clocks of the servers differ', async () => {
     const { world, client, token } = await paying()
     const ahead = manualClock(world.clock.now() + 7)
     const other = serverOnSameStore(world, ahead)
@@ -203,7 +203,7 @@ describe('nothing that happens at the same time is forgotten', () => {
   })
 })
 
-/** Another process of the same wallet, or another wallet, as far as that can be in one. */
+/** Another process of the same wallet, or another wallet on the same store. */
 function serverOnSameStore(world: World, clock: World['clock'], baseUrl = resourceServer) {
   return createResourceServer({
     store: world.store,
@@ -221,7 +221,7 @@ function serverOnSameStore(world: World, clock: World['clock'], baseUrl = resour
   })
 }
 
-test('what another wallet keeps in the same store is nothing to this one', async () => {
+test('a server ignores the records of another wallet in the same store', async () => {
   const { world, client, token } = await paying()
   const paymentId = idOfPayment(await pay(client, token, 100))
   const quoteId = await quoteUrl(client)
@@ -238,8 +238,8 @@ test('what another wallet keeps in the same store is nothing to this one', async
   expect((await handle(signed)).status).toBe(404)
 })
 
-describe('where no amount is limited', () => {
-  test('asking what is spent changes nothing, and freezes nothing', async () => {
+describe('without a limited amount', () => {
+  test('reading the spent amounts changes nothing', async () => {
     const { store, written } = watchedStore(memoryStore())
     const { world, client } = await payingClient({ store })
     const { token } = await grantToPay(world, client, [outgoingItem({ interval: hourly })])
@@ -258,7 +258,7 @@ describe('where no amount is limited', () => {
     expect(await ask()).toEqual(both)
   })
 
-  test('payments complete and fail in silence', async () => {
+  test('payments complete and fail without errors or refusals', async () => {
     const { world, client, token, host } = await paying([outgoingItem()])
     const [one, two] = [
       await begun(world, client, token, 100),
@@ -271,8 +271,8 @@ describe('where no amount is limited', () => {
   })
 })
 
-describe('waiting', () => {
-  test('for others who keep writing ends with the word to come back, and with nothing stored', async () => {
+describe('a request that waits', () => {
+  test('for other writers ends with ERR_CONTENTION and stores nothing', async () => {
     const { store, written } = watchedStore(memoryStore())
     let contended = false
     const commit: typeof store.commit = (commit) =>
@@ -286,7 +286,7 @@ describe('waiting', () => {
     expect(written.count()).toBe(before)
   })
 
-  test('until the next window is open counts a payment where it was asked for', async () => {
+  test('until the next window opens counts in the window of its arrival', async () => {
     const price: Quotes['price'] = async (asked) => {
       if (slow) world.clock.advance(hour)
       return priceList.price(asked)
@@ -302,13 +302,13 @@ describe('waiting', () => {
     expect(await spent(client, token)).toBe('0')
     const second = await pay(client, token, 100)
     expect([second.status, second.body.grantSpentDebitAmount]).toEqual([201, usd(100)])
-    // Its hold begins where its window does: when it was asked for.
+    // The hold starts at the arrival of the request, as the window does.
     const held = await world.resources.outgoingPayments.get(idOfPayment(first))
     expect((held?.holdUntil ?? 0) - (held?.createdAt ?? 0)).toBe(day)
   })
 })
 
-describe('each granted item has a budget of its own', () => {
+describe('each granted item has its own budget', () => {
   test('for each of two wallet addresses', async () => {
     const { client, token } = await paying([
       outgoingItem({ debitAmount: usd(100) }, alice),
@@ -321,7 +321,7 @@ describe('each granted item has a budget of its own', () => {
     expect(await refusedOf(pay(client, token, 1))).toBe(true)
   })
 
-  test('for each of two assets, whose numbers never add up', async () => {
+  test('for each of two assets, whose values are never added', async () => {
     const { client, token } = await paying([
       outgoingItem({ receiveAmount: usd(100) }),
       outgoingItem({ receiveAmount: eur(100) }),
@@ -333,7 +333,7 @@ describe('each granted item has a budget of its own', () => {
     expect(await refusedOf(pay(client, token, 1))).toBe(true)
   })
 
-  test('also when a second grant of the same client is just the same', async () => {
+  test('even if the client has a second grant with the same access', async () => {
     const { world, client, token } = await paying()
     const access = [outgoingItem({ interval: hourly, debitAmount: usd(100) })]
     const second = await grantToPay(world, client, access)
@@ -342,7 +342,7 @@ describe('each granted item has a budget of its own', () => {
   })
 })
 
-test('a quote and the budgets of all items are asked for at once, and no others', async () => {
+test('a payment with a quote loads the quote and the budgets of its items concurrently, and no others', async () => {
   const together = ['budget', 'budget', 'quote']
   const { store, asked } = answeringTogether(memoryStore(), together)
   const { world, client } = await payingClient({ store })
@@ -355,7 +355,7 @@ test('a quote and the budgets of all items are asked for at once, and no others'
   expect(asked.filter((kind) => kind !== 'grant').toSorted()).toEqual(together)
 })
 
-/** Answers none of these loads before all of them have been asked for. */
+/** Delays these loads until all of them are requested. */
 function answeringTogether(store: Store, kinds: readonly string[]) {
   const asked: string[] = []
   const waiting: (() => void)[] = []
@@ -383,7 +383,7 @@ describe('a receiver', () => {
     'https://bank.example/x/../incoming-payments/usd-1',
   ]
 
-  test.each(spellings)('is the same however it is written: %s', async (spelling) => {
+  test.each(spellings)('is equal in every spelling: %s', async (spelling) => {
     const { client, token } = await paying([outgoingItem({ receiver: shopReceiver })])
     expect((await pay(client, token, 1, { incomingPayment: spelling })).status).toBe(201)
     const other = await paying([outgoingItem({ receiver: spelling })])
@@ -395,13 +395,13 @@ describe('a receiver', () => {
     'https://bank.example/incoming-payments/USD-1',
     'https://bank.example/incoming-payments/usd-1/more',
     'https://bank.example:8443/incoming-payments/usd-1',
-  ])('is another one where its path or host is: %s', async (another) => {
+  ])('differs if its path or host differs: %s', async (another) => {
     const { client, token } = await paying([outgoingItem({ receiver: shopReceiver })])
     expect(await refusedOf(pay(client, token, 1, { incomingPayment: another }))).toBe(true)
   })
 })
 
-test('amounts beyond 64 bits get no further than the door', async () => {
+test('amounts beyond 64 bits are refused by validation', async () => {
   const { store, written } = watchedStore(memoryStore())
   const { world, client } = await payingClient({ store })
   const { token } = await grantToPay(world, client, [outgoingItem({ debitAmount: usd(most) })])
@@ -418,10 +418,10 @@ test('amounts beyond 64 bits get no further than the door', async () => {
   ])
 })
 
-describe('windows of months', () => {
+describe('windows of a month', () => {
   const monthly = outgoingItem({ interval: 'R12/2027-01-31T00:00:00Z/P1M', debitAmount: usd(100) })
 
-  test('begin on the last day of the months that are too short, and on the 31st again after that', async () => {
+  test('begin on the last day of shorter months, and on the 31st again afterwards', async () => {
     const { world, client, token } = await paying([monthly])
     const openings = ['01-31', '02-28', '03-31', '04-30', '05-31', '06-30', '07-31']
     for (const opening of openings) {
@@ -433,7 +433,7 @@ describe('windows of months', () => {
     expect(await refusedOf(pay(client, token, 1))).toBe(true)
   })
 
-  test('are twelve where twelve were granted, and with the last of them the grant is over', async () => {
+  test('end after the granted twelve, and so does the grant', async () => {
     const { world, client, token } = await paying([monthly])
     world.clock.set(Date.parse('2027-01-30T23:59:59.999Z'))
     expect(await refusedOf(pay(client, token, 1))).toBe(true)
@@ -445,7 +445,7 @@ describe('windows of months', () => {
 })
 
 describe('rotation and revocation', () => {
-  test('leave what was spent where it is', async () => {
+  test('keep the spent amounts', async () => {
     const { world, client, token, accessToken } = await payingClient()
     await pay(client, token, 1500)
     const { body } = await client.rotate(accessToken)
@@ -456,7 +456,7 @@ describe('rotation and revocation', () => {
     expect(world.errors).toEqual([])
   })
 
-  test('let payments end that are on their way, and count what they sent', async () => {
+  test('allow payments in progress to end, and count their sent amounts', async () => {
     const { world, client, token, grantId, host } = await paying()
     const [one, two] = [
       await begun(world, client, token, 50),
@@ -473,7 +473,7 @@ describe('rotation and revocation', () => {
   })
 })
 
-test('the same bytes with a key, twice at the same time, are one payment of which both are told', async () => {
+test('the same bytes with a key, sent twice concurrently, create one payment and return it in both responses', async () => {
   const { world, client, token } = await payingClient({ store: waitingForTwo(memoryStore()) })
   const sign = { ...withoutNonce(world, client), ...withKey('key') }
   const both = await Promise.all([1, 2].map(() => pay(client, token, 100, {}, sign)))
@@ -482,7 +482,7 @@ test('the same bytes with a key, twice at the same time, are one payment of whic
   expect(await spent(client, token)).toBe('100')
 })
 
-test('a nonce is used once, also by two at the same time with one key', async () => {
+test('a nonce is accepted once, even in two concurrent requests with one key', async () => {
   const { client, token } = await payingClient({ store: waitingForTwo(memoryStore()) })
   const sign = { ...withKey('key'), nonce: 'n1' }
   const both = await Promise.all([1, 2].map(() => pay(client, token, 100, {}, sign)))
@@ -490,7 +490,7 @@ test('a nonce is used once, also by two at the same time with one key', async ()
   expect(await spent(client, token)).toBe('100')
 })
 
-/** Commits no payment until two have looked for one. */
+/** Delays commits of payments until two requests have loaded one. */
 function waitingForTwo(store: Store): Store {
   let looks = 0
   let go = () => {}
@@ -510,7 +510,7 @@ function waitingForTwo(store: Store): Store {
   }
 }
 
-describe('an interval that nobody could count by is refused when it is asked for', () => {
+describe('a grant request is refused if it has an invalid limit', () => {
   test.each([
     'R/2026-11-21T12:00:00Z/PT0S',
     'R/2026-11-21T12:00:00Z/P0D',
@@ -542,7 +542,7 @@ describe('an interval that nobody could count by is refused when it is asked for
     'R/P1M',
     '',
     `R/2026-11-21T12:00:00Z/P${'0'.repeat(200)}1D`,
-  ])('%s', async (interval) => {
+  ])('the interval %s', async (interval) => {
     const client = createWorld().client()
     const access = [outgoingItem({ interval, debitAmount: usd(1) })]
     const answer = await client.request(access, { start: ['redirect'] })
@@ -554,7 +554,7 @@ describe('an interval that nobody could count by is refused when it is asked for
   })
 
   test.each(['', ' 5 ', '0x10', '-0', '1.0', '18446744073709551616'])(
-    'and so is a limit of "%s", and one that limits both amounts',
+    'the amount "%s", or both amounts',
     async (value) => {
       const client = createWorld().client()
       for (const limits of [

@@ -21,7 +21,7 @@ import { publishedKeys, testKey } from '../support/keys.js'
 import { exchange, headerValues, requestBytes } from '../support/raw-http.js'
 import { type SignOptions, signedRequest } from '../support/sign.js'
 
-/** A memory store, and which kinds of record were written to it. */
+/** Returns a memory store that collects the kinds of its records. */
 function watchedStore(): Store & { readonly kinds: Set<string> } {
   const store = memoryStore()
   const kinds = new Set<string>()
@@ -35,7 +35,7 @@ function watchedStore(): Store & { readonly kinds: Set<string> } {
   }
 }
 
-/** A server whose port is known before there is anything to serve. */
+/** Starts a server whose port is known before it has a handler. */
 async function startServer() {
   let handle: Handler | undefined
   const server = createServer(
@@ -65,7 +65,7 @@ afterEach(async () => {
   for (const server of running.splice(0)) await server.stop()
 })
 
-/** The two servers of a bank, each with a store of its own and nothing between them but HTTP. */
+/** Creates the two servers of a bank, with separate stores, connected only by HTTP. */
 async function setUp(options: Partial<RemoteIntrospectionOptions> = {}) {
   const clock = manualClock()
   const [atAuth, atBank] = [await startServer(), await startServer()]
@@ -122,7 +122,7 @@ async function setUp(options: Partial<RemoteIntrospectionOptions> = {}) {
 
 type Bank = Awaited<ReturnType<typeof setUp>>
 
-/** A client instance that reaches both servers over HTTP. */
+/** Returns a client instance that reaches both servers over HTTP. */
 function clientOf({ clock, clientKeys, grantEndpoint, baseUrl, bob }: Bank, name = 'shop') {
   const key = testKey(name)
   const walletAddress = `https://${name}.example`
@@ -171,8 +171,8 @@ function bytesOf({ method, url, headers, body }: HttpRequest, absolute: string):
   return requestBytes(method, url, [['Host', host], ['Connection', 'close'], ...headers], body)
 }
 
-describe('a bank whose two servers have nothing in common but HTTP', () => {
-  test('lets a client create a payment and read it with a token of the other', async () => {
+describe('a bank whose two servers are connected only by HTTP', () => {
+  test('allows a client to create and read a payment with a token of the other server', async () => {
     const bank = await setUp()
     const shop = clientOf(bank)
     const { value } = await shop.grant()
@@ -188,7 +188,7 @@ describe('a bank whose two servers have nothing in common but HTTP', () => {
     expect(payment?.client).toBe('https://shop.example')
   })
 
-  test('takes no token from another than the client that it was issued to', async () => {
+  test('refuses a token from any client except the one that received it', async () => {
     const bank = await setUp()
     const { value } = await clientOf(bank).grant()
     const stolen = await clientOf(bank, 'mallory').create(value)
@@ -202,7 +202,7 @@ describe('a bank whose two servers have nothing in common but HTTP', () => {
     expect((await other.read((await other.grant()).value, body.id)).status).toBe(404)
   })
 
-  test('knows a token no more from the moment that it was rotated, and knows its successor', async () => {
+  test('refuses a token immediately after its rotation, and accepts the new one', async () => {
     const bank = await setUp()
     const shop = clientOf(bank)
     const token = await shop.grant()
@@ -218,7 +218,7 @@ describe('a bank whose two servers have nothing in common but HTTP', () => {
     expect((await shop.read(rotated.body.access_token.value, payment.id)).status).toBe(200)
   })
 
-  test('knows a token no more from the moment that it, or its grant, was revoked', async () => {
+  test('refuses a token immediately after it or its grant is revoked', async () => {
     const bank = await setUp()
     const shop = clientOf(bank)
     const [first, second] = [await shop.grant(), await shop.grant()]
@@ -232,7 +232,7 @@ describe('a bank whose two servers have nothing in common but HTTP', () => {
     expect((await shop.create(second.value)).status).toBe(401)
   })
 
-  test('answers 503 while the other server is down, creates nothing, and goes on when it is back', async () => {
+  test('returns 503 while the other server is down, creates nothing, and recovers afterwards', async () => {
     const bank = await setUp()
     const shop = clientOf(bank)
     const { value } = await shop.grant()
@@ -251,7 +251,7 @@ describe('a bank whose two servers have nothing in common but HTTP', () => {
     expect((await shop.read(value, payment.id)).status).toBe(200)
   })
 
-  test('answers 503 and not 401 when the authorization server does not know the other’s key', async () => {
+  test('returns 503 instead of 401 if the authorization server does not know its key', async () => {
     const mallory = testKey('mallory')
     const key = { kid: bankKey.kid, privateKey: privateJwkOf(mallory) }
     const bank = await setUp({ key })
@@ -260,7 +260,7 @@ describe('a bank whose two servers have nothing in common but HTTP', () => {
     expect(bank.refusals.at(-1)?.reason).toBe('the answer has status 400')
   })
 
-  test('asks less with a cache, and knows a revoked token for as long as that may be', async () => {
+  test('sends fewer requests with a cache, and accepts a revoked token until the cache entry expires', async () => {
     const bank = await setUp({ cache: { ttlMs: 2_000 } })
     const shop = clientOf(bank)
     const token = await shop.grant()

@@ -23,7 +23,7 @@ function setUp(subjects: Subjects | undefined = walletAddressSubjects, policy = 
   return { world, client: world.client() }
 }
 
-/** Asks who the owner is, and for more if more is given. */
+/** Requests the subject, and optionally access. */
 function ask(client: TestClient, more: object = {}, id: string = alice) {
   const subject = { sub_ids: [{ id, format: 'uri' }] }
   return client.post(grantEndpoint, {
@@ -47,8 +47,8 @@ async function approved(world: World, client: TestClient, more: object = {}, as 
   return { id, body, interactRef: redirect.searchParams.get('interact_ref') ?? undefined }
 }
 
-describe('asking who the resource owner is', () => {
-  test('takes the owner’s consent, and nobody is named before it', async () => {
+describe('a subject request', () => {
+  test('needs the consent of the owner, and returns no subject before it', async () => {
     const { client } = setUp()
     const { status, body } = await ask(client)
     expect(status).toBe(200)
@@ -56,7 +56,7 @@ describe('asking who the resource owner is', () => {
     expect(body.continue).toMatchObject({ wait: 5 })
   })
 
-  test('is answered with the name and no access token, once there is consent', async () => {
+  test('returns the subject without an access token after consent', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approved(world, client)
     const answer = await client.continue(body.continue, interactRef)
@@ -67,13 +67,13 @@ describe('asking who the resource owner is', () => {
     })
   })
 
-  test('can be done by polling, where the client has no page to come back to', async () => {
+  test('works by polling if the client has no finish URI', async () => {
     const { world, client } = setUp()
     const { body } = await approved(world, client, { interact: withoutFinish })
     expect((await client.continue(body.continue)).body.subject).toEqual({ sub_ids: [asAlice] })
   })
 
-  test('is told nothing by a poll while the owner has not decided', async () => {
+  test('returns no subject to a poll before the decision of the owner', async () => {
     const { world, client } = setUp()
     const { body } = await ask(client, { interact: withoutFinish })
     world.clock.advance(5_000)
@@ -81,7 +81,7 @@ describe('asking who the resource owner is', () => {
     expect(answer.body).toEqual({ continue: body.continue })
   })
 
-  test('again after a lost response gets the same answer, until the retry time is over', async () => {
+  test('returns the same response again after a lost one, until the retry period ends', async () => {
     const names = [alice, carol]
     const subjects = { resolve: async () => ({ id: names.shift() ?? bob, format: 'uri' as const }) }
     const { world, client } = setUp(subjects)
@@ -95,7 +95,7 @@ describe('asking who the resource owner is', () => {
     expect([late.status, late.body.error.code]).toEqual([404, 'invalid_continuation'])
   })
 
-  test('at once by many gets all of them the same answer', async () => {
+  test('returns the same response to all concurrent continuations', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approved(world, client)
     const answers = await Promise.all(
@@ -106,7 +106,7 @@ describe('asking who the resource owner is', () => {
     for (const { body } of answers) expect(body).toEqual(first)
   })
 
-  test('beside access gets both, and the same both again after a lost response', async () => {
+  test('with access returns both, and the same both again after a lost response', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approved(world, client, { access_token })
     const first = await client.continue(body.continue, interactRef)
@@ -115,7 +115,7 @@ describe('asking who the resource owner is', () => {
     expect((await client.continue(body.continue, interactRef)).body).toEqual(first.body)
   })
 
-  test('is for the client instance that asked', async () => {
+  test('belongs to the client instance that sent it', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approved(world, client)
     const mallory = world.client('mallory')
@@ -123,7 +123,7 @@ describe('asking who the resource owner is', () => {
     expect((await client.continue(body.continue, interactRef)).status).toBe(200)
   })
 
-  test('has no part in rotation', async () => {
+  test('does not affect rotation', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approved(world, client, { access_token })
     const issued = await client.continue(body.continue, interactRef)
@@ -131,7 +131,7 @@ describe('asking who the resource owner is', () => {
     expect(Object.keys(rotated.body)).toEqual(['access_token'])
   })
 
-  test('gives nothing that a resource server would take', async () => {
+  test('returns no credential that a resource server accepts', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approved(world, client)
     await client.continue(body.continue, interactRef)
@@ -140,7 +140,7 @@ describe('asking who the resource owner is', () => {
     }
   })
 
-  test('can be taken back', async () => {
+  test('can be cancelled', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approved(world, client)
     expect((await client.cancel(body.continue)).status).toBe(204)
@@ -148,7 +148,14 @@ describe('asking who the resource owner is', () => {
   })
 
   test.each([
-    ['the server names nobody', undefined, {}, 400, 'invalid_request', 'subject_unsupported'],
+    [
+      'the server does not support subjects',
+      undefined,
+      {},
+      400,
+      'invalid_request',
+      'subject_unsupported',
+    ],
     [
       'there is no interaction',
       walletAddressSubjects,
@@ -158,14 +165,14 @@ describe('asking who the resource owner is', () => {
       'interaction_required',
     ],
     [
-      'the redirect is missing that the host requires',
+      'the finish method that the host requires is missing',
       walletAddressSubjects,
       { interact: withoutFinish },
       400,
       'invalid_request',
       'finish_required',
     ],
-  ] as const)('is refused when %s', async (_, subjects, more, status, code, refusal) => {
+  ] as const)('is refused if %s', async (_, subjects, more, status, code, refusal) => {
     const world = createWorld({
       auth: { policy: { subjectRequiresFinish: true }, ...(subjects && { subjects }) },
     })
@@ -177,25 +184,25 @@ describe('asking who the resource owner is', () => {
     }
   })
 
-  test('is refused to a client that is known by its key alone', async () => {
+  test('is refused for a client that is identified by its key', async () => {
     const world = createWorld({ auth: { subjects: walletAddressSubjects } })
     const answer = await ask(world.client('shop', { byKey: true }))
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_client'])
   })
 
-  test('takes consent even where the host asks for none to any access', async () => {
+  test('needs consent even if the host requires none for any access', async () => {
     const { client } = setUp(walletAddressSubjects, { requiresConsent: () => false })
     const { body } = await ask(client, { access_token })
     expect(body).toHaveProperty('interact')
     expect(body).not.toHaveProperty('access_token')
   })
 
-  test('has no part in what needs a redirect where nobody is asked for', async () => {
+  test('does not change the finish requirement of requests without a subject', async () => {
     const { client } = setUp(walletAddressSubjects, { subjectRequiresFinish: true })
     expect((await client.request([outgoingAccess], withoutFinish)).status).toBe(200)
   })
 
-  test('with no redirect is refused only where the host requires it, of a subject or its access', async () => {
+  test('without a finish method is refused only if the host requires one for the subject or the access', async () => {
     const requiresFinish = () => true
     const polling = { interact: withoutFinish }
     const { client } = setUp()
@@ -206,8 +213,8 @@ describe('asking who the resource owner is', () => {
   })
 })
 
-describe('the interaction of a client that asks who the owner is', () => {
-  test('says so on the consent page', async () => {
+describe('the interaction of a subject request', () => {
+  test('shows the requested subject to the consent page', async () => {
     const { world, client } = setUp()
     const { body } = await ask(client)
     const id = interactionId(body.interact.redirect)
@@ -219,7 +226,7 @@ describe('the interaction of a client that asks who the owner is', () => {
     })
   })
 
-  test('says what the client is told, once it is approved', async () => {
+  test('shows the subject that the client receives after approval', async () => {
     const named = { id: 'https://wallet.example/pairwise/1', format: 'uri' as const }
     const { world, client } = setUp({ resolve: async () => named })
     const { id } = await approved(world, client)
@@ -228,7 +235,7 @@ describe('the interaction of a client that asks who the owner is', () => {
     expect(await world.auth.interactions.get(withheld.id)).not.toHaveProperty('subject')
   })
 
-  test('cannot be approved by an owner who is somebody else, and is still open then', async () => {
+  test('cannot be approved by an owner who is not the requested subject, and stays open', async () => {
     const { world, client } = setUp()
     const { body } = await ask(client)
     const id = interactionId(body.interact.redirect)
@@ -241,7 +248,7 @@ describe('the interaction of a client that asks who the owner is', () => {
     expect(await world.auth.interactions.approve(id, approval)).toMatchObject({ ok: true })
   })
 
-  test('may be approved without a name, for the access alone', async () => {
+  test('can be approved for the access alone, without the subject', async () => {
     const resolve = vi.fn(walletAddressSubjects.resolve)
     const { world, client } = setUp({ resolve })
     const as = { sharesSubject: false }
@@ -252,7 +259,7 @@ describe('the interaction of a client that asks who the owner is', () => {
     await expect(approved(world, client, {}, as)).rejects.toThrow('nothing is left to grant')
   })
 
-  test('tells the host who asks about whom, and keeps of its answer what clients may see', async () => {
+  test('passes the request to the host, and keeps only the public members of the result', async () => {
     const row = { id: alice, format: 'uri' as const, internal: 'row 17' }
     const resolve = vi.fn(async () => row)
     const { world, client } = setUp({ resolve })
@@ -271,7 +278,7 @@ describe('the interaction of a client that asks who the owner is', () => {
     expect((await world.auth.interactions.get(id))?.subject).toEqual(asAlice)
   })
 
-  test('is not decided when the host cannot say who the owner is for now', async () => {
+  test('stays undecided while the host fails to resolve the subject', async () => {
     const { world, client } = setUp({ resolve: () => Promise.reject(new Error('no database')) })
     const { body } = await ask(client)
     const id = interactionId(body.interact.redirect)
@@ -279,7 +286,7 @@ describe('the interaction of a client that asks who the owner is', () => {
     expect(await world.auth.interactions.get(id)).toMatchObject({ state: 'pending' })
   })
 
-  test('names nobody when nobody was asked for', async () => {
+  test('discloses no subject if the client requests none', async () => {
     const resolve = vi.fn(walletAddressSubjects.resolve)
     const { world, client } = setUp({ resolve })
     const { body, interactRef } = await approved(world, client, {
@@ -296,7 +303,7 @@ describe('walletAddressSubjects', () => {
   const query = { resourceOwner: 'alice', walletAddresses: [alice, carol], client: 'x' }
 
   test.each([alice, carol, `${alice}/`, 'https://WALLET.example:443/alice'])(
-    'confirms a wallet address of the owner as the client wrote it: %s',
+    'confirms a wallet address of the owner in the spelling of the client: %s',
     async (id) => {
       const requested = { id, format: 'uri' } as const
       expect(await walletAddressSubjects.resolve({ ...query, requested })).toEqual(requested)
@@ -304,7 +311,7 @@ describe('walletAddressSubjects', () => {
   )
 
   test.each([bob, `${alice}/x`, `${alice}?`, 'urn:alice', 'https://wallet.example', 'alice'])(
-    'confirms nothing else: %s',
+    'does not confirm %s',
     async (id) => {
       const requested = { id, format: 'uri' } as const
       expect(await walletAddressSubjects.resolve({ ...query, requested })).toBeUndefined()

@@ -10,7 +10,7 @@ function resolve(received: string, url = wallet, strippedPrefix = '') {
   return 'refusal' in target ? target.refusal : `${target.target} -> ${target.path}`
 }
 
-describe('the URL that a server is configured with', () => {
+describe('the configured URL of a server', () => {
   test.each([
     ['https://wallet.example', 'https://wallet.example', ''],
     ['https://wallet.example/', 'https://wallet.example', ''],
@@ -22,7 +22,7 @@ describe('the URL that a server is configured with', () => {
     ['http://localhost:3000/auth', 'http://localhost:3000', '/auth'],
     ['http://127.0.0.1:3000', 'http://127.0.0.1:3000', ''],
     ['http://[::1]:3000', 'http://[::1]:3000', ''],
-  ])('%s is read as an origin and a path', (text, origin, basePath) => {
+  ])('%s is parsed into an origin and a path', (text, origin, basePath) => {
     expect(publicUrl('baseUrl', text)).toEqual({ origin, basePath })
   })
 
@@ -39,7 +39,7 @@ describe('the URL that a server is configured with', () => {
     ['plain http to a name that looks local', 'http://localhost.example/auth'],
     ['plain http to all interfaces', 'http://0.0.0.0/auth'],
     ['another scheme', 'ftp://wallet.example/auth'],
-    ['a scheme without host', 'urn:example:wallet'],
+    ['a scheme without a host', 'urn:example:wallet'],
     ['a query', 'https://wallet.example/auth?tenant=1'],
     ['an empty query', 'https://wallet.example/auth?'],
     ['a fragment', 'https://wallet.example/auth#top'],
@@ -47,21 +47,21 @@ describe('the URL that a server is configured with', () => {
     ['a user', 'https://user@wallet.example/auth'],
     ['a password', 'https://:secret@wallet.example/auth'],
     ['a space', 'https://wallet.example/my auth'],
-    ['a space after it', 'https://wallet.example/auth '],
+    ['a trailing space', 'https://wallet.example/auth '],
     ['a line break', 'https://wallet.example/auth\n'],
     ['letters beyond ASCII', 'https://wallet.example/café'],
     ['a backslash', 'https://wallet.example\\auth'],
     ['two slashes', 'https://wallet.example//auth'],
-    ['two slashes at its end', 'https://wallet.example/auth//'],
+    ['two trailing slashes', 'https://wallet.example/auth//'],
     ['an escaped slash', 'https://wallet.example/a%2Fb'],
     ['an escaped backslash', 'https://wallet.example/a%5cb'],
     ['a quotation mark', 'https://wallet.example/a"b'],
     ['a comma', 'https://wallet.example/a,b'],
     ['a semicolon', 'https://wallet.example/a;b'],
-    ['dot segments, which clients would resolve', 'https://wallet.example/x/../auth'],
+    ['dot segments, which clients resolve', 'https://wallet.example/x/../auth'],
     ['escaped dot segments', 'https://wallet.example/x/%2e%2e/auth'],
-    ['over 2048 characters', `https://wallet.example/${'a'.repeat(2048)}`],
-  ])('is refused with %s', (_, text) => {
+    ['more than 2048 characters', `https://wallet.example/${'a'.repeat(2048)}`],
+  ])('is rejected for %s', (_, text) => {
     expect(() => publicUrl('grantEndpoint', text)).toThrow(
       expect.objectContaining({
         name: 'TypeError',
@@ -86,7 +86,7 @@ describe('a request target', () => {
     ['/auth/a.b/c..d/...', '/auth/a.b/c..d/... -> /a.b/c..d/...'],
     ['/auth?a//b', '/auth?a//b -> '],
     ['/auth?%2f%2e', '/auth?%2f%2e -> '],
-  ])('below the configured URL is taken as it was sent: %s', (received, expected) => {
+  ])('below the configured URL is used exactly as received: %s', (received, expected) => {
     expect(resolve(received)).toBe(expected)
   })
 
@@ -123,7 +123,7 @@ describe('a request target', () => {
     '/auth/a%5Cb',
     '/auth/a\\b',
     '/auth\\continue',
-  ])('that two readers may read in two ways is not served: %s', (received) => {
+  ])('that is ambiguous to parsers is not served: %s', (received) => {
     expect(resolve(received)).toBe('route_unknown')
     expect(resolve(received, rootUrl)).toBe('route_unknown')
   })
@@ -136,13 +136,13 @@ describe('a request target', () => {
   )
 
   test.each(['/auth#', '/auth/#x', '/auth/token/x#y', '/auth?x#y', '/auth?#'])(
-    'with a fragment, which no request target has, is not served: %s',
+    'with a fragment is not served: %s',
     (received) => {
       expect(resolve(received)).toMatch(/^(headers_invalid|route_unknown)$/)
     },
   )
 
-  test('is all that a server at the root of its origin needs', () => {
+  test('of a server at the root of its origin may be any path', () => {
     expect(resolve('/', rootUrl)).toBe('/ -> /')
     expect(resolve('/alice', rootUrl)).toBe('/alice -> /alice')
     expect(resolve('/?x', rootUrl)).toBe('/?x -> /')
@@ -153,11 +153,11 @@ describe('a request target in absolute form', () => {
   test.each([
     ['https://wallet.example/auth', '/auth -> '],
     ['https://wallet.example/auth/token/x?y', '/auth/token/x?y -> /token/x'],
-  ])('of our own origin is as good as its path: %s', (received, expected) => {
+  ])('with the configured origin equals its path: %s', (received, expected) => {
     expect(resolve(received)).toBe(expected)
   })
 
-  test('of our own origin alone is the root', () => {
+  test('with only the configured origin is the root', () => {
     expect(resolve('https://wallet.example', rootUrl)).toBe('/ -> /')
     expect(resolve('https://wallet.example/', rootUrl)).toBe('/ -> /')
     expect(resolve('https://wallet.example?x=1', rootUrl)).toBe('/?x=1 -> /')
@@ -181,31 +181,31 @@ describe('a request target in absolute form', () => {
     '.',
     '\\auth',
     'ftp://wallet.example/auth',
-  ])('of another origin, or of no form of ours, is refused: %s', (received) => {
+  ])('with another origin or an invalid form is refused: %s', (received) => {
     expect(resolve(received)).toBe('headers_invalid')
     expect(resolve(received, rootUrl)).toBe('headers_invalid')
   })
 
-  test('is refused with dot segments and double slashes like any other', () => {
+  test('is not served with dot segments or double slashes', () => {
     expect(resolve('https://wallet.example//auth')).toBe('route_unknown')
     expect(resolve('https://wallet.example/x/../auth')).toBe('route_unknown')
   })
 })
 
-describe('a prefix that a proxy takes away', () => {
+describe('a prefix that a proxy strips', () => {
   const published = publicUrl('grantEndpoint', 'https://wallet.example/api/auth')
 
-  test('is put back, and is part of what was signed', () => {
+  test('is restored, and is part of the signed target', () => {
     expect(resolve('/auth/token/x?y', published, '/api')).toBe('/api/auth/token/x?y -> /token/x')
     expect(resolve('/auth', published, '/api')).toBe('/api/auth -> ')
   })
 
-  test('is put back even where the path already begins like that: the proxy took one away', () => {
+  test('is restored even if the received path starts with it, because the proxy strips one', () => {
     expect(resolve('/api/auth', published, '/api')).toBe('route_unknown')
     expect(resolve('/api/auth', published)).toBe('/api/auth -> ')
   })
 
-  test('may be the whole path', () => {
+  test('may be the complete path', () => {
     const url = publicUrl('grantEndpoint', 'https://wallet.example/api')
     expect(resolve('/', url, '/api')).toBe('/api/ -> /')
     expect(resolve('/token/x', url, '/api')).toBe('/api/token/x -> /token/x')
@@ -213,18 +213,18 @@ describe('a prefix that a proxy takes away', () => {
   })
 
   test.each(['/../auth', '//auth', '/%2e%2e/auth', '/.'])(
-    'cannot be climbed out of: %s',
+    'does not let %s leave the configured path',
     (received) => {
       expect(resolve(received, published, '/api')).toBe('route_unknown')
     },
   )
 })
 
-describe('whatever target is received', () => {
+describe('an arbitrary request target', () => {
   const character = fc.constantFrom(...'/.%2eEfF5c\\?#a:@h'.split(''), '/auth', 'https://', '..')
   const text = fc.array(character, { maxLength: 12 }).map((parts) => parts.join(''))
 
-  test('what is served lies below the configured path, for whoever reads it', () => {
+  test('is served only below the configured path, for every parser', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -246,7 +246,7 @@ describe('whatever target is received', () => {
     )
   })
 
-  test('nothing else than the target decides: there is nowhere to put a host', () => {
+  test('of another origin is refused, so that the request cannot choose the host', () => {
     fc.assert(
       fc.property(fc.webUrl(), (url) => {
         fc.pre(!url.startsWith('https://wallet.example'))

@@ -22,7 +22,7 @@ const shop = () =>
 
 const clock = manualClock()
 
-/** One brand of several that keep their records in the same store. */
+/** One of several brands that share a store. */
 function createTenant(origin: string, store: Store, client: TestClient) {
   const [grantEndpoint, baseUrl] = [`${origin}/auth`, `${origin}/op`]
   const account = { url: `${origin}/alice`, assetCode: 'USD', assetScale: 2 }
@@ -53,7 +53,7 @@ function createTenant(origin: string, store: Store, client: TestClient) {
     return { status: answer.status, body: answer.body as any }
   }
 
-  /** A token for everything here that a client instance may do with the only account. */
+  /** Requests a token for all access of a client instance to the only account. */
   async function tokenForAll(): Promise<string> {
     const identifier = account.url
     const interaction = await request(
@@ -94,7 +94,7 @@ async function create(tenant: Tenant, token: string, collection: string, body: o
   return { status: answer.status, body: answer.body as { id: string } }
 }
 
-/** One of everything that a tenant has records of. */
+/** Creates one record of each kind for a tenant. */
 async function lived(tenant: Tenant) {
   const token = await tenant.tokenForAll()
   const walletAddress = tenant.account.url
@@ -110,8 +110,8 @@ async function lived(tenant: Tenant) {
 
 const lastSegment = (url: string) => url.slice(url.lastIndexOf('/') + 1)
 
-describe('two servers on one store, told apart by their URLs', () => {
-  test('do not take each other’s tokens', async () => {
+describe('two servers on one store with different URLs', () => {
+  test('do not accept tokens of each other', async () => {
     const { one, two } = createTenants()
     const { token } = await lived(one)
     expect(await two.auth.introspect({ accessToken: token })).toEqual({ active: false })
@@ -119,7 +119,7 @@ describe('two servers on one store, told apart by their URLs', () => {
     expect((await two.ask({ method: 'GET', url, token })).status).toBe(401)
   })
 
-  test('do not know each other’s grants and payments by their ids', async () => {
+  test('do not find grants and payments of each other by their ids', async () => {
     const { one, two } = createTenants()
     const mine = await lived(one)
     const { token } = await lived(two)
@@ -146,7 +146,7 @@ describe('two servers on one store, told apart by their URLs', () => {
     expect((await create(two, token, 'outgoing-payments', spent)).status).toBe(404)
   })
 
-  test('list only what is theirs, also for one and the same wallet address', async () => {
+  test('list only their own payments, even for the same wallet address', async () => {
     const { one, two } = createTenants()
     const mine = await lived(one)
     await lived(two)
@@ -158,7 +158,7 @@ describe('two servers on one store, told apart by their URLs', () => {
     expect(theirs?.result).toEqual([])
   })
 
-  test('count nonces and transfers of the same name each for itself', async () => {
+  test('count equal nonces and transfer ids separately', async () => {
     const { one, two } = createTenants()
     const access: AccessItem[] = [{ type: 'quote', actions: ['create'] }]
     expect((await one.request(access, undefined, 'nonce')).status).toBe(200)
@@ -174,7 +174,7 @@ describe('two servers on one store, told apart by their URLs', () => {
     }
   })
 
-  test('sweep, deliver and purge only what is theirs', async () => {
+  test('sweep, deliver and purge only their own records', async () => {
     const { one, two } = createTenants()
     const mine = await lived(one)
     await lived(two)
@@ -198,7 +198,7 @@ describe('two servers on one store, told apart by their URLs', () => {
     expect(heard.join()).not.toContain('one.example')
   })
 
-  test('say of a purge how much of theirs it removed', async () => {
+  test('return the number of their own records from a purge', async () => {
     const { one, two } = createTenants()
     await lived(one)
     clock.advance(1_000 * 86_400_000)

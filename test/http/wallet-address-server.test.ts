@@ -52,7 +52,7 @@ function setUp(
 }
 
 describe('a wallet address', () => {
-  test('says what it is called, what it is counted in, and which servers speak for it', async () => {
+  test('returns its name, its asset and its servers', async () => {
     const { status, headers, body } = await setUp().get('/alice')
     expect(status).toBe(200)
     expect(headers).toEqual({
@@ -70,7 +70,7 @@ describe('a wallet address', () => {
     })
   })
 
-  test('may have no name and be deep below the base URL', async () => {
+  test('may have no name and any depth below the base URL', async () => {
     const { body } = await setUp().get('/people/bob')
     expect(body).toEqual({
       id: 'https://wallet.example/people/bob',
@@ -81,7 +81,7 @@ describe('a wallet address', () => {
     })
   })
 
-  test('publishes the servers exactly as they were configured', async () => {
+  test('publishes the servers exactly as configured', async () => {
     const servers = {
       grantEndpoint: 'https://Auth.example:443/gnap/',
       resourceServer: 'https://op.example/',
@@ -91,7 +91,7 @@ describe('a wallet address', () => {
     expect(body.resourceServer).toBe(servers.resourceServer)
   })
 
-  test('tells nothing of its account beyond that', async () => {
+  test('reveals nothing else of its account', async () => {
     const more = { owner: 'alice', balance: '100', active: false, iban: 'XX00' }
     const { body } = await setUp([{ ...alice, ...more } as WalletAddress]).get('/alice')
     expect(Object.keys(body).toSorted()).toEqual([
@@ -117,7 +117,7 @@ describe('a wallet address', () => {
     expect((await get('/jwks.json')).body.keys).toEqual([jwkOf(key)])
   })
 
-  test('is asked for by HEAD as by GET', async () => {
+  test('responds to HEAD as to GET', async () => {
     const { send, get } = setUp()
     const head = await send('HEAD', '/alice')
     const got = await get('/alice')
@@ -126,7 +126,7 @@ describe('a wallet address', () => {
     expect((await send('HEAD', '/nobody')).status).toBe(404)
   })
 
-  test('needs no signature, and looks at none', async () => {
+  test('needs no signature, and ignores any', async () => {
     const headers = [
       ['Signature', 'garbage'],
       ['Authorization', 'Bearer x'],
@@ -136,7 +136,7 @@ describe('a wallet address', () => {
 })
 
 describe('the keys of a wallet address', () => {
-  test('are Ed25519 keys for signatures, and public', async () => {
+  test('are public Ed25519 keys for signatures', async () => {
     const { status, headers, body } = await setUp().get('/alice/jwks.json')
     expect(status).toBe(200)
     expect(headers).toEqual({
@@ -147,7 +147,7 @@ describe('the keys of a wallet address', () => {
     expect(body).toEqual({ keys: [jwkOf(key), jwkOf(testKey('second'))] })
   })
 
-  test('never have their private part, though the host hands it over', async () => {
+  test('never include a private part, even if the host provides it', async () => {
     const d = key.privateKey.export({ format: 'jwk' }).d ?? ''
     const careless = { ...jwkOf(key), d } as unknown as { kid: string; x: string }
     const { body } = await setUp([{ ...alice, keys: [careless] }]).get('/alice/jwks.json')
@@ -155,21 +155,21 @@ describe('the keys of a wallet address', () => {
     expect(JSON.stringify(body)).not.toContain(d)
   })
 
-  test('are an empty set where the account has none', async () => {
+  test('are an empty set if the account has none', async () => {
     expect((await setUp().get('/people/bob/jwks.json')).body).toEqual({ keys: [] })
     expect((await setUp([{ ...bob, keys: [] }]).get('/people/bob/jwks.json')).body).toEqual({
       keys: [],
     })
   })
 
-  test('of nobody are not found', async () => {
+  test('are not found for an unknown account', async () => {
     const { status, body } = await setUp().get('/nobody/jwks.json')
     expect(status).toBe(404)
     expect(body.error.code).toBe('not_found')
   })
 })
 
-describe('what is no wallet address', () => {
+describe('an unknown wallet address', () => {
   test.each([
     '/',
     '/nobody',
@@ -201,13 +201,13 @@ describe('what is no wallet address', () => {
   })
 
   test.each(['https://evil.example/alice', 'http://wallet.example/alice', '*', ''])(
-    'may be a target that is not ours, which is refused: %j',
+    'with an invalid target is refused: %j',
     async (url) => {
       expect((await setUp().get(url)).status).toBe(400)
     },
   )
 
-  test('is never looked for by a spelling that is not canonical', async () => {
+  test('is never looked up in a spelling that is not canonical', async () => {
     const { get, asked } = setUp()
     for (const url of ['/%61lice', '/alice//', '/x/../alice', '/alice?a', '/alice/', '/a b']) {
       await get(url)
@@ -226,14 +226,14 @@ describe('a page of another origin', () => {
   test.each([
     ['an unknown wallet address', 'GET', '/nobody', 404],
     ['a method that is not allowed', 'POST', '/alice', 405],
-  ])('learns the status of a refusal: %s', async (_, method, url, expected) => {
+  ])('can read the status of a refusal for %s', async (_, method, url, expected) => {
     const { status, headers } = await setUp().send(method, url)
     expect(status).toBe(expected)
     expect(headers['access-control-allow-origin']).toBe('*')
   })
 
   test.each(['/alice', '/alice/jwks.json', '/alice/'])(
-    'gets the answer to its preflight request for %s without a look-up',
+    'receives the preflight response for %s without a lookup',
     async (url) => {
       const { send, asked } = setUp()
       const { status, headers, body } = await send('OPTIONS', url, {
@@ -256,7 +256,7 @@ describe('a page of another origin', () => {
     },
   )
 
-  test('may read nothing of the other servers', async () => {
+  test('cannot read responses of the other servers', async () => {
     const { handle } = createWorld()
     for (const url of ['/auth', '/op/incoming-payments', '/op/incoming-payments/x']) {
       const { headers } = await handle({ method: 'GET', url, headers: [], body: new Uint8Array() })
@@ -265,9 +265,9 @@ describe('a page of another origin', () => {
   })
 })
 
-describe('another method', () => {
+describe('a method that is not allowed', () => {
   test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'get', ''])(
-    'is not allowed, and is told what is: %j',
+    'is refused with the allowed methods: %j',
     async (method) => {
       const { send, asked } = setUp()
       for (const url of ['/alice', '/nobody', '/']) {
@@ -281,8 +281,8 @@ describe('another method', () => {
   )
 })
 
-describe('another method for the keys', () => {
-  test('is not allowed, and is told once each what is', async () => {
+describe('a method that is not allowed for the keys', () => {
+  test('is refused with each allowed method listed once', async () => {
     const { status, headers } = await setUp().send('POST', '/alice/jwks.json')
     expect(status).toBe(405)
     expect(headers['allow']).toBe('GET, OPTIONS, HEAD')
@@ -290,7 +290,7 @@ describe('another method for the keys', () => {
 })
 
 describe('a server below a path', () => {
-  test('finds wallet addresses there, and nowhere else', async () => {
+  test('finds wallet addresses only there', async () => {
     const account = { ...alice, url: `${origin}/w/alice` }
     const { get } = setUp([account, alice], { baseUrl: `${origin}/w/` })
     expect((await get('/w/alice')).body.id).toBe(account.url)
@@ -298,7 +298,7 @@ describe('a server below a path', () => {
     expect((await get('/alice')).status).toBe(404)
   })
 
-  test('that a proxy takes away finds them by the whole of it', async () => {
+  test('that a proxy strips finds them by their complete URL', async () => {
     const account = { ...alice, url: `${origin}/w/alice` }
     const { get } = setUp([account], { baseUrl: `${origin}/w`, strippedPrefix: '/w' })
     expect((await get('/alice')).body.id).toBe(account.url)
@@ -306,8 +306,8 @@ describe('a server below a path', () => {
   })
 })
 
-describe('handlers by operation', () => {
-  test('serve one operation each, for hosts that route for themselves', async () => {
+describe('the handlers by operation', () => {
+  test('serve one operation each, for hosts with their own routing', async () => {
     const { server } = setUp()
     const { getWalletAddress, getWalletAddressKeys } = server.handlers
     const request = { method: 'GET', headers: [], body: new Uint8Array() }
@@ -319,7 +319,7 @@ describe('handlers by operation', () => {
     expect((await ask(getWalletAddress, '/alice/jwks.json')).status).toBe(404)
   })
 
-  test('have each a route in the table', () => {
+  test('each have a route in the table', () => {
     const { server } = setUp()
     const operations = server.routes.map(({ operation }) => operation)
     expect(operations.toSorted()).toEqual(Object.keys(server.handlers).toSorted())
@@ -327,7 +327,7 @@ describe('handlers by operation', () => {
 })
 
 describe('the operator', () => {
-  test('is told what was refused and why', async () => {
+  test('receives refusals with their reasons', async () => {
     const { get, send, reports } = setUp()
     await get('/nobody')
     await send('POST', '/alice')
@@ -343,7 +343,7 @@ describe('the operator', () => {
     ])
   })
 
-  test('is told what broke, and the client is not', async () => {
+  test('receives errors, and the client does not', async () => {
     const broken = new Error('the database password is hunter2')
     const walletAddresses = { find: () => Promise.reject(broken) }
     const { get, errors } = setUp([], { walletAddresses })
@@ -355,7 +355,7 @@ describe('the operator', () => {
     expect(errors).toEqual([broken])
   })
 
-  test('may watch with hooks that throw, and no answer is another for it', async () => {
+  test('may use hooks that throw, which does not change the response', async () => {
     const onRefusal = () => {
       throw new Error('the log is full')
     }

@@ -217,7 +217,7 @@ describe('the grants of a resource owner', () => {
     expect(await world.auth.grants.inspect(id)).toMatchObject({ standing: 'revoked' })
   })
 
-  test('are undefined, not revocable and not listed if they do not exist', async () => {
+  test('that do not exist are undefined, cannot be revoked and are not listed', async () => {
     const { grants } = createWorld().auth
     for (const id of ['', 'x', 'a.b', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA']) {
       expect(await grants.inspect(id)).toBeUndefined()

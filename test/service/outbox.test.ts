@@ -13,7 +13,7 @@ import { paymentServices, type Setup, withEventLog } from '../support/outbox.js'
 
 const second = 1_000
 
-/** Returns a handler that records the events it receives, and throws where `fails` returns true. */
+/** Returns a handler that records the events it receives, and throws if `fails` returns true. */
 function listener(fails: (event: { readonly id: string; readonly type: string }) => boolean) {
   const heard: string[] = []
   const handler: EventHandler = (event) => {

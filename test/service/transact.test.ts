@@ -253,7 +253,7 @@ describe('a request that counts once', () => {
 describe('an operation that writes nothing', () => {
   test('makes no call to the store', async () => {
     const untouchable = new Proxy({} as Store, {
-      get: () => () => Promise.reject(new Error('the store was asked')),
+      get: () => () => Promise.reject(new Error('the store was called')),
     })
     const idle = {
       loaded: undefined,

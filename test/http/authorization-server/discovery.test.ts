@@ -7,7 +7,7 @@ import {
 } from '../../../src/index.js'
 import { answerOf, createWorld, grantEndpoint } from '../../support/world.js'
 
-/** Any call of it fails. */
+/** A store whose calls all fail. */
 const brokenStore = new Proxy(memoryStore(), {
   get: () => () => Promise.reject(new Error('the store is down')),
 }) as Store
@@ -23,9 +23,9 @@ const supported = {
   key_proofs_supported: ['httpsig'],
 }
 
-describe('asking what the authorization server supports', () => {
+describe('a discovery request', () => {
   test.each(['/auth', '/auth/', '/auth?x=1', grantEndpoint])(
-    'is answered at the grant endpoint, without a signature: %s',
+    'succeeds at %s without a signature',
     async (url) => {
       const { status, headers, body } = answerOf(await createWorld().auth.handle(asking({ url })))
       expect([status, body]).toEqual([200, supported])
@@ -37,7 +37,7 @@ describe('asking what the authorization server supports', () => {
     },
   )
 
-  test('needs neither the store nor anybody’s keys', async () => {
+  test('needs neither the store nor client keys', async () => {
     const world = createWorld({ store: brokenStore })
     world.clientKeys.unavailable = true
     expect((await world.auth.handle(asking())).status).toBe(200)
@@ -45,13 +45,13 @@ describe('asking what the authorization server supports', () => {
     expect(world.errors).toEqual([])
   })
 
-  test('tells the format of subject identifiers where there are any, and only there', async () => {
+  test('lists the subject identifier formats only if the server supports them', async () => {
     const world = createWorld({ auth: { subjects: walletAddressSubjects } })
     const { body } = answerOf(await world.auth.handle(asking()))
     expect(body).toEqual({ ...supported, sub_id_formats_supported: ['uri'] })
   })
 
-  test('names the grant endpoint as it is published, whatever the request says of it', async () => {
+  test('returns the published grant endpoint, whatever the request says', async () => {
     const at = 'https://auth.example/'
     const world = createWorld({ auth: { grantEndpoint: at } })
     const headers = [
@@ -62,7 +62,7 @@ describe('asking what the authorization server supports', () => {
     expect(answer.body.grant_request_endpoint).toBe(at)
   })
 
-  test('is no preflight of CORS: that gets no content, and no leave', async () => {
+  test('is distinct from a CORS preflight, which receives no content and no access', async () => {
     const headers = [
       ['Origin', 'https://evil.example'],
       ['Access-Control-Request-Method', 'POST'],

@@ -15,12 +15,12 @@ function setUp(mayRequest: MayRequest) {
   return { world, client: world.client() }
 }
 
-describe('who may ask for a grant', () => {
-  test('is everybody, unless the host has a say', async () => {
+describe('the permission to request a grant', () => {
+  test('is given to every client by default', async () => {
     expect((await createWorld().client('anybody').request([incomingAccess])).status).toBe(200)
   })
 
-  test('is for the host to say, who is told who asks for what', async () => {
+  test('depends on the host, which receives the client, the access and the subject', async () => {
     const asked: AskedGrant[] = []
     const { world, client } = setUp((asks) => asked.push(asks) > 0)
     await client.request([incomingAccess, outgoingAccess], withFinish)
@@ -38,22 +38,22 @@ describe('who may ask for a grant', () => {
   })
 
   test.each<[string, MayRequest]>([
-    ['at once', () => true],
-    ['after a while', async () => true],
-  ])('may be allowed %s', async (_, mayRequest) => {
+    ['synchronously', () => true],
+    ['asynchronously', async () => true],
+  ])('can be given %s', async (_, mayRequest) => {
     const { client } = setUp(mayRequest)
     expect((await client.request([incomingAccess])).status).toBe(200)
   })
 
   test.each<[string, MayRequest, string]>([
-    ['with false', () => false, 'the host does not allow it'],
-    ['after a while', async () => false, 'the host does not allow it'],
-    ['with a reason', () => ({ reason: 'not on the list' }), 'not on the list'],
-    ['by no answer', (() => undefined) as never, 'the host does not allow it'],
-    ['by an answer like yes', (() => 'yes') as never, 'the host does not allow it'],
-    ['by an empty answer', (() => ({})) as never, 'the host does not allow it'],
-    ['by nothing', (() => null) as never, 'the host does not allow it'],
-  ])('is refused %s, and the client is not told why', async (_, mayRequest, reason) => {
+    ['when the host returns false', () => false, 'the host does not allow it'],
+    ['when the host resolves to false', async () => false, 'the host does not allow it'],
+    ['when the host returns a reason', () => ({ reason: 'not on the list' }), 'not on the list'],
+    ['when the host returns undefined', (() => undefined) as never, 'the host does not allow it'],
+    ['when the host returns a string', (() => 'yes') as never, 'the host does not allow it'],
+    ['when the host returns an empty object', (() => ({})) as never, 'the host does not allow it'],
+    ['when the host returns null', (() => null) as never, 'the host does not allow it'],
+  ])('is refused %s, and the client does not learn why', async (_, mayRequest, reason) => {
     const { world, client } = setUp(mayRequest)
     const { status, body } = await client.request([incomingAccess])
     expect([status, body]).toEqual([
@@ -68,7 +68,7 @@ describe('who may ask for a grant', () => {
     })
   })
 
-  test('may differ by client, and by what it asks for', async () => {
+  test('can depend on the client and the access', async () => {
     const { world, client } = setUp(
       ({ client, access }) =>
         client === 'https://shop.example' &&
@@ -79,14 +79,14 @@ describe('who may ask for a grant', () => {
     expect((await world.client('other').request([incomingAccess])).status).toBe(403)
   })
 
-  test('is nobody while the host cannot say', async () => {
+  test('is not given while the host fails to decide', async () => {
     const { world, client } = setUp(() => Promise.reject(new Error('no database')))
     const { status, body } = await client.request([incomingAccess])
     expect([status, body.error.code]).toEqual([500, 'request_denied'])
     expect(world.errors).toEqual([new Error('no database')])
   })
 
-  test('is not asked before it is known who asks, nor about what is no request', async () => {
+  test('is not checked before the client is authenticated and the body is valid', async () => {
     const mayRequest = vi.fn(() => false)
     const { world, client } = setUp(mayRequest)
     const mallory = { key: { ...world.client('mallory').key, kid: client.key.kid } }
@@ -96,12 +96,12 @@ describe('who may ask for a grant', () => {
     expect(mayRequest).not.toHaveBeenCalled()
   })
 
-  test('is asked before a missing interaction is found', async () => {
+  test('is checked before a missing interaction', async () => {
     const { client } = setUp(() => false)
     expect((await client.request([outgoingAccess])).status).toBe(403)
   })
 
-  test('is refused at the price of the nonce, and leaves no grant behind', async () => {
+  test('consumes the nonce and leaves no grant when it is refused', async () => {
     let allowed = false
     const { world, client } = setUp(() => allowed)
     const request = client.sign({
@@ -113,7 +113,7 @@ describe('who may ask for a grant', () => {
     allowed = true
     expect((await world.handle(request)).status).toBe(401)
     world.clock.advance(365 * 86_400_000)
-    // The nonce is all that there is to remove.
+    // The nonce is the only record to remove.
     expect(await world.auth.purge()).toBe(1)
   })
 })

@@ -22,7 +22,7 @@ describe('the query of a list', () => {
     [`&first=10&cursor=${cursor}`, { forward: true, limit: 10, cursor: place }],
     [`&cursor=${cursor}&last=10`, { forward: false, limit: 10, cursor: place }],
     ['&', { forward: true, limit: 20 }],
-  ])('names a wallet address, and a page: "%s"', (more, expected) => {
+  ])('specifies a wallet address and a page: "%s"', (more, expected) => {
     expect(read(`?wallet-address=${escaped}${more}`)).toEqual(page(expected))
   })
 
@@ -31,11 +31,11 @@ describe('the query of a list', () => {
     `?first=20&wallet-address=${escaped}`,
     `?wallet%2Daddress=${escaped}`,
     '?wallet-address=https%3a%2f%2fWALLET.example:443%2fbob%2f',
-  ])('is understood as clients may write it: %s', (query) => {
+  ])('may be escaped in different ways: %s', (query) => {
     expect(read(query)).toEqual(page({ forward: true, limit: 20 }))
   })
 
-  test('is understood as the published client writes it, whatever the wallet address is', () => {
+  test('is accepted as the published client encodes it, for any wallet address', () => {
     const url = fc
       .stringMatching(/^[a-z+&=;,%20'()*!$~.:@/-]{0,12}[a-z]$/)
       .map((path) => `https://wallet.example/${path}`)
@@ -82,7 +82,7 @@ describe('the query of a list', () => {
     ['last', `?wallet-address=${escaped}&first=1&last=1&cursor=${cursor}`],
     ['cursor', `?wallet-address=${escaped}&cursor=1`],
     ['cursor', `?wallet-address=${escaped}&cursor=241de237-f989-42be-926d-c0c1fca57708`],
-  ])('is refused, and %s named: "%s"', (path, query) => {
+  ])('is refused with an error that names %s: "%s"', (path, query) => {
     expect(read(query)).toEqual({ path, problem: expect.any(String) })
   })
 
@@ -102,7 +102,7 @@ describe('the query of a list', () => {
   const numbers = ['0', '-1', '101', '1000', '1e1', '0x10', '1.0', '01', '+5', '%205', '5%20']
   const others = ['ten', 'null', 'NaN', 'Infinity', '%D9%A1', '9'.repeat(400)]
 
-  test.each([...numbers, ...others])('asks for no page of %s', (number) => {
+  test.each([...numbers, ...others])('must not have the page size "%s"', (number) => {
     for (const path of ['first', 'last']) {
       expect(read(`?wallet-address=${escaped}&${path}=${number}`)).toEqual({
         path,
@@ -120,7 +120,7 @@ describe('the query of a list', () => {
     '=1',
     '?first=1',
     'first[]=1',
-  ])('has no parameter that is not known, for it would be passed over: %s', (parameter) => {
+  ])('must not have unknown parameters: %s', (parameter) => {
     for (const query of [
       `?${parameter}&wallet-address=${escaped}`,
       `?wallet-address=${escaped}&${parameter}`,
@@ -132,7 +132,7 @@ describe('the query of a list', () => {
     }
   })
 
-  test('is understood or refused, whatever it is, by no other name than those it may have', () => {
+  test('with any text is either accepted or refused for a known parameter', () => {
     const part = fc.oneof(
       fc.string(),
       fc.constantFrom('wallet-address', escaped, 'first', 'last', 'cursor', cursor, '7', '%'),
