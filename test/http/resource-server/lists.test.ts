@@ -132,7 +132,7 @@ describe('the query of a list', () => {
     }
   })
 
-  test('with any text is either accepted or refused for a known parameter', () => {
+  test('with any text is either accepted or refused as query_invalid', () => {
     const part = fc.oneof(
       fc.string(),
       fc.constantFrom('wallet-address', escaped, 'first', 'last', 'cursor', cursor, '7', '%'),
