@@ -34,7 +34,7 @@ function incoming(actions: readonly AccessAction[], identifier?: string): Access
 const monthly = 'R/2025-05-20T13:00:00Z/P1M'
 const receiver = `${bob}/incoming-payments/1`
 
-describe('what one item may be narrowed to', () => {
+describe('narrowing one access item', () => {
   test.each<readonly [how: string, wide: AccessItem, narrow: AccessItem]>([
     ['itself', outgoing({ debitAmount: usd('100') }), outgoing({ debitAmount: usd('100') })],
     ['fewer actions', outgoing(), outgoing(undefined, { actions: ['read'] })],
@@ -43,14 +43,14 @@ describe('what one item may be narrowed to', () => {
       outgoing(),
       outgoing(undefined, { actions: ['read', 'create'] }),
     ],
-    ['read, of read-all', incoming(['read-all']), incoming(['read'])],
-    ['list, of list-all', incoming(['list-all']), incoming(['list'])],
-    ['an identifier, where there was none', incoming(['create']), incoming(['create'], bob)],
-    ['limits, where there were none', outgoing(), outgoing({ debitAmount: usd('1') })],
-    ['limits of nothing, which are none', outgoing(), outgoing({})],
-    ['no limits, of limits of nothing', outgoing({}), outgoing()],
+    ['read instead of read-all', incoming(['read-all']), incoming(['read'])],
+    ['list instead of list-all', incoming(['list-all']), incoming(['list'])],
+    ['an identifier where the wide item has none', incoming(['create']), incoming(['create'], bob)],
+    ['limits where the wide item has none', outgoing(), outgoing({ debitAmount: usd('1') })],
+    ['empty limits, which limit nothing', outgoing(), outgoing({})],
+    ['no limits instead of empty limits', outgoing({}), outgoing()],
     [
-      'a receiver, where there was none',
+      'a receiver where the wide item has none',
       outgoing({ debitAmount: usd('1') }),
       outgoing({ debitAmount: usd('1'), receiver }),
     ],
@@ -70,12 +70,12 @@ describe('what one item may be narrowed to', () => {
       outgoing({ debitAmount: usd('0') }),
     ],
     [
-      'an amount smaller as a number, though not as a text',
+      'an amount that is smaller as a number, although not as a string',
       outgoing({ debitAmount: usd('100') }),
       outgoing({ debitAmount: usd('99') }),
     ],
     [
-      'a smaller amount, by one beyond the precision of a double',
+      'an amount smaller by one, beyond the precision of a double',
       outgoing({ debitAmount: usd('9007199254740993') }),
       outgoing({ debitAmount: usd('9007199254740992') }),
     ],
@@ -85,40 +85,48 @@ describe('what one item may be narrowed to', () => {
       outgoing({ interval: monthly, debitAmount: usd('50') }),
     ],
     [
-      'an amount, where there was an interval alone',
+      'an amount where the wide item has only an interval',
       outgoing({ interval: monthly }),
       outgoing({ interval: monthly, debitAmount: usd('50') }),
     ],
-  ])('%s', (_, wide, narrow) => {
+  ])('allows %s', (_, wide, narrow) => {
     expect(covers(wide, narrow)).toBe(true)
     expect(coversAll([wide], [narrow])).toBe(true)
   })
 
   test.each<readonly [how: string, wide: AccessItem, narrow: AccessItem]>([
     ['another type', outgoing(), incoming(['create', 'read'], alice)],
-    ['an action more', outgoing(), outgoing(undefined, { actions: ['create', 'read', 'list'] })],
-    ['read-all, of read', incoming(['read']), incoming(['read-all'])],
-    ['list-all, of list', incoming(['list']), incoming(['list-all'])],
-    ['list, of read-all', incoming(['read-all']), incoming(['list'])],
-    ['read, of create', incoming(['create']), incoming(['read'])],
-    ['complete, of create', incoming(['create']), incoming(['complete'])],
+    [
+      'an additional action',
+      outgoing(),
+      outgoing(undefined, { actions: ['create', 'read', 'list'] }),
+    ],
+    ['read-all instead of read', incoming(['read']), incoming(['read-all'])],
+    ['list-all instead of list', incoming(['list']), incoming(['list-all'])],
+    ['list instead of read-all', incoming(['read-all']), incoming(['list'])],
+    ['read instead of create', incoming(['create']), incoming(['read'])],
+    ['complete instead of create', incoming(['create']), incoming(['complete'])],
     ['another identifier', outgoing(), outgoing(undefined, { identifier: bob })],
     [
       'an identifier that differs in case',
       outgoing(),
       outgoing(undefined, { identifier: alice.toUpperCase() }),
     ],
-    ['an identifier that goes on', outgoing(), outgoing(undefined, { identifier: `${alice}/` })],
-    ['no identifier, where there was one', incoming(['create'], bob), incoming(['create'])],
+    [
+      'an identifier that extends the original one',
+      outgoing(),
+      outgoing(undefined, { identifier: `${alice}/` }),
+    ],
+    ['no identifier where the wide item has one', incoming(['create'], bob), incoming(['create'])],
     ['another receiver', outgoing({ receiver }), outgoing({ receiver: `${receiver}2` })],
     [
-      'no receiver, where there was one',
+      'no receiver where the wide item has one',
       outgoing({ receiver, debitAmount: usd('1') }),
       outgoing({ debitAmount: usd('1') }),
     ],
-    ['no limits, where there were', outgoing({ debitAmount: usd('1') }), outgoing()],
+    ['no limits where the wide item has limits', outgoing({ debitAmount: usd('1') }), outgoing()],
     [
-      'no amount, where there was one',
+      'no amount where the wide item has one',
       outgoing({ receiver, debitAmount: usd('1') }),
       outgoing({ receiver }),
     ],
@@ -128,17 +136,17 @@ describe('what one item may be narrowed to', () => {
       outgoing({ debitAmount: usd('101') }),
     ],
     [
-      'an amount larger as a number, though not as a text',
+      'an amount that is larger as a number, although not as a string',
       outgoing({ debitAmount: usd('9') }),
       outgoing({ debitAmount: usd('10') }),
     ],
     [
-      'a larger amount, by one beyond the precision of a double',
+      'an amount larger by one, beyond the precision of a double',
       outgoing({ debitAmount: usd('9007199254740992') }),
       outgoing({ debitAmount: usd('9007199254740993') }),
     ],
     [
-      'the other kind of amount',
+      'the other amount (receive instead of debit)',
       outgoing({ debitAmount: usd('100') }),
       outgoing({ receiveAmount: usd('100') }),
     ],
@@ -148,16 +156,16 @@ describe('what one item may be narrowed to', () => {
       outgoing({ debitAmount: { ...usd('1'), assetCode: 'JPY' } }),
     ],
     [
-      'another scale, though worth less',
+      'another scale, although the value is lower',
       outgoing({ debitAmount: usd('100') }),
       outgoing({ debitAmount: { ...usd('1'), assetScale: 4 } }),
     ],
     [
-      'an interval, where there was none',
+      'an interval where the wide item has none',
       outgoing({ debitAmount: usd('1') }),
       outgoing({ interval: monthly, debitAmount: usd('1') }),
     ],
-    ['no interval, where there was one', outgoing({ interval: monthly }), outgoing({})],
+    ['no interval where the wide item has one', outgoing({ interval: monthly }), outgoing({})],
     [
       'another interval',
       outgoing({ interval: monthly }),
@@ -174,16 +182,16 @@ describe('what one item may be narrowed to', () => {
       outgoing({ interval: 'R2/2025-05-20T13:00:00Z/P1M' }),
     ],
     [
-      'the same interval in other bytes',
+      'the same interval with different spelling',
       outgoing({ interval: monthly }),
       outgoing({ interval: 'R/2025-05-20T13:00:00+00:00/P1M' }),
     ],
     [
-      'the same interval, spelled R-1',
+      'the same interval with R-1 instead of R',
       outgoing({ interval: monthly }),
       outgoing({ interval: 'R-1/2025-05-20T13:00:00Z/P1M' }),
     ],
-  ])('never %s', (_, wide, narrow) => {
+  ])('does not allow %s', (_, wide, narrow) => {
     expect(covers(wide, narrow)).toBe(false)
     expect(coversAll([wide], [narrow])).toBe(false)
   })
@@ -191,12 +199,12 @@ describe('what one item may be narrowed to', () => {
   test.each([
     ['words', 'all of it'],
     ['nothing', ''],
-    ['less than nothing', '-1'],
-    ['a smaller amount, spelled as no amount may be', '050'],
+    ['a negative number', '-1'],
+    ['a smaller amount with a leading zero', '050'],
     ['a smaller amount in hexadecimal', '0x10'],
-    ['a smaller amount in spaces', ' 5 '],
+    ['a smaller amount surrounded by spaces', ' 5 '],
     ['a fraction', '1.5'],
-  ])('never an amount that is none: %s', (_, value) => {
+  ])('does not allow an invalid amount: %s', (_, value) => {
     const wide = outgoing({ debitAmount: usd('100') })
     expect(covers(wide, outgoing({ debitAmount: usd(value) }))).toBe(false)
     expect(covers(outgoing({ debitAmount: usd(value) }), wide)).toBe(false)
@@ -211,7 +219,7 @@ describe('what one item may be narrowed to', () => {
     )
   })
 
-  test('what is covered by something covered is covered', () => {
+  test('coverage is transitive', () => {
     for (const [a, coveredByA] of pairs) {
       for (const b of coveredByA) {
         const beyondA = (pairs.get(b) ?? []).filter((c) => !coveredByA.includes(c))
@@ -220,7 +228,7 @@ describe('what one item may be narrowed to', () => {
     }
   })
 
-  test('items that cover each other are the same but for read beside read-all', () => {
+  test('items that cover each other are equal, except for read beside read-all', () => {
     for (const [a, coveredByA] of pairs) {
       for (const b of coveredByA.filter((b) => pairs.get(b)?.includes(a))) {
         const { actions: actionsOfA, ...restOfA } = a
@@ -236,7 +244,7 @@ function withoutRead(actions: readonly AccessAction[]) {
   return actions.includes('read-all') ? actions.filter((action) => action !== 'read') : actions
 }
 
-/** Every item that can be made of few parts, so that one often covers another. */
+/** Every item that a few values can form, so that items often cover each other. */
 const fewForms: readonly AccessItem[] = product(
   [['create'], ['create', 'read'], ['create', 'read-all'], ['create', 'read', 'read-all']] as const,
   [{}, { identifier: bob }],
@@ -258,7 +266,7 @@ const fewForms: readonly AccessItem[] = product(
 
 const closeItem = fc.constantFrom(...fewForms)
 
-/** For every item, what it covers. */
+/** The items that each item covers. */
 const pairs = new Map(fewForms.map((a) => [a, fewForms.filter((b) => covers(a, b))]))
 
 function product<A, B, C, D, E>(
@@ -275,19 +283,23 @@ function product<A, B, C, D, E>(
   )
 }
 
-describe('what several items may be narrowed to', () => {
+describe('narrowing several access items', () => {
   const small = outgoing({ debitAmount: usd('10') })
   const large = outgoing({ debitAmount: usd('100') })
 
   test.each<readonly [how: string, wide: AccessItem[], narrow: AccessItem[]]>([
-    ['nothing, of nothing', [], []],
+    ['no items where there are none', [], []],
     ['nothing', [large], []],
-    ['one of two', [large, incoming(['create'])], [incoming(['create'])]],
-    ['the same in another order', [large, small], [small, large]],
-    // A pairing that takes the first wide item that fits would leave none for the second.
-    ['the large one kept for what only it covers', [large, small], [small, large]],
+    ['one of two items', [large, incoming(['create'])], [incoming(['create'])]],
+    ['the same items in another order', [large, small], [small, large]],
+    // A greedy pairing would use the only item that covers the large one.
     [
-      'each of three, in the one way in which they pair',
+      'a pairing that reserves the large item for the item that only it covers',
+      [large, small],
+      [small, large],
+    ],
+    [
+      'three items that pair in only one way',
       [
         outgoing({ debitAmount: usd('3') }),
         outgoing({ debitAmount: usd('2') }),
@@ -299,15 +311,15 @@ describe('what several items may be narrowed to', () => {
         outgoing({ debitAmount: usd('3') }),
       ],
     ],
-  ])('%s', (_, wide, narrow) => {
+  ])('allows %s', (_, wide, narrow) => {
     expect(coversAll(wide, narrow)).toBe(true)
   })
 
   test.each<readonly [how: string, wide: AccessItem[], narrow: AccessItem[]]>([
-    ['anything, of nothing', [], [small]],
-    ['two under one, which would have its budget twice', [large], [small, small]],
+    ['any item where there are none', [], [small]],
+    ['two items under one, which would use its budget twice', [large], [small, small]],
     [
-      'two halves of one, though they add up',
+      'two halves of one item, although their sum fits',
       [outgoing({ debitAmount: usd('20') })],
       [small, small],
     ],
@@ -317,27 +329,27 @@ describe('what several items may be narrowed to', () => {
       [outgoing(undefined, { actions: ['create'] }), outgoing(undefined, { actions: ['read'] })],
     ],
     [
-      'two items joined into one',
+      'two items merged into one',
       [incoming(['create'], bob), incoming(['read'], bob)],
       [incoming(['create', 'read'], bob)],
     ],
     [
-      'the actions of one with the identifier of another',
+      'the actions of one item with the identifier of another',
       [incoming(['create'], alice), incoming(['read'], bob)],
       [incoming(['create'], bob)],
     ],
-    ['two large ones, of a large and a small one', [large, small], [large, large]],
-    ['more items than there were', [large, small], [small, small, small]],
-  ])('never %s', (_, wide, narrow) => {
+    ['two large items instead of a large and a small one', [large, small], [large, large]],
+    ['more items than the original has', [large, small], [small, small, small]],
+  ])('does not allow %s', (_, wide, narrow) => {
     expect(coversAll(wide, narrow)).toBe(false)
   })
 
-  test('is decided as by trying every order in which they could be paired', () => {
+  test('agrees with a search through every possible pairing', () => {
     const items = fc.array(closeItem, { maxLength: 4 })
     const outcomes = { covered: 0, not: 0 }
     fc.assert(
       fc.property(items, items, fc.boolean(), (wide, other, mostlyCovered) => {
-        // Half of the time something of the wide items themselves, or hardly any would be covered.
+        // Half of the cases derive from the wide items; otherwise almost none would be covered.
         const narrow = mostlyCovered
           ? [...wide].reverse().concat(other).slice(0, wide.length)
           : other
@@ -355,7 +367,7 @@ describe('what several items may be narrowed to', () => {
     expect(Math.min(outcomes.covered, outcomes.not)).toBeGreaterThan(100)
   })
 
-  test('is no matter of the order of either', () => {
+  test('does not depend on the order of either list', () => {
     const items = fc.array(closeItem, { maxLength: 3 })
     fc.assert(
       fc.property(items, items, (wide, narrow) => {
@@ -365,7 +377,7 @@ describe('what several items may be narrowed to', () => {
     )
   })
 
-  test('every set covers itself, and all that is covered by what it covers', () => {
+  test('every set covers itself, and coverage is transitive', () => {
     const items = fc.array(closeItem, { maxLength: 3 })
     fc.assert(
       fc.property(items, items, items, (a, b, c) => {
@@ -384,50 +396,65 @@ function permutations<T>(items: readonly T[]): T[][] {
   )
 }
 
-describe('which item permits an action', () => {
+describe('finding the item that permits an action', () => {
   test.each<
     readonly [what: string, item: AccessItem, action: AccessAction, address: string | undefined]
   >([
     ['an action by its name', incoming(['create'], bob), 'create', bob],
-    ['read, by read-all', incoming(['read-all'], bob), 'read', bob],
-    ['list, by list-all', incoming(['list-all'], bob), 'list', bob],
-    ['create anywhere, without an identifier', incoming(['create']), 'create', bob],
-    ['read anywhere, without an identifier', incoming(['read']), 'read', bob],
-    ['read anywhere, by read-all without an identifier', incoming(['read-all']), 'read', bob],
-    ['list anywhere, by list-all without an identifier', incoming(['list-all']), 'list', bob],
-    ['read-all where it is named', incoming(['read-all'], bob), 'read-all', bob],
-    ['read-all anywhere, without an identifier', incoming(['read-all']), 'read-all', bob],
-    ['list-all where it is named', incoming(['list-all'], bob), 'list-all', bob],
+    ['read through read-all', incoming(['read-all'], bob), 'read', bob],
+    ['list through list-all', incoming(['list-all'], bob), 'list', bob],
+    ['create at any address without an identifier', incoming(['create']), 'create', bob],
+    ['read at any address without an identifier', incoming(['read']), 'read', bob],
     [
-      'an action at whatever address, when none is asked for',
+      'read at any address through read-all without an identifier',
+      incoming(['read-all']),
+      'read',
+      bob,
+    ],
+    [
+      'list at any address through list-all without an identifier',
+      incoming(['list-all']),
+      'list',
+      bob,
+    ],
+    ['read-all at its own address', incoming(['read-all'], bob), 'read-all', bob],
+    ['read-all at any address without an identifier', incoming(['read-all']), 'read-all', bob],
+    ['list-all at its own address', incoming(['list-all'], bob), 'list-all', bob],
+    [
+      'an action with an identifier when no address is given',
       incoming(['create'], bob),
       'create',
       undefined,
     ],
-  ])('%s', (_, item, action, address) => {
+  ])('permits %s', (_, item, action, address) => {
     expect(permits([item], 'incoming-payment', action, address)).toBe(item)
   })
 
   test.each<
     readonly [what: string, item: AccessItem, action: AccessAction, address: string | undefined]
   >([
-    ['an action that is not named', incoming(['read'], bob), 'create', bob],
-    ['complete, by create', incoming(['create'], bob), 'complete', bob],
-    ['read-all, by read', incoming(['read'], bob), 'read-all', bob],
-    ['list-all, by list', incoming(['list'], bob), 'list-all', bob],
-    ['list, by read-all', incoming(['read-all'], bob), 'list', bob],
-    ['read, by list-all', incoming(['list-all'], bob), 'read', bob],
-    ['create, by read-all', incoming(['read-all'], bob), 'create', bob],
+    ['an action that it does not list', incoming(['read'], bob), 'create', bob],
+    ['complete through create', incoming(['create'], bob), 'complete', bob],
+    ['read-all through read', incoming(['read'], bob), 'read-all', bob],
+    ['list-all through list', incoming(['list'], bob), 'list-all', bob],
+    ['list through read-all', incoming(['read-all'], bob), 'list', bob],
+    ['read through list-all', incoming(['list-all'], bob), 'read', bob],
+    ['create through read-all', incoming(['read-all'], bob), 'create', bob],
     ['an action at another address', incoming(['create'], bob), 'create', alice],
-    ['an action at an address that begins alike', incoming(['create'], bob), 'create', `${bob}by`],
-    ['an action on another type', outgoing(undefined, { identifier: bob }), 'create', bob],
+    [
+      'an action at an address with the same prefix',
+      incoming(['create'], bob),
+      'create',
+      `${bob}by`,
+    ],
+    ['an action of another type', outgoing(undefined, { identifier: bob }), 'create', bob],
     ['read-all at another address', incoming(['read-all'], bob), 'read-all', alice],
-    ['list-all anywhere, without an identifier', incoming(['list-all']), 'list-all', bob],
+    ['list-all at any address without an identifier', incoming(['list-all']), 'list-all', bob],
   ])('no item permits %s', (_, item, action, address) => {
     expect(permits([item], 'incoming-payment', action, address)).toBeUndefined()
   })
 
-  test('read-all without an identifier reaches other clients’ incoming payments only', () => {
+  test('read-all without an identifier covers other clients’ incoming payments only', () => {
     const types = ['incoming-payment', 'outgoing-payment', 'quote'] as const
     const allowed = types.filter((type) =>
       permits([{ type, actions: ['read-all'] }], type, 'read-all', bob),
@@ -435,7 +462,7 @@ describe('which item permits an action', () => {
     expect(allowed).toEqual(['incoming-payment'])
   })
 
-  test('the first of several, in the order in which they were granted', () => {
+  test('returns the first match in the order of the grant', () => {
     const asked = [
       incoming(['create'], alice),
       incoming(['create', 'read'], bob),
@@ -449,17 +476,17 @@ describe('which item permits an action', () => {
     expect(permits(items, 'incoming-payment', 'read', alice)).toBeUndefined()
   })
 
-  test('rights are not joined across items: the actions of one are not those of another', () => {
+  test('does not combine actions and identifiers of different items', () => {
     const items = [incoming(['create'], alice), incoming(['read'], bob)]
     expect(permits(items, 'incoming-payment', 'create', bob)).toBeUndefined()
     expect(permits(items, 'incoming-payment', 'read', alice)).toBeUndefined()
   })
 
-  test('nothing is permitted by nothing', () => {
+  test('permits nothing without items', () => {
     expect(permits([], 'quote', 'create')).toBeUndefined()
   })
 
-  test('what is narrower permits nothing that the wider does not', () => {
+  test('a narrower item never permits more than the wider one', () => {
     for (const [wide, narrower] of pairs) {
       for (const narrow of narrower) {
         for (const address of [alice, bob]) {
@@ -473,8 +500,8 @@ describe('which item permits an action', () => {
   })
 })
 
-describe('items as they are granted and shown', () => {
-  test('each has an id of its own, and none is lost or changed', () => {
+describe('granted and public forms of items', () => {
+  test('each granted item gets a unique id and keeps its content', () => {
     fc.assert(
       fc.property(fc.array(accessItem, { maxLength: 5 }), (items) => {
         const granted = grantedItems(items, 'repetitions')
@@ -485,19 +512,19 @@ describe('items as they are granted and shown', () => {
     )
   })
 
-  test('clients see nothing of the bookkeeping', () => {
+  test('the public form omits the internal members', () => {
     const [granted] = grantedItems([outgoing({ interval: monthly })], 'repetitions')
     const shown: object = granted === undefined ? {} : publicItem(granted)
     expect(Object.keys(shown).sort()).toEqual(['actions', 'identifier', 'limits', 'type'])
   })
 
-  test('what an item does not have is left out, not shown as undefined', () => {
+  test('the public form omits absent members instead of showing undefined', () => {
     expect(Object.keys(publicItem(incoming(['create']))).sort()).toEqual(['actions', 'type'])
   })
 })
 
-describe('how windows are counted', () => {
-  test('stands on each item that has an interval, and on no other', () => {
+describe('the interval counting', () => {
+  test('is stored on each item with an interval and on no other item', () => {
     const asked = [
       outgoing({ interval: monthly }),
       outgoing({ debitAmount: usd('1') }),
@@ -513,7 +540,7 @@ describe('how windows are counted', () => {
   })
 })
 
-describe('the end of what was granted', () => {
+describe('the end of the granted items', () => {
   const month = outgoing({ interval: 'R1/2025-05-20T13:00:00Z/P1M' })
   const quarter = outgoing({ interval: 'R3/2025-05-20T13:00:00Z/P1M' })
   const quote: AccessItem = { type: 'quote', actions: ['create'] }
@@ -521,16 +548,16 @@ describe('the end of what was granted', () => {
   const august = Date.UTC(2025, 7, 20, 13)
 
   test.each<readonly [what: string, items: readonly AccessItem[], endsAt: number]>([
-    ['its one item', [month], june],
-    ['the later of two, first', [quarter, month], august],
-    ['the later of two, last', [month, quarter], august],
-    ['an item beside a quote, which is of no use alone', [quote, month], june],
+    ['its only item', [month], june],
+    ['the later of two items when it comes first', [quarter, month], august],
+    ['the later of two items when it comes last', [month, quarter], august],
+    ['the only other item beside a quote, which is useless alone', [quote, month], june],
     [
-      'an end from which it repeats backwards',
+      'an interval that repeats backwards from an end',
       [outgoing({ interval: 'R/P1M/2025-06-20T13:00:00Z' })],
       june,
     ],
-  ])('is that of %s', (_, items, endsAt) => {
+  ])('is the end of %s', (_, items, endsAt) => {
     expect(endOfItems(grantedItems(items, 'occurrences'))).toBe(endsAt)
   })
 
@@ -539,15 +566,15 @@ describe('the end of what was granted', () => {
     ['quotes alone', [quote]],
     ['an interval without end', [outgoing({ interval: monthly })]],
     ['limits without an interval', [outgoing({ debitAmount: usd('1') })]],
-    ['no limits', [outgoing()]],
-    ['an interval that cannot be read', [outgoing({ interval: 'every month' })]],
-    ['an interval with an end, beside one without', [month, outgoing({ interval: monthly })]],
-    ['an interval with an end, beside an item without one', [month, incoming(['create'])]],
-  ])('there is none of %s', (_, items) => {
+    ['only quotes', [outgoing()]],
+    ['an interval without an end', [outgoing({ interval: 'every month' })]],
+    ['an interval with an end beside one without', [month, outgoing({ interval: monthly })]],
+    ['items without limits', [month, incoming(['create'])]],
+  ])('does not exist for %s', (_, items) => {
     expect(endOfItems(grantedItems(items, 'occurrences'))).toBeUndefined()
   })
 
-  test('is reckoned as the windows are counted', () => {
+  test('follows the interval counting of each item', () => {
     expect(endOfItems(grantedItems([month], 'repetitions'))).toBe(Date.UTC(2025, 6, 20, 13))
     const mixed = [
       ...grantedItems([quarter], 'occurrences'),
@@ -556,7 +583,7 @@ describe('the end of what was granted', () => {
     expect(endOfItems(mixed)).toBe(august)
   })
 
-  test('of items that do not say how they are counted is that of occurrences', () => {
+  test('uses occurrences for items without a stored interval counting', () => {
     expect(endOfItems([{ ...quarter, itemId: '1' }])).toBe(august)
   })
 })

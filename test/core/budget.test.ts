@@ -44,7 +44,7 @@ function spend(
   return deepFreeze(decision)
 }
 
-/** The budget after a payment that has to be accepted. */
+/** Applies a payment that must be accepted and returns the resulting budget. */
 function taken(...args: Parameters<typeof spend>): Budget {
   const charged = spend(...args)
   if (!charged.ok) throw new Error('not charged')
@@ -55,7 +55,7 @@ const capped = (value: bigint, itemId = '1') => item({ debitAmount: dollars(valu
 const perHour = item({ interval: hourly, debitAmount: dollars(100) })
 
 describe('the first payment under an item', () => {
-  test('makes a budget for the life of the grant, with all of it taken', () => {
+  test('creates a budget for the lifetime of the grant and charges it', () => {
     expect(taken([{ item: capped(100n) }], 40n)).toEqual({
       id: 'namespacgrant.1.life',
       version: 1,
@@ -67,7 +67,7 @@ describe('the first payment under an item', () => {
     })
   })
 
-  test('makes a budget for the window alone where there are windows', () => {
+  test('creates a budget per window when the item has an interval', () => {
     const retainUntil = now + hour + budgetPolicy.retentionMs
     expect(taken([{ item: perHour }], 40n, { at: now + 1 })).toEqual({
       id: `namespacgrant.1.${now}`,
@@ -82,7 +82,7 @@ describe('the first payment under an item', () => {
     })
   })
 
-  test('counts both amounts, whichever is limited', () => {
+  test('charges both amounts, whichever of them is limited', () => {
     const limited = item({ receiveAmount: euros(100) })
     const candidates = [{ item: limited }]
     const decision = decideSpending(candidates, paying(500n, 60n), charge, now, budgetPolicy)
@@ -96,16 +96,16 @@ describe('the first payment under an item', () => {
   })
 
   test.each([
-    ['an interval alone', item({ interval: hourly }), `namespacgrant.1.${now}`],
-    ['no limit at all', item(), 'namespacgrant.1.life'],
-  ])('makes a budget under %s, for what was spent to be known', (_, free, id) => {
+    ['only an interval', item({ interval: hourly }), `namespacgrant.1.${now}`],
+    ['no limit', item(), 'namespacgrant.1.life'],
+  ])('creates a budget under %s to record what was spent', (_, free, id) => {
     expect(taken([{ item: free }], most)).toMatchObject({
       id,
       spent: { debitAmount: dollars(most), receiveAmount: euros(most) },
     })
   })
 
-  test('has a budget of its own for each server, grant, item and window', () => {
+  test('has its own budget for each server, grant, item and window', () => {
     const allowance = { limit: { counts: 'debitAmount', maximum: dollars(1) } } as const
     const ids = [
       budgetId(charge, item({}, '1'), allowance),
@@ -122,7 +122,7 @@ describe('the first payment under an item', () => {
 })
 
 describe('a further payment', () => {
-  test('is taken from the same budget, as far as there is room', () => {
+  test('is charged to the same budget while the budget can cover it', () => {
     const limited = capped(100n)
     const first = taken([{ item: limited }], 40n)
     const second = taken([{ item: limited, budget: first }], 60n, { by: 'command-2' })
@@ -139,14 +139,14 @@ describe('a further payment', () => {
     expect(spend([{ item: limited, budget: first }], 61n)).toHaveProperty('refusal')
   })
 
-  test('keeps the budget for as long after it as the first one would have', () => {
+  test('extends the retention of the budget as far as the first payment would', () => {
     const first = taken([{ item: capped(100n) }], 1n)
     const later = taken([{ item: capped(100n), budget: first }], 1n, { at: now + hour })
     expect(later.dueAt).toBe(now + hour + budgetPolicy.retentionMs)
     expect(later).not.toHaveProperty('retainUntil')
   })
 
-  test('is charged to the next item that covers it, when the first has no room', () => {
+  test('is charged to the next item that covers it when the first item cannot', () => {
     const [small, large] = [capped(50n, '1'), capped(100n, '2')]
     const full = taken([{ item: small }], 50n)
     expect(spend([{ item: small }, { item: large }], 50n)).toMatchObject({
@@ -164,13 +164,13 @@ describe('a further payment', () => {
     expect(spend([{ item: small }, { item: large }], 101n)).toHaveProperty('refusal')
   })
 
-  test('is never split among items that have room for it only together', () => {
+  test('is never split among items that cover it only together', () => {
     expect(spend([{ item: capped(50n, '1') }, { item: capped(50n, '2') }], 51n)).toMatchObject({
       refusal: 'limits_exceeded',
     })
   })
 
-  test('says of the item that was looked at last why there is no room', () => {
+  test('is refused with the reason of the last item that was examined', () => {
     const full = taken([{ item: capped(50n) }], 50n)
     const elsewhere = item({ receiver: 'https://bank.example/incoming-payments/2' }, '2')
     expect(spend([{ item: capped(50n), budget: full }, { item: elsewhere }], 1n)).toMatchObject({
@@ -182,7 +182,7 @@ describe('a further payment', () => {
     })
   })
 
-  test('finds nothing left in a budget whose total of the limited amount is unreadable', () => {
+  test('is refused when the budget’s total of the limited amount is unreadable', () => {
     const first = taken([{ item: capped(most) }], 1n)
     const unreadable = ['', '-1', '1.5', '18446744073709551616'].map((value) => ({
       ...dollars(1),
@@ -195,8 +195,8 @@ describe('a further payment', () => {
   })
 })
 
-describe('what is given back', () => {
-  test('can be taken again, to the last unit', () => {
+describe('releasing a reservation', () => {
+  test('makes the whole amount available again', () => {
     const full = taken([{ item: capped(most) }], most)
     const all = { debitAmount: most, receiveAmount: most }
     const back = release(full, all, nothing, 'command-2')
@@ -212,7 +212,7 @@ describe('what is given back', () => {
     })
   })
 
-  test('is what was held of each amount and is held no longer', () => {
+  test('releases exactly the part of each amount that is no longer held', () => {
     const before = taken([{ item: capped(100n) }], 40n)
     const held = { debitAmount: 40n, receiveAmount: 40n }
     const kept = { debitAmount: 30n, receiveAmount: 15n }
@@ -223,7 +223,7 @@ describe('what is given back', () => {
     expect(release(before, held, held, 'command-2')).toBeUndefined()
   })
 
-  test('leaves a budget due and kept as it was', () => {
+  test('keeps the due and retention times of the budget', () => {
     const before = taken([{ item: perHour }], 40n)
     const { dueAt, retainUntil, windowStart } = before
     const held = { debitAmount: 40n, receiveAmount: 40n }
@@ -254,7 +254,7 @@ describe('a total in several assets', () => {
     return budget
   }
 
-  test('is null, and stays so, while the other amount is known', () => {
+  test('stays null while the total of the other amount is known', () => {
     expect(budgetAfter(euros(1), dollars(1)).spent).toEqual({
       debitAmount: dollars(20),
       receiveAmount: null,
@@ -267,7 +267,7 @@ describe('a total in several assets', () => {
     expect(budgetAfter(euros(most - 1n), euros(1)).spent.receiveAmount).toEqual(euros(most))
   })
 
-  test('starts in another asset once all of it was given back', () => {
+  test('starts in another asset after everything was released', () => {
     const first = budgetAfter(euros(1))
     const held = { debitAmount: 10n, receiveAmount: 1n }
     const budget = release(first, held, nothing, 'command-2')
@@ -281,7 +281,7 @@ describe('a total in several assets', () => {
     expect(charged).toMatchObject({ value: { budget: { spent: { receiveAmount: dollars(7) } } } })
   })
 
-  test('is summed over items where they agree, and null where they do not', () => {
+  test('sums items with the same asset and is null otherwise', () => {
     const part = (debit: Amount, receive: Amount | null) => ({
       debitAmount: debit,
       receiveAmount: receive,
@@ -303,7 +303,7 @@ describe('a total in several assets', () => {
   })
 })
 
-/** Values such that some fit together and some do not. */
+/** Values of which some fit together and some do not. */
 const pressing = fc
   .tuple(positive, fc.array(fc.tuple(positive, fc.boolean()), { maxLength: 20 }))
   .map(([limit, moves]) => ({
@@ -311,8 +311,8 @@ const pressing = fc
     moves: moves.map(([value, back]) => ({ value: (value % limit) + (back ? 0n : 1n), back })),
   }))
 
-describe('whatever is taken and given back, in whichever order', () => {
-  test('the budget is the exact sum, never passes its limit, and refuses only what has no room', () => {
+describe('any order of charges and releases', () => {
+  test('the budget is the exact sum, never exceeds its limit, and refuses only what it cannot cover', () => {
     fc.assert(
       fc.property(pressing, ({ limit, moves }) => {
         const limited = capped(limit)
@@ -351,7 +351,7 @@ describe('whatever is taken and given back, in whichever order', () => {
     )
   })
 
-  test('the same question has the same answer, and no record makes it throw', () => {
+  test('the same input gives the same result, and no record makes it throw', () => {
     const text = fc.oneof(fc.string(), fc.constantFrom('0', '1', String(most), '-1'))
     const amount = text.map(dollars)
     const budgets = fc.option(

@@ -28,7 +28,7 @@ function decide(grant: Grant, command: GrantCommand, now: Instant) {
   return decideGrant<keyof GrantRefusals>(grant, command, now, grantPolicy)
 }
 
-/** The grant as it stood at each instant that the history touches, in the order of time. */
+/** Replays the history and returns the grant at each instant, in chronological order. */
 function moments({ created, turns, endedAt }: History): { grant: Grant; now: Instant }[] {
   const met = turns.flatMap(({ at, before, after }) => [
     { grant: before, now: at },
@@ -48,8 +48,8 @@ function ofTurns(what: (turn: Turn, index: number, history: History) => void) {
   })
 }
 
-describe('the histories that the laws are tried on', () => {
-  test('get everywhere: each command is accepted and refused in every way there is', () => {
+describe('the generated histories', () => {
+  test('reach every accepted and every refused outcome of each command', () => {
     const met = new Set<string>()
     for (const { turns } of fc.sample(history, { numRuns: 3000, seed: 1 })) {
       for (const { command, decision } of turns) {
@@ -81,11 +81,11 @@ describe('the histories that the laws are tried on', () => {
   }
 })
 
-describe('total and pure', () => {
+describe('decisions are total and pure', () => {
   test('the same command on the same grant at the same time has the same outcome', () => {
     fc.assert(
       ofTurns(({ before, command, at, decision }) => {
-        // The history was played on frozen records: whoever writes to them has thrown by now.
+        // The records of the history are frozen, so a mutation would already have thrown.
         const again = decide(structuredClone(before), structuredClone(command), at)
         expect(again).toStrictEqual(decision)
       }),
@@ -93,7 +93,7 @@ describe('total and pure', () => {
     )
   })
 
-  test('no command throws on any record, however senseless', () => {
+  test('no command throws on a malformed record', () => {
     fc.assert(
       fc.property(anyGrant(), anyCommand(), anyNumber, (grant, command, now) => {
         deepFreeze(grant)
@@ -105,7 +105,7 @@ describe('total and pure', () => {
     )
   })
 
-  test('no command throws over an amount that is none', () => {
+  test('no command throws on an invalid amount', () => {
     const amountText = fc.oneof(fc.string(), amountLike)
     fc.assert(
       fc.property(amountText, amountText, amountText, (requested, granted, again) => {
@@ -118,7 +118,7 @@ describe('total and pure', () => {
     )
   })
 
-  test('what is stored and told is plain JSON, without undefined', () => {
+  test('records and events are plain JSON without undefined', () => {
     fc.assert(
       fc.property(history, ({ created, turns, events }) => {
         for (const value of [created, ...turns.map(({ after }) => after), ...events]) {
@@ -130,8 +130,8 @@ describe('total and pure', () => {
   })
 })
 
-describe('version', () => {
-  test('changed means one version more, by this command, of the same record', () => {
+describe('the version', () => {
+  test('increases by one with each change, which records the command id', () => {
     fc.assert(
       ofTurns(({ before, command, decision, after }) => {
         if (decision.outcome !== 'changed') return
@@ -149,7 +149,7 @@ describe('version', () => {
     )
   })
 
-  test('unchanged means the record as it was, and a refusal touches nothing', () => {
+  test('stays the same when a command is unchanged or refused', () => {
     fc.assert(
       ofTurns(({ before, decision, after }) => {
         if (decision.outcome === 'unchanged') expect(decision.record).toStrictEqual(before)
@@ -160,8 +160,8 @@ describe('version', () => {
   })
 })
 
-describe('idempotent', () => {
-  test('the same command on its own outcome is unchanged, at once and at any later time', () => {
+describe('commands are idempotent', () => {
+  test('repeating a command on its own outcome is unchanged, immediately and at any later time', () => {
     fc.assert(
       ofTurns(({ command, decision, after, at }) => {
         if (decision.outcome !== 'changed') return
@@ -180,7 +180,7 @@ describe('idempotent', () => {
 
 const anEnd = ['denied', 'cancelled', 'revoked', 'token-revoked', 'ended', 'interaction-expired']
 
-describe('terminal', () => {
+describe('ended grants are terminal', () => {
   test('a grant that a command has ended never changes again', () => {
     fc.assert(
       ofTurns(({ before, decision }) => {
@@ -190,8 +190,8 @@ describe('terminal', () => {
     )
   })
 
-  // The expiry of its interaction and the end of its life finalize a grant as much as a denial does.
-  test('a grant that time has ended never changes again', () => {
+  // Like a denial, the expiry of the interaction and the end of the lifetime finalize a grant.
+  test('a grant that has expired never changes again', () => {
     fc.assert(
       ofTurns(({ before, at, decision }) => {
         if (anEnd.includes(standingOf(before, at, grantPolicy))) {
@@ -202,7 +202,7 @@ describe('terminal', () => {
     )
   })
 
-  test('a grant that has ended stays ended, in the same way unless by a command', () => {
+  test('a grant that has ended stays ended, and only a command changes how it ended', () => {
     fc.assert(
       fc.property(history, (history) => {
         let end: string | undefined
@@ -218,8 +218,8 @@ describe('terminal', () => {
   })
 })
 
-describe('one live token', () => {
-  test('at every instant at most one of all tokens ever issued is active', () => {
+describe('at most one token is active', () => {
+  test('at every instant at most one of all issued tokens is active', () => {
     fc.assert(
       fc.property(history, (history) => {
         for (const { grant, now } of moments(history)) {
@@ -231,7 +231,7 @@ describe('one live token', () => {
     )
   })
 
-  test('the active one is that which was issued last', () => {
+  test('the active token is the one that was issued last', () => {
     fc.assert(
       fc.property(history, (history) => {
         for (const { grant, now } of moments(history)) {
@@ -249,7 +249,7 @@ describe('one live token', () => {
     )
   })
 
-  test('nothing else that the grant knows is good for a token', () => {
+  test('no other value in the grant is accepted as a token', () => {
     fc.assert(
       fc.property(history, (history) => {
         const { tokens, secrets } = history
@@ -262,7 +262,7 @@ describe('one live token', () => {
     )
   })
 
-  test('no token is active while its grant is pending, approved or over', () => {
+  test('no token is active while its grant is pending, approved or ended', () => {
     fc.assert(
       fc.property(history, (history) => {
         for (const { grant, now } of moments(history)) {
@@ -279,8 +279,8 @@ function activeTokens({ tokens }: History, grant: Grant, now: Instant): string[]
   return tokens.filter((hash) => isActive(grant, hash, now, grantPolicy))
 }
 
-describe('a token', () => {
-  test('lives as long as policy says, but never longer than its grant', () => {
+describe('the token lifetime', () => {
+  test('is the one from policy, but never exceeds the lifetime of the grant', () => {
     let cut = 0
     fc.assert(
       fc.property(fc.oneof(history, endingHistory), ({ created, turns }) => {
@@ -298,8 +298,8 @@ describe('a token', () => {
   })
 })
 
-describe('no resurrection', () => {
-  test('a token that was active and is no longer never is again', () => {
+describe('nothing becomes active again', () => {
+  test('a token that has become inactive stays inactive', () => {
     fc.assert(
       fc.property(history, (history) => {
         const dead = new Set<string>()
@@ -315,7 +315,7 @@ describe('no resurrection', () => {
     )
   })
 
-  test('a reference that yielded a token, or was replaced, never yields another', () => {
+  test('a reference that yielded a token or was replaced never yields another token', () => {
     fc.assert(
       fc.property(history, ({ turns }) => {
         const spent = new Set<string>()
@@ -338,8 +338,8 @@ describe('no resurrection', () => {
   })
 })
 
-describe('attenuation', () => {
-  test('what is granted is covered by what was requested, after every path', () => {
+describe('granted access never exceeds the request', () => {
+  test('the requested items cover the granted ones after every path', () => {
     fc.assert(
       fc.property(history, (history) => {
         for (const { grant } of moments(history)) {
@@ -351,7 +351,7 @@ describe('attenuation', () => {
     )
   })
 
-  test('what is granted reaches no wallet address but the owner’s and those asked for at once', () => {
+  test('after consent, granted items contain no identifier but the owner’s wallet address', () => {
     fc.assert(
       fc.property(history, (history) => {
         for (const { grant } of moments(history)) {
@@ -366,7 +366,7 @@ describe('attenuation', () => {
     )
   })
 
-  test('access to other clients’ resources names a wallet address, but for incoming payments by URL', () => {
+  test('access to other clients’ resources names a wallet address, except for incoming payments by URL', () => {
     fc.assert(
       fc.property(history, (history) => {
         for (const { grant } of moments(history)) {
@@ -383,7 +383,7 @@ describe('attenuation', () => {
     )
   })
 
-  test('rights, the ids by which they are counted and their end stay the same once granted', () => {
+  test('granted items, their ids and their end never change after approval', () => {
     fc.assert(
       ofTurns(({ before, after }) => {
         if (before.granted === undefined) return
@@ -395,7 +395,7 @@ describe('attenuation', () => {
   })
 })
 
-/** What has happened to a grant so far, told by its accepted commands and not by its record. */
+/** The facts of a grant so far, derived from its accepted commands and not from its record. */
 interface Facts {
   readonly hasFinish: boolean
   readonly byConsent: boolean
@@ -409,11 +409,11 @@ interface Facts {
     readonly manage: string
     readonly at: Instant
   }[]
-  /** What the last token was derived from, and when. */
+  /** The source and the time of the last token derivation. */
   readonly derived:
     | { readonly from: string; readonly by: 'continue' | 'rotate'; at: Instant }
     | undefined
-  /** When the last window of what was granted is over. */
+  /** The end of the last window of the granted items. */
   readonly windowsEndAt: Instant | undefined
 }
 
@@ -436,7 +436,7 @@ function factsBefore({ kind, created, turns }: History, index: number): Facts {
   return facts
 }
 
-/** When nothing but quotes could be made any more. */
+/** Returns the time from which the grant permits nothing except quotes. */
 function endOfWindows(access: readonly AccessItem[]): Instant | undefined {
   const ends = access
     .filter(({ type }) => type !== 'quote')
@@ -546,8 +546,8 @@ function isPast({ windowsEndAt }: Facts, now: Instant): boolean {
   return windowsEndAt !== undefined && now >= windowsEndAt
 }
 
-describe('precedence', () => {
-  test('of all rows that apply to a continuation or a rotation, the first is its outcome', () => {
+describe('the precedence of outcomes', () => {
+  test('the first applicable row decides each continuation and each rotation', () => {
     fc.assert(
       ofTurns(({ command, decision, at }, index, history) => {
         if (command.type !== 'continue' && command.type !== 'rotate') return
@@ -563,7 +563,7 @@ describe('precedence', () => {
     )
   })
 
-  test('a refusal for haste names the instant at which the same call is no longer too fast', () => {
+  test('a too_fast refusal names the instant from which the same call is no longer too fast', () => {
     fc.assert(
       ofTurns(({ before, command, decision, at }) => {
         if (decision.outcome !== 'refused' || decision.retryAt === undefined) return
@@ -578,8 +578,8 @@ describe('precedence', () => {
   })
 })
 
-describe('replay', () => {
-  test('bytes that a token was derived for bring nothing about again, whatever has happened since', () => {
+describe('replayed requests', () => {
+  test('a request that yielded a token has no further effect if it is replayed later', () => {
     let repeats = 0
     fc.assert(
       ofTurns(({ command, decision, before, after, at }, _, history) => {
@@ -602,8 +602,8 @@ describe('replay', () => {
   })
 })
 
-describe('discretion', () => {
-  test('no event and no reason of a refusal carries a hash, a salt or a nonce', () => {
+describe('confidential values', () => {
+  test('no event and no refusal reason contains a hash, a salt or a nonce', () => {
     fc.assert(
       fc.property(history, ({ events, turns, secrets }) => {
         const reasons = turns.map(({ decision }) =>
@@ -616,7 +616,7 @@ describe('discretion', () => {
     )
   })
 
-  test('a salt is stored no longer than up to the first commit after the retry time', () => {
+  test('a salt is removed by the first commit after the retry time', () => {
     fc.assert(
       ofTurns(({ decision, at, after }) => {
         if (decision.outcome !== 'changed' || after.derivation === undefined) return
@@ -626,7 +626,7 @@ describe('discretion', () => {
     )
   })
 
-  test('every change is told by one event, but for a fresh reference and an accepted poll', () => {
+  test('every change emits one event, except a fresh reference and an accepted poll', () => {
     fc.assert(
       ofTurns(({ before, command, decision, after, at }) => {
         if (decision.outcome !== 'changed') return
@@ -657,13 +657,13 @@ function limitedTo(value: string): AccessItem {
   return { ...outgoing, limits: { debitAmount: { value, assetCode: 'USD', assetScale: 2 } } }
 }
 
-/** Texts that are amounts, though perhaps not of anything that exists. */
+/** Syntactically valid amounts, possibly of an unknown asset. */
 const amountLike = fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String)
 
 function anyItem(): fc.Arbitrary<AccessItem> {
   const amount = fc.record({
     value: amountLike,
-    // One asset only, or two amounts would hardly ever be compared.
+    // Uses a single asset, because amounts in different assets are not comparable.
     assetCode: fc.constant('USD'),
     assetScale: fc.constant(2),
   })

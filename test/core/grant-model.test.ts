@@ -21,25 +21,25 @@ import {
 const { waitMs, retryMs, interactionLifetimeMs, accessTokenLifetimeMs, unusedLifetimeMs } =
   grantPolicy
 
-/** What an attentive bystander would know of a grant. */
+/** The state of a grant as an observer would record it. */
 interface Model {
   readonly kind: Kind
   now: Instant
   readonly interactionEndsAt: Instant
   waitEndsAt: Instant
   decision: { readonly by: string; readonly share: Share } | 'denied' | undefined
-  /** Why nothing can happen any more, other than by time. */
+  /** Why no command can succeed any more, apart from expiry. */
   end: 'cancelled' | 'revoked' | 'token given up' | undefined
-  /** References are numbered as they go out; only the last one is good. */
+  /** References are numbered in the order of issue; only the latest is valid. */
   refs: number
-  /** Tokens are numbered as they are issued, from 1; only the last one lives, until then. */
+  /** Tokens are numbered from 1 in the order of issue; only the latest is active, until `tokenEndsAt`. */
   tokens: number
   tokenEndsAt: Instant
-  /** The call that brought the last token, which may be repeated if its answer was lost. */
+  /** The call that yielded the last token; the client may repeat it if the response was lost. */
   lastIssue: { readonly call: string; readonly retryEndsAt: Instant } | undefined
 }
 
-/** The grant itself, and the names under which the bystander's numbers stand on it. */
+/** The grant under test, and the values behind the numbers in the model. */
 interface Real {
   grant: Grant
   commands: number
@@ -54,10 +54,10 @@ const half: AccessItem = {
   limits: { debitAmount: { value: '1250', assetCode: 'USD', assetScale: 2 } },
 }
 
-/** How often each outcome was met, to know that the search got there. */
+/** Counts each outcome, to verify that the search reaches all of them. */
 const met = new Map<string, number>()
 
-/** Sends a command to the grant and answers in one word how it went. */
+/** Sends a command to the grant and returns its outcome as one word. */
 function send(model: Model, real: Real, command: (by: string) => GrantCommand): string {
   const sent = deepFreeze(command(`command-${++real.commands}`))
   const decision = decideGrant<keyof GrantRefusals>(real.grant, sent, model.now, grantPolicy)
@@ -78,14 +78,14 @@ function successor(real: Real) {
   return { ...managed(n), salt: `salt-${n}` }
 }
 
-/** Nobody has decided, and nobody can any more. */
+/** The interaction expired without a decision. */
 function timedOut(model: Model): boolean {
   return (
     model.decision === undefined && model.kind !== 'at once' && model.now >= model.interactionEndsAt
   )
 }
 
-/** Nobody consented and nobody used it for so long that it is gone. */
+/** The grant had no consent and expired unused. */
 function unused(model: Model): boolean {
   return model.kind === 'at once' && model.now >= model.tokenEndsAt + unusedLifetimeMs
 }
@@ -94,7 +94,7 @@ function isOpen(model: Model): boolean {
   return model.end === undefined && model.decision !== 'denied'
 }
 
-/** What can be seen of the grant at any time, whatever has just happened. */
+/** Verifies everything that is observable about the grant, after each command. */
 function check(model: Model, real: Real): void {
   const lives =
     isOpen(model) && model.tokens > 0 && model.now < model.tokenEndsAt ? [model.tokens] : []
@@ -175,7 +175,7 @@ class Approve implements Command {
   check() {
     return true
   }
-  /** No order is promised among these refusals: any that applies is right. */
+  /** The order of these refusals is not specified; any applicable one is correct. */
   private refusals(model: Model): string[] {
     const { decision } = model
     const other =
@@ -243,7 +243,7 @@ class Deny implements Command {
   }
 }
 
-/** How a call ends that would bring a token, when it is the client instance's to make. */
+/** The expected outcome of a client call that would yield a token. */
 function continued(model: Model, call: string, isRight: boolean): string {
   const undecided = model.decision === undefined && model.kind !== 'at once'
   if (undecided && model.end === undefined && model.now < model.waitEndsAt) return 'too_fast'
@@ -291,7 +291,7 @@ class Poll implements Command {
   }
 }
 
-/** The reference that went out last, the one before it, or one that never did. */
+/** The latest reference, the one before it, or one that was never issued. */
 class Present implements Command {
   readonly ref: 'last' | 'last but one' | 'made-up'
   constructor(ref: 'last' | 'last but one' | 'made-up') {
@@ -400,7 +400,7 @@ class GiveUp implements Command {
   }
 }
 
-/** Of a grant that time has ended, what becomes by this is the business of the terminal law. */
+/** The terminal law covers what a command does to a grant that has expired. */
 class Cancel implements Command {
   check(model: Readonly<Model>) {
     return !timedOut(model) && !unused(model)
@@ -481,7 +481,7 @@ const commands = fc.commands<Model, Real>(
       4,
       which.map((which) => new Rotate(which)),
     ),
-    // What ends a grant comes rarely, or little would be seen of its life.
+    // Commands that end a grant are rare, so that the search covers its whole lifetime.
     fc
       .tuple(fc.nat({ max: 3 }), which)
       .map(
@@ -528,7 +528,7 @@ function search(kind: Kind, parameters: { readonly numRuns: number; readonly see
   )
 }
 
-describe('a grant behaves as a bystander who takes notes expects', () => {
+describe('a grant behaves as the model predicts', () => {
   test.each<readonly [how: string, kind: Kind, numRuns: number]>([
     ['when consent ends with a redirect', 'redirect', 1500],
     ['when consent is polled for', 'poll', 700],
@@ -537,7 +537,7 @@ describe('a grant behaves as a bystander who takes notes expects', () => {
     search(kind, { numRuns })
   })
 
-  test('and the search goes everywhere, many times', () => {
+  test('reaches every outcome many times', () => {
     met.clear()
     for (const kind of ['redirect', 'poll', 'at once'] as const) {
       search(kind, { numRuns: 500, seed: 1 })

@@ -15,7 +15,7 @@ import {
 
 const years = 100 * 366 * 86_400_000
 
-/** Every token that anyone ever held of this grant, and every reference. */
+/** Every token and every reference that was ever issued for this grant. */
 function credentialsOf({ created, turns }: History) {
   const successors = turns.flatMap(({ command }) =>
     'successor' in command ? [command.successor] : [],
@@ -25,7 +25,7 @@ function credentialsOf({ created, turns }: History) {
   return { tokens: [...first, ...successors], refs }
 }
 
-/** What would still be accepted of a grant: a token, a continuation in some way, a decision of its owner. */
+/** What the grant still accepts: a token, a continuation by any means, or a decision of its owner. */
 function acceptedOf(grant: Grant, story: History, now: Instant): string[] {
   const { tokens, refs } = credentialsOf(story)
   const by = 'afterwards'
@@ -60,8 +60,8 @@ const laterMs = fc.oneof(
   fc.nat({ max: 3 * grantPolicy.retentionMs }),
 )
 
-describe('how long the record of a grant is kept', () => {
-  test('is at least as long as anything of it would be accepted', () => {
+describe('the retention of a grant record', () => {
+  test('lasts at least as long as any part of the grant is accepted', () => {
     let gone = 0
     fc.assert(
       fc.property(fc.oneof(history, endingHistory), laterMs, (story, ms) => {
@@ -76,7 +76,7 @@ describe('how long the record of a grant is kept', () => {
     expect(gone).toBeGreaterThan(200)
   })
 
-  test('is for ever while a consent without a last window stands, whatever its history', () => {
+  test('is unlimited while a consent without a last window is active, after any history', () => {
     let standing = 0
     let usable = 0
     fc.assert(
@@ -92,11 +92,11 @@ describe('how long the record of a grant is kept', () => {
       { numRuns: 500 },
     )
     expect(standing).toBeGreaterThan(20)
-    // It would be a loss: of most of them a client can still make use.
+    // Removing such a record would be a loss: clients can still use most of these grants.
     expect(usable).toBeGreaterThan(standing / 2)
   })
 
-  test('reaches retentionMs past the last window of a consent, or past its last change if that is later', () => {
+  test('ends retentionMs after the last window of a consent, or after its last change if that is later', () => {
     const met = { inTime: 0, tooLate: 0 }
     fc.assert(
       fc.property(endingHistory, ({ turns }) => {
@@ -112,7 +112,7 @@ describe('how long the record of a grant is kept', () => {
     expect(Math.min(met.inTime, met.tooLate)).toBeGreaterThan(3)
   })
 
-  test('ends with retentionMs after its end, by any command, so that it is told from a stranger', () => {
+  test('ends retentionMs after the end of the grant, whichever command ended it', () => {
     fc.assert(
       fc.property(history, ({ created, turns }) => {
         for (const { at, after } of [{ at: created.createdAt, after: created }, ...turns]) {

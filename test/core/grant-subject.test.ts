@@ -30,7 +30,7 @@ interface Asking {
   readonly subject?: SubjectId
 }
 
-/** A grant and its clock. What is decided is committed. */
+/** A grant and its clock. Commits each decision. */
 function life({ kind = 'redirect', access = [], subject }: Asking) {
   const named = subject === undefined ? {} : { subject }
   const created = requestGrant(requestOf(kind, { access, ...named }), startOfTests, grantPolicy)
@@ -75,21 +75,21 @@ const refHash = hashOf('ref')
 
 type Life = ReturnType<typeof life>
 
-describe('a grant of a subject alone', () => {
+describe('a grant of only a subject', () => {
   function approved(kind: Asking['kind'] = 'redirect') {
     const made = life({ kind, subject: asked })
     expect(made.approve({ subject: told }).outcome).toBe('changed')
     return made
   }
 
-  test('is pending until there is consent, and tells nobody who the owner is', () => {
+  test('is pending without consent and does not disclose the owner', () => {
     const { grant, standing } = life({ subject: asked })
     expect(grant()).toMatchObject({ requested: [], requestedSubject: asked })
     expect(grant()).not.toHaveProperty('subject')
     expect(standing()).toBe('pending')
   })
 
-  test('has what its owner is called once there is consent, and no access', () => {
+  test('discloses the subject after consent, and has no access', () => {
     const { grant, standing } = approved()
     expect(grant()).toMatchObject({ subject: told, granted: [] })
     expect(standing()).toBe('approved')
@@ -111,7 +111,7 @@ describe('a grant of a subject alone', () => {
     }
   })
 
-  test('can be asked for again until the retry time is over, and then is over itself', () => {
+  test('repeats its response within the retry time, and then ends', () => {
     const made = approved()
     made.continue(refHash)
     made.pass(retryMs - 1)
@@ -122,7 +122,7 @@ describe('a grant of a subject alone', () => {
     expect(made.continue(refHash)).toMatchObject({ refusal: 'grant_gone' })
   })
 
-  test('is kept no longer than other grants that are over, unlike one with access', () => {
+  test('is retained as long as other ended grants, unlike a grant with access', () => {
     const made = approved()
     expect(made.grant()).not.toHaveProperty('retainUntil')
     made.continue(refHash)
@@ -130,13 +130,13 @@ describe('a grant of a subject alone', () => {
     expect(made.grant()).toMatchObject({ retainUntil, dueAt: retainUntil })
   })
 
-  test('is not granted where its owner is not to be named: nothing would be left', () => {
+  test('is not approved when the owner withholds the subject, because nothing would be granted', () => {
     const made = life({ subject: asked })
     expect(made.approve()).toMatchObject({ refusal: 'access_widened' })
     expect(made.standing()).toBe('pending')
   })
 
-  test('is cancelled and revoked like any other, before and after it was issued', () => {
+  test('can be cancelled and revoked like any other grant, before and after it was issued', () => {
     for (const type of ['cancel', 'revoke'] as const) {
       for (const first of [() => undefined, (made: Life) => made.continue(refHash)]) {
         const made = approved()
@@ -148,10 +148,10 @@ describe('a grant of a subject alone', () => {
   })
 })
 
-describe('a grant of a subject beside access', () => {
+describe('a grant of a subject with access', () => {
   const both = { access: [outgoing], subject: asked }
 
-  test('is issued with a token, and lives on as any grant with consent', () => {
+  test('is issued with a token and lasts like any grant with consent', () => {
     const made = life(both)
     made.approve({ subject: told })
     made.continue(refHash)
@@ -162,14 +162,14 @@ describe('a grant of a subject beside access', () => {
     expect(made.standing()).toBe('issued')
   })
 
-  test('may be approved without naming the owner', () => {
+  test('can be approved without the subject', () => {
     const made = life(both)
     expect(made.approve().outcome).toBe('changed')
     expect(made.grant()).not.toHaveProperty('subject')
     expect(made.grant()).toMatchObject({ granted: [outgoing] })
   })
 
-  test('may be approved for the name alone', () => {
+  test('can be approved for the subject alone', () => {
     const made = life(both)
     expect(made.approve({ subject: told, access: [] }).outcome).toBe('changed')
     made.continue(refHash)
@@ -177,18 +177,18 @@ describe('a grant of a subject beside access', () => {
     expect(made.standing()).toBe('issued')
   })
 
-  test('is not approved for nothing at all', () => {
+  test('is not approved for nothing', () => {
     expect(life(both).approve({ access: [] })).toMatchObject({ refusal: 'access_widened' })
   })
 
-  test('keeps the name by which it was approved when it is approved again', () => {
+  test('keeps the subject of its first approval when the owner approves it again', () => {
     const made = life(both)
     made.approve({ subject: told })
     expect(made.approve({ subject: { id: bob, format: 'uri' } }).outcome).toBe('changed')
     expect(made.grant().subject).toEqual(told)
   })
 
-  test('is approved in another way when the name is added or left out', () => {
+  test('rejects a repeated approval that adds or omits the subject', () => {
     const named = life(both)
     named.approve({ subject: told })
     expect(named.approve()).toMatchObject({ refusal: 'decided_otherwise' })
@@ -198,15 +198,15 @@ describe('a grant of a subject beside access', () => {
   })
 })
 
-test('a grant that asked for no subject is told none, whoever offers one', () => {
+test('a grant without a subject request never discloses a subject, even if one is supplied', () => {
   const made = life({ access: [outgoing] })
   expect(made.approve({ subject: told }).outcome).toBe('changed')
   expect(made.grant()).not.toHaveProperty('subject')
   expect(made.approve().outcome).toBe('changed')
 })
 
-describe('a grant stands in the list of its owner', () => {
-  test('from the approval on, at its time, whatever happens afterwards', () => {
+describe('the list of an owner’s grants', () => {
+  test('contains a grant from its approval on, in order of approval time, whatever happens afterwards', () => {
     const made = life({ access: [outgoing] })
     expect(made.grant()).not.toHaveProperty('lists')
     const approval = { type: 'approve', resourceOwner: 'alice', walletAddresses: [alice] } as const
@@ -221,7 +221,7 @@ describe('a grant stands in the list of its owner', () => {
     expect(made.grant()).toMatchObject({ state: 'finalized', lists })
   })
 
-  test('of nobody else, when nothing became of an approval', () => {
+  test('does not contain the grant when the approval was refused', () => {
     const made = life({ access: [outgoing] })
     made.decide<'approve'>((by) => ({
       type: 'approve',
@@ -235,7 +235,7 @@ describe('a grant stands in the list of its owner', () => {
   })
 })
 
-/** What may happen to a grant, each time with another name for its owner. */
+/** The events of a grant's life, each with a different name for its owner. */
 const moves = {
   approve: (made: Life, subject: SubjectId) => made.approve({ subject }),
   'approve unnamed': (made: Life) => made.approve(),
@@ -247,7 +247,7 @@ const moves = {
 }
 const move = fc.constantFrom(...(Object.keys(moves) as (keyof typeof moves)[]))
 
-test('in any history nobody is named before consent, nor to who did not ask, nor in two ways', () => {
+test('no history discloses a subject before consent, without a request, or with two values', () => {
   const met = new Set<string>()
   const asking = fc.record(
     {
@@ -268,7 +268,7 @@ test('in any history nobody is named before consent, nor to who did not ask, nor
         if (subject !== undefined) names.add(subject.id)
         if (consent === undefined || how.subject === undefined) expect(subject).toBeUndefined()
         if (before.subject !== undefined) expect(subject).toEqual(before.subject)
-        // Consent is to something, and what is issued is issued once and as what it is.
+        // An approval grants something, and a grant is issued once, either with a token or without.
         if (consent !== undefined) expect([subject, ...(granted ?? [])].some(Boolean)).toBe(true)
         expect(token !== undefined && issuedAt !== undefined).toBe(false)
         if (token !== undefined) expect(granted).not.toEqual([])

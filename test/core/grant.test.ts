@@ -67,7 +67,7 @@ function requested(...parameters: Parameters<typeof requestOf>): Grant {
 describe('requesting a grant', () => {
   const byKey: Client = { kid: 'k', thumbprint: 't', x: 'public-key' }
 
-  test('that needs no consent issues its token at once', () => {
+  test('issues its token immediately when no consent is needed', () => {
     const decision = requestGrant(requestOf('at once'), start, grantPolicy)
     expect(decision).toMatchObject({
       ok: true,
@@ -88,7 +88,7 @@ describe('requesting a grant', () => {
     expect(requested('at once')).not.toHaveProperty('consent')
   })
 
-  test('that needs consent is pending, grants nothing and has no token', () => {
+  test('is pending, grants nothing and has no token when consent is needed', () => {
     const decision = requestGrant(requestOf('redirect'), start, grantPolicy)
     expect(decision).toMatchObject({
       ok: true,
@@ -106,13 +106,13 @@ describe('requesting a grant', () => {
     }
   })
 
-  test('whose client instance can interact, but need not, issues its token at once', () => {
+  test('issues its token immediately when the client instance offers an unnecessary interaction', () => {
     const grant = requested('at once', { interact: { finish } })
     expect(grant.token).toBeDefined()
     expect(grant).not.toHaveProperty('interaction')
   })
 
-  test('without a finish method leaves none on the interaction', () => {
+  test('stores no finish method on the interaction when the request has none', () => {
     expect(requested('poll').interaction).not.toHaveProperty('finish')
   })
 
@@ -123,22 +123,22 @@ describe('requesting a grant', () => {
       'interaction_required',
     ],
     [
-      'consent is needed by a client instance that is known by its key alone',
+      'consent is needed and the client instance is identified by its key alone',
       { needsConsent: true, interact: { finish }, client: byKey },
       'interaction_by_key',
     ],
     [
-      'a finish method is needed, but not offered',
+      'a finish method is required, but not offered',
       { needsConsent: true, needsFinish: true, interact: {} },
       'finish_required',
     ],
     [
-      'neither an interaction is offered nor a wallet address given',
+      'the request has neither an interaction nor a wallet address',
       { needsConsent: true, needsFinish: true, client: byKey },
       'interaction_required',
     ],
     [
-      'neither a wallet address is given nor a finish method',
+      'the request has neither a wallet address nor a finish method',
       { needsConsent: true, needsFinish: true, interact: {}, client: byKey },
       'interaction_by_key',
     ],
@@ -147,19 +147,19 @@ describe('requesting a grant', () => {
     expect(decision).toMatchObject(refusedWith(refusal))
   })
 
-  test('is open to a client instance that is known by its key, if no consent is needed', () => {
+  test('accepts a client instance that is identified by its key alone, if no consent is needed', () => {
     const grant = requested('at once', { client: byKey })
     expect(grant.client).toEqual(byKey)
     expect(clientId(grant.client)).toBe('urn:ietf:params:oauth:jwk-thumbprint:sha-256:t')
   })
 
-  test('a client instance with a wallet address is named by that', () => {
+  test('identifies a client instance with a wallet address by that address', () => {
     expect(clientId(shop)).toBe('https://shop.example')
   })
 })
 
 describe('consenting', () => {
-  test('grants what was requested in the name of the owner', () => {
+  test('grants what was requested on behalf of the owner', () => {
     const life = pending()
     const decision = life.approve({ owner: 'alice' })
     expect(decision).toMatchObject({
@@ -177,12 +177,12 @@ describe('consenting', () => {
     expect(life.grant()).not.toHaveProperty('token')
   })
 
-  test('is not held up by the wait, which is for client instances', () => {
+  test('does not depend on the wait, which applies to client instances only', () => {
     expect(grantLife().approve()).toMatchObject(changed)
     expect(grantLife().deny()).toMatchObject(changed)
   })
 
-  test('hands out no reference when there is nowhere to send it', () => {
+  test('issues no reference when the request has no finish method', () => {
     const life = pending({ kind: 'poll' })
     life.approve()
     expect(life.grant().interaction).not.toHaveProperty('refHash')
@@ -199,7 +199,7 @@ describe('consenting', () => {
     expect(life.grant()).not.toHaveProperty('granted')
   })
 
-  test('is possible up to the last millisecond of the interaction, and not at its end', () => {
+  test('is possible until the last millisecond of the interaction, but not at its end', () => {
     const inTime = grantLife()
     inTime.advance(interactionLifetimeMs - 1)
     expect(inTime.approve()).toMatchObject(changed)
@@ -215,12 +215,12 @@ describe('consenting', () => {
   })
 
   test.each<readonly [when: string, life: () => GrantLife, refusal: string]>([
-    ['there is nothing to consent to', () => issued({ kind: 'at once' }), 'interaction_unknown'],
+    ['the grant needed no consent', () => issued({ kind: 'at once' }), 'interaction_unknown'],
     ['the request has been denied', () => followedBy(pending(), 'deny'), 'decided_otherwise'],
     ['the grant has been cancelled', () => followedBy(pending(), 'cancel'), 'interaction_over'],
     ['the grant has been revoked', () => followedBy(approved(), 'revoke'), 'interaction_over'],
     ['its token has been issued', () => issued(), 'interaction_over'],
-    ['its token has been given up', () => followedBy(issued(), 'give up'), 'interaction_over'],
+    ['its token has been revoked', () => followedBy(issued(), 'give up'), 'interaction_over'],
   ])('is refused when %s', (_, made, refusal) => {
     const life = made()
     const before = life.grant()
@@ -229,7 +229,7 @@ describe('consenting', () => {
   })
 
   test.each<readonly [when: string, life: () => GrantLife, refusal: string]>([
-    ['there is nothing to deny', () => issued({ kind: 'at once' }), 'interaction_unknown'],
+    ['the grant needed no consent', () => issued({ kind: 'at once' }), 'interaction_unknown'],
     ['the request has been approved', () => approved(), 'decided_otherwise'],
     ['the grant has been cancelled', () => followedBy(pending(), 'cancel'), 'interaction_over'],
     ['the grant has been revoked', () => followedBy(approved(), 'revoke'), 'interaction_over'],
@@ -241,7 +241,7 @@ describe('consenting', () => {
     expect(life.grant()).toBe(before)
   })
 
-  test('denying twice is denying once', () => {
+  test('denying twice has the effect of denying once', () => {
     const life = followedBy(pending(), 'deny')
     life.advance(interactionLifetimeMs)
     const before = life.grant()
@@ -250,8 +250,8 @@ describe('consenting', () => {
   })
 })
 
-describe('the same decision again', () => {
-  test('gives a fresh reference, and the old one dies', () => {
+describe('repeating a decision', () => {
+  test('issues a fresh reference and invalidates the previous one', () => {
     const life = pending()
     life.approve()
     const old = life.refHash()
@@ -260,7 +260,7 @@ describe('the same decision again', () => {
     expect(life.present()).toMatchObject(changed)
   })
 
-  test('leaves what was granted, to whom and when as it was', () => {
+  test('leaves the granted access, the owner and the time of approval unchanged', () => {
     const life = approved()
     const { granted, consent } = life.grant()
     life.advance(1000)
@@ -268,21 +268,21 @@ describe('the same decision again', () => {
     expect(life.grant()).toMatchObject({ granted, consent })
   })
 
-  test('changes nothing where no reference is handed out', () => {
+  test('changes nothing when there is no reference', () => {
     const life = approved({ kind: 'poll' })
     const before = life.grant()
     expect(life.approve()).toMatchObject(unchanged)
     expect(life.grant()).toBe(before)
   })
 
-  test('is recognised though it spells out what was granted before', () => {
+  test('is recognised when it spells out the access that was granted before', () => {
     const half = [withDebit('1250')]
     const life = pending()
     life.approve({ access: half })
     expect(life.approve({ access: half })).toMatchObject(changed)
   })
 
-  test('is recognised when the only wallet address was filled in', () => {
+  test('is recognised when the only wallet address was filled in as the identifier', () => {
     const access = [incoming(['list-all'])]
     const life = pending({ access })
     life.approve()
@@ -292,16 +292,13 @@ describe('the same decision again', () => {
 
   test.each<readonly [how: string, again: Parameters<GrantLife['approve']>[0]]>([
     ['by another owner', { owner: 'mallory' }],
-    [
-      'by another owner, of the same wallet address',
-      { owner: 'mallory', walletAddresses: [alice] },
-    ],
-    ['to less', { access: [withDebit('1')] }],
+    ['by another owner of the same wallet address', { owner: 'mallory', walletAddresses: [alice] }],
+    ['to less access', { access: [withDebit('1')] }],
     ['to fewer actions', { access: [{ ...outgoing, actions: ['read'] }] }],
-    ['to nothing', { access: [] }],
-    ['to more', { access: [withDebit('2501')] }],
-    ['to the same twice', { access: [outgoing, outgoing] }],
-  ])('is another decision when it is %s, and refused', (_, again) => {
+    ['to no access', { access: [] }],
+    ['to more access', { access: [withDebit('2501')] }],
+    ['to the same item twice', { access: [outgoing, outgoing] }],
+  ])('is refused as a different decision when it is %s', (_, again) => {
     const life = approved()
     const before = life.grant()
     expect(life.approve(again)).toMatchObject(refusedWith('decided_otherwise'))
@@ -309,7 +306,7 @@ describe('the same decision again', () => {
     expect(life.present(hashOf('ref 1'))).toMatchObject(changed)
   })
 
-  test('is refused once the interaction has ended, and the reference stays good', () => {
+  test('is refused after the interaction has ended, and the reference stays valid', () => {
     const life = approved()
     life.set(start + interactionLifetimeMs)
     expect(life.approve()).toMatchObject(refusedWith('interaction_expired'))
@@ -326,16 +323,20 @@ function incoming(actions: readonly AccessAction[], identifier?: string): Access
   return identifier === undefined ? item : { ...item, identifier }
 }
 
-describe('what an owner grants', () => {
+describe('the access that an owner grants', () => {
   const quote: AccessItem = { type: 'quote', actions: ['create'] }
 
   test.each<readonly [what: string, requested: AccessItem[], granted: AccessItem[]]>([
-    ['all of it', [outgoing, quote], [outgoing, quote]],
+    ['everything', [outgoing, quote], [outgoing, quote]],
     ['one of two items', [outgoing, quote], [quote]],
     ['a smaller amount', [outgoing], [withDebit('1')]],
     ['fewer actions', [outgoing], [{ ...outgoing, actions: ['create'] }]],
-    ['an identifier added', [incoming(['create'])], [incoming(['create'], alice)]],
-    ['read for read-all', [incoming(['read-all'], alice)], [incoming(['read'], alice)]],
+    [
+      'the same items with an identifier added',
+      [incoming(['create'])],
+      [incoming(['create'], alice)],
+    ],
+    ['read instead of read-all', [incoming(['read-all'], alice)], [incoming(['read'], alice)]],
   ])('can be %s', (_, requested, granted) => {
     const life = pending({ access: requested })
     expect(life.approve({ access: granted })).toMatchObject(changed)
@@ -376,12 +377,12 @@ describe('what an owner grants', () => {
 
   test.each([
     ['words', 'twenty'],
-    ['a decimal, as a page may send it', '25.00'],
+    ['a decimal number, as a page may send it', '25.00'],
     ['nothing', ''],
-    ['less than nothing', '-1'],
+    ['a negative number', '-1'],
     ['hexadecimal', '0x10'],
-    ['with leading zeros', '0025'],
-  ])('cannot have an amount that is none: %s', (_, value) => {
+    ['a number with leading zeros', '0025'],
+  ])('rejects an invalid amount: %s', (_, value) => {
     const life = pending()
     expect(life.approve({ access: [withDebit(value)] })).toMatchObject({
       ok: false,
@@ -390,7 +391,7 @@ describe('what an owner grants', () => {
     expect(standing(life)).toBe('pending')
   })
 
-  test('is theirs: an identifier of somebody else is refused', () => {
+  test('must belong to the owner: an identifier of another owner is refused', () => {
     const life = pending()
     const decision = life.approve({ owner: 'bob', walletAddresses: [bob] })
     expect(decision).toMatchObject(refusedWith('not_the_owner'))
@@ -401,18 +402,18 @@ describe('what an owner grants', () => {
     expect(life.approve({ walletAddresses: [bob, alice] })).toMatchObject(changed)
   })
 
-  test('is theirs: an identifier added by narrowing too', () => {
+  test('must belong to the owner, also when the identifier was added by narrowing', () => {
     const life = pending({ access: [incoming(['create'])] })
     const foreign = { access: [incoming(['create'], bob)], walletAddresses: [alice] }
     expect(life.approve(foreign)).toMatchObject(refusedWith('not_the_owner'))
   })
 
-  test('is theirs as a whole: one foreign identifier among their own is refused', () => {
+  test('must belong to the owner completely: one foreign identifier is refused', () => {
     const life = pending({ access: [outgoing, incoming(['create'], bob)] })
     expect(life.approve()).toMatchObject(refusedWith('not_the_owner'))
   })
 
-  test('of list-all is for the only wallet address, if none was named', () => {
+  test('gets the owner’s only wallet address as the identifier of list-all', () => {
     const life = pending({ access: [incoming(['create', 'read-all', 'list-all'])] })
     expect(life.approve()).toMatchObject(changed)
     expect(life.grant().granted).toMatchObject([{ identifier: alice }])
@@ -421,26 +422,29 @@ describe('what an owner grants', () => {
   test.each([
     ['several wallet addresses', [alice, bob]],
     ['no wallet address', []],
-  ])('of list-all without an identifier is refused to an owner of %s', (_, walletAddresses) => {
-    const life = pending({ access: [incoming(['list-all'])] })
-    expect(life.approve({ walletAddresses })).toMatchObject(refusedWith('identifier_required'))
-    const named = { walletAddresses: [alice, bob], access: [incoming(['list-all'], bob)] }
-    expect(life.approve(named)).toMatchObject(changed)
-  })
+  ])(
+    'is refused for list-all without an identifier when the owner has %s',
+    (_, walletAddresses) => {
+      const life = pending({ access: [incoming(['list-all'])] })
+      expect(life.approve({ walletAddresses })).toMatchObject(refusedWith('identifier_required'))
+      const named = { walletAddresses: [alice, bob], access: [incoming(['list-all'], bob)] }
+      expect(life.approve(named)).toMatchObject(changed)
+    },
+  )
 
   test.each<readonly [what: string, item: AccessItem]>([
     ['the client’s own payments', incoming(['create', 'read', 'list', 'complete'])],
     ['incoming payments by their URL', incoming(['read-all'])],
     ['the client’s own quotes', { type: 'quote', actions: ['create', 'read-all'] }],
-  ])('of access to %s needs no identifier', (_, item) => {
+  ])('needs no identifier for %s', (_, item) => {
     const life = pending({ access: [outgoing, item] })
     expect(life.approve({ walletAddresses: [alice, bob] })).toMatchObject(changed)
     expect(life.grant().granted?.[1]).not.toHaveProperty('identifier')
   })
 })
 
-describe('waiting', () => {
-  test('a call one millisecond early is too fast, and told when to come back', () => {
+describe('the wait', () => {
+  test('refuses a call that is one millisecond early and returns the time to retry', () => {
     const life = grantLife({ kind: 'poll' })
     life.advance(waitMs - 1)
     expect(life.poll()).toMatchObject({ ...refusedWith('too_fast'), retryAt: start + waitMs })
@@ -448,7 +452,7 @@ describe('waiting', () => {
     expect(life.poll()).toMatchObject(changed)
   })
 
-  test('counts from the last accepted call', () => {
+  test('restarts with each accepted call', () => {
     const life = grantLife({ kind: 'poll' })
     life.advance(waitMs + 1234)
     expect(life.poll()).toMatchObject({ ok: true, outcome: 'changed', events: [] })
@@ -462,7 +466,7 @@ describe('waiting', () => {
     expect(standing(life)).toBe('pending')
   })
 
-  test('is not started again by a call that was too fast', () => {
+  test('does not restart with a call that was too fast', () => {
     const life = grantLife({ kind: 'poll' })
     const before = life.grant()
     for (let call = 0; call < 10; call++) {
@@ -473,14 +477,14 @@ describe('waiting', () => {
     expect(life.poll()).toMatchObject(changed)
   })
 
-  test('is not started again by a call that was refused for another reason', () => {
+  test('does not restart with a call that was refused for another reason', () => {
     const life = pending({ kind: 'redirect' })
     expect(life.poll()).toMatchObject(refusedWith('poll_with_finish'))
     expect(life.present(hashOf('a guess'))).toMatchObject(refusedWith('interact_ref_wrong'))
     expect(life.present(hashOf('another'))).toMatchObject(refusedWith('interact_ref_wrong'))
   })
 
-  test('a call with a reference that is too fast does not spend it', () => {
+  test('does not consume the reference of a call that was too fast', () => {
     const life = grantLife()
     expect(life.present(hashOf('ref 1'))).toMatchObject(refusedWith('too_fast'))
     life.approve()
@@ -497,7 +501,7 @@ describe('waiting', () => {
     ],
     ['its token is issued', () => issued(), 'present', unchanged],
     [
-      'it had its token at once',
+      'it had its token from the start',
       () => grantLife({ kind: 'at once' }),
       'poll',
       refusedWith('already_issued'),
@@ -520,7 +524,7 @@ describe('waiting', () => {
       'poll',
       refusedWith('grant_gone'),
     ],
-  ])('is only for pending grants: not when %s', (_, made, call, as) => {
+  ])('applies only to pending grants: not when %s', (_, made, call, as) => {
     expect(made()[call]()).toMatchObject(as)
   })
 })
@@ -535,7 +539,7 @@ function followedBy(
 }
 
 describe('continuing', () => {
-  test('with the reference issues the token', () => {
+  test('issues the token for the reference', () => {
     const life = approved()
     const now = life.now()
     expect(life.present()).toMatchObject({
@@ -551,7 +555,7 @@ describe('continuing', () => {
     expect(isLive(life)).toBe(true)
   })
 
-  test('by polling issues the token, where there is no finish method', () => {
+  test('issues the token for a poll when there is no finish method', () => {
     const life = approved({ kind: 'poll' })
     expect(life.poll()).toMatchObject({
       ok: true,
@@ -568,14 +572,14 @@ describe('continuing', () => {
     ['denied', () => followedBy(pending(), 'deny')],
     ['cancelled', () => followedBy(pending(), 'cancel')],
     ['revoked', () => followedBy(issued(), 'revoke')],
-  ])('by polling yields nothing where there is a finish method: %s', (_, made) => {
+  ])('yields nothing for a poll when there is a finish method: %s', (_, made) => {
     const life = made()
     const before = life.grant()
     expect(life.poll()).toMatchObject(refusedWith('poll_with_finish'))
     expect(life.grant()).toBe(before)
   })
 
-  test('with a wrong reference spends nothing: the right one is good afterwards', () => {
+  test('does not consume the right reference when a wrong one is presented', () => {
     const life = approved()
     expect(life.present(hashOf('a guess'))).toMatchObject(refusedWith('interact_ref_wrong'))
     expect(life.present(life.refHash().slice(0, -1))).toMatchObject(
@@ -587,21 +591,21 @@ describe('continuing', () => {
   test.each<readonly [when: string, life: () => GrantLife, refHash: string]>([
     ['before the owner has decided', () => pending(), hashOf('ref 1')],
     ['where there is no finish method', () => approved({ kind: 'poll' }), hashOf('ref 1')],
-    ['of nothing', () => approved({ kind: 'poll' }), ''],
-    ['of nothing, before the owner has decided', () => pending(), ''],
+    ['that is empty', () => approved({ kind: 'poll' }), ''],
+    ['that is empty, before the owner has decided', () => pending(), ''],
     ['that is the continuation token', () => approved(), hashOf('continuation')],
-    ['that is the token of the server for the hash', () => approved(), 'nonce-of-the-server'],
-  ])('with a reference %s is refused', (_, made, refHash) => {
+    ['that is the AS token of the finish hash', () => approved(), 'nonce-of-the-server'],
+  ])('refuses a reference %s', (_, made, refHash) => {
     expect(made().present(refHash)).toMatchObject(refusedWith('interact_ref_wrong'))
   })
 
-  test('is not held up by the end of the interaction, once it is approved', () => {
+  test('does not depend on the end of the interaction once the grant is approved', () => {
     const life = approved()
     life.set(start + interactionLifetimeMs + 1)
     expect(life.present()).toMatchObject(changed)
   })
 
-  test('is over at the end of the interaction, if nobody has decided', () => {
+  test('fails at the end of the interaction if the owner has not decided', () => {
     const life = grantLife({ kind: 'poll' })
     life.set(start + interactionLifetimeMs - 1)
     expect(life.poll()).toMatchObject(changed)
@@ -619,7 +623,7 @@ describe('a lost response', () => {
   test.each<readonly [how: string, kind: Kind, again: (life: GrantLife) => unknown]>([
     ['the same reference', 'redirect', (life) => life.present()],
     ['the same poll', 'poll', (life) => life.poll()],
-  ])('is given again for %s, up to the last millisecond of the retry time', (_, kind, again) => {
+  ])('is repeated for %s until the last millisecond of the retry time', (_, kind, again) => {
     const life = issued({ kind })
     const before = life.grant()
     expect(again(life)).toMatchObject(unchanged)
@@ -632,7 +636,7 @@ describe('a lost response', () => {
     expect(isLive(life)).toBe(true)
   })
 
-  test('is not given again for another reference, which is refused as spent', () => {
+  test('is not repeated for another reference, which is refused as already used', () => {
     const life = approved()
     const replaced = life.refHash()
     life.approve()
@@ -643,9 +647,9 @@ describe('a lost response', () => {
   })
 
   test.each<readonly [how: string, kind: Kind, refusal: string]>([
-    ['the reference is spent', 'redirect', 'interact_ref_spent'],
+    ['the reference is used', 'redirect', 'interact_ref_spent'],
     ['the token is issued', 'poll', 'already_issued'],
-  ])('is refused after the retry time, because %s', (_, kind, refusal) => {
+  ])('is refused after the retry time because %s', (_, kind, refusal) => {
     const life = issued({ kind })
     life.advance(retryMs)
     const decision = kind === 'poll' ? life.poll() : life.present()
@@ -655,7 +659,7 @@ describe('a lost response', () => {
   test.each<readonly [how: string, kind: Kind, refusal: string]>([
     ['a reference', 'redirect', 'interact_ref_spent'],
     ['a poll', 'poll', 'already_issued'],
-  ])('is not given again for %s once the token has been rotated', (_, kind, refusal) => {
+  ])('is not repeated for %s after the token has been rotated', (_, kind, refusal) => {
     const life = issued({ kind })
     life.rotate(life.token())
     const decision = kind === 'poll' ? life.poll() : life.present()
@@ -663,7 +667,7 @@ describe('a lost response', () => {
   })
 
   test.each<readonly ['cancel' | 'revoke' | 'give up']>([['cancel'], ['revoke'], ['give up']])(
-    'is not given again after %s, within the retry time or not',
+    'is not repeated after the command "%s", within the retry time or later',
     (end) => {
       const life = followedBy(issued(), end)
       expect(life.present()).toMatchObject(refusedWith('grant_gone'))
@@ -672,14 +676,14 @@ describe('a lost response', () => {
     },
   )
 
-  test('of a rotation is not given again to a continuation, though it brings the old token as its reference', () => {
+  test('of a rotation is not repeated for a continuation that presents the old token as its reference', () => {
     const life = issued()
     const old = life.token()
     life.rotate(old)
     expect(life.present(old.hash)).toMatchObject(refusedWith('interact_ref_spent'))
   })
 
-  test('of a rotation is given again for the old token, up to the end of the retry time', () => {
+  test('of a rotation is repeated for the old token until the end of the retry time', () => {
     const life = issued()
     const old = life.token()
     life.rotate(old)
@@ -691,7 +695,7 @@ describe('a lost response', () => {
     expect(life.grant()).toBe(before)
   })
 
-  test('of a rotation is not given again at another URI than the old one', () => {
+  test('of a rotation is not repeated at any URI other than the old one', () => {
     const life = issued()
     const old = life.token()
     life.rotate(old)
@@ -702,7 +706,7 @@ describe('a lost response', () => {
     expect(life.rotate(atOldUri)).toMatchObject(refusedWith('token_not_managed_here'))
   })
 
-  test('leaves a salt behind, until the first commit after the retry time', () => {
+  test('keeps its salt until the first commit after the retry time', () => {
     const life = issued()
     life.advance(retryMs - 1)
     life.rotate(life.token())
@@ -713,7 +717,7 @@ describe('a lost response', () => {
     expect(JSON.stringify(life.grant())).not.toContain('salt')
   })
 
-  test('leaves a salt behind through a commit within the retry time', () => {
+  test('keeps its salt through a commit within the retry time', () => {
     const life = issued()
     life.advance(retryMs - 1)
     life.revoke()
@@ -732,16 +736,16 @@ describe('a lost response', () => {
       },
     ],
   ])(
-    'cannot be asked for without a retry time, but the first answer to %s can be given',
+    'cannot be repeated without a retry time, but the first response to %s can still be sent',
     (_, made) => {
-      // The answer derives the token from the salt that the outcome is stored with.
+      // The response derives the token from the salt that is stored with the outcome.
       expect(made().grant().derivation?.salt).toMatch(/^salt-/)
     },
   )
 })
 
 describe('rotating', () => {
-  test('replaces the token and its URI, and keeps the rights', () => {
+  test('replaces the token and its URI, and keeps the access', () => {
     const life = issued()
     const old = life.token()
     const { granted } = life.grant()
@@ -759,7 +763,7 @@ describe('rotating', () => {
     expect(isLive(life, old)).toBe(false)
   })
 
-  test('works for a token that has expired, while the grant lives', () => {
+  test('accepts an expired token while the grant is active', () => {
     const life = issued()
     life.advance(365 * 86_400_000)
     expect(isLive(life)).toBe(false)
@@ -767,7 +771,7 @@ describe('rotating', () => {
     expect(isLive(life)).toBe(true)
   })
 
-  test('refuses older generations, within the retry time too', () => {
+  test('refuses older tokens, even within the retry time', () => {
     const life = issued()
     const first = life.token()
     life.rotate(first)
@@ -788,10 +792,7 @@ describe('rotating', () => {
     ['the continuation token', (life) => ({ ...life.token(), hash: hashOf('continuation') })],
     ['the interaction reference', (life) => ({ ...life.token(), hash: life.refHash() })],
     ['nothing', () => ({ hash: '', manage: '' })],
-    [
-      'the hash of the token cut short',
-      (life) => ({ ...life.token(), hash: life.token().hash.slice(1) }),
-    ],
+    ['a truncated token hash', (life) => ({ ...life.token(), hash: life.token().hash.slice(1) })],
   ])('refuses %s', (_, presented) => {
     const life = issued()
     const before = life.grant()
@@ -804,7 +805,7 @@ describe('rotating', () => {
     ['pending', () => pending()],
     ['approved', () => approved()],
     ['denied', () => followedBy(pending(), 'deny')],
-  ])('is refused before there is a token: %s', (_, made) => {
+  ])('is refused before a token exists: %s', (_, made) => {
     const life = made()
     expect(life.rotate(managed(1))).toMatchObject(refusedWith('token_not_managed_here'))
     expect(life.revokeToken(managed(1))).toMatchObject(refusedWith('token_not_managed_here'))
@@ -814,7 +815,7 @@ describe('rotating', () => {
     ['cancel', 'grant_over'],
     ['revoke', 'grant_over'],
     ['give up', 'token_revoked'],
-  ])('is refused after %s, for the token before too', (end, refusal) => {
+  ])('is refused after the command "%s", also for the previous token', (end, refusal) => {
     const life = issued()
     const old = life.token()
     life.rotate(old)
@@ -827,7 +828,7 @@ describe('rotating', () => {
 })
 
 describe('an access token', () => {
-  test('is good up to the last millisecond of its life, and dead at its end', () => {
+  test('is active until the last millisecond of its lifetime, and inactive at its end', () => {
     const life = issued()
     life.advance(accessTokenLifetimeMs - 1)
     expect(isLive(life)).toBe(true)
@@ -840,20 +841,20 @@ describe('an access token', () => {
     ['the continuation token', () => hashOf('continuation')],
     ['the interaction reference', (life) => life.refHash()],
     ['nothing', () => ''],
-  ])('is not %s', (_, hash) => {
+  ])('does not match %s', (_, hash) => {
     const life = issued()
     expect(isLive(life, { hash: hash(life) })).toBe(false)
   })
 
   test.each<readonly ['cancel' | 'revoke' | 'give up']>([['cancel'], ['revoke'], ['give up']])(
-    'is dead from the very instant of: %s',
+    'is inactive immediately after the command "%s"',
     (end) => {
       const life = followedBy(issued(), end)
       expect(isLive(life)).toBe(false)
     },
   )
 
-  test('does not exist before it is issued, whatever is presented', () => {
+  test('does not exist before it is issued, whichever value is presented', () => {
     expect(isLive(pending(), managed(1))).toBe(false)
     expect(isLive(approved(), managed(1))).toBe(false)
     expect(isLive(approved(), { hash: '' })).toBe(false)
@@ -864,7 +865,7 @@ describe('ending', () => {
   test.each<readonly [end: 'cancel' | 'revoke', as: string, event: string]>([
     ['cancel', 'cancelled', 'grant.cancelled'],
     ['revoke', 'revoked', 'grant.revoked'],
-  ])('by %s is possible at any time before the end', (end, as, event) => {
+  ])('by the command "%s" is possible at any time before the end', (end, as, event) => {
     for (const life of [pending(), approved(), issued(), issued({ kind: 'at once' })]) {
       const { version } = life.grant()
       expect(life[end]()).toMatchObject({ ok: true, outcome: 'changed', events: [{ type: event }] })
@@ -877,7 +878,7 @@ describe('ending', () => {
     }
   })
 
-  test('by giving up the token ends its grant', () => {
+  test('revoking the token ends its grant', () => {
     const life = issued()
     expect(life.revokeToken(life.token())).toMatchObject({
       ok: true,
@@ -887,13 +888,13 @@ describe('ending', () => {
     expect(life.grant()).toMatchObject({ finalized: { as: 'token-revoked' } })
   })
 
-  test('by giving up a token that has expired is still honoured', () => {
+  test('revoking an expired token is accepted', () => {
     const life = issued()
     life.advance(accessTokenLifetimeMs)
     expect(life.revokeToken(life.token())).toMatchObject(changed)
   })
 
-  test('a token that was rotated away cannot be used to give up the one that replaced it, after the retry time', () => {
+  test('after the retry time, a rotated token cannot be used to revoke its replacement', () => {
     const life = issued()
     const old = life.token()
     life.rotate(old)
@@ -907,7 +908,7 @@ describe('ending', () => {
     ['revoke', () => issued()],
     ['give up', () => issued()],
     ['deny', () => pending()],
-  ])('after %s: cancelling is refused, revoking changes nothing', (end, made) => {
+  ])('after the command "%s" cancelling is refused and revoking changes nothing', (end, made) => {
     const life = followedBy(made(), end)
     const before = life.grant()
     life.advance(1)
@@ -917,7 +918,7 @@ describe('ending', () => {
   })
 
   test.each<readonly ['cancel' | 'revoke' | 'give up']>([['cancel'], ['revoke'], ['give up']])(
-    'after %s: giving the token up is honoured and changes nothing',
+    'after the command "%s" revoking the token is accepted and changes nothing',
     (end) => {
       const life = followedBy(issued(), end)
       const before = life.grant()
@@ -927,8 +928,8 @@ describe('ending', () => {
   )
 })
 
-describe('the life of a grant', () => {
-  test('without consent ends when its last token has been expired for long enough', () => {
+describe('the lifetime of a grant', () => {
+  test('without consent ends when its last token has been expired for unusedLifetimeMs', () => {
     const life = issued({ kind: 'at once' })
     const end = life.grant().createdAt + accessTokenLifetimeMs + unusedLifetimeMs
     life.set(end - 1)
@@ -939,7 +940,7 @@ describe('the life of a grant', () => {
     expect(life.poll()).toMatchObject(refusedWith('grant_gone'))
   })
 
-  test('without consent is prolonged by each rotation', () => {
+  test('without consent is extended by each rotation', () => {
     const life = issued({ kind: 'at once' })
     life.set(start + accessTokenLifetimeMs + unusedLifetimeMs - 1)
     expect(life.rotate(life.token())).toMatchObject(changed)
@@ -956,7 +957,7 @@ describe('the life of a grant', () => {
     expect(life.rotate(life.token())).toMatchObject(changed)
   })
 
-  test('is longer in the store than anyone can use it', () => {
+  test('is shorter than the retention of its record', () => {
     const asked = grantLife()
     expect(asked.grant().retainUntil).toBe(start + interactionLifetimeMs + retentionMs)
     expect(approved().grant()).not.toHaveProperty('retainUntil')
@@ -973,9 +974,9 @@ describe('the life of a grant', () => {
   })
 })
 
-describe('the life of a grant with intervals', () => {
+describe('the lifetime of a grant with intervals', () => {
   const minute = 60_000
-  /** Two windows of ten minutes, from the start of the tests on. */
+  /** Two windows of ten minutes, starting with the tests. */
   const twice = withInterval('R2/2026-11-21T12:00:00Z/PT10M')
   const end = start + 20 * minute
   const quote: AccessItem = { type: 'quote', actions: ['create'] }
@@ -1007,7 +1008,7 @@ describe('the life of a grant with intervals', () => {
   })
 
   test.each<readonly [what: string, access: readonly AccessItem[]]>([
-    ['an interval without end', [withInterval('R/2026-11-21T12:00:00Z/PT10M')]],
+    ['an interval without an end', [withInterval('R/2026-11-21T12:00:00Z/PT10M')]],
     ['an interval beside an item without one', [twice, outgoing]],
     ['no interval', [outgoing]],
   ])('of %s lasts until it is revoked', (_, access) => {
@@ -1018,23 +1019,23 @@ describe('the life of a grant with intervals', () => {
     expect(standing(life)).toBe('issued')
   })
 
-  test('has no end before its owner has decided what is granted', () => {
+  test('has no end before its owner has decided what to grant', () => {
     expect(pending({ access: [twice] }).grant()).not.toHaveProperty('endsAt')
   })
 
-  test('ends with what was granted, not with what was asked', () => {
+  test('ends with the granted access, not with the requested access', () => {
     const life = pending({ access: [twice, outgoing] })
     life.approve({ access: [twice] })
     expect(life.grant().endsAt).toBe(end)
   })
 
-  test('ends in time though its token was never fetched', () => {
+  test('ends on time although its token was never retrieved', () => {
     const life = approved({ access: [twice] })
     life.set(end)
     expect(life.present()).toMatchObject(refusedWith('grant_gone'))
   })
 
-  test('is kept for retentionMs after its end, and no shorter', () => {
+  test('keeps its record for exactly retentionMs after its end', () => {
     const life = issued({ access: [twice] })
     expect(life.grant().retainUntil).toBe(end + retentionMs)
     life.rotate(life.token())
@@ -1044,7 +1045,7 @@ describe('the life of a grant with intervals', () => {
     })
   })
 
-  test('without consent ends when it has not been used, if that is before its last window', () => {
+  test('without consent ends when it is unused, if that comes before its last window', () => {
     const life = issued({ kind: 'at once', access: [withInterval('R9/2026-11-21T12:00:00Z/P1M')] })
     expect(life.grant().endsAt).toBe(Date.UTC(2027, 7, 21, 12))
     const unusedAt = start + accessTokenLifetimeMs + unusedLifetimeMs
@@ -1055,7 +1056,7 @@ describe('the life of a grant with intervals', () => {
     expect(standing(life)).toBe('ended')
   })
 
-  test('without consent ends with its last window, if that is before it counts as unused', () => {
+  test('without consent ends with its last window, if that comes before it counts as unused', () => {
     const life = issued({ kind: 'at once', access: [twice] })
     expect(life.grant().retainUntil).toBe(end + retentionMs)
     life.set(end - 1)
@@ -1064,8 +1065,8 @@ describe('the life of a grant with intervals', () => {
     expect(standing(life)).toBe('ended')
   })
 
-  // Nothing refuses such a request: it is of no use, and of no harm.
-  test('that was over before it was asked for is made, ended from the first, and kept as long as any', () => {
+  // Such a request is accepted: it is useless but harmless.
+  test('that had ended before the request is created as ended and retained as usual', () => {
     const past = withInterval('R3/2025-05-20T13:00:00Z/P1M')
     const consented = approved({ access: [past] })
     expect(consented.grant()).toMatchObject({
@@ -1082,7 +1083,7 @@ describe('the life of a grant with intervals', () => {
   })
 
   test.each<Kind>(['redirect', 'poll', 'at once'])(
-    'is counted as policy says when it is made: %s',
+    'uses the interval counting of the policy at creation: %s',
     (kind) => {
       const counted = { occurrences: end, repetitions: end + 10 * minute } as const
       for (const intervalCounting of ['occurrences', 'repetitions'] as const) {
@@ -1097,7 +1098,7 @@ describe('the life of a grant with intervals', () => {
     },
   )
 
-  test('is not moved by a policy that has changed since', () => {
+  test('does not change when the policy changes', () => {
     const life = issued({ access: [twice] })
     const policy = { ...life.policy, intervalCounting: 'repetitions' as const }
     const presented = life.token()
@@ -1109,7 +1110,7 @@ describe('the life of a grant with intervals', () => {
     expect(standingOf(life.grant(), end, policy)).toBe('ended')
   })
 
-  test('is approved again by the same decision, whatever is counted by then', () => {
+  test('accepts the same decision again, whatever the current interval counting is', () => {
     const life = approved({ access: [twice] })
     const { endsAt } = life.grant()
     expect(life.approve()).toMatchObject(changed)
@@ -1117,14 +1118,14 @@ describe('the life of a grant with intervals', () => {
   })
 })
 
-describe('where several refusals apply, the first of the table is given', () => {
+describe('when several refusals apply, the first in the table is returned:', () => {
   const early = () => grantLife({ kind: 'redirect' })
 
   test.each<readonly [what: string, decision: () => object, refusal: string]>([
-    ['too fast, before a poll where there is a finish method', () => early().poll(), 'too_fast'],
-    ['too fast, before a wrong reference', () => early().present(hashOf('a guess')), 'too_fast'],
+    ['too_fast, before a poll with a finish method', () => early().poll(), 'too_fast'],
+    ['too_fast, before a wrong reference', () => early().present(hashOf('a guess')), 'too_fast'],
     [
-      'too fast, before an interaction that has ended',
+      'too_fast, before an interaction that has ended',
       () => {
         const life = grantLife({ kind: 'poll' })
         life.set(start + interactionLifetimeMs - 1)
@@ -1149,7 +1150,7 @@ describe('where several refusals apply, the first of the table is given', () => 
       },
       'poll_with_finish',
     ],
-    ['a poll, before a token that is issued', () => issued().poll(), 'poll_with_finish'],
+    ['a poll, before an issued token', () => issued().poll(), 'poll_with_finish'],
     [
       'a cancelled grant, before a wrong reference',
       () => followedBy(approved(), 'cancel').present(hashOf('a guess')),
@@ -1165,7 +1166,7 @@ describe('where several refusals apply, the first of the table is given', () => 
       'grant_gone',
     ],
     [
-      'a revoked grant, before a spent reference',
+      'a revoked grant, before a used reference',
       () => followedBy(issued(), 'revoke').present(),
       'grant_gone',
     ],
@@ -1193,7 +1194,7 @@ describe('where several refusals apply, the first of the table is given', () => 
       'interaction_timed_out',
     ],
     [
-      'an ended grant, before its token being issued',
+      'an ended grant, before an issued token',
       () => {
         const life = issued({ kind: 'at once' })
         life.advance(accessTokenLifetimeMs + unusedLifetimeMs)
@@ -1202,12 +1203,12 @@ describe('where several refusals apply, the first of the table is given', () => 
       'grant_gone',
     ],
     [
-      'rotation: a token that is unknown, before a revoked grant',
+      'rotation: an unknown token, before a revoked grant',
       () => followedBy(issued(), 'revoke').rotate(managed(99)),
       'token_not_managed_here',
     ],
     [
-      'rotation: a token that was rotated away too long ago, before a revoked grant',
+      'rotation: a token rotated too long ago, before a revoked grant',
       () => {
         const life = issued()
         const old = life.token()
@@ -1231,7 +1232,7 @@ describe('where several refusals apply, the first of the table is given', () => 
   })
 })
 
-describe('the same command, whose answer was lost', () => {
+describe('a repeated command whose response was lost', () => {
   const by = 'the-same-command'
   const successor = { ...managed(7), salt: 'salt-7' }
 
@@ -1266,26 +1267,26 @@ describe('the same command, whose answer was lost', () => {
       (life) => ({ type: 'rotate', by, presented: life.token(), successor }),
     ],
     [
-      'give the token up',
+      'revoke the token',
       () => issued(),
       (life) => ({ type: 'revoke-token', by, presented: life.token() }),
     ],
     ['cancel', () => issued(), () => ({ type: 'cancel', by })],
     ['revoke', () => issued(), () => ({ type: 'revoke', by })],
-  ])('%s: has been carried out', (_, made, commandFor) => {
+  ])('%s: is recognised as already carried out', (_, made, commandFor) => {
     const life = made()
     const command = commandFor(life)
     expect(life.decide(command)).toMatchObject({ ok: true, outcome: 'changed', record: { by } })
     const outcome = life.grant()
     expect(life.decide(command)).toEqual({ ok: true, outcome: 'unchanged', record: outcome })
-    // However late: it is looked at before wait, retry time and state.
+    // The repetition is recognised first, before the wait, the retry time and the state, at any later time.
     life.advance(100 * 365 * 86_400_000)
     expect(life.decide(command)).toEqual({ ok: true, outcome: 'unchanged', record: outcome })
   })
 })
 
 describe('the events of a grant', () => {
-  test('say who, what and when, in the order in which it happened', () => {
+  test('contain the grant and the client, in chronological order', () => {
     const life = issued()
     life.rotate(life.token())
     life.cancel()
@@ -1301,7 +1302,7 @@ describe('the events of a grant', () => {
     }
   })
 
-  test('carry nothing else: no hash, no salt, no nonce, no path', () => {
+  test('contain nothing else: no hash, no salt, no nonce and no path', () => {
     const life = issued()
     life.rotate(life.token())
     life.revoke()

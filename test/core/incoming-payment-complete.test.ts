@@ -19,7 +19,7 @@ const start = startOfTests
 const expiresAt = start + 1000
 
 describe('completing an incoming payment', () => {
-  test('is told by one event with what has been received, and changes nothing else', () => {
+  test('emits one event with the received amount and changes nothing else', () => {
     const life = paymentLife({ incomingAmount: usd('100'), expiresAt, metadata: { order: '17' } })
     life.receive(usd('30'))
     const before = life.payment()
@@ -52,8 +52,8 @@ describe('completing an incoming payment', () => {
 
   test.each<readonly [which: string, life: () => PaymentLife]>([
     ['that has received nothing', () => paymentLife({ incomingAmount: usd('100') })],
-    ['that wanted no certain amount', () => paymentLife()],
-  ])('is done for a payment %s, which takes no more from then on', (_, made) => {
+    ['that has no incoming amount', () => paymentLife()],
+  ])('completes a payment %s, which accepts no further funds', (_, made) => {
     const life = made()
     expect(life.complete()).toMatchObject({
       ok: true,
@@ -64,7 +64,7 @@ describe('completing an incoming payment', () => {
     expect(life.receive(usd('1'))).toMatchObject({ refusal: 'payment_completed' })
   })
 
-  test('is done though the payment has expired, and whether or not that has been recorded', () => {
+  test('is possible although the payment has expired, whether or not the expiry has been recorded', () => {
     for (const recorded of [false, true]) {
       const life = paymentLife({ expiresAt })
       life.receive(usd('30'), 'in time')
@@ -81,7 +81,7 @@ describe('completing an incoming payment', () => {
     }
   })
 
-  test('leaves the answer to a transfer that was counted as it was', () => {
+  test('keeps the response to a transfer that was counted', () => {
     const life = paymentLife()
     life.receive(usd('30'), 'first')
     life.complete()
@@ -135,7 +135,7 @@ describe('the laws of completion', () => {
     )
   }
 
-  test('terminal: a completed payment never changes again, whatever is done with it', () => {
+  test('terminal: a completed payment never changes again', () => {
     let met = 0
     histories((before, decision, life) => {
       if (!before.completed) return
@@ -146,7 +146,7 @@ describe('the laws of completion', () => {
     expect(met).toBeGreaterThan(500)
   })
 
-  test('idempotent: whoever completes it again, by which command and when, changes nothing', () => {
+  test('idempotent: completing it again with any command at any time changes nothing', () => {
     histories((before, _decision, life) => {
       const first = completeIncomingPayment(before, { type: 'complete', by: 'one' }, life.now())
       expect(first.outcome).toBe(before.completed ? 'unchanged' : 'changed')
@@ -159,7 +159,7 @@ describe('the laws of completion', () => {
     })
   })
 
-  test('version: completion is one version more, by this command, and leaves the total alone', () => {
+  test('version: completion increases the version by one, records the command, and keeps the total', () => {
     let met = 0
     histories((before, decision, life, step) => {
       if (step !== complete || decision.outcome !== 'changed') return
@@ -175,7 +175,7 @@ describe('the laws of completion', () => {
     expect(met).toBeGreaterThan(50)
   })
 
-  test('a payment is told to be complete once, by its last event, and if it is', () => {
+  test('a payment emits a completion event, as its last event, if and only if it completes', () => {
     histories((_before, _decision, { events, payment }) => {
       const told = events.filter(({ type }) => type === 'incoming-payment.completed')
       expect(told).toHaveLength(payment().completed ? 1 : 0)

@@ -9,14 +9,14 @@ import { type PaymentLife, paymentLife, usd } from '../support/incoming-payments
 const lifetimeMs = 1000
 const most = 2n ** 64n - 1n
 
-/** A cash book: what was credited, line by line, and nothing else. */
+/** A cash book that lists each credit and nothing else. */
 interface Ledger {
   now: Instant
   readonly wanted: bigint | undefined
   readonly lines: { readonly transferId: string; readonly value: bigint }[]
   /** Whether it was closed before it was full. */
   closedByHand: boolean
-  /** Whether a note says that its time had run out while it was open. */
+  /** Whether it was recorded as expired while it was open. */
   noted: boolean
 }
 
@@ -36,14 +36,14 @@ function isLate({ now }: Ledger): boolean {
   return now > startOfTests + lifetimeMs
 }
 
-/** How often each outcome was met, to know that the search got there. */
+/** Counts each outcome, to verify that the search reaches all of them. */
 const met = new Map<string, number>()
 
 function count(answer: string): void {
   met.set(answer, (met.get(answer) ?? 0) + 1)
 }
 
-/** The payment says of itself what the cash book says. */
+/** Verifies that the payment agrees with the cash book. */
 function check(ledger: Ledger, life: PaymentLife): void {
   const { received, completed, version } = life.payment()
   const { lines, closedByHand, noted, now } = ledger
@@ -85,7 +85,7 @@ class LetTimePass implements Command {
   }
 }
 
-/** A report of funds that arrived: new, again, or under the id of another. */
+/** A report of funds that arrived: new, repeated, or under the transfer id of another. */
 class Report implements Command {
   readonly transferId: string
   readonly amount: Amount
@@ -97,7 +97,7 @@ class Report implements Command {
     return true
   }
 
-  /** Which answers are right. Where several refusals apply, no order is promised among them. */
+  /** The correct outcomes. When several refusals apply, the order is not specified. */
   private answers(ledger: Ledger): string[] {
     const { value, assetCode } = this.amount
     const line = ledger.lines.find(({ transferId }) => transferId === this.transferId)
@@ -132,7 +132,7 @@ class Report implements Command {
   }
 }
 
-/** Somebody says that nothing more will come. */
+/** The payment is completed before it is full. */
 class Complete implements Command {
   check() {
     return true
@@ -149,7 +149,7 @@ class Complete implements Command {
   }
 }
 
-/** A sweep looks whether its time has run out. */
+/** A sweep records the expiry if it has passed. */
 class Sweep implements Command {
   check() {
     return true
@@ -175,7 +175,7 @@ const amount = fc.oneof(
   fc.bigInt({ min: 1n, max: most }).map(usd),
 )
 
-// Few ids, so that transfers come again; with the same amount often enough.
+// Uses few ids, so that transfers repeat, often with the same amount.
 const report = fc
   .tuple(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g'), amount)
   .map(([transferId, amount]) => new Report(transferId, amount))
@@ -222,12 +222,12 @@ function search(parameters: { readonly numRuns: number; readonly seed?: number }
   )
 }
 
-describe('an incoming payment agrees with a cash book that is kept beside it', () => {
-  test('whatever is reported, when and how often', () => {
+describe('an incoming payment agrees with a cash book', () => {
+  test('for any reports, at any time and in any number', () => {
     search({ numRuns: 1000 })
   })
 
-  test('and the search goes everywhere, many times', () => {
+  test('reaches every outcome many times', () => {
     met.clear()
     search({ numRuns: 800, seed: 1 })
     const everywhere = [

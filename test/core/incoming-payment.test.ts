@@ -35,7 +35,7 @@ function create(more: Parameters<typeof creation>[0] = {}) {
 }
 
 describe('creating an incoming payment', () => {
-  test('that may take any amount: nothing is received, and nothing complete', () => {
+  test('without an incoming amount: starts with nothing received and not completed', () => {
     const decision = create({ metadata: { order: '17' } })
     expect(decision).toMatchObject({
       ok: true,
@@ -58,7 +58,7 @@ describe('creating an incoming payment', () => {
     expect(receivedAmount(newPayment())).toEqual(usd('0'))
   })
 
-  test('is told by one event, with the amount but without the metadata', () => {
+  test('emits one event with the amount but without the metadata', () => {
     const decision = create({ incomingAmount: usd('100'), metadata: { secret: 'of the shop' } })
     const events = decision.outcome === 'changed' ? decision.events : []
     expect(events).toEqual([
@@ -74,7 +74,7 @@ describe('creating an incoming payment', () => {
     ])
   })
 
-  test.each(['1', '2500', '18446744073709551615'])('with an amount of %s', (value) => {
+  test.each(['1', '2500', '18446744073709551615'])('accepts an amount of %s', (value) => {
     expect(create({ incomingAmount: usd(value) })).toMatchObject({
       ok: true,
       outcome: 'changed',
@@ -86,46 +86,46 @@ describe('creating an incoming payment', () => {
     ['zero', usd('0')],
     ['another asset', { ...usd('1'), assetCode: 'EUR' }],
     ['another scale', { ...usd('1'), assetScale: 3 }],
-    ['the code in lower case', { ...usd('1'), assetCode: 'usd' }],
-    ['less than nothing', usd('-5')],
+    ['a lower-case asset code', { ...usd('1'), assetCode: 'usd' }],
+    ['a negative number', usd('-5')],
     ['2^64', usd('18446744073709551616')],
-    ['no number', usd('abc')],
+    ['text', usd('abc')],
     ['nothing', usd('')],
-    ['spaces around a number', usd(' 5 ')],
+    ['a number with surrounding spaces', usd(' 5 ')],
     ['hexadecimal', usd('0x10')],
-    ['leading zeros', usd('007')],
+    ['a number with leading zeros', usd('007')],
     ['a fraction', usd('1.5')],
-  ])('with an amount of %s is refused', (_, incomingAmount) => {
+  ])('rejects an amount of %s', (_, incomingAmount) => {
     expect(create({ incomingAmount })).toMatchObject(refusedWith('invalid_amount'))
   })
 
-  test('expires after the time that policy names, if the client instance names none', () => {
+  test('expires after the time from policy if the client instance names none', () => {
     expect(newPayment().expiresAt).toBe(start + paymentPolicy.expiryDefaultMs)
   })
 
   test.each<readonly [when: string, expiresAt: Instant, outcome: object]>([
     ['a day before', start - 86_400_000, refusedWith('invalid_expiry')],
-    ['at the very instant of its creation', start, refusedWith('invalid_expiry')],
+    ['at the instant of its creation', start, refusedWith('invalid_expiry')],
     ['a millisecond later', start + 1, changed],
-    ['as late as policy allows', start + paymentPolicy.expiryMaxMs, changed],
+    ['at the latest time that policy allows', start + paymentPolicy.expiryMaxMs, changed],
     [
-      'a millisecond later than that',
+      'a millisecond after the latest time',
       start + paymentPolicy.expiryMaxMs + 1,
       refusedWith('invalid_expiry'),
     ],
-  ])('that expires %s', (_, expiresAt, outcome) => {
+  ])('decides about a payment that expires %s', (_, expiresAt, outcome) => {
     const decision = create({ expiresAt })
     expect(decision).toMatchObject(outcome)
     if (decision.outcome === 'changed') expect(decision.record.expiresAt).toBe(expiresAt)
   })
 
-  test('stores plain JSON, without undefined', () => {
+  test('stores plain JSON without undefined', () => {
     for (const payment of [newPayment(), newPayment({ incomingAmount: usd('1'), metadata: {} })]) {
       expect(JSON.parse(JSON.stringify(payment))).toStrictEqual(payment)
     }
   })
 
-  test('never throws, whatever the amount and the time', () => {
+  test('never throws for any amount and time', () => {
     const value = fc.oneof(fc.string(), fc.bigInt().map(String))
     const time = fc.oneof(fc.integer(), fc.double())
     fc.assert(
@@ -138,8 +138,8 @@ describe('creating an incoming payment', () => {
   })
 })
 
-describe('receiving', () => {
-  test('counts what arrives, for as long as any amount is welcome', () => {
+describe('receiving funds', () => {
+  test('adds up transfers while the payment has no incoming amount', () => {
     const life = paymentLife()
     expect(life.receive(usd('100'))).toMatchObject(changed)
     expect(life.receive(usd('1'))).toMatchObject(changed)
@@ -150,24 +150,24 @@ describe('receiving', () => {
   test.each<readonly [how: string, arrivals: string[], received: string, completed: boolean]>([
     ['less than the amount', ['99'], '99', false],
     ['the amount', ['100'], '100', true],
-    ['more than the amount, which is taken whole', ['101'], '101', true],
-    ['far more than the amount, which is taken whole', ['1000000'], '1000000', true],
+    ['more than the amount, accepted in full', ['101'], '101', true],
+    ['far more than the amount, accepted in full', ['1000000'], '1000000', true],
     ['the amount in parts', ['40', '60'], '100', true],
-    ['parts that do not add up', ['40', '59'], '99', false],
-    ['parts of which the last overshoots', ['99', '99'], '198', true],
-  ])('%s', (_, arrivals, received, completed) => {
+    ['parts below the amount', ['40', '59'], '99', false],
+    ['parts of which the last exceeds the amount', ['99', '99'], '198', true],
+  ])('counts %s', (_, arrivals, received, completed) => {
     const life = paymentLife({ incomingAmount: usd('100') })
     for (const value of arrivals) expect(life.receive(usd(value))).toMatchObject(changed)
     expect(life.payment()).toMatchObject({ received, completed })
   })
 
-  test('compares amounts as numbers: 99 is less than 100, and 9 less than 10', () => {
+  test('compares amounts as numbers: 99 is less than 100, and 9 is less than 10', () => {
     const life = paymentLife({ incomingAmount: usd('10') })
     life.receive(usd('9'))
     expect(life.payment().completed).toBe(false)
   })
 
-  test('compares amounts to the unit where a double could not', () => {
+  test('compares amounts exactly beyond the precision of a double', () => {
     const life = paymentLife({ incomingAmount: usd('9007199254740993') })
     life.receive(usd('9007199254740992'))
     expect(life.payment()).toMatchObject({ completed: false, received: '9007199254740992' })
@@ -175,7 +175,7 @@ describe('receiving', () => {
     expect(life.payment()).toMatchObject({ completed: true, received: '9007199254740993' })
   })
 
-  test('is told by an event, and completion by one more, each with the new total', () => {
+  test('emits one event per transfer and one for the completion, each with the new total', () => {
     const life = paymentLife({ incomingAmount: usd('100'), metadata: { secret: 'of the shop' } })
     life.receive(usd('40'))
     life.set(start + 1)
@@ -210,18 +210,18 @@ describe('receiving', () => {
   })
 })
 
-describe('once a payment is complete', () => {
+describe('a completed payment', () => {
   test.each<readonly [what: string, value: string]>([
     ['one unit', '1'],
     ['the same amount again', '100'],
-  ])('it takes no more: %s', (_, value) => {
+  ])('accepts no further funds: %s', (_, value) => {
     const life = complete()
     const before = life.payment()
     expect(life.receive(usd(value))).toMatchObject(refusedWith('payment_completed'))
     expect(life.payment()).toBe(before)
   })
 
-  test('it stays so after its expiry', () => {
+  test('stays completed after its expiry', () => {
     const life = complete()
     life.set(life.payment().expiresAt + 1)
     expect(life.receive(usd('1'))).toMatchObject({ ok: false, outcome: 'refused' })
@@ -235,8 +235,8 @@ function complete(): PaymentLife {
   return life
 }
 
-describe('expiry', () => {
-  test('accepts at the very instant, and refuses a millisecond later', () => {
+describe('the expiry of an incoming payment', () => {
+  test('accepts funds at the exact instant, and refuses them a millisecond later', () => {
     const life = paymentLife({ expiresAt: start + 1000 })
     life.set(start + 1000)
     expect(life.receive(usd('1'))).toMatchObject(changed)
@@ -245,7 +245,7 @@ describe('expiry', () => {
     expect(life.payment()).toMatchObject({ received: '1', completed: false })
   })
 
-  test('is no completion: what is missing stays missing', () => {
+  test('does not complete the payment', () => {
     const life = paymentLife({ incomingAmount: usd('100'), expiresAt: start + 1000 })
     life.receive(usd('99'))
     life.set(start + 1001)
@@ -253,7 +253,7 @@ describe('expiry', () => {
     expect(life.payment().completed).toBe(false)
   })
 
-  test('applies where the client instance named no time', () => {
+  test('applies when the client instance names no time', () => {
     const life = paymentLife()
     life.set(start + paymentPolicy.expiryDefaultMs)
     expect(life.receive(usd('1'))).toMatchObject(changed)
@@ -266,7 +266,7 @@ describe('expiry', () => {
     ['at its expiry', () => paymentLife({ expiresAt: start + 1000 }), start + 1000, true],
     ['past its expiry', () => paymentLife({ expiresAt: start + 1000 }), start + 1001, false],
     ['complete', () => complete(), start, false],
-  ])('a payment is payable or not: %s', (_, made, at, open) => {
+  ])('decides whether a payment accepts funds: %s', (_, made, at, open) => {
     const life = made()
     expect(isOpen(life.payment(), at)).toBe(open)
     life.set(at)
@@ -278,7 +278,7 @@ describe('recording an expiry', () => {
   const expiresAt = start + 1000
   const expire = { type: 'expire', by: 'sweep-1' } as const
 
-  test('is due a millisecond after the last instant at which funds are taken', () => {
+  test('is due a millisecond after the last instant at which funds are accepted', () => {
     const payment = newPayment({ expiresAt })
     expect(payment.dueAt).toBe(expiresAt + 1)
     expect(expireIncomingPayment(payment, expire, expiresAt)).toMatchObject(
@@ -287,7 +287,7 @@ describe('recording an expiry', () => {
     expect(expireIncomingPayment(payment, expire, expiresAt + 1)).toMatchObject(changed)
   })
 
-  test('is told by one event with what has been received, and changes nothing else', () => {
+  test('emits one event with the received amount and changes nothing else', () => {
     const life = paymentLife({ incomingAmount: usd('100'), expiresAt })
     life.receive(usd('30'))
     const payment = life.payment()
@@ -318,7 +318,7 @@ describe('recording an expiry', () => {
     })
   })
 
-  test('is left undone for a payment that is complete, which is due when it may be removed', () => {
+  test('is skipped for a completed payment, which is due when it may be removed', () => {
     const life = paymentLife({ incomingAmount: usd('100'), expiresAt })
     life.receive(usd('100'))
     const payment = life.payment()
@@ -330,15 +330,15 @@ describe('recording an expiry', () => {
   })
 })
 
-describe('an amount that cannot be taken', () => {
+describe('an unacceptable amount', () => {
   test.each<readonly [what: string, amount: Amount]>([
     ['zero', usd('0')],
-    ['less than nothing', usd('-1')],
-    ['minus zero', usd('-0')],
+    ['a negative number', usd('-1')],
+    ['negative zero', usd('-0')],
     ['2^64', usd('18446744073709551616')],
-    ['no number', usd('abc')],
+    ['text', usd('abc')],
     ['nothing', usd('')],
-    ['spaces around a number', usd(' 5 ')],
+    ['a number with surrounding spaces', usd(' 5 ')],
     ['leading zeros', usd('007')],
     ['a fraction', usd('1.0')],
     ['another asset', { ...usd('1'), assetCode: 'EUR' }],
@@ -351,7 +351,7 @@ describe('an amount that cannot be taken', () => {
     expect(life.receive(usd('1'))).toMatchObject(changed)
   })
 
-  test('is one that would take the total above 64 bits', () => {
+  test('would raise the total above 64 bits', () => {
     const life = paymentLife()
     life.receive(usd(most - 1n))
     expect(life.receive(usd('2'))).toMatchObject(refusedWith('invalid_amount'))
@@ -362,7 +362,7 @@ describe('an amount that cannot be taken', () => {
     expect(life.receive(usd('1'))).toMatchObject(refusedWith('invalid_amount'))
   })
 
-  test('is one that would take the total above 64 bits, though it would complete the payment', () => {
+  test('would raise the total above 64 bits, even if it completes the payment', () => {
     const life = paymentLife({ incomingAmount: usd(most) })
     life.receive(usd('2'))
     expect(life.receive(usd(most - 1n))).toMatchObject(refusedWith('invalid_amount'))
@@ -372,7 +372,7 @@ describe('an amount that cannot be taken', () => {
   })
 })
 
-describe('a transfer that is reported again', () => {
+describe('a repeated transfer report', () => {
   test('counts once', () => {
     const life = paymentLife()
     life.receive(usd('40'), 'first')
@@ -387,7 +387,7 @@ describe('a transfer that is reported again', () => {
     expect(life.payment()).toBe(before)
   })
 
-  test('counts once, though others came in between', () => {
+  test('counts once although other transfers arrived in between', () => {
     const life = paymentLife()
     life.receive(usd('40'), 'first')
     life.receive(usd('40'), 'second')
@@ -395,7 +395,7 @@ describe('a transfer that is reported again', () => {
     expect(life.payment().received).toBe('80')
   })
 
-  test('has its earlier result after completion, and after expiry', () => {
+  test('has its earlier result after completion and after expiry', () => {
     const life = paymentLife({ incomingAmount: usd('100'), expiresAt: start + 1000 })
     life.receive(usd('40'), 'first')
     life.receive(usd('60'), 'second')
@@ -411,9 +411,9 @@ describe('a transfer that is reported again', () => {
     ['another asset', { ...usd('40'), assetCode: 'EUR' }],
     ['another scale', { ...usd('40'), assetScale: 4 }],
     ['zero', usd('0')],
-    ['no number', usd('abc')],
-    ['the same value, spelled otherwise', usd('040')],
-  ])('is a mismatch with %s, whatever state the payment is in', (_, amount) => {
+    ['text', usd('abc')],
+    ['the same value with another spelling', usd('040')],
+  ])('is a mismatch with %s, in every state of the payment', (_, amount) => {
     for (const incomingAmount of [{}, { incomingAmount: usd('40') }]) {
       const life = paymentLife({ ...incomingAmount, expiresAt: start + 1000 })
       life.receive(usd('40'), 'first')
@@ -425,7 +425,7 @@ describe('a transfer that is reported again', () => {
     }
   })
 
-  test('is a mismatch when it was for another payment', () => {
+  test('is a mismatch when the transfer belongs to another payment', () => {
     const elsewhere: Transfer = {
       id: 'first',
       version: 1,
@@ -438,7 +438,7 @@ describe('a transfer that is reported again', () => {
     expect(decision).toMatchObject(refusedWith('transfer_mismatch'))
   })
 
-  test('may be tried again under its id after a refusal, which counted nothing', () => {
+  test('may use the same transfer id after a refusal, which counted nothing', () => {
     const life = paymentLife()
     expect(life.receive(usd('0'), 'first')).toMatchObject({ ok: false, outcome: 'refused' })
     expect(life.receive(usd('40'), 'first')).toMatchObject(changed)
@@ -486,7 +486,7 @@ describe('the laws of an incoming payment', () => {
     )
   }
 
-  test('conservation: what is received never falls, and rises by exactly what was accepted', () => {
+  test('conservation: the received amount never falls, and rises by exactly what was accepted', () => {
     lives((before, after, decision, _, amount) => {
       const gained = BigInt(after.received) - BigInt(before.received)
       expect(gained).toBe(decision.outcome === 'changed' ? BigInt(amount.value) : 0n)
@@ -503,7 +503,7 @@ describe('the laws of an incoming payment', () => {
     })
   })
 
-  test('it is complete exactly when the total has reached the amount', () => {
+  test('completion: a payment with an amount completes exactly when the total reaches the amount', () => {
     lives((_, after) => {
       const { incomingAmount } = after
       expect(after.completed).toBe(
@@ -512,13 +512,13 @@ describe('the laws of an incoming payment', () => {
     })
   })
 
-  test('nothing is accepted after expiry', () => {
+  test('expiry: no funds are accepted after it', () => {
     lives((before, _, decision, now) => {
       if (now > before.expiresAt) expect(decision.outcome).not.toBe('changed')
     })
   })
 
-  test('version: changed means one version more, by this command, of the same payment', () => {
+  test('version: each change increases the version by one and records the command', () => {
     lives((before, after, decision) => {
       if (decision.outcome !== 'changed') {
         expect(after).toBe(before)
@@ -531,7 +531,7 @@ describe('the laws of an incoming payment', () => {
     })
   })
 
-  test('idempotent: the same command on its own outcome is unchanged, whatever is known of the transfer', () => {
+  test('idempotent: repeating a command on its own outcome is unchanged, whether or not the transfer is known', () => {
     fc.assert(
       fc.property(incomingAmount, someAmount, (incomingAmount, amount) => {
         const payment = newPayment(incomingAmount === undefined ? {} : { incomingAmount })
@@ -554,7 +554,7 @@ describe('the laws of an incoming payment', () => {
     )
   })
 
-  /** Payments as they come to be, each with an instant at which a sweep meets it. */
+  /** Payments of arbitrary history, each with an instant for a sweep. */
   function swept(what: (payment: IncomingPayment, now: Instant) => void) {
     const nearExpiry = fc.oneof(
       fc.constantFrom(0, 999, 1000, 1001, 5000),
@@ -574,7 +574,7 @@ describe('the laws of an incoming payment', () => {
     )
   }
 
-  test('version: a recorded expiry is one version more, by this command, of the same payment', () => {
+  test('version: recording an expiry increases the version by one and records the command', () => {
     let recorded = 0
     swept((payment, now) => {
       const decision = expireIncomingPayment(payment, { type: 'expire', by: 'sweep' }, now)
@@ -591,7 +591,7 @@ describe('the laws of an incoming payment', () => {
     expect(recorded).toBeGreaterThan(50)
   })
 
-  test('idempotent: an expiry is recorded once, whoever comes again and when', () => {
+  test('idempotent: an expiry is recorded once, whichever sweep repeats it at any time', () => {
     swept((payment, now) => {
       const first = expireIncomingPayment(payment, { type: 'expire', by: 'sweep-1' }, now)
       if (first.outcome !== 'changed') return
@@ -604,11 +604,11 @@ describe('the laws of an incoming payment', () => {
     })
   })
 
-  test('terminal: after its expiry is recorded a payment takes nothing that it would not have taken', () => {
+  test('terminal: recording its expiry does not make a payment accept additional funds', () => {
     swept((payment, now) => {
       const expired = expireIncomingPayment(payment, { type: 'expire', by: 'sweep' }, now)
       if (expired.outcome !== 'changed') return
-      // A process whose clock is behind may still be deciding about the last moment.
+      // A process with a slow clock may still be deciding about the last instant.
       for (const at of [payment.expiresAt, payment.expiresAt + 1, now]) {
         const command = { type: 'receive', by: 'late', amount: usd('1') } as const
         const without = decideIncomingPayment(payment, undefined, command, at)
@@ -622,7 +622,7 @@ describe('the laws of an incoming payment', () => {
     })
   })
 
-  test('retention: a payment is kept past its expiry, and its transfers longer than itself', () => {
+  test('retention: a payment is retained past its expiry, and its transfers longer than the payment', () => {
     lives((_before, after) => {
       expect(after.retainUntil).toBe(after.expiresAt + paymentPolicy.retentionMs)
       expect(after.dueAt).toBe(after.completed ? after.retainUntil : after.expiresAt + 1)
@@ -646,7 +646,7 @@ describe('the laws of an incoming payment', () => {
   const anyAmount = (value: fc.Arbitrary<string>): fc.Arbitrary<Amount> =>
     fc.record({ value, assetCode: fc.constant('USD'), assetScale: fc.constant(2) })
 
-  /** Records as no history makes them, of numbers that are written in this way. */
+  /** Records that no history produces, with numbers in this format. */
   function senseless(value: fc.Arbitrary<string>): fc.Arbitrary<IncomingPayment> {
     return fc
       .record({
@@ -674,7 +674,7 @@ describe('the laws of an incoming payment', () => {
     amount: anyAmount(fc.oneof(text, uint64)),
   })
 
-  test('total and pure: no command makes it throw, and the same has the same outcome', () => {
+  test('total and pure: no command throws, and the same command has the same outcome', () => {
     const transfer = fc.option(
       fc.record({
         id: text,
@@ -698,7 +698,7 @@ describe('the laws of an incoming payment', () => {
     )
   })
 
-  test('total: no record makes it throw, though its amounts be none', () => {
+  test('total: no record throws, even with invalid amounts', () => {
     fc.assert(
       fc.property(senseless(text), uint64, (payment, value) => {
         const command = { type: 'receive', by: 'command-1', amount: usd(value) } as const

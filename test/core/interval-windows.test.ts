@@ -30,7 +30,7 @@ function read(text: string): RepeatingInterval {
   return parsed.interval
 }
 
-/** An instant as it is written; an interval's own texts may leave the time out. */
+/** Formats an instant; the texts of an interval may omit the time. */
 function instant(text: string): number {
   return Date.parse(text.includes('T') ? text : `${text}T00:00:00Z`)
 }
@@ -41,12 +41,12 @@ function written(window: Window | undefined): string | undefined {
   return `${start} ${end}`.replaceAll('.000Z', 'Z').replaceAll('T00:00:00Z', '')
 }
 
-/** The window of an interval at an instant, as two date-times; those of midnight as dates. */
+/** Returns the window of an interval at an instant, as two date-times; a midnight is written as a date. */
 function at(text: string, when: string, counting?: IntervalCounting): string | undefined {
   return written(windowAt(read(text), instant(when), counting))
 }
 
-/** The windows of an interval from an instant on, each asked for at the end of the one before. */
+/** Returns the windows of an interval from an instant on, each looked up at the end of the one before. */
 function windowsFrom(text: string, start: number, most: number, counting?: IntervalCounting) {
   const interval = read(text)
   const windows: Window[] = []
@@ -66,123 +66,123 @@ function startsFrom(text: string, most: number): string[] {
   )
 }
 
-describe('the windows of an interval', () => {
+describe('windowAt', () => {
   test.each<readonly [from: string, text: string, when: string, window: string]>([
     [
-      'the guides, the first',
+      'the first example in the guides',
       'R3/2025-05-20T13:00:00Z/P1M',
       '2025-05-20T13:00:00Z',
       '2025-05-20T13:00:00Z 2025-06-20T13:00:00Z',
     ],
     [
-      'the guides, the second',
+      'the second example in the guides',
       'R3/2025-05-20T13:00:00Z/P1M',
       '2025-07-20T12:59:59.999Z',
       '2025-06-20T13:00:00Z 2025-07-20T13:00:00Z',
     ],
     [
-      'the guides, the third',
+      'the third example in the guides',
       'R3/2025-05-20T13:00:00Z/P1M',
       '2025-08-20T12:59:59.999Z',
       '2025-07-20T13:00:00Z 2025-08-20T13:00:00Z',
     ],
     [
-      'the OpenAPI, eleven months',
+      'the OpenAPI example of eleven months',
       'R11/2022-08-24T14:15:22Z/P1M',
       '2022-08-24T14:15:22Z',
       '2022-08-24T14:15:22Z 2022-09-24T14:15:22Z',
     ],
     [
-      'the OpenAPI, twelve months',
+      'the OpenAPI example of twelve months',
       'R12/2019-08-24T14:15:22Z/P1M',
       '2019-09-24T14:15:21.999Z',
       '2019-08-24T14:15:22Z 2019-09-24T14:15:22Z',
     ],
     [
-      'the OpenAPI, from a start to an end, as long each time to the millisecond',
+      'the OpenAPI example with a start and an end, repeated with exact length',
       'R/2017-03-01T13:00:00Z/2018-05-11T15:30:00Z',
       '2018-05-11T15:30:00Z',
       '2018-05-11T15:30:00Z 2019-07-21T18:00:00Z',
     ],
     [
-      'the OpenAPI, up to an end',
+      'the OpenAPI example with an end',
       'R-1/P1Y2M10DT2H30M/2022-05-11T15:30:00Z',
       '2022-05-11T15:29:59.999Z',
       '2021-03-01T13:00:00Z 2022-05-11T15:30:00Z',
     ],
     [
-      // 11 January 2020 is two years and four months before the end; 20 days and 5 hours go off that.
-      'the OpenAPI, up to an end, the window before',
+      // 11 January 2020 is two years and four months before the end, minus 20 days and 5 hours.
+      'the OpenAPI example with an end, one window earlier',
       'R-1/P1Y2M10DT2H30M/2022-05-11T15:30:00Z',
       '2021-03-01T12:59:59.999Z',
       '2019-12-22T10:30:00Z 2021-03-01T13:00:00Z',
     ],
     [
-      'a clock ahead of UTC, whose month is not that of UTC',
+      'a start with an eastern offset, whose month differs from the UTC month',
       'R/2025-01-01T00:00:00+02:00/P1M',
       '2025-03-15',
       '2025-02-28T22:00:00Z 2025-03-31T22:00:00Z',
     ],
     [
-      'a month that was written by its start and end, and drifts as 31 days do',
+      'a month written as start and end, which repeats every 31 days',
       'R/2025-01-01T00:00:00Z/2025-02-01T00:00:00Z',
       '2025-03-04',
       '2025-03-04 2025-04-04',
     ],
     [
-      'days after months: 28 February and a day, not 31 January and a day',
+      'months before days: 28 February plus a day, not 31 January plus a day',
       'R/2025-01-31T00:00:00Z/P1M1D',
       '2025-03-01',
       '2025-03-01 2025-04-02',
     ],
     ['weeks', 'R/2025-05-20T00:00:00Z/P2W', '2025-06-05', '2025-06-03 2025-06-17'],
     [
-      'a window that ends where no date-time can be written',
+      'a window that ends after the last representable date-time',
       'R/2025-05-20T00:00:00Z/P1000Y',
       '9999-12-31',
       '9025-05-20 +010025-05-20',
     ],
     [
-      'a window that began before there were instants',
+      'a window that began before 1970',
       'R/P1000Y/2025-05-20T00:00:00Z',
       '1970-01-01',
       '1025-05-20 2025-05-20',
     ],
-  ])('of %s: %s at %s', (_, text, when, window) => {
+  ])('returns the window of %s: %s at %s', (_, text, when, window) => {
     expect(at(text, when)).toBe(window)
   })
 
   test.each<readonly [what: string, text: string, starts: readonly string[]]>([
     [
-      'from 31 January by months',
+      'months from 31 January',
       'R12/2025-01-31T00:00:00Z/P1M',
       ['2025-01-31', '2025-02-28', '2025-03-31', '2025-04-30', '2025-05-31', '2025-06-30'],
     ],
     [
-      'from 31 January by months, in a leap year',
+      'months from 31 January in a leap year',
       'R/2024-01-31T00:00:00Z/P1M',
       ['2024-01-31', '2024-02-29', '2024-03-31', '2024-04-30'],
     ],
     [
-      'from a leap day by years',
+      'years from a leap day',
       'R/2024-02-29T00:00:00Z/P1Y',
       ['2024-02-29', '2025-02-28', '2026-02-28', '2027-02-28', '2028-02-29'],
     ],
     [
-      'from a leap day by years, across a century without one',
+      'years from a leap day across a century that is not a leap year',
       'R/2096-02-29T00:00:00Z/P4Y',
       ['2096-02-29', '2100-02-28', '2104-02-29'],
     ],
     [
-      'by quarters, from the end of one',
+      'quarters from the end of one',
       'R/2025-11-30T00:00:00Z/P3M',
       ['2025-11-30', '2026-02-28', '2026-05-30', '2026-08-30'],
     ],
-  ])('start %s, each reckoned from the first: %s', (_, text, starts) => {
+  ])('computes each start from the first: %s, %s', (_, text, starts) => {
     expect(startsFrom(text, starts.length)).toEqual(starts)
   })
 
-  test('that count backwards from the end of a month stop at the ends of shorter ones', () => {
+  test('clamps windows that count backwards from the end of a month to the ends of shorter months', () => {
     const text = 'R4/P1M/2025-05-31T00:00:00Z'
     const starts = windowsFrom(text, instant('2025-01-31'), 9).map(({ start }) => start)
     const dates = ['2025-01-31', '2025-02-28', '2025-03-31', '2025-04-30']
@@ -196,7 +196,7 @@ describe('the time zone of the machine', () => {
     vi.unstubAllEnvs()
   })
 
-  test.each(['America/New_York', 'Pacific/Kiritimati'])('moves no window: %s', (zone) => {
+  test.each(['America/New_York', 'Pacific/Kiritimati'])('does not move any window: %s', (zone) => {
     vi.stubEnv('TZ', zone)
     expect(new Date(2025, 0, 1).getTime()).not.toBe(instant('2025-01-01'))
     const starts = ['2025-01-31', '2025-02-28', '2025-03-31', '2025-04-30']
@@ -206,35 +206,35 @@ describe('the time zone of the machine', () => {
   })
 })
 
-describe('outside of every window', () => {
+describe('outside every window', () => {
   test.each<readonly [what: string, text: string, when: string]>([
     ['before the start', 'R/2025-05-20T13:00:00Z/P1M', '2025-05-20T12:59:59.999Z'],
     ['long before the start', 'R/9000-05-20T13:00:00Z/P1M', '1970-01-01'],
-    ['before a start with an end', 'R/2025-05-20T13:00:00Z/2025-05-21T13:00:00Z', '2025-05-20'],
-    ['at the end of three', 'R3/2025-05-20T13:00:00Z/P1M', '2025-08-20T13:00:00Z'],
-    ['long after the end of one', 'R1/1970-01-01T00:00:00Z/PT1S', '9999-12-31'],
+    ['before a start that has an end', 'R/2025-05-20T13:00:00Z/2025-05-21T13:00:00Z', '2025-05-20'],
+    ['at the end of three windows', 'R3/2025-05-20T13:00:00Z/P1M', '2025-08-20T13:00:00Z'],
+    ['long after the end of one window', 'R1/1970-01-01T00:00:00Z/PT1S', '9999-12-31'],
     [
-      'at the end of two from a start to an end',
+      'at the end of two windows with a start and an end',
       'R2/2025-01-01T00:00:00Z/2025-01-02T00:00:00Z',
       '2025-01-03',
     ],
     [
-      'at an end, though it repeats without end',
+      'at an end, although the interval repeats without limit',
       'R/P1M/2022-05-11T15:30:00Z',
       '2022-05-11T15:30:00Z',
     ],
     ['after an end', 'R3/P1M/2022-05-11T15:30:00Z', '2024-01-01'],
     [
-      'before the first of three up to an end',
+      'before the first of three windows up to an end',
       'R3/P1M/2022-05-11T00:00:00Z',
       '2022-02-10T23:59:59.999Z',
     ],
-  ])('there is none %s: %s at %s', (_, text, when) => {
+  ])('there is no window %s: %s at %s', (_, text, when) => {
     expect(at(text, when)).toBeUndefined()
   })
 
   test.each([-1, lastInstant + 1, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
-    'there is none at %d, which no date-time says',
+    'there is no window at %d, which no date-time can represent',
     (when) => {
       for (const text of [
         'R/1970-01-01T00:00:00Z/P1M',
@@ -247,23 +247,26 @@ describe('outside of every window', () => {
   )
 })
 
-describe('a count', () => {
+describe('the repetition count', () => {
   const forms = [
     'R7/2025-01-31T00:00:00Z/P1M',
     'R7/P1M/2025-08-31T00:00:00Z',
     'R7/2025-01-31T00:00:00Z/2025-02-02T00:00:00Z',
   ]
 
-  test.each(forms)('of occurrences is that of windows: %s', (text) => {
+  test.each(forms)('equals the number of windows when occurrences are counted: %s', (text) => {
     expect(windowsIn(text, 'occurrences')).toBe(7)
     expect(windowsIn(text, undefined)).toBe(7)
   })
 
-  test.each(forms)('of repetitions is one window more: %s', (text) => {
-    expect(windowsIn(text, 'repetitions')).toBe(8)
-  })
+  test.each(forms)(
+    'is one less than the number of windows when repetitions are counted: %s',
+    (text) => {
+      expect(windowsIn(text, 'repetitions')).toBe(8)
+    },
+  )
 
-  /** How many windows there are in the years around them all. */
+  /** Counts the windows in a range of years that contains all of them. */
   function windowsIn(text: string, counting: IntervalCounting | undefined): number {
     const interval = read(text)
     const starts = new Set<number>()
@@ -274,21 +277,21 @@ describe('a count', () => {
     return starts.size
   }
 
-  test('of three, as repetitions, leaves room for a fourth month', () => {
+  test('of three allows a fourth month when repetitions are counted', () => {
     const text = 'R3/2025-05-20T13:00:00Z/P1M'
     const fourth = '2025-08-20T13:00:00Z 2025-09-20T13:00:00Z'
     expect(at(text, '2025-08-20T13:00:00Z', 'repetitions')).toBe(fourth)
     expect(at(text, '2025-09-20T13:00:00Z', 'repetitions')).toBeUndefined()
   })
 
-  test('of two, as repetitions, ends after three months', () => {
+  test('of two ends after three months when repetitions are counted', () => {
     const text = 'R2/2022-07-01T13:00:00Z/P1M'
     const third = '2022-09-01T13:00:00Z 2022-10-01T13:00:00Z'
     expect(at(text, '2022-10-01T12:59:59.999Z', 'repetitions')).toBe(third)
     expect(at(text, '2022-10-01T13:00:00Z', 'repetitions')).toBeUndefined()
   })
 
-  test.each(['R', 'R-1'])('that is none, %s, has no end whatever is counted', (repetition) => {
+  test.each(['R', 'R-1'])('is unlimited for %s with either counting', (repetition) => {
     for (const counting of ['occurrences', 'repetitions'] as const) {
       const text = `${repetition}/2025-05-20T00:00:00Z/P1M`
       expect(at(text, '9999-12-25', counting)).toBe('9999-12-20 +010000-01-20')
@@ -316,7 +319,7 @@ describe('the end of the last window', () => {
     ['R999999/2025-01-01T00:00:00Z/P1000Y', undefined, undefined],
     ['R999999/1970-01-01T00:00:00Z/9999-12-31T00:00:00Z', undefined, undefined],
     ['R999999/P1000Y/2025-01-01T00:00:00Z', '2025-01-01', '2025-01-01'],
-  ])('of %s is %s, or with repetitions %s', (text, occurrences, repetitions) => {
+  ])('for %s is %s, or %s when repetitions are counted', (text, occurrences, repetitions) => {
     const interval = read(text)
     const orNone = (when: string | undefined) => (when === undefined ? undefined : instant(when))
     expect(endOfWindows(interval)).toBe(orNone(occurrences))
@@ -328,8 +331,8 @@ describe('the end of the last window', () => {
 const countings = fc.constantFrom<IntervalCounting>('occurrences', 'repetitions')
 const upTo = (max: number) => fc.integer({ min: 0, max })
 
-describe('a window that is looked up', () => {
-  test('is the one that is met by walking through them all, for 100,000 intervals and instants', () => {
+describe('looking up a window', () => {
+  test('finds the same window as an iteration over all windows, for 100,000 intervals and instants', () => {
     const met = { inside: 0, outside: 0 }
     fc.assert(
       fc.property(made, moments, countings, (interval, moment, counting) => {
@@ -345,7 +348,7 @@ describe('a window that is looked up', () => {
     expect(Math.min(met.inside, met.outside)).toBeGreaterThan(20_000)
   })
 
-  test('is the same from its first millisecond to its last, and its neighbours begin where it ends', () => {
+  test('returns the same window from its first to its last millisecond, and adjacent windows share a boundary', () => {
     fc.assert(
       fc.property(made, moments, countings, ({ text, ...made }, moment, counting) => {
         const interval = read(text)
@@ -364,7 +367,7 @@ describe('a window that is looked up', () => {
     )
   })
 
-  test('is as many times another one as the count says, from the start to the end of the last', () => {
+  test('finds exactly as many windows as the count specifies, from the start to the end of the last', () => {
     fc.assert(
       fc.property(made, countings, ({ text, form, count = 3, anchor, months, ms }, counting) => {
         const interval = { ...read(text), count }
@@ -386,7 +389,7 @@ describe('a window that is looked up', () => {
     )
   })
 
-  test('is told or not, but never with an exception, for any interval that can be read', () => {
+  test('returns a window or undefined and never throws, for every valid interval', () => {
     const counts = fc.constantFrom('R', 'R1', 'R999999')
     const lasts = fc.constantFrom('PT1S', 'P1M', 'P1000Y', 'P11000M', 'P365000D', 'P999Y11M')
     const edges = fc.constantFrom(0, 1, day, lastInstant - day, lastInstant - 1, lastInstant)
@@ -416,7 +419,7 @@ describe('a window that is looked up', () => {
   })
 })
 
-describe('the cost of a window', () => {
+describe('the cost of finding a window', () => {
   beforeEach(() => {
     calendar.questions = 0
   })
@@ -424,17 +427,17 @@ describe('the cost of a window', () => {
   test.each<readonly [text: string, window: string]>([
     ['R/1970-01-01T00:00:00Z/PT1S', '9999-12-31T23:59:59Z +010000-01-01'],
     ['R/1970-01-01T00:00:00Z/1970-01-01T00:00:00.001Z', '9999-12-31T23:59:59.999Z +010000-01-01'],
-  ])('of exact length needs no calendar, however far it is: %s', (text, window) => {
+  ])('needs no calendar for an exact length, however distant: %s', (text, window) => {
     expect(at(text, '9999-12-31T23:59:59.999Z')).toBe(window)
     expect(calendar.questions).toBe(0)
   })
 
-  test('of the last second before an end, 8,000 years back, is that of any', () => {
+  test('is low for a window 8,000 years before the end of the interval', () => {
     const window = '1970-01-01 1970-01-01T00:00:01Z'
     expect(at('R/PT1S/9999-12-31T23:59:59Z', '1970-01-01')).toBe(window)
   })
 
-  test('of months is a few questions to the calendar, however many have passed', () => {
+  test('is a few calendar operations for months, however many have passed', () => {
     const window = '9999-12-30T23:59:00Z +010000-01-30T23:59:00Z'
     expect(at('R/1970-01-30T23:59:00Z/P1M', '9999-12-31')).toBe(window)
     expect(calendar.questions).toBeGreaterThan(0)

@@ -20,11 +20,11 @@ function problemOf(text: string): string | undefined {
 
 const oneMonth = { form: 'start/duration', start: may, duration: lasting({ months: 1 }) } as const
 
-describe('an interval that is read', () => {
+describe('parsing an interval', () => {
   test.each<readonly [from: string, text: string, interval: RepeatingInterval]>([
     ['the guides', 'R3/2025-05-20T13:00:00Z/P1M', { count: 3, ...oneMonth }],
     [
-      'the OpenAPI, with a start and a duration',
+      'the OpenAPI description, with a start and a duration',
       'R11/2022-08-24T14:15:22Z/P1M',
       {
         count: 11,
@@ -34,7 +34,7 @@ describe('an interval that is read', () => {
       },
     ],
     [
-      'the OpenAPI, with a start and an end',
+      'the OpenAPI description, with a start and an end',
       'R/2017-03-01T13:00:00Z/2018-05-11T15:30:00Z',
       {
         form: 'start/end',
@@ -43,7 +43,7 @@ describe('an interval that is read', () => {
       },
     ],
     [
-      'the OpenAPI, with a duration and an end',
+      'the OpenAPI description, with a duration and an end',
       'R-1/P1Y2M10DT2H30M/2022-05-11T15:30:00Z',
       {
         form: 'duration/end',
@@ -52,7 +52,7 @@ describe('an interval that is read', () => {
       },
     ],
     [
-      'a user far from UTC',
+      'a client far from UTC',
       'R1/2025-05-20T22:30:00.250+09:30/P1D',
       {
         count: 1,
@@ -62,11 +62,11 @@ describe('an interval that is read', () => {
       },
     ],
     [
-      'a user of one window of a millisecond',
+      'a client with one window of a millisecond',
       'R1/2025-05-20T13:00:00Z/2025-05-20T13:00:00.001Z',
       { count: 1, form: 'start/end', start: may, end: may + 1 },
     ],
-  ])('from %s: %s', (_, text, interval) => {
+  ])('reads the interval from %s: %s', (_, text, interval) => {
     expect(parseInterval(text)).toEqual({ interval })
   })
 
@@ -76,7 +76,7 @@ describe('an interval that is read', () => {
     ['R1', 1],
     ['R12', 12],
     ['R999999', 999_999],
-  ])('repeats %s', (repetition, count) => {
+  ])('reads the repetition %s', (repetition, count) => {
     const parsed = parseInterval(`${repetition}/2025-05-20T13:00:00Z/P1M`)
     const interval = count === undefined ? oneMonth : { count, ...oneMonth }
     expect(parsed).toEqual({ interval })
@@ -90,14 +90,14 @@ describe('an interval that is read', () => {
     ['P30D', { days: 30 }],
     ['PT24H', { hours: 24 }],
     ['PT1S', { seconds: 1 }],
-    // 30 days, as programs write them that count in seconds.
+    // 30 days in seconds, as some programs write them.
     ['PT2592000S', { seconds: 2_592_000 }],
     ['P1DT12H', { days: 1, hours: 12 }],
     ['P1YT1S', { years: 1, seconds: 1 }],
     ['P1M1DT1M1S', { months: 1, days: 1, minutes: 1, seconds: 1 }],
     ['P0Y1M', { months: 1 }],
     ['P1Y2M3DT4H5M6S', { years: 1, months: 2, days: 3, hours: 4, minutes: 5, seconds: 6 }],
-  ])('lasts %s', (text, components) => {
+  ])('reads the duration %s', (text, components) => {
     const duration = lasting(components)
     expect(parseInterval(`R/2025-05-20T13:00:00Z/${text}`)).toEqual({
       interval: { form: 'start/duration', start: may, duration },
@@ -107,9 +107,9 @@ describe('an interval that is read', () => {
     })
   })
 
-  test('means what was written, for every count, start and duration', () => {
+  test('reads every count, start and duration exactly', () => {
     const upTo = (max: number) => fc.integer({ min: 0, max })
-    // A thousand years at most, all components together.
+    // At most a thousand years, all components together.
     const durations = fc
       .tuple(upTo(400), upTo(2_000), upTo(90_000), upTo(9_999), upTo(99_999), upTo(999_999_999))
       .filter((components) => components.some((c) => c > 0))
@@ -133,30 +133,30 @@ describe('an interval that is read', () => {
   })
 })
 
-describe('an interval that is refused, with the reason in words', () => {
+describe('parsing an invalid interval returns a reason', () => {
   const start = '2025-05-20T13:00:00Z'
 
   test.each([
-    ['an empty text', ''],
-    ['slashes alone', '//'],
-    ['a duration alone', 'P1M'],
-    ['a date-time alone', start],
-    ['a repetition alone', 'R3'],
+    ['an empty string', ''],
+    ['only slashes', '//'],
+    ['only a duration', 'P1M'],
+    ['only a date-time', start],
+    ['only a repetition', 'R3'],
     ['no repetition', `${start}/P1M`],
     ['a missing second part', `R3/${start}`],
     ['an empty second part', `R3/${start}/`],
     ['an empty first part', 'R3//P1M'],
     ['a fourth part', `R3/${start}/P1M/P1M`],
     ['a trailing slash', `R3/${start}/P1M/`],
-    ['two dashes for the slash', `R3--${start}--P1M`],
+    ['two hyphens instead of a slash', `R3--${start}--P1M`],
 
-    ['the letter n for a number', `Rn/${start}/P1M`],
-    ['no time at all', `R0/${start}/P1M`],
+    ['the letter n as a number', `Rn/${start}/P1M`],
+    ['an empty date-time', `R0/${start}/P1M`],
     ['a count with a leading zero', `R03/${start}/P1M`],
     ['a negative count', `R-2/${start}/P1M`],
-    ['minus zero', `R-0/${start}/P1M`],
-    ['minus one, with a zero before it', `R-01/${start}/P1M`],
-    ['a positive sign', `R+3/${start}/P1M`],
+    ['negative zero', `R-0/${start}/P1M`],
+    ['minus one with a leading zero', `R-01/${start}/P1M`],
+    ['a plus sign', `R+3/${start}/P1M`],
     ['a fraction of a repetition', `R1.5/${start}/P1M`],
     ['an exponent', `R1e3/${start}/P1M`],
     ['a million repetitions', `R1000000/${start}/P1M`],
@@ -178,17 +178,17 @@ describe('an interval that is refused, with the reason in words', () => {
     ],
     ['a start before 1970', 'R/1969-12-31T23:59:59Z/P1M'],
     ['hour 24', 'R/2025-05-20T24:00:00Z/P1M'],
-    ['an end that is the start', `R/${start}/${start}`],
-    ['an end that is the start, by another clock', `R/${start}/2025-05-20T14:00:00+01:00`],
+    ['an end equal to the start', `R/${start}/${start}`],
+    ['an end equal to the start, with another offset', `R/${start}/2025-05-20T14:00:00+01:00`],
     ['an end before the start', `R/${start}/2025-05-19T13:00:00Z`],
-    ['an end before the start, by another clock', `R/${start}/2025-05-20T13:30:00+01:00`],
-    ['an end shortened to a time', `R/${start}/15:30:00Z`],
+    ['an end before the start, with another offset', `R/${start}/2025-05-20T13:30:00+01:00`],
+    ['an end abbreviated to a time', `R/${start}/15:30:00Z`],
 
     ['no time: P0D', `R/${start}/P0D`],
     ['no time: PT0S', `R/${start}/PT0S`],
     ['no time: P0W', `R/${start}/P0W`],
     ['no time: P0Y0M0DT0H0M0S', `R/${start}/P0Y0M0DT0H0M0S`],
-    ['no time, up to an end', `R/PT0S/${start}`],
+    ['a zero duration before an end', `R/PT0S/${start}`],
     ['nothing: P', `R/${start}/P`],
     ['nothing: PT', `R/${start}/PT`],
     ['nothing after T', `R/${start}/P1DT`],
@@ -204,36 +204,36 @@ describe('an interval that is refused, with the reason in words', () => {
     ['days after T', `R/${start}/PT1D`],
     ['a second T', `R/${start}/PT1HT1M`],
     ['components out of order', `R/${start}/P1D1M`],
-    ['a component twice', `R/${start}/P1M1M`],
+    ['a repeated component', `R/${start}/P1M1M`],
     ['weeks beside days', `R/${start}/P1W1D`],
     ['weeks beside hours', `R/${start}/P1WT1H`],
     ['a lower-case p', `R/${start}/p1M`],
     ['lower-case units', `R/${start}/P1m`],
     ['the alternative form of a duration', `R/${start}/P0001-00-00T00:00:00`],
-    ['spaces within', `R/${start}/P 1 M`],
-    ['digits that are not ASCII', `R/${start}/P\u0661M`],
+    ['spaces inside', `R/${start}/P 1 M`],
+    ['non-ASCII digits', `R/${start}/P\u0661M`],
     ['ten million years', `R/${start}/P10000000Y`],
     ['a number of 30 digits', `R/${start}/P${'9'.repeat(30)}D`],
 
-    ['a space before', ` R3/${start}/P1M`],
-    ['a space after', `R3/${start}/P1M `],
-    ['a newline after', `R3/${start}/P1M\n`],
+    ['a leading space', ` R3/${start}/P1M`],
+    ['a trailing space', `R3/${start}/P1M `],
+    ['a trailing newline', `R3/${start}/P1M\n`],
     ['a newline after the count', `R3\n/${start}/P1M`],
-    ['a NUL after', `R3/${start}/P1M\u0000`],
+    ['a trailing NUL', `R3/${start}/P1M\u0000`],
     ['words', 'every month'],
     ['a cron expression', '0 0 1 * *'],
-  ])('%s', (_, text) => {
+  ])('rejects %s', (_, text) => {
     expect(problemOf(text)).toMatch(/^\S.*\S$/)
   })
 
   test.each(['P1001Y', 'P1000000Y', 'P12200M', 'P999999999D', 'P500YT999999999H'])(
-    'a duration that is absurd: %s',
+    'rejects a duration above a thousand years: %s',
     (duration) => {
       expect(problemOf(`R/${start}/${duration}`)).toBe('lasts longer than a thousand years')
     },
   )
 
-  test('the reason repeats nothing of the text', () => {
+  test('the reason does not repeat any of the text', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[a-z]{12,128}$/), (text) => {
         expect(problemOf(`R/${text}/P1M`)).not.toContain(text)
@@ -243,12 +243,12 @@ describe('an interval that is refused, with the reason in words', () => {
   })
 })
 
-describe('the cost of a long text', () => {
+describe('the cost of parsing a long text', () => {
   afterEach(() => {
     vi.restoreAllMocks()
   })
 
-  /** How many characters regular expressions and `split` are given to read. */
+  /** Counts the characters that regular expressions and `split` receive. */
   function charactersRead(text: string): number {
     let count = 0
     const { exec } = RegExp.prototype
@@ -269,19 +269,19 @@ describe('the cost of a long text', () => {
     return count
   }
 
-  test('128 characters are read, the 129th is refused for its length', () => {
+  test('128 characters are parsed, and the 129th causes a rejection for the length', () => {
     const inTime = `R/${'x'.repeat(126)}`
     expect(problemOf(inTime)).toBeDefined()
     expect(problemOf(inTime)).not.toContain('128')
     expect(problemOf(`${inTime}x`)).toContain('128')
   })
 
-  test('an interval that is good but for its length is refused for its length', () => {
+  test('an interval that is valid except for its length is rejected for its length', () => {
     const zeros = '0'.repeat(128)
     expect(problemOf(`R/2025-05-20T13:00:00Z/PT${zeros}1S`)).toContain('128')
   })
 
-  test('an interval of ordinary length is read', () => {
+  test('an interval of ordinary length is parsed', () => {
     expect(charactersRead('R3/2025-05-20T13:00:00Z/P1M')).toBeGreaterThan(0)
   })
 
@@ -292,11 +292,11 @@ describe('the cost of a long text', () => {
     ['durations', 'P1Y'],
     ['components', '1M'],
     ['date-times', '2025-05-20T13:00:00Z/'],
-  ])('a million %s are not read at all', (_, unit) => {
+  ])('none of a million %s are parsed', (_, unit) => {
     expect(charactersRead(`R1/P${unit.repeat(1_000_000)}`)).toBe(0)
   })
 
-  test('no text of up to 128 characters is read more than a few times over', () => {
+  test('no text of up to 128 characters is scanned more than a few times', () => {
     const junk = fc
       .array(
         fc.constantFrom(

@@ -17,13 +17,13 @@ const now = at('2026-11-21T12:00:00Z')
 const refusedBecause = (reason: string) => ({ refusal: 'limits_exceeded', reason })
 const elsewhere = 'https://bank.example/incoming-payments/2'
 
-describe('a payment against the limits of one granted item', () => {
-  test('is allowed without a limit where nothing is limited', () => {
+describe('checking a payment against the limits of one granted item', () => {
+  test('allows it without a limit when the item has no limits', () => {
     expect(allow(item(), spending, now)).toEqual({ ok: true, value: {} })
     expect(allow(item({}), spending, now)).toEqual({ ok: true, value: {} })
   })
 
-  test('goes to the receiver that was granted and to no other', () => {
+  test('allows only the granted receiver', () => {
     expect(allow(item({ receiver }), spending, now)).toEqual({ ok: true, value: {} })
     expect(allow(item({ receiver: elsewhere }), spending, now)).toMatchObject(
       refusedBecause('the receiver is not the one that was granted'),
@@ -33,7 +33,7 @@ describe('a payment against the limits of one granted item', () => {
   test.each<readonly [limited: keyof Limits, amount: (value: bigint) => Amount, value: bigint]>([
     ['debitAmount', dollars, 100n],
     ['receiveAmount', euros, 50n],
-  ])('is counted by its %s, and may come to all of it but to no unit more', (counts, of, value) => {
+  ])('compares its %s and allows exactly the limit but no unit more', (counts, of, value) => {
     const exactly = { [counts]: of(value) }
     expect(allow(item(exactly), spending, now)).toEqual({
       ok: true,
@@ -48,14 +48,14 @@ describe('a payment against the limits of one granted item', () => {
     [{ debitAmount: euros(100) }, 'debitAmount is not in the asset of the limit'],
     [{ debitAmount: { ...dollars(100), assetScale: 0 } }, 'debitAmount is not in the asset'],
     [{ receiveAmount: dollars(100) }, 'receiveAmount is not in the asset of the limit'],
-  ])('is not allowed in another asset than the limit: %o', (limits, reason) => {
+  ])('refuses another asset than that of the limit: %o', (limits, reason) => {
     expect(allow(item(limits), spending, now)).toMatchObject({
       refusal: 'limits_exceeded',
       reason: expect.stringContaining(reason),
     })
   })
 
-  test('is weighed to the last unit of what 64 bits can carry', () => {
+  test('compares exactly over the whole 64-bit range', () => {
     const paying = (value: bigint) => ({ ...spending, debitAmount: dollars(value) })
     expect(allow(item({ debitAmount: dollars(most) }), paying(most), now).ok).toBe(true)
     expect(allow(item({ debitAmount: dollars(most - 1n) }), paying(most), now)).toHaveProperty(
@@ -65,7 +65,7 @@ describe('a payment against the limits of one granted item', () => {
   })
 
   test.each(['', ' 5 ', '0x10', '-0', '1.0', '18446744073709551616'])(
-    'is not allowed where its amount, or that of the limit, is no amount: "%s"',
+    'refuses an invalid amount of the payment or the limit: "%s"',
     (value) => {
       const limited = item({ debitAmount: dollars(1000) })
       expect(allow(limited, { ...spending, debitAmount: dollars(value) }, now)).toMatchObject(
@@ -89,12 +89,12 @@ describe('an item with an interval', () => {
 
   test.each([
     ['before its first window', first.start - 1, undefined],
-    ['as its first window begins', first.start, first],
-    ['in the last millisecond of it', first.end - 1, first],
-    ['as the next one begins', second.start, second],
-    ['in the last millisecond of the last', second.end - 1, second],
-    ['when the last one is over', second.end, undefined],
-  ])('allows what it allows of the window that is open: %s', (_, instant, window) => {
+    ['at the start of its first window', first.start, first],
+    ['in the last millisecond of the first window', first.end - 1, first],
+    ['at the start of the next window', second.start, second],
+    ['in the last millisecond of the last window', second.end - 1, second],
+    ['at the end of the last window', second.end, undefined],
+  ])('applies its limit to the current window: %s', (_, instant, window) => {
     const allowance = allowanceAt(item(windows), instant)
     const limit = { counts: 'debitAmount', maximum: windows.debitAmount }
     const closed = refusedBecause('outside every window of the grant')
@@ -105,7 +105,7 @@ describe('an item with an interval', () => {
     )
   })
 
-  test('has as many windows as it was granted with, however others are counted', () => {
+  test('uses the interval counting that was granted, whatever the policy of others', () => {
     const repeated: GrantedItem = { ...item(windows), intervalCounting: 'repetitions' }
     expect(allowanceAt(repeated, third.start)).toMatchObject({ value: { window: third } })
     expect(allowanceAt(repeated, third.end).ok).toBe(false)
@@ -113,7 +113,7 @@ describe('an item with an interval', () => {
     expect(allowanceAt(occurrences, third.start).ok).toBe(false)
   })
 
-  test('but without an amount is open or closed, and has no limit', () => {
+  test('without an amount allows any amount while a window is open', () => {
     const { interval } = windows
     const open = { ok: true, value: { window: first } }
     expect(allowanceAt(item({ interval }), first.start)).toEqual(open)
@@ -122,7 +122,7 @@ describe('an item with an interval', () => {
     expect(allow(item({ interval }), spending, second.end)).toHaveProperty('refusal')
   })
 
-  test('that nobody can read is closed for good', () => {
+  test('that is unreadable allows no payment at any time', () => {
     for (const interval of [
       '',
       'R/2026-01-01T00:00:00Z/PT0S',
@@ -172,8 +172,8 @@ const instants = fc.oneof(
   fc.constantFrom(now, Number.NaN, -1, Number.POSITIVE_INFINITY, 0),
 )
 
-describe('whatever the limits are', () => {
-  test('a payment is allowed exactly when each of them says so for itself', () => {
+describe('for any combination of limits', () => {
+  test('a payment is allowed exactly when each limit allows it alone', () => {
     fc.assert(
       fc.property(limits, spendings, instants, (limits, spending, now) => {
         const answer = allow(deepFreeze(item(limits)), deepFreeze(spending), now)
@@ -193,7 +193,7 @@ describe('whatever the limits are', () => {
     )
   })
 
-  test('what it is counted in is the limit itself, in the window that holds the instant', () => {
+  test('the result holds the limit itself and the window that contains the instant', () => {
     fc.assert(
       fc.property(limits, instants, (limits, now) => {
         const found = allowanceAt(deepFreeze(item(limits)), now)

@@ -4,8 +4,8 @@ import { histories } from '../support/spending-histories.js'
 import { machineWallet } from '../support/spending-machines.js'
 import { play } from '../support/spending-player.js'
 
-describe('the machines agree with a book that is kept beside them', () => {
-  test('whatever is granted, asked for and sent, and whenever', async () => {
+describe('the core decisions agree with a ledger kept beside them', () => {
+  test('for any grants, requests and settlements at any time', async () => {
     const met = new Map<string, number>()
     const property = fc.asyncProperty(histories(60), (history) =>
       play(machineWallet(), history, met),

@@ -38,7 +38,7 @@ const refusedWith = (refusal: string) => ({ ok: false, outcome: 'refused', refus
 const changed = { ok: true, outcome: 'changed' }
 const unchanged = { ok: true, outcome: 'unchanged' }
 
-/** 100 dollars to 50 euros, counted by what is debited unless told otherwise. */
+/** 100 dollars to 50 euros, limited by the debit amount unless stated otherwise. */
 function life(counted: 'debitAmount' | 'receiveAmount' = 'debitAmount') {
   const limits = counted === 'debitAmount' ? dollars(1000) : euros(1000)
   return outgoingLife({ candidates: [{ item: item({ [counted]: limits }) }] })
@@ -50,13 +50,13 @@ function begun(counted?: Parameters<typeof life>[0]) {
   return one
 }
 
-/** What has been debited and reserved of the budget. */
+/** The debited and the reserved amount of the budget. */
 function spentOf(one: ReturnType<typeof life>) {
   return one.budget().spent.debitAmount?.value
 }
 
 describe('creating an outgoing payment', () => {
-  test('takes all that it may debit from the budget, and waits to be begun', () => {
+  test('reserves its whole debit amount in the budget and waits for the host to begin it', () => {
     const { record, budget } = created({ quoteId: 'namespac-payment', metadata: { order: '17' } })
     const { candidates: _, namespace: __, ...asked } = creation()
     expect(record).toEqual({
@@ -80,15 +80,15 @@ describe('creating an outgoing payment', () => {
   })
 
   test.each([
-    ['what arrives is limited', item({ receiveAmount: euros(50) })],
+    ['the receive amount is limited', item({ receiveAmount: euros(50) })],
     ['nothing is limited', item()],
-  ])('reserves both amounts also where %s', (_, granted) => {
+  ])('reserves both amounts also when %s', (_, granted) => {
     const { record, budget } = created({ candidates: [{ item: granted }] })
     expect(budget.spent).toEqual({ debitAmount: dollars(100), receiveAmount: euros(50) })
     expect(record.budgetId).toBe(budget.id)
   })
 
-  test('is told by one event, without metadata and request', () => {
+  test('emits one event without the metadata and the request', () => {
     const { events } = created({ metadata: { secret: 'of the shop' } })
     expect(events).toEqual([
       {
@@ -107,14 +107,14 @@ describe('creating an outgoing payment', () => {
     ])
   })
 
-  test('is refused where no item has room, and changes nothing then', () => {
+  test('is refused when no item can cover it, and changes nothing', () => {
     const candidates = [{ item: item({ debitAmount: dollars(99) }) }]
     expect(createOutgoingPayment(creation({ candidates }), start, policy)).toMatchObject(
       refusedWith('limits_exceeded'),
     )
   })
 
-  test('is a repeat for the same client instance that asks for the same, and for nobody else', () => {
+  test('is recognised as a repetition only from the same client instance with the same request', () => {
     const { record } = created()
     const { client, requestHash } = record
     expect(repeated(record, { client, requestHash })).toBe(record)
@@ -127,7 +127,7 @@ describe('creating an outgoing payment', () => {
 })
 
 describe('beginning', () => {
-  test('claims the payment once, and from then on it waits for the host alone', () => {
+  test('claims the payment once, and from then on only the host can change it', () => {
     const one = life()
     expect(one.begin()).toMatchObject(changed)
     expect(one.payment()).toMatchObject({ state: 'begun', version: 2 })
@@ -142,15 +142,15 @@ describe('beginning', () => {
 
   test.each([
     ['in the last millisecond of the hold', end - 1, changed],
-    ['when the hold is over', end, refusedWith('payment_lapsed')],
-    ['long after', end + 1e9, refusedWith('payment_lapsed')],
-  ])('is possible until the hold is over: %s', (_, at, outcome) => {
+    ['at the end of the hold', end, refusedWith('payment_lapsed')],
+    ['long after the hold', end + 1e9, refusedWith('payment_lapsed')],
+  ])('is possible until the end of the hold: %s', (_, at, outcome) => {
     const one = life()
     one.set(at)
     expect(one.begin()).toMatchObject(outcome)
   })
 
-  test('is over for what has ended', () => {
+  test('is refused for an ended payment', () => {
     const one = begun()
     one.settle(dollars(100), euros(50))
     expect(one.begin()).toMatchObject(refusedWith('payment_over'))
@@ -158,12 +158,12 @@ describe('beginning', () => {
 })
 
 describe('settling', () => {
-  test('needs a payment that was begun', () => {
+  test('requires a payment that has begun', () => {
     expect(life().settle(dollars(1), euros(1))).toMatchObject(refusedWith('payment_not_begun'))
     expect(life().fail()).toMatchObject(refusedWith('payment_not_begun'))
   })
 
-  test('adds up attempt by attempt, and completes when everything is sent', () => {
+  test('adds up attempts and completes when everything is sent', () => {
     const one = begun()
     expect(one.settle(dollars(40), euros(20))).toMatchObject(changed)
     expect(one.payment()).toMatchObject({ state: 'begun', sent: '40', delivered: '20' })
@@ -189,21 +189,21 @@ describe('settling', () => {
     })
   })
 
-  test('completes when everything has arrived for less, and gives back what was not needed', () => {
+  test('completes when everything has arrived at a lower cost, and releases the rest', () => {
     const one = begun()
     one.settle(dollars(90), euros(50))
     expect(one.payment()).toMatchObject({ state: 'completed', sent: '90' })
     expect(spentOf(one)).toBe('90')
   })
 
-  test('completes when all is debited though less arrived, and gives back what did not', () => {
+  test('completes when everything is debited although less arrived, and releases the difference', () => {
     const one = begun('receiveAmount')
     one.settle(dollars(100), euros(45))
     expect(one.payment()).toMatchObject({ state: 'completed', delivered: '45' })
     expect(one.budget().spent).toEqual({ debitAmount: dollars(100), receiveAmount: euros(45) })
   })
 
-  test('completes with less when nothing more will be sent, and gives back the rest', () => {
+  test('completes with less when the host reports a final amount, and releases the rest', () => {
     const one = begun()
     one.settle(dollars(40), euros(20))
     expect(one.settle(dollars(40), euros(20), true)).toMatchObject(changed)
@@ -211,7 +211,7 @@ describe('settling', () => {
     expect(spentOf(one)).toBe('40')
   })
 
-  test('may be reported again, whether it had completed the payment or not', () => {
+  test('may be reported again, whether or not it completed the payment', () => {
     const one = begun()
     one.settle(dollars(40), euros(20))
     expect(one.settle(dollars(40), euros(20))).toMatchObject(unchanged)
@@ -224,14 +224,14 @@ describe('settling', () => {
 
   test.each([
     ['falls', dollars(39), euros(20), 'totals_receded'],
-    ['falls where it arrives', dollars(40), euros(19), 'totals_receded'],
-    ['is more than may be debited', dollars(101), euros(20), 'totals_exceeded'],
-    ['is more than should arrive', dollars(40), euros(51), 'totals_exceeded'],
+    ['has a lower delivered amount', dollars(40), euros(19), 'totals_receded'],
+    ['sends more than the debit amount', dollars(101), euros(20), 'totals_exceeded'],
+    ['delivers more than the receive amount', dollars(40), euros(51), 'totals_exceeded'],
     ['is in another asset', euros(40), euros(20), 'invalid_amount'],
     ['arrives in another asset', dollars(40), dollars(20), 'invalid_amount'],
-    ['is in another scale', { ...dollars(40), assetScale: 3 }, euros(20), 'invalid_amount'],
-    ['is no amount', dollars(' 5 '), euros(20), 'invalid_amount'],
-    ['is no amount of 64 bits', dollars(most + 1n), euros(20), 'invalid_amount'],
+    ['has another scale', { ...dollars(40), assetScale: 3 }, euros(20), 'invalid_amount'],
+    ['is not an amount', dollars(' 5 '), euros(20), 'invalid_amount'],
+    ['is not a 64-bit amount', dollars(most + 1n), euros(20), 'invalid_amount'],
   ])('refuses a total that %s', (_, sent, delivered, refusal) => {
     const one = begun()
     one.settle(dollars(40), euros(20))
@@ -244,7 +244,7 @@ describe('settling', () => {
 })
 
 describe('failing', () => {
-  test('gives everything back where nothing was sent', () => {
+  test('releases everything when nothing was sent', () => {
     const one = begun()
     expect(one.fail()).toMatchObject(changed)
     expect(one.payment()).toMatchObject({ state: 'failed', sent: '0', endedAt: start })
@@ -252,7 +252,7 @@ describe('failing', () => {
     expect(hasFailed(one.payment(), start)).toBe(true)
   })
 
-  test('keeps what was sent before counted, and what is reported now', () => {
+  test('keeps earlier and currently reported totals counted', () => {
     const one = begun()
     one.settle(dollars(40), euros(20))
     one.fail()
@@ -266,14 +266,14 @@ describe('failing', () => {
     expect(other.budget().spent).toEqual({ debitAmount: dollars(40), receiveAmount: euros(30) })
   })
 
-  test('is impossible once everything was sent', () => {
+  test('is impossible after everything was sent', () => {
     const one = begun()
     expect(one.fail({ sentAmount: dollars(100) })).toMatchObject(refusedWith('payment_sent'))
     one.settle(dollars(100), euros(50))
     expect(one.fail()).toMatchObject(refusedWith('payment_over'))
   })
 
-  test('may be reported again, and what has failed is never settled', () => {
+  test('may be reported again, and a failed payment cannot be settled', () => {
     const one = begun()
     one.fail({ sentAmount: dollars(40) })
     expect(one.fail()).toMatchObject(unchanged)
@@ -283,7 +283,7 @@ describe('failing', () => {
     expect(spentOf(one)).toBe('40')
   })
 
-  test('keeps the reason for the host, and tells nobody', () => {
+  test('stores the reason for the host and does not disclose it to clients', () => {
     const one = begun()
     const decision = one.decide<'fail'>({ type: 'fail', by: 'why', reason: 'the ledger is down' })
     expect(one.payment().failure).toBe('the ledger is down')
@@ -293,8 +293,8 @@ describe('failing', () => {
   })
 })
 
-describe('withdrawing and lapsing', () => {
-  test('gives everything back once, and may be asked for again', () => {
+describe('cancelling and lapsing', () => {
+  test('releases everything once, and may be repeated', () => {
     const one = life()
     expect(one.cancel()).toMatchObject(changed)
     expect(one.payment()).toMatchObject({ state: 'failed', failure: 'cancelled' })
@@ -304,7 +304,7 @@ describe('withdrawing and lapsing', () => {
     expect(one.lapse()).toMatchObject(refusedWith('payment_over'))
   })
 
-  test('is impossible where something was sent', () => {
+  test('is impossible when something was sent', () => {
     const one = begun()
     one.fail({ sentAmount: dollars(1) })
     expect(one.cancel()).toMatchObject(refusedWith('payment_over'))
@@ -313,13 +313,13 @@ describe('withdrawing and lapsing', () => {
     expect(completed.cancel()).toMatchObject(refusedWith('payment_over'))
   })
 
-  test('happens by itself to what nobody began in time', () => {
+  test('applies automatically to a payment that the host did not begin in time', () => {
     const one = life()
     one.set(end - 1)
     expect(one.lapse()).toMatchObject(refusedWith('payment_held'))
     expect(hasFailed(one.payment(), end - 1)).toBe(false)
     one.set(end)
-    // It has failed for everybody who looks, but holds its budget until a sweep has met it.
+    // The payment reads as failed, but its budget stays reserved until a sweep processes it.
     expect(hasFailed(one.payment(), end)).toBe(true)
     expect(heldBy(one.payment())).toEqual({ debitAmount: 100n, receiveAmount: 50n })
     expect(one.lapse()).toMatchObject(changed)
@@ -340,8 +340,8 @@ function decide(payment: OutgoingPayment, command: OutgoingPaymentCommand, now: 
   return decideOutgoingPayment<keyof OutgoingPaymentRefusals>(payment, command, now, paymentPolicy)
 }
 
-describe('the histories that the laws are tried on', () => {
-  test('get everywhere: each command is accepted and refused in every way there is', () => {
+describe('the generated histories', () => {
+  test('reach every accepted and every refused outcome of each command', () => {
     const met = new Map<string, number>()
     for (const { turns } of fc.sample(lives, { numRuns: 2_000, seed: 1 })) {
       for (const { command, decision } of turns) {
@@ -363,7 +363,7 @@ describe('the histories that the laws are tried on', () => {
   })
 })
 
-describe('total and pure', () => {
+describe('decisions are total and pure', () => {
   test('the same command on the same payment at the same time has the same outcome', () => {
     fc.assert(
       ofTurns(({ before, command, at, decision }) => {
@@ -373,7 +373,7 @@ describe('total and pure', () => {
     )
   })
 
-  test('no command throws on any record, however senseless', () => {
+  test('no command throws on a malformed record', () => {
     const text = fc.oneof(fc.string(), fc.constantFrom('0', '1', String(most), '-1'))
     const amount = fc.record({ value: text, assetCode: text, assetScale: fc.double() })
     const payments = fc
@@ -409,7 +409,7 @@ describe('total and pure', () => {
     )
   })
 
-  test('what is stored and told is plain JSON, without undefined', () => {
+  test('records and events are plain JSON without undefined', () => {
     fc.assert(
       fc.property(lives, ({ turns, events }) => {
         for (const value of [...turns.map(({ after }) => after), ...events]) {
@@ -421,8 +421,8 @@ describe('total and pure', () => {
   })
 })
 
-describe('version', () => {
-  test('changed means one version more, by this command, of the same payment, and one event', () => {
+describe('the version', () => {
+  test('increases by one with each change, which records the command id and emits one event', () => {
     fc.assert(
       ofTurns(({ before, command, decision, after, at }) => {
         if (decision.outcome !== 'changed') return
@@ -440,7 +440,7 @@ describe('version', () => {
     )
   })
 
-  test('unchanged means the record as it was, and a refusal touches nothing', () => {
+  test('stays the same when a command is unchanged or refused', () => {
     fc.assert(
       ofTurns(({ before, decision, after }) => {
         if (decision.outcome !== 'changed') expect(after).toBe(before)
@@ -451,8 +451,8 @@ describe('version', () => {
   })
 })
 
-describe('idempotent', () => {
-  test('the same command on its own outcome is unchanged, at once and at any later time', () => {
+describe('commands are idempotent', () => {
+  test('repeating a command on its own outcome is unchanged, immediately and at any later time', () => {
     fc.assert(
       ofTurns(({ command, decision, after, at }) => {
         if (decision.outcome !== 'changed') return
@@ -464,12 +464,12 @@ describe('idempotent', () => {
     )
   })
 
-  test('the same report by another command, which knows nothing of the first, counts once', () => {
+  test('the same report with another command id counts once', () => {
     fc.assert(
       ofTurns(({ command, decision, after, at }) => {
         if (decision.outcome !== 'changed' || command.type === 'begin') return
         const again = decide(after, { ...command, by: 'another command' }, at)
-        // What lapsed is over for every other sweep too; the rest is known already.
+        // A lapsed payment is over for any other sweep; the other outcomes are recognised as repetitions.
         expect(again.outcome).toBe(command.type === 'lapse' ? 'refused' : 'unchanged')
       }),
       runs,
@@ -477,7 +477,7 @@ describe('idempotent', () => {
   })
 })
 
-describe('terminal', () => {
+describe('ended payments are terminal', () => {
   test('a payment that has completed or failed never changes again', () => {
     fc.assert(
       ofTurns(({ before, decision }) => {
@@ -487,7 +487,7 @@ describe('terminal', () => {
     )
   })
 
-  test('a payment goes from created to begun to its end, and never back or round it', () => {
+  test('a payment moves from created to begun to its end, and never backwards or past begun', () => {
     const next: Record<OutgoingPayment['state'], readonly OutgoingPayment['state'][]> = {
       created: ['begun', 'failed'],
       begun: ['begun', 'completed', 'failed'],
@@ -502,7 +502,7 @@ describe('terminal', () => {
     )
   })
 
-  test('what was not begun in time was never begun, and has sent nothing', () => {
+  test('a payment whose hold is over cannot begin and has sent nothing', () => {
     fc.assert(
       ofTurns(({ after, at }) => {
         if (after.state !== 'created' || at < after.holdUntil) return
@@ -514,13 +514,13 @@ describe('terminal', () => {
   })
 })
 
-describe('conservation', () => {
+describe('conservation of amounts', () => {
   const sentOf = ({ sent, delivered }: OutgoingPayment) => ({
     debitAmount: BigInt(sent),
     receiveAmount: BigInt(delivered),
   })
 
-  test('totals never fall, and never pass what the payment was created with', () => {
+  test('totals never fall and never exceed the amounts of the payment', () => {
     fc.assert(
       ofTurns(({ before, after }) => {
         for (const [total, whole] of [
@@ -535,7 +535,7 @@ describe('conservation', () => {
     )
   })
 
-  test('never less is held than has been sent, and never more than was taken', () => {
+  test('the held amount is never below what was sent and never above what was reserved', () => {
     fc.assert(
       ofTurns(({ after }, { first }) => {
         for (const name of ['debitAmount', 'receiveAmount'] as const) {
@@ -547,7 +547,7 @@ describe('conservation', () => {
     )
   })
 
-  test('what was not sent is given back exactly once, at the end', () => {
+  test('the unsent amount is released exactly once, at the end', () => {
     fc.assert(
       fc.property(lives, ({ first, turns, payment, budget }) => {
         const releases = turns.filter(

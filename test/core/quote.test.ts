@@ -41,7 +41,7 @@ function quote(more: Partial<CreateQuote> = {}): Quote {
 }
 
 describe('a quote', () => {
-  test('promises a price to the client instance that asked, for a while', () => {
+  test('holds a price for the requesting client instance for a limited time', () => {
     expect(quote()).toEqual({
       ...asked(),
       version: 1,
@@ -53,7 +53,7 @@ describe('a quote', () => {
     })
   })
 
-  test('is told by one event', () => {
+  test('emits one event', () => {
     expect(create()).toMatchObject({
       ok: true,
       outcome: 'changed',
@@ -73,39 +73,46 @@ describe('a quote', () => {
   })
 
   test.each([
-    ['sooner than policy has it', now + 1, now + 1],
-    ['with the policy', now + policy.lifetimeMs, now + policy.lifetimeMs],
-    ['later than that', now + policy.lifetimeMs + 1, now + policy.lifetimeMs],
-  ])('ends %s, when its price does', (_, priceEndsAt, expiresAt) => {
-    expect(quote({ expiresAt: priceEndsAt })).toMatchObject({
-      expiresAt,
-      retainUntil: expiresAt + policy.retentionMs,
-    })
-  })
+    ['before the end of the lifetime from policy', now + 1, now + 1],
+    ['at the end of the lifetime from policy', now + policy.lifetimeMs, now + policy.lifetimeMs],
+    [
+      'after the end of the lifetime from policy',
+      now + policy.lifetimeMs + 1,
+      now + policy.lifetimeMs,
+    ],
+  ])(
+    'expires no later than policy allows when its price expires %s',
+    (_, priceEndsAt, expiresAt) => {
+      expect(quote({ expiresAt: priceEndsAt })).toMatchObject({
+        expiresAt,
+        retainUntil: expiresAt + policy.retentionMs,
+      })
+    },
+  )
 
   test.each([now, now - 1, 0, Number.NaN])(
-    'is not made of a price that has ended already: %d',
+    'is not created from an expired price: %d',
     (expiresAt) => {
       expect(create({ expiresAt })).toMatchObject({ refusal: 'quote_expired' })
     },
   )
 
-  test('is plain JSON, without undefined', () => {
+  test('is plain JSON without undefined', () => {
     for (const each of [quote(), quote({ expiresAt: now + 5 })]) {
       expect(JSON.parse(JSON.stringify(each))).toStrictEqual(each)
     }
   })
 })
 
-describe('a price answers what was asked', () => {
+describe('validating a price', () => {
   const price = { debitAmount: dollars(100), receiveAmount: euros(50) }
   const asset = { assetCode: 'USD', assetScale: 2 }
 
   test.each<readonly [string, Partial<PriceQuery>]>([
     ['no amount', {}],
-    ['what is debited', { debitAmount: dollars(100) }],
-    ['what is received', { receiveAmount: euros(50) }],
-  ])('where the question named %s', (_, named) => {
+    ['the debit amount', { debitAmount: dollars(100) }],
+    ['the receive amount', { receiveAmount: euros(50) }],
+  ])('accepts the price when the query contains %s', (_, named) => {
     expect(priceProblem(price, { receiver, ...named }, asset)).toBeUndefined()
   })
 
@@ -123,22 +130,22 @@ describe('a price answers what was asked', () => {
     ['receiveAmount is no positive amount', { receiveAmount: euros('1.5') }, {}],
     ['receiveAmount is no positive amount', { receiveAmount: euros(most + 1n) }, {}],
     ['debitAmount is not in the asset of the wallet address', { debitAmount: euros(100) }, {}],
-  ])('or it is said what is wrong: %s', (problem, changes, named) => {
+  ])('reports the problem: %s', (problem, changes, named) => {
     expect(priceProblem({ ...price, ...changes }, { receiver, ...named }, asset)).toBe(problem)
   })
 })
 
-describe('who may pay by a quote', () => {
+describe('using a quote', () => {
   const use = { walletAddress: alice, client: shop }
 
-  test('is the client instance that asked, from the same wallet address, while it is good', () => {
+  test('is possible for the requesting client instance, from the same wallet address, until it expires', () => {
     const good = quote()
     expect(usableQuote(good, use, now)).toBe(good)
     expect(usableQuote(good, use, good.expiresAt - 1)).toBe(good)
     expect(usableQuote(good, use, good.expiresAt)).toMatchObject({ refusal: 'quote_expired' })
   })
 
-  test('is nobody else, and others do not learn that there is one', () => {
+  test('is refused for another client instance without disclosing that the quote exists', () => {
     const other = { ...use, client: 'https://other.example' }
     const absent = usableQuote(undefined, use, now)
     expect(absent).toMatchObject({ refusal: 'quote_unknown' })
@@ -148,14 +155,14 @@ describe('who may pay by a quote', () => {
     }
   })
 
-  test('is not who pays from elsewhere, expired or not', () => {
+  test('is refused for another wallet address, expired or not', () => {
     const elsewhere = { ...use, walletAddress: 'https://wallet.example/bob' }
     for (const at of [now, now + policy.lifetimeMs]) {
       expect(usableQuote(quote(), elsewhere, at)).toMatchObject({ refusal: 'quote_mismatch' })
     }
   })
 
-  test('is settled by these three things alone', () => {
+  test('depends only on these three conditions', () => {
     const name = fc.constantFrom(alice, shop, 'https://wallet.example/bob')
     const instants = fc.integer({ min: -2, max: 2 }).map((ms) => now + policy.lifetimeMs + ms)
     fc.assert(
