@@ -563,13 +563,13 @@ describe('the end of the granted items', () => {
 
   test.each<readonly [what: string, items: readonly AccessItem[]]>([
     ['nothing', []],
-    ['quotes alone', [quote]],
-    ['an interval without end', [outgoing({ interval: monthly })]],
+    ['only quotes', [quote]],
+    ['an interval without an end', [outgoing({ interval: monthly })]],
     ['limits without an interval', [outgoing({ debitAmount: usd('1') })]],
-    ['only quotes', [outgoing()]],
-    ['an interval without an end', [outgoing({ interval: 'every month' })]],
+    ['no limits', [outgoing()]],
+    ['an interval that cannot be read', [outgoing({ interval: 'every month' })]],
     ['an interval with an end beside one without', [month, outgoing({ interval: monthly })]],
-    ['items without limits', [month, incoming(['create'])]],
+    ['an interval with an end beside an item without one', [month, incoming(['create'])]],
   ])('does not exist for %s', (_, items) => {
     expect(endOfItems(grantedItems(items, 'occurrences'))).toBeUndefined()
   })

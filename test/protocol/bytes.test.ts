@@ -13,7 +13,7 @@ import {
 const urlAlphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 const standardAlphabet = `${urlAlphabet.slice(0, 62)}+/`
 
-/** Text that is close to base64: mostly digits of either alphabet, with padding and noise between them. */
+/** Text that resembles base64: mostly digits of either alphabet, mixed with padding and noise. */
 const nearBase64 = fc
   .array(
     fc.oneof(
@@ -28,7 +28,7 @@ const nearBase64 = fc
   .map((parts) => parts.join(''))
 
 describe('base64', () => {
-  test('both alphabets are written as the platform writes them', () => {
+  test('both alphabets match the output of the platform', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 70 }), (bytes) => {
         expect(toBase64url(bytes)).toBe(Buffer.from(bytes).toString('base64url'))
@@ -38,7 +38,7 @@ describe('base64', () => {
     )
   })
 
-  test('what was written is read back, from any view of a buffer', () => {
+  test('encoding and decoding any view of a buffer returns the same bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 3, maxLength: 70 }), (bytes) => {
         const view = bytes.subarray(2)
@@ -49,14 +49,14 @@ describe('base64', () => {
     )
   })
 
-  test('no bytes are no text, and no text is no bytes', () => {
+  test('no bytes are an empty string, and an empty string is no bytes', () => {
     expect(toBase64(new Uint8Array())).toBe('')
     expect(toBase64url(new Uint8Array())).toBe('')
     expect(fromBase64('')).toEqual(new Uint8Array())
     expect(fromBase64url('')).toEqual(new Uint8Array())
   })
 
-  test('only the one spelling that writing gives is read', () => {
+  test('only the canonical spelling is decoded', () => {
     fc.assert(
       fc.property(nearBase64, (text) => {
         const url = Buffer.from(text, 'base64url')
@@ -73,17 +73,14 @@ describe('base64', () => {
   test.each([
     [1, 'A'],
     [2, 'AA'],
-  ])(
-    'of the last characters after %i others, those with stray bits are refused',
-    (others, text) => {
-      // 1 character before the last leaves 4 bits over, 2 leave 2 bits over.
-      const strayBits = others === 1 ? 4 : 2
-      for (const [value, digit] of [...urlAlphabet].entries()) {
-        const canonical = value % 2 ** strayBits === 0
-        expect(fromBase64url(text + digit) !== undefined, text + digit).toBe(canonical)
-      }
-    },
-  )
+  ])('a last character with stray bits after %i others is refused', (others, text) => {
+    // With 1 character before the last, 4 bits remain; with 2 characters, 2 bits remain.
+    const strayBits = others === 1 ? 4 : 2
+    for (const [value, digit] of [...urlAlphabet].entries()) {
+      const canonical = value % 2 ** strayBits === 0
+      expect(fromBase64url(text + digit) !== undefined, text + digit).toBe(canonical)
+    }
+  })
 
   test.each([
     'AAA',
@@ -102,12 +99,12 @@ describe('base64', () => {
     ' AAA',
     'AA==\n',
     'AB*CD===',
-  ])('%j is no base64 with padding', (text) => {
+  ])('%j is not base64 with padding', (text) => {
     expect(fromBase64(text)).toBeUndefined()
   })
 
   test.each(['A', 'AAAAA', 'AA==', 'AAA=', 'AA+/', 'AB', 'AAB', ' AA', 'AA\n', 'ÀA'])(
-    '%j is no base64url without padding',
+    '%j is not base64url without padding',
     (text) => {
       expect(fromBase64url(text)).toBeUndefined()
     },
@@ -115,7 +112,7 @@ describe('base64', () => {
 })
 
 describe('UTF-8', () => {
-  test('text without lone surrogates comes back as it was', () => {
+  test('text without lone surrogates survives a round trip', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(decodeUtf8(encodeUtf8(text))).toBe(text)
@@ -130,21 +127,21 @@ describe('UTF-8', () => {
   })
 
   test.each([
-    ['a continuation byte alone', '80'],
-    ['a sequence cut short', 'e282'],
+    ['a lone continuation byte', '80'],
+    ['a truncated sequence', 'e282'],
     ['an overlong slash', 'c0af'],
     ['an overlong U+0000', 'c080'],
     ['a surrogate', 'eda080'],
     ['a code point above U+10FFFF', 'f4908080'],
     ['Latin-1', '6de972'],
     ['UTF-16', 'fffe6100'],
-  ])('%s is refused', (_, hex) => {
+  ])('refuses %s', (_, hex) => {
     expect(decodeUtf8(Buffer.from(hex, 'hex'))).toBeUndefined()
   })
 })
 
 describe('sameBytes', () => {
-  test('tells equal bytes from others, whatever they are and wherever they differ', () => {
+  test('compares bytes correctly wherever they differ', () => {
     const pair = fc.oneof(
       fc.tuple(fc.uint8Array({ maxLength: 8 }), fc.uint8Array({ maxLength: 8 })),
       fc.uint8Array({ maxLength: 8 }).map((bytes) => [bytes, bytes.slice()] as const),
@@ -169,7 +166,7 @@ describe('sameBytes', () => {
     )
   })
 
-  test('a prefix is not the whole', () => {
+  test('distinguishes a prefix from the whole', () => {
     expect(sameBytes(Uint8Array.of(1, 2), Uint8Array.of(1, 2, 0))).toBe(false)
     expect(sameBytes(Uint8Array.of(), Uint8Array.of(0))).toBe(false)
   })

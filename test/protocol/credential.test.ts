@@ -32,13 +32,13 @@ const urlSafe = fc.constantFrom(
 const urlSafeText = (minLength: number, maxLength = minLength) =>
   fc.array(urlSafe, { minLength, maxLength }).map((characters) => characters.join(''))
 
-/** A source of the same byte over and over. */
+/** A random source that always returns the same byte. */
 const constantRandom = (value: number) => ({
   getRandomValues: (array: Uint8Array) => array.fill(value),
 })
 
 describe('tokens', () => {
-  test('what was written is taken apart again, and only as the class that it is of', () => {
+  test('a written token is parsed only with its own class', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...classes),
@@ -56,7 +56,7 @@ describe('tokens', () => {
     )
   })
 
-  test('the classes are different, of four characters each, and token68 like the rest', () => {
+  test('the classes are distinct token68 prefixes of four characters', () => {
     expect(new Set(classes).size).toBe(2)
     for (const kind of classes) {
       expect(kind).toHaveLength(4)
@@ -69,33 +69,33 @@ describe('tokens', () => {
     ['nothing', ''],
     ['no class', `${grantId}.${secret}`],
     ['another class', `opx_${grantId}.${secret}`],
-    ['the class in capitals', `OPA_${grantId}.${secret}`],
-    ['the class alone', 'opa_'],
+    ['the class in upper case', `OPA_${grantId}.${secret}`],
+    ['only the class', 'opa_'],
     ['no grant id', `opa_.${secret}`],
     ['no secret', `opa_${grantId}.`],
     ['no dot', `opa_${grantId}${secret}`],
     ['a dot in the grant id', `opa_name.spac.${secret}`],
     ['a dot in the secret', `opa_${grantId}.${'s'.repeat(21)}.${'s'.repeat(21)}`],
-    ['a dot at the end', `opa_${grantId}.${secret}.`],
+    ['a trailing dot', `opa_${grantId}.${secret}.`],
     ['a secret of 42 characters', `opa_${grantId}.${'s'.repeat(42)}`],
     ['a secret of 44 characters', `opa_${grantId}.${'s'.repeat(44)}`],
     ['a grant id of 101 characters', `opa_${'g'.repeat(101)}.${secret}`],
     ['a padded secret', `opa_${grantId}.${'s'.repeat(42)}=`],
-    ['a secret in the other alphabet', `opa_${grantId}.${'s'.repeat(42)}+`],
+    ['a secret in the base64 alphabet', `opa_${grantId}.${'s'.repeat(42)}+`],
     ['a grant id with a slash', `opa_name/spac.${secret}`],
-    ['a grant id outside ASCII', `opa_grünt.${secret}`],
-    ['a line break at the end', `opa_${grantId}.${secret}\n`],
-    ['a line break at the start', `\nopa_${grantId}.${secret}`],
-    ['a space at the end', `opa_${grantId}.${secret} `],
+    ['a non-ASCII grant id', `opa_grünt.${secret}`],
+    ['a trailing line break', `opa_${grantId}.${secret}\n`],
+    ['a leading line break', `\nopa_${grantId}.${secret}`],
+    ['a trailing space', `opa_${grantId}.${secret} `],
     ['two tokens', `opa_${grantId}.${secret} opa_${grantId}.${secret}`],
     ['a path', `${grantId}.${own}`],
-  ])('%s is no token', (_, text) => {
+  ])('%s is not a token', (_, text) => {
     for (const kind of classes) expect(parseCredential(kind, text)).toBeUndefined()
   })
 })
 
 describe('paths', () => {
-  test('what was written is taken apart again', () => {
+  test('a written path is parsed into its parts', () => {
     fc.assert(
       fc.property(urlSafeText(1, 100), urlSafeText(22), (grantId, own) => {
         expect(parsePath(formatPath(grantId, own))).toEqual({ grantId, own })
@@ -106,31 +106,31 @@ describe('paths', () => {
 
   test.each([
     ['nothing', ''],
-    ['a grant id alone', grantId],
-    ['a random part alone', `.${own}`],
+    ['only a grant id', grantId],
+    ['only a random part', `.${own}`],
     ['a random part of 21 characters', `${grantId}.${'p'.repeat(21)}`],
     ['a random part of 23 characters', `${grantId}.${'p'.repeat(23)}`],
     ['a grant id of 101 characters', `${'g'.repeat(101)}.${own}`],
     ['two dots', `${grantId}..${own}`],
     ['a dot in the grant id', `a.b.${own}`],
     ['a slash', `${grantId}/.${own}`],
-    ['an escape', `%6e${grantId}.${own}`],
-    ['a line break at the end', `${grantId}.${own}\n`],
+    ['a percent-escape', `%6e${grantId}.${own}`],
+    ['a trailing line break', `${grantId}.${own}\n`],
     ['a token', formatCredential(accessTokenClass, { grantId, secret })],
-  ])('%s is no path', (_, text) => {
+  ])('%s is not a path', (_, text) => {
     expect(parsePath(text)).toBeUndefined()
   })
 })
 
-describe('what is random', () => {
-  test('every bit of the source is in a secret, and in a path', () => {
+describe('randomness', () => {
+  test('every bit of the source appears in a secret and in a path', () => {
     expect(newSecret(constantRandom(0xff))).toBe(Buffer.alloc(32, 0xff).toString('base64url'))
     expect(newPath(constantRandom(0xff))).toBe(Buffer.alloc(16, 0xff).toString('base64url'))
     expect(newSecret(constantRandom(0))).toBe('A'.repeat(43))
     expect(newPath(constantRandom(0))).toBe('A'.repeat(22))
   })
 
-  test('no two are alike, and all of them can be read back', () => {
+  test('all tokens and paths are distinct and can be parsed', () => {
     const random = seededRandom()
     const secrets = Array.from({ length: 200 }, () => newSecret(random))
     const ids = Array.from({ length: 200 }, () => newId('namespac', random))
@@ -146,7 +146,7 @@ describe('what is random', () => {
 })
 
 describe('ids', () => {
-  test('an id belongs to the namespace that it was given in, and to no other', () => {
+  test('an id belongs only to the namespace in which it was created', () => {
     const id = newId('namespac', seededRandom())
     expect(isIdOf('namespac', id)).toBe(true)
     expect(isIdOf('namespaC', id)).toBe(false)
@@ -154,13 +154,13 @@ describe('ids', () => {
   })
 
   test.each(['namespac.x', 'namespac/x', 'namespac x', 'namespacé', `namespac${'x'.repeat(93)}`])(
-    '%s is no id, though it begins like one',
+    '%s is not an id, although it begins like one',
     (id) => {
       expect(isIdOf('namespac', id)).toBe(false)
     },
   )
 
-  test('a namespace is eight characters of the SHA-256 of the exact URL', async () => {
+  test('a namespace is eight characters of the SHA-256 hash of the exact URL', async () => {
     const url = 'https://wallet.example/auth'
     const expected = createHash('sha256').update(url).digest('base64url').slice(0, 8)
     expect(await namespaceOf(url)).toBe(expected)
@@ -171,13 +171,13 @@ describe('ids', () => {
 
 describe.each([
   ['with Node', { hashSecret, deriveSecret }],
-  ['with Web Crypto alone', portable],
+  ['with Web Crypto only', portable],
 ])('secrets, %s', (_, { hashSecret, deriveSecret }) => {
-  test('a secret is stored as its SHA-256', async () => {
+  test('a secret is stored as its SHA-256 hash', async () => {
     expect(await hashSecret(secret)).toBe(createHash('sha256').update(secret).digest('base64url'))
   })
 
-  test('a successor is the HMAC of the salt under the secret that was presented', async () => {
+  test('a derived secret is the HMAC of the salt under the presented secret', async () => {
     await fc.assert(
       fc.asyncProperty(urlSafeText(43), urlSafeText(43), async (presented, salt) => {
         const expected = createHmac('sha256', presented).update(salt).digest('base64url')
@@ -187,7 +187,7 @@ describe.each([
     )
   })
 
-  test('a successor is a secret of its own, which differs with secret and salt', async () => {
+  test('a derived secret is a distinct secret for each secret and salt', async () => {
     const successor = await deriveSecret(secret, 'salt')
     expect(successor).toMatch(/^[A-Za-z0-9_-]{43}$/)
     const others = [

@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { finishUriProblem, withParameters } from '../../src/protocol/finish-uri.js'
 
-/** The page from which a browser is redirected. */
+/** The page from which the browser is redirected. */
 const consentPage = 'https://wallet.example/consent/42'
 
-describe('where a browser may be sent', () => {
+describe('a finish URI', () => {
   test.each([
     'https://shop.example',
     'https://shop.example/back',
@@ -21,30 +21,30 @@ describe('where a browser may be sent', () => {
     'com.example.shop://back',
     'com.example.shop:back?order=17',
     'org.example-site.app+beta:/back',
-  ])('%s', (uri) => {
+  ])('accepts %s', (uri) => {
     expect(finishUriProblem(uri)).toBeUndefined()
   })
 
   test.each([
     ['a fragment', 'https://shop.example/back#part'],
     ['an empty fragment', 'https://shop.example/back#'],
-    ['a fragment of an app', 'com.example.shop:/back#part'],
+    ['a fragment in an app scheme', 'com.example.shop:/back#part'],
     ['plain http', 'http://shop.example/back'],
-    ['plain http to a name that begins with localhost', 'http://localhost.evil.example/'],
-    ['a script', 'javascript:alert(1)'],
-    ['a script in a scheme of capitals', 'JavaScript:alert(1)'],
-    ['a script with slashes', 'javascript://shop.example/%0aalert(1)'],
+    ['plain http to a host that begins with localhost', 'http://localhost.evil.example/'],
+    ['a javascript URI', 'javascript:alert(1)'],
+    ['a javascript URI in upper case', 'JavaScript:alert(1)'],
+    ['a javascript URI with slashes', 'javascript://shop.example/%0aalert(1)'],
     ['data', 'data:text/html,x'],
-    ['a file', 'file:///etc/passwd'],
-    ['a blob', 'blob:https://shop.example/1'],
+    ['a file URI', 'file:///etc/passwd'],
+    ['a blob URI', 'blob:https://shop.example/1'],
     ['about', 'about:blank'],
     ['mail', 'mailto:a@shop.example'],
-    ['a websocket', 'wss://shop.example/'],
+    ['a websocket URI', 'wss://shop.example/'],
     ['an app scheme without a domain', 'myshop:/back'],
     ['an app scheme that ends in a dot', 'com.:/back'],
-    ['a user', 'https://shop@evil.example/back'],
-    ['a user of an app', 'com.example.shop://a@b/'],
-    ['a host hidden behind a user', 'https://shop.example:x@evil.example/'],
+    ['user information', 'https://shop@evil.example/back'],
+    ['user information in an app scheme', 'com.example.shop://a@b/'],
+    ['a host disguised as user information', 'https://shop.example:x@evil.example/'],
     ['a relative URI', '/back'],
     ['a scheme-relative URI', '//shop.example/back'],
     ['nothing', ''],
@@ -52,9 +52,9 @@ describe('where a browser may be sent', () => {
     ['a line break', 'https://shop.example/\r\nSet-Cookie: a=b'],
     ['a tab in the scheme', 'java\tscript:alert(1)'],
     ['a backslash', 'https:\\\\shop.example/back'],
-    ['a letter outside ASCII', 'https://shop.example/zurück'],
+    ['a non-ASCII letter', 'https://shop.example/zurück'],
     ['more than 2048 characters', `https://shop.example/${'a'.repeat(2028)}`],
-  ])('not with %s', (_, uri) => {
+  ])('rejects %s', (_, uri) => {
     expect(finishUriProblem(uri)).toEqual(expect.any(String))
   })
 
@@ -67,19 +67,19 @@ describe('where a browser may be sent', () => {
     'https://shop.example/?%72esult=x',
     'https://shop.example/?interact%5Fref=x',
     'com.example.shop:/back?hash=x',
-  ])('not with a parameter of ours: %s', (uri) => {
+  ])('rejects a reserved query parameter: %s', (uri) => {
     expect(finishUriProblem(uri)).toContain('parameter')
   })
 
-  // WHATWG parses these alone, but a browser that stands on a page of the same scheme reads them as relative.
+  // WHATWG resolves these without a base, but a browser on a page of the same scheme reads them as relative.
   test.each(['https:shop.example/back', 'https:/shop.example/back', 'https:back', 'HTTPS:/logout'])(
-    'not without its two slashes: %s',
+    'rejects a missing double slash: %s',
     (uri) => {
       expect(finishUriProblem(uri)).toEqual(expect.any(String))
     },
   )
 
-  test('what is accepted leads to the same place from the page where the browser stands', () => {
+  test('leads to the same place from the page where the browser is', () => {
     const uris = fc
       .tuple(
         fc.constantFrom('https:', 'http:', 'HTTPS:', 'com.example.shop:', 'javascript:', ''),
@@ -119,7 +119,7 @@ describe('adding parameters', () => {
     ['https://shop.example/back?', 'https://shop.example/back?hash=h&interact_ref=r'],
     ['https://shop.example/back?a=b&', 'https://shop.example/back?a=b&hash=h&interact_ref=r'],
     ['com.example.shop:back', 'com.example.shop:back?hash=h&interact_ref=r'],
-  ])('%s becomes %s', (uri, expected) => {
+  ])('turns %s into %s', (uri, expected) => {
     const parameters = [
       ['hash', 'h'],
       ['interact_ref', 'r'],
@@ -127,7 +127,7 @@ describe('adding parameters', () => {
     expect(withParameters(uri, parameters)).toBe(expected)
   })
 
-  test('what the client instance wrote stays to the byte, and what is added is read back', () => {
+  test('keeps the client’s URI byte for byte, and the added parameters can be read back', () => {
     const odd = fc.constantFrom('%7e', '%7E', 'a%2fb', '+', '%20', "'", '(x)', 'A=b;c', '~', '..')
     const uris = fc
       .tuple(

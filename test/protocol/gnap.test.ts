@@ -45,12 +45,12 @@ function finishing(changes: JsonMembers): JsonMembers {
   return interacting({ start: ['redirect'], finish: { ...finish, ...changes } })
 }
 
-/** A member less. */
+/** Returns the object without one member. */
 function without(object: JsonMembers, name: string): JsonMembers {
   return Object.fromEntries(Object.entries(object).filter(([each]) => each !== name))
 }
 
-/** What `readGrantRequest` makes of the access items. */
+/** The access items that `readGrantRequest` returns. */
 function accessOf(body: Json) {
   const read = readGrantRequest(body)
   return 'value' in read ? read.value.access : read
@@ -61,7 +61,7 @@ describe('readClient', () => {
     ['a wallet address', alice, { walletAddress: alice }],
     ['a wallet address in an object', { walletAddress: alice }, { walletAddress: alice }],
     [
-      'a wallet address in another spelling',
+      'a wallet address in a non-canonical spelling',
       'https://WALLET.example:443/alice/',
       { walletAddress: alice },
     ],
@@ -85,33 +85,33 @@ describe('readClient', () => {
     ['a boolean', { client: true }],
     ['an array of clients', { client: [alice] }],
     ['an empty object', { client: {} }],
-    ['a wallet address that is no text', { client: { walletAddress: 1 } }],
+    ['a wallet address that is not a string', { client: { walletAddress: 1 } }],
     ['a wallet address that is null', { client: { walletAddress: null } }],
     ['a key that is null', { client: { jwk: null } }],
     ['a wallet address and a key', { client: { walletAddress: alice, jwk } }],
     ['a key and a certificate', { client: { jwk, cert: 'MIIB' } }],
-    ['a wallet address and something unknown', { client: { walletAddress: alice, x: 1 } }],
+    ['a wallet address and an unknown member', { client: { walletAddress: alice, x: 1 } }],
     ['a key by reference', { client: { key: 'key-1' } }],
     ['a key in the form of RFC 9635', { client: { key: { proof: 'httpsig', jwk } } }],
     ['an instance id', { client: { instance_id: '1' } }],
-  ])('%s is malformed', (_, body) => {
+  ])('rejects %s as malformed', (_, body) => {
     expect(readClient(body)).toMatchObject({ refusal: 'body_invalid', reason: expect.any(String) })
   })
 
   test.each<readonly [string, Json]>([
-    ['no URL', 'alice'],
+    ['a string that is not a URL', 'alice'],
     ['nothing', ''],
     ['plain http', 'http://wallet.example/alice'],
     ['a query', `${alice}?a=b`],
-    ['a user', 'https://a@wallet.example/'],
-    ['an escaped letter', 'https://wallet.example/%61lice'],
-    ['no URL in an object', { walletAddress: 'alice' }],
-    ['a key that is no object', { jwk: 'key' }],
+    ['user information', 'https://a@wallet.example/'],
+    ['a percent-escaped letter', 'https://wallet.example/%61lice'],
+    ['a string that is not a URL, in an object', { walletAddress: 'alice' }],
+    ['a key that is not an object', { jwk: 'key' }],
     ['a private key', { jwk: { ...jwk, d: 'n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU' } }],
     ['a symmetric key', { jwk: { kty: 'oct', k: 'c2VjcmV0', alg: 'HS256', kid: '1' } }],
     ['a key without kid', { jwk: without(jwk, 'kid') }],
     ['a key set', { jwk: { keys: [jwk] } }],
-  ])('%s is no client that could be known', (_, client) => {
+  ])('rejects %s as an invalid client', (_, client) => {
     const read = readClient({ client })
     expect(read).toMatchObject({ refusal: 'client_invalid', reason: expect.any(String) })
   })
@@ -138,7 +138,7 @@ describe('readClient', () => {
 })
 
 describe('readGrantRequest', () => {
-  test('reads the request of the OpenAPI, and keeps to what it knows', () => {
+  test('reads the request in the OpenAPI and omits unknown members', () => {
     const body = {
       client: 'https://webmonize.com/.well-known/pay',
       access_token: {
@@ -179,7 +179,7 @@ describe('readGrantRequest', () => {
     })
   })
 
-  test('reads one item of each type, in their order', () => {
+  test('reads one item of each type in the given order', () => {
     expect(accessOf(requestFor(quote, outgoing, incoming))).toStrictEqual([
       quote,
       outgoing,
@@ -187,7 +187,7 @@ describe('readGrantRequest', () => {
     ])
   })
 
-  test('reads URLs in their canonical form', () => {
+  test('canonicalizes URLs', () => {
     const receiver = 'https://wallet.example/incoming-payments/1'
     const item = {
       ...outgoing,
@@ -201,14 +201,14 @@ describe('readGrantRequest', () => {
 
   test.each<readonly [string, JsonMembers]>([
     ['no limits', {}],
-    ['a receiver alone', { receiver: 'https://wallet.example/op/incoming-payments/1' }],
-    ['an amount to debit', { debitAmount: usd }],
-    ['an amount to receive', { receiveAmount: usd }],
+    ['only a receiver', { receiver: 'https://wallet.example/op/incoming-payments/1' }],
+    ['a debit amount', { debitAmount: usd }],
+    ['a receive amount', { receiveAmount: usd }],
     ['an amount per interval', { debitAmount: usd, interval: 'R/2026-01-01T00:00:00Z/P1M' }],
-    ['an interval alone', { interval: 'R3/2025-05-20T13:00:00Z/P1M' }],
+    ['only an interval', { interval: 'R3/2025-05-20T13:00:00Z/P1M' }],
     ['the largest amount', { debitAmount: { ...usd, value: '18446744073709551615' } }],
-    ['the extremes of a scale', { receiveAmount: { ...usd, assetScale: 255 } }],
-    ['an amount of nothing', { receiveAmount: { ...usd, value: '0', assetScale: 0 } }],
+    ['the smallest and the largest scale', { receiveAmount: { ...usd, assetScale: 255 } }],
+    ['an amount of zero', { receiveAmount: { ...usd, value: '0', assetScale: 0 } }],
   ])('reads limits: %s', (_, limits) => {
     expect(accessOf(limited(limits))).toStrictEqual([{ ...outgoing, limits }])
   })
@@ -218,17 +218,13 @@ describe('readGrantRequest', () => {
     ['a start without a finish', interacting({ start: ['redirect'] }), {}],
     ['modes beside redirect', interacting({ start: [{ mode: 'x' }, 'app', 'redirect'] }), {}],
     [
-      'a finish with another hash',
+      'a finish with a hash method',
       finishing({ hash_method: 'sha-512' }),
       {
         finish: { uri: 'https://shop.example/back', nonce: 'nonce', hashMethod: 'sha-512' },
       },
     ],
-    [
-      'members beyond the profile',
-      interacting({ start: ['redirect'], hints: { ui_locales: ['de'] } }),
-      {},
-    ],
+    ['unknown members', interacting({ start: ['redirect'], hints: { ui_locales: ['de'] } }), {}],
   ])('reads the interaction: %s', (_, body, expected) => {
     const read = readGrantRequest(body)
     expect('value' in read && read.value.interact).toStrictEqual(expected)
@@ -265,7 +261,7 @@ describe('readGrantRequest', () => {
       limited({ receiver: null, interval: null, debitAmount: usd, receiveAmount: null }),
       limited({ debitAmount: usd }),
     ],
-  ])('reads %s that is null as absent', (_, withNull, without) => {
+  ])('reads a null %s as absent', (_, withNull, without) => {
     expect(readGrantRequest(withNull)).toStrictEqual(readGrantRequest(without))
     expect(readGrantRequest(withNull)).toHaveProperty('value')
   })
@@ -287,11 +283,11 @@ describe('readGrantRequest', () => {
     ],
     ['start', interacting({ start: null }), 'interact.start'],
     ['the URI of a finish', finishing({ uri: null }), 'interact.finish.uri'],
-  ])('%s is required and must not be null', (_, body, path) => {
+  ])('requires %s and rejects null', (_, body, path) => {
     expect(readGrantRequest(body)).toEqual({ path, problem: expect.any(String) })
   })
 
-  test('members that no one asked about are left alone, at the top and beside access', () => {
+  test('ignores unknown members that do not change the response, at the top level and beside access', () => {
     const body = {
       access_token: { access: [incoming], note: 1 },
       user: { assertions: [] },
@@ -308,11 +304,11 @@ describe('readGrantRequest', () => {
       [incoming],
     ],
     [
-      'and whatever else it says of it',
+      'and additional members',
       naming({ sub_ids: [{ id: alice, format: 'uri', note: 1 }], assertion_formats: ['id_token'] }),
       [],
     ],
-  ])('reads a subject, %s', (_, body, access) => {
+  ])('reads a subject %s', (_, body, access) => {
     const subject = { id: alice, format: 'uri' }
     expect(readGrantRequest(body)).toStrictEqual({ value: { access, subject, interact: {} } })
   })
@@ -323,48 +319,48 @@ describe('readGrantRequest', () => {
     'urn:uuid:f81d4fae-7dec-11d0-a765-00a0c91e6bf6',
     'acct:alice@wallet.example',
     `${alice}/`.padEnd(2048, 'a'),
-  ])('reads any absolute URI as the identifier of a subject, as it is written: %s', (id) => {
+  ])('keeps any absolute URI unchanged as the identifier of a subject: %s', (id) => {
     const read = readGrantRequest(namingBy({ id, format: 'uri' }))
     expect(read).toMatchObject({ value: { subject: { id, format: 'uri' } } })
   })
 
   const malformed: readonly (readonly [string, Json, string])[] = [
-    ['no object', 'text', ''],
+    ['a body that is not an object', 'text', ''],
     ['null', null, ''],
     ['no access_token', {}, 'access_token'],
-    ['access_token null', { access_token: null }, 'access_token'],
-    ['access_token that is text', { access_token: 'x' }, 'access_token'],
+    ['a null access_token', { access_token: null }, 'access_token'],
+    ['an access_token that is a string', { access_token: 'x' }, 'access_token'],
     ['no access', { access_token: {} }, 'access_token.access'],
     ['access that is an object', { access_token: { access: incoming } }, 'access_token.access'],
-    ['access that is empty', requestFor(), 'access_token.access'],
+    ['empty access', requestFor(), 'access_token.access'],
     [
       'four items',
       requestFor(incoming, outgoing, quote, { ...quote, actions: ['read'] }),
       'access_token.access',
     ],
-    ['an item twice', requestFor(incoming, incoming), 'access_token.access'],
+    ['a duplicate item', requestFor(incoming, incoming), 'access_token.access'],
     [
-      'an item twice, its members in another order',
+      'a duplicate item with its members in another order',
       requestFor(incoming, { actions: ['create', 'read'], type: 'incoming-payment' }),
       'access_token.access',
     ],
     ['a label', { access_token: { access: [incoming], label: 'a' } }, 'access_token.label'],
     ['flags', { access_token: { access: [incoming], flags: ['bearer'] } }, 'access_token.flags'],
-    ['a subject that is text', naming(alice), 'subject'],
+    ['a subject that is a string', naming(alice), 'subject'],
     ['a subject without identifiers', naming({}), 'subject.sub_ids'],
-    ['a subject by formats alone', naming({ sub_id_formats: ['uri'] }), 'subject.sub_ids'],
+    ['a subject with only formats', naming({ sub_id_formats: ['uri'] }), 'subject.sub_ids'],
     ['identifiers that are an object', naming({ sub_ids: { id: alice } }), 'subject.sub_ids'],
-    ['no identifier', naming({ sub_ids: [] }), 'subject.sub_ids'],
+    ['no identifiers', naming({ sub_ids: [] }), 'subject.sub_ids'],
     [
       'two identifiers',
       naming({ sub_ids: [alice, bob].map((id) => ({ id, format: 'uri' })) }),
       'subject.sub_ids',
     ],
-    ['an identifier that is text', namingBy(alice), 'subject.sub_ids.0'],
+    ['an identifier that is a string', namingBy(alice), 'subject.sub_ids.0'],
     ['an identifier without its format', namingBy({ id: alice }), 'subject.sub_ids.0.format'],
-    ['an identifier of a format alone', namingBy({ format: 'uri' }), 'subject.sub_ids.0.id'],
+    ['an identifier with only a format', namingBy({ format: 'uri' }), 'subject.sub_ids.0.id'],
     [
-      'an identifier as RFC 9493 has it',
+      'an identifier in the form of RFC 9493',
       namingBy({ format: 'uri', uri: alice }),
       'subject.sub_ids.0.id',
     ],
@@ -374,7 +370,7 @@ describe('readGrantRequest', () => {
       'subject.sub_ids.0.format',
     ],
     ['a relative identifier', namingBy({ id: '/alice', format: 'uri' }), 'subject.sub_ids.0.id'],
-    ['an identifier of nothing', namingBy({ id: '', format: 'uri' }), 'subject.sub_ids.0.id'],
+    ['an empty identifier', namingBy({ id: '', format: 'uri' }), 'subject.sub_ids.0.id'],
     [
       'an identifier with a line feed',
       namingBy({ id: `${alice}\n`, format: 'uri' }),
@@ -390,13 +386,13 @@ describe('readGrantRequest', () => {
     ['no type', requestFor(without(incoming, 'type')), 'access_token.access.0.type'],
     ['an unknown type', requestFor({ ...incoming, type: 'card' }), 'access_token.access.0.type'],
     [
-      'a type in capitals',
+      'an upper-case type',
       requestFor({ ...incoming, type: 'Incoming-Payment' }),
       'access_token.access.0.type',
     ],
     ['no actions', requestFor(without(incoming, 'actions')), 'access_token.access.0.actions'],
     [
-      'actions that are text',
+      'actions that are a string',
       requestFor({ ...incoming, actions: 'read' }),
       'access_token.access.0.actions',
     ],
@@ -412,12 +408,12 @@ describe('readGrantRequest', () => {
       'access_token.access.0.actions.1',
     ],
     [
-      'an action twice',
+      'a duplicate action',
       requestFor({ ...incoming, actions: ['read', 'read'] }),
       'access_token.access.0.actions',
     ],
     [
-      'an action in capitals',
+      'an upper-case action',
       requestFor({ ...incoming, actions: ['Read'] }),
       'access_token.access.0.actions.0',
     ],
@@ -437,7 +433,7 @@ describe('readGrantRequest', () => {
       'access_token.access.0.identifier',
     ],
     [
-      'an identifier that is no URL',
+      'an identifier that is not a URL',
       requestFor({ ...incoming, identifier: 'alice' }),
       'access_token.access.0.identifier',
     ],
@@ -452,11 +448,11 @@ describe('readGrantRequest', () => {
       'access_token.access.0.locations',
     ],
     [
-      'an unknown member that every object has',
+      'an unknown member that every object inherits',
       requestFor({ ...incoming, toString: 1 }),
       'access_token.access.0.toString',
     ],
-    ['limits that are text', limited('25'), 'access_token.access.0.limits'],
+    ['limits that are a string', limited('25'), 'access_token.access.0.limits'],
     ['an unknown limit', limited({ maxAmount: usd }), 'access_token.access.0.limits.maxAmount'],
     [
       'both amounts',
@@ -464,7 +460,7 @@ describe('readGrantRequest', () => {
       'access_token.access.0.limits',
     ],
     [
-      'a receiver that is no incoming payment',
+      'a receiver that is not an incoming payment',
       limited({ receiver: alice }),
       'access_token.access.0.limits.receiver',
     ],
@@ -479,7 +475,7 @@ describe('readGrantRequest', () => {
       'access_token.access.0.limits.receiver',
     ],
     [
-      'an interval that lasts no time',
+      'an interval with a zero duration',
       limited({ interval: 'R/2026-01-01T00:00:00Z/PT0S' }),
       'access_token.access.0.limits.interval',
     ],
@@ -494,7 +490,7 @@ describe('readGrantRequest', () => {
       'access_token.access.0.limits.interval',
     ],
     [
-      'an amount that is text',
+      'an amount that is a string',
       limited({ debitAmount: '25' }),
       'access_token.access.0.limits.debitAmount',
     ],
@@ -529,12 +525,12 @@ describe('readGrantRequest', () => {
       'access_token.access.0.limits.debitAmount.value',
     ],
     [
-      'a value with spaces',
+      'a value with surrounding spaces',
       limited({ debitAmount: { ...usd, value: ' 5 ' } }),
       'access_token.access.0.limits.debitAmount.value',
     ],
     [
-      'a value with a fraction',
+      'a fractional value',
       limited({ debitAmount: { ...usd, value: '2.5' } }),
       'access_token.access.0.limits.debitAmount.value',
     ],
@@ -549,17 +545,17 @@ describe('readGrantRequest', () => {
       'access_token.access.0.limits.debitAmount.assetCode',
     ],
     [
-      'an asset code outside ASCII',
+      'a non-ASCII asset code',
       limited({ debitAmount: { ...usd, assetCode: 'ÜSD' } }),
       'access_token.access.0.limits.debitAmount.assetCode',
     ],
     [
-      'an endless asset code',
+      'an overlong asset code',
       limited({ debitAmount: { ...usd, assetCode: 'X'.repeat(65) } }),
       'access_token.access.0.limits.debitAmount.assetCode',
     ],
     [
-      'a scale that is text',
+      'a scale that is a string',
       limited({ debitAmount: { ...usd, assetScale: '2' } }),
       'access_token.access.0.limits.debitAmount.assetScale',
     ],
@@ -574,39 +570,51 @@ describe('readGrantRequest', () => {
       'access_token.access.0.limits.debitAmount.assetScale',
     ],
     [
-      'a scale with a fraction',
+      'a fractional scale',
       limited({ debitAmount: { ...usd, assetScale: 1.5 } }),
       'access_token.access.0.limits.debitAmount.assetScale',
     ],
-    ['interact that is text', interacting('redirect'), 'interact'],
+    ['interact that is a string', interacting('redirect'), 'interact'],
     ['no start', interacting({}), 'interact.start'],
-    ['a start that is text', interacting({ start: 'redirect' }), 'interact.start'],
+    ['a start that is a string', interacting({ start: 'redirect' }), 'interact.start'],
     ['a start without redirect', interacting({ start: ['app', { mode: 'x' }] }), 'interact.start'],
     ['an empty start', interacting({ start: [] }), 'interact.start'],
-    ['a start that is no mode', interacting({ start: ['redirect', 1] }), 'interact.start.1'],
-    ['a start without its mode', interacting({ start: ['redirect', {}] }), 'interact.start.1'],
     [
-      'a finish that is text',
+      'a start mode that is not a string',
+      interacting({ start: ['redirect', 1] }),
+      'interact.start.1',
+    ],
+    [
+      'a start object without its mode',
+      interacting({ start: ['redirect', {}] }),
+      'interact.start.1',
+    ],
+    [
+      'a finish that is a string',
       interacting({ start: ['redirect'], finish: 'redirect' }),
       'interact.finish',
     ],
-    ['a finish by push', finishing({ method: 'push' }), 'interact.finish.method'],
-    ['a finish that is a script', finishing({ uri: 'javascript:alert(1)' }), 'interact.finish.uri'],
+    ['a finish with the push method', finishing({ method: 'push' }), 'interact.finish.method'],
+    [
+      'a finish with a javascript URI',
+      finishing({ uri: 'javascript:alert(1)' }),
+      'interact.finish.uri',
+    ],
     [
       'a finish with a fragment',
       finishing({ uri: 'https://shop.example/#a' }),
       'interact.finish.uri',
     ],
     [
-      'a finish with a hash of its own',
+      'a finish with an unknown hash',
       finishing({ uri: 'https://shop.example/?hash=1' }),
       'interact.finish.uri',
     ],
     ['a finish URI that is an object', finishing({ uri: {} }), 'interact.finish.uri'],
     ['an empty nonce', finishing({ nonce: '' }), 'interact.finish.nonce'],
     ['a nonce with a line feed', finishing({ nonce: 'a\nb' }), 'interact.finish.nonce'],
-    ['a nonce with a line feed at the end', finishing({ nonce: 'a\n' }), 'interact.finish.nonce'],
-    ['a nonce outside ASCII', finishing({ nonce: 'é' }), 'interact.finish.nonce'],
+    ['a nonce with a trailing line feed', finishing({ nonce: 'a\n' }), 'interact.finish.nonce'],
+    ['a non-ASCII nonce', finishing({ nonce: 'é' }), 'interact.finish.nonce'],
     ['a nonce of 257 characters', finishing({ nonce: 'n'.repeat(257) }), 'interact.finish.nonce'],
     ['a nonce that is a number', finishing({ nonce: 1 }), 'interact.finish.nonce'],
     [
@@ -616,7 +624,7 @@ describe('readGrantRequest', () => {
     ],
   ]
 
-  test.each(malformed)('%s is malformed, and the answer says where', (_, body, path) => {
+  test.each(malformed)('rejects %s as malformed and names the position', (_, body, path) => {
     const read = readGrantRequest(body)
     expect(read).toEqual({ path: expect.any(String), problem: expect.any(String) })
     expect('path' in read && read.path).toBe(path)
@@ -632,16 +640,16 @@ describe('readGrantRequest', () => {
     ['a mode', interacting({ start: ['redirect', []] }), 'interact.start.1'],
     ['a subject', naming([]), 'subject'],
     ['an identifier', namingBy([]), 'subject.sub_ids.0'],
-  ])('an array where an object belongs is malformed: %s', (_, body, place) => {
+  ])('rejects an array in place of an object: %s', (_, body, place) => {
     const read = readGrantRequest(body)
     expect(read).toEqual({ path: expect.stringContaining(place), problem: expect.any(String) })
   })
 
-  test('a nonce of 256 characters is short enough', () => {
+  test('accepts a nonce of 256 characters', () => {
     expect(readGrantRequest(finishing({ nonce: 'n'.repeat(256) }))).toHaveProperty('value')
   })
 
-  test.each(['method', 'uri', 'nonce'])('a finish without its %s is malformed', (name) => {
+  test.each(['method', 'uri', 'nonce'])('rejects a finish without its %s', (name) => {
     const body = interacting({ start: ['redirect'], finish: without(finish, name) })
     expect(readGrantRequest(body)).toEqual({
       path: `interact.finish.${name}`,
@@ -649,7 +657,7 @@ describe('readGrantRequest', () => {
     })
   })
 
-  test('any JSON gets an answer, and what is read is covered by what was sent', () => {
+  test('returns a result for any JSON, and the request covers what was read', () => {
     const noise = fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<Json>
     const item = fc.oneof(
       fc.constantFrom(incoming, outgoing, quote),
@@ -678,7 +686,7 @@ describe('readGrantRequest', () => {
     )
   })
 
-  test('neither path nor problem quotes a value', () => {
+  test('neither the path nor the problem quotes a value', () => {
     const marker = 'shibboleth'
     for (const [, body] of malformed) {
       const marked = JSON.parse(JSON.stringify(body), (_, value) =>
@@ -689,7 +697,7 @@ describe('readGrantRequest', () => {
     }
   })
 
-  test('the name of an unknown member does not break the lines of a log, nor fill it', () => {
+  test('the name of an unknown member is escaped and truncated in the problem', () => {
     for (const name of ['a\r\n2026-11-21 forged line', '\u001b[2J', 'x'.repeat(60_000)]) {
       const read = readGrantRequest(requestFor({ ...incoming, [name]: 1 }))
       const { path, problem } = 'path' in read ? read : { path: '', problem: '' }
@@ -699,7 +707,7 @@ describe('readGrantRequest', () => {
 })
 
 describe('readContinuation', () => {
-  test('reads a reference that is null as absent: the call is a poll', () => {
+  test('reads a null reference as absent, which makes the call a poll', () => {
     expect(readContinuation({ interact_ref: null })).toStrictEqual({ value: {} })
   })
 
@@ -711,13 +719,13 @@ describe('readContinuation', () => {
       { interact_ref: '4IFWWIKYB2PQ6U56NL1' },
       { interactRef: '4IFWWIKYB2PQ6U56NL1' },
     ],
-    ['a reference and more', { interact_ref: 'a', more: 1 }, { interactRef: 'a' }],
+    ['a reference and an unknown member', { interact_ref: 'a', more: 1 }, { interactRef: 'a' }],
     [
       'a reference of 256 characters',
       { interact_ref: 'r'.repeat(256) },
       { interactRef: 'r'.repeat(256) },
     ],
-  ])('%s', (_, body, value) => {
+  ])('reads %s', (_, body, value) => {
     expect(readContinuation(body)).toStrictEqual({ value })
   })
 
@@ -727,11 +735,11 @@ describe('readContinuation', () => {
     ['a number', 1, ''],
     ['an empty array', [], ''],
     ['an array', ['ref'], ''],
-    ['another member alone', { hash: 'x' }, 'interact_ref'],
+    ['only an unknown member', { hash: 'x' }, 'interact_ref'],
     ['a reference that is a number', { interact_ref: 1 }, 'interact_ref'],
     ['a reference in an array', { interact_ref: ['ref'] }, 'interact_ref'],
     ['a reference of 257 characters', { interact_ref: 'r'.repeat(257) }, 'interact_ref'],
-  ])('%s is malformed', (_, body, path) => {
+  ])('rejects %s as malformed', (_, body, path) => {
     expect(readContinuation(body)).toEqual({ path, problem: expect.any(String) })
   })
 
@@ -740,7 +748,7 @@ describe('readContinuation', () => {
     expect(JSON.stringify(readContinuation(body))).not.toContain('shibboleth')
   })
 
-  test('what inherits is no reference', () => {
+  test('ignores an inherited reference', () => {
     const body = parseJson(new TextEncoder().encode('{"constructor":"ref","toString":"ref"}'))
     expect(readContinuation(body)).toMatchObject({ path: 'interact_ref' })
   })

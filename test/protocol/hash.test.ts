@@ -14,14 +14,14 @@ const early = await importWithBuiltins(
 const utf8 = (text: string) => new TextEncoder().encode(text)
 const hex = async (digest: native.Digest) => Buffer.from(await digest).toString('hex')
 
-describe('where a digest comes from', () => {
-  test('on Node it is there at once', () => {
+describe('the hash implementation', () => {
+  test('is synchronous on Node', () => {
     expect(native.sha256('abc')).toBeInstanceOf(Uint8Array)
     expect(native.sha512('abc')).toBeInstanceOf(Uint8Array)
     expect(native.hmacSha256(utf8('key'), utf8('data'))).toBeInstanceOf(Uint8Array)
   })
 
-  test('elsewhere Web Crypto promises it', () => {
+  test('is asynchronous with Web Crypto', () => {
     expect(portable.sha256('abc')).toBeInstanceOf(Promise)
     expect(portable.sha512('abc')).toBeInstanceOf(Promise)
     expect(portable.hmacSha256(utf8('key'), utf8('data'))).toBeInstanceOf(Promise)
@@ -30,9 +30,9 @@ describe('where a digest comes from', () => {
 
 describe.each([
   ['with Node', native],
-  ['with Node from before crypto.hash', early],
-  ['with Web Crypto alone', portable],
-])('%s', (_, { sha256, sha512, hmacSha256 }) => {
+  ['with Node versions without crypto.hash', early],
+  ['with Web Crypto only', portable],
+])('hashing %s', (_, { sha256, sha512, hmacSha256 }) => {
   // FIPS 180-4, examples of the Secure Hash Standard.
   test.each([
     ['', 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'],
@@ -41,12 +41,12 @@ describe.each([
       'abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq',
       '248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1',
     ],
-  ])('SHA-256 of %j', async (text, expected) => {
+  ])('returns the SHA-256 hash of %j', async (text, expected) => {
     expect(await hex(sha256(text))).toBe(expected)
     expect(await hex(sha256(utf8(text)))).toBe(expected)
   })
 
-  test('SHA-512 of "abc"', async () => {
+  test('returns the SHA-512 hash of "abc"', async () => {
     const expected =
       'ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a' +
       '2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f'
@@ -76,12 +76,12 @@ describe.each([
       'Test Using Larger Than Block-Size Key - Hash Key First',
       '60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54',
     ],
-  ])('HMAC-SHA-256 under the key %s', async (key, data, expected) => {
+  ])('returns the HMAC-SHA-256 for the key %s', async (key, data, expected) => {
     const mac = hmacSha256(Buffer.from(key, 'hex'), Buffer.from(data, 'latin1'))
     expect(await hex(mac)).toBe(expected)
   })
 
-  test('any bytes, and any view of a larger buffer, hash as the platform hashes them', async () => {
+  test('matches the platform for any bytes and any view of a larger buffer', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array({ minLength: 1, maxLength: 200 }),
@@ -98,7 +98,7 @@ describe.each([
     )
   })
 
-  test('text is hashed as UTF-8', async () => {
+  test('hashes text as UTF-8', async () => {
     const text = 'Grüße 💸'
     expect(await hex(sha256(text))).toBe(createHash('sha256').update(text, 'utf8').digest('hex'))
     expect(await hex(sha512(text))).toBe(createHash('sha512').update(text, 'utf8').digest('hex'))

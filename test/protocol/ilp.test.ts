@@ -29,8 +29,8 @@ async function detailsOf(methods: PaymentMethods, paymentId: string) {
 const random = seededRandom()
 const paymentIds = Array.from({ length: 50 }, () => newId('namespac', random))
 
-describe('details of a payment', () => {
-  test('are of the form that the OpenAPI describes', async () => {
+describe('payment details', () => {
+  test('have the form of the OpenAPI schema', async () => {
     for (const paymentId of paymentIds) {
       const { type, ilpAddress, sharedSecret, ...rest } = await detailsOf(methods, paymentId)
       expect(type).toBe('ilp')
@@ -40,7 +40,7 @@ describe('details of a payment', () => {
     }
   })
 
-  test('stay within the longest ILP address, under the longest prefix', async () => {
+  test('stay within the maximum length of an ILP address for the longest prefix', async () => {
     const addressPrefix = `g.${'a'.repeat(958)}`
     expect(addressPrefix).toHaveLength(960)
     const long = ilpPaymentMethods({ addressPrefix, secret })
@@ -54,7 +54,7 @@ describe('details of a payment', () => {
     expect(new Set(all.map(({ sharedSecret }) => sharedSecret)).size).toBe(paymentIds.length)
   })
 
-  test('are the same each time they are asked for, and after a restart', async () => {
+  test('are the same on each request and after a restart', async () => {
     const again = ilpPaymentMethods({ ...options, secret: secret.slice() })
     for (const paymentId of paymentIds) {
       const details = await detailsOf(methods, paymentId)
@@ -63,7 +63,7 @@ describe('details of a payment', () => {
     }
   })
 
-  test('have the HMAC of the id under the secret as their own, in any runtime', async () => {
+  test('contain the HMAC of the payment id under the secret, in both runtimes', async () => {
     const elsewhere = portable.ilpPaymentMethods(options)
     for (const paymentId of paymentIds) {
       const expected = createHmac('sha256', secret).update(paymentId).digest('base64url')
@@ -72,7 +72,7 @@ describe('details of a payment', () => {
     }
   })
 
-  test('tell nothing about those under another secret', async () => {
+  test('reveal nothing about the details under another secret', async () => {
     const other = ilpPaymentMethods({ ...options, secret: new Uint8Array(32).fill(9) })
     const [one, two] = [await detailsOf(methods, 'p'), await detailsOf(other, 'p')]
     expect(two.ilpAddress).toBe(one.ilpAddress)
@@ -82,7 +82,7 @@ describe('details of a payment', () => {
   test.each([
     ['a Uint8Array', () => Uint8Array.from(secret)],
     ['a Buffer', () => Buffer.from(secret)],
-  ])('outlive the copy of the secret that the host wipes: %s', async (_, copy) => {
+  ])('do not change when the host clears the secret that it passed in: %s', async (_, copy) => {
     const given = copy()
     const wiped = ilpPaymentMethods({ ...options, secret: given })
     given.fill(0)
@@ -90,15 +90,15 @@ describe('details of a payment', () => {
   })
 })
 
-describe('the way back', () => {
-  test('leads from details to their payment', async () => {
+describe('finding the payment of an ILP address', () => {
+  test('returns the payment of the details', async () => {
     for (const paymentId of paymentIds) {
       const { ilpAddress } = await detailsOf(methods, paymentId)
       expect(methods.paymentIdOf(ilpAddress)).toBe(paymentId)
     }
   })
 
-  test('leads from any address below as well, as STREAM connections have', () => {
+  test('returns the payment of any address below the details, as STREAM connections use', () => {
     const segment = fc.stringMatching(/^[a-zA-Z0-9_~-]{1,12}$/)
     fc.assert(
       fc.property(fc.array(segment, { minLength: 1, maxLength: 4 }), (below) => {
@@ -109,24 +109,24 @@ describe('the way back', () => {
   })
 
   test.each([
-    ['the prefix alone', 'test.wallet'],
+    ['only the prefix', 'test.wallet'],
     ['the prefix and a dot', 'test.wallet.'],
     ['the prefix and two dots', 'test.wallet..payment'],
-    ['a prefix that is longer by letters', 'test.walletx.payment'],
-    ['a prefix that is longer by letters and nothing else', 'test.walletxpayment'],
+    ['a longer prefix with the same beginning', 'test.walletx.payment'],
+    ['a longer prefix without an id', 'test.walletxpayment'],
     ['a prefix that is shorter', 'test.payment'],
     ['another prefix', 'g.wallet.payment'],
-    ['the prefix further back', 'g.test.wallet.payment'],
-    ['the prefix in capitals', 'TEST.WALLET.payment'],
-    ['a dot for which another character stands', 'testxwallet.payment'],
+    ['the prefix at a later position', 'g.test.wallet.payment'],
+    ['the prefix in upper case', 'TEST.WALLET.payment'],
+    ['another character instead of a dot', 'testxwallet.payment'],
     ['nothing', ''],
-  ])('%s leads nowhere', (_, ilpAddress) => {
+  ])('returns nothing for %s', (_, ilpAddress) => {
     expect(methods.paymentIdOf(ilpAddress)).toBeUndefined()
   })
 })
 
 describe('the credentials of an ILP address', () => {
-  test('are the payment id and the shared secret that its details have', async () => {
+  test('are the payment id and the shared secret of its details', async () => {
     for (const paymentId of paymentIds) {
       const { ilpAddress, sharedSecret } = await detailsOf(methods, paymentId)
       for (const address of [ilpAddress, `${ilpAddress}.below.it`]) {
@@ -145,7 +145,7 @@ describe('the credentials of an ILP address', () => {
     expect((await methods.credentialsOf('test.wallet.payment'))?.sharedSecret).toEqual(copy)
   })
 
-  test('are the same after a restart, and in any runtime', async () => {
+  test('are the same after a restart and in both runtimes', async () => {
     const restarted = ilpPaymentMethods({ ...options, secret: secret.slice() })
     const elsewhere = portable.ilpPaymentMethods(options)
     const expected = await methods.credentialsOf('test.wallet.payment')
@@ -154,7 +154,7 @@ describe('the credentials of an ILP address', () => {
   })
 
   test.each(['test.wallet', 'test.wallet.', 'test.walletx.payment', 'g.wallet.payment', ''])(
-    'do not exist for an address that is not below the prefix: %s',
+    'do not exist for an address outside the prefix: %s',
     async (ilpAddress) => {
       expect(await methods.credentialsOf(ilpAddress)).toBeUndefined()
     },
@@ -165,7 +165,7 @@ function bytesOf(base64url: string): Uint8Array {
   return Uint8Array.from(Buffer.from(base64url, 'base64url'))
 }
 
-describe('set-up', () => {
+describe('the configuration', () => {
   test.each([
     'g.wallet',
     'private.a',
@@ -175,7 +175,7 @@ describe('set-up', () => {
     'test.a',
     'test3.a',
     'local.a~b_c-D9',
-  ])('takes the prefix %s', async (addressPrefix) => {
+  ])('accepts the prefix %s', async (addressPrefix) => {
     const { ilpAddress } = await detailsOf(ilpPaymentMethods({ addressPrefix, secret }), 'p')
     expect(ilpAddress).toBe(`${addressPrefix}.p`)
     expect(ilpAddress).toMatch(ilpAddressPattern)
@@ -183,12 +183,12 @@ describe('set-up', () => {
 
   test.each([
     ['empty', ''],
-    ['an allocation scheme alone', 'g'],
+    ['only an allocation scheme', 'g'],
     ['no allocation scheme', 'wallet.example'],
     ['an unknown test network', 'test4.wallet'],
-    ['a scheme in capitals', 'G.wallet'],
-    ['a dot at the end', 'g.wallet.'],
-    ['a dot at the start', '.g.wallet'],
+    ['an upper-case scheme', 'G.wallet'],
+    ['terminated by a dot', 'g.wallet.'],
+    ['preceded by a dot', '.g.wallet'],
     ['an empty segment', 'g..wallet'],
     ['a space', 'g.wal let'],
     ['a slash', 'g.wallet/x'],
@@ -197,7 +197,7 @@ describe('set-up', () => {
     ['961 characters', `g.${'a'.repeat(959)}`],
     ['missing', undefined],
     ['a number', 17],
-  ])('refuses a prefix that is %s', (_, addressPrefix) => {
+  ])('refuses a prefix with this fault: %s', (_, addressPrefix) => {
     const setUp = () => ilpPaymentMethods({ addressPrefix, secret } as IlpPaymentMethodsOptions)
     expect(setUp).toThrow(TypeError)
     expect(setUp).toThrow(
@@ -210,16 +210,16 @@ describe('set-up', () => {
     ['of 31 bytes', new Uint8Array(31)],
     ['missing', undefined],
     ['null', null],
-    ['text, which has characters instead of bytes', 'x'.repeat(64)],
+    ['a string, which has characters instead of bytes', 'x'.repeat(64)],
     ['an array of numbers', Array.from({ length: 32 }, () => 7)],
-    ['an ArrayBuffer, which has no length to look at', new ArrayBuffer(8)],
+    ['an ArrayBuffer, which has no length property', new ArrayBuffer(8)],
   ])('refuses a secret that is %s', (_, secret) => {
     const setUp = () => ilpPaymentMethods({ ...options, secret } as IlpPaymentMethodsOptions)
     expect(setUp).toThrow(TypeError)
     expect(setUp).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'secret' }))
   })
 
-  test('never shows the secret in what it throws', () => {
+  test('never includes the secret in its errors', () => {
     const short = Buffer.from('hunter2')
     const setUp = () => ilpPaymentMethods({ ...options, secret: short })
     expect(setUp).toThrow(

@@ -19,9 +19,9 @@ const printable = fc
 
 describe.each([
   ['with Node', interactionHash],
-  ['with Web Crypto alone', portable.interactionHash],
-])('%s', (_, interactionHash) => {
-  test('the hash is over the four values, a line feed between them and none at the end', async () => {
+  ['with Web Crypto only', portable.interactionHash],
+])('the interaction hash %s', (_, interactionHash) => {
+  test('covers the four values, separated by line feeds, without a trailing line feed', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.record({
@@ -46,33 +46,36 @@ describe.each([
   })
 })
 
-describe('the encoding', () => {
-  test('standard base64 has its padding and its own alphabet', async () => {
+describe('the encoding of the interaction hash', () => {
+  test('uses padding and the standard alphabet for base64', async () => {
     expect(await interactionHash(input, 'sha-256', 'base64')).toMatch(/^[A-Za-z0-9+/]{43}=$/)
     expect(await interactionHash(input, 'sha-512', 'base64')).toMatch(/^[A-Za-z0-9+/]{86}==$/)
   })
 
-  test('base64url has none', async () => {
+  test('uses no padding for base64url', async () => {
     expect(await interactionHash(input, 'sha-256', 'base64url')).toMatch(/^[A-Za-z0-9_-]{43}$/)
     expect(await interactionHash(input, 'sha-512', 'base64url')).toMatch(/^[A-Za-z0-9_-]{86}$/)
   })
 })
 
-describe('what a client instance relies on', () => {
+describe('the interaction hash that a client instance verifies', () => {
   const changes: readonly (readonly [string, Partial<InteractionHashInput>])[] = [
     ['its own nonce', { clientNonce: 'VJLO6A4CATR0KRP' }],
-    ['the nonce of the server', { serverNonce: 'MBDOFXG4Y5CVJCX821LI' }],
+    ['the nonce of the authorization server', { serverNonce: 'MBDOFXG4Y5CVJCX821LI' }],
     ['the reference', { interactRef: '4IFWWIKYB2PQ6U56NL2' }],
     ['a slash after the grant endpoint', { grantEndpoint: 'https://server.example.com/tx/' }],
-    ['a capital in the grant endpoint', { grantEndpoint: 'https://Server.example.com/tx' }],
+    [
+      'an upper-case letter in the grant endpoint',
+      { grantEndpoint: 'https://Server.example.com/tx' },
+    ],
     ['another grant endpoint on the host', { grantEndpoint: 'https://server.example.com/b/tx' }],
     [
-      'the two nonces changing places',
+      'the two nonces exchanged',
       { clientNonce: input.serverNonce, serverNonce: input.clientNonce },
     ],
   ]
 
-  test.each(changes)('%s gives another hash', async (_, change) => {
+  test.each(changes)('changes with %s', async (_, change) => {
     const hash = await interactionHash(input, 'sha-256', 'base64')
     expect(await interactionHash({ ...input, ...change }, 'sha-256', 'base64')).not.toBe(hash)
   })

@@ -41,7 +41,7 @@ const token: ActiveToken = {
   expiresAt: startOfTests + 999,
 }
 
-/** A body as it comes over the wire. */
+/** Returns a body as it is transmitted. */
 function wired(body: object): Json {
   return JSON.parse(JSON.stringify(body))
 }
@@ -60,8 +60,8 @@ const grantedItem: fc.Arbitrary<GrantedItem> = fc
     ...(intervalCounting === undefined ? {} : { intervalCounting }),
   }))
 
-describe('what is said of a token', () => {
-  test('is what RFC 9767 names, with three members of our own, and the value is not among it', () => {
+describe('the introspection of a token', () => {
+  test('has the members of RFC 9767 and three extensions, and omits the token value', () => {
     const [paying, quoting] = token.access
     expect(body).toEqual({
       active: true,
@@ -74,7 +74,7 @@ describe('what is said of a token', () => {
     })
   })
 
-  test('is understood as it was meant, whatever was granted', () => {
+  test('survives a round trip for any grant', () => {
     const arbitrary = fc.record(
       {
         grantId: fc.stringMatching(/^[A-Za-z0-9_-]{30}$/),
@@ -96,11 +96,11 @@ describe('what is said of a token', () => {
     )
   })
 
-  test('never claims a longer life than the token has', () => {
+  test('never reports a longer lifetime than that of the token', () => {
     expect(read(body)).toMatchObject({ value: { expiresAt: startOfTests } })
   })
 
-  test('may have members that are not known', () => {
+  test('may contain unknown members', () => {
     expect(read({ ...body, iat: 17, sub: 'x', instance_id: 'y' })).toEqual(read(body))
   })
 
@@ -126,8 +126,8 @@ const malformed: [string, Json | undefined][] = [
   ['nothing', undefined],
   ['null', null],
   ['a list', [body]],
-  ['a text', 'active'],
-  ['an object with nothing in it', {}],
+  ['a string', 'active'],
+  ['an empty object', {}],
   ...[undefined, null, 'true', 'false', 0, 1, {}].map((active): [string, Json] => [
     `active: ${JSON.stringify(active)}`,
     wired({ ...body, active }),
@@ -141,39 +141,39 @@ const malformed: [string, Json | undefined][] = [
     ),
   ]),
   ['another issuer', { ...body, iss: `${issuer}/` }],
-  ['a time that is text', { ...body, exp: '1795262400' }],
-  ['a time within a second', { ...body, exp: 17.5 }],
-  ['a time before all', { ...body, exp: -1 }],
+  ['a time that is a string', { ...body, exp: '1795262400' }],
+  ['a fractional time', { ...body, exp: 17.5 }],
+  ['a negative time', { ...body, exp: -1 }],
   ['a time in milliseconds', { ...body, exp: startOfTests }],
-  ['a grant of too many characters', { ...body, grant: 'x'.repeat(65) }],
+  ['an overlong grant id', { ...body, grant: 'x'.repeat(65) }],
   ['a key without proof', { ...body, key: { jwk } }],
-  ['a key proved in another way', { ...body, key: { proof: 'mtls', jwk } }],
-  ['a key that is private', { ...body, key: { proof: 'httpsig', jwk: { ...jwk, d: x } } }],
+  ['a key with another proof method', { ...body, key: { proof: 'mtls', jwk } }],
+  ['a private key', { ...body, key: { proof: 'httpsig', jwk: { ...jwk, d: x } } }],
   [
     'a key of small order',
     { ...body, key: { proof: 'httpsig', jwk: { ...jwk, x: `${'A'.repeat(43)}` } } },
   ],
   ['a client without an address', { ...body, client: {} }],
-  ['a client that is text', { ...body, client: 'https://shop.example' }],
-  ['a client at no URL', { ...body, client: { walletAddress: 'shop' } }],
-  ['null for a client', { ...body, client: null }],
+  ['a client that is a string', { ...body, client: 'https://shop.example' }],
+  ['a client whose address is not a URL', { ...body, client: { walletAddress: 'shop' } }],
+  ['a null client', { ...body, client: null }],
   ['an audience', { ...body, aud: 'https://other.example' }],
-  ['a time before which it is no good', { ...body, nbf: 0 }],
+  ['a not-before time', { ...body, nbf: 0 }],
   ['flags', { ...body, flags: ['bearer'] }],
-  ['access by name', { ...body, access: ['read-everything'] }],
+  ['access by reference', { ...body, access: ['read-everything'] }],
   ['access of an unknown type', withItem({ type: 'account' })],
   ['access without actions', withItem({ actions: [] })],
   ['access with an action of another type', withItem({ actions: ['complete'] })],
   ['access with an unknown member', withItem({ until: 'tomorrow' })],
-  ['access with an identifier that is null', withItem({ identifier: null })],
+  ['access with a null identifier', withItem({ identifier: null })],
   ['access without itemId', withItem({ itemId: undefined })],
-  ['access with a number for itemId', withItem({ itemId: 1 })],
-  ['access with an itemId of another form', withItem({ itemId: '1.2026' })],
-  ['access with an unknown way of counting', withItem({ intervalCounting: 'both' })],
-  ['access with the same itemId twice', { ...body, access: [item ?? {}, item ?? {}] }],
-  ['limits of an unknown kind', withLimits({ perDay: '5' })],
+  ['access with a numeric itemId', withItem({ itemId: 1 })],
+  ['access with a malformed itemId', withItem({ itemId: '1.2026' })],
+  ['access with an unknown interval counting', withItem({ intervalCounting: 'both' })],
+  ['access with a duplicate itemId', { ...body, access: [item ?? {}, item ?? {}] }],
+  ['unknown limits', withLimits({ perDay: '5' })],
   [
-    'limits with a number for a value',
+    'limits with a numeric value',
     withLimits({ debitAmount: { value: 2500, assetCode: 'USD', assetScale: 2 } }),
   ],
   [
@@ -184,15 +184,15 @@ const malformed: [string, Json | undefined][] = [
     'limits with two amounts',
     withLimits({ receiveAmount: { value: '1', assetCode: 'USD', assetScale: 2 } }),
   ],
-  ['limits of incoming payments', withItem({ type: 'incoming-payment', actions: ['read'] })],
+  ['limits on incoming payments', withItem({ type: 'incoming-payment', actions: ['read'] })],
 ]
 
-describe('an answer that is not well-formed is no answer', () => {
-  test.each(malformed)('%s', (_, answer) => {
+describe('a malformed introspection response', () => {
+  test.each(malformed)('is rejected: %s', (_, answer) => {
     expect(read(answer)).toEqual({ path: expect.any(String), problem: expect.any(String) })
   })
 
-  test('nor is any other JSON', () => {
+  test('is rejected for any other JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (answer) => {
         expect(read(answer as Json)).toHaveProperty('problem')
@@ -202,10 +202,10 @@ describe('an answer that is not well-formed is no answer', () => {
   })
 })
 
-describe('a question', () => {
+describe('an introspection request', () => {
   const question = wired(introspectionRequestBody('token', 'bank')) as Record<string, Json>
 
-  test('names the token, how its key is proved, and who asks', () => {
+  test('names the token, the proof method of its key, and the resource server', () => {
     expect(question).toEqual({ access_token: 'token', proof: 'httpsig', resource_server: 'bank' })
     expect(readResourceServer(question)).toEqual({ id: 'bank' })
     expect(readIntrospectionRequest(question)).toEqual({
@@ -213,7 +213,7 @@ describe('a question', () => {
     })
   })
 
-  test('may name the asking server by its key', () => {
+  test('may identify the resource server by its key', () => {
     const asking = { ...question, resource_server: { key: { proof: 'httpsig', jwk } } }
     expect(readResourceServer(asking)).toEqual({ jwk: { kid, x } })
   })
@@ -225,7 +225,7 @@ describe('a question', () => {
     ['an object without a key', { resource_server: {} }, 'body_invalid'],
     ['a key without proof', { resource_server: { key: { jwk } } }, 'body_invalid'],
     [
-      'a key proved otherwise',
+      'a key with another proof method',
       { resource_server: { key: { proof: 'mtls', jwk } } },
       'body_invalid',
     ],
@@ -235,20 +235,20 @@ describe('a question', () => {
       { resource_server: { key: { proof: 'httpsig', jwk: { ...jwk, d: x } } } },
       'resource_server_invalid',
     ],
-  ] as const)('from nobody in particular is refused: %s', (_, asking, refusal) => {
+  ] as const)('without an identified resource server is refused: %s', (_, asking, refusal) => {
     expect(readResourceServer(asking && wired(asking))).toMatchObject({ refusal })
   })
 
   test.each([
     ['no access_token', { access_token: undefined }],
-    ['an access_token that is no text', { access_token: 17 }],
-    ['a proof that is no text', { proof: {} }],
-    ['access that is no list', { access: {} }],
+    ['an access_token that is not a string', { access_token: 17 }],
+    ['a proof that is not a string', { proof: {} }],
+    ['access that is not a list', { access: {} }],
   ])('is malformed with %s', (_, change) => {
     expect(readIntrospectionRequest(wired({ ...question, ...change }))).toHaveProperty('problem')
   })
 
-  test('may say which access is needed', () => {
+  test('may name the required access', () => {
     const access = [
       { type: 'incoming-payment', actions: ['read'], identifier: 'https://WALLET.example/bob/' },
     ]
@@ -267,20 +267,20 @@ describe('a question', () => {
   })
 
   test.each([
-    ['by name', ['read-everything']],
+    ['by reference', ['read-everything']],
     ['of an unknown type', [{ type: 'account', actions: ['read'] }]],
     ['with an unknown action', [{ type: 'quote', actions: ['delete'] }]],
     ['with limits', [{ type: 'outgoing-payment', actions: ['create'], limits: {} }]],
-    ['with an identifier that is none', [{ type: 'quote', actions: ['read'], identifier: 'bob' }]],
+    ['with an invalid identifier', [{ type: 'quote', actions: ['read'], identifier: 'bob' }]],
     ['without actions', [{ type: 'quote' }]],
-    ['of an unknown kind beside a known one', [{ type: 'quote', actions: ['read'] }, 7]],
-  ])('that needs access %s can have no answer but no', (_, access) => {
+    ['of an unknown type beside a known one', [{ type: 'quote', actions: ['read'] }, 7]],
+  ])('yields an inactive response for required access %s', (_, access) => {
     expect(readIntrospectionRequest(wired({ ...question, access }))).toMatchObject({
       value: { answerable: false },
     })
   })
 
-  test('about a key that is proved in another way can have no answer but no', () => {
+  test('yields an inactive response for a key with another proof method', () => {
     const answer = readIntrospectionRequest({ ...question, proof: 'mtls' })
     expect(answer).toMatchObject({ value: { answerable: false } })
   })

@@ -5,7 +5,7 @@ import { depthOf, isObject, parseJson } from '../../src/protocol/json.js'
 const utf8 = (text: string) => new TextEncoder().encode(text)
 const parseText = (text: string) => parseJson(utf8(text))
 
-/** `levels` arrays or objects, one in the other. */
+/** Returns arrays or objects nested to `levels` levels. */
 function nested(levels: number, kind: 'array' | 'object' | 'both'): string {
   let text = ''
   let end = ''
@@ -18,7 +18,7 @@ function nested(levels: number, kind: 'array' | 'object' | 'both'): string {
   return text + end
 }
 
-/** Counts levels by the brackets of the serialised form: no recursion, no object. */
+/** Counts levels by the brackets of the serialized form, without recursion and objects. */
 function levelsOf(text: string): number {
   let open = 0
   let deepest = 0
@@ -29,8 +29,8 @@ function levelsOf(text: string): number {
   return deepest
 }
 
-describe('what is read', () => {
-  test('any JSON comes back as it was', () => {
+describe('parsing JSON', () => {
+  test('returns any JSON value unchanged', () => {
     const json = fc.json({ maxDepth: 6, noUnicodeString: false, stringUnit: 'binary' })
     fc.assert(
       fc.property(json, (text) => {
@@ -42,23 +42,23 @@ describe('what is read', () => {
   })
 
   test.each(['null', 'true', '0', '-1.5e3', '""', '[]', '{}', ' \n\t{ "a" : 1 }\r '])(
-    '%j is JSON',
+    'accepts %j',
     (text) => {
       expect(parseText(text)).toStrictEqual(JSON.parse(text))
     },
   )
 
-  test('null is a value, not the absence of one', () => {
+  test('distinguishes null from no value', () => {
     expect(parseText('null')).toBeNull()
   })
 
-  test('lone surrogates and U+0000 survive, as members and as their names', () => {
+  test('keeps lone surrogates and U+0000 in values and names', () => {
     const text = '{"\\ud800":"\\udfff\\u0000x","\\u0000":["\\u0000","a\\ud83d"]}'
     const value = parseText(text)
     expect(value).toStrictEqual({ '\ud800': '\udfff\u0000x', '\u0000': ['\u0000', 'a\ud83d'] })
   })
 
-  test('names that every object inherits are ordinary members', () => {
+  test('reads inherited names as ordinary members', () => {
     const text = '{"constructor":1,"toString":2,"hasOwnProperty":3,"valueOf":4,"prototype":5}'
     const value = parseText(text)
     expect(isObject(value) && Object.keys(value)).toEqual([
@@ -70,33 +70,33 @@ describe('what is read', () => {
     ])
   })
 
-  test('of a member that stands twice the last one counts, so that all readers see the same', () => {
+  test('uses the last of duplicate members, as other parsers do', () => {
     expect(parseText('{"a":1,"a":2}')).toStrictEqual({ a: 2 })
   })
 })
 
-describe('what is refused', () => {
+describe('refusing JSON', () => {
   test.each([
-    ['no bytes at all', ''],
-    ['white space', '  '],
+    ['an empty body', ''],
+    ['only whitespace', '  '],
     ['a byte order mark', '\ufeff{}'],
     ['text after the value', '{} x'],
     ['two values', '{}{}'],
     ['a trailing comma', '[1,]'],
     ['a comment', '/**/{}'],
     ['single quotes', "{'a':1}"],
-    ['a name without quotes', '{a:1}'],
+    ['an unquoted name', '{a:1}'],
     ['NaN', 'NaN'],
     ['Infinity', '[Infinity]'],
     ['undefined', 'undefined'],
     ['a leading zero', '[01]'],
-    ['a leading plus', '[+1]'],
+    ['a leading plus sign', '[+1]'],
     ['hexadecimal', '[0x10]'],
     ['a raw line break in a string', '"a\nb"'],
     ['a raw U+0000 in a string', '"a\u0000b"'],
     ['an open object', '{"a":1'],
     ['a no-break space around the value', '\u00a0{}'],
-  ])('%s', (_, text) => {
+  ])('refuses %s', (_, text) => {
     expect(parseText(text)).toBeUndefined()
   })
 
@@ -104,9 +104,9 @@ describe('what is refused', () => {
     ['a surrogate as UTF-8', [0x22, 0xed, 0xa0, 0x80, 0x22]],
     ['an overlong quotation mark', [0xc0, 0xa2, 0x61, 0x22]],
     ['Latin-1', [0x22, 0xe9, 0x22]],
-    ['a sequence that is cut short', [0x22, 0xe2, 0x82, 0x22]],
+    ['a truncated sequence', [0x22, 0xe2, 0x82, 0x22]],
     ['UTF-16', [0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00]],
-  ])('bytes that are not UTF-8: %s', (_, bytes) => {
+  ])('refuses bytes that are not UTF-8: %s', (_, bytes) => {
     expect(parseJson(Uint8Array.from(bytes))).toBeUndefined()
   })
 
@@ -119,11 +119,11 @@ describe('what is refused', () => {
     '{"\\u005f_proto__":1}',
     '{"__pro\\u0074o__":[]}',
     '{"a":1,"__proto__":1,"b":2}',
-  ])('a member that would be taken for the prototype: %s', (text) => {
+  ])('refuses a member that could set the prototype: %s', (text) => {
     expect(parseText(text)).toBeUndefined()
   })
 
-  test('__proto__ as a value is nothing special', () => {
+  test('accepts __proto__ as a value', () => {
     expect(parseText('["__proto__",{"a":"__proto__","proto":1,"__proto":2}]')).toStrictEqual([
       '__proto__',
       { a: '__proto__', proto: 1, __proto: 2 },
@@ -131,27 +131,30 @@ describe('what is refused', () => {
   })
 
   test.each(['1e999', '-1e999', '[1e309]', '{"a":{"b":[0,-1e400]}}', `1${'0'.repeat(400)}`])(
-    'a number that no double holds: %s',
+    'refuses a number outside the range of a double: %s',
     (text) => {
       expect(parseText(text)).toBeUndefined()
     },
   )
 
-  test('the largest double is still read', () => {
+  test('accepts the largest double', () => {
     expect(parseText('[1.7976931348623157e308]')).toStrictEqual([Number.MAX_VALUE])
   })
 
-  test.each(['array', 'object', 'both'] as const)('more than 32 levels of nesting (%s)', (kind) => {
-    expect(parseText(nested(32, kind))).toBeDefined()
-    expect(parseText(nested(33, kind))).toBeUndefined()
-  })
+  test.each(['array', 'object', 'both'] as const)(
+    'refuses more than 32 levels of nesting (%s)',
+    (kind) => {
+      expect(parseText(nested(32, kind))).toBeDefined()
+      expect(parseText(nested(33, kind))).toBeUndefined()
+    },
+  )
 
-  test('nesting that fills the largest body, without running out of stack', () => {
+  test('refuses nesting as deep as the largest body without exhausting the stack', () => {
     expect(parseText('['.repeat(32_768) + ']'.repeat(32_768))).toBeUndefined()
     expect(parseText('['.repeat(65_536))).toBeUndefined()
   })
 
-  test('any bytes get an answer', () => {
+  test('returns a result for any bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
         expect(() => parseJson(bytes)).not.toThrow()
@@ -162,11 +165,11 @@ describe('what is refused', () => {
 })
 
 describe('depthOf', () => {
-  test('counts levels, a scalar having none', () => {
+  test('counts levels, and a scalar has none', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 7 }), (value) => {
         fc.pre(!JSON.stringify(value).includes('__proto__'))
-        // fast-check spells -0, which has no spelling of its own in JSON, but no other oddity.
+        // fast-check generates -0, which JSON cannot represent, but no other unusual number.
         const json = JSON.parse(JSON.stringify(value))
         expect(depthOf(json, 100)).toBe(levelsOf(JSON.stringify(json)))
       }),
@@ -174,7 +177,7 @@ describe('depthOf', () => {
     )
   })
 
-  test('answers up to the limit and not beyond', () => {
+  test('returns a depth up to the limit and undefined beyond it', () => {
     for (const kind of ['array', 'object', 'both'] as const) {
       const value = JSON.parse(nested(8, kind))
       expect(depthOf(value, 9)).toBe(8)
@@ -183,14 +186,14 @@ describe('depthOf', () => {
     }
   })
 
-  test('the deepest branch counts, wherever it is', () => {
+  test('uses the deepest branch, wherever it is', () => {
     expect(depthOf([1, [2, [3]], [], 'x'], 3)).toBe(3)
     expect(depthOf([1, [2, [3]], [], 'x'], 2)).toBeUndefined()
     expect(depthOf({ a: {}, b: { c: [] }, d: 0 }, 5)).toBe(3)
   })
 
   test.each([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
-    'a number that JSON cannot write has no depth: %d',
+    'returns undefined for a number that JSON cannot represent: %d',
     (value) => {
       expect(depthOf(value, 5)).toBeUndefined()
       expect(depthOf({ a: [value] }, 5)).toBeUndefined()
@@ -199,11 +202,11 @@ describe('depthOf', () => {
 })
 
 describe('isObject', () => {
-  test.each([{}, { a: 1 }, JSON.parse('{"length":0}')])('%j is an object', (value) => {
+  test.each([{}, { a: 1 }, JSON.parse('{"length":0}')])('accepts %j', (value) => {
     expect(isObject(value)).toBe(true)
   })
 
-  test.each([null, undefined, [], 'x', 0, true])('%j is none', (value) => {
+  test.each([null, undefined, [], 'x', 0, true])('rejects %j', (value) => {
     expect(isObject(value)).toBe(false)
   })
 })

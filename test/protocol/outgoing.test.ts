@@ -31,7 +31,7 @@ const direct = (members: JsonMembers = {}) => ({
   ...members,
 })
 
-/** The issue's list, and what else is no amount. */
+/** Invalid amount values, with a fault in any member. */
 const noValues = ['', ' 5 ', '0x10', '-0', '1.0', '18446744073709551616', '+5', '007', '1e3', '٢٥']
 
 const noAmounts: readonly [string, Json, string][] = [
@@ -40,18 +40,18 @@ const noAmounts: readonly [string, Json, string][] = [
     { ...usd, value },
     '.value',
   ]),
-  ['a value that is a number', { ...usd, value: 2500 }, '.value'],
+  ['a numeric value', { ...usd, value: 2500 }, '.value'],
   ['a scale of 256', { ...usd, assetScale: 256 }, '.assetScale'],
   ['a scale of -1', { ...usd, assetScale: -1 }, '.assetScale'],
-  ['a scale that is text', { ...usd, assetScale: '2' }, '.assetScale'],
-  ['a code with a space', { ...usd, assetCode: 'US D' }, '.assetCode'],
-  ['no code', { value: '1', assetScale: 2 }, '.assetCode'],
+  ['a scale that is a string', { ...usd, assetScale: '2' }, '.assetScale'],
+  ['an asset code with a space', { ...usd, assetCode: 'US D' }, '.assetCode'],
+  ['no asset code', { value: '1', assetScale: 2 }, '.assetCode'],
   ['text', '25', ''],
   ['a list', [usd], ''],
 ]
 
-describe('a member that is null', () => {
-  test('is absent where it is optional', () => {
+describe('a null member', () => {
+  test('is read as absent where it is optional', () => {
     expect(readQuoteRequest(asked({ debitAmount: null, receiveAmount: usd }))).toStrictEqual(
       readQuoteRequest(asked({ receiveAmount: usd })),
     )
@@ -88,13 +88,13 @@ describe('readQuoteRequest', () => {
     ['no amount', {}],
     ['a fixed send amount', { debitAmount: usd }],
     ['a fixed receive amount', { receiveAmount: { ...usd, assetCode: 'EUR' } }],
-  ])('reads each form of the OpenAPI: %s', (_, amounts) => {
+  ])('reads each form in the OpenAPI: %s', (_, amounts) => {
     expect(readQuoteRequest(asked(amounts))).toStrictEqual({
       value: { walletAddress: alice, receiver, ...amounts },
     })
   })
 
-  test('reads URLs in their canonical form', () => {
+  test('canonicalizes URLs', () => {
     const body = asked({
       walletAddress: 'https://WALLET.example:443/alice/',
       receiver: 'https://Bank.example/incoming-payments/1/',
@@ -108,8 +108,8 @@ describe('readQuoteRequest', () => {
     ['no wallet address', { receiver, method: 'ilp' }, 'walletAddress'],
     ['a payment pointer', asked({ walletAddress: '$wallet.example/alice' }), 'walletAddress'],
     ['no receiver', { walletAddress: alice, method: 'ilp' }, 'receiver'],
-    ['a receiver that is no URL', asked({ receiver: 'bob' }), 'receiver'],
-    ['a receiver that is no incoming payment', asked({ receiver: alice }), 'receiver'],
+    ['a receiver that is not a URL', asked({ receiver: 'bob' }), 'receiver'],
+    ['a receiver that is not an incoming payment', asked({ receiver: alice }), 'receiver'],
     ['a receiver without an id', asked({ receiver: `${alice}/incoming-payments` }), 'receiver'],
     ['a receiver over plain http', asked({ receiver: receiver.replace('s:', ':') }), 'receiver'],
     ['no method', { walletAddress: alice, receiver }, 'method'],
@@ -117,11 +117,11 @@ describe('readQuoteRequest', () => {
     ['both amounts', asked({ debitAmount: usd, receiveAmount: usd }), ''],
     ['metadata', asked({ metadata: {} }), 'metadata'],
     ['an unknown member', asked({ constructor: 1 }), 'constructor'],
-  ])('%s is malformed, and the answer says where', (_, body, path) => {
+  ])('rejects %s as malformed and names the position', (_, body, path) => {
     expect(readQuoteRequest(body)).toEqual({ path, problem: expect.any(String) })
   })
 
-  test.each(noAmounts)('%s is no amount, in either field', (_, amount, within) => {
+  test.each(noAmounts)('rejects %s in either amount', (_, amount, within) => {
     for (const name of ['debitAmount', 'receiveAmount']) {
       expect(readQuoteRequest(asked({ [name]: amount }))).toEqual({
         path: name + within,
@@ -132,17 +132,17 @@ describe('readQuoteRequest', () => {
 })
 
 describe('readOutgoingPaymentRequest', () => {
-  test('reads a payment by a quote', () => {
+  test('reads a payment by quote', () => {
     expect(readOutgoingPaymentRequest(byQuote())).toStrictEqual({
       value: { walletAddress: alice, quoteId },
     })
   })
 
-  test('reads a payment straight to an incoming payment', () => {
+  test('reads a payment directly to an incoming payment', () => {
     expect(readOutgoingPaymentRequest(direct())).toStrictEqual({ value: direct() })
   })
 
-  test('reads metadata as it is, in both forms', () => {
+  test('keeps metadata unchanged in both forms', () => {
     const metadata = { constructor: 'kept', '0': [null], note: '\u0000' }
     for (const body of [byQuote({ metadata }), direct({ metadata })]) {
       const read = readOutgoingPaymentRequest(body)
@@ -155,8 +155,8 @@ describe('readOutgoingPaymentRequest', () => {
     ['text', 'pay', ''],
     ['a list', [byQuote()], ''],
     ['nothing', {}, 'walletAddress'],
-    ['no quote and no receiver', { walletAddress: alice }, 'quoteId'],
-    ['a quote that is no URL', byQuote({ quoteId: '1' }), 'quoteId'],
+    ['neither a quote nor a receiver', { walletAddress: alice }, 'quoteId'],
+    ['a quote that is not a URL', byQuote({ quoteId: '1' }), 'quoteId'],
     ['a quote and an amount', byQuote({ debitAmount: usd }), 'debitAmount'],
     ['a quote and a receiver', byQuote({ incomingPayment: receiver, debitAmount: usd }), 'quoteId'],
     [
@@ -166,27 +166,27 @@ describe('readOutgoingPaymentRequest', () => {
     ],
     ['a receive amount', direct({ receiveAmount: usd }), 'receiveAmount'],
     [
-      'a receiver that is no incoming payment',
+      'a receiver that is not an incoming payment',
       direct({ incomingPayment: alice }),
       'incomingPayment',
     ],
     ['no wallet address', { quoteId }, 'walletAddress'],
     ['metadata that is a list', byQuote({ metadata: [] }), 'metadata'],
-    ['metadata that is text', direct({ metadata: 'x' }), 'metadata'],
-    ['metadata that is too large', byQuote({ metadata: { note: 'x'.repeat(8192) } }), 'metadata'],
+    ['metadata that is a string', direct({ metadata: 'x' }), 'metadata'],
+    ['oversized metadata', byQuote({ metadata: { note: 'x'.repeat(8192) } }), 'metadata'],
     ['an unknown member', byQuote({ method: 'ilp' }), 'method'],
-  ])('%s is malformed, and the answer says where', (_, body, path) => {
+  ])('rejects %s as malformed and names the position', (_, body, path) => {
     expect(readOutgoingPaymentRequest(body)).toEqual({ path, problem: expect.any(String) })
   })
 
-  test.each(noAmounts)('%s is no amount', (_, amount, within) => {
+  test.each(noAmounts)('rejects %s', (_, amount, within) => {
     expect(readOutgoingPaymentRequest(direct({ debitAmount: amount }))).toEqual({
       path: `debitAmount${within}`,
       problem: expect.any(String),
     })
   })
 
-  test('any JSON gets an answer, which quotes no value', () => {
+  test('returns a result for any JSON and quotes no value', () => {
     const names = ['walletAddress', 'quoteId', 'incomingPayment', 'debitAmount', 'metadata']
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(...names), (part, name) => {
@@ -211,7 +211,7 @@ describe('readOutgoingPaymentRequest', () => {
 describe('readPriceAnswer', () => {
   const price = { debitAmount: dollars(100), receiveAmount: euros(50) }
 
-  test('reads a price, and nothing else that the host may know of it', () => {
+  test('reads a price and omits additional members of the host’s answer', () => {
     const more = { fee: 5n, debitAmount: { ...dollars(100), margin: '3' }, at: new Date() }
     expect(readPriceAnswer({ ...price, ...more })).toStrictEqual({ value: price })
     expect(readPriceAnswer({ ...price, expiresAt: undefined })).toStrictEqual({ value: price })
@@ -220,7 +220,7 @@ describe('readPriceAnswer', () => {
     })
   })
 
-  test('reads why there is none', () => {
+  test('reads the reason for a refusal', () => {
     for (const refusal of ['receiver_invalid', 'amount_missing', 'amount_too_small']) {
       expect(readPriceAnswer({ refusal })).toStrictEqual({ value: { refusal } })
     }
@@ -237,22 +237,22 @@ describe('readPriceAnswer', () => {
     ['null', null],
     ['a number', 100],
     ['an empty object', {}],
-    ['one amount alone', { debitAmount: dollars(100) }],
-    ['an amount in numbers', { ...price, debitAmount: { ...dollars(100), value: 100 } }],
-    ['an amount in big numbers', { ...price, debitAmount: { ...dollars(100), value: 100n } }],
+    ['only one amount', { debitAmount: dollars(100) }],
+    ['an amount that is a number', { ...price, debitAmount: { ...dollars(100), value: 100 } }],
+    ['an amount that is a bigint', { ...price, debitAmount: { ...dollars(100), value: 100n } }],
     ['an amount without an asset', { ...price, receiveAmount: { value: '50' } }],
-    ['a scale that is no integer', { ...price, receiveAmount: { ...euros(50), assetScale: 2.5 } }],
-    ['more than 64 bits', { ...price, receiveAmount: euros(2n ** 64n) }],
-    ['an end that is a date', { ...price, expiresAt: new Date() }],
-    ['an end that is no number', { ...price, expiresAt: Number.NaN }],
-    ['an end between two milliseconds', { ...price, expiresAt: 1.5 }],
-    ['an end that is text', { ...price, expiresAt: '2026-11-21T12:00:00Z' }],
-    ['a refusal of its own', { refusal: 'token_unknown' }],
-    ['a refusal that every object has', { refusal: 'constructor' }],
-    ['no word of why', { refusal: undefined }],
-    ['a least amount that is none', { refusal: 'amount_too_small', minDebitAmount: '11' }],
-    ['a reason that is no text', { refusal: 'receiver_invalid', reason: new Error('x') }],
-  ])('takes no answer that is none: %s', (_, answer) => {
+    ['a fractional scale', { ...price, receiveAmount: { ...euros(50), assetScale: 2.5 } }],
+    ['a value above 64 bits', { ...price, receiveAmount: euros(2n ** 64n) }],
+    ['an expiry that is a Date', { ...price, expiresAt: new Date() }],
+    ['an expiry that is not a number', { ...price, expiresAt: Number.NaN }],
+    ['a fractional expiry', { ...price, expiresAt: 1.5 }],
+    ['an expiry that is a string', { ...price, expiresAt: '2026-11-21T12:00:00Z' }],
+    ['an unknown refusal', { refusal: 'token_unknown' }],
+    ['an inherited property as the refusal', { refusal: 'constructor' }],
+    ['an empty refusal', { refusal: undefined }],
+    ['an invalid minimum amount', { refusal: 'amount_too_small', minDebitAmount: '11' }],
+    ['a reason that is not a string', { refusal: 'receiver_invalid', reason: new Error('x') }],
+  ])('rejects an invalid answer: %s', (_, answer) => {
     expect(readPriceAnswer(answer)).toEqual({
       path: expect.any(String),
       problem: expect.any(String),
@@ -279,7 +279,7 @@ describe('quoteBody', () => {
     expiresAt: createdAt + 300_000,
   }
 
-  test('says what the OpenAPI has and no more: nothing of the record behind it', () => {
+  test('contains the members in the OpenAPI and nothing else of the record', () => {
     expect(quoteBody(quote, quoteId)).toStrictEqual({
       id: quoteId,
       walletAddress: alice,
@@ -317,7 +317,7 @@ describe('outgoingPaymentBody', () => {
   }
   const id = 'https://wallet.example/op/outgoing-payments/namespacPAYMENT'
 
-  test('says what the OpenAPI has and no more: nothing of the record behind it', () => {
+  test('contains the members in the OpenAPI and nothing else of the record', () => {
     const body = outgoingPaymentBody(payment, { id }, createdAt)
     expect(body).toStrictEqual({
       id,
@@ -332,7 +332,7 @@ describe('outgoingPaymentBody', () => {
     expect(JSON.parse(JSON.stringify(body))).toStrictEqual(body)
   })
 
-  test('has the quote and the metadata that it was created with', () => {
+  test('contains the quote and the metadata of the payment', () => {
     const metadata = { constructor: 'kept' }
     expect(outgoingPaymentBody({ ...payment, metadata }, { id, quoteId }, createdAt)).toMatchObject(
       {
@@ -349,7 +349,7 @@ describe('outgoingPaymentBody', () => {
     ['completed', 1_000, false],
     ['failed', 0, true],
   ])(
-    'says that a payment has failed as soon as it can never be sent: %s after %d ms',
+    'reports a failure as soon as the payment can no longer be sent: %s after %d ms',
     (state, ms, failed) => {
       expect(outgoingPaymentBody({ ...payment, state }, { id }, createdAt + ms).failed).toBe(failed)
     },

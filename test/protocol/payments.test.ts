@@ -17,7 +17,7 @@ function requestWith(members: JsonMembers): JsonMembers {
   return { walletAddress: bob, ...members }
 }
 
-/** As it comes over the wire. */
+/** Returns the value as it is transmitted. */
 function received(text: string): Json | undefined {
   return parseJson(new TextEncoder().encode(text))
 }
@@ -27,7 +27,7 @@ function metadataOf(body: Json | undefined): unknown {
   return 'value' in read ? read.value.metadata : read
 }
 
-/** An object of so many levels. */
+/** Returns an object with the given number of levels. */
 function nested(levels: number): JsonMembers {
   let value: JsonMembers = { leaf: 1 }
   for (let level = 1; level < levels; level++) value = { level: value }
@@ -35,13 +35,13 @@ function nested(levels: number): JsonMembers {
 }
 
 describe('readIncomingPaymentRequest', () => {
-  test('a wallet address is enough', () => {
+  test('requires only a wallet address', () => {
     expect(readIncomingPaymentRequest({ walletAddress: bob })).toStrictEqual({
       value: { walletAddress: bob },
     })
   })
 
-  test('reads optional members that are null as absent', () => {
+  test('reads null optional members as absent', () => {
     const body = { walletAddress: bob, incomingAmount: null, expiresAt: null, metadata: null }
     expect(readIncomingPaymentRequest(body)).toStrictEqual({ value: { walletAddress: bob } })
   })
@@ -51,7 +51,7 @@ describe('readIncomingPaymentRequest', () => {
     expect(metadataOf({ walletAddress: bob, metadata })).toStrictEqual(metadata)
   })
 
-  test('reads the request of the OpenAPI', () => {
+  test('reads the request in the OpenAPI', () => {
     const body = {
       walletAddress: 'https://openpayments.guide/alice/',
       incomingAmount: { value: '2500', assetCode: 'USD', assetScale: 2 },
@@ -73,17 +73,17 @@ describe('readIncomingPaymentRequest', () => {
     ['null', null, ''],
     ['text', bob, ''],
     ['no wallet address', { metadata: {} }, 'walletAddress'],
-    ['a wallet address that is null', requestWith({ walletAddress: null }), 'walletAddress'],
+    ['a null wallet address', requestWith({ walletAddress: null }), 'walletAddress'],
     ['a wallet address that is an object', requestWith({ walletAddress: {} }), 'walletAddress'],
-    ['a wallet address that is no URL', requestWith({ walletAddress: 'bob' }), 'walletAddress'],
+    ['a wallet address that is not a URL', requestWith({ walletAddress: 'bob' }), 'walletAddress'],
     ['a wallet address with a query', requestWith({ walletAddress: `${bob}?a` }), 'walletAddress'],
     ['a payment pointer', requestWith({ walletAddress: '$wallet.example/bob' }), 'walletAddress'],
     ['an unknown member', requestWith({ description: 'x' }), 'description'],
-    ['a member that is only in the answer', requestWith({ completed: true }), 'completed'],
+    ['a member that only responses contain', requestWith({ completed: true }), 'completed'],
     ['a misspelt member', requestWith({ incomingamount: usd }), 'incomingamount'],
     ['a member that every object inherits', requestWith({ toString: 1 }), 'toString'],
-    ['another one', requestWith({ constructor: 1 }), 'constructor'],
-    ['an amount that is text', requestWith({ incomingAmount: '25' }), 'incomingAmount'],
+    ['another inherited member', requestWith({ constructor: 1 }), 'constructor'],
+    ['an amount that is a string', requestWith({ incomingAmount: '25' }), 'incomingAmount'],
     [
       'an amount without a value',
       requestWith({ incomingAmount: { assetCode: 'USD', assetScale: 2 } }),
@@ -95,7 +95,7 @@ describe('readIncomingPaymentRequest', () => {
       'incomingAmount.value',
     ],
     [
-      'a value that is a number',
+      'a numeric value',
       requestWith({ incomingAmount: { ...usd, value: 2500 } }),
       'incomingAmount.value',
     ],
@@ -105,7 +105,7 @@ describe('readIncomingPaymentRequest', () => {
       'incomingAmount.value',
     ],
     [
-      'a value in other digits',
+      'a value in non-ASCII digits',
       requestWith({ incomingAmount: { ...usd, value: '٢٥' } }),
       'incomingAmount.value',
     ],
@@ -115,7 +115,7 @@ describe('readIncomingPaymentRequest', () => {
       'incomingAmount.value',
     ],
     [
-      'a scale that is text',
+      'a scale that is a string',
       requestWith({ incomingAmount: { ...usd, assetScale: '2' } }),
       'incomingAmount.assetScale',
     ],
@@ -124,28 +124,28 @@ describe('readIncomingPaymentRequest', () => {
       requestWith({ incomingAmount: { ...usd, assetScale: 256 } }),
       'incomingAmount.assetScale',
     ],
-    ['no date', requestWith({ expiresAt: 'tomorrow' }), 'expiresAt'],
+    ['an invalid date', requestWith({ expiresAt: 'tomorrow' }), 'expiresAt'],
     ['a date without a time', requestWith({ expiresAt: '2026-12-01' }), 'expiresAt'],
     ['a time without an offset', requestWith({ expiresAt: '2026-12-01T10:00:00' }), 'expiresAt'],
     ['30 February', requestWith({ expiresAt: '2027-02-30T10:00:00Z' }), 'expiresAt'],
     ['hour 24', requestWith({ expiresAt: '2026-12-01T24:00:00Z' }), 'expiresAt'],
     ['a leap second', requestWith({ expiresAt: '2026-12-31T23:59:60Z' }), 'expiresAt'],
     ['milliseconds since 1970', requestWith({ expiresAt: 1_800_000_000_000 }), 'expiresAt'],
-    ['a wallet address that is null', requestWith({ walletAddress: null }), 'walletAddress'],
+    ['a null wallet address', requestWith({ walletAddress: null }), 'walletAddress'],
     [
       'an amount without a value',
       requestWith({ incomingAmount: { value: null, assetCode: 'USD', assetScale: 2 } }),
       'incomingAmount.value',
     ],
     ['metadata that is an array', requestWith({ metadata: [] }), 'metadata'],
-    ['metadata that is text', requestWith({ metadata: 'x' }), 'metadata'],
+    ['metadata that is a string', requestWith({ metadata: 'x' }), 'metadata'],
     ['metadata that is a number', requestWith({ metadata: 0 }), 'metadata'],
     ['metadata that is false', requestWith({ metadata: false }), 'metadata'],
-  ])('%s is malformed, and the answer says where', (_, body, path) => {
+  ])('rejects %s as malformed and names the position', (_, body, path) => {
     expect(readIncomingPaymentRequest(body)).toEqual({ path, problem: expect.any(String) })
   })
 
-  test('an array is no request', () => {
+  test('rejects an array', () => {
     expect(readIncomingPaymentRequest([])).toHaveProperty('problem')
     expect(readIncomingPaymentRequest([bob])).toHaveProperty('problem')
   })
@@ -162,7 +162,7 @@ describe('readIncomingPaymentRequest', () => {
     }
   })
 
-  test('the name of an unknown member does not break the lines of a log, nor fill it', () => {
+  test('the name of an unknown member is escaped and truncated in the problem', () => {
     for (const name of ['a\r\n2026-11-21 forged line', '\u001b[2J', 'x'.repeat(60_000)]) {
       const read = readIncomingPaymentRequest(requestWith({ [name]: 1 }))
       const { path, problem } = 'path' in read ? read : { path: '', problem: '' }
@@ -170,7 +170,7 @@ describe('readIncomingPaymentRequest', () => {
     }
   })
 
-  test('any JSON gets an answer', () => {
+  test('returns a result for any JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (whole, part) => {
         const names = ['walletAddress', 'incomingAmount', 'expiresAt', 'metadata']
@@ -186,7 +186,7 @@ describe('readIncomingPaymentRequest', () => {
 })
 
 describe('metadata', () => {
-  test('comes back key for key, whatever the keys', () => {
+  test('is kept key for key, with any keys', () => {
     const name = fc.oneof(
       fc.constantFrom('constructor', 'toString', 'valueOf', 'hasOwnProperty', 'prototype', ''),
       fc.constantFrom('__defineGetter__', 'length', '0', '10', 'a.b', '\u0000', '\ud800'),
@@ -215,16 +215,16 @@ describe('metadata', () => {
   })
 
   test.each(['constructor', 'toString', 'hasOwnProperty', 'prototype', '__defineGetter__'])(
-    'a member named %s stays an ordinary member',
+    'may have an ordinary member named %s',
     (name) => {
       const metadata = { [name]: 'kept', inner: { [name]: [{ [name]: 1 }] } }
       const read = metadataOf(received(JSON.stringify(requestWith({ metadata }))))
-      // Not by deep equality, which would call the constructor by its name.
+      // Avoids deep equality, which would treat the constructor specially.
       expect(JSON.stringify(read)).toBe(JSON.stringify(metadata))
     },
   )
 
-  test('a member that would be taken for the prototype is refused with the body', () => {
+  test('is refused with a member that could set the prototype', () => {
     const body = received(`{"walletAddress":"${bob}","metadata":{"a":{"__proto__":{}}}}`)
     expect(readIncomingPaymentRequest(body)).toHaveProperty('problem')
   })
@@ -233,7 +233,7 @@ describe('metadata', () => {
     expect(metadataOf(requestWith({ metadata: {} }))).toStrictEqual({})
   })
 
-  test('may have eight levels and not nine', () => {
+  test('may have eight levels but not nine', () => {
     expect(metadataOf(requestWith({ metadata: nested(8) }))).toStrictEqual(nested(8))
     expect(readIncomingPaymentRequest(requestWith({ metadata: nested(9) }))).toEqual({
       path: 'metadata',
@@ -241,7 +241,7 @@ describe('metadata', () => {
     })
   })
 
-  test('arrays are levels too', () => {
+  test('counts arrays as levels', () => {
     const inArrays = (levels: number): Json => (levels === 0 ? 'leaf' : [inArrays(levels - 1)])
     expect(metadataOf(requestWith({ metadata: { a: inArrays(7) } }))).toBeDefined()
     expect(
@@ -251,9 +251,9 @@ describe('metadata', () => {
 
   test.each([
     ['ASCII', 'x'],
-    ['letters of two bytes', 'é'],
-    ['characters of four bytes', '💸'],
-  ])('may have 8192 bytes of JSON and not one more: %s', (_, unit) => {
+    ['two-byte letters', 'é'],
+    ['four-byte characters', '💸'],
+  ])('may have 8192 bytes of JSON and no more: %s', (_, unit) => {
     const frame = Buffer.byteLength('{"note":""}')
     const room = 8192 - frame
     const size = Buffer.byteLength(unit)
@@ -266,7 +266,7 @@ describe('metadata', () => {
     })
   })
 
-  test('white space between its members does not count', () => {
+  test('is measured without the whitespace between its members', () => {
     const padding = ' '.repeat(20_000)
     const body = received(`{"walletAddress":"${bob}","metadata":{${padding}"a":1}}`)
     expect(metadataOf(body)).toStrictEqual({ a: 1 })
@@ -292,7 +292,7 @@ const payment: IncomingPayment = {
 const url = 'https://wallet.example/op/incoming-payments/namespacPAYMENT'
 
 describe('incomingPaymentBody', () => {
-  test('says what the OpenAPI has and no more: nothing of the record behind it', () => {
+  test('contains the members in the OpenAPI and nothing else of the record', () => {
     expect(incomingPaymentBody(payment, url)).toStrictEqual({
       id: url,
       walletAddress: bob,
@@ -303,26 +303,26 @@ describe('incomingPaymentBody', () => {
     })
   })
 
-  test('has the amount and the metadata that were asked for', () => {
+  test('contains the requested amount and metadata', () => {
     const metadata = { constructor: 'kept', '0': [null] }
     const body = incomingPaymentBody({ ...payment, incomingAmount: usd, metadata }, url)
     expect(body.incomingAmount).toStrictEqual(usd)
     expect(body.metadata).toStrictEqual(metadata)
   })
 
-  test('writes the largest amount to the last digit', () => {
+  test('writes the largest amount exactly', () => {
     const received = '18446744073709551615'
     expect(incomingPaymentBody({ ...payment, received }, url).receivedAmount.value).toBe(received)
   })
 
-  test('has no member whose value is undefined, which JSON would drop', () => {
+  test('contains no member with an undefined value, which JSON would omit', () => {
     const body = incomingPaymentBody(payment, url)
     expect(JSON.parse(JSON.stringify(body))).toStrictEqual(body)
   })
 })
 
 describe('incomingPaymentWithMethods', () => {
-  test('adds the methods, even if there are none', () => {
+  test('adds the methods, even when there are none', () => {
     const methods = [{ type: 'ilp', ilpAddress: 'test.wallet.p', sharedSecret: 's' }] as const
     const body = incomingPaymentBody(payment, url)
     expect(incomingPaymentWithMethods(payment, url, methods)).toStrictEqual({ ...body, methods })

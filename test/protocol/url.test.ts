@@ -4,7 +4,7 @@ import { canonicalUrl, isLoopback, isSecure, parseUrl } from '../../src/protocol
 
 const unreserved = /^[A-Za-z0-9\-._~]$/
 
-/** URLs by parts, so that most of them parse and all of the rules get something to do. */
+/** URLs in parts, so that most of them parse and every rule applies often. */
 const urls = fc
   .tuple(
     fc.constantFrom('https://', 'HTTPS://', 'http://', 'https:', 'ftp://'),
@@ -66,15 +66,15 @@ describe('canonicalUrl', () => {
     ['http://127.0.0.1:3000/alice', 'http://127.0.0.1:3000/alice'],
     ['http://[::1]:3000/alice', 'http://[::1]:3000/alice'],
     ['http://[0:0:0:0:0:0:0:1]/alice', 'http://[::1]/alice'],
-  ])('%s is %s', (text, canonical) => {
+  ])('canonicalizes %s to %s', (text, canonical) => {
     expect(canonicalUrl(text)).toBe(canonical)
   })
 
   test.each([
-    ['a user', 'https://alice@wallet.example/'],
+    ['user information', 'https://alice@wallet.example/'],
     ['a user and a password', 'https://alice:secret@wallet.example/'],
-    ['a password alone', 'https://:secret@wallet.example/'],
-    ['a host hidden behind a user', 'https://wallet.example:x@evil.example/alice'],
+    ['only a password', 'https://:secret@wallet.example/'],
+    ['a host disguised as user information', 'https://wallet.example:x@evil.example/alice'],
     ['a query', 'https://wallet.example/alice?a=b'],
     ['an empty query', 'https://wallet.example/alice?'],
     ['a fragment', 'https://wallet.example/alice#a'],
@@ -82,42 +82,42 @@ describe('canonicalUrl', () => {
     ['a trailing dot after the host', 'https://wallet.example./alice'],
     ['a trailing dot before a port', 'https://wallet.example.:8443/alice'],
     ['plain http', 'http://wallet.example/alice'],
-    ['plain http to another address of the loopback range', 'http://127.0.0.2/alice'],
-    ['plain http to a name that begins with localhost', 'http://localhost.evil.example/alice'],
-    ['plain http to a name that ends in localhost', 'http://evil.localhost/alice'],
-    ['plain http to an address of the machine', 'http://0.0.0.0/alice'],
+    ['plain http to another loopback address', 'http://127.0.0.2/alice'],
+    ['plain http to a host that begins with localhost', 'http://localhost.evil.example/alice'],
+    ['plain http to a host that ends in localhost', 'http://evil.localhost/alice'],
+    ['plain http to a local network address', 'http://0.0.0.0/alice'],
     ['another scheme', 'ftp://wallet.example/alice'],
-    ['a scheme that runs', 'javascript:alert(1)'],
+    ['a javascript URI', 'javascript:alert(1)'],
     ['a payment pointer', '$wallet.example/alice'],
     ['no scheme', 'wallet.example/alice'],
     ['no host', 'https://'],
     ['a relative URL', '/alice'],
     ['a scheme-relative URL', '//wallet.example/alice'],
     ['nothing', ''],
-    ['an escaped letter', 'https://wallet.example/%61lice'],
-    ['an escaped capital', 'https://wallet.example/%41lice'],
-    ['an escaped dot segment', 'https://wallet.example/bob/%2e%2e/alice'],
-    ['an escaped letter in the host', 'https://%77allet.example/alice'],
+    ['a percent-escaped letter', 'https://wallet.example/%61lice'],
+    ['a percent-escaped upper-case letter', 'https://wallet.example/%41lice'],
+    ['a percent-escaped dot segment', 'https://wallet.example/bob/%2e%2e/alice'],
+    ['a percent-escaped letter in the host', 'https://%77allet.example/alice'],
     ['a backslash', 'https://wallet.example\\alice'],
     ['a backslash before the host', 'https:\\\\wallet.example/alice'],
     ['a space', 'https://wallet.example/a lice'],
     ['a leading space', ' https://wallet.example/alice'],
-    ['a tab, which WHATWG would drop', 'https://wallet.example/al\tice'],
-    ['a line break, which WHATWG would drop', 'https://wallet.example/al\nice'],
-    ['a letter outside ASCII', 'https://wallet.example/café'],
-    ['a host outside ASCII', 'https://café.example/alice'],
+    ['a tab, which WHATWG would remove', 'https://wallet.example/al\tice'],
+    ['a line break, which WHATWG would remove', 'https://wallet.example/al\nice'],
+    ['a non-ASCII letter', 'https://wallet.example/café'],
+    ['a non-ASCII host', 'https://café.example/alice'],
     ['a full-width dot', 'https://wallet\uff0eexample/alice'],
     ['an empty segment', 'https://wallet.example//alice'],
     ['an empty segment in the middle', 'https://wallet.example/a//b'],
     ['two slashes at the end', 'https://wallet.example/alice//'],
-    ['two slashes alone', 'https://wallet.example//'],
+    ['only two slashes', 'https://wallet.example//'],
     ['a port out of range', 'https://wallet.example:65536/alice'],
-    ['an escaped delimiter in the host', 'https://wallet.example%2Fevil.example/alice'],
-  ])('%s is refused', (_, text) => {
+    ['a percent-escaped delimiter in the host', 'https://wallet.example%2Fevil.example/alice'],
+  ])('refuses %s', (_, text) => {
     expect(canonicalUrl(text)).toBeUndefined()
   })
 
-  test('an escape of every character that needs none is refused, in either case, and no other', () => {
+  test('refuses exactly the escapes of characters that need none, in upper and lower case', () => {
     for (let code = 0; code < 256; code++) {
       const hex = code.toString(16).padStart(2, '0')
       const mixed = hex.charAt(0) + hex.charAt(1).toUpperCase()
@@ -129,14 +129,14 @@ describe('canonicalUrl', () => {
     }
   })
 
-  test('2048 characters are read, one more is not', () => {
+  test('accepts 2048 characters but not one more', () => {
     const prefix = 'https://wallet.example/'
     const longest = prefix + 'a'.repeat(2048 - prefix.length)
     expect(canonicalUrl(longest)).toBe(longest)
     expect(canonicalUrl(`${longest}a`)).toBeUndefined()
   })
 
-  test('what it answers is canonical itself', () => {
+  test('returns a canonical URL', () => {
     fc.assert(
       fc.property(urls, (text) => {
         const canonical = canonicalUrl(text)
@@ -147,12 +147,12 @@ describe('canonicalUrl', () => {
     )
   })
 
-  test('what it answers stays within the limit, though characters were escaped on the way', () => {
+  test('returns a URL within the limit, even when it escapes characters', () => {
     const text = `https://wallet.example/${'{'.repeat(2000)}`
     expect(canonicalUrl(text)?.length ?? 0).toBeLessThanOrEqual(2048)
   })
 
-  test('what it answers names the place that the text named', () => {
+  test('returns a URL of the same resource', () => {
     fc.assert(
       fc.property(urls, (text) => {
         const canonical = canonicalUrl(text)
@@ -166,7 +166,7 @@ describe('canonicalUrl', () => {
     )
   })
 
-  test('any text gets an answer', () => {
+  test('returns a result for any text', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.webUrl()), (text) => {
         expect(() => canonicalUrl(text)).not.toThrow()
@@ -177,7 +177,7 @@ describe('canonicalUrl', () => {
 })
 
 describe('parseUrl', () => {
-  test('keeps query and fragment, unlike what identifies something', () => {
+  test('keeps the query and fragment', () => {
     expect(parseUrl('https://shop.example/back?a=b#c')?.search).toBe('?a=b')
   })
 
@@ -188,7 +188,7 @@ describe('parseUrl', () => {
     'https://h/é',
     'https://h/ ',
     'h',
-  ])('%j is refused', (text) => {
+  ])('refuses %j', (text) => {
     expect(parseUrl(text)).toBeUndefined()
   })
 })
@@ -206,7 +206,7 @@ describe('isSecure', () => {
     ['http://[::ffff:127.0.0.1]', false],
     ['ws://localhost', false],
     ['app.example://localhost', false],
-  ])('%s: %s', (text, secure) => {
+  ])('returns for %s: %s', (text, secure) => {
     expect(isSecure(new URL(text))).toBe(secure)
   })
 })

@@ -19,7 +19,7 @@ const message: SignedMessage = {
   body: new Uint8Array(),
 }
 
-/** A component identifier as it stands in `Signature-Input`. */
+/** Returns a component identifier as `Signature-Input` contains it. */
 function identifier(text: string): Item {
   const [member] = parseAnyDictionary(`sig1=(${text})`)?.members.values() ?? []
   const [item] = member !== undefined && isInnerList(member) ? member[0] : []
@@ -46,7 +46,7 @@ describe('derived components', () => {
     ['"@request-target"', '/path?param=value'],
     ['"@path"', '/path'],
     ['"@query"', '?param=value'],
-  ])('%s is %s', (text, expected) => {
+  ])('the value of %s is %s', (text, expected) => {
     expect(valueFor(text)).toBe(expected)
   })
 
@@ -70,7 +70,7 @@ describe('derived components', () => {
     ['"@query"', { target: '/p?a=b?c=d' }, '?a=b?c=d'],
     ['"@target-uri"', { target: '/a%2fb?c=%41+d' }, 'https://www.example.com/a%2fb?c=%41+d'],
     ['"@request-target"', { target: '/' }, '/'],
-  ])('%s of %j is %s: nothing is decoded, folded or put in order', (text, changes, expected) => {
+  ])('%s of %j is %s, without decoding, case folding or reordering', (text, changes, expected) => {
     expect(valueFor(text, changes)).toBe(expected)
   })
 
@@ -91,11 +91,11 @@ describe('derived components', () => {
     '"@query";bs',
     '"@authority";key="a"',
     '"@path";tr',
-  ])('%s is none', (text) => {
+  ])('%s has no value', (text) => {
     expect(valueFor(text)).toBeUndefined()
   })
 
-  test('a field whose name begins with @ is never taken for one', () => {
+  test('never read a field whose name begins with @', () => {
     const fields = new Map([
       ['@method', ['DELETE']],
       ['@unknown', ['x']],
@@ -104,7 +104,7 @@ describe('derived components', () => {
     expect(valueFor('"@unknown"', { fields })).toBeUndefined()
   })
 
-  test('what claims another method, host or scheme has no say', () => {
+  test('ignore forwarding headers that claim another host or scheme', () => {
     const fields = new Map([
       ['host', ['evil.example']],
       ['forwarded', ['host=evil.example;proto=http']],
@@ -145,31 +145,31 @@ describe('@query-param', () => {
     ['/?a=%ff', 'a', '%EF%BF%BD'],
     ['/?a=1?b=2', 'a', '1%3Fb%3D2'],
     ['/?+=1', '%20', '1'],
-  ])('of %s named %j is %j', (target, name, expected) => {
+  ])('of %s with the name %j is %j', (target, name, expected) => {
     expect(valueFor(`"@query-param";name="${name}"`, { target })).toBe(expected)
   })
 
   test.each([
-    ['a name that is not there', '/?a=1', '"@query-param";name="b"'],
-    ['a name that is there twice', '/?a=1&a=2', '"@query-param";name="a"'],
-    ['a name that is there twice in two spellings', '/?a=1&%61=1', '"@query-param";name="a"'],
+    ['a name that is not in the query', '/?a=1', '"@query-param";name="b"'],
+    ['a name that occurs twice', '/?a=1&a=2', '"@query-param";name="a"'],
+    ['a name that occurs twice in two spellings', '/?a=1&%61=1', '"@query-param";name="a"'],
     ['a name in another case', '/?a=1', '"@query-param";name="A"'],
     ['a name that is not encoded', '/?a%20b=1', '"@query-param";name="a b"'],
-    ['a name encoded with plus', '/?a%20b=1', '"@query-param";name="a+b"'],
+    ['a name with a space encoded as plus', '/?a%20b=1', '"@query-param";name="a+b"'],
     ['a name encoded in lower case', '/?%C3%A7=1', '"@query-param";name="%c3%a7"'],
-    ['a name encoded without need', '/?a=1', '"@query-param";name="%61"'],
-    ['no query at all', '/a', '"@query-param";name="a"'],
-    ['no name', '/?a=1', '"@query-param"'],
+    ['a name that is encoded unnecessarily', '/?a=1', '"@query-param";name="%61"'],
+    ['a missing query', '/a', '"@query-param";name="a"'],
+    ['a missing name parameter', '/?a=1', '"@query-param"'],
     ['a name that is a token', '/?a=1', '"@query-param";name=a'],
     ['a name that is a flag', '/?a=1', '"@query-param";name'],
-    ['a parameter beside the name', '/?a=1', '"@query-param";name="a";sf'],
-    ['the name of the request in a request', '/?a=1', '"@query-param";name="a";req'],
-  ])('%s is an error', (_, target, text) => {
+    ['an additional parameter', '/?a=1', '"@query-param";name="a";sf'],
+    ['a name with the req parameter', '/?a=1', '"@query-param";name="a";req'],
+  ])('is an error for %s', (_, target, text) => {
     expect(valueFor(text, { target })).toBeUndefined()
   })
 
-  test('is encoded afresh, whatever was in it', () => {
-    // The percent-encode set of application/x-www-form-urlencoded, byte by byte, with %20 for a space.
+  test('is encoded again, whatever its original encoding', () => {
+    // The application/x-www-form-urlencoded percent-encode set, byte by byte, with %20 for a space.
     const encode = (text: string) =>
       [...Buffer.from(text)]
         .map((byte) => {
@@ -194,26 +194,26 @@ describe('@query-param', () => {
 })
 
 describe('fields', () => {
-  // RFC 9421 section 2.1, as far as lines come without the white space around them.
+  // RFC 9421 section 2.1, for lines without surrounding whitespace.
   test.each([
     ['one line', ['Tue, 20 Apr 2021 02:07:56 GMT'], 'Tue, 20 Apr 2021 02:07:56 GMT'],
     ['two lines', ['max-age=60', 'must-revalidate'], 'max-age=60, must-revalidate'],
-    ['lines that are the same', ['a', 'a', 'a'], 'a, a, a'],
+    ['two equal lines', ['a', 'a', 'a'], 'a, a, a'],
     ['an empty line', [''], ''],
-    ['an empty line among others', ['a', '', 'b'], 'a, , b'],
+    ['an empty line between others', ['a', '', 'b'], 'a, , b'],
     ['two empty lines', ['', ''], ', '],
-    ['white space inside', ['a=1,    b=2;x=1;\ty=2'], 'a=1,    b=2;x=1;\ty=2'],
+    ['inner whitespace', ['a=1,    b=2;x=1;\ty=2'], 'a=1,    b=2;x=1;\ty=2'],
     [
       'every printable character',
       [' !"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~'],
       ' !"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~',
     ],
-  ])('%s', (_, lines, expected) => {
+  ])('reads %s', (_, lines, expected) => {
     expect(combinedValue(lines)).toBe(expected)
     expect(valueFor('"x-note"', withLines('x-note', ...lines))).toBe(expected)
   })
 
-  test('that are not in the message are an error, not an empty value', () => {
+  test('an absent field is an error, not an empty value', () => {
     expect(valueFor('"x-note"')).toBeUndefined()
     expect(valueFor('"x-note"', withLines('x-notes', 'a'))).toBeUndefined()
   })
@@ -233,7 +233,7 @@ describe('fields', () => {
     ':AA==:',
     '?1',
     '%"x-note"',
-  ])('%s names none', (text) => {
+  ])('%s does not name a field', (text) => {
     const [name] = identifier(text)
     const fields = new Map([
       ['x-note', ['a']],
@@ -242,12 +242,12 @@ describe('fields', () => {
     expect(valueFor(text, { fields })).toBeUndefined()
   })
 
-  test('are found by their lower-case name whatever else the name has', () => {
+  test('a lower-case field name may contain any token character', () => {
     const name = "a!#$%&'*+-.^_`|~9"
     expect(valueFor(`"${name}"`, withLines(name, 'x'))).toBe('x')
   })
 
-  test('every code point that is neither printable ASCII nor a tab is an error', () => {
+  test('every code point except printable ASCII and tab is an error', () => {
     for (let code = 0; code <= 0x180; code++) {
       const line = `a${String.fromCharCode(code)}b`
       const expected = code === 9 || (code >= 0x20 && code <= 0x7e) ? line : undefined
@@ -257,7 +257,7 @@ describe('fields', () => {
     }
   })
 
-  test.each(['a\n', '\na', 'a\r\n b', '\u2028', '\ud83d'])('%j is an error', (line) => {
+  test.each(['a\n', '\na', 'a\r\n b', '\u2028', '\ud83d'])('a line %j is an error', (line) => {
     expect(valueFor('"x-note"', withLines('x-note', line))).toBeUndefined()
     expect(valueFor('"x-note"', withLines('x-note', 'a', line))).toBeUndefined()
   })
@@ -276,7 +276,7 @@ describe('fields', () => {
     '"content-digest";sf;tr',
     '"content-digest";key="sha-256";x',
     '"content-digest";sf=?0',
-  ])('with a parameter that is unknown or not supported are an error: %s', (text) => {
+  ])('an unknown or unsupported parameter is an error: %s', (text) => {
     const fields = new Map([
       ['x-note', ['a=1']],
       ['content-digest', ['sha-256=:AA==:']],
@@ -294,17 +294,17 @@ describe('sf', () => {
     ['signature', ['sig1=:AA==: ,sig2=:AQ==:;x'], 'sig1=:AA==:, sig2=:AQ==:;x'],
     ['content-digest', ['a=?1, b=?0, c;x=?1'], 'a, b=?0, c;x'],
     ['content-digest', [''], ''],
-  ])('writes %s %j as %s', (name, lines, expected) => {
+  ])('serializes %s %j as %s', (name, lines, expected) => {
     expect(valueFor(`"${name}";sf`, withLines(name, ...lines))).toBe(expected)
     expect(valueFor(`"${name}";sf=?1`, withLines(name, ...lines))).toBe(expected)
   })
 
   test.each([
     ['a field of unknown type', 'x-note', 'a=1'],
-    ['a field that is a list elsewhere', 'accept', 'text/html'],
-    ['a field that breaks the grammar', 'content-digest', 'sha-256=:A A:'],
-    ['a field that says a key twice', 'content-digest', 'a=:AA==:, a=:AQ==:'],
-  ])('of %s is an error', (_, name, line) => {
+    ['a list field that the verifier does not know', 'accept', 'text/html'],
+    ['a malformed field', 'content-digest', 'sha-256=:A A:'],
+    ['a field with a duplicate key', 'content-digest', 'a=:AA==:, a=:AQ==:'],
+  ])('is an error for %s', (_, name, line) => {
     expect(valueFor(`"${name}";sf`, withLines(name, line))).toBeUndefined()
   })
 })
@@ -321,31 +321,31 @@ describe('key', () => {
     ['content-digest', 'sha-512', digests, ':AQ==:'],
     ['content-digest', 'id', digests, '?1'],
     ['content-digest', 'n', digests, '1'],
-  ])('takes out of %s the member %s', (name, key, lines, expected) => {
+  ])('reads from %s the member %s', (name, key, lines, expected) => {
     expect(valueFor(`"${name}";key="${key}"`, withLines(name, ...lines))).toBe(expected)
     expect(valueFor(`"${name}";sf;key="${key}"`, withLines(name, ...lines))).toBe(expected)
   })
 
   test.each([
-    ['of no member', '"content-digest";key="md5"', 'content-digest', 'sha-256=:AA==:'],
+    ['a missing member', '"content-digest";key="md5"', 'content-digest', 'sha-256=:AA==:'],
     [
-      'of a member in capitals',
+      'an upper-case member name',
       '"content-digest";key="SHA-256"',
       'content-digest',
       'sha-256=:AA==:',
     ],
-    ['of a member that stands twice', '"content-digest";key="a"', 'content-digest', 'a=1, a=2'],
-    ['of a field of unknown type', '"x-note";key="a"', 'x-note', 'a=1'],
-    ['of a field that breaks the grammar', '"signature";key="a"', 'signature', 'a=1,'],
-    ['that every map has', '"signature";key="constructor"', 'signature', 'a=1'],
-  ])('%s is an error', (_, text, name, line) => {
+    ['a duplicate member', '"content-digest";key="a"', 'content-digest', 'a=1, a=2'],
+    ['a field of unknown type', '"x-note";key="a"', 'x-note', 'a=1'],
+    ['a malformed field', '"signature";key="a"', 'signature', 'a=1,'],
+    ['an inherited name', '"signature";key="constructor"', 'signature', 'a=1'],
+  ])('is an error for %s', (_, text, name, line) => {
     expect(valueFor(text, withLines(name, line))).toBeUndefined()
   })
 })
 
 describe('bs', () => {
   // RFC 9421 section 2.1.3.
-  test('tells two lines from one that has a comma', () => {
+  test('distinguishes two lines from one line with a comma', () => {
     const two = withLines('example-header', 'value, with, lots', 'of, commas')
     const one = withLines('example-header', 'value, with, lots, of, commas')
     expect(valueFor('"example-header";bs', two)).toBe(
@@ -354,7 +354,7 @@ describe('bs', () => {
     expect(valueFor('"example-header";bs', one)).toBe(':dmFsdWUsIHdpdGgsIGxvdHMsIG9mLCBjb21tYXM=:')
   })
 
-  test('of an empty line is no bytes', () => {
+  test('encodes an empty line as an empty byte sequence', () => {
     expect(valueFor('"x-note";bs', withLines('x-note', ''))).toBe('::')
   })
 
@@ -363,7 +363,7 @@ describe('bs', () => {
     '"x-note";sf;bs',
     '"x-note";bs;key="a"',
     '"content-digest";bs;key="a"',
-  ])('beside sf or key is an error: %s', (text) => {
+  ])('is an error with sf or key: %s', (text) => {
     const fields = new Map([
       ['x-note', ['a=1']],
       ['content-digest', ['a=1']],
@@ -371,19 +371,19 @@ describe('bs', () => {
     expect(valueFor(text, { fields })).toBeUndefined()
   })
 
-  test('is an error where lines were joined before they could be counted', () => {
+  test('is an error when the runtime has joined the lines', () => {
     const merged = { ...withLines('x-note', 'a, b'), fieldsMerged: true }
     expect(valueFor('"x-note";bs', merged)).toBeUndefined()
     expect(valueFor('"x-note"', merged)).toBe('a, b')
   })
 
-  test('of a field that is not in the message is an error', () => {
+  test('is an error for an absent field', () => {
     expect(valueFor('"x-note";bs')).toBeUndefined()
   })
 })
 
-describe('any identifier', () => {
-  test('gets a value that keeps its line of a signature base, or a problem', () => {
+describe('any component identifier', () => {
+  test('has either a single-line value or a problem', () => {
     const names = fc.constantFrom('@method', '@query-param', 'x-note', 'signature', 'é', '@x', '')
     const text = fc.string({ unit: 'binary', maxLength: 8 })
     const parameter = fc.tuple(

@@ -21,62 +21,59 @@ const wrong512 = `sha-512=:${base64('sha512', other)}:`
 
 describe.each([
   ['with Node', native],
-  ['with Web Crypto alone', portable],
-])('%s', (_, { contentDigestProblem }) => {
+  ['with Web Crypto only', portable],
+])('content digests %s', (_, { contentDigestProblem }) => {
   test.each([
     ['sha-256', sha256],
     ['sha-512', sha512],
     ['both', `${sha256}, ${sha512}`],
-    ['both, the other way round', `${sha512},${sha256}`],
+    ['both in reverse order', `${sha512},${sha256}`],
     ['one beside an unknown algorithm', `sha3-256=:AA==:, ${sha256}`],
     ['one beside a deprecated algorithm, right or wrong', `md5=:AA==:, ${sha512}, sha=:AA==:`],
     ['one beside an unknown algorithm of another type', `id=1, ${sha256}, x`],
     ['one with a parameter', `${sha256};x=1`],
     ['one without its padding', sha256.replaceAll('=:', ':').replace('256:', '256=:')],
-    ['one with white space around', ` ${sha256} `],
-  ])('%s will do', async (_, value) => {
+    ['one with surrounding whitespace', ` ${sha256} `],
+  ])('accepts %s', async (_, value) => {
     expect(await contentDigestProblem(value, body)).toBeUndefined()
   })
 
   test.each([
     ['a digest of another body', wrong256],
-    ['a digest of another body, the longer algorithm', wrong512],
-    ['a right digest before a wrong one', `${sha256}, ${wrong512}`],
-    ['a right digest after a wrong one', `${wrong512}, ${sha256}`],
+    ['a digest of another body by the longer algorithm', wrong512],
+    ['a correct digest before a wrong one', `${sha256}, ${wrong512}`],
+    ['a correct digest after a wrong one', `${wrong512}, ${sha256}`],
     ['a wrong digest of the weaker algorithm', `${sha512}, ${wrong256}`],
+    ['the sha-256 digest with the name sha-512', `sha-512=:${base64('sha256', body)}:`],
+    ['the sha-512 digest with the name sha-256', `sha-256=:${base64('sha512', body)}:`],
+    ['a truncated digest', `sha-256=:${base64('sha256', body).slice(0, 40)}:`],
     [
-      'the digest of one algorithm under the name of the other',
-      `sha-512=:${base64('sha256', body)}:`,
-    ],
-    ['the other way round', `sha-256=:${base64('sha512', body)}:`],
-    ['a digest that is cut short', `sha-256=:${base64('sha256', body).slice(0, 40)}:`],
-    [
-      'a digest with a byte more',
+      'a digest with an additional byte',
       `sha-256=:${Buffer.from([...createHash('sha256').update(body).digest(), 0]).toString('base64')}:`,
     ],
-    ['no bytes', 'sha-256=::'],
-    ['text in place of bytes', `sha-256="${base64('sha256', body)}"`],
-    ['a token in place of bytes', 'sha-256=abc'],
+    ['an empty byte sequence', 'sha-256=::'],
+    ['a string instead of bytes', `sha-256="${base64('sha256', body)}"`],
+    ['a token instead of bytes', 'sha-256=abc'],
     ['a flag', 'sha-256'],
-    ['a list of bytes', `sha-256=(:${base64('sha256', body)}:)`],
-    ['a number beside a right digest', `sha-256=1, ${sha512}`],
-    ['the same algorithm twice, both right', `${sha256}, ${sha256}`],
-    ['the same algorithm twice, the last one right', `${wrong256}, ${sha256}`],
+    ['a list of byte sequences', `sha-256=(:${base64('sha256', body)}:)`],
+    ['a number beside a correct digest', `sha-256=1, ${sha512}`],
+    ['the same algorithm twice, both correct', `${sha256}, ${sha256}`],
+    ['the same algorithm twice, only the last one correct', `${wrong256}, ${sha256}`],
     ['nothing', ''],
-    ['unknown algorithms alone', 'sha3-512=:AA==:, x=1'],
-    ['an algorithm in capitals', sha256.replace('sha', 'SHA')],
-    ['the name without its dash', sha256.replace('sha-256', 'sha256')],
+    ['only unknown algorithms', 'sha3-512=:AA==:, x=1'],
+    ['an upper-case algorithm', sha256.replace('sha', 'SHA')],
+    ['the algorithm name without its hyphen', sha256.replace('sha-256', 'sha256')],
     ['the base64url alphabet', 'sha-256=:-_-_:'],
-    ['a character that base64 decoders skip', sha256.replace('sha-256=:', 'sha-256=:*')],
-    ['white space in the digest', sha256.replace('sha-256=:', 'sha-256=: ')],
-    ['a colon less', sha256.slice(0, -1)],
-    ['a comma at the end', `${sha256},`],
-    ['the older form of RFC 3230', `SHA-256=${base64('sha256', body)}`],
-  ])('%s is refused', async (_, value) => {
+    ['a character that base64 decoders ignore', sha256.replace('sha-256=:', 'sha-256=:*')],
+    ['whitespace in the digest', sha256.replace('sha-256=:', 'sha-256=: ')],
+    ['a missing colon', sha256.slice(0, -1)],
+    ['a trailing comma', `${sha256},`],
+    ['the obsolete form of RFC 3230', `SHA-256=${base64('sha256', body)}`],
+  ])('refuses %s', async (_, value) => {
     expect(await contentDigestProblem(value, body)).toEqual(expect.any(String))
   })
 
-  // RFC 9530 section 5; the values are right.
+  // RFC 9530 section 5; the values are correct.
   test.each([
     ['md5', `md5=:${base64('md5', body)}:`],
     ['sha', `sha=:${base64('sha1', body)}:`],
@@ -84,11 +81,11 @@ describe.each([
     ['unixcksum', 'unixcksum=:AA==:'],
     ['adler', 'adler=:AA==:'],
     ['crc32c', 'crc32c=:AA==:'],
-  ])('the deprecated %s alone is refused', async (_, value) => {
+  ])('refuses only a deprecated %s', async (_, value) => {
     expect(await contentDigestProblem(value, body)).toEqual(expect.any(String))
   })
 
-  test('of an empty body only the digest of nothing is right', async () => {
+  test('accepts only the digest of zero bytes for an empty body', async () => {
     const empty = new Uint8Array()
     const ofNothing = 'sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:'
     expect(await contentDigestProblem(ofNothing, empty)).toBeUndefined()
@@ -96,7 +93,7 @@ describe.each([
     expect(await contentDigestProblem(sha256, empty)).toEqual(expect.any(String))
   })
 
-  test('the digest is of the bytes, not of the JSON in them', async () => {
+  test('covers the bytes of the body, not the JSON value', async () => {
     for (const text of ['{"a":1}', '{ "a": 1 }', '{"\\u0061":1}', '{"a":1}\n', '\ufeff{"a":1}']) {
       const bytes = Buffer.from(text)
       const value = `sha-256=:${base64('sha256', bytes)}:`
@@ -107,7 +104,7 @@ describe.each([
     }
   })
 
-  test('one byte more, less or other is noticed', async () => {
+  test('detects any added, removed or changed byte', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array({ maxLength: 60 }),
@@ -132,7 +129,7 @@ describe.each([
     )
   })
 
-  test('any text gets an answer that does not quote it', async () => {
+  test('returns a result for any text and does not quote it', async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'binary' }), async (text) => {
         const problem = await contentDigestProblem(`shibboleth=${text}`, body)

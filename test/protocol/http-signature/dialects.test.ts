@@ -28,7 +28,7 @@ const base64 = bytes.toString('base64')
 const phpParameters = `keyid="shop-key";created=${created}`
 const rustParameters = `created=${created};keyid="shop-key"`
 
-/** The two fields as each SDK writes them. */
+/** Returns the two fields as each SDK writes them. */
 const exact: Readonly<Record<Sdk, Fields>> = {
   php: {
     input: `sig1=("@method" "@target-uri" "authorization");${phpParameters}`,
@@ -71,7 +71,7 @@ function withPair(message: SignedMessage, { input, signature }: Fields): SignedM
   return withFields(message, { 'signature-input': [input], signature: [signature] })
 }
 
-/** Fields that no dialect has, each made from the two that an SDK writes. */
+/** Fields outside of every dialect, each derived from those that an SDK writes. */
 function neighbours({ input, signature }: Fields): readonly (readonly [string, Fields])[] {
   return [
     ['no input', { input: '', signature }],
@@ -139,13 +139,13 @@ function neighbours({ input, signature }: Fields): readonly (readonly [string, F
     ['no padding', { input, signature: signature.replace('==', '') }],
     ['half the padding', { input, signature: signature.replace('==', '=') }],
     ['more padding', { input, signature: `${signature}=` }],
-    ['bits that stand for nothing', { input, signature: signature.replace(/.==$/, 'x==') }],
+    ['stray bits', { input, signature: signature.replace(/.==$/, 'x==') }],
     ['the base64url alphabet', { input, signature: signature.replace('Bw', '-_') }],
     ['63 bytes', { input, signature: signature.replace(base64, bytesOf(63)) }],
     ['65 bytes', { input, signature: signature.replace(base64, bytesOf(65)) }],
     ['128 bytes', { input, signature: signature.replace(base64, bytesOf(128)) }],
     ['hexadecimal', { input, signature: signature.replace(base64, bytes.toString('hex')) }],
-    ['undefined, as old clients write it', { input: 'undefined', signature }],
+    ['the word undefined, as old clients write it', { input: 'undefined', signature }],
   ]
 }
 
@@ -154,7 +154,7 @@ function bytesOf(length: number): string {
 }
 
 describe('the fields of the PHP SDK', () => {
-  test('are read as components, parameters and bytes', () => {
+  test('are parsed into components, parameters and bytes', () => {
     const fields = read(exact.php)
     expect(fields?.inputs.members).toEqual(
       parseStrictDictionary(
@@ -174,7 +174,7 @@ describe('the fields of the PHP SDK', () => {
 })
 
 describe('the fields of the Rust SDK', () => {
-  test('are read as the same, with the list as it was written', () => {
+  test('are parsed like standard fields, and keep the spelling of the list', () => {
     const fields = read(exact.rust)
     expect(fields?.inputs.members).toEqual(
       parseStrictDictionary(
@@ -189,7 +189,7 @@ describe('the fields of the Rust SDK', () => {
 describe.each(sdks)('the dialect of %s', (sdk) => {
   const { input, signature } = exact[sdk]
 
-  test('is not made of Structured Fields, so that a message has one reading only', () => {
+  test('is not valid Structured Fields, so each message has only one interpretation', () => {
     expect(parseStrictDictionary(signature)).toBeUndefined()
     expect(parseStrictDictionary(input) === undefined).toBe(sdk === 'rust')
   })
@@ -199,17 +199,17 @@ describe.each(sdks)('the dialect of %s', (sdk) => {
     ['a GET with a token', { method: 'GET', token: 'opa_1.2' }],
     ['a POST with a body', { body }],
     ['a POST with a body and a token', { body, token: 'opa_1.2' }],
-    ['the URL of an origin with its slash', { url: 'https://wallet.example/' }],
-    ['the URL of an origin without its slash', { url: 'https://wallet.example' }],
+    ['the URL of an origin with a trailing slash', { url: 'https://wallet.example/' }],
+    ['the URL of an origin without a trailing slash', { url: 'https://wallet.example' }],
     ['a query', { url: 'https://wallet.example/op/incoming-payments?a=%7e&b=c+d' }],
     ['components in another order', { components: ['"@target-uri"', '"@method"'] }],
-  ] as const)('verifies for %s, and not when it is strict', async (_, options) => {
+  ] as const)('verifies %s, but not in strict mode', async (_, options) => {
     const message = messageBy(sdk, options)
     expect(await accepted(message)).toBe(true)
     expect(await accepted(message, true)).toBe(false)
   })
 
-  test('gives a candidate like that of a standard signature', async () => {
+  test('yields a candidate like that of a standard signature', async () => {
     const inspection = await inspect(messageBy(sdk, { body, token: 'opa_1.2' }))
     const digest = createHash('sha512').update(body).digest('base64')
     const lines: Readonly<Record<string, string>> = {
@@ -252,7 +252,7 @@ describe.each(sdks)('the dialect of %s', (sdk) => {
     })
   })
 
-  test('is refused with one more byte anywhere', () => {
+  test('is refused with one additional byte at any position', () => {
     expect(read({ input, signature })).toBeDefined()
     const more = ['"', ' ', '\t', ':', '=', ';', ',', '(', ')', '?', '\n', '-', '_', '*', 'é']
     for (const byte of more) {
@@ -261,7 +261,7 @@ describe.each(sdks)('the dialect of %s', (sdk) => {
         expect(read({ input, signature: longer }), longer).toBeUndefined()
       }
       for (let at = 0; at <= input.length; at++) {
-        // One more byte inside the keyid is another keyid.
+        // An additional byte inside the keyid makes another valid keyid.
         const [start, end] = [input.indexOf('keyid="') + 7, input.lastIndexOf('"')]
         if (at >= start && at <= end && !'"\t\né'.includes(byte)) continue
         const longer = input.slice(0, at) + byte + input.slice(at)
@@ -270,7 +270,7 @@ describe.each(sdks)('the dialect of %s', (sdk) => {
     }
   })
 
-  test('is refused with any one byte fewer', () => {
+  test('is refused with any one byte removed', () => {
     for (let at = 0; at < signature.length; at++) {
       const shorter = signature.slice(0, at) + signature.slice(at + 1)
       expect(read({ input, signature: shorter }), shorter).toBeUndefined()
@@ -297,14 +297,14 @@ describe.each(sdks)('the dialect of %s', (sdk) => {
     expect(read(fields)).toBeUndefined()
   })
 
-  test('is refused with a field of the other dialect, or with a standard one', () => {
+  test('is refused with a field of the other dialect or a standard field', () => {
     const other = exact[sdk === 'php' ? 'rust' : 'php']
     expect(read({ input, signature: other.signature })).toBeUndefined()
     expect(read({ input: other.input, signature })).toBeUndefined()
     expect(read({ input, signature: `sig1=:${base64}:` })).toBeUndefined()
   })
 
-  test('is checked for what it covers as a standard signature is', async () => {
+  test('must cover the same components as a standard signature', async () => {
     const problems = async (components: readonly string[], options: Partial<SignOptions> = {}) =>
       problemOf(
         await inspect(
@@ -333,7 +333,7 @@ describe.each(sdks)('the dialect of %s', (sdk) => {
     expect(await accepted(messageBy(sdk, { created: created + seconds - sign }))).toBe(true)
   })
 
-  test('is refused with a digest that is not that of the body', async () => {
+  test('is refused with a digest of another body', async () => {
     const message = { ...messageBy(sdk, { body }), body: Buffer.from(body.replace('bob', 'eve')) }
     expect(problemOf(await inspect(message))).toMatch(/digest/i)
   })
@@ -356,7 +356,7 @@ describe.each(sdks)('the dialect of %s', (sdk) => {
     expect(await accepted(withFields(message, both))).toBe(false)
   })
 
-  test('does not verify as the other, nor as a standard signature of the same components', async () => {
+  test('does not verify as the other dialect or as a standard signature', async () => {
     const message = messageBy(sdk, { components: ['"@method"', '"@target-uri"'] })
     const { input, signature } = fieldsOf(message)
     const [, text = ''] = /([A-Za-z0-9+/]+==)$/.exec(signature) ?? []
@@ -373,14 +373,14 @@ describe.each(sdks)('the dialect of %s', (sdk) => {
         if (await accepted(withPair(message, fields))) verdicts.push(fields)
       }
     }
-    // The PHP dialect has the standard signature base, so the same bytes may stand between colons.
+    // The PHP dialect has the standard signature base, so the same bytes may appear between colons.
     const standard = { input, signature: `sig1=:${text}:` }
     expect(verdicts).toEqual(
       sdk === 'php' ? [standard, { input, signature }] : [{ input, signature }],
     )
   })
 
-  test('is refused with any byte of its two fields changed, whatever the message', async () => {
+  test('is refused with any byte of its two fields changed, for any message', async () => {
     const requests = fc.record({
       method: fc.constantFrom('GET', 'POST', 'DELETE'),
       path: fc.webPath(),
@@ -416,7 +416,7 @@ describe.each(sdks)('the dialect of %s', (sdk) => {
   })
 })
 
-test('each neighbour differs from what at least one SDK writes', () => {
+test('each malformed variant differs from the output of at least one SDK', () => {
   const [php, rust] = sdks.map((sdk) =>
     neighbours(exact[sdk]).map(
       ([, { input, signature }]) =>
@@ -427,8 +427,8 @@ test('each neighbour differs from what at least one SDK writes', () => {
   expect(php?.every((differs, index) => differs || rust?.[index])).toBe(true)
 })
 
-describe('the grammar', () => {
-  test('refuses long fields without backtracking over them', () => {
+describe('the dialect grammar', () => {
+  test('refuses long fields without backtracking', () => {
     const [long, longer] = [50_000, 200_000].map((length) => '@method '.repeat(length / 8))
     const tries = [long, longer].flatMap((names = '') => [
       { input: `sig1=(${names}`, signature: base64 },

@@ -50,7 +50,9 @@ function power(base: bigint, exponent: bigint): bigint {
 
 const curveD = ((prime - 121665n) * power(121666n, prime - 2n)) % prime
 
-/** x², for a point whose y is known (RFC 8032 section 5.1.3), or `undefined` if there is no such point. */
+/**
+ * Returns x² for the point with this y (RFC 8032 section 5.1.3), or `undefined` if there is no such point.
+ */
 function xSquaredFor(y: bigint): bigint | undefined {
   const numerator = (y * y - 1n + prime) % prime
   const denominator = (curveD * y * y + 1n) % prime
@@ -84,7 +86,7 @@ const nonCanonical = [
   }).flat(),
 ] as const
 
-// RFC 8032 section 7.1: secret keys, public keys, and what is text among the messages with its signature.
+// RFC 8032 section 7.1: secret keys, public keys, and the text messages with their signatures.
 const vectors = [
   {
     name: 'TEST 1',
@@ -116,7 +118,7 @@ function signatureOf(message: string, signer = key): Uint8Array {
   return sign(null, Buffer.from(message), signer.privateKey)
 }
 
-describe.each(runtimes)('%s', (_, verifierOf) => {
+describe.each(runtimes)('Ed25519 %s', (_, verifierOf) => {
   function verifier(x: string) {
     const verify = verifierOf(x)
     if (verify === undefined) throw new Error('the key was refused')
@@ -125,7 +127,7 @@ describe.each(runtimes)('%s', (_, verifierOf) => {
 
   describe('signatures', () => {
     test.each(vectors)(
-      'RFC 8032, $name',
+      'verify for RFC 8032, $name',
       async ({ secret, public: publicKey, message, signature }) => {
         expect(keyFromSeed(hex(secret), 'kid').x).toBe(xOf(hex(publicKey)))
         const verify = verifier(xOf(hex(publicKey)))
@@ -135,7 +137,7 @@ describe.each(runtimes)('%s', (_, verifierOf) => {
     )
 
     // RFC 8037 appendix A.4.
-    test('RFC 8037, the signature of a JWS', async () => {
+    test('verify for the JWS in RFC 8037', async () => {
       const verify = verifier('11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo')
       const signature = Buffer.from(
         'hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg',
@@ -145,14 +147,14 @@ describe.each(runtimes)('%s', (_, verifierOf) => {
       expect(await verify(signature, input)).toBe(true)
     })
 
-    test('of another key, or over another message, do not verify', async () => {
+    test('do not verify with another key or another message', async () => {
       const verify = verifier(key.x)
       expect(await verify(signatureOf('message'), 'message')).toBe(true)
       expect(await verify(signatureOf('message', testKey('thief')), 'message')).toBe(false)
       expect(await verify(signatureOf('message'), 'Message')).toBe(false)
     })
 
-    test('with S + L in place of S do not verify', async () => {
+    test('do not verify with S + L in place of S', async () => {
       const verify = verifier(key.x)
       for (let index = 0; index < 10; index++) {
         const message = `message ${index}`
@@ -165,7 +167,7 @@ describe.each(runtimes)('%s', (_, verifierOf) => {
       }
     })
 
-    test('with one bit changed do not verify, wherever it is', async () => {
+    test('do not verify with any one bit changed', async () => {
       const verify = verifier(key.x)
       const signature = signatureOf('message')
       for (let bit = 0; bit < signature.length * 8; bit += 5) {
@@ -177,7 +179,7 @@ describe.each(runtimes)('%s', (_, verifierOf) => {
     })
 
     test.each([0, 1, 32, 63, 65, 128])(
-      'of %i bytes do not verify, and do not throw',
+      'do not verify and do not throw with %i bytes',
       async (length) => {
         const signature = Buffer.concat([signatureOf('message'), Buffer.alloc(64)]).subarray(
           0,
@@ -199,14 +201,14 @@ describe.each(runtimes)('%s', (_, verifierOf) => {
         'the neutral element and S = 0',
         Buffer.concat([hex(`01${'00'.repeat(31)}`), Buffer.alloc(32)]),
       ],
-    ])('made of %s do not verify', async (_, signature) => {
+    ])('do not verify when made of %s', async (_, signature) => {
       const verify = verifier(key.x)
       for (let index = 0; index < 16; index++) {
         expect(await verify(signature, `message ${index}`)).toBe(false)
       }
     })
 
-    test('that meet each get their own answer', async () => {
+    test('return independent results when verified concurrently', async () => {
       const signers = ['a', 'b', 'c'].map(testKey)
       const asked = Array.from({ length: 60 }, (_, index) => {
         const signer = signers[index % 3] ?? key
@@ -218,7 +220,7 @@ describe.each(runtimes)('%s', (_, verifierOf) => {
       expect(answers).toEqual(asked.map(({ genuine }) => genuine))
     })
 
-    test('are verified while the timers of the host are replaced', async () => {
+    test('verify while the host replaces the timers', async () => {
       vi.useFakeTimers()
       const verify = verifier(key.x)
       expect(await verify(signatureOf('message'), 'message')).toBe(true)
@@ -230,28 +232,25 @@ describe.each(runtimes)('%s', (_, verifierOf) => {
 
   describe('keys', () => {
     test.each([...vectors.map((one) => [one.name, one.public] as const), ...publicKeys])(
-      'that of RFC 8032, %s, is sound',
+      'the public key of RFC 8032, %s, is accepted',
       (_, publicKey) => {
         expect(verifierOf(xOf(hex(publicKey)))).toBeTypeOf('function')
       },
     )
 
-    test.each(smallOrder)(
-      'a point of small order is refused, however often it is tried: %s',
-      (_, point) => {
-        const bytes = hex(point)
-        const y = littleEndian(bytes) % 2n ** 255n
-        expect(xSquaredFor(y)).toBeDefined()
-        expect(verifierOf(xOf(bytes))).toBeUndefined()
-        expect(verifierOf(xOf(bytes))).toBeUndefined()
-      },
-    )
+    test.each(smallOrder)('a point of small order is refused every time: %s', (_, point) => {
+      const bytes = hex(point)
+      const y = littleEndian(bytes) % 2n ** 255n
+      expect(xSquaredFor(y)).toBeDefined()
+      expect(verifierOf(xOf(bytes))).toBeUndefined()
+      expect(verifierOf(xOf(bytes))).toBeUndefined()
+    })
 
-    test.each(nonCanonical)('an encoding that is not canonical is refused: %s', (_, point) => {
+    test.each(nonCanonical)('a non-canonical encoding is refused: %s', (_, point) => {
       expect(verifierOf(xOf(hex(point)))).toBeUndefined()
     })
 
-    test('any 32 bytes are a key exactly if they encode a point of more than small order', () => {
+    test('any 32 bytes are a key exactly if they encode a point that is not of small order', () => {
       const smallY = new Set(smallOrder.map(([, point]) => littleEndian(hex(point)) % 2n ** 255n))
       fc.assert(
         fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (bytes) => {
@@ -263,7 +262,7 @@ describe.each(runtimes)('%s', (_, verifierOf) => {
       )
     })
 
-    test('of the four spellings that decoders take for the same bytes three are refused', () => {
+    test('of the four base64url spellings of the same bytes only the canonical one is accepted', () => {
       for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
         const { x } = testKey(name)
         const last = alphabet.indexOf(x.at(-1) ?? '')
@@ -280,19 +279,19 @@ describe.each(runtimes)('%s', (_, verifierOf) => {
     test.each([
       ['with padding', `${key.x}=`],
       ['in the standard alphabet', '/FHNjmIYoaONpH7QAjDwWAgW7RO6MwOsXeuRFUiQgCU'],
-      ['with white space', `${key.x.slice(0, 20)} ${key.x.slice(20)}`],
-      ['with a line break at the end', `${key.x}\n`],
+      ['with whitespace', `${key.x.slice(0, 20)} ${key.x.slice(20)}`],
+      ['with a trailing line break', `${key.x}\n`],
       ['in hexadecimal', Buffer.from(key.x, 'base64url').toString('hex')],
       ['empty', ''],
       ['of 31 bytes', xOf(Buffer.from(key.x, 'base64url').subarray(0, 31))],
       ['of 33 bytes', xOf(Buffer.concat([Buffer.from(key.x, 'base64url'), Buffer.alloc(1)]))],
       ['of 64 bytes', xOf(Buffer.alloc(64, 1))],
-      ['not on the curve', xOf(toLittleEndian(2n))],
+      ['of a point outside the curve', xOf(toLittleEndian(2n))],
     ])('an x %s is refused', (_, x) => {
       expect(verifierOf(x)).toBeUndefined()
     })
 
-    test('many keys one after the other are each their own', async () => {
+    test('many keys used in turn remain independent', async () => {
       const signers = Array.from({ length: 40 }, (_, index) => testKey(`signer ${index}`))
       for (const round of [1, 2]) {
         const answers = signers.map((signer, index) => {
@@ -313,7 +312,7 @@ describe('the two runtimes', () => {
     return Promise.all(answers)
   }
 
-  test('agree on signatures as they are and as they are tampered with', async () => {
+  test('agree on valid and modified signatures', async () => {
     const change = fc.constantFrom('none', 'signature', 'message', 'key', 'S + L')
     await fc.assert(
       fc.asyncProperty(
@@ -339,6 +338,7 @@ describe('the two runtimes', () => {
     )
   })
 
-  // RFC 8032 section 5.1.7 leaves it open whether the equation is multiplied by the cofactor, which decides on
-  // signatures that only the owner of the key can make. Servers of one deployment must not differ in it.
+  // RFC 8032 section 5.1.7 allows the verification equation with and without the cofactor. The choice affects
+  // only
+  // signatures that the owner of the key can create. The servers of one deployment must agree on them.
 })

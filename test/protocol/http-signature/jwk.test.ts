@@ -11,19 +11,19 @@ const portable = await importWithoutNode(
 
 const runtimes = [
   ['with Node', native],
-  ['with Web Crypto and @noble/ed25519 alone', portable],
+  ['with Web Crypto and @noble/ed25519 only', portable],
 ] as const
 
 const jwk = jwkOf(testKey('shop'))
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-/** The same key with members changed; those that are `undefined` are taken away. */
+/** Returns the key with changed members; members set to `undefined` are removed. */
 function jwkWith(changes: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const members = Object.entries({ ...jwk, ...changes })
   return Object.fromEntries(members.filter(([, value]) => value !== undefined))
 }
 
-/** The other spellings of the bytes of `x`, which differ in bits that stand for nothing. */
+/** Returns the other spellings of the bytes of `x`, which differ only in stray bits. */
 function respelt(x: string): string[] {
   const last = alphabet.indexOf(x.at(-1) ?? '')
   return [1, 2, 3].map((bits) => x.slice(0, -1) + alphabet.charAt(last ^ bits))
@@ -33,19 +33,19 @@ const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({
 const x25519 = generateKeyPairSync('x25519').publicKey.export({ format: 'jwk' })
 const ed448 = generateKeyPairSync('ed448').publicKey.export({ format: 'jwk' })
 
-describe.each(runtimes)('%s', (_, { screenJwk, thumbprintOf }) => {
-  test('a public Ed25519 key passes, reduced to what counts', () => {
+describe.each(runtimes)('screening keys %s', (_, { screenJwk, thumbprintOf }) => {
+  test('accepts a public Ed25519 key and keeps only its relevant members', () => {
     expect(screenJwk(jwk)).toEqual({ jwk: { kid: jwk.kid, x: jwk.x } })
   })
 
   test.each([
     ['without a use', { use: undefined }],
-    ['with the algorithm under its newer name', { alg: 'Ed25519' }],
-    ['with members that say nothing about it', { x5t: 'abc', note: 1, key_ops: ['verify'] }],
+    ['with the newer name of the algorithm', { alg: 'Ed25519' }],
+    ['with unrelated members', { x5t: 'abc', note: 1, key_ops: ['verify'] }],
     ['with a kid of one character', { kid: '1' }],
     ['with a kid of 256 characters', { kid: 'k'.repeat(256) }],
     ['with a kid that is a URL', { kid: 'https://shop.example/keys#1' }],
-  ])('one %s passes', (_, changes) => {
+  ])('accepts a key %s', (_, changes) => {
     const { kid, x } = jwkWith(changes)
     expect(screenJwk(jwkWith(changes))).toEqual({ jwk: { kid, x } })
   })
@@ -58,28 +58,28 @@ describe.each(runtimes)('%s', (_, { screenJwk, thumbprintOf }) => {
     ['an array', [jwk]],
     ['an empty object', {}],
     ['a private key', jwkWith({ d: 'n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU' })],
-    ['a private key that is empty', jwkWith({ d: '' })],
-    ['a private key that is null', jwkWith({ d: null })],
+    ['a private key with an empty d', jwkWith({ d: '' })],
+    ['a private key with a null d', jwkWith({ d: null })],
     ['a symmetric key', { kty: 'oct', k: 'c2VjcmV0', alg: 'HS256', kid: '1' }],
-    ['a symmetric key dressed up', jwkWith({ kty: 'oct', k: 'c2VjcmV0' })],
+    ['a symmetric key with the members of an Ed25519 key', jwkWith({ kty: 'oct', k: 'c2VjcmV0' })],
     ['an RSA key', { kty: 'RSA', n: 'AQAB', e: 'AQAB', alg: 'PS512', kid: '1' }],
     ['a key on P-256', { ...ec, alg: 'ES256', kid: '1' }],
     ['a key on P-256 that claims EdDSA', { ...ec, alg: 'EdDSA', kid: '1' }],
     ['a key on X25519', { ...x25519, alg: 'EdDSA', kid: '1' }],
     ['a key on Ed448', { ...ed448, alg: 'EdDSA', kid: '1' }],
     ['no kty', jwkWith({ kty: undefined })],
-    ['a kty in lower case', jwkWith({ kty: 'okp' })],
+    ['a lower-case kty', jwkWith({ kty: 'okp' })],
     ['no crv', jwkWith({ crv: undefined })],
-    ['a crv in lower case', jwkWith({ crv: 'ed25519' })],
+    ['a lower-case crv', jwkWith({ crv: 'ed25519' })],
     ['no alg', jwkWith({ alg: undefined })],
     ['alg none', jwkWith({ alg: 'none' })],
     ['alg HS256', jwkWith({ alg: 'HS256' })],
     ['alg RS256', jwkWith({ alg: 'RS256' })],
     ['alg eddsa', jwkWith({ alg: 'eddsa' })],
     ['alg ed25519, which is its name in RFC 9421', jwkWith({ alg: 'ed25519' })],
-    ['several alg', jwkWith({ alg: ['EdDSA'] })],
+    ['several alg values', jwkWith({ alg: ['EdDSA'] })],
     ['a key for encryption', jwkWith({ use: 'enc' })],
-    ['a use that is null', jwkWith({ use: null })],
+    ['a null use', jwkWith({ use: null })],
     ['no kid', jwkWith({ kid: undefined })],
     ['an empty kid', jwkWith({ kid: '' })],
     ['a kid that is a number', jwkWith({ kid: 1 })],
@@ -94,15 +94,15 @@ describe.each(runtimes)('%s', (_, { screenJwk, thumbprintOf }) => {
       jwkWith({ x: Buffer.from([1, ...Array(31).fill(0)]).toString('base64url') }),
     ],
     [
-      'a point that is none',
+      'a point outside the curve',
       jwkWith({ x: Buffer.from([2, ...Array(31).fill(0)]).toString('base64url') }),
     ],
     ['a key set', { keys: [jwk] }],
-  ])('%s is refused', (_, value) => {
+  ])('refuses %s', (_, value) => {
     expect(screenJwk(value)).toEqual({ problem: expect.any(String) })
   })
 
-  test('the same key in another spelling is refused, so that it has one thumbprint', () => {
+  test('refuses another spelling of the same key, so that each key has one thumbprint', () => {
     for (const name of ['a', 'b', 'c', 'd']) {
       const key = jwkOf(testKey(name))
       expect(screenJwk(key)).toHaveProperty('jwk')
@@ -135,11 +135,11 @@ describe.each(runtimes)('%s', (_, { screenJwk, thumbprintOf }) => {
       'JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs',
       'poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U',
     ],
-  ])('the thumbprint of %s', async (_, x, thumbprint) => {
+  ])('computes the thumbprint of %s', async (_, x, thumbprint) => {
     expect(await thumbprintOf({ x })).toBe(thumbprint)
   })
 
-  test('the thumbprint is that of RFC 7638, whatever else the key says', async () => {
+  test('computes the thumbprint of RFC 7638 from the required members only', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ minLength: 32, maxLength: 32 }), async (seed) => {
         const { x } = keyFromSeed(seed, 'kid')
@@ -153,14 +153,14 @@ describe.each(runtimes)('%s', (_, { screenJwk, thumbprintOf }) => {
 })
 
 describe('publishedJwk', () => {
-  test('is a key that others screen and find the same', () => {
+  test('returns a key that passes screening unchanged', () => {
     const { kid, x } = jwk
     const published = native.publishedJwk({ kid, x })
     expect(published).toEqual({ kid, x, kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig' })
     expect(native.screenJwk(JSON.parse(JSON.stringify(published)))).toEqual({ jwk: { kid, x } })
   })
 
-  test('publishes nothing of a private key that came along', () => {
+  test('omits the private members', () => {
     const { privateKey, thumbprint, ...rest } = testKey('shop')
     const careless = { ...rest, d: 'secret', privateKey, thumbprint }
     expect(Object.keys(native.publishedJwk(careless)).sort()).toEqual([

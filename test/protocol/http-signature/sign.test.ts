@@ -55,116 +55,110 @@ const request: UnsignedRequest = {
   nonce: 'once',
 }
 
-describe.each(runtimes)(
-  'a private key, %s',
-  (_, signerOf, { readSigningKey, signatureHeaders }) => {
-    function signingKey(kid = key.kid, from = jwk): SigningKey {
-      const read = readSigningKey(kid, from)
-      if ('problem' in read) throw new Error(read.problem)
-      return read
-    }
+describe.each(runtimes)('a private key %s', (_, signerOf, { readSigningKey, signatureHeaders }) => {
+  function signingKey(kid = key.kid, from = jwk): SigningKey {
+    const read = readSigningKey(kid, from)
+    if ('problem' in read) throw new Error(read.problem)
+    return read
+  }
 
-    test.each(vectors)('signs RFC 8032, $name', async ({ secret, message, signature }) => {
-      const seed = Buffer.from(secret, 'hex')
-      const { x } = keyFromSeed(seed, 'kid')
-      const sign = signerOf({ x, d: seed.toString('base64url') })
-      expect(Buffer.from((await sign?.(message)) ?? []).toString('hex')).toBe(signature)
-    })
+  test.each(vectors)('signs RFC 8032, $name', async ({ secret, message, signature }) => {
+    const seed = Buffer.from(secret, 'hex')
+    const { x } = keyFromSeed(seed, 'kid')
+    const sign = signerOf({ x, d: seed.toString('base64url') })
+    expect(Buffer.from((await sign?.(message)) ?? []).toString('hex')).toBe(signature)
+  })
 
-    test.each([
-      ['without kty', { kty: undefined }],
-      ['of another kty', { kty: 'EC' }],
-      ['of another curve', { crv: 'X25519' }],
-      ['without x', { x: undefined }],
-      ['without d', { d: undefined }],
-      ['with padding in x', { x: `${jwk.x}=` }],
-      ['with padding in d', { d: `${jwk.d}=` }],
-      ['with a short d', { d: jwk.d?.slice(0, 40) }],
-      ['with an x of small order', { x: `AQ${'A'.repeat(41)}` }],
-    ])('%s is refused, and not quoted', (_name, change) => {
-      const read = readSigningKey('kid', { ...jwk, ...change })
-      expect(read).toEqual({ problem: expect.any(String) })
-      expect(JSON.stringify(read)).not.toContain(jwk.d?.slice(0, 20))
-    })
+  test.each([
+    ['without kty', { kty: undefined }],
+    ['with another kty', { kty: 'EC' }],
+    ['with another crv', { crv: 'X25519' }],
+    ['without x', { x: undefined }],
+    ['without d', { d: undefined }],
+    ['with padding in x', { x: `${jwk.x}=` }],
+    ['with padding in d', { d: `${jwk.d}=` }],
+    ['with a short d', { d: jwk.d?.slice(0, 40) }],
+    ['with an x of small order', { x: `AQ${'A'.repeat(41)}` }],
+  ])('is refused %s and not quoted', (_name, change) => {
+    const read = readSigningKey('kid', { ...jwk, ...change })
+    expect(read).toEqual({ problem: expect.any(String) })
+    expect(JSON.stringify(read)).not.toContain(jwk.d?.slice(0, 20))
+  })
 
-    test.each([undefined, '', 17, 'é', 'a\nb', 'x'.repeat(257)])(
-      'with kid %j is refused',
-      (kid) => {
-        expect(readSigningKey(kid, jwk)).toHaveProperty('problem')
-      },
+  test.each([undefined, '', 17, 'é', 'a\nb', 'x'.repeat(257)])('is refused with kid %j', (kid) => {
+    expect(readSigningKey(kid, jwk)).toHaveProperty('problem')
+  })
+
+  test('creates signatures that the verifier accepts for any request', async () => {
+    const text = fc.string({ unit: fc.constantFrom(...'aZ09-_."\\;=:()'), minLength: 1 })
+    const segment = fc.string({ unit: fc.constantFrom(...'aZ09-_.~%?&=;:@') })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          kid: text,
+          nonce: fc.option(text, { nil: undefined }),
+          method: fc.constantFrom('POST', 'GET', 'DELETE'),
+          path: segment,
+          body: fc.uint8Array({ maxLength: 50 }),
+          lateMs: fc.integer({ min: 0, max: 300_000 }),
+        }),
+        async ({ kid, nonce, method, path, body, lateMs }) => {
+          const unsigned = {
+            method,
+            url: `${messageOrigin}/${path}`,
+            body,
+            createdAt: startOfTests,
+          }
+          const headers = await signatureHeaders(
+            nonce === undefined ? unsigned : { ...unsigned, nonce },
+            signingKey(kid),
+          )
+          const withType = { ...headers, 'content-type': 'application/json' }
+          const sent = { method, url: `/${path}`, headers: Object.entries(withType), body }
+          const inspection = await inspectSignatures(
+            messageOf(sent),
+            startOfTests + lateMs,
+            profileFreshness,
+          )
+          if ('problem' in inspection) throw new Error(inspection.problem)
+          const found = await verifyCandidates(inspection.candidates, { kid, x: key.x })
+          expect(found).toMatchObject({ keyid: kid, createdAt: startOfTests })
+          expect(found?.nonce).toBe(nonce)
+        },
+      ),
+      { numRuns: 100 },
     )
+  })
 
-    test('signs what the verifier takes for a signature by this key, whatever is signed', async () => {
-      const text = fc.string({ unit: fc.constantFrom(...'aZ09-_."\\;=:()'), minLength: 1 })
-      const segment = fc.string({ unit: fc.constantFrom(...'aZ09-_.~%?&=;:@') })
-      await fc.assert(
-        fc.asyncProperty(
-          fc.record({
-            kid: text,
-            nonce: fc.option(text, { nil: undefined }),
-            method: fc.constantFrom('POST', 'GET', 'DELETE'),
-            path: segment,
-            body: fc.uint8Array({ maxLength: 50 }),
-            lateMs: fc.integer({ min: 0, max: 300_000 }),
-          }),
-          async ({ kid, nonce, method, path, body, lateMs }) => {
-            const unsigned = {
-              method,
-              url: `${messageOrigin}/${path}`,
-              body,
-              createdAt: startOfTests,
-            }
-            const headers = await signatureHeaders(
-              nonce === undefined ? unsigned : { ...unsigned, nonce },
-              signingKey(kid),
-            )
-            const withType = { ...headers, 'content-type': 'application/json' }
-            const sent = { method, url: `/${path}`, headers: Object.entries(withType), body }
-            const inspection = await inspectSignatures(
-              messageOf(sent),
-              startOfTests + lateMs,
-              profileFreshness,
-            )
-            if ('problem' in inspection) throw new Error(inspection.problem)
-            const found = await verifyCandidates(inspection.candidates, { kid, x: key.x })
-            expect(found).toMatchObject({ keyid: kid, createdAt: startOfTests })
-            expect(found?.nonce).toBe(nonce)
-          },
-        ),
-        { numRuns: 100 },
-      )
+  test('covers the method, target and digest, with the gnap tag and no alg', async () => {
+    const headers = await signatureHeaders(request, signingKey())
+    const input = `("@method" "@target-uri" "content-digest");created=${startOfTests / 1000};keyid="bank-key";nonce="once";tag="gnap"`
+    const digest = contentDigest(request.body, 'sha-256')
+    expect(headers).toEqual({
+      'content-digest': digest,
+      'signature-input': `sig1=${input}`,
+      signature: expect.stringMatching(/^sig1=:[A-Za-z0-9+/]{86}==:$/),
     })
+    const base = `"@method": POST\n"@target-uri": ${url}\n"content-digest": ${digest}\n"@signature-params": ${input}`
+    const signature = Buffer.from(headers['signature']?.slice(6, -1) ?? '', 'base64')
+    expect(verify(null, Buffer.from(base), key.privateKey, signature)).toBe(true)
+  })
 
-    test('covers method, target and digest, with the tag of GNAP and no alg', async () => {
-      const headers = await signatureHeaders(request, signingKey())
-      const input = `("@method" "@target-uri" "content-digest");created=${startOfTests / 1000};keyid="bank-key";nonce="once";tag="gnap"`
-      const digest = contentDigest(request.body, 'sha-256')
-      expect(headers).toEqual({
-        'content-digest': digest,
-        'signature-input': `sig1=${input}`,
-        signature: expect.stringMatching(/^sig1=:[A-Za-z0-9+/]{86}==:$/),
-      })
-      const base = `"@method": POST\n"@target-uri": ${url}\n"content-digest": ${digest}\n"@signature-params": ${input}`
-      const signature = Buffer.from(headers['signature']?.slice(6, -1) ?? '', 'base64')
-      expect(verify(null, Buffer.from(base), key.privateKey, signature)).toBe(true)
-    })
+  test('sends no digest without a body', async () => {
+    const headers = await signatureHeaders({ ...request, body: new Uint8Array() }, signingKey())
+    expect(headers).not.toHaveProperty('content-digest')
+    expect(headers['signature-input']).toContain('("@method" "@target-uri");')
+  })
+})
 
-    test('sends no digest where there is no body', async () => {
-      const headers = await signatureHeaders({ ...request, body: new Uint8Array() }, signingKey())
-      expect(headers).not.toHaveProperty('content-digest')
-      expect(headers['signature-input']).toContain('("@method" "@target-uri");')
-    })
-  },
-)
-
-describe('a private key that does not belong to its x', () => {
+describe('a private key that does not match its x', () => {
   const foreign = { ...jwk, x: testKey('mallory').x }
 
-  test('is refused at once on Node', () => {
+  test('is refused immediately on Node', () => {
     expect(nativeSign.readSigningKey('kid', foreign)).toHaveProperty('problem')
   })
 
-  test('is refused on a Node that rejects the mismatch when it imports the key', async () => {
+  test('is refused on a Node version that rejects the mismatch on import', async () => {
     const createPrivateKey = (input: nodeCrypto.JsonWebKeyInput) => {
       const key = nodeCrypto.createPrivateKey(input)
       const { x } = nodeCrypto.createPublicKey(key).export({ format: 'jwk' })
@@ -180,7 +174,7 @@ describe('a private key that does not belong to its x', () => {
     expect(strict.readSigningKey('kid', jwk)).toHaveProperty('sign')
   })
 
-  test('never signs elsewhere', async () => {
+  test('never signs with Web Crypto', async () => {
     const read = portableSign.readSigningKey('kid', foreign)
     if ('problem' in read) throw new Error(read.problem)
     await expect(read.sign('text')).rejects.toThrow('not that of x')

@@ -15,7 +15,7 @@ import {
   serializeItem,
 } from '../../../src/protocol/http-signature/structured-fields.js'
 
-/** Text beside what it means, each made from the other by nothing but RFC 9651. */
+/** Text with its meaning, each derived from the other according to RFC 9651 alone. */
 interface Written<Meaning> {
   readonly text: string
   readonly meaning: Meaning
@@ -96,7 +96,7 @@ const displayString: fc.Arbitrary<Bare> = fc
     return { text: `%"${text}"`, meaning: { display: value } }
   })
 
-/** No dates: the package behind the parser reads one only where the text ends with it. */
+/** Omits dates: the package behind the parser reads a date only at the end of the text. */
 const bare = fc.oneof(integer, decimal, string, token, bytes, boolean, displayString)
 
 const attribute: fc.Arbitrary<Attribute> = fc
@@ -181,7 +181,7 @@ const plainAttribute = fc
   )
   .map(([key, value]) => ({ key, text: `;${key}=${value}` }))
 
-/** A list as clients write it: spelt as it is serialised. */
+/** A list as clients write it: in its serialized form. */
 const canonicalList = fc
   .tuple(
     keys,
@@ -197,7 +197,7 @@ const canonicalBytes = fc
   .tuple(keys, fc.uint8Array({ maxLength: 70 }))
   .map(([label, value]) => ({ label, value, base64: Buffer.from(value).toString('base64') }))
 
-/** One change to a text: a character more, less or other. */
+/** A text with one character added, removed or changed. */
 function changed(text: fc.Arbitrary<string>): fc.Arbitrary<string> {
   const noise = fc.constantFrom(...' \t"\\();=,:?@%-.01aA*é'.split(''), '')
   return fc.tuple(text, fc.nat(), noise, fc.boolean()).map(([text, at, character, insert]) => {
@@ -231,7 +231,7 @@ function repeats(names: readonly string[]): boolean {
   return new Set(names).size < names.length
 }
 
-/** A parsed dictionary in the words of the generators. */
+/** Converts a parsed dictionary to the notation of the generators. */
 function meaningOf(parsed: StrictDictionary | undefined) {
   if (parsed === undefined) return undefined
   const members = [...parsed.members].map(([key, member]) => {
@@ -249,7 +249,7 @@ function pairs(attributes: Item[1]) {
 }
 
 function bareMeaning(value: unknown): unknown {
-  // Negative zero is zero.
+  // Negative zero equals zero.
   if (typeof value === 'number') return { number: value + 0 }
   if (typeof value === 'string') return { string: value }
   if (typeof value === 'boolean') return { boolean: value }
@@ -267,8 +267,8 @@ function onlyMember(parsed: StrictDictionary | undefined) {
   return member
 }
 
-describe('any dictionary', () => {
-  test('is read as it was meant; a key twice in one scope is refused, a decimal is told', () => {
+describe('a dictionary', () => {
+  test('is parsed correctly; a duplicate key is refused and a decimal is reported', () => {
     fc.assert(
       fc.property(dictionary, ({ text, meaning }) => {
         const zeroed = meaning && JSON.parse(JSON.stringify(meaning.members))
@@ -280,7 +280,7 @@ describe('any dictionary', () => {
     )
   })
 
-  test('that is empty has no members, which is no error', () => {
+  test('may be empty and then has no members', () => {
     for (const text of ['', ' ', '   ']) expect(parseStrictDictionary(text)?.members.size).toBe(0)
   })
 
@@ -304,11 +304,11 @@ describe('any dictionary', () => {
     'a=:AAAA:;x;x',
     'a=t/*;x;x',
     'a=%"x";x;x',
-    // In a Display String a backslash escapes nothing.
+    // A backslash is not an escape in a Display String.
     'a=%"\\";x;x',
     'a=%"\\", b=1, b=2',
     'sig1=("@method");note=%"\\";created=1;created=2',
-  ])('that says a key twice is refused: %s', (text) => {
+  ])('is refused with a duplicate key: %s', (text) => {
     expect(parseStrictDictionary(text)).toBeUndefined()
   })
 
@@ -323,7 +323,7 @@ describe('any dictionary', () => {
     ['a=(";x;x");x', 1],
     ['a="(";x, b=")";x', 2],
     ['a=%"; x; x, a=1"', 1],
-  ])('that says a key once in each scope is read: %s', (text, size) => {
+  ])('may contain the same key in different scopes: %s', (text, size) => {
     expect(parseStrictDictionary(text)?.members.size).toBe(size)
   })
 
@@ -338,7 +338,7 @@ describe('any dictionary', () => {
     ['a=1.0;x=1, b=("c");expires=1.000', ['b expires']],
     ['a="x\\"";created=1.0', ['a created']],
     ['a=%"\\";created=1.0', ['a created']],
-  ])('tells which parameters were written as decimals: %s', (text, decimals) => {
+  ])('reports which parameters are decimals: %s', (text, decimals) => {
     expect([...(parseStrictDictionary(text)?.decimals ?? ['not read'])]).toEqual(decimals)
   })
 
@@ -384,14 +384,14 @@ describe('any dictionary', () => {
     'sig1=1\n',
     'sig1=1\u0000',
     'sig1=1;x\u00a0',
-  ])('that breaks the grammar is refused: %j', (text) => {
+  ])('is refused when it is malformed: %j', (text) => {
     expect(parseStrictDictionary(text)).toBeUndefined()
     expect(parseAnyDictionary(text)).toBeUndefined()
   })
 })
 
-describe('the short cuts', () => {
-  test('read a canonical list as the general parser does, and keep its text', () => {
+describe('the fast paths', () => {
+  test('parse a canonical list like the general parser and keep its text', () => {
     fc.assert(
       fc.property(canonicalList, ({ label, list }) => {
         const text = `${label}=${list}`
@@ -408,7 +408,7 @@ describe('the short cuts', () => {
     )
   })
 
-  test('read one byte sequence as the general parser does', () => {
+  test('parse a single byte sequence like the general parser', () => {
     fc.assert(
       fc.property(canonicalBytes, ({ label, value, base64 }) => {
         const text = `${label}=:${base64}:`
@@ -421,7 +421,7 @@ describe('the short cuts', () => {
     )
   })
 
-  test('change nothing for text that is almost canonical', () => {
+  test('give the same result for almost canonical text', () => {
     const almost = fc.oneof(
       changed(canonicalList.map(({ label, list }) => `${label}=${list}`)),
       changed(canonicalBytes.map(({ label, base64 }) => `${label}=:${base64}:`)),
@@ -438,7 +438,7 @@ describe('the short cuts', () => {
     )
   })
 
-  test('never throw and change nothing for text of any kind', () => {
+  test('never throw and give the same result for any text', () => {
     fc.assert(
       fc.property(fc.oneof(soup, changed(dictionary.map(({ text }) => text))), (text) => {
         expect(meaningOf(parseStrictDictionary(text))).toEqual(meaningOf(parseAnyDictionary(text)))
@@ -447,7 +447,7 @@ describe('the short cuts', () => {
     )
   })
 
-  test('never throw and change nothing for bytes taken for Latin-1', () => {
+  test('never throw and give the same result for any bytes read as Latin-1', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) => {
         const text = Buffer.from(bytes).toString('latin1')
@@ -469,30 +469,30 @@ describe('the short cuts', () => {
     ['a component with a parameter', 'sig1=("a";sf)'],
     ['two spaces', 'sig1=("a"  "b")'],
     ['a space before a parameter', 'sig1=("a"); created=1'],
-    ['a space in front', ' sig1=("a")'],
-    ['a space behind', 'sig1=("a") '],
+    ['a leading space', ' sig1=("a")'],
+    ['a trailing space', 'sig1=("a") '],
     ['an empty list', 'sig1=()'],
     ['two members', 'sig1=("a"), sig2=("b")'],
     ['an integer of 16 digits', 'sig1=("a");created=1000000000000000'],
-  ])('leave %s to the general parser', (_, text) => {
+  ])('pass %s to the general parser', (_, text) => {
     expect(parseStrictDictionary(text)?.canonicalList).toBeUndefined()
   })
 })
 
 describe('an empty list', () => {
-  test.each(['sig1=()', 'sig1=( )', 'sig1=();created=1'])('is a list without items: %s', (text) => {
+  test.each(['sig1=()', 'sig1=( )', 'sig1=();created=1'])('has no items: %s', (text) => {
     const member = onlyMember(parseStrictDictionary(text))
     expect(isInnerList(member) && member[0]).toEqual([])
   })
 })
 
-describe('white space', () => {
+describe('whitespace', () => {
   test.each([
     ['sig1=( "a" "b" );created=1', '("a" "b");created=1'],
     ['sig1=("a"   "b");   created=1', '("a" "b");created=1'],
     ['  sig1=("a" "b");created=1', '("a" "b");created=1'],
     ['sig1=("a" "b";  key="c");created=1\t', '("a" "b";key="c");created=1'],
-  ])('beyond the canonical is read and not written: %j', (text, list) => {
+  ])('outside the canonical form is read but not written: %j', (text, list) => {
     const member = onlyMember(parseStrictDictionary(text))
     expect(isInnerList(member) && serializeInnerList(member)).toBe(list)
   })
@@ -505,46 +505,46 @@ describe('byteSequence', () => {
     ['a=::', []],
     ['a=:AQ:', [1]],
     ['a=:AR==:', [1]],
-  ])('%s has bytes', (text, expected) => {
+  ])('returns the bytes of %s', (text, expected) => {
     expect([...(byteSequence(onlyMember(parseStrictDictionary(text))) ?? ['none'])]).toEqual(
       expected,
     )
   })
 
   test.each(['a', 'a=1', 'a="AQID"', 'a=AQID', 'a=(:AQID:)', 'a=?1', 'a=@1', 'a=%"AQID"'])(
-    '%s has none',
+    'returns undefined for %s',
     (text) => {
       expect(byteSequence(onlyMember(parseStrictDictionary(text)))).toBeUndefined()
     },
   )
 
-  test('no member has none', () => {
+  test('returns undefined without a member', () => {
     expect(byteSequence(undefined)).toBeUndefined()
   })
 })
 
 describe('isText', () => {
-  test('takes a String and not a Token that looks like it', () => {
+  test('accepts a String but not a Token with the same text', () => {
     const texts = ['a="x"', 'a=x', 'a=%"x"', 'a=1', 'a=:eA==:', 'a']
     const values = texts.map((text) => onlyMember(parseAnyDictionary(text))[0] as Item[0])
     expect(values.map((value) => isText(value))).toEqual([true, false, false, false, false, false])
   })
 })
 
-describe('writing', () => {
+describe('serialization', () => {
   test.each([
     ['"a"', 'd="a"'],
     ['"a";sf;key="b"', 'd="a";sf=?1;key="b"'],
     ['"a\\"\\\\";x=?0', 'd="a\\"\\\\";x=?0'],
     ['1.5;x=:AQ==:', 'd=1.500;x=:AQ:'],
     ['tok;x=-1', 'd=tok;x=-01'],
-  ])('an item is written as %s', (expected, text) => {
+  ])('writes an item as %s', (expected, text) => {
     const member = onlyMember(parseAnyDictionary(text))
     expect(!isInnerList(member) && serializeItem(member)).toBe(expected)
   })
 
   // RFC 9421 section 2.1.3.
-  test('byte sequences are written one for each line', () => {
+  test('writes one byte sequence per line', () => {
     const lines = ['value, with, lots', 'of, commas'].map((line) => Buffer.from(line))
     const expected = ':dmFsdWUsIHdpdGgsIGxvdHM=:, :b2YsIGNvbW1hcw==:'
     expect(serializeByteSequences(lines)).toBe(expected)

@@ -57,7 +57,7 @@ const grant: SignOptions = {
   }),
 }
 
-/** A part of a request that a signature vouches for, and the request with other bytes there. */
+/** A part of a request that a signature covers, and the request with other bytes there. */
 interface SignedPart {
   readonly name: string
   readonly bytes: Uint8Array
@@ -103,9 +103,9 @@ async function accepted(message: SignedMessage): Promise<boolean> {
 }
 
 /**
- * Whether two texts say the same: bits that stand for nothing in the last digit of a signature, and spaces that
- * a list may have. Neither is signed: what is signed is how the parsed form is serialised. A dialect has one
- * spelling only.
+ * Returns whether two texts have the same parsed form, despite stray bits in the last digit of a signature
+ * and optional spaces in a list. The signature covers the serialized form, so neither is signed. A dialect
+ * has only one spelling.
  */
 function sayTheSame(
   form: SignatureForm,
@@ -122,7 +122,9 @@ function sayTheSame(
   return Buffer.compare(Buffer.from(old, 'base64'), Buffer.from(young, 'base64')) === 0
 }
 
-/** For every position another byte there: the sum, modulo 256, of the byte and a random 1 to 255. */
+/**
+ * Generates another byte for every position: the sum, modulo 256, of the byte and a random value of 1 to 255.
+ */
 function changes(length: number) {
   return fc.array(fc.integer({ min: 1, max: 255 }), {
     minLength: length,
@@ -136,16 +138,16 @@ describe.each(
     { name: 'an incoming payment', form, options: payment },
     { name: 'a grant request', form, options: grant },
   ]),
-)('$name, signed in the form: $form', ({ form, options }) => {
+)('$name, signed in the form $form', ({ form, options }) => {
   const message = messageOf(signedIn(form, options))
   const parts = signedParts(message)
 
-  test('is accepted as it was signed', async () => {
+  test('is accepted unchanged', async () => {
     expect(await accepted(message)).toBe(true)
     for (const part of parts) expect(await accepted(part.put(part.bytes))).toBe(true)
   })
 
-  test('covers all that has a meaning for the server', () => {
+  test('covers everything that is significant to the server', () => {
     const names = parts.map(({ name }) => name)
     const expected = ['method', 'target', 'body', 'content-digest', 'signature-input', 'signature']
     expect(names).toEqual(expect.arrayContaining(expected))
@@ -168,18 +170,27 @@ describe.each(
     )
   })
 
-  test.each(parts)('is refused with any one byte of its $name dropped or doubled', async (part) => {
-    for (let index = 0; index < part.bytes.length; index++) {
-      const without = Buffer.concat([part.bytes.subarray(0, index), part.bytes.subarray(index + 1)])
-      const doubled = Buffer.concat([part.bytes.subarray(0, index + 1), part.bytes.subarray(index)])
-      for (const bytes of [without, doubled]) {
-        if (sayTheSame(form, part.name, part.bytes, bytes)) continue
-        expect(await accepted(part.put(bytes)), latin1(bytes)).toBe(false)
+  test.each(parts)(
+    'is refused with any one byte of its $name removed or duplicated',
+    async (part) => {
+      for (let index = 0; index < part.bytes.length; index++) {
+        const without = Buffer.concat([
+          part.bytes.subarray(0, index),
+          part.bytes.subarray(index + 1),
+        ])
+        const doubled = Buffer.concat([
+          part.bytes.subarray(0, index + 1),
+          part.bytes.subarray(index),
+        ])
+        for (const bytes of [without, doubled]) {
+          if (sayTheSame(form, part.name, part.bytes, bytes)) continue
+          expect(await accepted(part.put(bytes)), latin1(bytes)).toBe(false)
+        }
       }
-    }
-  })
+    },
+  )
 
-  test('is refused without any one of the fields that were signed', async () => {
+  test('is refused without any one of the covered fields', async () => {
     const signed = parts.map(({ name }) => name).filter((name) => message.fields.has(name))
     expect(signed.length).toBeGreaterThan(3)
     for (const name of signed) {
@@ -189,7 +200,7 @@ describe.each(
     }
   })
 
-  test('is refused with a second line of any field that was signed', async () => {
+  test('is refused with a second line of any covered field', async () => {
     const signed = parts.map(({ name }) => name).filter((name) => message.fields.has(name))
     for (const name of signed) {
       const lines = message.fields.get(name) ?? []
@@ -208,21 +219,21 @@ describe.each(
     ['another method', { method: 'DELETE' }],
     ['the method in lower case', { method: 'post' }],
     ['another path', { target: '/op/outgoing-payments' }],
-    ['a path below', { target: `${message.target}/1` }],
-    ['a slash at the end', { target: `${message.target}/` }],
+    ['a subpath', { target: `${message.target}/1` }],
+    ['a trailing slash', { target: `${message.target}/` }],
     ['a query', { target: `${message.target}?a=b` }],
     ['an empty query', { target: `${message.target}?` }],
-    ['a spelling of the same path', { target: message.target.replace('a', '%61') }],
+    ['another spelling of the same path', { target: message.target.replace('a', '%61') }],
     ['another host', { origin: 'https://evil.example' }],
     ['a port', { origin: `${messageOrigin}:8443` }],
     ['plain http', { origin: messageOrigin.replace('https', 'http') }],
-  ])('is refused when it is moved: %s', async (_, changes) => {
+  ])('is refused for another target or method: %s', async (_, changes) => {
     expect(await accepted({ ...message, ...changes })).toBe(false)
   })
 })
 
 describe('signatures of two requests', () => {
-  test.each(signatureForms)('do not fit each other in the form: %s', async (form) => {
+  test.each(signatureForms)('cannot be exchanged in the form %s', async (form) => {
     const later = { ...payment, body: '{}', nonce: 'other', created: messageCreated + 1 }
     const [one, two] = [payment, later].map((options) => messageOf(signedIn(form, options)))
     if (one === undefined || two === undefined) throw new Error('two requests')
@@ -235,7 +246,7 @@ describe('signatures of two requests', () => {
   })
 })
 
-describe.each(signatureForms)('a server, asked in the form: %s', (form) => {
+describe.each(signatureForms)('a server that receives requests in the form %s', (form) => {
   async function paymentRequest(world: World) {
     const client = world.client('shop')
     const { body } = await client.request([incomingAccess])
@@ -251,7 +262,7 @@ describe.each(signatureForms)('a server, asked in the form: %s', (form) => {
     return { client, request }
   }
 
-  /** The request with one character of a header value, or one byte of the body, changed. */
+  /** Returns the request with one character of a header value, or one byte of the body, changed. */
   function changed(request: HttpRequest, name: string, index: number, difference: number) {
     const put = (bytes: Buffer) => {
       bytes[index] = (bytes[index] ?? 0) + difference
@@ -262,7 +273,7 @@ describe.each(signatureForms)('a server, asked in the form: %s', (form) => {
     return withHeader(request, name, value)
   }
 
-  test('serves no request that was tampered with, and keeps nothing against the genuine one', async () => {
+  test('refuses every modified request and still accepts the original one', async () => {
     const world = createWorld()
     const { request } = await paymentRequest(world)
     const names = ['Authorization', 'Content-Digest', 'Signature-Input', 'body']
@@ -281,7 +292,7 @@ describe.each(signatureForms)('a server, asked in the form: %s', (form) => {
     expect((await world.handle(request)).status).toBe(201)
   })
 
-  test('gives one answer to all that is wrong with a signature, so that nobody learns which key it wants', async () => {
+  test('returns the same response for every invalid signature, so that it does not reveal the expected key', async () => {
     const world = createWorld()
     const { client, request } = await paymentRequest(world)
     const token = headerOf(request, 'authorization')?.slice('GNAP '.length) ?? ''

@@ -50,7 +50,7 @@ function verifies(base: string, signature: Uint8Array | undefined) {
 }
 
 describe('RFC 9421, the Ed25519 key of appendix B.1.4', () => {
-  test('is the same as PEM, as JWK and from its private half', () => {
+  test('is the same as PEM, as JWK and derived from its private key', () => {
     const jwk = createPublicKey(privateKey).export({ format: 'jwk' })
     expect(jwk.x).toBe(x)
     const der = createPublicKey({ key: Buffer.from(spki, 'base64'), format: 'der', type: 'spki' })
@@ -58,7 +58,7 @@ describe('RFC 9421, the Ed25519 key of appendix B.1.4', () => {
     expect(screenJwk({ ...jwk, kid, alg: 'EdDSA' })).toEqual({ jwk: { kid, x } })
   })
 
-  test('has the thumbprint that RFC 7638 gives it', async () => {
+  test('has the thumbprint of RFC 7638', async () => {
     expect(await thumbprintOf({ x })).toBe('poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U')
   })
 })
@@ -97,7 +97,7 @@ describe('RFC 9421, the signature of appendix B.2.6', () => {
     `"@signature-params": ${input}`,
   ].join('\n')
 
-  /** The signature base of whatever is in the message, without the demands of a profile. */
+  /** Returns the signature base of the covered components, without the requirements of a profile. */
   function baseOf(message: SignedMessage): string {
     const [member] =
       parseStrictDictionary(lineOf(message, 'signature-input'))?.members.values() ?? []
@@ -119,12 +119,12 @@ describe('RFC 9421, the signature of appendix B.2.6', () => {
     return withFields(message, { 'signature-input': [`sig-b26=${text}`] })
   }
 
-  test('has its base rebuilt byte for byte, and verifies', async () => {
+  test('verifies, and its signature base is reproduced byte for byte', async () => {
     expect(baseOf(message)).toBe(expectedBase)
     expect(await verifies(baseOf(message), signatureOf(message))).toBe(true)
   })
 
-  test('is what signing again gives', () => {
+  test('is reproduced by signing again', () => {
     expect(`sig-b26=:${signed(expectedBase)}:`).toBe(lineOf(message, 'signature'))
   })
 
@@ -142,39 +142,39 @@ describe('RFC 9421, the signature of appendix B.2.6', () => {
       ),
     ],
     [
-      'a component less',
+      'a component removed',
       withInput(
         '("date" "@method" "@path" "@authority" "content-type");created=1618884473;keyid="test-key-ed25519"',
       ),
     ],
-    ['another time', withInput(input.replace('1618884473', '1618884474'))],
-    ['another date', withFields(message, { date: ['Tue, 20 Apr 2021 02:07:56 GMT'] })],
+    ['another creation time', withInput(input.replace('1618884473', '1618884474'))],
+    ['another Date field', withFields(message, { date: ['Tue, 20 Apr 2021 02:07:56 GMT'] })],
     ['another method', { ...message, method: 'PUT' }],
     ['another path', { ...message, target: '/foo/?param=Value&Pet=dog' }],
     ['another host', { ...message, origin: 'https://example.org' }],
-    ['another length', withFields(message, { 'content-length': ['19'] })],
+    ['another Content-Length', withFields(message, { 'content-length': ['19'] })],
   ])('does not verify with %s', async (_, changed) => {
     expect(await verifies(baseOf(changed), signatureOf(message))).toBe(false)
   })
 
-  test('does not cover the query, so another one changes nothing', async () => {
+  test('verifies with another query, which it does not cover', async () => {
     const changed = { ...message, target: '/foo?param=Value&Pet=cat' }
     expect(await verifies(baseOf(changed), signatureOf(message))).toBe(true)
   })
 
-  test('has a digest of the body that arrived', async () => {
+  test('has a digest that matches the body', async () => {
     const digest = lineOf(message, 'content-digest')
     expect(await contentDigestProblem(digest, message.body)).toBeUndefined()
   })
 
-  test('is refused by the profile, since it covers neither target nor digest', async () => {
+  test('is refused by the profile because it covers neither the target nor a digest', async () => {
     const inspection = await inspectSignatures(message, created * 1000, profileFreshness)
     expect(problemOf(inspection)).toBe('@target-uri is not covered')
   })
 })
 
 describe('a GNAP request signed by that key', () => {
-  // RFC 9635 prints none by an Ed25519 key. Ed25519 is deterministic, so this one was made once and for all.
+  // RFC 9635 contains no Ed25519 example. Ed25519 is deterministic, so this value is fixed.
   const body = '{"interact_ref":"4IFWWIKYB2PQ6U56NL1"}'
   const input =
     '("@method" "@target-uri" "authorization" "content-digest" "content-length" "content-type");created=1618884473;keyid="test-key-ed25519";nonce="NAOEL39sDgYzWFBrFY5e";tag="gnap"'
@@ -204,7 +204,7 @@ describe('a GNAP request signed by that key', () => {
     `"@signature-params": ${input}`,
   ].join('\n')
 
-  test('is accepted, over exactly this base', async () => {
+  test('is accepted with exactly this signature base', async () => {
     const message = messageOf(request)
     const inspection = await inspectSignatures(message, created * 1000, profileFreshness)
     const candidates = 'candidates' in inspection ? inspection.candidates : []
@@ -220,7 +220,7 @@ describe('a GNAP request signed by that key', () => {
     expect(await verifyCandidates(candidates, { kid, x })).toBe(candidates[0])
   })
 
-  test('is what signing again gives', () => {
+  test('is reproduced by signing again', () => {
     expect(signed(base)).toBe(signature)
   })
 })
@@ -246,11 +246,11 @@ describe('RFC 9635, the interaction hash of section 4.2.3', () => {
       'base64',
       '454VR2f6OAHg3PDng+iAbfPEeBCI70VP0KcpleQZBC5TfJRbNOgz0RGVWI/gLaQXwRFst3CyzWPS/IPRDZ39fw==',
     ],
-  ] as const)('%s in %s', async (method, encoding, expected) => {
+  ] as const)('with %s in %s', async (method, encoding, expected) => {
     expect(await interactionHash(input, method, encoding)).toBe(expected)
   })
 
-  test('is another one for an endpoint with a slash at its end', async () => {
+  test('differs for an endpoint with a trailing slash', async () => {
     const grantEndpoint = 'https://server.example.com/tx/'
     expect(await interactionHash({ ...input, grantEndpoint }, 'sha-256', 'base64url')).toBe(
       'fRiB2386XGibHeyH5oKb5FxpZcsgfSL4obQVzB0aHCo',
@@ -296,27 +296,31 @@ describe('RFC 9530, content digests', () => {
       'sha-256=:mEkdbO7Srd9LIOegftO0aBX+VPTVz7/CSHes2Z27gc4=:',
       Buffer.from('{"title": "New Title"}\n'),
     ],
-  ])('%s: %s', async (_, value, body) => {
+  ])('accepts %s: %s', async (_, value, body) => {
     expect(await contentDigestProblem(value, body)).toBeUndefined()
   })
 
   test.each([
     [
-      'two digests of two different contents',
+      'two digests of different content',
       `sha-256=:${sha256.brotli}:, sha-512=:${sha512.hello}:`,
       hello,
     ],
-    ['the digest of the content before it was coded', `sha-256=:${sha256.helloLine}:`, brotli],
+    [
+      'the digest of the content before its coding was applied',
+      `sha-256=:${sha256.helloLine}:`,
+      brotli,
+    ],
     ['the content without its line feed', `sha-256=:${sha256.helloLine}:`, hello],
-    ['a sha-256 value under the name of sha-512', `sha-512=:${sha256.hello}:`, hello],
+    ['a sha-256 value with the name sha-512', `sha-512=:${sha256.hello}:`, hello],
     ['the deprecated md5', 'md5=:Sd/dVLAcvNLSq16eXua5uQ==:', hello],
     ['the deprecated sha', 'sha=:07CavjDP4u3/TungoUHJO/Wzr4c=:', hello],
-  ])('%s is refused', async (_, value, body) => {
+  ])('refuses %s', async (_, value, body) => {
     expect(await contentDigestProblem(value, body)).toEqual(expect.any(String))
   })
 })
 
-describe('requests as the SDKs of Open Payments write them', () => {
+describe('requests of the Open Payments SDKs', () => {
   const key = testKey('sdk')
   const url = 'https://wallet.example/op/incoming-payments'
   const body = '{"walletAddress":"https://wallet.example/bob"}'
@@ -334,7 +338,7 @@ describe('requests as the SDKs of Open Payments write them', () => {
     return { method, url: '/op/incoming-payments', headers, body: Buffer.from(body ?? '') }
   }
 
-  /** The SDK asks the real clock, so the verifier stands at the time that the SDK wrote. */
+  /** The SDK uses the real clock, so the verifier uses the time that the SDK wrote. */
   async function accepted(message: SignedMessage): Promise<boolean> {
     const [, seconds] = /created=(\d+)/.exec(lineOf(message, 'signature-input')) ?? []
     const now = Number(seconds) * 1000
@@ -345,14 +349,14 @@ describe('requests as the SDKs of Open Payments write them', () => {
 
   test.each([
     ['a grant request', 'POST', { body }],
-    ['a call with token and body', 'POST', { body, token: 'opa_1.2' }],
-    ['a call with a token alone', 'GET', { token: 'opa_1.2' }],
-    ['a call without either', 'DELETE', {}],
-  ])('TypeScript, %s, is accepted', async (_, method, content) => {
+    ['a call with a token and a body', 'POST', { body, token: 'opa_1.2' }],
+    ['a call with only a token', 'GET', { token: 'opa_1.2' }],
+    ['a call with neither', 'DELETE', {}],
+  ])('from TypeScript are accepted: %s', async (_, method, content) => {
     expect(await accepted(messageOf(await requestBySdk(method, content)))).toBe(true)
   })
 
-  /** Signs a signature base that is written out, and puts the two fields beside it. */
+  /** Signs a literal signature base and adds the two fields. */
   function requestOf(base: readonly string[], input: string, wrap: (base64: string) => string) {
     const bytes = Buffer.from(base.join('\n'))
     const signature = wrap(sign(null, bytes, key.privateKey).toString('base64'))
@@ -376,7 +380,7 @@ describe('requests as the SDKs of Open Payments write them', () => {
     '"content-type": application/json',
   ]
 
-  test('PHP, whose signature has no colons, is accepted', async () => {
+  test('from PHP are accepted without colons around the signature', async () => {
     const list =
       '("@method" "@target-uri" "authorization" "content-digest" "content-length" "content-type")'
     const parameters = ';keyid="sdk-key";created=1795262400'
@@ -386,7 +390,7 @@ describe('requests as the SDKs of Open Payments write them', () => {
     expect(await accepted(message)).toBe(true)
   })
 
-  test('Rust, whose components have no quotes and whose signature has no label, is accepted', async () => {
+  test('from Rust are accepted with unquoted components and an unlabelled signature', async () => {
     const list = '(@method @target-uri content-type authorization content-digest content-length)'
     const parameters = ';created=1795262400;keyid="sdk-key"'
     const [method = '', target = '', authorization = '', digest = '', length = '', type = ''] =
@@ -400,10 +404,10 @@ describe('requests as the SDKs of Open Payments write them', () => {
   })
 
   test.each([
-    ['with the list in quotes in its signature base', true, false],
-    ['with the list in quotes in both', true, true],
-    ['with the lines of its signature base without quotes', false, false],
-  ])('Rust %s is refused', async (_, quotedBase, quotedInput) => {
+    ['with a quoted list in the signature base', true, false],
+    ['with a quoted list in the field and the signature base', true, true],
+    ['with unquoted names in the lines of the signature base', false, false],
+  ])('from Rust are refused %s', async (_, quotedBase, quotedInput) => {
     const names = ['@method', '@target-uri', 'authorization', 'content-digest']
     const bare = `(${names.join(' ')});created=1795262400;keyid="sdk-key"`
     const quoted = `("${names.join('" "')}");created=1795262400;keyid="sdk-key"`
