@@ -1,6 +1,6 @@
 import { servers } from './databases.js'
 
-/** Says before the tests which of them will be skipped, and what would have them run. */
+/** Prints before the tests which suites will be skipped, and what enables them. */
 export function setup(): void {
   const variables = {
     PostgreSQL: 'TEST_DATABASE_URL',

@@ -1,4 +1,4 @@
-/** Stores with one fault each, over a store that is right: what the conformance suite has to find. */
+/** Stores with one fault each on top of a correct store: the conformance suite must find each fault. */
 
 export * as commits from './broken-stores/commits.js'
 export * as reads from './broken-stores/reads.js'

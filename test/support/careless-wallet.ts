@@ -14,7 +14,7 @@ import type {
   WalletTotals,
 } from '../../src/testing/index.js'
 
-/** Mistakes in counting what is spent, each of which somebody makes some day. */
+/** Mistakes in counting what was spent that an implementation may plausibly contain. */
 export const mistakes = [
   'a late failure gives back to the window of today',
   'what was sent of a failed payment is given back too',
@@ -58,8 +58,8 @@ const yes = { accepted: true } as const
 const no = (reason: string) => ({ accepted: false, reason }) as const
 
 /**
- * A wallet as one would write it in an afternoon: totals by window, in memory, nothing of the library but its
- * windows. It is right, unless it is told to make a mistake.
+ * A simple wallet: totals per window in memory, using only the windows of the library. It is correct unless
+ * it is given a mistake to make.
  */
 export function carelessWallet(
   scene: SpendingScene,
@@ -73,7 +73,7 @@ export function carelessWallet(
   const totals = new Map<string, bigint>()
   let now = 0
 
-  /** Where a payment of an item would be counted now; `undefined` where its limits say no. */
+  /** Returns where a payment of an item would be counted now, or `undefined` if the limits refuse it. */
   function keyOf(grant: string, item: AccessItem, place: number): string | undefined {
     const { interval } = item.limits ?? {}
     const name = makes('all items of a grant share one budget') ? grant : `${grant} ${place}`
@@ -108,7 +108,7 @@ export function carelessWallet(
     return total <= BigInt(limit.value)
   }
 
-  /** Takes a payment from the first item that has room, by the totals as they were read. */
+  /** Charges a payment to the first item that can cover it, by the totals that were read. */
   function charge(request: WalletRequest, received: Amount, read: ReadonlyMap<string, bigint>) {
     const { items = [], revoked = true } = grants.get(request.grant) ?? {}
     if (revoked && !makes('a revoked grant still pays')) return undefined
@@ -157,7 +157,7 @@ export function carelessWallet(
     return { ...yes, id }
   }
 
-  /** Gives back all of a payment but what was sent of it. */
+  /** Releases the part of a payment that was not sent. */
   function giveBack({ account, request, received, sent, delivered }: Payment): void {
     if (account === undefined) return
     const { item, place } = account
@@ -200,7 +200,7 @@ export function carelessWallet(
     return yes
   }
 
-  /** Takes down what has been sent, unless that cannot be. */
+  /** Records what has been sent, unless the totals are invalid. */
   function note(payment: Payment, said: Omit<WalletTotals, 'final'>): string | undefined {
     const sent = BigInt(said.sentAmount.value)
     const delivered = BigInt(said.deliveredAmount.value)

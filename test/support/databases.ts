@@ -3,23 +3,25 @@ import { PGlite } from '@electric-sql/pglite'
 import { Pool, type PoolConfig } from 'pg'
 import { fromPglite, migrate, type PostgresDatabase } from '../../adapters/postgres.js'
 
-/** The servers that tests with real ones need, each given by a URL, or absent. */
+/** The servers that tests need, each with its URL, or absent. */
 export const servers = {
   PostgreSQL: process.env['TEST_DATABASE_URL'],
   Redis: process.env['TEST_REDIS_URL'],
   MariaDB: process.env['TEST_MARIADB_URL'],
 }
 
-/** Tables of a test's own. */
+/** A database schema that belongs to one test. */
 export interface FreshPostgres {
   readonly pool: Pool
   readonly schema: string
-  /** Another pool on the same tables. */
+  /** Another connection pool on the same tables. */
   connect(config?: PoolConfig): Pool
   drop(): Promise<void>
 }
 
-/** Makes a schema of its own on the PostgreSQL server of `TEST_DATABASE_URL`, migrated unless told otherwise. */
+/**
+ * Creates a schema on the PostgreSQL server of `TEST_DATABASE_URL`, and migrates it unless stated otherwise.
+ */
 export async function freshPostgres(
   options: { readonly migrated?: boolean } = {},
 ): Promise<FreshPostgres> {
@@ -29,7 +31,7 @@ export async function freshPostgres(
   const pools: Pool[] = []
   const connect = (config: PoolConfig = {}) => {
     const pool = new Pool({ connectionString, max: 10, ...config })
-    // A connection that the server ends while it is idle would otherwise end the process.
+    // Without a listener, a connection that the server closes while it is idle would end the process.
     pool.on('error', () => undefined)
     pools.push(pool)
     return pool
@@ -48,7 +50,7 @@ export async function freshPostgres(
   }
 }
 
-/** An embedded PostgreSQL in memory, migrated. It runs one statement after the other and so hides races. */
+/** An embedded PostgreSQL in memory, migrated. It runs one statement at a time and therefore hides races. */
 export async function freshPglite(): Promise<PostgresDatabase & { close(): Promise<void> }> {
   const lite = await PGlite.create()
   const database = fromPglite(lite)

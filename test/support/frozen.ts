@@ -1,4 +1,4 @@
-/** Freezes a value all the way down, so that whoever writes to it fails at once. */
+/** Freezes a value recursively, so that any mutation throws immediately. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value)

@@ -5,15 +5,15 @@ import { successes } from './successes.js'
 import { type Ask, createSurface, type Surface, switchesOff } from './surface.js'
 import { type Answer, alice, grantEndpoint, resourceServer } from './world.js'
 
-/** An answer that was really given. */
+/** A response that an operation actually returned. */
 export interface Given {
   readonly operation: Operation
   readonly answer: Answer
-  /** What it was refused for, as the operator hears of it, and what it was meant to be refused for. */
+  /** The refusal that the operator's log reports, and the refusal that the test intended. */
   readonly refused?: { readonly as: Refusal | undefined; readonly meant: Refusal }
 }
 
-/** Drives an operation to everything that it can answer. */
+/** Produces every response that an operation can return. */
 export async function everyAnswerOf(operation: Operation): Promise<readonly Given[]> {
   const surface = await createSurface()
   const given: Given[] = []
@@ -24,7 +24,7 @@ export async function everyAnswerOf(operation: Operation): Promise<readonly Give
   for (const success of successes.filter((each) => each.operation === operation)) {
     given.push({ operation, answer: await success.run(surface) })
   }
-  // The last of all: what was refused before has cost nothing.
+  // Runs last, because the earlier refusals do not change any state.
   given.push({ operation, answer: await surface.send(surface.ask(operation)) })
   return given
 }
@@ -43,7 +43,7 @@ async function refusedFor(fault: Fault, surface: Surface, operation: Operation):
   return { operation, answer, refused }
 }
 
-/** Lets the seconds be over at once for which a commit is tried again. */
+/** Skips the time during which a commit is retried. */
 async function impatiently<Result>(work: () => Promise<Result>): Promise<Result> {
   const { now } = performance
   let elapsedMs = 0
@@ -55,14 +55,14 @@ async function impatiently<Result>(work: () => Promise<Result>): Promise<Result>
   }
 }
 
-/** A request to each server for something that is there. */
+/** Sends a request to each server for an existing resource. */
 export const entrances: Readonly<Record<string, Ask>> = {
   authorizationServer: { method: 'POST', url: grantEndpoint },
   resourceServer: { method: 'GET', url: `${resourceServer}/incoming-payments` },
   walletAddressServer: { method: 'GET', url: alice },
 }
 
-/** What every server refuses before it knows what is asked for. */
+/** The refusals of every server before it reads the requested resource. */
 export const beforehand: readonly {
   readonly refusal: Refusal
   readonly ask: (asked: Ask, surface: Surface) => Promise<Answer>

@@ -18,7 +18,7 @@ import { deepFreeze } from './frozen.js'
 export const alice = 'https://wallet.example/alice'
 export const bob = 'https://wallet.example/bob'
 
-/** Every duration is another one, so that none can be taken for another unnoticed. */
+/** Every duration is different, so that a test notices any confusion between them. */
 export const grantPolicy: GrantPolicy = {
   waitMs: 5_000,
   retryMs: 60_000,
@@ -53,8 +53,8 @@ export function hashOf(secret: string): string {
 }
 
 /**
- * How a grant comes into being: with consent that ends with a redirect, with consent that the client
- * instance polls for, or at once.
+ * How a grant begins: with consent that ends with a redirect, with consent that the client instance polls
+ * for, or without consent.
  */
 export type Kind = 'redirect' | 'poll' | 'at once'
 
@@ -74,7 +74,7 @@ export function requestOf(kind: Kind, more: Partial<RequestGrant> = {}): Request
   }
 }
 
-/** Token number n of a grant, as it is presented. Number 0 is issued at once, or never. */
+/** Token number n of a grant, as the client presents it. Number 0 is issued without consent, or never. */
 export function managed(n: number): { readonly hash: string; readonly manage: string } {
   return { hash: hashOf(`token ${n}`), manage: `manage-${n}` }
 }
@@ -91,7 +91,7 @@ export interface ApproveOptions {
   readonly access?: readonly AccessItem[]
 }
 
-/** One grant from its request on, with a clock of its own. What is decided is committed. */
+/** One grant from its request on, with its own clock. Commits each decision. */
 export function grantLife({
   kind = 'redirect',
   access = [outgoing],
@@ -120,7 +120,7 @@ export function grantLife({
 
   const by = () => `command-${++commands}`
 
-  /** The successor is used up by this call, whether it becomes a token or not. */
+  /** The call consumes the next token, whether or not it is issued. */
   function successor() {
     const n = ++tokens
     return { ...managed(n), salt: `salt-${n}` }
@@ -132,9 +132,9 @@ export function grantLife({
     decide,
     grant: () => grant,
     now: () => now,
-    /** Hash of the reference that went out with the n-th approval tried. */
+    /** The hash of the reference from the n-th attempted approval. */
     refHash: (n = refs) => hashOf(`ref ${n}`),
-    /** The live token, as its client instance presents it. */
+    /** The active token, as its client instance presents it. */
     token() {
       const { token } = grant
       if (token === undefined) throw new Error('no token has been issued')
@@ -183,7 +183,7 @@ const amount = fc.record({
   assetScale: fc.constantFrom(0, 2, 255),
 })
 
-/** Intervals, and when their last window is over: never, long ago, or while a history is told. */
+/** Intervals by the end of their last window: never, long ago, or during a history. */
 export const lastWindowEndsAt: Readonly<Record<string, Instant | undefined>> = {
   'R/2025-05-20T13:00:00Z/P1M': undefined,
   'R3/2025-05-20T13:00:00Z/P1D': Date.UTC(2025, 4, 23, 13),
@@ -208,7 +208,7 @@ function actionsOf(type: AccessItem['type']): fc.Arbitrary<AccessAction[]> {
   return fc.shuffledSubarray<AccessAction>([...accessActions[type]], { minLength: 1 })
 }
 
-/** An item that a client instance may ask for. */
+/** An item that a client instance may request. */
 export const accessItem: fc.Arbitrary<AccessItem> = fc.oneof(
   fc.record(
     {
@@ -230,7 +230,7 @@ export const accessItem: fc.Arbitrary<AccessItem> = fc.oneof(
   fc.record({ type: fc.constant('quote' as const), actions: actionsOf('quote') }),
 )
 
-/** What an owner, or a consent page with a mistake in it, may make of the access that was asked for. */
+/** What an owner, or a faulty consent page, may make of the requested access. */
 const offers = {
   all: (items: readonly AccessItem[]) => items,
   'but the last': (items: readonly AccessItem[]) => items.slice(0, -1),
@@ -297,7 +297,7 @@ function withAmounts(items: readonly AccessItem[], change: (value: bigint) => bi
   }))
 }
 
-/** A moment at which something ends, and how far from it: the millisecond is where mistakes are. */
+/** An instant near the end of a period: mistakes occur at the exact millisecond. */
 export interface Moment {
   readonly of: 'wait' | 'interaction' | 'retry' | 'token' | 'unused' | 'windows'
   readonly offsetMs: -1 | 0 | 1
@@ -306,7 +306,7 @@ export interface Moment {
 export type RefChoice = 'none' | 'current' | 'previous' | 'foreign'
 export type TokenChoice = 'live' | 'replaced' | 'older' | 'foreign' | 'at another URI'
 
-/** Something that happens to a grant. Which reference or token is meant is found when it happens. */
+/** An event in the life of a grant. The affected reference or token is looked up when the event is played. */
 export type Step =
   | { readonly do: 'pass'; readonly ms: number }
   | { readonly do: 'reach'; readonly moment: Moment }
@@ -315,7 +315,7 @@ export type Step =
   | { readonly do: 'rotate' | 'revoke-token'; readonly token: TokenChoice }
   | { readonly do: 'deny' | 'cancel' | 'revoke' }
 
-/** A command that was decided, with what it met and what became of it. */
+/** A command with its decision, and the grant before and after it. */
 export interface Turn {
   readonly at: Instant
   readonly before: Grant
@@ -328,13 +328,13 @@ export interface History {
   readonly kind: Kind
   readonly created: Grant
   readonly turns: readonly Turn[]
-  /** Hashes of all access tokens ever issued, in their order. */
+  /** Hashes of all access tokens in the order of issue. */
   readonly tokens: readonly string[]
-  /** Every hash, salt and nonce that anyone brought in. */
+  /** Every hash, salt and nonce of the history. */
   readonly secrets: readonly string[]
   readonly events: readonly GrantEvent[]
   readonly endedAt: Instant
-  /** How a history that broke a law is printed. */
+  /** How a failing history is printed. */
   readonly [fc.toStringMethod]: () => string
 }
 
@@ -343,7 +343,7 @@ const moment: fc.Arbitrary<Moment> = fc.record({
   offsetMs: fc.constantFrom(-1, 0, 1),
 })
 
-/** Weighted so that grants get far enough to have something to lose. */
+/** Weighted so that grants often reach the later states. */
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 4,
@@ -409,10 +409,10 @@ function historyOf(item: fc.Arbitrary<AccessItem>): fc.Arbitrary<History> {
     .map(({ kind, access, steps }) => play(kind, structuredClone(access), steps))
 }
 
-/** Grants as they come to be: by a request and whatever happened to it after that. */
+/** Grants with an arbitrary history. */
 export const history: fc.Arbitrary<History> = historyOf(accessItem)
 
-/** Grants whose windows come to an end. */
+/** Grants whose windows end. */
 export const endingHistory: fc.Arbitrary<History> = historyOf(
   accessItem.filter(
     ({ limits }) =>
@@ -420,7 +420,7 @@ export const endingHistory: fc.Arbitrary<History> = historyOf(
   ),
 )
 
-/** Lets steps happen to a new grant. */
+/** Plays steps on a new grant. */
 export function play(kind: Kind, access: readonly AccessItem[], steps: readonly Step[]): History {
   const life = grantLife({ kind, access })
   const created = life.grant()
@@ -487,7 +487,7 @@ function commandOf(
 ): GrantCommand {
   const by = `command-${index + 1}`
   const successor = { ...managed(index + 1), salt: `salt-${index + 1}` }
-  // Every third request has a nonce, by which its repeat is told.
+  // Every third request has a nonce, which identifies its repetition.
   const signed = index % 3 === 0 ? {} : { signature: hashOf(`signature ${index}`) }
   switch (step.do) {
     case 'approve':
@@ -557,8 +557,8 @@ function instantOf({ of, offsetMs }: Moment, grant: Grant): Instant | undefined 
 }
 
 /**
- * Whether what was granted is within what was requested: the rules of narrowing written out once more,
- * over every way in which the items could belong together.
+ * Returns whether the granted items are within the requested ones: an independent implementation of the
+ * narrowing rules that tries every pairing.
  */
 export function isAttenuated(
   requested: readonly AccessItem[],

@@ -10,14 +10,14 @@ import { toFastify } from '../../adapters/fastify.js'
 import { toHono } from '../../adapters/hono.js'
 import type { Handler } from '../../src/index.js'
 
-/** A host application, and the path at which it has mounted a handler. */
+/** A host application, and the path where a handler is mounted. */
 export interface Host {
   readonly name: string
   readonly basePath: string
   create(handle: Handler<string | Uint8Array>): Server | Promise<Server>
 }
 
-/** Every way of mounting a handler that the adapters speak of. */
+/** Every way of mounting a handler that the adapters document. */
 export const hosts: readonly Host[] = [
   {
     name: 'node:http',
@@ -105,14 +105,14 @@ export function honoServer(app: Hono): Server {
   return createAdaptorServer(app) as Server
 }
 
-/** Starts a server on a port of its own, on loopback. */
+/** Starts a server on its own port on the loopback interface. */
 export async function listening(server: Server): Promise<number> {
   server.listen(0, 'localhost')
   await once(server, 'listening')
   return (server.address() as AddressInfo).port
 }
 
-/** Stops a server at once, whatever it is doing. */
+/** Stops a server immediately, even during requests. */
 export async function stopped(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve))
   server.closeAllConnections()

@@ -13,14 +13,14 @@ import { bob, createWorld, incomingAccess, type WorldOptions } from './world.js'
 
 export const ilpAddress = 'test.receiver'
 
-/** The details of a payment, as a sender reads them. */
+/** Returns the details of a payment as a sender reads them. */
 export interface Details {
   readonly id: string
   readonly ilpAddress: string
   readonly sharedSecret: string
 }
 
-/** A wallet that receives. Its clock stands at the present, by which the packets of real senders expire. */
+/** A receiving wallet. Its clock shows the present, because the packets of real senders expire. */
 export function createReceivingWallet(options: WorldOptions = {}) {
   const paymentMethods = () =>
     ilpPaymentMethods({ addressPrefix: ilpAddress, secret: new Uint8Array(32).fill(3) })
@@ -35,7 +35,7 @@ export function createReceivingWallet(options: WorldOptions = {}) {
     ...world,
     incomingPayments,
     errors,
-    /** A receiver that knows only what a new process would. */
+    /** A receiver with only the state of a new process. */
     receiver: (more: Partial<StreamReceiverOptions> = {}) =>
       createStreamReceiver({
         ilpAddress,
@@ -70,7 +70,7 @@ export type ReceivingWallet = ReturnType<typeof createReceivingWallet>
 
 export interface PacketOptions {
   readonly amount: bigint
-  /** The least that the packet asks the receiver to have got. Default: the amount. */
+  /** The minimum that the packet requires the receiver to get. Default: the amount. */
   readonly asked?: bigint
   readonly sequence?: number
   readonly frames?: readonly Frame[]
@@ -82,7 +82,7 @@ export interface PacketOptions {
   readonly type?: Packet['ilpPacketType']
 }
 
-/** A STREAM packet of a sender that has these details. The keys are derived here on their own. */
+/** Builds a STREAM packet of a sender with these details. Derives the keys independently of the library. */
 export function streamPacket(details: Details, options: PacketOptions): Buffer {
   const {
     amount,
@@ -129,7 +129,7 @@ function sha256(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest()
 }
 
-/** A reply in words: `fulfill`, or the code of the reject. */
+/** Describes a reply: `fulfill`, or the code of the reject. */
 export function outcomeOf(reply: Uint8Array): string {
   const read = replyOf(reply)
   return isFulfill(read) ? 'fulfill' : read.code
@@ -141,24 +141,24 @@ export function replyOf(reply: Uint8Array): IlpReply {
   return read
 }
 
-/** The STREAM packet in an ILP Prepare. */
+/** Returns the STREAM packet in an ILP Prepare. */
 export function streamRequest(details: Details, prepare: Uint8Array): Promise<Packet> {
   const { data } = deserializeIlpPrepare(Buffer.from(prepare))
   return Packet.decryptAndDeserialize(encryptionKeyOf(details), data)
 }
 
-/** The STREAM packet in a reply. */
+/** Returns the STREAM packet in a reply. */
 export function streamReply(details: Details, reply: Uint8Array): Promise<Packet> {
   return Packet.decryptAndDeserialize(encryptionKeyOf(details), replyOf(reply).data)
 }
 
 export interface Network {
-  /** Serves a handler on a port of its own, and returns a client of it. */
+  /** Serves a handler on its own port, and returns a client for it. */
   serve(handle: IlpHandler): Promise<IlpHandler>
   close(): Promise<void>
 }
 
-/** Nodes that talk ILP over HTTP on the loopback interface. */
+/** Nodes that use ILP over HTTP on the loopback interface. */
 export function createNetwork(): Network {
   const servers: Server[] = []
   return {

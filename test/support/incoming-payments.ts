@@ -15,7 +15,7 @@ import { deepFreeze } from './frozen.js'
 
 const day = 86_400_000
 
-/** The default is not the maximum, so that neither can be taken for the other unnoticed. */
+/** The default differs from the maximum, so that a test notices any confusion between them. */
 export const paymentPolicy: IncomingPaymentPolicy = {
   expiryDefaultMs: 30 * day,
   expiryMaxMs: 60 * day,
@@ -44,7 +44,7 @@ export function newPayment(more: Partial<CreateIncomingPayment> = {}) {
   return deepFreeze(decision.record)
 }
 
-/** One payment with its transfers, and a clock of its own. What is decided is committed. */
+/** One payment with its transfers and its own clock. Commits each decision. */
 export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
   let payment = newPayment(more)
   let now = startOfTests
@@ -59,7 +59,7 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
     set(instant: Instant) {
       now = instant
     },
-    /** Reports an arrival; without an id, one that has never been reported before. */
+    /** Reports an arrival; without an id, under a new transfer id. */
     receive(amount: Amount, transferId = `transfer ${commands + 1}`) {
       const by = `command-${++commands}`
       const command = deepFreeze({ type: 'receive' as const, by, amount })
@@ -72,7 +72,7 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
       }
       return decision
     },
-    /** Completes it; by a command of its own, unless one is to be repeated. */
+    /** Completes the payment with a new command id, unless one is repeated. */
     complete(by = `command-${++commands}`) {
       const command = deepFreeze({ type: 'complete' as const, by })
       const decision = completeIncomingPayment(payment, command, now)
@@ -82,7 +82,7 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
       }
       return decision
     },
-    /** A sweep meets it. */
+    /** Runs a sweep on the payment. */
     expire() {
       const command = deepFreeze({ type: 'expire' as const, by: `command-${++commands}` })
       const decision = expireIncomingPayment(payment, command, now)

@@ -18,7 +18,7 @@ const monthTable = ((): readonly number[] => {
   return firsts.map((days) => days - epoch)
 })()
 
-/** The anchor moved by whole months, read off the table, and then by milliseconds. */
+/** Moves the anchor by whole months, using the table, and then by milliseconds. */
 export function moved(anchor: number, months: number, ms: number): number {
   const days = Math.floor(anchor / day)
   let [low, high] = [0, monthTable.length - 1]
@@ -33,7 +33,7 @@ export function moved(anchor: number, months: number, ms: number): number {
   return (first + dayOfMonth) * day + (anchor - days * day) + ms
 }
 
-/** An interval, told by what it is made of and not by what the library reads out of it. */
+/** An interval described by its parts, independently of the parser of the library. */
 export interface Made {
   readonly form: 'start/duration' | 'duration/end' | 'start/end'
   readonly count: number | undefined
@@ -43,12 +43,12 @@ export interface Made {
   readonly text: string
 }
 
-/** The window of an instant that lies in none. */
+/** The window of an instant outside every window. */
 export const never: Window = { start: Number.NaN, end: Number.NaN }
 
 /**
- * Every window of an interval in turn, from its anchor, up to the one that an instant lies in. A count means
- * so many windows and `extra` ones.
+ * Iterates over the windows of an interval from its anchor to the window that contains an instant. A count
+ * means that many windows plus `extra`.
  */
 export function walkTo(
   { form, count, anchor, months, ms }: Made,
@@ -72,7 +72,7 @@ export function walkTo(
 
 const upTo = (max: number) => fc.integer({ min: 0, max })
 
-/** Ends of months and leap days more often than by chance. */
+/** Generates ends of months and leap days often. */
 const anchors = fc
   .tuple(
     fc.oneof(fc.integer({ min: 1970, max: 2099 }), fc.integer({ min: 2000, max: 9500 })),
@@ -114,7 +114,7 @@ const durations: fc.Arbitrary<Lasts> = fc.oneof(
   fc.integer({ min: 1, max: 11_000 }).map((months) => ({ months, ms: 0, text: `P${months}M` })),
 )
 
-/** Intervals of all three forms, by all clocks, with and without a count. */
+/** Intervals of all three forms, with any offset, with and without a count. */
 export const made: fc.Arbitrary<Made> = fc
   .record({
     form: fc.constantFrom('start/duration', 'duration/end', 'start/end'),
@@ -136,7 +136,7 @@ export const made: fc.Arbitrary<Made> = fc
     return { form, count, anchor, months, ms, text: `${repetition}/${first}/${second}` }
   })
 
-/** An instant as it is written by a clock that is so many minutes ahead of UTC. */
+/** Formats an instant for a clock with this offset in minutes from UTC. */
 function atOffset(instant: number, minutes: number): string {
   const local = new Date(instant + minutes * 60_000).toISOString().slice(0, -1)
   const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60]
@@ -144,13 +144,13 @@ function atOffset(instant: number, minutes: number): string {
   return `${local}${minutes < 0 ? '-' : '+'}${offset}`
 }
 
-/** Instants in and about the first windows, and at their very edges. */
+/** Instants in and around the first windows, and exactly at their edges. */
 export const moments = fc.record({
   windows: fc.oneof(fc.integer({ min: -2, max: 6 }), fc.integer({ min: -2, max: 60 })),
   offset: fc.oneof(fc.constantFrom(-1, 0, 1), fc.double({ min: 0, max: 1, noNaN: true })),
 })
 
-/** The instant, or -1 where the table has none. */
+/** Returns the instant, or -1 where the table has none. */
 export function momentOf(
   { form, anchor, months, ms }: Made,
   { windows, offset }: { readonly windows: number; readonly offset: number },

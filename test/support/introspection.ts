@@ -2,7 +2,7 @@ import { toFetch } from '../../src/http/fetch.js'
 import type { Handler, PrivateJwk } from '../../src/index.js'
 import { type TestKey, testKey } from './keys.js'
 
-/** The resource server of these tests, and the key that it signs with. */
+/** The resource server of these tests and its signing key. */
 export const bankId = 'https://bank.example/op'
 export const bankKey = testKey('bank')
 
@@ -10,13 +10,13 @@ export function privateJwkOf({ privateKey }: TestKey): PrivateJwk {
   return privateKey.export({ format: 'jwk' })
 }
 
-/** A `fetch` that reaches one handler, and no network. */
+/** A `fetch` that calls one handler instead of a network. */
 export function fetchTo(handle: Handler): typeof fetch {
   const serve = toFetch(handle)
   return (input, init) => serve(new Request(input, init))
 }
 
-/** What a promise was rejected with; fails if it was not. */
+/** Returns the reason of a rejected promise; fails if the promise was not rejected. */
 export async function rejectionOf(promise: Promise<unknown>): Promise<Error> {
   const outcome = await promise.then(
     () => undefined,

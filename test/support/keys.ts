@@ -3,16 +3,16 @@ import { type KeyPair, keyFromText } from '../../src/testing/key.js'
 
 export { jwkOf, type KeyPair as TestKey, keyFromSeed } from '../../src/testing/key.js'
 
-/** A key pair by name: the same name is the same key. */
+/** Returns a key pair for a name: the same name always gives the same key. */
 export function testKey(name: string): KeyPair {
   return keyFromText(name, `${name}-key`)
 }
 
-/** Client keys without a network: what is published can be changed, and can be made unavailable. */
+/** Client keys without a network. A test can change the published keys and make them unavailable. */
 export interface PublishedKeys extends ClientKeys {
   publish(walletAddress: string, ...keys: readonly PublicJwk[]): void
   unavailable: boolean
-  /** Every question that was asked. */
+  /** Every lookup that was made. */
   readonly asked: ClientKeyQuery[]
 }
 

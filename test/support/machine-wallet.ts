@@ -21,7 +21,7 @@ const namespace = 'machines'
 const day = 86_400_000
 const policy = { holdMs: day, retentionMs: 366 * day }
 
-/** The machines of the core and nothing around them: one payment after the other, in memory. */
+/** The decisions of the core without the services: one payment after the other, in memory. */
 export function machineWallet({ receivers }: SpendingScene): SpendingWallet {
   const grants = new Map<string, { items: readonly GrantedItem[]; revoked: boolean }>()
   const budgets = new Map<string, Budget>()

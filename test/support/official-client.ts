@@ -18,11 +18,11 @@ import {
 export interface Deployment {
   readonly name: string
   readonly adapter: AdapterName
-  /** Whether the two servers have nothing in common but HTTP between them. */
+  /** Whether the two servers share nothing and communicate over HTTP. */
   readonly split: boolean
 }
 
-/** Every adapter, in one process and as two servers with a store each. */
+/** Every adapter, both in one process and as two servers with separate stores. */
 export const deployments: readonly Deployment[] = [false, true].flatMap((split) =>
   (Object.keys(adapters) as AdapterName[]).map((adapter) => ({
     name: split ? `${adapter}, split in two` : adapter,
@@ -33,7 +33,7 @@ export const deployments: readonly Deployment[] = [false, true].flatMap((split) 
 
 export interface RunningDeployment {
   readonly baseUrl: string
-  /** URLs of the grant endpoint, of the resource server, and of the accounts. */
+  /** URLs of the grant endpoint, the resource server and the accounts. */
   readonly auth: string
   readonly op: string
   readonly alice: string
@@ -83,19 +83,19 @@ async function startSplit(adapter: AdapterName): Promise<Wallets> {
   return { authUrl, resource, auth: await startWallet({ adapter, port, baseUrl, role }) }
 }
 
-/** What access is asked for with. */
+/** The requested access. */
 export type Access = NonNullable<
   Parameters<AuthenticatedClient['grant']['request']>[1]['access_token']
 >['access']
 
-/** How the published client is set up: what it is answered, it compares with the specification. */
+/** Configures the published client: it validates responses against the specification. */
 export const clientSettings = {
   useHttp: true,
   validateResponses: true,
   logLevel: 'silent',
 } as const
 
-/** The published client of a shop, or of whoever claims to be it. It is expensive: make it once for a file. */
+/** Creates the published client of a shop, or of an impostor. It is expensive: create it once per file. */
 export function clientOf(
   { walletAddress: walletAddressUrl, keyId, privateKey }: Shop,
   claimed: { readonly keyId?: string; readonly privateKey?: KeyObject } = {},
@@ -113,8 +113,8 @@ export const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 
 export const eur = (value: string) => ({ ...usd(value), assetCode: 'EUR' })
 
 /**
- * What the client makes of an error: status, code, description, and details if there are any. An answer that
- * its schema does not have is none.
+ * Returns what the client reports about an error: status, code, description, and any details. Throws if the
+ * error does not match the schema of the client.
  */
 export async function failure(call: Promise<unknown>) {
   const error = await call.then(

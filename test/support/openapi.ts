@@ -6,7 +6,7 @@ import {
 
 export type DocumentName = 'authorization server' | 'resource server' | 'wallet addresses'
 
-/** A schema of a document, as far as it is looked at here; references have been resolved. */
+/** The relevant part of a schema in a document; references are resolved. */
 interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>
   readonly items?: Schema
@@ -34,19 +34,19 @@ export interface DocumentedOperation {
   readonly method: string
   readonly path: string
   readonly statuses: readonly number[]
-  /** Names of the parameters in the query. */
+  /** Names of the query parameters. */
   readonly query: readonly string[]
-  /** The codes that a schema names for a status: none where it leaves them open. */
+  /** The error codes that a schema lists for a status: none where the schema does not restrict them. */
   codesOf(status: number): readonly string[]
-  /** Why a body is not what the document says of this status, in the words of the published validator. */
+  /** Why a body does not match the document for this status, as the published validator reports it. */
   problemsOf(status: number, body: unknown): readonly string[]
-  /** Members of a body that the document does not name, whether it forbids them or not. */
+  /** Members of a body that the document does not name, whether or not it forbids them. */
   unnamedIn(status: number, body: unknown): readonly string[]
 }
 
 const methods = ['get', 'post', 'put', 'patch', 'delete', 'options', 'head'] as const
 
-/** All operations of the three documents that the published client brings along, in their order. */
+/** All operations of the three documents in the published client, in their order. */
 export async function documentedOperations(): Promise<readonly DocumentedOperation[]> {
   return [
     ...operationsOf('authorization server', await getAuthServerOpenAPI()),
@@ -83,7 +83,7 @@ function described(
       return parts.flatMap((part) => part.properties?.['error']?.properties?.['code']?.enum ?? [])
     },
     problemsOf(status: number, body: unknown) {
-      // Of errors without a schema the documents say nothing; a success without one has no content.
+      // The documents do not describe errors without a schema; a success without a schema has no content.
       if (status >= 400 && responses[status] !== undefined && schemaOf(status) === undefined)
         return []
       try {
@@ -100,7 +100,7 @@ function described(
   }
 }
 
-/** A schema and all that it is put together of, in each of the ways that it leaves open. */
+/** Returns a schema with all its parts, once for each alternative. */
 function waysOf(schema: Schema): readonly (readonly Schema[])[] {
   const { allOf = [], oneOf = [], anyOf = [] } = schema
   const choices = [oneOf, anyOf].filter((options) => options.length > 0)
@@ -111,7 +111,7 @@ function waysOf(schema: Schema): readonly (readonly Schema[])[] {
   ])
 }
 
-/** One of each, in every combination. */
+/** Returns every combination of one element of each list. */
 function combined<Item>(
   choices: readonly (readonly (readonly Item[])[])[],
 ): readonly (readonly Item[])[] {
@@ -121,7 +121,7 @@ function combined<Item>(
   )
 }
 
-/** By the way of reading the schemas that leaves the least unnamed. */
+/** Uses the alternative of the schemas that leaves the fewest members unnamed. */
 function unnamed(schemas: readonly Schema[], value: unknown, path: string): readonly string[] {
   const ways = combined(schemas.map(waysOf)).map((parts) => unnamedBy(parts, value, path))
   return ways.reduce((best, way) => (way.length < best.length ? way : best), ways[0] ?? [])
@@ -133,7 +133,7 @@ function unnamedBy(parts: readonly Schema[], value: unknown, path: string): read
     return value.flatMap((item) => unnamed(items, item, `${path}[]`))
   }
   const named = parts.flatMap((part) => (part.properties === undefined ? [] : [part.properties]))
-  // Where it names none at all, such as in metadata, anything may stand.
+  // A schema without properties, such as for metadata, allows any member.
   if (typeof value !== 'object' || value === null || named.length === 0) return []
   return Object.entries(value).flatMap(([name, member]) => {
     const where = path === '' ? name : `${path}.${name}`

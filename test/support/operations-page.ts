@@ -3,7 +3,7 @@ import type { Operation } from '../../src/index.js'
 
 const page = readFileSync('docs/operations.md', 'utf8')
 
-/** The rows of a table of `docs/operations.md`, by the heading that it stands under. */
+/** Returns the rows of a table in `docs/operations.md` by its heading. */
 export function tableUnder(heading: string): string[][] {
   const [, section = ''] = page.split(new RegExp(`^## ${heading}\n`, 'm'))
   const [text = ''] = section.split(/^## /m)
@@ -20,7 +20,7 @@ export function listed(cell = ''): readonly string[] {
   return cell === '' ? [] : cell.split(', ')
 }
 
-/** An operation of the documents that is served, as the page has it. */
+/** An operation in the documents that is served, as the page lists it. */
 export interface Promised {
   readonly document: string
   readonly operationId: string

@@ -15,7 +15,7 @@ import { bob, resourceServer } from './world.js'
 export interface SetupOptions {
   readonly store?: Store
   readonly clock?: ManualClock
-  /** Holds back every answer of the store, for as long as it likes. */
+  /** Delays every response of the store for any length of time. */
   readonly scheduler?: Scheduler
   /** Two processes have two seeds. */
   readonly seed?: string
@@ -26,7 +26,7 @@ export interface SetupOptions {
 
 export type Setup = ReturnType<typeof paymentServices>
 
-/** One process that serves incoming payments and their events, without HTTP around it. */
+/** One process that serves incoming payments and their events, without HTTP. */
 export function paymentServices(options: SetupOptions = {}) {
   const { clock = manualClock(), scheduler, seed = 'seed', retentionMs = 60_000 } = options
   const { store = memoryStore(), serverUrl = resourceServer, recordsEvents = true } = options
@@ -56,7 +56,7 @@ export function paymentServices(options: SetupOptions = {}) {
     { expiryDefaultMs: 60_000, expiryMaxMs: 10_000_000, retentionMs },
   )
 
-  /** Creates a payment for so much, or for any amount, and answers with its id. */
+  /** Creates a payment of an amount, or without one, and resolves to its id. */
   async function newPayment(incomingAmount?: string): Promise<string> {
     const amount = incomingAmount === undefined ? {} : { incomingAmount: usd(incomingAmount) }
     const request = { walletAddress: bob, ...amount }
@@ -80,7 +80,7 @@ export function paymentServices(options: SetupOptions = {}) {
     newPayment,
     receive: (paymentId: string, value = '1', transferId = `${seed} ${++transfers}`) =>
       payments.receive({ paymentId, transferId, amount: usd(value) }),
-    /** What `ResourceServer.purge` does. */
+    /** Does what `ResourceServer.purge` does. */
     async purge(limit = 1_000) {
       const { removed } = await payments.settleDue(limit)
       return removed + (await purge(context, ['transfer', 'replay'], limit))
@@ -88,13 +88,13 @@ export function paymentServices(options: SetupOptions = {}) {
   }
 }
 
-/** A record of an event that was written, in a commit that took effect. */
+/** An event record from a commit that took effect. */
 export interface Written {
   readonly id: string
   readonly event: DomainEvent
 }
 
-/** The same store, and every event that is recorded in it. */
+/** The same store, with every event that is written to it. */
 export function withEventLog(store: Store): { readonly store: Store; readonly written: Written[] } {
   const written: Written[] = []
   return {

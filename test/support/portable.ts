@@ -1,13 +1,13 @@
 import { vi } from 'vitest'
 
-/** Imports a module afresh, as a runtime would that has none of Node's built-in modules. */
+/** Imports a module again, as a runtime without Node's built-in modules would. */
 export function importWithoutNode<Module>(load: () => Promise<Module>): Promise<Module> {
   return importWithBuiltins(() => undefined, load)
 }
 
 /**
- * Imports a module afresh, in a runtime whose built-in modules are what `find` answers. Fails if nobody asked
- * for one, since then the module that came back need not be a fresh one.
+ * Imports a module again, in a runtime whose built-in modules are those that `find` returns. Fails if the
+ * import did not look for one, because the module may then come from the cache.
  */
 export async function importWithBuiltins<Module>(
   find: (id: string) => unknown,

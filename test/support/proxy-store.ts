@@ -1,8 +1,8 @@
 import type { Kind, Store, Stored } from '../../src/index.js'
 
 /**
- * What becomes of a call: it works; or it fails before anything is written; or it lands, and its answer is
- * lost; or it lands, and is answered as if it had not.
+ * The fate of a call: it works; it fails before anything is written; it takes effect but its response is
+ * lost; or it takes effect but reports that it did not.
  */
 export type Fate = 'works' | 'fails' | 'lands-and-fails' | 'lands-and-denies'
 
@@ -11,16 +11,16 @@ export const fates: readonly Fate[] = ['works', 'fails', 'lands-and-fails', 'lan
 export interface Liar {
   /** The store as the library sees it. */
   readonly store: Store
-  /** How often each fate struck a commit or removal. */
+  /** How often each fate occurred for a commit or removal. */
   readonly struck: ReadonlyMap<Fate, number>
-  /** All records that are stored, asked of the store itself and not of the liar. */
+  /** All stored records, read from the underlying store. */
   records(): Promise<readonly (readonly [Kind, Stored])[]>
 }
 
 /**
- * A store in front of another, which does not always say what has happened. A read can only work or fail.
+ * Wraps a store so that its responses are not always true. A read can only work or fail.
  *
- * @param fateOf is asked once for each call, with the name of the method.
+ * @param fateOf is called once for each call, with the name of the method.
  */
 export function lyingStore(store: Store, fateOf: (method: keyof Store) => Fate): Liar {
   const struck = new Map<Fate, number>()

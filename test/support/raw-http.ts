@@ -1,16 +1,18 @@
 import { connect } from 'node:net'
 
-/** A response as it came over the wire. */
+/** A response as received. */
 export interface RawResponse {
   /** Version, status and reason. */
   readonly statusLine: string
   readonly status: number
   readonly headers: readonly (readonly [name: string, value: string])[]
-  /** The body as it was sent, taken out of its chunks if it came in any. */
+  /** The body without its transfer coding. */
   readonly body: Buffer
 }
 
-/** A request in bytes, header lines in the order and case given, so that nothing normalises them. */
+/**
+ * Builds a request in bytes, with header lines in the given order and case, so that nothing normalizes them.
+ */
 export function requestBytes(
   method: string,
   target: string,
@@ -24,7 +26,7 @@ export function requestBytes(
   ])
 }
 
-/** A body in the chunked transfer coding, in pieces of so many bytes. */
+/** Encodes a body in the chunked transfer coding, with chunks of this size. */
 export function chunkedBytes(body: Uint8Array, size: number): Buffer {
   const parts: Uint8Array[] = []
   for (let start = 0; start < body.length; start += size) {
@@ -35,8 +37,8 @@ export function chunkedBytes(body: Uint8Array, size: number): Buffer {
 }
 
 /**
- * Writes bytes to a server on this machine and reads what it answers until it closes the connection. What
- * goes wrong with writing is left aside: a server may answer and close before it has read everything.
+ * Writes bytes to a server on this machine and reads its response until the server closes the connection.
+ * Ignores write errors: a server may respond and close before it has read everything.
  */
 export function exchange(port: number, bytes: Uint8Array): Promise<RawResponse> {
   return new Promise((resolve, reject) => {

@@ -7,31 +7,31 @@ export type Sdk = 'php' | 'rust'
 
 export const sdks: readonly Sdk[] = ['php', 'rust']
 
-/** What an SDK signs: the request before its signature fields are there. */
+/** What an SDK signs: the request before it has signature fields. */
 export interface SdkMessage {
   readonly method: string
   /** The absolute URL. */
   readonly url: string
-  /** Header lines, of which those that the SDK covers are signed. */
+  /** Header lines; the SDK signs those that it covers. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   /** Seconds since 1970. */
   readonly created: number
-  /** Names of the covered components. Default: what the SDK covers, in its order. */
+  /** Names of the covered components. Default: those that the SDK covers, in its order. */
   readonly components?: readonly string[]
-  /** What the signature base says of a component instead of the truth. */
+  /** Overrides the value of a component in the signature base. */
   readonly override?: Readonly<Record<string, string>>
 }
 
-/** The two signature fields, by name. */
+/** Returns the two signature fields by name. */
 export interface SdkSignature {
   readonly 'Signature-Input': string
   readonly Signature: string
 }
 
 /**
- * Signs a message as the PHP or the Rust SDK does. PHP quotes the components, writes `keyid` first and leaves
- * out the colons of the signature. Rust leaves out the quotes in the list, but not in the lines of the signature
- * base, and writes the signature without label and colons.
+ * Signs a message as the PHP or the Rust SDK does. PHP quotes the components, writes `keyid` first and omits
+ * the colons of the signature. Rust omits the quotes in the list, but not in the lines of the signature base,
+ * and writes the signature without label and colons.
  */
 export function sdkSignature(
   sdk: Sdk,
@@ -81,18 +81,18 @@ const coveredBy: Readonly<Record<Sdk, readonly string[]>> = {
   ],
 }
 
-/** What an SDK covers of a request with content only. */
+/** The components that an SDK covers only for a request with content. */
 const ofContent: Readonly<Record<Sdk, readonly string[]>> = {
   php: ['content-length', 'content-type'],
   rust: ['content-length'],
 }
 
-/** A request with the signature of an SDK. There is no nonce, since neither SDK sends one. */
+/** Builds a request with the signature of an SDK, without a nonce because neither SDK sends one. */
 export function sdkSignedRequest(sdk: Sdk, options: SignOptions): HttpRequest {
   const { method, url, key, created, components, override = {} } = options
   const request = signedRequest(options)
   const typed = headerOf(request, 'content-type') !== undefined
-  // The Rust SDK sends a type with every request, also where there is no content.
+  // The Rust SDK sends a content type with every request, even without content.
   const unsigned =
     sdk === 'rust' && !typed ? withHeader(request, 'Content-Type', 'application/json') : request
   const names = components?.map((component) => component.replaceAll('"', ''))
@@ -123,7 +123,7 @@ export type SignatureForm = 'standard' | Sdk
 
 export const signatureForms: readonly SignatureForm[] = ['standard', ...sdks]
 
-/** A request that is signed in one of the forms. A nonce is sent in the standard form only. */
+/** Builds a request signed in one of the forms. Only the standard form has a nonce. */
 export function signedIn(form: SignatureForm, options: SignOptions): HttpRequest {
   return form === 'standard' ? signedRequest(options) : sdkSignedRequest(form, options)
 }

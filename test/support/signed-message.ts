@@ -8,12 +8,12 @@ import { type SignOptions, signedRequest } from './sign.js'
 
 export const messageOrigin = 'https://wallet.example'
 export const messageKey = testKey('shop')
-/** `created` of every message that does not say otherwise, in seconds. */
+/** `created` of every message that does not override it, in seconds. */
 export const messageCreated = startOfTests / 1000
 
 export const profileFreshness: Freshness = { ageMaxMs: 300_000, skewMaxMs: 60_000 }
 
-/** A request as a verifier sees it, once its header lines have been sorted. */
+/** Converts a request to the form that the verifier reads, with sorted header lines. */
 export function messageOf(request: HttpRequest, origin: string = messageOrigin): SignedMessage {
   const read = readFields(request)
   if (!('fields' in read)) throw new Error(read.reason)
@@ -21,7 +21,7 @@ export function messageOf(request: HttpRequest, origin: string = messageOrigin):
   return { method, origin, target, fields: read.fields, fieldsMerged, body }
 }
 
-/** A message signed by the shop's key, unless a test bends something. */
+/** Builds a message signed by the shop's key, with the changes of the test. */
 export function signedMessage(options: Partial<SignOptions> = {}): SignedMessage {
   return messageOf(signedRequest(signOptions(options)))
 }
@@ -31,7 +31,7 @@ export function signOptions(options: Partial<SignOptions> = {}): SignOptions {
   return { method: 'POST', url, key: messageKey, created: messageCreated, ...options }
 }
 
-/** The same message with other field lines under some names; `undefined` takes a field away. */
+/** Returns the message with other lines for some fields; `undefined` removes a field. */
 export function withFields(
   message: SignedMessage,
   changes: Readonly<Record<string, readonly string[] | undefined>>,

@@ -4,7 +4,7 @@ import { checkThenAct as checkThenActOver } from './broken-stores/commits.js'
 
 export { lastWriteWins, upsert } from './broken-stores/commits.js'
 
-/** Lets the scheduler choose when each call begins and when its answer arrives, and so who overtakes whom. */
+/** Lets the scheduler choose when each call begins and when its response arrives, and so their order. */
 export function scheduledStore(store: Store, scheduler: Scheduler): Store {
   const around =
     <Args extends unknown[], Result>(name: string, call: (...args: Args) => Promise<Result>) =>
@@ -23,7 +23,7 @@ export function scheduledStore(store: Store, scheduler: Scheduler): Store {
   }
 }
 
-/** A broken store: between checking the versions and writing it waits until the scheduler lets it go on. */
+/** A faulty store: between checking the versions and writing, it waits for the scheduler. */
 export function checkThenAct(scheduler: Scheduler, store: Store): Store {
   return checkThenActOver(store, () =>
     scheduler.schedule(Promise.resolve(), 'between check and act'),

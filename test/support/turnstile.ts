@@ -1,18 +1,18 @@
 import type { Commit, Store } from '../../src/index.js'
 
-/** Lets one through at a time: who is next of those who wait is said by a list of numbers. */
+/** Lets one actor through at a time; a list of numbers selects which of the waiting ones. */
 export interface Turnstile {
-  /** Waits for its turn. */
+  /** Waits until it is selected. */
   pass(name: string): Promise<void>
-  /** The store as an actor of that name sees it: each call waits for its turn. */
+  /** The store as the named actor sees it: each call waits until it is selected. */
   store(name: string, store: Store): Store
-  /** Resolves once all have done what they do, and all that this brought about has happened. */
+  /** Resolves when all actors are done and all pending work has completed. */
   run<Result>(...running: readonly Promise<Result>[]): Promise<Result[]>
-  /** Who was let through to what, in this order. */
+  /** The actors and their calls in the order in which they were let through. */
   readonly log: readonly string[]
 }
 
-/** The order in which calls take effect is all that one can see of a store from outside. */
+/** From outside, only the order in which calls take effect is observable. */
 export function turnstile(order: readonly number[]): Turnstile {
   const waiting: { readonly name: string; readonly go: () => void }[] = []
   const log: string[] = []
@@ -63,7 +63,7 @@ function kindsOf({ changes }: Commit): string {
   return changes.flatMap(({ kind }) => (kind === 'event' ? [] : kind)).join(' and ')
 }
 
-/** Until nobody has anything left to do but wait. */
+/** Waits until every actor is done or waiting. */
 function quiet(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

@@ -36,7 +36,7 @@ export interface WorldOptions {
 
 export type World = ReturnType<typeof createWorld>
 
-/** A wallet without a network, whose time and randomness the test holds. */
+/** A wallet without a network, with a clock and randomness that the test controls. */
 export function createWorld(options: WorldOptions = {}) {
   const { store = memoryStore(), clock = manualClock() } = options
   const clientKeys = publishedKeys()
@@ -91,7 +91,7 @@ export function createWorld(options: WorldOptions = {}) {
     return wallets.handle(request)
   }
 
-  /** A client instance with a wallet address, or with a key alone. */
+  /** A client instance with a wallet address, or with only a key. */
   function client(name = 'shop', { byKey = false }: { readonly byKey?: boolean } = {}) {
     const key = testKey(name)
     const walletAddress = `https://${name}.example`
@@ -102,7 +102,7 @@ export function createWorld(options: WorldOptions = {}) {
   return { store, clock, clientKeys, auth, resources, wallets, handle, client, refusals, errors }
 }
 
-/** What came back, with its JSON read. */
+/** A response with its JSON parsed. */
 export interface Answer {
   readonly status: number
   readonly headers: HttpResponse['headers']
@@ -112,11 +112,14 @@ export interface Answer {
 
 export type TestClient = ReturnType<typeof createClient>
 
-/** Everything that a client instance does, each call signed afresh. */
+/** Every call of a client instance, each with a fresh signature. */
 function createClient(client: unknown, key: TestKey, handle: Handler, clock: ManualClock) {
   let nonces = 0
 
-  /** Signs and sends. Unless a test says otherwise each request has a nonce, so that none is a repeat. */
+  /**
+   * Signs and sends a request. Unless a test overrides it, each request has a nonce, so that none is a
+   * replay.
+   */
   async function send(options: Partial<SignOptions> & Pick<SignOptions, 'method' | 'url'>) {
     return answerOf(await handle(sign(options)))
   }
@@ -189,12 +192,12 @@ export const withFinish = {
 
 export const withoutFinish = { start: ['redirect'] }
 
-/** The id of an interaction, from the URL that the client instance was given. */
+/** Returns the id of an interaction from the URL in the grant response. */
 export function interactionId(redirect: string): string {
   return redirect.slice(redirect.lastIndexOf('/') + 1)
 }
 
-/** A consented grant up to the point where its client instance holds the reference. */
+/** Creates a grant with consent, up to the point where its client instance has the reference. */
 export async function approvedGrant(
   world: World,
   client: TestClient,
@@ -209,7 +212,7 @@ export async function approvedGrant(
   return { id, body, redirect, interactRef: redirect?.searchParams.get('interact_ref') ?? '' }
 }
 
-/** A client instance with an access token that it was issued after consent. */
+/** Creates a client instance with an access token that was issued after consent. */
 export async function issuedGrant(world: World, client: TestClient) {
   const approved = await approvedGrant(world, client)
   const { body } = await client.continue(approved.body.continue, approved.interactRef)

@@ -1,14 +1,14 @@
 import type { Kind, Store, Stored } from '../../src/index.js'
 
-/** What is in a store, as one sees it who watches everything that is written. */
+/** The contents of a store, as seen by an observer of all writes. */
 export interface Written {
-  /** How many commits and removals there have been, landed or not. */
+  /** How many commits and removals there were, including failed ones. */
   count(): number
-  /** The record as it was written last; `undefined` if there is none, or none any more. */
+  /** The most recently written record; `undefined` if there is none or it was removed. */
   get(kind: Kind, id: string): Stored | undefined
 }
 
-/** The same store, watched. Looking at what was written costs nothing, and asks the store nothing. */
+/** Returns the same store, observed. Reading the observed contents does not access the store. */
 export function watchedStore(store: Store): { readonly store: Store; readonly written: Written } {
   const records = new Map<string, Stored>()
   let count = 0

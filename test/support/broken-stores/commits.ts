@@ -1,6 +1,6 @@
 import type { Change, Commit, Guard, Kind, Store, Stored } from '../../../src/index.js'
 
-/** Waits as long as a step of a real database might. */
+/** Waits as long as a step in a real database might take. */
 export async function pause(steps = 3): Promise<void> {
   for (let i = 0; i < steps; i++) await undefined
 }
@@ -9,7 +9,7 @@ async function versionIn(store: Store, kind: Kind, id: string): Promise<number> 
   return (await store.load(kind, id))?.version ?? 0
 }
 
-/** The same change, expecting whatever is stored now. */
+/** The same change, but expecting the currently stored version. */
 async function overwriting(store: Store, change: Change): Promise<Change> {
   return { ...change, expectedVersion: await versionIn(store, change.kind, change.next.id) }
 }
@@ -21,7 +21,7 @@ async function guardsHold(store: Store, guards: readonly Guard[]): Promise<boole
   return true
 }
 
-/** Whoever writes last wins, whatever version it had seen. */
+/** The last write wins, whatever version the writer read. */
 export function lastWriteWins(store: Store): Store {
   return {
     ...store,
@@ -34,7 +34,7 @@ export function lastWriteWins(store: Store): Store {
   }
 }
 
-/** Checks the versions, looks away, and writes over whatever has happened meanwhile. */
+/** Checks the versions, waits, and overwrites intermediate changes. */
 export function checkThenAct(store: Store, between: () => Promise<unknown> = () => pause()): Store {
   const blind = lastWriteWins(store)
   return {
@@ -50,7 +50,7 @@ export function checkThenAct(store: Store, between: () => Promise<unknown> = () 
   }
 }
 
-/** Lets one commit at a time through and only then checks and acts: right in one process, and nowhere else. */
+/** Serializes commits, and then checks and writes: this is correct within one process only. */
 export function locksInProcess(store: Store): Store {
   const unlocked = checkThenAct(store)
   let last: Promise<unknown> = Promise.resolve()
@@ -64,7 +64,7 @@ export function locksInProcess(store: Store): Store {
   }
 }
 
-/** Creating a record that exists already replaces it instead of failing. */
+/** Replaces a record that must not exist, instead of failing. */
 export function upsert(store: Store): Store {
   return {
     ...store,
@@ -79,7 +79,7 @@ export function upsert(store: Store): Store {
   }
 }
 
-/** Replacing a record that does not exist, or not any more, creates it. */
+/** Creates a record that was to be replaced but does not exist, or no longer exists. */
 export function resurrects(store: Store): Store {
   return {
     ...store,
@@ -95,7 +95,7 @@ export function resurrects(store: Store): Store {
   }
 }
 
-/** Takes any version that is not older than the one stored. */
+/** Accepts any expected version that is not older than the stored one. */
 export function takesLaterVersions(store: Store): Store {
   return {
     ...store,
@@ -126,7 +126,7 @@ export function halfCommit(store: Store): Store {
   }
 }
 
-/** All or nothing in the end, but one record after the other. */
+/** Commits all or nothing eventually, but makes the records visible one after the other. */
 export function writesOneByOne(store: Store): Store {
   let last: Promise<unknown> = Promise.resolve()
   const write = async ({ changes, guards }: Commit): Promise<boolean> => {
@@ -150,7 +150,7 @@ export function writesOneByOne(store: Store): Store {
   }
 }
 
-/** Throws what the database says when a record is there already. */
+/** Throws the database error when a record already exists. */
 export function rejectsDuplicates(store: Store): Store {
   return {
     ...store,
@@ -163,7 +163,7 @@ export function rejectsDuplicates(store: Store): Store {
   }
 }
 
-/** Answers how many rows it wrote, and null for a record that is not there. */
+/** Resolves to the number of rows written, and to null for an absent record. */
 export function answersLikeTheDriver(store: Store): Store {
   return {
     ...store,
@@ -174,7 +174,7 @@ export function answersLikeTheDriver(store: Store): Store {
   }
 }
 
-/** Keeps the first record of a commit and forgets the others. */
+/** Keeps the first record of a commit and drops the others. */
 export function firstOnly(store: Store): Store {
   return {
     ...store,
@@ -182,7 +182,7 @@ export function firstOnly(store: Store): Store {
   }
 }
 
-/** Drops the events of a commit that also writes something else. */
+/** Drops the events of a commit that also changes other records. */
 export function losesEvents(store: Store): Store {
   return {
     ...store,
@@ -193,7 +193,7 @@ export function losesEvents(store: Store): Store {
   }
 }
 
-/** Writes events first and by themselves, so that they tell of what then does not happen. */
+/** Writes events first and separately, so that they report changes that then fail. */
 export function eventsFirst(store: Store): Store {
   return {
     ...store,
@@ -211,7 +211,7 @@ export function ignoresGuards(store: Store): Store {
   return { ...store, commit: ({ changes }) => store.commit({ changes, guards: [] }) }
 }
 
-/** Looks at one guard only. */
+/** Checks only one guard. */
 export function firstGuardOnly(store: Store): Store {
   return {
     ...store,
@@ -219,7 +219,7 @@ export function firstGuardOnly(store: Store): Store {
   }
 }
 
-/** Checks the guards of what exists, and lets the others pass. */
+/** Checks the guards of existing records only. */
 export function guardsOnlyWhatExists(store: Store): Store {
   return {
     ...store,
@@ -230,7 +230,7 @@ export function guardsOnlyWhatExists(store: Store): Store {
   }
 }
 
-/** Checks the guards before it writes, and not together with it. */
+/** Checks the guards before the write, but not atomically with it. */
 export function guardsFirst(store: Store): Store {
   return {
     ...store,
@@ -242,7 +242,7 @@ export function guardsFirst(store: Store): Store {
   }
 }
 
-/** Writes what it guards, so that everybody else who guards it is lost. */
+/** Writes the guarded records, so that concurrent commits with the same guard fail. */
 export function writesGuards(store: Store): Store {
   return {
     ...store,
@@ -258,7 +258,7 @@ export function writesGuards(store: Store): Store {
   }
 }
 
-/** Takes the guard's version to be about any record of that id, whatever its kind. */
+/** Compares a guard's version with any record of that id, regardless of its kind. */
 export function guardsAnyKind(store: Store): Store {
   return {
     ...store,
@@ -270,7 +270,7 @@ export function guardsAnyKind(store: Store): Store {
   }
 }
 
-/** Believes that a commit without changes has nothing to check. */
+/** Skips the checks of a commit without changes. */
 export function skipsGuardsAlone(store: Store): Store {
   return {
     ...store,
@@ -278,7 +278,7 @@ export function skipsGuardsAlone(store: Store): Store {
   }
 }
 
-/** Answers false to a commit that has nothing to write. */
+/** Resolves to false for a commit without changes. */
 export function refusesNothing(store: Store): Store {
   return {
     ...store,
@@ -286,7 +286,7 @@ export function refusesNothing(store: Store): Store {
   }
 }
 
-/** A commit that is repeated is answered as it was the first time. */
+/** Resolves a repeated commit to the result of the first one. */
 export function remembersCommits(store: Store): Store {
   const done = new Set<string>()
   return {
@@ -301,7 +301,7 @@ export function remembersCommits(store: Store): Store {
   }
 }
 
-/** A driver that sends a write again when its answer is late, and tells what the second one brought. */
+/** A driver that repeats a write when the response is late, and returns the result of the second one. */
 export function retriesWhatLanded(store: Store): Store {
   return {
     ...store,
@@ -312,7 +312,7 @@ export function retriesWhatLanded(store: Store): Store {
   }
 }
 
-/** Fails whoever meets another commit, as a database does whose serialization failures nobody retries. */
+/** Fails concurrent commits, like a database whose serialization failures the store does not retry. */
 export function failsUnderContention(store: Store): Store {
   let running = 0
   return {
@@ -329,7 +329,7 @@ export function failsUnderContention(store: Store): Store {
   }
 }
 
-/** Lets one commit at a time through, and answers false to the others without looking. */
+/** Runs one commit at a time, and resolves the others to false without a check. */
 export function losesSpuriously(store: Store): Store {
   let running = 0
   return {
@@ -346,7 +346,7 @@ export function losesSpuriously(store: Store): Store {
   }
 }
 
-/** Locks records in the order in which a commit names them, so that two commits wait for each other. */
+/** Locks records in the order of the commit, so that two commits can deadlock. */
 export function deadlocks(store: Store): Store {
   const locks = new Map<string, Promise<void>>()
 
@@ -378,7 +378,7 @@ export function deadlocks(store: Store): Store {
   }
 }
 
-/** Removes a record whatever its version. */
+/** Removes a record regardless of its version. */
 export function removesAnyVersion(store: Store): Store {
   return {
     ...store,
@@ -386,7 +386,7 @@ export function removesAnyVersion(store: Store): Store {
   }
 }
 
-/** Checks the version, looks away, and removes whatever is there by then. */
+/** Checks the version, waits, and removes the then current record. */
 export function checkThenRemove(store: Store): Store {
   return {
     ...store,
@@ -399,7 +399,7 @@ export function checkThenRemove(store: Store): Store {
   }
 }
 
-/** Says that a record was removed, since it is not there now. */
+/** Reports that a record was removed because it does not exist now. */
 export function removesWhatIsNotThere(store: Store): Store {
   return {
     ...store,

@@ -7,7 +7,7 @@ import {
 } from '../../../src/index.js'
 import { pause } from './commits.js'
 
-/** What a replica has: every write of the store, after a while. */
+/** A replica: it receives every write of the store after a delay. */
 function replicaOf(store: Store, lag: () => Promise<unknown>) {
   const replica = memoryStore()
   let applied: Promise<unknown> = Promise.resolve()
@@ -34,31 +34,31 @@ function aTick(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** `load` asks a replica. */
+/** `load` reads from a replica. */
 export function laggingLoad(store: Store): Store {
   const { replica, writing } = replicaOf(store, aTick)
   return { ...store, ...writing, load: replica.load }
 }
 
-/** `list` asks a replica, or an index that is consistent only eventually. */
+/** `list` reads from a replica or from an eventually consistent index. */
 export function laggingList(store: Store): Store {
   const { replica, writing } = replicaOf(store, aTick)
   return { ...store, ...writing, list: replica.list }
 }
 
-/** `due` asks a replica, which is allowed. */
+/** `due` reads from a replica, which is allowed. */
 export function laggingDue(store: Store): Store {
   const { replica, writing } = replicaOf(store, aTick)
   return { ...store, ...writing, due: replica.due }
 }
 
-/** Answers true when it has decided to write, and writes soon after. */
+/** Resolves to true after the decision to write, and writes shortly afterwards. */
 export function trueBeforeDurable(store: Store): Store {
   const { replica, writing } = replicaOf(store, () => pause(12))
   return { ...replica, ...writing }
 }
 
-/** Each store has a cache of its own, which only its own writes refresh. */
+/** Each store instance has a cache that only its own writes update. */
 export function cachesLoads(store: Store): Store {
   const cache = new Map<string, Stored>()
   return {
@@ -82,7 +82,7 @@ export function cachesLoads(store: Store): Store {
   }
 }
 
-/** `list` as well, by the page; a cache that only its own writes empty. */
+/** Also caches pages of `list`; only its own writes clear the cache. */
 export function cachesPages(store: Store): Store {
   const cache = new Map<string, Page>()
   return {
@@ -115,7 +115,7 @@ export function byPlaceAndId(a: Place, b: Place): number {
   return a.at - b.at || (a.id < b.id ? -1 : Number(a.id > b.id))
 }
 
-/** A list in another order, cut by another idea of what comes after a cursor. Right if both are right. */
+/** A list with another order and another cursor comparison. Correct if both are correct. */
 export function relisted(store: Store, order: Compare, afterCursor: Compare = order): Store {
   return {
     ...store,
@@ -145,7 +145,7 @@ function placeIn({ lists = [] }: Stored, by: string): number {
   return lists.find((entry) => entry.by === by)?.at ?? 0
 }
 
-/** Records at the same place come in another order with each call. */
+/** Returns records at the same position in a different order on each call. */
 export function unstableOrder(store: Store): Store {
   let calls = 0
   const rank = (id: string) => ((id.charCodeAt(id.length - 1) * 31 + 7 * calls) % 11) - 5
@@ -160,18 +160,18 @@ export function unstableOrder(store: Store): Store {
   }
 }
 
-/** The cursor is a time alone, so that what has the same time as the last record is skipped. */
+/** Uses only the time as the cursor, which skips other records with the same time. */
 export function cursorByTime(store: Store): Store {
   return relisted(store, byPlaceAndId, (a, b) => a.at - b.at)
 }
 
-/** The page begins with the record at the cursor. */
+/** Includes the record at the cursor in the page. */
 export function cursorIncluded(store: Store): Store {
   const inclusive: Compare = (a, b) => byPlaceAndId(a, b) || 1
   return relisted(store, byPlaceAndId, inclusive)
 }
 
-/** Orders ids as a dictionary would. */
+/** Sorts ids in dictionary order. */
 export function localeOrder(store: Store): Store {
   return {
     ...relisted(store, (a, b) => a.at - b.at || a.id.localeCompare(b.id, 'en')),
@@ -182,7 +182,7 @@ export function localeOrder(store: Store): Store {
   }
 }
 
-/** Compares numbers as text, as an index of strings does. */
+/** Compares numbers as strings, as a string index does. */
 export function textOrder(store: Store): Store {
   const compare = (a: number, b: number) => (`${a}` < `${b}` ? -1 : Number(`${a}` > `${b}`))
   return {
@@ -195,7 +195,7 @@ export function textOrder(store: Store): Store {
   }
 }
 
-/** Finds the place to go on from by the record that had it. */
+/** Continues from the position of the record that had the cursor. */
 export function cursorIsRecord(store: Store): Store {
   return {
     ...store,
@@ -207,7 +207,7 @@ export function cursorIsRecord(store: Store): Store {
   }
 }
 
-/** Backwards it begins at the wrong end: the first records instead of those next to the cursor. */
+/** Backwards, starts at the wrong end: returns the first records instead of those next to the cursor. */
 export function backwardsFromTheStart(store: Store): Store {
   return {
     ...store,
@@ -220,7 +220,7 @@ export function backwardsFromTheStart(store: Store): Store {
   }
 }
 
-/** Backwards it answers in the order in which it went. */
+/** Backwards, returns the records in the reverse order. */
 export function backwardsReversed(store: Store): Store {
   return {
     ...store,
@@ -231,7 +231,7 @@ export function backwardsReversed(store: Store): Store {
   }
 }
 
-/** Takes a full page for a sign that there is more. */
+/** Reports more records whenever a page is full. */
 export function moreWhenFull(store: Store): Store {
   return {
     ...store,
@@ -242,7 +242,7 @@ export function moreWhenFull(store: Store): Store {
   }
 }
 
-/** Needs two records beyond the page to say that there is more. */
+/** Reports more records only when at least two follow the page. */
 export function moreTooLate(store: Store): Store {
   return {
     ...store,
@@ -254,7 +254,7 @@ export function moreTooLate(store: Store): Store {
   }
 }
 
-/** Pages by counting: it skips as many as there were, and not as many as there are. */
+/** Paginates by offset, although records may be added or removed between pages. */
 export function pagesByOffset(store: Store): Store {
   const offsets = new Map<string, number>()
   const keyOf = (by: string, place: Place) => `${by} ${place.at} ${place.id}`
@@ -282,7 +282,7 @@ export function pagesByOffset(store: Store): Store {
   }
 }
 
-/** Lists what is of any kind. */
+/** Lists records of all kinds. */
 export function listsAnyKind(store: Store): Store {
   return {
     ...store,
@@ -294,7 +294,7 @@ export function listsAnyKind(store: Store): Store {
   }
 }
 
-/** Knows only the first list of a record. */
+/** Uses only the first list of a record. */
 export function firstListOnly(store: Store): Store {
   return {
     ...store,
@@ -306,7 +306,7 @@ export function firstListOnly(store: Store): Store {
   }
 }
 
-/** Adds to its index of lists and never takes away from it. */
+/** Adds records to its list index but never removes them. */
 export function keepsOldPlaces(store: Store): Store {
   const former = new Map<string, Stored>()
   return {
@@ -336,7 +336,7 @@ export function keepsOldPlaces(store: Store): Store {
   }
 }
 
-/** Every namespace that a store was told of, as far as `due` needs them. */
+/** Every namespace that `due` must distinguish. */
 function withNamespaces(store: Store, takenForTheSame: (a: string, b: string) => boolean): Store {
   const namespaces = new Set<string>()
   return {
@@ -360,7 +360,7 @@ export function dueOfAnyNamespace(store: Store): Store {
   return withNamespaces(store, () => true)
 }
 
-/** Finds a namespace by LIKE, where an underscore stands for any character. */
+/** Finds a namespace with LIKE, where an underscore matches any character. */
 export function dueByPattern(store: Store): Store {
   return withNamespaces(store, (each, namespace) => {
     const escaped = namespace.replace(/[.]/g, '\\.').replace(/[_]/g, '.').replace(/%/g, '.*')
@@ -372,7 +372,7 @@ export function dueFoldsCase(store: Store): Store {
   return withNamespaces(store, (a, b) => a.toLowerCase() === b.toLowerCase())
 }
 
-/** Leaves out what is due at the very instant. */
+/** Omits records that are due at the exact instant. */
 export function dueBeforeOnly(store: Store): Store {
   return { ...store, due: (kind, ns, before, limit) => store.due(kind, ns, before - 1, limit) }
 }
@@ -381,7 +381,7 @@ export function dueWithoutLimit(store: Store): Store {
   return { ...store, due: (kind, ns, before) => store.due(kind, ns, before, 1e9) }
 }
 
-/** Keeps within the limit, but not to the earliest. */
+/** Respects the limit, but does not return the earliest records. */
 export function dueAnyFew(store: Store): Store {
   return {
     ...store,
@@ -393,7 +393,7 @@ export function dueOfGrantsOnly(store: Store): Store {
   return { ...store, due: (_, ns, before, limit) => store.due('grant', ns, before, limit) }
 }
 
-/** Knows when a record was due first, and not that this has changed. */
+/** Uses the first due time of a record, even after it has changed. */
 export function dueAsAtFirst(store: Store): Store {
   const first = new Map<string, number>()
   return {
@@ -413,7 +413,7 @@ export function dueAsAtFirst(store: Store): Store {
   }
 }
 
-/** Its methods find each other through `this`. */
+/** Its methods call each other through `this`. */
 export function needsThis(store: Store): Store {
   return {
     ...store,

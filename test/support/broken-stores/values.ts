@@ -1,16 +1,16 @@
 import type { Change, Kind, Store, Stored } from '../../../src/index.js'
 
 interface Translation {
-  /** What an id becomes on its way in. */
+  /** How an id changes before it is stored. */
   readonly id?: (id: string) => string
   readonly kind?: (kind: Kind) => Kind
-  /** What a record becomes on its way in. */
+  /** How a record changes before it is stored. */
   readonly value?: (record: Stored) => Stored
-  /** What the name of a list becomes. */
+  /** How the name of a list changes. */
   readonly by?: (by: string) => string
 }
 
-/** Keeps records under other names, or with other contents. Right if nothing is translated. */
+/** Stores records under other ids or with other contents. Correct if nothing is translated. */
 export function translated(store: Store, translation: Translation): Store {
   const {
     id: idOf = same,
@@ -71,7 +71,7 @@ export function foldsCase(store: Store): Store {
   return translated(store, { id: (id) => id.toLowerCase() })
 }
 
-/** Takes a dot at the end for nothing, as file systems and host names do. */
+/** Ignores a trailing dot, as file systems and hostnames do. */
 export function dropsTrailingDots(store: Store): Store {
   return translated(store, { id: (id) => id.replace(/(?<=.)[.]+$/, '') })
 }
@@ -80,7 +80,7 @@ export function cutsLongIds(store: Store): Store {
   return translated(store, { id: (id) => id.slice(0, 64) })
 }
 
-/** Has no room for an id that is shorter than a namespace. */
+/** Cannot store an id that is shorter than a namespace. */
 export function needsLongIds(store: Store): Store {
   return {
     ...store,
@@ -88,7 +88,7 @@ export function needsLongIds(store: Store): Store {
   }
 }
 
-/** Has one table for everything, keyed by the id alone. */
+/** Uses one table for all kinds, keyed by the id alone. */
 export function ignoresKinds(store: Store): Store {
   return translated(store, { kind: () => 'grant' })
 }
@@ -101,7 +101,7 @@ export function padsListNames(store: Store): Store {
   return translated(store, { by: (by) => by.trimEnd() })
 }
 
-/** Maps every string of a record, its keys included, and every number. */
+/** Maps every string and number of a record, including its keys. */
 function mapped(
   store: Store,
   {
@@ -123,12 +123,12 @@ export function dropsNulCharacters(store: Store): Store {
   return mapped(store, { text: (text) => text.replaceAll('\u0000', '') })
 }
 
-/** Sends text as UTF-8, which has no lone surrogates. */
+/** Encodes text as UTF-8, which cannot represent lone surrogates. */
 export function manglesSurrogates(store: Store): Store {
   return mapped(store, { text: (text) => Buffer.from(text).toString() })
 }
 
-/** Has text in columns of three bytes for each character. */
+/** Stores text in columns with at most three bytes per character. */
 export function dropsSupplementary(store: Store): Store {
   return mapped(store, { text: (text) => text.replace(/[\u{10000}-\u{10ffff}]/gu, '?') })
 }
@@ -151,19 +151,19 @@ export function stripsByteOrderMarks(store: Store): Store {
   return mapped(store, { text: (text) => text.replace(/^\ufeff/, '') })
 }
 
-/** Escapes quotes and markup, and forgets that it did. */
+/** Escapes quotes and markup but does not unescape them. */
 export function escapesText(store: Store): Store {
   const escaped = (text: string) =>
     text.replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('<', '&lt;')
   return mapped(store, { text: escaped })
 }
 
-/** Reads text that looks like a number or a constant as one. */
+/** Reads text that looks like a number or a constant as such a value. */
 export function guessesTypes(store: Store): Store {
   return mapped(store, { text: (text) => (text.startsWith('null ') ? 'null' : text) })
 }
 
-/** Has no empty text, as one database famously has not. */
+/** Cannot store an empty string, like one well-known database. */
 export function emptyIsNull(store: Store): Store {
   return mapped(store, { text: (text) => (text === '' ? 'null' : text) })
 }
@@ -172,7 +172,7 @@ export function roundsNumbers(store: Store): Store {
   return mapped(store, { number: (n) => Number(n.toPrecision(15)) })
 }
 
-/** Reads its members into an ordinary object, where __proto__ is not a member. */
+/** Reads members into an ordinary object, where __proto__ is not a member. */
 export function losesProto(store: Store): Store {
   const copy = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null) return value
@@ -184,7 +184,7 @@ export function losesProto(store: Store): Store {
   return translated(store, { value: (record) => copy(record) as Stored })
 }
 
-/** Orders keys by their length and then by their letters, as jsonb does. */
+/** Sorts keys by their length and then alphabetically, as jsonb does. */
 export function sortsKeys(store: Store): Store {
   const sorted = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null) return value
@@ -197,7 +197,7 @@ export function sortsKeys(store: Store): Store {
   return translated(store, { value: (record) => sorted(record) as Stored })
 }
 
-/** Drops what is null or empty. */
+/** Drops null and empty values. */
 export function dropsEmpty(store: Store): Store {
   const drop = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
@@ -206,7 +206,7 @@ export function dropsEmpty(store: Store): Store {
   return translated(store, { value: (record) => drop(record) as Stored })
 }
 
-/** Goes no deeper than 100 levels. */
+/** Stores at most 100 levels. */
 export function cutsDepth(store: Store): Store {
   const cut = (value: unknown, depth: number): unknown => {
     if (typeof value !== 'object' || value === null) return value
@@ -223,7 +223,7 @@ export function cutsLongText(store: Store): Store {
   return mapped(store, { text: (text) => text.slice(0, 65_535) })
 }
 
-/** Merges the next version into the one before it. */
+/** Merges the next version into the previous one. */
 export function mergesVersions(store: Store): Store {
   return {
     ...store,
@@ -239,7 +239,7 @@ export function mergesVersions(store: Store): Store {
   }
 }
 
-/** Values that are handed out are those that are kept. */
+/** Returns the stored objects themselves. */
 export function handsOutItsOwn(store: Store): Store {
   const kept = new Map<string, { readonly text: string; readonly value: Stored }>()
   const own = (kind: Kind, found: Stored): Stored => {
@@ -266,7 +266,7 @@ export function handsOutItsOwn(store: Store): Store {
   }
 }
 
-/** Keeps the very object that was passed to `commit`. */
+/** Keeps the object that was passed to `commit`. */
 export function keepsWhatWasPassed(store: Store): Store {
   const passed = new Map<string, Stored>()
   return {
@@ -285,7 +285,7 @@ export function keepsWhatWasPassed(store: Store): Store {
   }
 }
 
-/** Reads the value in two moments: members first, lists later. */
+/** Reads a value in two steps: first its members, then its lists. */
 export function readsTwice(store: Store): Store {
   return {
     ...store,

@@ -3,7 +3,7 @@ import type { Sdk } from '../sdk-signatures.js'
 export type HeaderLine = readonly [name: string, value: string]
 export type QueryParameter = readonly [name: string, value: string]
 
-/** A request as the author of an SDK sees it when it writes the header lines. */
+/** A request as the author of an SDK sees it when the SDK writes the header lines. */
 export interface Message {
   readonly method: string
   readonly url: URL
@@ -17,7 +17,7 @@ export interface Message {
 
 /**
  * How one client writes its requests. The facts come from the published client (TypeScript) and from the
- * sources of the SDKs. Only `Connection` is not theirs: the tests open a connection for each request.
+ * sources of the SDKs, except for `Connection`: the tests open a connection for each request.
  */
 export interface Dialect {
   readonly name: string
@@ -29,7 +29,7 @@ export interface Dialect {
   readonly query: (value: string) => string
   /** The parameters of a list request, in its order. */
   readonly listParameters: (walletAddress: string) => readonly QueryParameter[]
-  /** Where it sends a continuation, and where it reads a resource. */
+  /** The URL for a continuation, and the URL for reading a resource. */
   readonly continueAt: (uri: string) => string
   readonly readAt: (url: string) => string
   /** All header lines, in its order and case. */
@@ -42,7 +42,7 @@ export interface Dialect {
   readonly signatureForm: 'standard' | Sdk
 }
 
-/** What most clients have in common. */
+/** The properties that most clients share. */
 export const common = {
   listParameters: (walletAddress: string): readonly QueryParameter[] => [
     ['wallet-address', walletAddress],
@@ -58,7 +58,7 @@ export function line(name: string, value: string | undefined): HeaderLine[] {
   return value === undefined ? [] : [[name, value]]
 }
 
-/** Every request has its own connection, so that a test can read an answer to its end. */
+/** Every request has its own connection, so that a test can read a response to its end. */
 export const close: HeaderLine = ['Connection', 'close']
 
 /** Which names to cover: always, with a token, and with content. */

@@ -3,9 +3,9 @@ export interface JsonForm {
   /** Escapes more than JSON requires, in a string that is already quoted. */
   readonly text?: (quoted: string) => string
   readonly number?: (value: number) => string
-  /** Whether members are sorted by name. Default: as they stand. */
+  /** Whether members are sorted by name. Default: the original order. */
   readonly sorted?: boolean
-  /** What a member without a value becomes. Default: nothing. */
+  /** What a member without a value becomes. Default: it is omitted. */
   readonly absent?: 'null'
 }
 

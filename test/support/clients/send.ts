@@ -18,7 +18,7 @@ export interface Answered {
   readonly body: any
 }
 
-/** Sends a request to a server on this machine, as a client writes it, and reads the answer. */
+/** Sends a request to a server on this machine, as a client writes it, and reads the response. */
 export async function sent(
   dialect: Dialect,
   { method, url, token, value }: SentRequest,

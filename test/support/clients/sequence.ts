@@ -32,7 +32,7 @@ export type Call = keyof typeof successes
 
 export const calls = Object.keys(successes) as Call[]
 
-/** The outcome of a call. One that needs the answer to a call that was refused is not reached. */
+/** The outcome of a call. A call is not reached when the client refused the response that it depends on. */
 export type CallResult = Answered | 'not reached'
 
 export type Results = Readonly<Record<Call, CallResult>>
@@ -48,8 +48,8 @@ export interface SequenceOptions {
 }
 
 /**
- * Goes through the protocol as one client writes it, with a connection for each request. The resource owner
- * consents at the wallet's page, as with a browser.
+ * Runs the protocol as one client writes it, with a connection for each request. The resource owner consents
+ * at the wallet's page, as with a browser.
  */
 export async function runSequence(options: SequenceOptions): Promise<Results> {
   const results: Partial<Record<Call, CallResult>> = {}

@@ -2,7 +2,9 @@ import { close, common, contentFields, type Dialect, line, methodAndTarget } fro
 import { withDigits } from './instants.js'
 import { percentEncoded } from './queries.js'
 
-/** No published client: uses every freedom that the specifications leave and no published client uses. */
+/**
+ * Not a published client: it uses every freedom of the specifications that the published clients do not use.
+ */
 export const unusual: Dialect = {
   ...common,
   name: 'an unusual client',

@@ -20,7 +20,7 @@ export interface Signing {
   readonly created: number
   /** Default: `sha-512`, as all published clients. */
   readonly digest?: 'sha-256' | 'sha-512'
-  /** Other content than the body, of which the digest is then written. */
+  /** Content other than the body, for the digest. */
   readonly digestOf?: string
 }
 
