@@ -5,7 +5,10 @@ import { describe, expect, test } from 'vitest'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 
-/** What each room may import beside itself. Whoever is not named may be imported by nobody below. */
+/**
+ * The layers that each layer may import besides itself. No layer may import one that is missing from its
+ * list.
+ */
 const mayImport: Record<string, readonly string[]> = {
   core: [],
   ports: ['core'],
@@ -20,9 +23,9 @@ const mayImport: Record<string, readonly string[]> = {
   examples: ['index', 'adapters', 'testing'],
 }
 
-/** Packages, and the one file that each may be imported by (a folder for development tools). */
+/** Packages, and the one file that may import each of them (a folder for development tools). */
 const packages: Record<string, string> = {
-  // For tests alone, which run on Node: nothing else there signs at once.
+  // The testing kit runs on Node only, and no other module there signs synchronously.
   'node:crypto': 'src/testing/',
   '@noble/ed25519': 'src/protocol/http-signature/ed25519.ts',
   'structured-headers': 'src/protocol/http-signature/structured-fields.ts',
@@ -32,7 +35,7 @@ const packages: Record<string, string> = {
   fastify: 'adapters/fastify.ts',
 }
 
-/** Packages that are imported for their types alone, and where: whoever uses them hands them in. */
+/** Packages imported for their types only, and where: the caller passes in the implementation. */
 const typesOnly: Record<string, string> = {
   'fast-check': 'src/testing/spending/',
 }
@@ -62,7 +65,7 @@ function importsOf(file: string): Import[] {
   }))
 }
 
-/** The file that an import leads to, or `undefined` for another package. */
+/** Returns the file of an import, or `undefined` for another package. */
 function target(file: string, specifier: string): string | undefined {
   const [, entry] = /^open-payments-server(?:\/(.+))?$/.exec(specifier) ?? []
   if (entry !== undefined) return join('adapters', `${entry}.ts`)
@@ -72,8 +75,8 @@ function target(file: string, specifier: string): string | undefined {
   return relative(root, join(root, dirname(file), specifier)).replace(/\.js$/, '.ts')
 }
 
-describe('dependencies point one way', () => {
-  test.each(files)('%s imports only what lies below it', (file) => {
+describe('the direction of dependencies', () => {
+  test.each(files)('%s imports only the layers below it', (file) => {
     const room = roomOf(file)
     for (const { specifier } of importsOf(file)) {
       const other = target(file, specifier)
@@ -83,7 +86,7 @@ describe('dependencies point one way', () => {
     }
   })
 
-  test('examples and the testing kit import the library by its name, as a host does', () => {
+  test('the examples and the testing kit import the library by its name, as a host does', () => {
     for (const file of files.filter((name) => ['examples', 'testing'].includes(roomOf(name)))) {
       for (const { specifier } of importsOf(file).filter(({ specifier }) =>
         specifier.startsWith('.'),
@@ -94,7 +97,7 @@ describe('dependencies point one way', () => {
     }
   })
 
-  test('the library itself never imports its own package name', () => {
+  test('the library never imports its own package name', () => {
     const own = files.filter((name) => !['examples', 'testing'].includes(roomOf(name)))
     for (const file of own) {
       for (const { specifier } of importsOf(file)) {
@@ -103,7 +106,7 @@ describe('dependencies point one way', () => {
     }
   })
 
-  test('the core imports no package but for months, and reads no clock and no randomness', () => {
+  test('the core imports no package except for calendar months, and reads neither a clock nor randomness', () => {
     const months = join('src', 'core', 'interval.ts')
     for (const file of files.filter((name) => roomOf(name) === 'core')) {
       const packages = importsOf(file).filter(({ specifier }) => !specifier.startsWith('.'))
@@ -114,7 +117,7 @@ describe('dependencies point one way', () => {
     }
   })
 
-  test('each package is imported where it belongs and nowhere else', () => {
+  test('each package is imported only by its designated files', () => {
     for (const file of files.filter((name) => !name.startsWith('examples'))) {
       for (const { specifier, typeOnly } of importsOf(file)) {
         if (target(file, specifier) !== undefined) continue
@@ -125,7 +128,7 @@ describe('dependencies point one way', () => {
     }
   })
 
-  test('nothing in the library imports a module of Node at run time', () => {
+  test('the library imports no Node module at run time', () => {
     const imports = files
       .filter((name) => !name.startsWith('examples') && roomOf(name) !== 'testing')
       .flatMap((file) => importsOf(file))

@@ -19,7 +19,7 @@ function read(path: string): string {
   return readFileSync(path, 'utf8')
 }
 
-/** The lines of a source file between `// #region name` and `// #endregion name`. */
+/** Returns the lines of a source file between `// #region name` and `// #endregion name`. */
 function region(file: string, name: string): string {
   const [, inside = ''] = read(file).split(new RegExp(`// #(?:end)?region ${name}\n`))
   return inside.trim()
@@ -32,13 +32,13 @@ const snippets = documents.flatMap((document) => {
 
 describe('the documents', () => {
   test.each(snippets)(
-    '$document shows $name as it stands in $file, where it compiles',
+    '$document shows $name exactly as in $file, which is compiled',
     ({ file, name, code }) => {
       expect(code.trim()).toBe(region(file, name))
     },
   )
 
-  test('have a snippet for everything that a host writes', () => {
+  test('contain a snippet for each part that a host writes', () => {
     const shown = snippets.map(({ name }) => name)
     expect(shown).toEqual([
       'first-server',
@@ -54,14 +54,14 @@ describe('the documents', () => {
 })
 
 describe('the README', () => {
-  test('begins with a server of at most twenty lines, with its imports', () => {
+  test('begins with a complete server of at most twenty lines, including its imports', () => {
     const [first] = snippets
     expect(first?.document).toBe('README.md')
     expect(first?.code).toMatch(/^import .* from 'open-payments-server'$/m)
     expect(first?.code.trim().split('\n').length).toBeLessThanOrEqual(20)
   })
 
-  test('names the commands that there are', () => {
+  test('names existing npm scripts', () => {
     const { scripts } = JSON.parse(read('package.json'))
     for (const [, name = ''] of read('README.md').matchAll(
       /npm (?:run )?(demo|start|test|bench)/g,
@@ -72,18 +72,18 @@ describe('the README', () => {
 })
 
 describe.each(documents)('%s', (document) => {
-  test('links to files that exist', () => {
+  test('links to existing files', () => {
     for (const [, link = ''] of read(document).matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)) {
       expect(existsSync(join(dirname(document), link)), link).toBe(true)
     }
   })
 })
 
-test('the table of errors is that of the code: `npm run docs:tables` writes it', () => {
+test('docs/errors.md contains the generated table of errors (`npm run docs:tables` updates it)', () => {
   expect(read('docs/errors.md')).toContain(errorTable())
 })
 
-test('the tests that docs/rules.md quotes are there by those titles', () => {
+test('docs/rules.md quotes existing test titles', () => {
   const rows = read('docs/rules.md').matchAll(/\(\.\.\/(test\/[^)]+)\) "([^"]+)"/g)
   const quoted = [...rows].map(([, file = '', title = '']) => ({ file, title }))
   expect(quoted.length).toBeGreaterThan(20)

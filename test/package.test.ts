@@ -14,7 +14,7 @@ const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
 }
 
 describe('the lock file', () => {
-  it('has an entry for every platform that a package is built for, as npm ci demands', () => {
+  it('has an entry for each platform of a package, as npm ci requires', () => {
     const missing = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
       Object.keys(optionalDependencies).filter(
         (name) =>
@@ -25,11 +25,11 @@ describe('the lock file', () => {
     expect(missing).toEqual([])
   })
 
-  it('leaves the choice of registry to whoever installs', () => {
+  it('contains no registry, so that the installing machine chooses it', () => {
     expect(Object.values(packages).filter(({ resolved }) => resolved !== undefined)).toEqual([])
   })
 
-  it('has no install script among what the library itself needs', () => {
+  it('lists no install script for the dependencies of the library', () => {
     const scripted = Object.entries(packages)
       .filter(([path, { dev, hasInstallScript }]) => path !== '' && !dev && hasInstallScript)
       .map(([path]) => path)

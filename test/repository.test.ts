@@ -37,7 +37,7 @@ describe('npm scripts', () => {
   const docs = readdirSync('docs').filter((name) => name.endsWith('.md'))
 
   test.each([...documents, ...workflows, ...docs.map((name) => `docs/${name}`)])(
-    'that %s names exist',
+    'in %s exist',
     (path) => {
       const named = read(path).matchAll(/npm (?:run (?:--silent )?([\w:]+)|(test|start))\b/g)
       for (const [, script, short] of named) {
@@ -47,8 +47,8 @@ describe('npm scripts', () => {
   )
 })
 
-describe.each(workflows)('%s', (path) => {
-  test('has jobs with steps, or calls a workflow that exists', () => {
+describe.each(workflows)('the workflow %s', (path) => {
+  test('has jobs with steps, or calls an existing workflow', () => {
     const jobs = Object.values(jobsOf(path))
     expect(jobs.length).toBeGreaterThan(0)
     for (const { uses, steps } of jobs) {
@@ -57,7 +57,7 @@ describe.each(workflows)('%s', (path) => {
     }
   })
 
-  test('gives no job write access but that to an identity token', () => {
+  test('gives jobs no write access except for an identity token', () => {
     const { permissions } = parse(read(path))
     expect(permissions).toEqual({ contents: 'read' })
     for (const { permissions = {} } of Object.values(jobsOf(path))) {
@@ -70,7 +70,7 @@ describe.each(workflows)('%s', (path) => {
 describe('the workflow for changes', () => {
   const jobs = jobsOf('.github/workflows/ci.yml')
 
-  test('tests the oldest supported Node and later ones, with and without databases', () => {
+  test('tests the oldest supported and later Node versions, with and without databases', () => {
     const { node = [], databases } = jobs['test']?.strategy?.matrix ?? {}
     expect(library.engines.node).toBe(`>=${node[0]}`)
     expect(node).toEqual(['20.19', '22', '24', '26'])
@@ -100,7 +100,7 @@ describe('the workflow for releases', () => {
   const { publish } = jobsOf('.github/workflows/release.yml')
   const commands = (publish?.steps ?? []).map(({ run = '' }) => run)
 
-  test('publishes the tarballs that it has checked, with provenance', () => {
+  test('publishes the checked tarballs with provenance', () => {
     expect(publish?.permissions).toMatchObject({ 'id-token': 'write' })
     const checked = commands.findIndex((command) => command.includes('check:package -- --keep'))
     const published = commands.findIndex((command) => command.includes('npm publish'))
@@ -112,12 +112,12 @@ describe('the workflow for releases', () => {
 })
 
 describe('the packages', () => {
-  test('have one version, which the testing kit demands of the library', () => {
+  test('have the same version, which the testing kit requires of the library', () => {
     expect(testing.version).toBe(library.version)
     expect(testing.peerDependencies[library.name]).toBe(library.version)
   })
 
-  test('come from one repository', () => {
+  test('name the same repository', () => {
     const { url } = library.repository
     expect(testing.repository).toEqual({ type: 'git', url, directory: 'packages/testing' })
     const home = url.replace(/^git\+/, '').replace(/\.git$/, '')
@@ -129,7 +129,7 @@ describe('the packages', () => {
     }
   })
 
-  test('have one license text and support the same versions of Node', () => {
+  test('have the same license text and support the same Node versions', () => {
     expect(read('packages/testing/LICENSE')).toBe(read('LICENSE'))
     expect(testing.engines).toEqual(library.engines)
   })

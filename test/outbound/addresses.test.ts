@@ -5,13 +5,13 @@ import { addressGuard } from '../../src/outbound/addresses.js'
 
 const guard = addressGuard(net)
 
-/** IANA special-purpose registries, multicast, and what carries an IPv4 address inside an IPv6 one. */
+/** IANA special-purpose registries, multicast, and IPv6 ranges that embed an IPv4 address. */
 const special = [
   ['this network', '0.0.0.0/8'],
   ['private', '10.0.0.0/8'],
   ['shared (CGNAT)', '100.64.0.0/10'],
   ['loopback', '127.0.0.0/8'],
-  ['link-local, metadata services among it', '169.254.0.0/16'],
+  ['link-local, including metadata services', '169.254.0.0/16'],
   ['private', '172.16.0.0/12'],
   ['protocol assignments', '192.0.0.0/24'],
   ['documentation', '192.0.2.0/24'],
@@ -71,7 +71,7 @@ function numberOf(address: string): bigint {
   return all.reduce((value, group) => value * 65_536n + BigInt(`0x${group}`), 0n)
 }
 
-/** The canonical text, as a look-up hands it over. */
+/** Returns the canonical text, as a DNS lookup returns it. */
 function textOf(value: bigint, bits: 32 | 128): string {
   if (bits === 32) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 255n).join('.')
   const groups = Array.from({ length: 8 }, (_, i) => (value >> BigInt(112 - 16 * i)) & 0xffffn)
@@ -90,7 +90,7 @@ function isSpecial(value: bigint, bits: 32 | 128): boolean {
   return ranges.some((range) => range.bits === bits && within(value, range))
 }
 
-describe('an address that may be connected to for a stranger', () => {
+describe('a public address', () => {
   test.each([
     '8.8.8.8',
     '1.1.1.1',
@@ -109,20 +109,23 @@ describe('an address that may be connected to for a stranger', () => {
     '2001:4860:4860::8888',
     '2606:4700:4700::1111',
     '2a00:1450:4001:81b::200e',
-  ])('%s is public', (address) => {
+  ])('may be %s', (address) => {
     expect(guard.isPublic(address)).toBe(true)
   })
 
-  test.each(special)('is in no %s range (%s), from its first to its last', (_, cidr) => {
-    const range = rangeOf(cidr)
-    const { first, last, bits } = range
-    const samples = [first, first + 1n, (first + last) / 2n, last - 1n, last]
-    for (const value of samples.filter((sample) => within(sample, range))) {
-      expect(guard.isPublic(textOf(value, bits)), textOf(value, bits)).toBe(false)
-    }
-  })
+  test.each(special)(
+    'is not in the range %s (%s), from its first to its last address',
+    (_, cidr) => {
+      const range = rangeOf(cidr)
+      const { first, last, bits } = range
+      const samples = [first, first + 1n, (first + last) / 2n, last - 1n, last]
+      for (const value of samples.filter((sample) => within(sample, range))) {
+        expect(guard.isPublic(textOf(value, bits)), textOf(value, bits)).toBe(false)
+      }
+    },
+  )
 
-  test('is public right next to those ranges', () => {
+  test('may be directly adjacent to those ranges', () => {
     const neighbours = ranges
       .flatMap(({ bits, first, last }) => [
         { bits, value: first - 1n },
@@ -137,7 +140,7 @@ describe('an address that may be connected to for a stranger', () => {
     }
   })
 
-  test('is public in IPv4 wherever the registry has nothing special', () => {
+  test('in IPv4 is any address outside the special ranges', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 2n ** 32n - 1n }), (value) => {
         expect(guard.isPublic(textOf(value, 32))).toBe(!isSpecial(value, 32))
@@ -146,7 +149,7 @@ describe('an address that may be connected to for a stranger', () => {
     )
   })
 
-  test('is public in IPv6 wherever global unicast has nothing special', () => {
+  test('in IPv6 is any global unicast address outside the special ranges', () => {
     fc.assert(
       fc.property(fc.bigInt(globalUnicast.first, globalUnicast.last), (value) => {
         expect(guard.isPublic(textOf(value, 128))).toBe(!isSpecial(value, 128))
@@ -155,7 +158,7 @@ describe('an address that may be connected to for a stranger', () => {
     )
   })
 
-  test('is never one that nobody has been given: IPv6 is handed out of 2000::/3 only', () => {
+  test('is never unallocated: IPv6 addresses are allocated from 2000::/3 only', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 128n - 1n), (value) => {
         fc.pre(!within(value, globalUnicast))
@@ -177,15 +180,15 @@ describe('an address that may be connected to for a stranger', () => {
   })
 
   test.each(['fe80::1%eth0', 'fe80::1%1', '::1%lo', 'fd00::1%eth0'])(
-    'is not %s, whatever its zone',
+    'is not %s with any zone',
     (address) => {
       expect(guard.isPublic(address)).toBe(false)
     },
   )
 
   test.each([
-    ['a name', 'localhost'],
-    ['a public name', 'shop.example'],
+    ['a hostname', 'localhost'],
+    ['a public hostname', 'shop.example'],
     ['nothing', ''],
     ['a short IPv4 form', '127.1'],
     ['a decimal IPv4 form', '2130706433'],
@@ -196,7 +199,7 @@ describe('an address that may be connected to for a stranger', () => {
     ['an address in brackets', '[2606:4700::1111]'],
     ['an address with a trailing dot', '8.8.8.8.'],
     ['an address after a space', ' 8.8.8.8'],
-  ])('is an address, and not %s', (_, text) => {
+  ])('must be a valid address, not %s', (_, text) => {
     expect(guard.isPublic(text)).toBe(false)
     expect(guard.isLoopback(text)).toBe(false)
   })

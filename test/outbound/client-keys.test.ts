@@ -34,7 +34,7 @@ function status(code: number): FetchedDocument {
 const networkError = new Error('ECONNRESET')
 const refusal = Object.assign(new Error('the name is not public'), { code: 'ERR_FETCH_REFUSED' })
 
-/** Client keys whose network and time the test holds. */
+/** Client keys with a network and a clock that the test controls. */
 function setUp(initial: Reply = keySet(keyA)) {
   const clock = manualClock()
   const asked: string[] = []
@@ -49,7 +49,7 @@ function setUp(initial: Reply = keySet(keyA)) {
       return reply
     },
   })
-  /** What a grant request asks; `later` what everything after it does. */
+  /** Looks up a key as a grant request does; `later` as every subsequent request does. */
   const find = (kid = keyA.kid, walletAddress = shop) =>
     keys.find({ walletAddress, kid, mayBeNew: true })
   const later = (kid = keyA.kid, walletAddress = shop) =>
@@ -61,7 +61,7 @@ async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** A reply that arrives when the test says so. */
+/** A reply that arrives when the test releases it. */
 function heldReply() {
   let settle: { resolve(reply: FetchedDocument): void; reject(error: Error): void }
   const promise = new Promise<FetchedDocument>((resolve, reject) => {
@@ -75,20 +75,20 @@ function heldReply() {
   }
 }
 
-describe('a key of a client instance', () => {
-  test('is found at jwks.json below its wallet address, as kid and x alone', async () => {
+describe('the key of a client instance', () => {
+  test('is fetched from jwks.json below its wallet address and reduced to kid and x', async () => {
     const { find, asked } = setUp()
     expect(await find()).toEqual(publicA)
     expect(asked).toEqual([`${shop}/jwks.json`])
   })
 
-  test('is found for a wallet address at the root of its host', async () => {
+  test('is fetched for a wallet address at the root of its host', async () => {
     const { keys, asked } = setUp()
     await keys.find({ walletAddress: 'https://shop.example', kid: keyA.kid, mayBeNew: true })
     expect(asked).toEqual(['https://shop.example/jwks.json'])
   })
 
-  test('is the one of that kid, byte for byte', async () => {
+  test('is the key with exactly the same kid', async () => {
     const { find } = setUp(keySet(keyA, keyB))
     expect(await find(keyA.kid)).toEqual(publicA)
     expect(await find(keyB.kid)).toEqual(publicB)
@@ -97,7 +97,7 @@ describe('a key of a client instance', () => {
     expect(await find('')).toBeUndefined()
   })
 
-  test('belongs to one wallet address, though another lies at the same host', async () => {
+  test('belongs to one wallet address only, even if another shares its host', async () => {
     const { keys, asked } = setUp()
     await keys.find({ walletAddress: `${shop}/1`, kid: keyA.kid, mayBeNew: true })
     await keys.find({ walletAddress: `${shop}/2`, kid: keyA.kid, mayBeNew: true })
@@ -106,7 +106,7 @@ describe('a key of a client instance', () => {
 })
 
 describe('a cached key set', () => {
-  test('is used for 300 s without asking again', async () => {
+  test('is used for 300 s without another request', async () => {
     const { find, later, asked, clock } = setUp()
     await find()
     clock.advance(300 * second - 1)
@@ -115,7 +115,7 @@ describe('a cached key set', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test.each([true, false])('is fetched anew after 300 s (grant request: %s)', async (mayBeNew) => {
+  test.each([true, false])('is fetched again after 300 s (grant request: %s)', async (mayBeNew) => {
     const { keys, find, asked, clock, world } = setUp()
     await find()
     world.reply = keySet(keyB)
@@ -127,7 +127,7 @@ describe('a cached key set', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('answers with the key that is published now under a kid that stayed', async () => {
+  test('is replaced by the currently published key with the same kid', async () => {
     const { find, clock, world } = setUp()
     await find()
     world.reply = keySet({ kid: keyA.kid, x: keyB.x })
@@ -135,7 +135,7 @@ describe('a cached key set', () => {
     expect(await find()).toEqual({ kid: keyA.kid, x: keyB.x })
   })
 
-  test('is fetched once for all who ask at the same time', async () => {
+  test('is fetched once for concurrent callers', async () => {
     const { find, later, asked, world } = setUp(keySet(keyA, keyB))
     const held = heldReply()
     world.reply = held.promise
@@ -146,7 +146,7 @@ describe('a cached key set', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('is fetched again by the next after a fetch that all had waited for', async () => {
+  test('is fetched again by the next caller after a shared fetch', async () => {
     const { find, asked, clock, world } = setUp()
     const held = heldReply()
     world.reply = held.promise
@@ -161,7 +161,7 @@ describe('a cached key set', () => {
   })
 })
 
-describe('a server of keys that fails for now', () => {
+describe('a key server that fails temporarily', () => {
   const failures: readonly (readonly [string, Reply])[] = [
     ['a network error', networkError],
     ['500', status(500)],
@@ -171,14 +171,14 @@ describe('a server of keys that fails for now', () => {
   ]
 
   test.each(failures)(
-    'with %s rejects, so that nobody is told there is no key',
+    'with %s rejects the lookup instead of reporting an absent key',
     async (_, failure) => {
       const { find } = setUp(failure)
       await expect(find()).rejects.toThrow(Error)
     },
   )
 
-  test.each(failures)('with %s leaves known keys in use up to 900 s', async (_, failure) => {
+  test.each(failures)('with %s leaves known keys in use for up to 900 s', async (_, failure) => {
     const { find, later, clock, world } = setUp()
     await find()
     world.reply = failure
@@ -192,7 +192,7 @@ describe('a server of keys that fails for now', () => {
     await expect(later()).rejects.toThrow()
   })
 
-  test('does not get a kid believed absent that a stale set lacks', async () => {
+  test('does not make a kid missing from a stale set count as absent', async () => {
     const { find, later, clock, world } = setUp()
     await find()
     world.reply = networkError
@@ -201,7 +201,7 @@ describe('a server of keys that fails for now', () => {
     await expect(later(keyB.kid)).rejects.toThrow('ECONNRESET')
   })
 
-  test('is left alone for 30 s, and asked again then', async () => {
+  test('is not contacted for 30 s, and then contacted again', async () => {
     const { find, later, asked, clock, world } = setUp(networkError)
     await expect(find()).rejects.toThrow('ECONNRESET')
     world.reply = keySet(keyA)
@@ -214,7 +214,7 @@ describe('a server of keys that fails for now', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('is left alone for 30 s while known keys are stale as well', async () => {
+  test('is not contacted for 30 s while known keys are stale either', async () => {
     const { find, asked, clock, world } = setUp()
     await find()
     world.reply = networkError
@@ -228,7 +228,7 @@ describe('a server of keys that fails for now', () => {
     expect(asked).toHaveLength(3)
   })
 
-  test('and recovers is used as if nothing had been', async () => {
+  test('is used normally after it recovers', async () => {
     const { find, asked, clock, world } = setUp()
     await find()
     world.reply = networkError
@@ -241,7 +241,7 @@ describe('a server of keys that fails for now', () => {
     expect(asked).toHaveLength(3)
   })
 
-  test('with 429 is no worse than one that does not answer: it may be asked later', async () => {
+  test('with status 429 is treated like one that does not respond: it is contacted later', async () => {
     const { find, clock, world } = setUp(status(429))
     await expect(find()).rejects.toThrow()
     world.reply = keySet(keyA)
@@ -249,14 +249,14 @@ describe('a server of keys that fails for now', () => {
     expect(await find()).toEqual(publicA)
   })
 
-  test('does no harm to other hosts', async () => {
+  test('does not affect other hosts', async () => {
     const { find, replies } = setUp()
     replies.set('broken.example', networkError)
     await expect(find(keyA.kid, 'https://broken.example/app')).rejects.toThrow()
     expect(await find()).toEqual(publicA)
   })
 
-  test('by a fetch that throws before it returns a promise is no different', async () => {
+  test('is treated the same when the fetch throws synchronously', async () => {
     const clock = manualClock()
     const keys = remoteClientKeys({
       clock,
@@ -274,8 +274,8 @@ describe('a server of keys that fails for now', () => {
   })
 })
 
-describe('a key that is withdrawn', () => {
-  test.each([404, 410])('by a document that answers %i stops working', async (code) => {
+describe('a withdrawn key', () => {
+  test.each([404, 410])('is refused when its document responds with %i', async (code) => {
     const { find, later, clock, world } = setUp()
     await find()
     world.reply = status(code)
@@ -284,7 +284,7 @@ describe('a key that is withdrawn', () => {
     expect(await later()).toBeUndefined()
   })
 
-  test('by its kid being absent stops working, though others stay', async () => {
+  test('is refused when its kid is missing, even if other keys remain', async () => {
     const { find, later, clock, world } = setUp(keySet(keyA, keyB))
     await find()
     world.reply = keySet(keyB)
@@ -296,9 +296,9 @@ describe('a key that is withdrawn', () => {
 
   test.each<[string, Reply]>([
     ['404', status(404)],
-    ['an absent kid', keySet(keyB)],
+    ['a missing kid', keySet(keyB)],
     ['a refused document', refusal],
-  ])('by %s does not come back while its server is down', async (_, withdrawn) => {
+  ])('stays refused after %s while the key server is down', async (_, withdrawn) => {
     const { later, find, clock, world } = setUp()
     await find()
     world.reply = withdrawn
@@ -311,7 +311,7 @@ describe('a key that is withdrawn', () => {
     }
   })
 
-  test('by a document that was gone comes back with it, asked for at most every 30 s', async () => {
+  test('is accepted again when a missing document returns, with at most one request every 30 s', async () => {
     const { find, asked, clock, world } = setUp(status(404))
     expect(await find()).toBeUndefined()
     world.reply = keySet(keyA)
@@ -324,8 +324,8 @@ describe('a key that is withdrawn', () => {
   })
 })
 
-describe('a document that is gone', () => {
-  test('is asked for again after 30 s, not 300: it may have been a mistake', async () => {
+describe('a missing document', () => {
+  test('is requested again after 30 s instead of 300, in case it is missing by mistake', async () => {
     const { find, later, asked, clock, world } = setUp()
     await find()
     world.reply = status(404)
@@ -342,7 +342,7 @@ describe('a document that is gone', () => {
 })
 
 describe('a kid that the cached set lacks', () => {
-  test('is looked up afresh on a grant request once its host was left alone for 30 s', async () => {
+  test('is looked up again on a grant request, at the earliest 30 s after the last request to its host', async () => {
     const { find, asked, clock, world } = setUp()
     await find()
     world.reply = keySet(keyA, keyB)
@@ -354,7 +354,7 @@ describe('a kid that the cached set lacks', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('is not looked up afresh later than on the grant request: it has been withdrawn', async () => {
+  test('is not looked up again after the grant request, because the key has been withdrawn', async () => {
     const { find, later, asked, clock, world } = setUp()
     await find()
     world.reply = keySet(keyA, keyB)
@@ -363,7 +363,7 @@ describe('a kid that the cached set lacks', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('causes no more than one request in 30 s, however many are asked for', async () => {
+  test('causes at most one request in 30 s, for any number of kids', async () => {
     const { find, asked, clock } = setUp()
     await find()
     clock.advance(30 * second)
@@ -374,7 +374,7 @@ describe('a kid that the cached set lacks', () => {
     expect(asked).toHaveLength(3)
   })
 
-  test('is not looked up where the host was asked for another wallet address just now', async () => {
+  test('is not looked up when the host was just contacted for another wallet address', async () => {
     const { find, asked, clock } = setUp()
     await find()
     clock.advance(60 * second)
@@ -384,7 +384,7 @@ describe('a kid that the cached set lacks', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('is looked up though another port of the host was asked just now', async () => {
+  test('is looked up although another port of the host was just contacted', async () => {
     const { find, asked, clock, world } = setUp()
     await find()
     clock.advance(60 * second)
@@ -394,7 +394,7 @@ describe('a kid that the cached set lacks', () => {
     expect(asked).toHaveLength(3)
   })
 
-  test('does not put known keys at risk when the look-up fails', async () => {
+  test('does not discard known keys when the lookup fails', async () => {
     const { find, later, clock, world } = setUp()
     await find()
     world.reply = networkError
@@ -404,7 +404,7 @@ describe('a kid that the cached set lacks', () => {
     expect(await later()).toEqual(publicA)
   })
 
-  test('is answered alike to all who waited for the same look-up', async () => {
+  test('has the same result for all callers that waited for the same lookup', async () => {
     const { find, clock, world } = setUp()
     await find()
     clock.advance(60 * second)
@@ -421,10 +421,10 @@ describe('a kid that the cached set lacks', () => {
   })
 })
 
-describe('a document that no well-behaved server gives', () => {
+describe('an invalid key document', () => {
   const nineteen = Array.from({ length: 19 }, (_, i) => jwkOf({ ...keyB, kid: `k${i}` }))
   const bad: readonly (readonly [string, Reply])[] = [
-    ['a refusal of the fetch', refusal],
+    ['a refusal by the fetch', refusal],
     ['301', document({ keys: [jwkOf(keyA)] }, { status: 301 })],
     ['302', document({ keys: [jwkOf(keyA)] }, { status: 302 })],
     ['308', document({ keys: [jwkOf(keyA)] }, { status: 308 })],
@@ -436,7 +436,7 @@ describe('a document that no well-behaved server gives', () => {
     ['text', document({ keys: [jwkOf(keyA)] }, { contentType: 'text/plain' })],
     ['no content type', document({ keys: [jwkOf(keyA)] }, { contentType: '' })],
     [
-      'a content type that only looks like it',
+      'a similar but invalid content type',
       document({ keys: [] }, { contentType: 'application/jsonp' }),
     ],
     ['an empty body', document('')],
@@ -446,12 +446,12 @@ describe('a document that no well-behaved server gives', () => {
     ['an array', document([jwkOf(keyA)])],
     ['null', document('null')],
     ['a bare key', document(jwkOf(keyA))],
-    ['keys that are no array', document({ keys: { 0: jwkOf(keyA) } })],
+    ['keys that are not an array', document({ keys: { 0: jwkOf(keyA) } })],
     ['21 keys', document({ keys: [jwkOf(keyA), ...nineteen, jwkOf({ ...keyB, kid: 'k20' })] })],
-    ['nesting without end', document('['.repeat(20_000) + ']'.repeat(20_000))],
+    ['unlimited nesting', document('['.repeat(20_000) + ']'.repeat(20_000))],
   ]
 
-  test.each(bad)('has no keys, and is not asked for again for 30 s: %s', async (_, reply) => {
+  test.each(bad)('has no keys and is not requested again for 30 s: %s', async (_, reply) => {
     const { find, asked, clock, world } = setUp(reply)
     expect(await find()).toBeUndefined()
     expect(await find()).toBeUndefined()
@@ -464,7 +464,7 @@ describe('a document that no well-behaved server gives', () => {
   })
 
   test.each(bad)(
-    'takes the place of good keys, which are stale on failures only: %s',
+    'replaces valid cached keys, which are kept on failures only: %s',
     async (_, reply) => {
       const { find, later, clock, world } = setUp()
       await find()
@@ -474,7 +474,7 @@ describe('a document that no well-behaved server gives', () => {
     },
   )
 
-  test('is told from one with 20 keys, which is fine', async () => {
+  test('does not include a document with 20 keys', async () => {
     const { find } = setUp(document({ keys: [jwkOf(keyA), ...nineteen] }))
     expect(await find()).toEqual(publicA)
   })
@@ -486,26 +486,26 @@ describe('a document that no well-behaved server gives', () => {
     'Application/JSON',
     'application/jwk-set+json',
     'application/jwk-set+json; charset=utf-8',
-  ])('is told from one of type %s, which is fine', async (contentType) => {
+  ])('does not include a document of type %s', async (contentType) => {
     const { find } = setUp(document({ keys: [jwkOf(keyA)] }, { contentType }))
     expect(await find()).toEqual(publicA)
   })
 })
 
 describe('a key in the set', () => {
-  test('that shares its kid with another is not used, since nobody can say which was meant', async () => {
+  test('that shares its kid with another key is not used, because the kid is ambiguous', async () => {
     const twice = [jwkOf(keyA), jwkOf({ kid: keyA.kid, x: keyB.x })]
     const { find } = setUp(document({ keys: [...twice, jwkOf(keyB)] }))
     expect(await find(keyA.kid)).toBeUndefined()
     expect(await find(keyB.kid)).toEqual(publicB)
   })
 
-  test('that is there twice, the same to the byte, is not used either', async () => {
+  test('that is duplicated exactly is not used either', async () => {
     const { find } = setUp(document({ keys: [jwkOf(keyA), jwkOf(keyA)] }))
     expect(await find()).toBeUndefined()
   })
 
-  test('that shares its kid with something that is no Ed25519 key is not used either', async () => {
+  test('that shares its kid with another kind of key is not used either', async () => {
     const rsa = { kid: keyA.kid, kty: 'RSA', alg: 'RS256', n: 'AQAB', e: 'AQAB' }
     const { find } = setUp(document({ keys: [rsa, jwkOf(keyA)] }))
     expect(await find()).toBeUndefined()
@@ -520,16 +520,16 @@ describe('a key in the set', () => {
     ['is for encryption', { use: 'enc' }],
     ['is of small order', { x: identityPoint }],
     ['is padded', { x: `${keyA.x}=` }],
-    ['is cut short', { x: keyA.x.slice(0, 40) }],
+    ['is truncated', { x: keyA.x.slice(0, 40) }],
     ['has no x', { x: undefined }],
-  ])('that %s is not used, and does no harm to the others', async (_, change) => {
+  ])('that %s is not used and does not affect the others', async (_, change) => {
     const { find } = setUp(document({ keys: [{ ...jwkOf(keyA), ...change }, jwkOf(keyB)] }))
     expect(await find(keyA.kid)).toBeUndefined()
     expect(await find(keyB.kid)).toEqual(publicB)
   })
 
   test.each([null, 'text', 17, true, []])(
-    'that is no key at all (%j) does no harm',
+    'that is not an object (%j) does not affect the others',
     async (junk) => {
       const { find } = setUp(document({ keys: [junk, jwkOf(keyA)] }))
       expect(await find()).toEqual(publicA)
@@ -537,11 +537,11 @@ describe('a key in the set', () => {
   )
 })
 
-describe('a host that many wallet addresses lie at', () => {
+describe('a host with many wallet addresses', () => {
   const addresses = (count: number) =>
     Array.from({ length: count }, (_, i) => `https://many.example/${i}`)
 
-  test('is asked by two at a time, and by no more than ten who wait', async () => {
+  test('receives at most two requests at a time, while at most ten callers wait', async () => {
     const { find, asked, replies } = setUp()
     const held = heldReply()
     replies.set('many.example', held.promise)
@@ -556,7 +556,7 @@ describe('a host that many wallet addresses lie at', () => {
     expect(asked).toHaveLength(10)
   })
 
-  test('does not hold up another host', async () => {
+  test('does not delay another host', async () => {
     const { find, replies } = setUp()
     const held = heldReply()
     replies.set('many.example', held.promise)
@@ -568,7 +568,7 @@ describe('a host that many wallet addresses lie at', () => {
     await answers
   })
 
-  test('is asked as soon as there is room by one who was turned away: the host did not fail', async () => {
+  test('is contacted for a rejected caller as soon as there is capacity, because the host did not fail', async () => {
     const { find, replies } = setUp()
     const held = heldReply()
     replies.set('many.example', held.promise)
@@ -582,7 +582,7 @@ describe('a host that many wallet addresses lie at', () => {
     expect(await find(keyA.kid, victim)).toEqual(publicA)
   })
 
-  test('counts as asked when one who waited gets through, and not when it began to wait', async () => {
+  test('counts as contacted when a waiting request starts, not when it begins to wait', async () => {
     const { clock, find, asked, replies } = setUp()
     const held = heldReply()
     replies.set('many.example', held.promise)
@@ -600,8 +600,8 @@ describe('a host that many wallet addresses lie at', () => {
   })
 })
 
-describe('whatever a server of keys does', () => {
-  test('a key that is used was published at most 900 s ago, and not withdrawn since it was asked', async () => {
+describe('for any behaviour of a key server', () => {
+  test('a key in use was published at most 900 s ago and has not been seen as withdrawn since', async () => {
     const step = fc.record({
       wait: fc.constantFrom(0, 1, 15, 29, 30, 31, 100, 299, 300, 301, 600, 899, 900, 901),
       server: fc.constantFrom('key', 'without', 'gone', 'refused', 'down', '503'),
@@ -656,8 +656,8 @@ describe('whatever a server of keys does', () => {
   })
 })
 
-describe('without a fetch of the host', () => {
-  test('keys are fetched by the guarded one, which reaches this machine where that is allowed', async () => {
+describe('without a fetch from the host', () => {
+  test('keys are fetched by the guarded fetch, which may reach this machine if that is allowed', async () => {
     const server = createServer((request, response) => {
       const found = request.url === '/shop/jwks.json'
       response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' })
@@ -673,7 +673,7 @@ describe('without a fetch of the host', () => {
     server.close()
   })
 
-  test('there must be Node, and with one there need not be', async () => {
+  test('a runtime without Node is refused unless the host passes a fetch', async () => {
     vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined as never)
     expect(() => remoteClientKeys()).toThrow(
       expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_OPTION', option: 'fetch' }),

@@ -41,7 +41,7 @@ function get(path = '/shop/jwks.json', options: GuardedFetchOptions = local) {
   return guardedFetch(options)(new URL(`http://localhost:${port}${path}`))
 }
 
-/** What a promise was rejected with; fails if it was not. */
+/** Returns the reason of a rejected promise; fails if the promise was not rejected. */
 async function rejection(promise: Promise<unknown>): Promise<Error> {
   const outcome = await promise.then(
     () => undefined,
@@ -61,7 +61,7 @@ async function expectFailedForNow(promise: Promise<unknown>): Promise<void> {
   expect(isFetchRefusal(error), `${error}`).toBe(false)
 }
 
-/** Stands in for the resolver, so that a name leads wherever the test wants, and nothing leaves the machine. */
+/** Replaces the resolver, so that a name resolves to the given addresses and no query leaves the machine. */
 function namesLeadTo(...addresses: readonly string[]) {
   return vi.spyOn(dns, 'lookup').mockImplementation(((
     _name: string,
@@ -73,7 +73,7 @@ function namesLeadTo(...addresses: readonly string[]) {
   }) as never)
 }
 
-/** Fails if a promise has not settled when everything else has had its turn. */
+/** Fails if a promise has not settled after all pending work. */
 async function expectSettled(promise: Promise<unknown>): Promise<void> {
   let settled = false
   const settle = () => {
@@ -86,15 +86,15 @@ async function expectSettled(promise: Promise<unknown>): Promise<void> {
   expect(settled, 'whether the promise has settled').toBe(true)
 }
 
-/** Lets the test decide when the time is up, and sees how long it would have been. */
+/** Lets the test end the timeout, and records its length. */
 function heldTimeout() {
   const controller = new AbortController()
   const timeout = vi.spyOn(AbortSignal, 'timeout').mockReturnValue(controller.signal)
   return { timeout, expire: () => controller.abort(new DOMException('', 'TimeoutError')) }
 }
 
-describe('a document that is fetched', () => {
-  test('comes back with its status, content type and exact bytes', async () => {
+describe('fetching a document', () => {
+  test('returns its status, content type and exact bytes', async () => {
     const bytes = Buffer.from('{"keys":[]}\r\n\ufeffé\0', 'utf8')
     answer = (_, response) => {
       response.writeHead(200, { 'content-type': 'application/jwk-set+json; charset=utf-8' })
@@ -106,7 +106,7 @@ describe('a document that is fetched', () => {
     expect(Buffer.from(document.body)).toEqual(bytes)
   })
 
-  test('is put together from all of its chunks', async () => {
+  test('joins all chunks of the body', async () => {
     answer = (_, response) => {
       response.write('{"keys"')
       setImmediate(() => response.end(':[]}'))
@@ -114,7 +114,7 @@ describe('a document that is fetched', () => {
     expect(Buffer.from((await get()).body).toString()).toBe('{"keys":[]}')
   })
 
-  test('is asked for by GET, at its very path, without a body, cookies or credentials', async () => {
+  test('sends a GET request with the exact path and without a body, cookies or credentials', async () => {
     await get('/~shop/%7Ea/jwks.json')
     expect(received).toHaveLength(1)
     const [request] = received
@@ -128,14 +128,14 @@ describe('a document that is fetched', () => {
   })
 
   test.each([200, 204, 400, 401, 403, 404, 410, 429, 500, 503])(
-    'is handed over with status %i, for the caller to judge',
+    'returns a response with status %i to the caller',
     async (status) => {
       answer = (_, response) => response.writeHead(status).end()
       expect(await get()).toEqual({ status, contentType: '', body: new Uint8Array() })
     },
   )
 
-  test('leaves no connection open behind it', async () => {
+  test('leaves no connection open', async () => {
     await get()
     expect(received[0]?.headers.connection).toBe('close')
   })
@@ -164,12 +164,12 @@ describe('the size of a document', () => {
     expect((await get()).body).toHaveLength(limit)
   })
 
-  test.each([false, true])('may not be one byte more (chunked: %s)', async (chunked) => {
+  test.each([false, true])('must not exceed 64 KiB by one byte (chunked: %s)', async (chunked) => {
     answer = sized(limit + 1, chunked)
     await expectRefused(get())
   })
 
-  test('is not waited for: a body without end is cut off', async () => {
+  test('is limited for an endless body, which is aborted', async () => {
     let closed: Promise<unknown> | undefined
     answer = (request, response) => {
       closed = once(request.socket, 'close')
@@ -183,8 +183,8 @@ describe('the size of a document', () => {
   })
 })
 
-describe('a server that does not answer', () => {
-  test('is given 2 s, from before the name is looked up', async () => {
+describe('a server that does not respond', () => {
+  test('has 2 s, starting before the DNS lookup', async () => {
     const { timeout } = heldTimeout()
     const lookup = vi.spyOn(dns, 'lookup')
     await get()
@@ -194,13 +194,13 @@ describe('a server that does not answer', () => {
     )
   })
 
-  test('at all, when the time is up, has failed for now', async () => {
+  test('fails temporarily when it never responds before the timeout', async () => {
     const { expire } = heldTimeout()
     answer = expire
     await expectFailedForNow(get())
   })
 
-  test('to the end, when the time is up in the middle of the body, has failed for now', async () => {
+  test('fails temporarily when the timeout ends during the body', async () => {
     const { expire } = heldTimeout()
     answer = (_, response) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': 100 })
@@ -209,7 +209,7 @@ describe('a server that does not answer', () => {
     await expectFailedForNow(get())
   })
 
-  test('since its name is still being looked up, when the time is up, has failed for now', async () => {
+  test('fails temporarily when the timeout ends during the DNS lookup', async () => {
     const { expire } = heldTimeout()
     vi.spyOn(dns, 'lookup').mockImplementation((() => setImmediate(expire)) as never)
     await expectFailedForNow(get())
@@ -217,13 +217,13 @@ describe('a server that does not answer', () => {
   })
 })
 
-describe('a connection that breaks', () => {
-  test('before there is an answer has failed for now', async () => {
+describe('a broken connection', () => {
+  test('fails temporarily before the response', async () => {
     answer = (request) => request.socket.destroy()
     await expectFailedForNow(get())
   })
 
-  test('in the middle of the body has failed for now, not been cut short', async () => {
+  test('fails temporarily during the body instead of truncating it', async () => {
     answer = (request, response) => {
       response.writeHead(200, { 'content-length': 100 })
       response.write('{"keys":[]}', () => request.socket.destroy())
@@ -231,18 +231,18 @@ describe('a connection that breaks', () => {
     await expectFailedForNow(get())
   })
 
-  test('because nothing listens there has failed for now', async () => {
+  test('fails temporarily when the server is not listening', async () => {
     server.close()
     await once(server, 'close')
     await expectFailedForNow(get())
   })
 
-  test('since the server talks something else than HTTP has failed for now', async () => {
+  test('fails temporarily when the server does not use HTTP', async () => {
     answer = (request) => request.socket.end('220 mail.example ESMTP\r\n')
     await expectFailedForNow(get())
   })
 
-  test.each([101, 199])('since the server answers %i and no more has failed', async (status) => {
+  test.each([101, 199])('fails when the server sends only a %i response', async (status) => {
     const { expire } = heldTimeout()
     answer = (request) =>
       request.socket.end(`HTTP/1.1 ${status} Bye\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n`)
@@ -254,7 +254,7 @@ describe('a connection that breaks', () => {
     await failed
   })
 
-  test('since the header has no end has failed for now', async () => {
+  test('fails temporarily when the header is endless', async () => {
     answer = (request) =>
       request.socket.write(`HTTP/1.1 200 OK\r\n${'x-padding: 1234567890\r\n'.repeat(2_000)}`)
     await expectFailedForNow(get())
@@ -269,7 +269,7 @@ describe('plain http', () => {
     'ftp://shop.example/jwks.json',
     'file:///etc/passwd',
     'data:application/json,{}',
-  ])('is refused without asking anyone: %s', async (url) => {
+  ])('is refused before any DNS lookup: %s', async (url) => {
     const lookup = namesLeadTo('8.8.8.8')
     await expectRefused(guardedFetch({})(new URL(url)))
     expect(lookup).not.toHaveBeenCalled()
@@ -289,7 +289,7 @@ describe('plain http', () => {
     'http://localhost.example/',
     'http://0.0.0.0/',
     'http://[::ffff:127.0.0.1]/',
-  ])('to %s is refused even where loopback is allowed', async (url) => {
+  ])('to %s is refused even if loopback is allowed', async (url) => {
     const lookup = namesLeadTo('127.0.0.1')
     await expectRefused(guardedFetch(local)(new URL(url)))
     expect(lookup).not.toHaveBeenCalled()
@@ -310,7 +310,7 @@ describe('a port', () => {
     expect(lookup).not.toHaveBeenCalled()
   })
 
-  test('that the host allows is connected to, and 443 is not if the host leaves it out', async () => {
+  test('that the host allows is used, and 443 is refused if the host omits it', async () => {
     const lookup = namesLeadTo('10.0.0.1')
     const fetch = guardedFetch({ ports: [8443] })
     await expectRefused(fetch(new URL('https://shop.example/')))
@@ -323,19 +323,19 @@ describe('a port', () => {
 describe('an address in the URL', () => {
   test.each([
     ['loopback', '127.0.0.1'],
-    ['loopback, far end', '127.255.255.254'],
+    ['the end of the loopback range', '127.255.255.254'],
     ['loopback, short', '127.1'],
     ['loopback, decimal', '2130706433'],
     ['loopback, octal', '0177.0.0.1'],
-    ['loopback, octal in one', '017700000001'],
+    ['loopback with one octal part', '017700000001'],
     ['loopback, hexadecimal', '0x7f000001'],
     ['loopback, hexadecimal octets', '0x7f.0x0.0x0.0x1'],
-    ['loopback, with a trailing dot', '127.0.0.1.'],
+    ['loopback with a trailing dot', '127.0.0.1.'],
     ['loopback, escaped', '%31%32%37.0.0.1'],
-    ['loopback, in fullwidth digits', '１２７.０.０.１'],
-    ['loopback, with ideographic dots', '127。0。0。1'],
+    ['loopback in full-width digits', '１２７.０.０.１'],
+    ['loopback with ideographic full stops', '127。0。0。1'],
     ['this host', '0.0.0.0'],
-    ['this host, short', '0'],
+    ['this host in a short form', '0'],
     ['private', '10.0.0.1'],
     ['private', '172.16.0.1'],
     ['private', '172.31.255.255'],
@@ -368,14 +368,14 @@ describe('an address in the URL', () => {
     expect(lookup).not.toHaveBeenCalled()
   })
 
-  test('that is private is refused where loopback is allowed as well', async () => {
+  test('that is private is refused even if loopback is allowed', async () => {
     await expectRefused(guardedFetch(local)(new URL('https://10.0.0.1/')))
     await expectRefused(guardedFetch(local)(new URL('https://[fd00::1]/')))
   })
 })
 
-describe('a name', () => {
-  test('that leads to this machine is refused: localhost itself', async () => {
+describe('a hostname', () => {
+  test('that resolves to this machine is refused: localhost', async () => {
     await expectRefused(guardedFetch({})(new URL('https://localhost/')))
     await expectRefused(guardedFetch({ ports: [port] })(new URL(`https://localhost:${port}/`)))
     expect(received).toEqual([])
@@ -391,13 +391,13 @@ describe('a name', () => {
     [['8.8.8.8', '10.0.0.1']],
     [['10.0.0.1', '8.8.8.8']],
     [['2606:4700:4700::1111', '1.1.1.1', '::1']],
-  ])('that leads to %j is refused', async (addresses) => {
+  ])('that resolves to %j is refused', async (addresses) => {
     namesLeadTo(...addresses)
     await expectRefused(guardedFetch({})(new URL('https://shop.example/')))
   })
 
   test.each(['localhost', '127.0.0.1.nip.io', 'metadata.google.internal', 'localhost.'])(
-    'is judged by where it leads, not by how it looks: %s',
+    'is checked by the addresses it resolves to: %s',
     async (host) => {
       const lookup = namesLeadTo('127.0.0.1')
       await expectRefused(guardedFetch({})(new URL(`https://${host}/`)))
@@ -405,7 +405,7 @@ describe('a name', () => {
     },
   )
 
-  test('of this machine is refused when it leads elsewhere, though loopback is allowed', async () => {
+  test('of this machine is refused when it resolves elsewhere, although loopback is allowed', async () => {
     namesLeadTo('127.0.0.1', '10.0.0.1')
     await expectRefused(get())
     namesLeadTo('8.8.8.8')
@@ -413,12 +413,12 @@ describe('a name', () => {
     expect(received).toEqual([])
   })
 
-  test('that leads nowhere has failed for now', async () => {
+  test('that does not resolve fails temporarily', async () => {
     namesLeadTo()
     await expectFailedForNow(guardedFetch({})(new URL('https://shop.example/')))
   })
 
-  test('that cannot be looked up has failed for now', async () => {
+  test('that cannot be looked up fails temporarily', async () => {
     vi.spyOn(dns, 'lookup').mockImplementation(((
       _name: string,
       _options: unknown,
@@ -427,7 +427,7 @@ describe('a name', () => {
     await expectFailedForNow(guardedFetch({})(new URL('https://shop.example/')))
   })
 
-  test('is looked up once, and what was checked is what is connected to', async () => {
+  test('is resolved once, and only the checked addresses are used', async () => {
     let connectedTo: string | undefined
     answer = (request, response) => {
       connectedTo = request.socket.localAddress
@@ -441,7 +441,7 @@ describe('a name', () => {
     expect(connectedTo).toBe(address)
   })
 
-  test('with public addresses only is connected to at those', async () => {
+  test('with only public addresses is connected to those addresses', async () => {
     const found = [
       { address: '8.8.8.8', family: 4 },
       { address: '2606:4700:4700::1111', family: 6 },
@@ -452,7 +452,7 @@ describe('a name', () => {
   })
 })
 
-/** A name that changes its mind after the first look. */
+/** A name that resolves to different addresses after the first lookup. */
 function namesAfterwardsLeadTo(lookup: ReturnType<typeof namesLeadTo>, address: string): void {
   const first = lookup.getMockImplementation()
   let asked = 0
@@ -464,7 +464,7 @@ function namesAfterwardsLeadTo(lookup: ReturnType<typeof namesLeadTo>, address: 
   }) as never)
 }
 
-/** What the request to a public name would be connected to, without connecting to it. */
+/** Returns the addresses for a request to a public name, without connecting. */
 async function connectionTargets(options: object): Promise<unknown[]> {
   type Lookup = (host: string, options: object, callback: (...args: unknown[]) => void) => void
   let lookup: Lookup | undefined
@@ -479,7 +479,7 @@ async function connectionTargets(options: object): Promise<unknown[]> {
   })
 }
 
-describe('a request of the host', () => {
+describe('a request from the host', () => {
   const send = (request: GuardedRequest, options: GuardedFetchOptions = local) =>
     guardedFetch(options)(new URL(`http://localhost:${port}/auth`), request)
 
@@ -497,7 +497,7 @@ describe('a request of the host', () => {
     expect(received[0]?.headers['content-length']).toBe(`${body.length}`)
   })
 
-  test('keeps to the rules for addresses and for the size of the answer', async () => {
+  test('follows the rules for addresses and for the size of the response', async () => {
     answer = (_, response) => response.end(Buffer.alloc(limit + 1))
     await expectRefused(send({ method: 'POST' }))
     expect(received).toHaveLength(1)
@@ -505,19 +505,19 @@ describe('a request of the host', () => {
     expect(received).toHaveLength(1)
   })
 
-  test('ends when its own signal is aborted', async () => {
+  test('is aborted by its own signal', async () => {
     const controller = new AbortController()
     answer = () => controller.abort()
     await expectFailedForNow(send({ signal: controller.signal }, { ...local, timeoutMs: 60_000 }))
     expect(received).toHaveLength(1)
   })
 
-  test('ends after the timeout that the host has set', async () => {
+  test('ends after the timeout that the host configured', async () => {
     answer = () => undefined
     await expectFailedForNow(send({}, { ...local, timeoutMs: 50 }))
   })
 
-  test.each([0, -1, 1.5, 60_001, Number.NaN, '5'])('has no timeout of %j', (timeoutMs) => {
+  test.each([0, -1, 1.5, 60_001, Number.NaN, '5'])('rejects a timeout of %j', (timeoutMs) => {
     expect(() => guardedFetch({ timeoutMs: timeoutMs as number })).toThrow(
       expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'timeoutMs' }),
     )
@@ -525,7 +525,7 @@ describe('a request of the host', () => {
 })
 
 describe('a runtime without Node', () => {
-  test('cannot guard connections, and says so when the fetch is made', () => {
+  test('throws when the guarded fetch is created, because it cannot guard connections', () => {
     vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined as never)
     expect(() => guardedFetch({})).toThrow(
       expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'fetch' }),

@@ -5,7 +5,7 @@ import { manualClock } from '../support/clock.js'
 
 const host = 'shop.example'
 
-/** Requests that end when the test says so, in whichever order. */
+/** Requests that the test ends in any order. */
 function heldRequests() {
   const started: string[] = []
   const ends = new Map<string, { resolve(value: string): void; reject(error: Error): void }>()
@@ -20,7 +20,7 @@ function heldRequests() {
   }
 }
 
-/** Lets promises that can settle do so. */
+/** Waits until pending promises have settled. */
 async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
 }
@@ -30,7 +30,7 @@ function names(count: number): string[] {
 }
 
 describe('requests to one host', () => {
-  test('run two at a time, and the next begins when one has ended', async () => {
+  test('run two at a time, and the next one starts when one has ended', async () => {
     const gate = hostGate(manualClock(0))
     const { started, request, end } = heldRequests()
     const answers = names(4).map((name) => gate.run(host, request(name)))
@@ -46,7 +46,7 @@ describe('requests to one host', () => {
     expect(await Promise.all(answers)).toEqual(names(4).map((name) => `answer of ${name}`))
   })
 
-  test('wait in the order in which they came', async () => {
+  test('wait in order of arrival', async () => {
     const gate = hostGate(manualClock(0))
     const { started, request, end } = heldRequests()
     const answers = names(10).map((name) => gate.run(host, request(name)))
@@ -58,7 +58,7 @@ describe('requests to one host', () => {
     expect(started).toEqual(names(10))
   })
 
-  test('are turned away at once when two run and eight wait', async () => {
+  test('are rejected immediately when two run and eight wait', async () => {
     const gate = hostGate(manualClock(0))
     const { started, request, end } = heldRequests()
     const answers = names(10).map((name) => gate.run(host, request(name)))
@@ -75,7 +75,7 @@ describe('requests to one host', () => {
     expect(await after).toBe('answer of after')
   })
 
-  test('give their place back when they fail', async () => {
+  test('release their slot when they fail', async () => {
     const gate = hostGate(manualClock(0))
     const { started, request, end, fail } = heldRequests()
     const answers = names(3).map((name) => gate.run(host, request(name)))
@@ -95,7 +95,7 @@ describe('requests to one host', () => {
     expect(await Promise.all(after)).toEqual(names(2))
   })
 
-  test('that throw before they begin give their place back as well', async () => {
+  test('release their slot when they throw synchronously', async () => {
     const gate = hostGate(manualClock(0))
     const thrower = () => {
       throw new Error('at once')
@@ -104,7 +104,7 @@ describe('requests to one host', () => {
     expect(await gate.run(host, async () => 'fine')).toBe('fine')
   })
 
-  test('do not hold up those to other hosts, nor to another port of the same', async () => {
+  test('do not delay requests to other hosts or other ports', async () => {
     const gate = hostGate(manualClock(0))
     const { request } = heldRequests()
     for (const name of names(10)) void gate.run(host, request(name))
@@ -112,7 +112,7 @@ describe('requests to one host', () => {
     expect(await gate.run(`${host}:8443`, async () => 'other port')).toBe('other port')
   })
 
-  test('never run more than two at a time, and all that were taken on end', async () => {
+  test('never run more than two at a time, and all accepted requests end', async () => {
     const events = fc.array(fc.constantFrom('begin', 'end', 'fail') as fc.Arbitrary<string>, {
       maxLength: 60,
     })
@@ -142,17 +142,17 @@ describe('requests to one host', () => {
   })
 })
 
-describe('when a host was last asked', () => {
+describe('the time of the last request to a host', () => {
   function setUp() {
     const clock = manualClock(0)
     return { clock, gate: hostGate(clock), ...heldRequests() }
   }
 
-  test('is not known before it was', () => {
+  test('is unknown before the first request', () => {
     expect(setUp().gate.lastAskedAt(host)).toBeUndefined()
   })
 
-  test('is known from the moment the request is let in, and moves with each', async () => {
+  test('is set when a request starts, and updated by each further request', async () => {
     const { clock, gate, request, end } = setUp()
     clock.set(1_000)
     const first = gate.run(host, request('r1'))
@@ -166,7 +166,7 @@ describe('when a host was last asked', () => {
     expect(gate.lastAskedAt('other.example')).toBeUndefined()
   })
 
-  test('is when one who waited was let in, not when it began to wait', async () => {
+  test('is set when a waiting request starts, not when it begins to wait', async () => {
     const { clock, gate, request, end } = setUp()
     for (const name of names(3)) void gate.run(host, request(name))
     await turn()
@@ -176,14 +176,14 @@ describe('when a host was last asked', () => {
     expect(gate.lastAskedAt(host)).toBe(9_000)
   })
 
-  test('counts requests that failed', async () => {
+  test('includes failed requests', async () => {
     const { clock, gate } = setUp()
     clock.set(7)
     await expect(gate.run(host, () => Promise.reject(new Error()))).rejects.toThrow()
     expect(gate.lastAskedAt(host)).toBe(7)
   })
 
-  test('does not count requests that were turned away', async () => {
+  test('does not include rejected requests', async () => {
     const { clock, gate, request } = setUp()
     clock.set(1)
     for (const name of names(10)) void gate.run(host, request(name))
@@ -193,7 +193,7 @@ describe('when a host was last asked', () => {
     expect(gate.lastAskedAt(host)).toBe(1)
   })
 
-  test('is kept for so many hosts and no more, the latest first', async () => {
+  test('is stored for a limited number of hosts, the latest first', async () => {
     const { clock, gate } = setUp()
     for (let i = 0; i < 10_500; i++) {
       clock.set(i)
@@ -204,7 +204,7 @@ describe('when a host was last asked', () => {
     expect(gate.lastAskedAt('h1000.example')).toBe(1_000)
   })
 
-  test('is forgotten of those long ago even while the oldest request still runs', async () => {
+  test('is removed for old entries even while the oldest request is still running', async () => {
     const { gate, request } = setUp()
     void gate.run('slow.example', request('r1'))
     for (let i = 0; i < 10_500; i++) await gate.run(`h${i}.example`, async () => i)
@@ -213,7 +213,7 @@ describe('when a host was last asked', () => {
 })
 
 describe('requests to many hosts', () => {
-  test('run to 256 of them at a time, and the next is turned away until one has ended', async () => {
+  test('run 256 at a time, and the next one is rejected until one has ended', async () => {
     const gate = hostGate(manualClock(0))
     const { request, end } = heldRequests()
     const running = names(256).map((name) => gate.run(`${name}.example`, request(name)))

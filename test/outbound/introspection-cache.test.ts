@@ -7,7 +7,7 @@ import { testKey } from '../support/keys.js'
 
 const { kid, x, thumbprint } = testKey('shop')
 
-/** An authorization server whose tokens are active until they are revoked, with every question it was asked. */
+/** An authorization server whose tokens are active until they are revoked. Records each request. */
 function setUp(options: { ttlMs: number; entriesMax?: number } = { ttlMs: 1_000 }) {
   const clock = manualClock()
   const asked: string[] = []
@@ -15,7 +15,7 @@ function setUp(options: { ttlMs: number; entriesMax?: number } = { ttlMs: 1_000 
   const server = {
     expiresAt: startOfTests + 600_000,
     failing: false,
-    /** Runs while a question is under way. */
+    /** Runs during each request. */
     meanwhile: () => {},
   }
 
@@ -35,7 +35,7 @@ function setUp(options: { ttlMs: number; entriesMax?: number } = { ttlMs: 1_000 
 }
 
 describe('an active token', () => {
-  test('is asked about once in its time, and again when that is over', async () => {
+  test('is introspected once in its time to live, and again afterwards', async () => {
     const { clock, asked, cached } = setUp()
     const first = await cached({ accessToken: 'a' })
     clock.advance(999)
@@ -46,7 +46,7 @@ describe('an active token', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('is not kept any longer for being used', async () => {
+  test('is not cached for longer because it is used', async () => {
     const { clock, asked, isActive } = setUp()
     for (let i = 0; i < 10; i++) {
       await isActive('a')
@@ -55,7 +55,7 @@ describe('an active token', () => {
     expect(asked).toHaveLength(5)
   })
 
-  test('is never kept beyond its expiry', async () => {
+  test('is never cached beyond its expiry', async () => {
     const { clock, asked, server, isActive } = setUp()
     server.expiresAt = startOfTests + 300
     await isActive('a')
@@ -68,7 +68,7 @@ describe('an active token', () => {
     expect(asked).toHaveLength(3)
   })
 
-  test('that is revoked is dead when its time is over, counted from the question', async () => {
+  test('that is revoked is refused after the time to live, counted from the request', async () => {
     const { clock, revoked, server, isActive } = setUp()
     server.meanwhile = () => {
       clock.advance(400)
@@ -81,7 +81,7 @@ describe('an active token', () => {
     expect(await isActive('a')).toBe(false)
   })
 
-  test('says nothing of any other', async () => {
+  test('has no influence on other tokens', async () => {
     const { asked, revoked, isActive } = setUp()
     revoked.add('b')
     expect([await isActive('a'), await isActive('b'), await isActive('a')]).toEqual([
@@ -93,8 +93,8 @@ describe('an active token', () => {
   })
 })
 
-describe('what is not kept', () => {
-  test('is that a token is inactive', async () => {
+describe('the cache does not keep', () => {
+  test('an inactive response', async () => {
     const { asked, revoked, isActive } = setUp()
     revoked.add('a')
     expect(await isActive('a')).toBe(false)
@@ -103,7 +103,7 @@ describe('what is not kept', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('is a failure, nor does it spoil what is known', async () => {
+  test('a failure, which leaves existing entries unchanged', async () => {
     const { clock, asked, server, isActive } = setUp()
     server.failing = true
     await expect(isActive('a')).rejects.toThrow('out of order')
@@ -116,14 +116,14 @@ describe('what is not kept', () => {
     expect(asked).toHaveLength(3)
   })
 
-  test('are more tokens than there is room for: those go that were not used for longest', async () => {
+  test('more tokens than its capacity: it removes the least recently used', async () => {
     const { asked, isActive } = setUp({ ttlMs: 1_000, entriesMax: 2 })
     for (const token of ['a', 'b', 'a', 'c', 'a', 'b']) await isActive(token)
     expect(asked).toEqual(['a', 'b', 'c', 'b'])
   })
 })
 
-test('whatever happens, a token is said to be active only if it was so within the time to live', async () => {
+test('in any history, a token is reported as active only if it was active within the time to live', async () => {
   const token = fc.constantFrom('a', 'b', 'c')
   const step = fc.oneof(
     { weight: 4, arbitrary: fc.record({ ask: token }) },

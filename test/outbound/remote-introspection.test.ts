@@ -92,15 +92,15 @@ function ask(more?: Partial<RemoteIntrospectionOptions>): Promise<Introspection>
   return remote(more)({ accessToken })
 }
 
-/** That the question failed, for this reason, and that nothing secret is in it. */
+/** Verifies that the request failed with this reason and that the error contains no secret. */
 async function expectFailed(reason: string | RegExp, more?: Partial<RemoteIntrospectionOptions>) {
   const error = await rejectionOf(ask(more))
   expect(error.message).toMatch(reason)
   expect(error.message).not.toContain(secret)
 }
 
-describe('a token that is asked about', () => {
-  test('is active with all that the authorization server says, in the words of the port', async () => {
+describe('the introspection of a token', () => {
+  test('returns everything that the authorization server reports, in the form of the port', async () => {
     answer = (_, response) => send(response, activeBody())
     expect(await ask()).toEqual(active)
     answer = (_, response) => send(response, activeBody({ client: undefined }))
@@ -108,11 +108,11 @@ describe('a token that is asked about', () => {
     expect(await ask()).toEqual(byKey)
   })
 
-  test('is inactive if that is the answer', async () => {
+  test('returns inactive if that is the response', async () => {
     expect(await ask()).toEqual({ active: false })
   })
 
-  test('is named in the body alone, in a signed request to the endpoint', async () => {
+  test('sends the token in the body only, in a signed request to the endpoint', async () => {
     await ask()
     const [{ message, body } = { message: undefined, body: Buffer.of() }] = received
     expect(message?.method).toBe('POST')
@@ -143,7 +143,7 @@ describe('a token that is asked about', () => {
     })
   })
 
-  test('has a nonce of its own each time, or none where none is wanted', async () => {
+  test('uses a different nonce each time, or none if nonces are disabled', async () => {
     const introspect = remote()
     for (let i = 0; i < 3; i++) await introspect({ accessToken })
     const inputs = received.map(({ message }) => String(message.headers['signature-input']))
@@ -152,7 +152,7 @@ describe('a token that is asked about', () => {
     expect(received.at(-1)?.message.headers['signature-input']).not.toContain('nonce')
   })
 
-  test('is asked about each time, unless there is a cache', async () => {
+  test('sends a request each time unless there is a cache', async () => {
     answer = (_, response) => send(response, activeBody())
     const introspect = remote()
     for (let i = 0; i < 3; i++) await introspect({ accessToken })
@@ -166,7 +166,7 @@ describe('a token that is asked about', () => {
     expect(received).toHaveLength(5)
   })
 
-  test('is not worth a question if it is none by its form', async () => {
+  test('sends no request for a malformed token', async () => {
     const introspect = remote()
     const continuation = accessToken.replace('opa_', 'opc_')
     for (const text of ['', 'x', continuation, `${accessToken}A`, 'A'.repeat(8_000)]) {
@@ -175,7 +175,7 @@ describe('a token that is asked about', () => {
     expect(received).toEqual([])
   })
 
-  test('is asked about where the options say, with the grant endpoint for the issuer', async () => {
+  test('sends requests to the configured endpoint, with the grant endpoint as the issuer', async () => {
     const { origin } = new URL(grantEndpoint)
     answer = (_, response) => send(response, activeBody())
     const introspectionEndpoint = `${origin}/elsewhere/ask`
@@ -187,9 +187,9 @@ describe('a token that is asked about', () => {
   })
 })
 
-describe('there is no answer, neither active nor inactive, where the authorization server', () => {
+describe('a response of the authorization server', () => {
   test.each([201, 204, 301, 302, 307, 308, 400, 401, 403, 404, 429, 500, 503])(
-    'answers with status %i, whatever the body says',
+    'with status %i is an error, whatever the body contains',
     async (status) => {
       answer = (_, response) => {
         response.statusCode = status
@@ -203,21 +203,21 @@ describe('there is no answer, neither active nor inactive, where the authorizati
   )
 
   test.each([
-    ['no JSON', '{"active":tru'],
+    ['malformed JSON', '{"active":tru'],
     ['nothing', ''],
-    ['what is no UTF-8', Buffer.of(0x22, 0xff, 0x22)],
+    ['bytes that are not UTF-8', Buffer.of(0x22, 0xff, 0x22)],
     ['a list', '[{"active":true}]'],
     ['null', 'null'],
-    ['half of what is needed', '{"active":true}'],
-    ['another type of yes', '{"active":"true"}'],
-    ['another type of no', '{"active":0}'],
+    ['missing members', '{"active":true}'],
+    ['another type for active true', '{"active":"true"}'],
+    ['another type for active false', '{"active":0}'],
     ['a prototype', '{"active":false,"__proto__":{}}'],
-  ])('answers with %s', async (_name, body) => {
+  ])('with %s is an error', async (_name, body) => {
     answer = (_, response) => response.setHeader('content-type', 'application/json').end(body)
     await expectFailed('malformed')
   })
 
-  test('answers with wrong types, or for another issuer', async () => {
+  test('with wrong types or for another issuer is an error', async () => {
     for (const more of [
       { exp: 'soon' },
       { key: null },
@@ -230,14 +230,14 @@ describe('there is no answer, neither active nor inactive, where the authorizati
   })
 
   test.each(['text/html', 'application/jwt', 'application/json2', ''])(
-    'answers with content of type %j',
+    'with content of type %j is an error',
     async (contentType) => {
       answer = (_, response) => send(response, activeBody(), contentType)
       await expectFailed('not JSON')
     },
   )
 
-  test('answers with more than 64 KiB, of which no more is read', async () => {
+  test('above 64 KiB is an error, and no more than that is read', async () => {
     let written = 0
     const closed: Promise<unknown>[] = []
     answer = (_, response) => {
@@ -258,7 +258,7 @@ describe('there is no answer, neither active nor inactive, where the authorizati
     expect(written).toBeLessThan(32 * 1024 * 1024)
   })
 
-  test('answers with little that unpacks to more than 64 KiB', async () => {
+  test('that expands to more than 64 KiB is an error', async () => {
     answer = (_, response) => {
       response.setHeader('content-type', 'application/json').setHeader('content-encoding', 'gzip')
       response.end(gzipSync(Buffer.alloc(10_000_000, ' ')))
@@ -266,32 +266,32 @@ describe('there is no answer, neither active nor inactive, where the authorizati
     await expectFailed('too large')
   })
 
-  test('answers with just 64 KiB: that is not too much', async () => {
+  test('of exactly 64 KiB is accepted', async () => {
     const text = JSON.stringify({ active: false }).padEnd(64 * 1024)
     answer = (_, response) => response.setHeader('content-type', 'application/json').end(text)
     expect(await ask()).toEqual({ active: false })
   })
 
-  test('does not answer in time', async () => {
+  test('that does not arrive in time is an error', async () => {
     answer = () => {}
     await expectFailed('no answer within 50 ms', { timeoutMs: 50 })
   })
 
-  test('is given 2 s, unless the options say otherwise', async () => {
+  test('must arrive within 2 s unless the options set another timeout', async () => {
     const timeout = vi.spyOn(AbortSignal, 'timeout')
     await remote({ timeoutMs: undefined as never })({ accessToken })
     expect(timeout.mock.calls).toEqual([[2_000]])
     timeout.mockRestore()
   })
 
-  test('begins an answer in time, and does not end it', async () => {
+  test('that begins in time but does not end in time is an error', async () => {
     answer = (_, response) => {
       response.setHeader('content-type', 'application/json').write('{"active":')
     }
     await expectFailed('no answer within 100 ms', { timeoutMs: 100 })
   })
 
-  test('hangs up before or in the middle of its answer', async () => {
+  test('that is cut off before or during transmission is an error', async () => {
     answer = (_, response) => response.destroy()
     await expectFailed('the server cannot be reached')
     answer = (_, response) => {
@@ -301,7 +301,7 @@ describe('there is no answer, neither active nor inactive, where the authorizati
     await expectFailed('the server cannot be reached')
   })
 
-  test('is not there, and then is', async () => {
+  test('is accepted after the server has been unreachable', async () => {
     const { port } = server.address() as AddressInfo
     const introspect = remote()
     expect(await introspect({ accessToken })).toEqual({ active: false })
@@ -316,8 +316,8 @@ describe('there is no answer, neither active nor inactive, where the authorizati
   })
 })
 
-describe('a fetch of the host’s', () => {
-  test('is used instead, told to follow nothing, with a signal for the time', async () => {
+describe('a fetch from the host', () => {
+  test('is used with redirects disabled and a signal for the timeout', async () => {
     const fetch = vi.fn(async () => Response.json({ active: false }))
     expect(await ask({ fetch })).toEqual({ active: false })
     expect(fetch).toHaveBeenCalledWith(
@@ -327,12 +327,12 @@ describe('a fetch of the host’s', () => {
     expect(received).toEqual([])
   })
 
-  test('that never answers and knows of no signal is not waited for', async () => {
+  test('that never settles and ignores the signal is abandoned', async () => {
     const fetch = () => new Promise<globalThis.Response>(() => {})
     await expectFailed('no answer within 20 ms', { fetch, timeoutMs: 20 })
   })
 
-  test('that fails with the request in its words is not quoted', async () => {
+  test('that fails with the request in its message is not quoted', async () => {
     const fetch = async (_: unknown, init?: RequestInit) => {
       throw new Error(`could not send ${Buffer.from(init?.body as Uint8Array)}`)
     }
@@ -340,7 +340,7 @@ describe('a fetch of the host’s', () => {
   })
 })
 
-describe('options that could not work', () => {
+describe('invalid options', () => {
   const privateKey = privateJwkOf(bankKey)
 
   test.each<[string, object]>([
@@ -376,13 +376,13 @@ describe('options that could not work', () => {
     ['fetch', { fetch: 'fetch' }],
     ['clock', { clock: {} }],
     ['random', { random: {} }],
-  ])('%s: %j', (option, change) => {
+  ])('are refused: %s (%j)', (option, change) => {
     expect(() => remote(change)).toThrow(
       expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_OPTION', option }),
     )
   })
 
-  test('are not these', () => {
+  test('do not include these', () => {
     const { allowLoopback: _, ...https } = {
       allowLoopback: true,
       grantEndpoint: 'https://wallet.example/auth',

@@ -7,18 +7,18 @@ function create(id: string, more: object = {}): Change {
   return { kind: 'grant', next, expectedVersion: 0 }
 }
 
-describe('the memory store keeps the contract', () => {
+describe('the memory store fulfills the contract', () => {
   for (const { name, run } of storeConformance(memoryStore)) test(name, run)
 })
 
 describe('beyond the contract, the memory store', () => {
-  test('is empty at first, and shares nothing with another one', async () => {
+  test('is empty initially and shares nothing with another instance', async () => {
     const [one, other] = [memoryStore(), memoryStore()]
     await one.commit({ changes: [create('a')], guards: [] })
     expect(await other.load('grant', 'a')).toBeUndefined()
   })
 
-  test('answers no call at once, so that it hides no race', async () => {
+  test('completes no call synchronously, so that it does not hide races', async () => {
     const store = memoryStore()
     const places = { dueAt: 1, lists: [{ by: 'x', at: 1 }] }
     await store.commit({ changes: [create('namespac-a', places)], guards: [] })
@@ -35,14 +35,14 @@ describe('beyond the contract, the memory store', () => {
     expect(first[0]).toBe('somebody else')
   })
 
-  test('writes nothing of a commit with a value that JSON does not know', async () => {
+  test('writes nothing when a commit contains a value that JSON does not support', async () => {
     const store = memoryStore()
     const changes = [create('a'), create('b', { amount: 5n }), create('c')]
     await expect(store.commit({ changes, guards: [] })).rejects.toThrow(TypeError)
     for (const id of ['a', 'b', 'c']) expect(await store.load('grant', id)).toBeUndefined()
   })
 
-  test('takes a guard at version 0 to hold while there is no such record', async () => {
+  test('treats a guard at version 0 as satisfied while the record does not exist', async () => {
     const store = memoryStore()
     const guards = [{ kind: 'grant' as const, id: 'absent', version: 0 }]
     expect(await store.commit({ changes: [create('a')], guards })).toBe(true)
@@ -51,7 +51,7 @@ describe('beyond the contract, the memory store', () => {
   })
 
   test.each([true, false])(
-    'gives an empty page when it is asked for no records (forward: %s)',
+    'returns an empty page when no records are requested (forward: %s)',
     async (forward) => {
       const store = memoryStore()
       const query = { kind: 'grant' as const, by: 'x', forward, limit: 0 }
@@ -61,7 +61,7 @@ describe('beyond the contract, the memory store', () => {
     },
   )
 
-  test('does not find by a shorter or longer namespace what is due', async () => {
+  test('does not find due records by a shorter or longer namespace', async () => {
     const store = memoryStore()
     await store.commit({ changes: [create('namespac-a', { dueAt: 1 })], guards: [] })
     for (const namespace of ['', 'namespa', 'namespac-', 'namespac-a']) {
