@@ -104,16 +104,16 @@ describe('creating an incoming payment', () => {
   })
 
   test.each<readonly [when: string, expiresAt: Instant, outcome: object]>([
-    ['a day before', start - 86_400_000, refusedWith('invalid_expiry')],
-    ['at the instant of its creation', start, refusedWith('invalid_expiry')],
-    ['a millisecond later', start + 1, changed],
+    ['a day before the creation', start - 86_400_000, refusedWith('invalid_expiry')],
+    ['at the instant of the creation', start, refusedWith('invalid_expiry')],
+    ['a millisecond after the creation', start + 1, changed],
     ['at the latest time that policy allows', start + paymentPolicy.expiryMaxMs, changed],
     [
       'a millisecond after the latest time',
       start + paymentPolicy.expiryMaxMs + 1,
       refusedWith('invalid_expiry'),
     ],
-  ])('decides about a payment that expires %s', (_, expiresAt, outcome) => {
+  ])('checks a requested expiry: %s', (_, expiresAt, outcome) => {
     const decision = create({ expiresAt })
     expect(decision).toMatchObject(outcome)
     if (decision.outcome === 'changed') expect(decision.record.expiresAt).toBe(expiresAt)
@@ -351,7 +351,7 @@ describe('an unacceptable amount', () => {
     expect(life.receive(usd('1'))).toMatchObject(changed)
   })
 
-  test('would raise the total above 64 bits', () => {
+  test('is refused if it would raise the total above 64 bits', () => {
     const life = paymentLife()
     life.receive(usd(most - 1n))
     expect(life.receive(usd('2'))).toMatchObject(refusedWith('invalid_amount'))
@@ -362,7 +362,7 @@ describe('an unacceptable amount', () => {
     expect(life.receive(usd('1'))).toMatchObject(refusedWith('invalid_amount'))
   })
 
-  test('would raise the total above 64 bits, even if it completes the payment', () => {
+  test('is refused if it would raise the total above 64 bits, even if it completes the payment', () => {
     const life = paymentLife({ incomingAmount: usd(most) })
     life.receive(usd('2'))
     expect(life.receive(usd(most - 1n))).toMatchObject(refusedWith('invalid_amount'))

@@ -130,20 +130,20 @@ describe('windowAt', () => {
       '2025-03-04 2025-04-04',
     ],
     [
-      'months before days: 28 February plus a day, not 31 January plus a day',
+      'a month and a day: 28 February plus a day, not 31 January plus a day',
       'R/2025-01-31T00:00:00Z/P1M1D',
       '2025-03-01',
       '2025-03-01 2025-04-02',
     ],
     ['weeks', 'R/2025-05-20T00:00:00Z/P2W', '2025-06-05', '2025-06-03 2025-06-17'],
     [
-      'a window that ends after the last representable date-time',
+      'an interval whose window ends after the last representable date-time',
       'R/2025-05-20T00:00:00Z/P1000Y',
       '9999-12-31',
       '9025-05-20 +010025-05-20',
     ],
     [
-      'a window that began before 1970',
+      'an interval whose window began before 1970',
       'R/P1000Y/2025-05-20T00:00:00Z',
       '1970-01-01',
       '1025-05-20 2025-05-20',
@@ -319,7 +319,7 @@ describe('the end of the last window', () => {
     ['R999999/2025-01-01T00:00:00Z/P1000Y', undefined, undefined],
     ['R999999/1970-01-01T00:00:00Z/9999-12-31T00:00:00Z', undefined, undefined],
     ['R999999/P1000Y/2025-01-01T00:00:00Z', '2025-01-01', '2025-01-01'],
-  ])('for %s is %s, or %s when repetitions are counted', (text, occurrences, repetitions) => {
+  ])('of %s is %s by occurrences and %s by repetitions', (text, occurrences, repetitions) => {
     const interval = read(text)
     const orNone = (when: string | undefined) => (when === undefined ? undefined : instant(when))
     expect(endOfWindows(interval)).toBe(orNone(occurrences))

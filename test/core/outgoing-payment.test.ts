@@ -228,7 +228,7 @@ describe('settling', () => {
     ['sends more than the debit amount', dollars(101), euros(20), 'totals_exceeded'],
     ['delivers more than the receive amount', dollars(40), euros(51), 'totals_exceeded'],
     ['is in another asset', euros(40), euros(20), 'invalid_amount'],
-    ['arrives in another asset', dollars(40), dollars(20), 'invalid_amount'],
+    ['delivers another asset', dollars(40), dollars(20), 'invalid_amount'],
     ['has another scale', { ...dollars(40), assetScale: 3 }, euros(20), 'invalid_amount'],
     ['is not an amount', dollars(' 5 '), euros(20), 'invalid_amount'],
     ['is not a 64-bit amount', dollars(most + 1n), euros(20), 'invalid_amount'],

@@ -340,7 +340,7 @@ describe('a fetch from the host', () => {
   })
 })
 
-describe('invalid options', () => {
+describe('the options', () => {
   const privateKey = privateJwkOf(bankKey)
 
   test.each<[string, object]>([
@@ -376,13 +376,13 @@ describe('invalid options', () => {
     ['fetch', { fetch: 'fetch' }],
     ['clock', { clock: {} }],
     ['random', { random: {} }],
-  ])('are refused: %s (%j)', (option, change) => {
+  ])('are refused when invalid: %s (%j)', (option, change) => {
     expect(() => remote(change)).toThrow(
       expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_OPTION', option }),
     )
   })
 
-  test('do not include these', () => {
+  test('are accepted at their limits', () => {
     const { allowLoopback: _, ...https } = {
       allowLoopback: true,
       grantEndpoint: 'https://wallet.example/auth',

@@ -89,7 +89,7 @@ describe('tokens', () => {
     ['a trailing space', `opa_${grantId}.${secret} `],
     ['two tokens', `opa_${grantId}.${secret} opa_${grantId}.${secret}`],
     ['a path', `${grantId}.${own}`],
-  ])('%s is not a token', (_, text) => {
+  ])('rejects an invalid token: %s', (_, text) => {
     for (const kind of classes) expect(parseCredential(kind, text)).toBeUndefined()
   })
 })
@@ -117,7 +117,7 @@ describe('paths', () => {
     ['a percent-escape', `%6e${grantId}.${own}`],
     ['a trailing line break', `${grantId}.${own}\n`],
     ['a token', formatCredential(accessTokenClass, { grantId, secret })],
-  ])('%s is not a path', (_, text) => {
+  ])('rejects an invalid path: %s', (_, text) => {
     expect(parsePath(text)).toBeUndefined()
   })
 })

@@ -94,7 +94,7 @@ describe('readClient', () => {
     ['a key by reference', { client: { key: 'key-1' } }],
     ['a key in the form of RFC 9635', { client: { key: { proof: 'httpsig', jwk } } }],
     ['an instance id', { client: { instance_id: '1' } }],
-  ])('rejects %s as malformed', (_, body) => {
+  ])('rejects a malformed client: %s', (_, body) => {
     expect(readClient(body)).toMatchObject({ refusal: 'body_invalid', reason: expect.any(String) })
   })
 
@@ -624,11 +624,14 @@ describe('readGrantRequest', () => {
     ],
   ]
 
-  test.each(malformed)('rejects %s as malformed and names the position', (_, body, path) => {
-    const read = readGrantRequest(body)
-    expect(read).toEqual({ path: expect.any(String), problem: expect.any(String) })
-    expect('path' in read && read.path).toBe(path)
-  })
+  test.each(malformed)(
+    'rejects a malformed request and names the position: %s',
+    (_, body, path) => {
+      const read = readGrantRequest(body)
+      expect(read).toEqual({ path: expect.any(String), problem: expect.any(String) })
+      expect('path' in read && read.path).toBe(path)
+    },
+  )
 
   test.each<readonly [string, Json, string]>([
     ['several tokens', { access_token: [{ access: [incoming] }] }, 'access_token'],
@@ -739,7 +742,7 @@ describe('readContinuation', () => {
     ['a reference that is a number', { interact_ref: 1 }, 'interact_ref'],
     ['a reference in an array', { interact_ref: ['ref'] }, 'interact_ref'],
     ['a reference of 257 characters', { interact_ref: 'r'.repeat(257) }, 'interact_ref'],
-  ])('rejects %s as malformed', (_, body, path) => {
+  ])('rejects a malformed body: %s', (_, body, path) => {
     expect(readContinuation(body)).toEqual({ path, problem: expect.any(String) })
   })
 

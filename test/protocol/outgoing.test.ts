@@ -117,7 +117,7 @@ describe('readQuoteRequest', () => {
     ['both amounts', asked({ debitAmount: usd, receiveAmount: usd }), ''],
     ['metadata', asked({ metadata: {} }), 'metadata'],
     ['an unknown member', asked({ constructor: 1 }), 'constructor'],
-  ])('rejects %s as malformed and names the position', (_, body, path) => {
+  ])('rejects a malformed body and names the position: %s', (_, body, path) => {
     expect(readQuoteRequest(body)).toEqual({ path, problem: expect.any(String) })
   })
 
@@ -175,7 +175,7 @@ describe('readOutgoingPaymentRequest', () => {
     ['metadata that is a string', direct({ metadata: 'x' }), 'metadata'],
     ['oversized metadata', byQuote({ metadata: { note: 'x'.repeat(8192) } }), 'metadata'],
     ['an unknown member', byQuote({ method: 'ilp' }), 'method'],
-  ])('rejects %s as malformed and names the position', (_, body, path) => {
+  ])('rejects a malformed body and names the position: %s', (_, body, path) => {
     expect(readOutgoingPaymentRequest(body)).toEqual({ path, problem: expect.any(String) })
   })
 

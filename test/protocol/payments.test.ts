@@ -141,7 +141,7 @@ describe('readIncomingPaymentRequest', () => {
     ['metadata that is a string', requestWith({ metadata: 'x' }), 'metadata'],
     ['metadata that is a number', requestWith({ metadata: 0 }), 'metadata'],
     ['metadata that is false', requestWith({ metadata: false }), 'metadata'],
-  ])('rejects %s as malformed and names the position', (_, body, path) => {
+  ])('rejects a malformed body and names the position: %s', (_, body, path) => {
     expect(readIncomingPaymentRequest(body)).toEqual({ path, problem: expect.any(String) })
   })
 

@@ -89,11 +89,11 @@ describe('canonicalUrl', () => {
     ['another scheme', 'ftp://wallet.example/alice'],
     ['a javascript URI', 'javascript:alert(1)'],
     ['a payment pointer', '$wallet.example/alice'],
-    ['no scheme', 'wallet.example/alice'],
-    ['no host', 'https://'],
+    ['a missing scheme', 'wallet.example/alice'],
+    ['a missing host', 'https://'],
     ['a relative URL', '/alice'],
     ['a scheme-relative URL', '//wallet.example/alice'],
-    ['nothing', ''],
+    ['an empty string', ''],
     ['a percent-escaped letter', 'https://wallet.example/%61lice'],
     ['a percent-escaped upper-case letter', 'https://wallet.example/%41lice'],
     ['a percent-escaped dot segment', 'https://wallet.example/bob/%2e%2e/alice'],
@@ -206,7 +206,7 @@ describe('isSecure', () => {
     ['http://[::ffff:127.0.0.1]', false],
     ['ws://localhost', false],
     ['app.example://localhost', false],
-  ])('returns for %s: %s', (text, secure) => {
+  ])('of %s is %s', (text, secure) => {
     expect(isSecure(new URL(text))).toBe(secure)
   })
 })

@@ -23,7 +23,7 @@ const message: SignedMessage = {
 function identifier(text: string): Item {
   const [member] = parseAnyDictionary(`sig1=(${text})`)?.members.values() ?? []
   const [item] = member !== undefined && isInnerList(member) ? member[0] : []
-  if (item === undefined) throw new Error(`${text} is no identifier`)
+  if (item === undefined) throw new Error(`${text} is not a component identifier`)
   return item
 }
 

@@ -282,7 +282,7 @@ describe.each(runtimes)('Ed25519 %s', (_, verifierOf) => {
       ['with whitespace', `${key.x.slice(0, 20)} ${key.x.slice(20)}`],
       ['with a trailing line break', `${key.x}\n`],
       ['in hexadecimal', Buffer.from(key.x, 'base64url').toString('hex')],
-      ['empty', ''],
+      ['of no bytes', ''],
       ['of 31 bytes', xOf(Buffer.from(key.x, 'base64url').subarray(0, 31))],
       ['of 33 bytes', xOf(Buffer.concat([Buffer.from(key.x, 'base64url'), Buffer.alloc(1)]))],
       ['of 64 bytes', xOf(Buffer.alloc(64, 1))],

@@ -341,7 +341,7 @@ describe('the coverage of a signature', () => {
     },
   )
 
-  test('must not include a removed Authorization', async () => {
+  test('is refused when it names an Authorization field that was removed', async () => {
     const message = signedMessage({ token: 'opa_1.2' })
     expect(await accepts(message)).toBe(true)
     expect(await problem(withFields(message, { authorization: undefined }))).toMatch(
@@ -361,7 +361,7 @@ describe('the coverage of a signature', () => {
     },
   )
 
-  test('must not include an absent digest', async () => {
+  test('is refused when it names an absent digest', async () => {
     const message = signedMessage({ body })
     expect(await problem(withFields(message, { 'content-digest': undefined }))).toMatch(
       /content-digest/,

@@ -98,7 +98,7 @@ describe.each(runtimes)('screening keys %s', (_, { screenJwk, thumbprintOf }) =>
       jwkWith({ x: Buffer.from([2, ...Array(31).fill(0)]).toString('base64url') }),
     ],
     ['a key set', { keys: [jwk] }],
-  ])('refuses %s', (_, value) => {
+  ])('refuses an invalid key: %s', (_, value) => {
     expect(screenJwk(value)).toEqual({ problem: expect.any(String) })
   })
 
