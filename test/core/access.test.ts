@@ -563,7 +563,7 @@ describe('the end of the granted items', () => {
 
   test.each<readonly [what: string, items: readonly AccessItem[]]>([
     ['nothing', []],
-    ['only quotes', [quote]],
+    ['quotes alone', [quote]],
     ['an interval without an end', [outgoing({ interval: monthly })]],
     ['limits without an interval', [outgoing({ debitAmount: usd('1') })]],
     ['no limits', [outgoing()]],

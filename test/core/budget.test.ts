@@ -96,7 +96,7 @@ describe('the first payment under an item', () => {
   })
 
   test.each([
-    ['only an interval', item({ interval: hourly }), `namespacgrant.1.${now}`],
+    ['an interval without an amount', item({ interval: hourly }), `namespacgrant.1.${now}`],
     ['no limit', item(), 'namespacgrant.1.life'],
   ])('creates a budget under %s to record what was spent', (_, free, id) => {
     expect(taken([{ item: free }], most)).toMatchObject({

@@ -66,8 +66,8 @@ describe('parsing an RFC 3339 date-time', () => {
 
   test.each([
     ['an empty string', ''],
-    ['only a date', '2026-11-21'],
-    ['only a time', '12:00:00Z'],
+    ['a date without a time', '2026-11-21'],
+    ['a time without a date', '12:00:00Z'],
     ['a missing offset', '2026-11-21T12:00:00'],
     ['missing seconds', '2026-11-21T12:00Z'],
     ['a space instead of T', '2026-11-21 12:00:00Z'],

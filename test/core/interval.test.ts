@@ -138,10 +138,10 @@ describe('parsing an invalid interval returns a reason', () => {
 
   test.each([
     ['an empty string', ''],
-    ['only slashes', '//'],
-    ['only a duration', 'P1M'],
-    ['only a date-time', start],
-    ['only a repetition', 'R3'],
+    ['slashes without parts', '//'],
+    ['a duration without an anchor', 'P1M'],
+    ['a date-time without a duration', start],
+    ['a repetition without an interval', 'R3'],
     ['no repetition', `${start}/P1M`],
     ['a missing second part', `R3/${start}`],
     ['an empty second part', `R3/${start}/`],

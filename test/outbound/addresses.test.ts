@@ -189,7 +189,7 @@ describe('a public address', () => {
   test.each([
     ['a hostname', 'localhost'],
     ['a public hostname', 'shop.example'],
-    ['nothing', ''],
+    ['an empty string', ''],
     ['a short IPv4 form', '127.1'],
     ['a decimal IPv4 form', '2130706433'],
     ['an octal IPv4 form', '0177.0.0.1'],

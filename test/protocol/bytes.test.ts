@@ -73,7 +73,7 @@ describe('base64', () => {
   test.each([
     [1, 'A'],
     [2, 'AA'],
-  ])('a last character with stray bits after %i others is refused', (others, text) => {
+  ])('a last character with stray bits is refused after %i valid ones', (others, text) => {
     // With 1 character before the last, 4 bits remain; with 2 characters, 2 bits remain.
     const strayBits = others === 1 ? 4 : 2
     for (const [value, digit] of [...urlAlphabet].entries()) {

@@ -111,7 +111,7 @@ describe('readClient', () => {
     ['a symmetric key', { jwk: { kty: 'oct', k: 'c2VjcmV0', alg: 'HS256', kid: '1' } }],
     ['a key without kid', { jwk: without(jwk, 'kid') }],
     ['a key set', { jwk: { keys: [jwk] } }],
-  ])('rejects %s as an invalid client', (_, client) => {
+  ])('rejects an invalid client: %s', (_, client) => {
     const read = readClient({ client })
     expect(read).toMatchObject({ refusal: 'client_invalid', reason: expect.any(String) })
   })

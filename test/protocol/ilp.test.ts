@@ -109,7 +109,7 @@ describe('finding the payment of an ILP address', () => {
   })
 
   test.each([
-    ['only the prefix', 'test.wallet'],
+    ['the bare prefix', 'test.wallet'],
     ['the prefix and a dot', 'test.wallet.'],
     ['the prefix and two dots', 'test.wallet..payment'],
     ['a longer prefix with the same beginning', 'test.walletx.payment'],
@@ -183,7 +183,7 @@ describe('the configuration', () => {
 
   test.each([
     ['empty', ''],
-    ['only an allocation scheme', 'g'],
+    ['a bare allocation scheme', 'g'],
     ['no allocation scheme', 'wallet.example'],
     ['an unknown test network', 'test4.wallet'],
     ['an upper-case scheme', 'G.wallet'],

@@ -73,7 +73,7 @@ describe('canonicalUrl', () => {
   test.each([
     ['user information', 'https://alice@wallet.example/'],
     ['a user and a password', 'https://alice:secret@wallet.example/'],
-    ['only a password', 'https://:secret@wallet.example/'],
+    ['a password without a user', 'https://:secret@wallet.example/'],
     ['a host disguised as user information', 'https://wallet.example:x@evil.example/alice'],
     ['a query', 'https://wallet.example/alice?a=b'],
     ['an empty query', 'https://wallet.example/alice?'],
@@ -110,7 +110,7 @@ describe('canonicalUrl', () => {
     ['an empty segment', 'https://wallet.example//alice'],
     ['an empty segment in the middle', 'https://wallet.example/a//b'],
     ['two slashes at the end', 'https://wallet.example/alice//'],
-    ['only two slashes', 'https://wallet.example//'],
+    ['two slashes as the path', 'https://wallet.example//'],
     ['a port out of range', 'https://wallet.example:65536/alice'],
     ['a percent-escaped delimiter in the host', 'https://wallet.example%2Fevil.example/alice'],
   ])('refuses %s', (_, text) => {

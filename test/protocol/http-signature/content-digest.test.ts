@@ -60,7 +60,7 @@ describe.each([
     ['the same algorithm twice, both correct', `${sha256}, ${sha256}`],
     ['the same algorithm twice, only the last one correct', `${wrong256}, ${sha256}`],
     ['nothing', ''],
-    ['only unknown algorithms', 'sha3-512=:AA==:, x=1'],
+    ['a field with only unknown algorithms', 'sha3-512=:AA==:, x=1'],
     ['an upper-case algorithm', sha256.replace('sha', 'SHA')],
     ['the algorithm name without its hyphen', sha256.replace('sha-256', 'sha256')],
     ['the base64url alphabet', 'sha-256=:-_-_:'],
@@ -81,7 +81,7 @@ describe.each([
     ['unixcksum', 'unixcksum=:AA==:'],
     ['adler', 'adler=:AA==:'],
     ['crc32c', 'crc32c=:AA==:'],
-  ])('refuses only a deprecated %s', async (_, value) => {
+  ])('refuses a field with only the deprecated %s', async (_, value) => {
     expect(await contentDigestProblem(value, body)).toEqual(expect.any(String))
   })
 
