@@ -8,7 +8,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import type { Activity, Outcome, Telemetry } from '../src/index.js'
+import type { RequestOutcome, Telemetry, TelemetryActivity } from '../src/index.js'
 
 export interface OpenTelemetryOptions {
   /** Makes the spans. Default: the global tracer of the name `open-payments-server`. */
@@ -31,7 +31,7 @@ const scope = 'open-payments-server'
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   const { tracer = trace.getTracer(scope), meter = metrics.getMeter(scope) } = options
-  const duration = (type: Activity['type'], description: string) =>
+  const duration = (type: TelemetryActivity['type'], description: string) =>
     meter.createHistogram(`open_payments.${type}.duration`, { unit: 's', description })
   const durations = {
     request: duration('request', 'Duration of requests'),
@@ -62,7 +62,11 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   }
 }
 
-function described(activity: Activity): { name: string; kind: SpanKind; attributes: Attributes } {
+function described(activity: TelemetryActivity): {
+  name: string
+  kind: SpanKind
+  attributes: Attributes
+} {
   switch (activity.type) {
     case 'request':
       return {
@@ -87,7 +91,7 @@ function described(activity: Activity): { name: string; kind: SpanKind; attribut
   }
 }
 
-function outcomeOf({ operation, status, refusal }: Outcome): Attributes {
+function outcomeOf({ operation, status, refusal }: RequestOutcome): Attributes {
   return {
     'http.response.status_code': status,
     ...(operation !== undefined && { 'open_payments.operation': operation }),
@@ -96,7 +100,7 @@ function outcomeOf({ operation, status, refusal }: Outcome): Attributes {
 }
 
 /** A refusal is an answer like another; only what is the server's own fault marks the span. */
-function told(span: Span, outcome: Outcome): void {
+function told(span: Span, outcome: RequestOutcome): void {
   if (outcome.operation !== undefined) span.updateName(outcome.operation)
   span.setAttributes(outcomeOf(outcome))
   if (outcome.status >= 500) span.setStatus({ code: SpanStatusCode.ERROR })

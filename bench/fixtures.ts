@@ -3,8 +3,8 @@ import { createHeaders } from '@interledger/http-signature-utils'
 import type {
   AuthorizationServer,
   HttpRequest,
+  Pricing,
   PublicJwk,
-  Quotes,
   ResourceServer,
   ServerOptions,
   Store,
@@ -32,7 +32,7 @@ export const walletAddresses: WalletAddresses = {
 }
 
 /** What is debited arrives. */
-export const pricing: Quotes = {
+export const pricing: Pricing = {
   async price({ debitAmount = { value: '2500', assetCode: 'USD', assetScale: 2 } }) {
     return { debitAmount, receiveAmount: debitAmount }
   },
@@ -129,7 +129,7 @@ export function benchWallet(
     store,
     introspect: auth.introspect,
     walletAddresses,
-    quotes: pricing,
+    pricing: pricing,
     paymentMethods: library.ilpPaymentMethods({
       addressPrefix: 'test.bench',
       secret: new Uint8Array(32).fill(7),

@@ -117,7 +117,7 @@ async function settledPayment(payer: Payer): Promise<OutgoingPayment> {
   await outgoingPayments.begin(paymentId)
   const amount = usd('2500')
   const totals = { sentAmount: amount, deliveredAmount: amount }
-  const settled = await outgoingPayments.settle({ paymentId, ...totals })
+  const settled = await outgoingPayments.reportSent({ paymentId, ...totals })
   if (!settled.ok) throw new Error(settled.reason)
   return settled.payment
 }
@@ -135,7 +135,7 @@ function earlier(payment: OutgoingPayment, byMs: number): OutgoingPayment {
     endedAt: endedAt - byMs,
     dueAt: dueAt - byMs,
     retainUntil: retainUntil - byMs,
-    lists: lists.map(({ by, at }) => ({ by, at: at - byMs })),
+    lists: lists.map(({ list: wanted, at }) => ({ list: wanted, at: at - byMs })),
   }
 }
 

@@ -2,10 +2,10 @@ import type { Commit, Store, Stored } from 'open-payments-server'
 import { migrate, postgresStore } from 'open-payments-server/postgres'
 import { serviceContext } from '../src/http/options.js'
 import { resourcePolicy } from '../src/http/resource-server/policy.js'
-import { newCall } from '../src/service/context.js'
-import { createOutgoingPayments } from '../src/service/outgoing-payments.js'
-import { createPaymentCreation } from '../src/service/payment-creation.js'
-import { createQuotes } from '../src/service/quotes.js'
+import { newCall } from '../src/service/mechanism/context.js'
+import { createOutgoingPayments } from '../src/service/outgoing-payment.js'
+import { createPaymentCreation } from '../src/service/outgoing-payment-creation.js'
+import { createQuotes } from '../src/service/quote.js'
 import { type Database, hasDatabase, withDatabase } from './database.js'
 import {
   type BenchWallet,
@@ -126,7 +126,7 @@ async function onPostgres(library: Library): Promise<Figure[]> {
         settled: () => creationUs(payer),
         fresh: async () => creationUs(await newPayer(fresh)),
       })
-      const by = 'by one such UPDATE'
+      const commandId = 'by one such UPDATE'
       const commit = 'pay by quote, PostgreSQL, store.commit alone'
       const statements =
         'pay by quote, PostgreSQL, its loads and commit without what is between them'
@@ -136,12 +136,12 @@ async function onPostgres(library: Library): Promise<Figure[]> {
         ...growthFigures('PostgreSQL', figures.settled, figures.fresh),
         medianFigure('one prepared conditional UPDATE among 100,000 rows', figures.update, 'µs'),
         medianFigure(commit, figures.commit, 'µs'),
-        ratioFigure(`${commit}, ${by}`, figures.commit, figures.update, { most: 1.6 }),
+        ratioFigure(`${commit}, ${commandId}`, figures.commit, figures.update, { most: 1.6 }),
         medianFigure(statements, figures.statements, 'µs'),
-        ratioFigure(`${statements}, ${by}`, figures.statements, figures.update),
+        ratioFigure(`${statements}, ${commandId}`, figures.statements, figures.update),
         medianFigure(service, figures.service, 'µs'),
-        ratioFigure(`${service}, ${by}`, figures.service, figures.update, { most: 2.5 }),
-        ratioFigure(`${handle}, ${by}`, figures.settled, figures.update),
+        ratioFigure(`${service}, ${commandId}`, figures.service, figures.update, { most: 2.5 }),
+        ratioFigure(`${handle}, ${commandId}`, figures.settled, figures.update),
         await atOnce(fresh),
       ]
     }),
@@ -244,7 +244,7 @@ function serviceOf({ wallet, token: accessToken }: Payer) {
     if (!token.active) throw new Error('the token is not active')
     const input = { walletAddress, quoteId }
     const spender = { client, token, renew }
-    const answer = await create(input, spender, newCall(context), { once: undefined })
+    const answer = await create(input, spender, newCall(context), { nonceGuard: undefined })
     if (answer.outcome === 'refused') throw new Error(answer.reason)
   }
 }

@@ -1,6 +1,6 @@
-import { type Operation, type PublicError, type Refusal, refusals } from '../src/index.js'
+import { type PublicError, type Refusal, refusals, type ServerOperation } from '../src/index.js'
 
-type Where = Operation | 'authorizationServer' | 'resourceServer' | 'walletAddressServer'
+type Where = ServerOperation | 'authorizationServer' | 'resourceServer' | 'walletAddressServer'
 
 const names: Readonly<Record<Where, string>> = {
   authorizationServer: 'authorization server',

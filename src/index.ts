@@ -6,6 +6,14 @@
  */
 
 export {
+  type IlpCredentials,
+  type IlpPaymentMethods,
+  type IlpPaymentMethodsOptions,
+  ilpPaymentMethods,
+} from './built-in/ilp-payment-methods.js'
+export { memoryStore } from './built-in/memory-store.js'
+export { walletAddressSubjects } from './built-in/wallet-address-subjects.js'
+export {
   type AccessAction,
   type AccessItem,
   type AccessType,
@@ -39,7 +47,6 @@ export type { ContinueGrant, ContinueRefusal } from './core/grant/continuation.j
 export type { CancelGrant, RevokeGrant, RevokeToken } from './core/grant/ending.js'
 export type { GrantEvent } from './core/grant/event.js'
 export {
-  type Client,
   type Consent,
   type Continuation,
   clientId,
@@ -47,12 +54,13 @@ export {
   type Finalization,
   type Finish,
   type Grant,
+  type GrantClient,
   type GrantPolicy,
+  type GrantStatus,
+  grantStatus,
   type HashMethod,
   type Interaction,
   type IssuedToken,
-  type Standing,
-  standingOf,
 } from './core/grant/record.js'
 export { type RequestGrant, type RequestRefusal, requestGrant } from './core/grant/request.js'
 export {
@@ -62,7 +70,7 @@ export {
   type RotateToken,
 } from './core/grant/rotation.js'
 export type { SubjectId } from './core/grant/subject.js'
-export type { Successor } from './core/grant/token.js'
+export type { NextToken } from './core/grant/token.js'
 export {
   decideGrant,
   type GrantCommand,
@@ -93,7 +101,7 @@ export {
   type ParsedInterval,
   parseInterval,
   type RepeatingInterval,
-  type Window,
+  type SpendingWindow,
   windowAt,
 } from './core/interval.js'
 export {
@@ -125,7 +133,7 @@ export {
   type OutgoingPaymentCommand,
   type OutgoingPaymentDecision,
   type OutgoingPaymentRefusals,
-  type SettlePayment,
+  type ReportSent,
   type Totals,
   type TotalsRefusal,
 } from './core/outgoing-payment.js'
@@ -136,7 +144,25 @@ export type {
   QuoteEvent,
   QuotePolicy,
 } from './core/quote.js'
-export type { Admission, AskedGrant, MayRequest } from './http/authorization-server/may-request.js'
+export type { GrantListQuery, GrantServices, GrantView } from './host/grant.js'
+export type { IncomingPaymentServices } from './host/incoming-payment.js'
+export type {
+  DenialRedirect,
+  GrantApproval,
+  InteractionResult,
+  Interactions,
+  InteractionView,
+} from './host/interaction.js'
+export type {
+  FailureReport,
+  OutgoingPaymentServices,
+  SentReport,
+} from './host/outgoing-payment.js'
+export type {
+  MayRequest,
+  MayRequestAnswer,
+  RequestedGrant,
+} from './http/authorization-server/may-request.js'
 export type { AuthorizationPolicy } from './http/authorization-server/policy.js'
 export type { RegisteredResourceServer } from './http/authorization-server/resource-server-registry.js'
 export {
@@ -157,20 +183,14 @@ export {
 } from './http/fetch.js'
 export { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './http/message.js'
 export type { ServerOptions, SignatureOptions } from './http/options.js'
-export type { RefusalReport, Watch } from './http/pipeline.js'
+export type { RefusalReport, ServerHooks } from './http/pipeline.js'
 export type {
   RateExceeded,
   RateLimit,
   RateLimitedCall,
   RateLimiting,
 } from './http/rate-limit.js'
-export { type Operation, type PublicError, type Refusal, refusals } from './http/refusals.js'
-export type { IncomingPaymentServices } from './http/resource-server/incoming-payment-services.js'
-export type {
-  FailedPayment,
-  OutgoingPaymentServices,
-  SettledPayment,
-} from './http/resource-server/outgoing-payment-services.js'
+export { type PublicError, type Refusal, refusals, type ServerOperation } from './http/refusals.js'
 export type { ResourcePolicy } from './http/resource-server/policy.js'
 export {
   createResourceServer,
@@ -216,60 +236,48 @@ export type {
   PaymentMethod,
   PaymentMethods,
 } from './ports/payment-methods.js'
-export type { PriceRefusal, PriceRequest, Quotes } from './ports/quotes.js'
+export type { PriceRefusal, PriceRequest, Pricing } from './ports/pricing.js'
 export type { Random } from './ports/random.js'
 export type {
-  Change,
   Commit,
-  Guard,
-  Kind,
   ListQuery,
-  Page,
+  RecordChange,
+  RecordKind,
+  RecordPage,
   Store,
   TransactionError,
+  VersionGuard,
 } from './ports/store.js'
 export type { SubjectQuery, Subjects } from './ports/subjects.js'
-export type { Activity, Outcome, Telemetry } from './ports/telemetry.js'
+export type { RequestOutcome, Telemetry, TelemetryActivity } from './ports/telemetry.js'
 export type { WalletAddress, WalletAddresses } from './ports/wallet-addresses.js'
 export type { PrivateJwk } from './protocol/http-signature/sign.js'
-export {
-  type IlpCredentials,
-  type IlpPaymentMethods,
-  type IlpPaymentMethodsOptions,
-  ilpPaymentMethods,
-} from './protocol/ilp.js'
+export type { IncomingPaymentBody } from './protocol/incoming-payment.js'
 export type { InteractionHashEncoding } from './protocol/interaction-hash.js'
-export type { OptionError } from './protocol/option-error.js'
-export type { OutgoingPaymentBody, QuoteBody } from './protocol/outgoing.js'
-export type { IncomingPaymentBody } from './protocol/payments.js'
-export { walletAddressSubjects } from './protocol/subjects.js'
-export { type ConsumeOptions, consumeEvents, type EventConsumer } from './service/consumer.js'
-export type {
-  DeliveredEvent,
-  Delivery,
-  Drained,
-  DrainOptions,
-  EventHandler,
-  EventSource,
-  FailedDelivery,
-  SetAsideEvent,
-} from './service/delivery.js'
-export type { DomainEvent, EventRecord } from './service/events.js'
-export type { GrantListQuery, GrantServices, GrantView } from './service/grant-services.js'
+export type { OutgoingPaymentBody, QuoteBody } from './protocol/outgoing-payment.js'
 export type {
   CompleteResult,
   ReceivedFunds,
   ReceiveResult,
-} from './service/incoming-payments.js'
+} from './service/incoming-payment.js'
+export {
+  type ConsumeOptions,
+  consumeEvents,
+  type EventConsumer,
+} from './service/mechanism/consumer.js'
 export type {
-  Approval,
-  DenialRedirect,
-  InteractionResult,
-  Interactions,
-  InteractionView,
-} from './service/interactions.js'
-export type { OutgoingPaymentResult } from './service/outgoing-payments.js'
-export type { PageInfo, PageOf, PageQuery, PaymentListQuery } from './service/pages.js'
-export type { RepeatRule } from './service/replay.js'
-export type { ContentionError } from './service/transact.js'
-export { memoryStore } from './storage/memory.js'
+  DeliveredEvent,
+  Delivery,
+  DrainOptions,
+  DrainResult,
+  EventHandler,
+  EventOutbox,
+  FailedDelivery,
+  SetAsideEvent,
+} from './service/mechanism/delivery.js'
+export type { DomainEvent, EventRecord } from './service/mechanism/events.js'
+export type { RepeatRule } from './service/mechanism/nonces.js'
+export type { Page, PageInfo, PageQuery, PaymentListQuery } from './service/mechanism/pages.js'
+export type { ContentionError } from './service/mechanism/transact.js'
+export type { OutgoingPaymentResult } from './service/outgoing-payment.js'
+export type { OptionError } from './util/option-error.js'

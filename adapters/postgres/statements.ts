@@ -1,4 +1,4 @@
-import type { Change, Commit, Guard, Instant, ListQuery } from '../../src/index.js'
+import type { Commit, Instant, ListQuery, RecordChange, VersionGuard } from '../../src/index.js'
 import type { PostgresStatement } from './driver.js'
 
 /** SQLSTATE of division by zero, by which a commit undoes itself. */
@@ -59,9 +59,9 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
       if (isUsual) commits.set(shape, known)
       return known(...commitValues(steps))
     },
-    list({ kind, by, cursor, forward: isForward, limit }: ListQuery) {
+    list({ kind, list: wanted, cursor, forward: isForward, limit }: ListQuery) {
       const { at, id } = cursor ?? (isForward ? { at: before, id: '' } : { at: after, id: '~' })
-      return (isForward ? forward : backward)(kind, by, at, id, limit + 1)
+      return (isForward ? forward : backward)(kind, wanted, at, id, limit + 1)
     },
     due: (kind: string, namespace: string, until: Instant, limit: number) =>
       due(kind, namespace, until, limit),
@@ -90,7 +90,7 @@ export function isEmpty({ changes, guards }: Commit): boolean {
 type Cells = readonly unknown[]
 
 /** What a commit does with one record: without cells it is held as it is, at version 0 it is created. */
-interface Step extends Guard {
+interface Step extends VersionGuard {
   readonly cells?: Cells
 }
 
@@ -192,13 +192,13 @@ function commitValues(steps: readonly Step[]): unknown[] {
   )
 }
 
-function cellsOf(kind: string, next: Change['next']): Cells {
+function cellsOf(kind: string, next: RecordChange['next']): Cells {
   const { id, version, dueAt = null, lists = [] } = next
   if (lists.length > listsMax) {
     throw new RangeError(`a record can be in ${listsMax} lists, not in ${lists.length}`)
   }
   const cells: unknown[] = [kind, id, version, JSON.stringify(next), dueAt]
-  for (let n = 0; n < listsMax; n++) cells.push(lists[n]?.by ?? null, lists[n]?.at ?? null)
+  for (let n = 0; n < listsMax; n++) cells.push(lists[n]?.list ?? null, lists[n]?.at ?? null)
   return cells
 }
 
@@ -221,7 +221,10 @@ function listColumns(): string[] {
   return listNumbers.flatMap((n) => [`list_${n}`, `list_${n}_at`])
 }
 
-function compareKeys(one: Pick<Guard, 'kind' | 'id'>, other: Pick<Guard, 'kind' | 'id'>): number {
+function compareKeys(
+  one: Pick<VersionGuard, 'kind' | 'id'>,
+  other: Pick<VersionGuard, 'kind' | 'id'>,
+): number {
   const [left, right] = [`${one.kind} ${one.id}`, `${other.kind} ${other.id}`]
   if (left === right) return 0
   return left < right ? -1 : 1

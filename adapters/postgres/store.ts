@@ -1,4 +1,4 @@
-import type { Page, Store, Stored } from '../../src/index.js'
+import type { RecordPage, Store, Stored } from '../../src/index.js'
 import { isTransient, type PostgresClient, sqlState } from './driver.js'
 import { checkedSchema, createStatements, isEmpty, lost, type Statements } from './statements.js'
 import { type Run, storeInTransaction } from './transaction.js'
@@ -72,7 +72,7 @@ function reads(statements: Statements, run: Run): Omit<Store, 'commit'> {
       const [row] = await run(statements.load(kind, id))
       return row && recordOf(row)
     },
-    async list(query): Promise<Page> {
+    async list(query): Promise<RecordPage> {
       const rows = await run(statements.list(query))
       const records = rows.slice(0, query.limit).map(recordOf)
       return {

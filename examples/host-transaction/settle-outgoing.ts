@@ -32,7 +32,7 @@ async function settle(
   sent: SentPayment,
 ): Promise<OutgoingPaymentResult<'settle'>> {
   const { outgoingPayments } = resources.within(postgresStore.inTransaction(client))
-  const result = await outgoingPayments.settle({ ...sent, final: true })
+  const result = await outgoingPayments.reportSent({ ...sent, final: true })
   if (result.ok && result.changed && result.payment.sent !== '0') {
     const { id, walletAddress, debitAmount } = result.payment
     await client.query(

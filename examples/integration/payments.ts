@@ -1,11 +1,11 @@
-import type { EventHandler, Quotes, ResourceServer } from 'open-payments-server'
+import type { EventHandler, Pricing, ResourceServer } from 'open-payments-server'
 import type { Market, Rail } from './host.js'
 
 // #region quotes
 /** Pass it to `createResourceServer` as `quotes`, and your accounts can pay. */
-export function quotesOf(market: Market): Quotes {
+export function quotesOf(market: Market): Pricing {
   return {
-    async price({ walletAddress, receiver, debitAmount, receiveAmount }) {
+    async price({ account: walletAddress, receiver, debitAmount, receiveAmount }) {
       const wanted = await market.lookUp(receiver) // the incoming payment, wherever it is
       if (wanted === undefined) return { refusal: 'receiver_invalid' }
       if (debitAmount !== undefined) return market.arriving(walletAddress, debitAmount, wanted)
@@ -28,7 +28,7 @@ export function paymentSender({ outgoingPayments }: ResourceServer, rail: Rail):
     if (!begun.ok && begun.refusal !== 'payment_begun') return
     const { arrived, ...totals } = await rail.send(event) // once, however often it is asked
     const ended = arrived
-      ? await outgoingPayments.settle({ paymentId, ...totals, final: true })
+      ? await outgoingPayments.reportSent({ paymentId, ...totals, final: true })
       : await outgoingPayments.fail({ paymentId, ...totals })
     if (!ended.ok) throw new Error(`${paymentId}: ${ended.reason}`) // set aside, for you to look at
   }

@@ -31,7 +31,7 @@ const resources = createResourceServer({
     addressPrefix: 'g.wallet.example',
     secret: paymentDetailsKey,
   }),
-  quotes: quotesOf(market), // prices payments that go out; without it there are none
+  pricing: quotesOf(market), // prices payments that go out; without it there are none
 })
 
 const wallets = createWalletAddressServer({

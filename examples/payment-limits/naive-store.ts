@@ -1,9 +1,9 @@
-import { type Kind, memoryStore, type Store, type Stored } from 'open-payments-server'
+import { memoryStore, type RecordKind, type Store, type Stored } from 'open-payments-server'
 
 /** A database of documents: it reads one, or writes one over whatever is there. */
 interface Documents extends Pick<Store, 'list' | 'due' | 'remove'> {
-  read(kind: Kind, id: string): Promise<Stored | undefined>
-  write(kind: Kind, document: Stored): Promise<void>
+  read(kind: RecordKind, id: string): Promise<Stored | undefined>
+  write(kind: RecordKind, document: Stored): Promise<void>
 }
 
 /**
@@ -11,7 +11,8 @@ interface Documents extends Pick<Store, 'list' | 'due' | 'remove'> {
  * versions are right, and then writes. Each of the two is correct. Between them somebody else may have written.
  */
 export function naiveStore(documents: Documents = documentDatabase()): Store {
-  const versionOf = async (kind: Kind, id: string) => (await documents.read(kind, id))?.version ?? 0
+  const versionOf = async (kind: RecordKind, id: string) =>
+    (await documents.read(kind, id))?.version ?? 0
   return {
     load: documents.read,
     list: documents.list,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Connection, Pool, SqlError, UpsertResult } from 'mariadb'
-import type { Change, Guard, Kind, Store, Stored } from 'open-payments-server'
+import type { RecordChange, RecordKind, Store, Stored, VersionGuard } from 'open-payments-server'
 
 export interface MariadbOptions {
   /** What the names of the two tables begin with. Stores with different prefixes share nothing. */
@@ -65,7 +65,7 @@ export function mariadbStore(pool: Pool, options: MariadbOptions = {}): Store {
       return transact(pool, [...changes.map(write), ...guards.map(hold)])
     },
 
-    async list({ kind, by, cursor, forward, limit }) {
+    async list({ kind, list: wanted, cursor, forward, limit }) {
       // Without a cursor it starts beyond all safe integers.
       const { at, id } = cursor ?? { at: forward ? -(2 ** 53) : 2 ** 53, id: '' }
       const [beyond, order] = forward ? ['>', 'ASC'] : ['<', 'DESC']
@@ -75,7 +75,7 @@ export function mariadbStore(pool: Pool, options: MariadbOptions = {}): Store {
         WHERE p.kind = ? AND p.list = ? AND p.listed_at ${beyond}= ?
           AND (p.listed_at ${beyond} ? OR p.id ${beyond} ?)
         ORDER BY p.listed_at ${order}, p.id ${order} LIMIT ?`,
-        ...[kind, listKey(by), BigInt(at), BigInt(at), id, BigInt(limit + 1)],
+        ...[kind, listKey(wanted), BigInt(at), BigInt(at), id, BigInt(limit + 1)],
       )
       const page = found.slice(0, limit)
       return { records: forward ? page : page.reverse(), more: found.length > limit }
@@ -136,13 +136,13 @@ function stepsOver({ records, places }: Tables) {
   const enlist = `INSERT INTO ${places} (kind, id, list, listed_at) VALUES (?, ?, ?, ?)`
   const unlist = `DELETE FROM ${places} WHERE ${ofRecord}`
 
-  function write({ kind, next, expectedVersion }: Change): Step {
+  function write({ kind, next, expectedVersion }: RecordChange): Step {
     const { id, version, dueAt, lists = [] } = next
     // Read before anything is awaited: afterwards the caller may change the record.
     const body = Buffer.from(JSON.stringify(next))
     const due = dueAt === undefined ? null : BigInt(dueAt)
     const row = [BigInt(version), body, id.slice(0, 8), due, kind, id]
-    const listed = lists.map(({ by, at }) => [kind, id, listKey(by), BigInt(at)])
+    const listed = lists.map(({ list: wanted, at }) => [kind, id, listKey(wanted), BigInt(at)])
     return step(kind, id, async (connection) => {
       const written = await (expectedVersion === 0
         ? inserts(connection, insert, row)
@@ -154,7 +154,7 @@ function stepsOver({ records, places }: Tables) {
     })
   }
 
-  function hold({ kind, id, version }: Guard): Step {
+  function hold({ kind, id, version }: VersionGuard): Step {
     const expected = [kind, id, BigInt(version)]
     return step(kind, id, async (connection) => {
       if (version > 0) return (await execute<unknown[]>(connection, lock, expected)).length === 1
@@ -166,7 +166,7 @@ function stepsOver({ records, places }: Tables) {
     })
   }
 
-  function erase({ kind, id, version }: Guard): Step {
+  function erase({ kind, id, version }: VersionGuard): Step {
     return step(kind, id, async (connection) => {
       const erased = await affects(connection, remove, [kind, id, BigInt(version)])
       if (erased) await execute(connection, unlist, [kind, id])
@@ -176,7 +176,7 @@ function stepsOver({ records, places }: Tables) {
   return { write, hold, erase }
 }
 
-function step(kind: Kind, id: string, take: Step['take']): Step {
+function step(kind: RecordKind, id: string, take: Step['take']): Step {
   return { record: `${kind}/${id}`, take }
 }
 
@@ -217,6 +217,6 @@ function tablesOf(pool: Pool, { prefix = 'open_payments' }: MariadbOptions) {
 }
 
 /** A list's name of any length in 32 bytes. As JSON first, so that lone surrogates are told apart. */
-function listKey(by: string): Buffer {
-  return createHash('sha256').update(JSON.stringify(by)).digest()
+function listKey(commandId: string): Buffer {
+  return createHash('sha256').update(JSON.stringify(commandId)).digest()
 }

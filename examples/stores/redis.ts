@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Kind, Store, Stored } from 'open-payments-server'
+import type { RecordKind, Store, Stored } from 'open-payments-server'
 
 /** The part of a `redis` client that the store uses: those of `createClient` and `createCluster` have it. */
 export interface RedisClient {
@@ -73,8 +73,8 @@ export function redisStore(
       return write([...versions, ...held], texts)
     },
 
-    async list({ kind, by, cursor, forward, limit }) {
-      const list = listOf(kind, by)
+    async list({ kind, list: wanted, cursor, forward, limit }) {
+      const list = listOf(kind, wanted)
       const edge = cursor && `(${list}${position(cursor.at)} ${fieldOf(kind, cursor.id)}`
       const found = forward
         ? await read('ZRANGEBYLEX', edge ?? `[${list}`, `(${list}~`, limit + 1)
@@ -131,9 +131,9 @@ return found
 `)
 
 /** Lines of version, JSON and places. None has a newline in it, and only places begin with a letter. */
-function text(kind: Kind, record: Stored): string {
+function text(kind: RecordKind, record: Stored): string {
   const { id, version, dueAt, lists = [] } = record
-  const places = lists.map(({ by, at }) => listOf(kind, by) + position(at))
+  const places = lists.map(({ list: wanted, at }) => listOf(kind, wanted) + position(at))
   if (dueAt !== undefined) places.push(dueOf(kind, id.slice(0, 8)) + position(dueAt))
   const named = places.map((place) => `${place} ${fieldOf(kind, id)}`)
   return [version, JSON.stringify(record), ...named].join('\n')
@@ -143,19 +143,19 @@ function recordIn(text: string): Stored {
   return JSON.parse(text.split('\n', 2)[1] ?? '') as Stored
 }
 
-function fieldOf(kind: Kind, id: string): string {
+function fieldOf(kind: RecordKind, id: string): string {
   return `${kind}/${id}`
 }
 
 // Places are members of one sorted set and have the same score, so that Redis orders them by their bytes: by
 // list, then position, then id. Scores could not do that, for a cursor has to stop between equal times.
 
-function listOf(kind: Kind, by: string): string {
+function listOf(kind: RecordKind, commandId: string): string {
   // As JSON, no list's name begins another's, and lone surrogates are told apart.
-  return `list/${kind}/${JSON.stringify(by)}`
+  return `list/${kind}/${JSON.stringify(commandId)}`
 }
 
-function dueOf(kind: Kind, namespace: string): string {
+function dueOf(kind: RecordKind, namespace: string): string {
   return `due/${kind}/${namespace}/`
 }
 

@@ -5,7 +5,7 @@ import type { Session } from './session.js'
 
 /** The page on which an account's owner sees which apps have a live grant, and takes it back. */
 export function connectedApps(
-  grants: Pick<GrantServices, 'list' | 'inspect' | 'revoke'>,
+  grants: Pick<GrantServices, 'list' | 'get' | 'revoke'>,
   session: Session,
 ): Handler {
   async function liveGrantsOf(resourceOwner: string): Promise<GrantView[]> {
@@ -13,7 +13,7 @@ export function connectedApps(
     for (let cursor: string | undefined, more = true; more; ) {
       const from = cursor === undefined ? {} : { cursor }
       const { result, pagination } = await grants.list({ resourceOwner, first: 100, ...from })
-      live.push(...result.filter(({ standing }) => isLive(standing)))
+      live.push(...result.filter(({ status }) => isLive(status)))
       cursor = pagination.endCursor
       more = pagination.hasNextPage
     }
@@ -22,7 +22,7 @@ export function connectedApps(
 
   /** Whether it is the owner's own is seen first: anybody can write an id into a form. */
   async function revoke(grantId: string, owner: string): Promise<HttpResponse> {
-    const grant = await grants.inspect(grantId)
+    const grant = await grants.get(grantId)
     if (grant?.resourceOwner !== owner) {
       return page(404, 'Unknown', '<p>You have not agreed to that.</p>')
     }
@@ -44,8 +44,8 @@ export function connectedApps(
   }
 }
 
-function isLive(standing: GrantView['standing']): boolean {
-  return standing === 'approved' || standing === 'issued'
+function isLive(status: GrantView['status']): boolean {
+  return status === 'approved' || status === 'issued'
 }
 
 function listed(grants: readonly GrantView[], owner: string): string {

@@ -40,7 +40,7 @@ export async function depart(
   const totals = { ...soFar(payment), ...report }
 
   // What cannot be recorded must not be credited.
-  const rehearsal = { ...totals, by: 'rehearsal' }
+  const rehearsal = { ...totals, commandId: 'rehearsal' }
   const decided = decideOutgoingPayment(payment, rehearsal, Date.now(), rehearsalPolicy)
   if (decided.outcome === 'refused') return { ok: false, refusal: decided.refusal }
 
@@ -54,7 +54,9 @@ export async function depart(
     return credited
   }
   const { type, ...said } = totals
-  return outgoingPayments[type]({ paymentId, ...said })
+  return type === 'fail'
+    ? outgoingPayments.fail({ paymentId, ...said })
+    : outgoingPayments.reportSent({ paymentId, ...said })
 }
 
 const rehearsalPolicy = { holdMs: 0, retentionMs: 0 }

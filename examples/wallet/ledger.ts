@@ -45,7 +45,7 @@ async function arrive(
 
   const { transferId, amount } = transfer
   const result = await incomingPayments.receive({ paymentId, transferId, amount })
-  if (result.ok) return json(200, incomingPayments.toJSON(result.payment))
+  if (result.ok) return json(200, incomingPayments.toResource(result.payment))
   return failure(result.refusal === 'payment_unknown' ? 404 : 409, result.refusal)
 }
 
@@ -61,7 +61,7 @@ async function leave(
   const result = await depart(services, paymentId, said ?? silent)
   if (result === undefined) return failure(404, 'payment_unknown')
   return result.ok
-    ? json(200, services.outgoingPayments.toJSON(result.payment))
+    ? json(200, services.outgoingPayments.toResource(result.payment))
     : failure(409, result.refusal)
 }
 

@@ -4,8 +4,8 @@ import {
   amountValueMax,
   type Price,
   type PriceRefusal,
+  type Pricing,
   parseValue,
-  type Quotes,
 } from 'open-payments-server'
 import { rateOf } from './rates.js'
 import type { Receivers } from './receivers.js'
@@ -17,9 +17,9 @@ const feePercent = 1n
  * What payments from this wallet cost. It takes one percent, and changes dollars and euros at a fixed rate.
  * Each step is rounded against the payer, by less than a cent: nobody gains by cutting a payment in pieces.
  */
-export function prices(receivers: Receivers): Quotes {
+export function prices(receivers: Receivers): Pricing {
   return {
-    async price({ walletAddress, receiver: url, debitAmount, receiveAmount }) {
+    async price({ account: walletAddress, receiver: url, debitAmount, receiveAmount }) {
       const found = await receivers(url)
       // Also when the other wallet may answer later: its URL may as well be of nothing, and the client can ask
       // again in either case.

@@ -45,7 +45,7 @@ export async function resourceSide(
     store: storage.store,
     introspect,
     paymentMethods,
-    quotes: prices(receivers),
+    pricing: prices(receivers),
   })
   const { incomingPayments } = resources
   const rail = createRail({
@@ -127,7 +127,7 @@ export async function remoteAuthorization(
   const { x: resourceServerKey = '' } = createPublicKey(key).export({ format: 'jwk' })
   const introspect = remoteIntrospection({
     grantEndpoint,
-    resourceServer,
+    resourceServerId: resourceServer,
     key: { kid: resourceServerKey, privateKey: key.export({ format: 'jwk' }) },
     // Both are on this very machine, and busy with an embedded database each. A real wallet leaves this out.
     allowLoopback: true,

@@ -145,7 +145,7 @@ async function end(
   }
   const ended =
     delivered === asked || debited === most
-      ? await outgoingPayments.settle({ ...totals, final: true })
+      ? await outgoingPayments.reportSent({ ...totals, final: true })
       : await outgoingPayments.fail({ ...totals, ...(problem && { reason: problem }) })
   if (!ended.ok && ended.refusal !== 'payment_over')
     throw new Error(`${paymentId}: ${ended.reason}`)

@@ -1,4 +1,4 @@
-import type { EventSource, Handler, RefusalReport } from 'open-payments-server'
+import type { EventOutbox, Handler, RefusalReport } from 'open-payments-server'
 import type { Accounts } from './accounts.js'
 import type { RailSettings } from './rail.js'
 import type { WalletStorage } from './storage.js'
@@ -24,7 +24,7 @@ export interface Side {
     readonly path: string
     readonly handle: Handler<string | Uint8Array>
   }[]
-  readonly events: EventSource
+  readonly events: EventOutbox
   /** What has to be done from time to time, each in batches: how many were done of so many at most. */
   readonly chores: readonly ((limit: number) => Promise<number>)[]
 }

@@ -1,4 +1,4 @@
-import type { EventSource, Handler, RefusalReport } from 'open-payments-server'
+import type { EventOutbox, Handler, RefusalReport } from 'open-payments-server'
 import { type Account, demoAccounts } from './accounts.js'
 import { authorizationSide } from './authorization-side.js'
 import { health } from './health.js'
@@ -42,7 +42,7 @@ export interface Wallet {
     readonly handle: Handler<string | Uint8Array>
   }[]
   /** What has happened and is still to be told. */
-  readonly events: readonly EventSource[]
+  readonly events: readonly EventOutbox[]
   /** Sends outgoing payments, in a process that serves them. */
   readonly sender?: PaymentSender
   /** In the role `resource`: the public key that the other process has to be given. */

@@ -36,7 +36,7 @@ export interface Candidate {
 }
 
 export interface Charge {
-  readonly by: string
+  readonly commandId: string
   /** Prefix of the budget's id: the namespace of the server. */
   readonly namespace: string
   readonly grantId: string
@@ -76,7 +76,7 @@ export function decideSpending(
 
 /** The id of the budget that payments are counted in. */
 export function budgetId(
-  { namespace, grantId }: Omit<Charge, 'by'>,
+  { namespace, grantId }: Omit<Charge, 'commandId'>,
   { itemId }: GrantedItem,
   { window }: Allowance,
 ): string {
@@ -104,7 +104,12 @@ function reserve(
     ...(window === undefined ? {} : { windowStart: window.start }),
   }
   const spent = totalSpent([...(budget === undefined ? [] : [budget.spent]), spending])
-  return nextBudget({ ...base, ...retention(window?.end, now, policy) }, budget, spent, charge.by)
+  return nextBudget(
+    { ...base, ...retention(window?.end, now, policy) },
+    budget,
+    spent,
+    charge.commandId,
+  )
 }
 
 /** What has been spent of a limited amount. Treats an unreadable total as the maximum, so that it fails closed. */
@@ -125,7 +130,7 @@ export function release(
   budget: Budget,
   held: HeldAmounts,
   holds: HeldAmounts,
-  by: string,
+  commandId: string,
 ): Budget | undefined {
   const debit = held.debitAmount - holds.debitAmount
   const receive = held.receiveAmount - holds.receiveAmount
@@ -134,7 +139,7 @@ export function release(
     debitAmount: less(budget.spent.debitAmount, debit),
     receiveAmount: less(budget.spent.receiveAmount, receive),
   }
-  return nextBudget(budget, budget, spent, by)
+  return nextBudget(budget, budget, spent, commandId)
 }
 
 function less(spent: Amount | null, value: bigint): Amount | null {
@@ -160,18 +165,23 @@ function sum(amounts: readonly (Amount | null | undefined)[]): Amount | null {
 }
 
 /** A budget for the grant's life, to be looked at again later. */
-export function keep(budget: Budget, by: string, now: Instant, policy: BudgetPolicy): Budget {
+export function keep(
+  budget: Budget,
+  commandId: string,
+  now: Instant,
+  policy: BudgetPolicy,
+): Budget {
   const next = { ...budget, ...retention(undefined, now, policy) }
-  return { ...next, version: budget.version + 1, by }
+  return { ...next, version: budget.version + 1, commandId }
 }
 
 function nextBudget(
-  fields: Omit<Budget, 'version' | 'by' | 'spent'>,
+  fields: Omit<Budget, 'version' | 'commandId' | 'spent'>,
   before: Budget | undefined,
   spent: SpentAmounts,
-  by: string,
+  commandId: string,
 ): Budget {
-  return { ...fields, version: (before?.version ?? 0) + 1, by, spent }
+  return { ...fields, version: (before?.version ?? 0) + 1, commandId, spent }
 }
 
 /** A budget for the grant's life is looked at again and again, and goes when its grant has gone. */

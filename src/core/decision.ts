@@ -23,7 +23,7 @@ export interface Stored {
   /** 1 for the first commit, then one more each time. */
   readonly version: number
   /** The id of the command that wrote this version: how a writer recognises its own work. */
-  readonly by: string
+  readonly commandId: string
   /** `Store.due` lists the record from then on. */
   readonly dueAt?: Instant
   /** The record may be removed after that; it never has to be. */
@@ -34,7 +34,7 @@ export interface Stored {
 
 /** One place in which a record is listed, and the number that orders it there: most often an instant. */
 export interface ListEntry {
-  readonly by: string
+  readonly list: string
   readonly at: Instant
 }
 

@@ -66,7 +66,7 @@ export function decideGrant(
   now: Instant,
   policy: GrantPolicy,
 ): GrantDecision<keyof GrantRefusals> {
-  if (grant.by === command.by) return unchanged(grant)
+  if (grant.commandId === command.commandId) return unchanged(grant)
   if ('signature' in command && isRepeat(grant, command.signature)) {
     return refused('replayed', 'the same signature or nonce has been used before')
   }

@@ -74,7 +74,7 @@ export interface IncomingPaymentPolicy {
 }
 
 export interface CreateIncomingPayment {
-  readonly by: string
+  readonly commandId: string
   readonly id: string
   readonly walletAddress: string
   readonly asset: Asset
@@ -85,7 +85,7 @@ export interface CreateIncomingPayment {
   readonly lists: NonNullable<Stored['lists']>
 }
 
-export type CreateRefusal = 'invalid_amount' | 'invalid_expiry'
+export type CreateRefusal = 'amount_invalid' | 'expiry_invalid'
 
 /** Creates an incoming payment that has received nothing yet. */
 export function createIncomingPayment(
@@ -96,17 +96,17 @@ export function createIncomingPayment(
   const { incomingAmount, expiresAt = now + policy.expiryDefaultMs, ...rest } = command
   if (incomingAmount !== undefined) {
     if (!sameAsset(incomingAmount, command.asset)) {
-      return refused('invalid_amount', 'incomingAmount is not in the asset of the wallet address')
+      return refused('amount_invalid', 'incomingAmount is not in the asset of the wallet address')
     }
     const value = parseValue(incomingAmount.value)
     if (value === undefined || value === 0n) {
-      return refused('invalid_amount', 'incomingAmount is no positive amount')
+      return refused('amount_invalid', 'incomingAmount is no positive amount')
     }
   }
-  if (!Number.isSafeInteger(expiresAt)) return refused('invalid_expiry', 'expiresAt is no instant')
-  if (expiresAt <= now) return refused('invalid_expiry', 'expiresAt is not in the future')
+  if (!Number.isSafeInteger(expiresAt)) return refused('expiry_invalid', 'expiresAt is no instant')
+  if (expiresAt <= now) return refused('expiry_invalid', 'expiresAt is not in the future')
   if (expiresAt > now + policy.expiryMaxMs) {
-    return refused('invalid_expiry', 'expiresAt is further away than policy allows')
+    return refused('expiry_invalid', 'expiresAt is further away than policy allows')
   }
   const payment: IncomingPayment = {
     ...rest,
@@ -125,7 +125,7 @@ export function createIncomingPayment(
 /** Funds have arrived with the payment's details. */
 export interface ReceiveFunds {
   readonly type: 'receive'
-  readonly by: string
+  readonly commandId: string
   readonly amount: Amount
 }
 
@@ -133,7 +133,7 @@ export type ReceiveRefusal =
   | 'transfer_mismatch'
   | 'payment_completed'
   | 'payment_expired'
-  | 'invalid_amount'
+  | 'amount_invalid'
 
 /**
  * Decides whether a payment takes the funds that arrived for it.
@@ -148,7 +148,7 @@ export function decideIncomingPayment(
   command: ReceiveFunds,
   now: Instant,
 ): Decision<IncomingPayment, IncomingPaymentEvent, ReceiveRefusal> {
-  if (payment.by === command.by) return unchanged(payment)
+  if (payment.commandId === command.commandId) return unchanged(payment)
   const { amount } = command
   if (transfer !== undefined) {
     return transfer.paymentId === payment.id && sameAmount(transfer.amount, amount)
@@ -157,7 +157,7 @@ export function decideIncomingPayment(
   }
   const value = parseValue(amount.value)
   if (value === undefined || value === 0n || !sameAsset(amount, payment.asset)) {
-    return refused('invalid_amount', 'not a positive amount in the asset of the payment')
+    return refused('amount_invalid', 'not a positive amount in the asset of the payment')
   }
   if (payment.completed) return refused('payment_completed', 'the payment is complete')
   if (now > payment.expiresAt) return refused('payment_expired', 'the payment has expired')
@@ -165,13 +165,13 @@ export function decideIncomingPayment(
   const wanted = payment.incomingAmount && parseValue(payment.incomingAmount.value)
   const total = before === undefined ? undefined : before + value
   if (total === undefined || total > amountValueMax) {
-    return refused('invalid_amount', 'the total exceeds 64 bits')
+    return refused('amount_invalid', 'the total exceeds 64 bits')
   }
   const completed = wanted !== undefined && total >= wanted
   const next: IncomingPayment = {
     ...payment,
     version: payment.version + 1,
-    by: command.by,
+    commandId: command.commandId,
     received: total.toString(),
     completed,
     ...(completed ? retired(payment) : {}),
@@ -185,7 +185,7 @@ export function decideIncomingPayment(
 /** Nobody is going to pay any more: the client instance says so, or the host. */
 export interface CompletePayment {
   readonly type: 'complete'
-  readonly by: string
+  readonly commandId: string
 }
 
 /**
@@ -194,7 +194,7 @@ export interface CompletePayment {
  */
 export function completeIncomingPayment(
   payment: IncomingPayment,
-  { by }: CompletePayment,
+  { commandId }: CompletePayment,
   now: Instant,
 ): Changed<IncomingPayment, IncomingPaymentEvent> | Unchanged<IncomingPayment> {
   if (payment.completed) return unchanged(payment)
@@ -202,7 +202,7 @@ export function completeIncomingPayment(
     ...payment,
     ...retired(payment),
     version: payment.version + 1,
-    by,
+    commandId,
     completed: true,
   }
   return changed(next, paymentEvent('incoming-payment.completed', next, now))
@@ -211,7 +211,7 @@ export function completeIncomingPayment(
 /** A payment's time has passed: tell those who listen. */
 export interface ExpirePayment {
   readonly type: 'expire'
-  readonly by: string
+  readonly commandId: string
 }
 
 /**
@@ -220,7 +220,7 @@ export interface ExpirePayment {
  */
 export function expireIncomingPayment(
   payment: IncomingPayment,
-  { by }: ExpirePayment,
+  { commandId }: ExpirePayment,
   now: Instant,
 ): Decision<IncomingPayment, IncomingPaymentEvent, 'payment_open'> {
   if (payment.completed || payment.expiryRecorded) return unchanged(payment)
@@ -229,7 +229,7 @@ export function expireIncomingPayment(
     ...payment,
     ...retired(payment),
     version: payment.version + 1,
-    by,
+    commandId,
     expiryRecorded: true,
   }
   return changed(next, paymentEvent('incoming-payment.expired', next, now))

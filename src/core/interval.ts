@@ -37,7 +37,7 @@ export type IntervalSpan =
 export type IntervalCounting = 'occurrences' | 'repetitions'
 
 /** One turn of a repeating interval. Its end, which is the start of the next one, lies outside it. */
-export interface Window {
+export interface SpendingWindow {
   readonly start: Instant
   readonly end: Instant
 }
@@ -120,7 +120,7 @@ export function windowAt(
   interval: RepeatingInterval,
   at: Instant,
   counting: IntervalCounting = 'occurrences',
-): Window | undefined {
+): SpendingWindow | undefined {
   if (!(at >= 0 && at <= lastInstant)) return undefined
   const turns = turnsOf(interval, counting)
   const k = turnAt(turns, at)

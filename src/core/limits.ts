@@ -1,7 +1,7 @@
 import type { GrantedItem } from './access.js'
 import { type Amount, parseValue, sameAsset } from './amount.js'
 import { type Instant, type Refused, refused } from './decision.js'
-import { parseInterval, type Window, windowAt } from './interval.js'
+import { parseInterval, type SpendingWindow, windowAt } from './interval.js'
 import { ok, type Result } from './result.js'
 
 /** The payment fields that limits check. */
@@ -20,7 +20,7 @@ export interface Allowance {
   /** The amount that is limited, and its maximum; absent where the limits name no amount. */
   readonly limit?: { readonly counts: CountedAmount; readonly maximum: Amount }
   /** The window of the interval; absent where spending is counted for the grant's life. */
-  readonly window?: Window
+  readonly window?: SpendingWindow
 }
 
 export type LimitsRefusal = 'limits_exceeded'
@@ -60,7 +60,7 @@ export function allowanceAt(
   now: Instant,
 ): Result<Allowance, Refused<LimitsRefusal>> {
   const { interval, debitAmount, receiveAmount } = limits
-  let window: Window | undefined
+  let window: SpendingWindow | undefined
   if (interval !== undefined) {
     const parsed = parseInterval(interval)
     window = 'problem' in parsed ? undefined : windowAt(parsed.interval, now, intervalCounting)

@@ -11,7 +11,7 @@ import {
 /** The host claims the payment: from now on it may be sending it, and it does not lapse. */
 export interface BeginPayment {
   readonly type: 'begin'
-  readonly by: string
+  readonly commandId: string
 }
 
 /** What has been sent and delivered in all, all attempts together. */
@@ -23,9 +23,9 @@ export interface Totals {
 }
 
 /** The host reports what has been sent: with everything sent, or `final`, the payment is complete. */
-export interface SettlePayment extends Totals {
+export interface ReportSent extends Totals {
   readonly type: 'settle'
-  readonly by: string
+  readonly commandId: string
   /** True when nothing more will be sent, though less was than might have been. */
   readonly final?: boolean
 }
@@ -33,32 +33,32 @@ export interface SettlePayment extends Totals {
 /** The host gives up. What has been sent stays counted; the rest can be spent again. */
 export interface FailPayment extends Partial<Totals> {
   readonly type: 'fail'
-  readonly by: string
+  readonly commandId: string
   readonly reason?: string
 }
 
 /** The account's owner, or the host, withdraws a payment that has not been begun. */
 export interface CancelPayment {
   readonly type: 'cancel'
-  readonly by: string
+  readonly commandId: string
   readonly reason?: string
 }
 
 /** Nobody began the payment in time. */
 export interface LapsePayment {
   readonly type: 'lapse'
-  readonly by: string
+  readonly commandId: string
 }
 
 export type OutgoingPaymentCommand =
   | BeginPayment
-  | SettlePayment
+  | ReportSent
   | FailPayment
   | CancelPayment
   | LapsePayment
 
 /** Why totals are not taken. */
-export type TotalsRefusal = 'invalid_amount' | 'totals_receded' | 'totals_exceeded'
+export type TotalsRefusal = 'amount_invalid' | 'totals_receded' | 'totals_exceeded'
 
 /** What each command can be refused with. */
 export interface OutgoingPaymentRefusals {
@@ -91,7 +91,7 @@ export function decideOutgoingPayment(
   now: Instant,
   policy: OutgoingPaymentPolicy,
 ): OutgoingPaymentDecision<keyof OutgoingPaymentRefusals> {
-  if (payment.by === command.by) return unchanged(payment)
+  if (payment.commandId === command.commandId) return unchanged(payment)
   switch (command.type) {
     case 'begin':
       return begin(payment, command, now, policy)
@@ -108,7 +108,7 @@ export function decideOutgoingPayment(
 
 function begin(
   payment: OutgoingPayment,
-  { by }: BeginPayment,
+  { commandId }: BeginPayment,
   now: Instant,
   policy: OutgoingPaymentPolicy,
 ): OutgoingPaymentDecision<'begin'> {
@@ -117,12 +117,12 @@ function begin(
   if (now >= payment.holdUntil) {
     return refused('payment_lapsed', 'the payment was not begun in time')
   }
-  return nextPayment(payment, { state: 'begun' }, 'outgoing-payment.begun', by, now, policy)
+  return nextPayment(payment, { state: 'begun' }, 'outgoing-payment.begun', commandId, now, policy)
 }
 
 function settle(
   payment: OutgoingPayment,
-  command: SettlePayment,
+  command: ReportSent,
   now: Instant,
   policy: OutgoingPaymentPolicy,
 ): OutgoingPaymentDecision<'settle'> {
@@ -137,7 +137,7 @@ function settle(
   if (same && !completed) return unchanged(payment)
   const changes = { sent, delivered, state: completed ? 'completed' : 'begun' } as const
   const type = completed ? 'outgoing-payment.completed' : 'outgoing-payment.settled'
-  return nextPayment(payment, changes, type, command.by, now, policy)
+  return nextPayment(payment, changes, type, command.commandId, now, policy)
 }
 
 function fail(
@@ -159,24 +159,24 @@ function fail(
     return refused('payment_sent', 'all of it has been sent, so that it has not failed')
   }
   const changes = { sent, delivered, ...failed(command.reason) }
-  return nextPayment(payment, changes, 'outgoing-payment.failed', command.by, now, policy)
+  return nextPayment(payment, changes, 'outgoing-payment.failed', command.commandId, now, policy)
 }
 
 function cancel(
   payment: OutgoingPayment,
-  { by, reason = 'cancelled' }: CancelPayment,
+  { commandId, reason = 'cancelled' }: CancelPayment,
   now: Instant,
   policy: OutgoingPaymentPolicy,
 ): OutgoingPaymentDecision<'cancel'> {
   if (payment.state === 'begun') return refused('payment_begun', 'the payment has been begun')
   if (payment.state === 'failed' && payment.sent === '0') return unchanged(payment)
   if (isOver(payment)) return over(payment)
-  return nextPayment(payment, failed(reason), 'outgoing-payment.failed', by, now, policy)
+  return nextPayment(payment, failed(reason), 'outgoing-payment.failed', commandId, now, policy)
 }
 
 function lapse(
   payment: OutgoingPayment,
-  { by }: LapsePayment,
+  { commandId }: LapsePayment,
   now: Instant,
   policy: OutgoingPaymentPolicy,
 ): OutgoingPaymentDecision<'lapse'> {
@@ -184,7 +184,7 @@ function lapse(
   if (isOver(payment)) return over(payment)
   if (now < payment.holdUntil) return refused('payment_held', 'the payment may still be begun')
   const changes = failed('not begun in time')
-  return nextPayment(payment, changes, 'outgoing-payment.failed', by, now, policy)
+  return nextPayment(payment, changes, 'outgoing-payment.failed', commandId, now, policy)
 }
 
 /**
@@ -202,7 +202,7 @@ function readTotals(
   ] as const) {
     if (amount === undefined) continue
     const value = sameAsset(amount, most) ? parseValue(amount.value) : undefined
-    if (value === undefined) return refused('invalid_amount', `${name} is no amount in its asset`)
+    if (value === undefined) return refused('amount_invalid', `${name} is no amount in its asset`)
     if (value < (parseValue(totals[name]) ?? 0n)) {
       return refused('totals_receded', `less was ${name} than has been reported before`)
     }

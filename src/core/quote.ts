@@ -77,7 +77,7 @@ export function priceProblem(price: Price, query: PriceQuery, asset: Asset): str
 }
 
 export interface CreateQuote extends Price {
-  readonly by: string
+  readonly commandId: string
   readonly id: string
   readonly walletAddress: string
   readonly client: string

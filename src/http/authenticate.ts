@@ -1,4 +1,4 @@
-import { type Client, clientId, type Grant } from '../core/grant/record.js'
+import { clientId, type Grant, type GrantClient } from '../core/grant/record.js'
 import type { ClientKeys, PublicJwk } from '../ports/client-keys.js'
 import { type Credential, type CredentialClass, parseCredential } from '../protocol/credential.js'
 import {
@@ -8,7 +8,7 @@ import {
 } from '../protocol/http-signature/inspect.js'
 import { verifyCandidates } from '../protocol/http-signature/verify.js'
 import { boundKey } from '../service/bound-key.js'
-import type { Proof } from '../service/replay.js'
+import type { Proof } from '../service/mechanism/nonces.js'
 import { type Exchange, refuse } from './pipeline.js'
 import type { HttpRefusal } from './refusals.js'
 
@@ -56,7 +56,7 @@ export async function prove(
   { seen, limit, telemetry }: Exchange,
   candidates: Candidates,
   key: PublicJwk,
-  client: Pick<Client, 'walletAddress' | 'thumbprint'>,
+  client: Pick<GrantClient, 'walletAddress' | 'thumbprint'>,
 ): Promise<Proof | HttpRefusal> {
   const verify = () => verifyCandidates(candidates, key)
   const candidate = await (telemetry?.observe({ type: 'verify' }, verify) ?? verify())

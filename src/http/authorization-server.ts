@@ -1,15 +1,15 @@
+import { createGrantServices, type GrantServices } from '../host/grant.js'
+import { createInteractions, type Interactions } from '../host/interaction.js'
 import type { ClientKeys } from '../ports/client-keys.js'
 import type { Introspect } from '../ports/introspect.js'
 import type { Store } from '../ports/store.js'
 import type { Subjects } from '../ports/subjects.js'
-import { newCall, type ServiceContext } from '../service/context.js'
-import type { EventSource } from '../service/delivery.js'
-import { createGrantServices, type GrantServices } from '../service/grant-services.js'
-import { createGrants, type Grants } from '../service/grants.js'
-import { createInteractions, type Interactions } from '../service/interactions.js'
+import { createGrants, type Grants } from '../service/grant.js'
 import { createIntrospect } from '../service/introspection.js'
-import { createOutbox } from '../service/outbox.js'
-import { purge } from '../service/sweeps.js'
+import { newCall, type ServiceContext } from '../service/mechanism/context.js'
+import type { EventOutbox } from '../service/mechanism/delivery.js'
+import { createOutbox } from '../service/mechanism/outbox.js'
+import { purge } from '../service/mechanism/sweeps.js'
 import { discover } from './authorization-server/discovery.js'
 import {
   cancelGrant,
@@ -18,8 +18,8 @@ import {
   requestGrant,
   revokeToken,
   rotateToken,
-} from './authorization-server/grant-operations.js'
-import { introspectToken } from './authorization-server/introspection-operation.js'
+} from './authorization-server/grant.js'
+import { introspectToken } from './authorization-server/introspection.js'
 import { type AuthorizationPolicy, authorizationRules } from './authorization-server/policy.js'
 import {
   type RegisteredResourceServer,
@@ -83,7 +83,7 @@ export interface AuthorizationServer extends AuthorizationServices {
   readonly handlers: Readonly<Record<AuthorizationOperation, Handler>>
   readonly routes: readonly Route[]
   /** What happened to grants, for the host to hear of. */
-  readonly events: EventSource
+  readonly events: EventOutbox
   /**
    * The same services on another store: one inside a transaction that the host holds, so that they commit
    * or roll back together with the host's own rows.
@@ -185,7 +185,7 @@ export function createAuthorizationServer(
       const inside = contextOn(store, context)
       return servicesIn(inside, createGrants(inside, grantPolicy))
     },
-    purge: (limit = 1_000) => purge(context, ['grant', 'replay'], limit),
+    purge: (limit = 1_000) => purge(context, ['grant', 'nonce'], limit),
     introspect,
   }
 }

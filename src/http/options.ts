@@ -3,13 +3,13 @@ import type { Random } from '../ports/random.js'
 import type { Store } from '../ports/store.js'
 import { namespaceOf } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
-import { invalidOption } from '../protocol/option-error.js'
-import type { ServiceContext } from '../service/context.js'
-import { observedStore } from '../service/observed-store.js'
-import type { RepeatRule } from '../service/replay.js'
-import { realPacing } from '../service/transact.js'
-import { createTurns } from '../service/turns.js'
-import type { Watch } from './pipeline.js'
+import type { ServiceContext } from '../service/mechanism/context.js'
+import type { RepeatRule } from '../service/mechanism/nonces.js'
+import { observedStore } from '../service/mechanism/observed-store.js'
+import { createQueues } from '../service/mechanism/queues.js'
+import { realPacing } from '../service/mechanism/transact.js'
+import { invalidOption } from '../util/option-error.js'
+import type { ServerHooks } from './pipeline.js'
 import type { RateLimiting } from './rate-limit.js'
 import type { PublicUrl } from './target.js'
 
@@ -17,7 +17,7 @@ import type { PublicUrl } from './target.js'
 const durationMaxMs = 100 * 366 * 86_400_000
 
 /** Options that every server with a store has. */
-export interface ServerOptions extends Watch, RateLimiting {
+export interface ServerOptions extends ServerHooks, RateLimiting {
   readonly store: Store
   /** Tells the time. Default: `Date`. */
   readonly clock?: Clock
@@ -71,7 +71,7 @@ export function serviceContext(options: ServerOptions, serverUrl: string): Servi
     clock,
     random: pooled(random),
     pacing: realPacing,
-    turns: createTurns(),
+    queues: createQueues(),
     signatureRules: signatureRules(options.signatures ?? {}),
     namespace: () => (namespace ??= namespaceOf(serverUrl)),
     recordsEvents,
@@ -80,7 +80,7 @@ export function serviceContext(options: ServerOptions, serverUrl: string): Servi
 
 /** The same on another store: one inside a transaction of the host, where nobody may wait for a turn. */
 export function contextOn(store: Store, context: ServiceContext): ServiceContext {
-  return { ...context, store: requireStore(store), turns: undefined }
+  return { ...context, store: requireStore(store), queues: undefined }
 }
 
 /** Asks for many bytes at a time, since each question has its price; every byte is handed out once. */
@@ -180,7 +180,7 @@ export function requirePrefix(prefix: string, { basePath }: PublicUrl): string {
   throw invalidOption('strippedPrefix', 'must be what the path of the URL begins with')
 }
 
-export function requireHooks(hooks: Watch & RateLimiting): void {
+export function requireHooks(hooks: ServerHooks & RateLimiting): void {
   const { onRefusal, onError, rateLimit, telemetry } = hooks
   if (onRefusal !== undefined) requireFunction('onRefusal', onRefusal)
   if (onError !== undefined) requireFunction('onError', onError)

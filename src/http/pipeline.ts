@@ -1,19 +1,19 @@
 import type { Instant, Json } from '../core/decision.js'
-import type { Outcome, Telemetry } from '../ports/telemetry.js'
+import type { RequestOutcome, Telemetry } from '../ports/telemetry.js'
 import type { SignedMessage } from '../protocol/http-signature/components.js'
 import { parseJson } from '../protocol/json.js'
 import type { BodyProblem, Parsed } from '../protocol/schema.js'
-import type { Call } from '../service/context.js'
+import type { Call } from '../service/mechanism/context.js'
 import { readMessage } from './fields.js'
 import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
 import { limitedUntil, type RateLimitedCall, type RateLimiting } from './rate-limit.js'
 import {
   type HttpRefusal,
-  type Operation,
   publicError,
   type Refusal,
   type RefusalContext,
   refusalResponse,
+  type ServerOperation,
 } from './refusals.js'
 import { matchRoute, type Route } from './routes.js'
 import { type PublicUrl, resolveTarget } from './target.js'
@@ -29,7 +29,7 @@ export interface RefusalReport {
   readonly code: string
   readonly method: string
   /** The operation that was asked for; absent when there was none at that path. */
-  readonly operation?: Operation
+  readonly operation?: ServerOperation
   /** The `keyid` that was claimed, once the signature's form had been checked. */
   readonly keyid?: string
   /** The client instance, once its signature has been verified. */
@@ -38,7 +38,7 @@ export interface RefusalReport {
 }
 
 /** How the host watches what a server does. No hook changes an answer, nor may it throw. */
-export interface Watch {
+export interface ServerHooks {
   readonly onRefusal?: (report: RefusalReport) => void
   /** Receives what went wrong behind a 500 or 503: a failing store, port or hook. */
   readonly onError?: (error: unknown) => void
@@ -49,7 +49,7 @@ export interface Watch {
 /** A request on its way through a server, as far as it has been understood. */
 export interface Exchange {
   readonly message: SignedMessage
-  readonly operation: Operation
+  readonly operation: ServerOperation
   /** The segment of the path that `{id}` stands for. */
   readonly id: string
   readonly call: Call
@@ -69,17 +69,17 @@ interface Pipeline {
   readonly url: PublicUrl
   readonly strippedPrefix: string
   readonly routes: readonly Route[]
-  readonly serve: { readonly [Name in Operation]?: Serve }
+  readonly serve: { readonly [Name in ServerOperation]?: Serve }
   readonly newCall: () => Call
   /** Value of `WWW-Authenticate`, on every 401. */
   readonly challenge?: string
   /** Headers of every response. Default: none. */
   readonly headers?: HttpResponse['headers']
-  readonly watch: Watch & RateLimiting
+  readonly watch: ServerHooks & RateLimiting
 }
 
 /** Makes the handler of all of a server's routes, and one for each operation alone. */
-export function createHandlers<Name extends Operation>(
+export function createHandlers<Name extends ServerOperation>(
   pipeline: Pipeline & { readonly serve: Readonly<Record<Name, Serve>> },
 ) {
   const { routes } = pipeline
@@ -109,10 +109,10 @@ async function answerTo(
   request: HttpRequest,
   pipeline: Pipeline,
   routes: readonly Route[],
-  tell?: (outcome: Outcome) => void,
+  tell?: (outcome: RequestOutcome) => void,
 ): Promise<HttpResponse> {
   const seen: Exchange['seen'] = {}
-  let operation: Operation | undefined
+  let operation: ServerOperation | undefined
   let call: Call | undefined
   let answer: HttpResponse | HttpRefusal
   const { telemetry } = pipeline.watch
@@ -258,7 +258,7 @@ function reportRefusal(
   { method }: HttpRequest,
   context: RefusalContext,
   seen: Exchange['seen'],
-  watch: Watch,
+  watch: ServerHooks,
 ): void {
   if (watch.onRefusal === undefined) return
   const { refusal, reason } = refused

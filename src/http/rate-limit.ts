@@ -1,5 +1,5 @@
 import type { Instant } from '../core/decision.js'
-import type { Operation } from './refusals.js'
+import type { ServerOperation } from './refusals.js'
 
 /** A call that is about to be served. */
 export interface RateLimitedCall {
@@ -10,7 +10,7 @@ export interface RateLimitedCall {
   readonly client?: string
   /** The `kid` of the key that signed; absent with `client`. */
   readonly keyid?: string
-  readonly operation: Operation
+  readonly operation: ServerOperation
   readonly method: string
   readonly at: Instant
 }

@@ -2,7 +2,7 @@ import type { Instant, JsonObject } from '../core/decision.js'
 import type { HttpResponse } from './message.js'
 
 /** The operations that are served, by the names that their handlers have. */
-export type Operation =
+export type ServerOperation =
   | 'requestGrant'
   | 'discover'
   | 'continueGrant'
@@ -33,7 +33,7 @@ export interface PublicError {
   readonly description: string
 }
 
-type Row = { readonly [Where in Operation | Server]?: PublicError }
+type Row = { readonly [Where in ServerOperation | Server]?: PublicError }
 
 /**
  * Every refusal, and what it looks like from outside: per server, and per operation where that differs.
@@ -191,10 +191,10 @@ export const refusals = {
   wallet_address_inactive: {
     resourceServer: error(400, 'inactive_wallet_address', 'Inactive wallet address'),
   },
-  invalid_amount: {
+  amount_invalid: {
     resourceServer: error(400, 'invalid_amount', 'Invalid amount'),
   },
-  invalid_expiry: {
+  expiry_invalid: {
     resourceServer: error(400, 'invalid_expiry', 'Invalid expiresAt'),
   },
   amount_missing: {
@@ -253,7 +253,7 @@ export interface HttpRefusal {
 
 export interface RefusalContext {
   readonly server: Server
-  readonly operation: Operation | undefined
+  readonly operation: ServerOperation | undefined
   readonly challenge: string | undefined
   readonly now: Instant
 }

@@ -1,17 +1,19 @@
+import { type IncomingPaymentServices, incomingPaymentServices } from '../host/incoming-payment.js'
+import { type OutgoingPaymentServices, outgoingPaymentServices } from '../host/outgoing-payment.js'
 import type { Introspect } from '../ports/introspect.js'
 import type { PaymentMethods } from '../ports/payment-methods.js'
-import type { Quotes } from '../ports/quotes.js'
+import type { Pricing } from '../ports/pricing.js'
 import type { Store } from '../ports/store.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
-import { purgeBudgets } from '../service/budgets.js'
-import { newCall, type ServiceContext } from '../service/context.js'
-import type { EventSource } from '../service/delivery.js'
-import { createIncomingPayments } from '../service/incoming-payments.js'
-import { createOutbox } from '../service/outbox.js'
-import { createOutgoingPayments, type SpendingPolicy } from '../service/outgoing-payments.js'
-import { createPaymentCreation } from '../service/payment-creation.js'
-import { createQuotes } from '../service/quotes.js'
-import { purge } from '../service/sweeps.js'
+import { purgeBudgets } from '../service/budget.js'
+import { createIncomingPayments } from '../service/incoming-payment.js'
+import { newCall, type ServiceContext } from '../service/mechanism/context.js'
+import type { EventOutbox } from '../service/mechanism/delivery.js'
+import { createOutbox } from '../service/mechanism/outbox.js'
+import { purge } from '../service/mechanism/sweeps.js'
+import { createOutgoingPayments, type SpendingPolicy } from '../service/outgoing-payment.js'
+import { createPaymentCreation } from '../service/outgoing-payment-creation.js'
+import { createQuotes } from '../service/quote.js'
 import type { Handler } from './message.js'
 import {
   contextOn,
@@ -29,24 +31,16 @@ import {
   getIncomingPayment,
   type IncomingPaymentDependencies,
   listIncomingPayments,
-} from './resource-server/incoming-payment-operations.js'
-import {
-  type IncomingPaymentServices,
-  incomingPaymentServices,
-} from './resource-server/incoming-payment-services.js'
+} from './resource-server/incoming-payment.js'
 import {
   createOutgoingPayment,
   getOutgoingPayment,
   getOutgoingPaymentGrant,
   listOutgoingPayments,
   type OutgoingPaymentDependencies,
-} from './resource-server/outgoing-payment-operations.js'
-import {
-  type OutgoingPaymentServices,
-  outgoingPaymentServices,
-} from './resource-server/outgoing-payment-services.js'
+} from './resource-server/outgoing-payment.js'
 import { type ResourcePolicy, resourcePolicy } from './resource-server/policy.js'
-import { createQuote, getQuote } from './resource-server/quote-operations.js'
+import { createQuote, getQuote } from './resource-server/quote.js'
 import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
 
@@ -63,7 +57,7 @@ export interface ResourceServerOptions extends ServerOptions {
   readonly walletAddresses: WalletAddresses
   readonly paymentMethods: PaymentMethods
   /** Prices payments that go out. Without it there are no quotes and no outgoing payments here. */
-  readonly quotes?: Quotes
+  readonly pricing?: Pricing
   readonly policy?: ResourcePolicy
 }
 
@@ -92,7 +86,7 @@ export interface ResourceServer extends ResourceServices {
   readonly handlers: Readonly<Record<ResourceOperation, Handler>>
   readonly routes: readonly Route[]
   /** What happened to payments, for the host to hear of. */
-  readonly events: EventSource
+  readonly events: EventOutbox
   /**
    * The same services on another store: one inside a transaction that the host holds, so that they commit
    * or roll back together with the host's own rows.
@@ -140,7 +134,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   requireFunction('introspect', introspect)
   requireMethods('walletAddresses', walletAddresses, ['find'])
   requireMethods('paymentMethods', paymentMethods, ['detailsOf', 'paymentIdOf'])
-  if (options.quotes !== undefined) requireMethods('quotes', options.quotes, ['price'])
+  if (options.pricing !== undefined) requireMethods('quotes', options.pricing, ['price'])
   const policy = resourcePolicy(options.policy ?? {})
   const context = serviceContext(options, options.baseUrl)
   const baseUrl = url.origin + url.basePath
@@ -166,7 +160,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     url,
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
     routes:
-      options.quotes === undefined ? receivingRoutes : [...receivingRoutes, ...spendingRoutes],
+      options.pricing === undefined ? receivingRoutes : [...receivingRoutes, ...spendingRoutes],
     serve: {
       ...incomingPaymentOperations({ ...deps, payments: incoming, grantEndpoint }),
       ...spendingOperations({ ...deps, payments: outgoing }, options, policy.spending),
@@ -184,7 +178,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
       const { removed: received } = await incoming.settleDue(limit)
       const { removed: paid } = await outgoing.settleDue(limit)
       const budgets = await purgeBudgets(context, introspect, policy.spending.budgets, limit)
-      const rest = await purge(context, ['quote', 'transfer', 'replay'], limit)
+      const rest = await purge(context, ['quote', 'transfer', 'nonce'], limit)
       return received + paid + budgets + rest
     },
   }
@@ -201,7 +195,7 @@ function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
 
 function spendingOperations(
   deps: Omit<OutgoingPaymentDependencies, 'create'>,
-  { walletAddresses, quotes: pricing = noQuotes }: ResourceServerOptions,
+  { walletAddresses, pricing = noQuotes }: ResourceServerOptions,
   policy: SpendingPolicy,
 ) {
   const { context, introspect, payments } = deps
@@ -219,4 +213,4 @@ function spendingOperations(
 }
 
 /** Never asked: without a price there are no routes that lead here. */
-const noQuotes: Quotes = { price: () => Promise.reject(new Error('there are no quotes')) }
+const noQuotes: Pricing = { price: () => Promise.reject(new Error('there are no quotes')) }

@@ -1,11 +1,11 @@
-import type { Operation } from './refusals.js'
+import type { ServerOperation } from './refusals.js'
 
 /**
  * One operation and where it is served: `path` is relative to the server's URL, `{id}` in it stands for one
  * segment, `{path}` for any number of them.
  */
 export interface Route {
-  readonly operation: Operation
+  readonly operation: ServerOperation
   readonly method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS'
   readonly path: string
 }

@@ -1,5 +1,5 @@
-import { invalidOption } from '../protocol/option-error.js'
 import { isSecure, parseUrl } from '../protocol/url.js'
+import { invalidOption } from '../util/option-error.js'
 
 /** Where a server is reached, taken from its configuration and from nowhere else. */
 export interface PublicUrl {

@@ -10,15 +10,15 @@ import {
   json,
   noContent,
   refuse,
+  type ServerHooks,
   unsigned,
-  type Watch,
 } from './pipeline.js'
 import type { RateLimiting } from './rate-limit.js'
 import type { HttpRefusal } from './refusals.js'
 import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
 
-export interface WalletAddressServerOptions extends Watch, RateLimiting {
+export interface WalletAddressServerOptions extends ServerHooks, RateLimiting {
   /** URL below which the wallet addresses lie, such as `https://wallet.example`. */
   readonly baseUrl: string
   readonly walletAddresses: WalletAddresses
@@ -111,7 +111,7 @@ export function createWalletAddressServer(
       }),
       preflight: async () => preflightResponse,
     },
-    newCall: () => ({ now: clock.now(), by: '' }),
+    newCall: () => ({ now: clock.now(), commandId: '' }),
     headers: crossOrigin,
     watch: options,
   })

@@ -1,7 +1,7 @@
 import type { Instant } from '../core/decision.js'
 import type { ClientKeyQuery, ClientKeys, PublicJwk } from '../ports/client-keys.js'
 import type { Clock } from '../ports/clock.js'
-import { invalidOption } from '../protocol/option-error.js'
+import { invalidOption } from '../util/option-error.js'
 import {
   type DocumentFetch,
   type GuardedFetchOptions,

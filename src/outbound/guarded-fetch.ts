@@ -2,9 +2,9 @@ import type * as NodeDns from 'node:dns'
 import type * as NodeHttp from 'node:http'
 import type * as NodeHttps from 'node:https'
 import type * as NodeNet from 'node:net'
-import { nodeModule } from '../protocol/node-module.js'
-import { invalidOption } from '../protocol/option-error.js'
 import { isLoopback } from '../protocol/url.js'
+import { nodeModule } from '../util/node-module.js'
+import { invalidOption } from '../util/option-error.js'
 import { type AddressGuard, addressGuard } from './addresses.js'
 
 /** What came back: the status, and the body if it is JSON of a bearable size. */

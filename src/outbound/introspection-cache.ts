@@ -1,8 +1,8 @@
 import type { Instant } from '../core/decision.js'
 import type { Clock } from '../ports/clock.js'
 import type { ActiveToken, Introspect } from '../ports/introspect.js'
-import { hashText } from '../protocol/hash.js'
-import { invalidOption } from '../protocol/option-error.js'
+import { hashText } from '../util/hash.js'
+import { invalidOption } from '../util/option-error.js'
 
 export interface IntrospectionCacheOptions {
   /** How long an active token is believed to be active, in milliseconds, at most 60,000: as long as a revoked

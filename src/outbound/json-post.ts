@@ -1,4 +1,4 @@
-import { invalidOption } from '../protocol/option-error.js'
+import { invalidOption } from '../util/option-error.js'
 
 export interface JsonPostOptions {
   /** How long an answer may take, in milliseconds, at most 60,000. Default 2,000. */

@@ -1,7 +1,6 @@
 import type { Clock } from '../ports/clock.js'
 import type { Introspect, Introspection } from '../ports/introspect.js'
 import type { Random } from '../ports/random.js'
-import { encodeUtf8 } from '../protocol/bytes.js'
 import { accessTokenClass, newPath, parseCredential } from '../protocol/credential.js'
 import { thumbprintOf } from '../protocol/http-signature/jwk.js'
 import {
@@ -12,8 +11,9 @@ import {
 } from '../protocol/http-signature/sign.js'
 import { introspectionRequestBody, readIntrospectionAnswer } from '../protocol/introspection.js'
 import { parseJson } from '../protocol/json.js'
-import { invalidOption } from '../protocol/option-error.js'
 import { isLoopback, parseUrl } from '../protocol/url.js'
+import { encodeUtf8 } from '../util/bytes.js'
+import { invalidOption } from '../util/option-error.js'
 import { cachedIntrospect, type IntrospectionCacheOptions } from './introspection-cache.js'
 import { jsonPost } from './json-post.js'
 
@@ -23,7 +23,7 @@ export interface RemoteIntrospectionOptions {
   /** Where tokens are asked about. Default: `{grantEndpoint}/introspect`. */
   readonly introspectionEndpoint?: string
   /** The id that the authorization server knows this resource server by. */
-  readonly resourceServer: string
+  readonly resourceServerId: string
   /** The key that this resource server signs with, and the `kid` that its public half is registered by. */
   readonly key: { readonly kid: string; readonly privateKey: PrivateJwk }
   /** How long an answer may take, in milliseconds, at most 60,000. Default 2,000. */
@@ -60,7 +60,7 @@ export interface RemoteIntrospectionOptions {
  * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
  */
 export function remoteIntrospection(options: RemoteIntrospectionOptions): Introspect {
-  const { grantEndpoint, resourceServer, cache, nonces = true } = options
+  const { grantEndpoint, resourceServerId: resourceServer, cache, nonces = true } = options
   const { clock = Date, random = crypto } = options
   const key = signingKey(options.key)
   if (typeof resourceServer !== 'string' || resourceServer === '') {

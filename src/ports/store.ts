@@ -1,27 +1,27 @@
 import type { Instant, Stored } from '../core/decision.js'
 
 /** The kinds of record that the library stores. An id is unique within its kind. */
-export type Kind =
+export type RecordKind =
   | 'grant'
   | 'incoming-payment'
   | 'outgoing-payment'
   | 'quote'
   | 'budget'
   | 'transfer'
-  | 'replay'
+  | 'nonce'
   | 'event'
 
 /** One record to write: a compare-and-set on its version. */
-export interface Change {
-  readonly kind: Kind
+export interface RecordChange {
+  readonly kind: RecordKind
   readonly next: Stored
   /** The version that must be stored now; 0 when the record must not exist. `next` has the one after it. */
   readonly expectedVersion: number
 }
 
 /** A record that must still be at this version for the commit to take effect; it is not written. */
-export interface Guard {
-  readonly kind: Kind
+export interface VersionGuard {
+  readonly kind: RecordKind
   readonly id: string
   /** At least 1: that a record does not exist cannot be guarded. */
   readonly version: number
@@ -29,13 +29,13 @@ export interface Guard {
 
 /** Everything that one operation writes, all or nothing. */
 export interface Commit {
-  readonly changes: readonly Change[]
-  readonly guards: readonly Guard[]
+  readonly changes: readonly RecordChange[]
+  readonly guards: readonly VersionGuard[]
 }
 
 export interface ListQuery {
-  readonly kind: Kind
-  readonly by: string
+  readonly kind: RecordKind
+  readonly list: string
   /** The page starts next to this place, which need not be taken by a record. */
   readonly cursor?: { readonly at: Instant; readonly id: string }
   /** True for the records after the cursor, from the first; false for those before it, from the last. */
@@ -44,7 +44,7 @@ export interface ListQuery {
 }
 
 /** A page of records, ascending by `(at, id)` whichever way the query went. */
-export interface Page {
+export interface RecordPage {
   readonly records: readonly Stored[]
   /** Whether the query had more to give than its limit. */
   readonly more: boolean
@@ -71,16 +71,21 @@ export interface Page {
  * Instants are safe integers. `storeConformance` in `open-payments-server-testing` has a case for each rule.
  */
 export interface Store {
-  load(kind: Kind, id: string): Promise<Stored | undefined>
+  load(kind: RecordKind, id: string): Promise<Stored | undefined>
   commit(commit: Commit): Promise<boolean>
-  list(query: ListQuery): Promise<Page>
+  list(query: ListQuery): Promise<RecordPage>
   /**
    * Records of a namespace, the first 8 characters of their ids, whose `dueAt` is at or before `before`,
    * ascending by `(dueAt, id)`. May lag.
    */
-  due(kind: Kind, namespace: string, before: Instant, limit: number): Promise<readonly Stored[]>
+  due(
+    kind: RecordKind,
+    namespace: string,
+    before: Instant,
+    limit: number,
+  ): Promise<readonly Stored[]>
   /** Removes a record if it is still at this version, and tells whether it did. */
-  remove(kind: Kind, id: string, version: number): Promise<boolean>
+  remove(kind: RecordKind, id: string, version: number): Promise<boolean>
 }
 
 /**

@@ -1,11 +1,11 @@
 /** A piece of work that is worth measuring. Names no client, record, token or key. */
-export type Activity =
+export type TelemetryActivity =
   | { readonly type: 'request'; readonly server: string; readonly method: string }
   | { readonly type: 'store'; readonly call: string; readonly kind?: string }
   | { readonly type: 'verify' }
 
 /** What is known of a request once it has been answered. */
-export interface Outcome {
+export interface RequestOutcome {
   /** The operation that was asked for; absent when there was none at that path. */
   readonly operation?: string
   readonly status: number
@@ -22,7 +22,7 @@ export interface Telemetry {
    * Calls `work` once and at once, and returns what it returns. A request tells its outcome before it ends.
    */
   observe<Result>(
-    activity: Activity,
-    work: (tell: (outcome: Outcome) => void) => Promise<Result>,
+    activity: TelemetryActivity,
+    work: (tell: (outcome: RequestOutcome) => void) => Promise<Result>,
   ): Promise<Result>
 }

@@ -1,6 +1,6 @@
 import type { Random } from '../ports/random.js'
-import { encodeUtf8, toBase64url } from './bytes.js'
-import { hashText, hmacSha256 } from './hash.js'
+import { encodeUtf8, toBase64url } from '../util/bytes.js'
+import { hashText, hmacSha256 } from '../util/hash.js'
 
 /**
  * What a token is good for, written on it. An access token is of no use for continuing a grant, nor a

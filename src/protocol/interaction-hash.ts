@@ -1,6 +1,6 @@
 import type { HashMethod } from '../core/grant/record.js'
-import { toBase64, toBase64url } from './bytes.js'
-import { sha256, sha512 } from './hash.js'
+import { toBase64, toBase64url } from '../util/bytes.js'
+import { sha256, sha512 } from '../util/hash.js'
 
 /** How the interaction hash is written. Deployed clients compare standard base64 with padding. */
 export type InteractionHashEncoding = 'base64' | 'base64url'

@@ -1,5 +1,5 @@
 import type { Json } from '../core/decision.js'
-import { decodeUtf8 } from './bytes.js'
+import { decodeUtf8 } from '../util/bytes.js'
 
 const depthMax = 32
 

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../core/decision.js'
-import { encodeUtf8 } from './bytes.js'
+import { encodeUtf8 } from '../util/bytes.js'
 import { depthOf, isObject } from './json.js'
 import type { Parsed } from './schema.js'
 

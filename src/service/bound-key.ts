@@ -1,4 +1,4 @@
-import type { Client } from '../core/grant/record.js'
+import type { GrantClient } from '../core/grant/record.js'
 import type { ClientKeys, PublicJwk } from '../ports/client-keys.js'
 import { thumbprintOf } from '../protocol/http-signature/jwk.js'
 
@@ -9,7 +9,7 @@ export type BoundKey = PublicJwk | { readonly problem: 'withdrawn' | 'replaced' 
  * Finds the key that a grant is bound to, as long as the client instance publishes it. Another key under
  * the same `kid` is another key: it ends the use of the grant.
  */
-export async function boundKey(client: Client, clientKeys: ClientKeys): Promise<BoundKey> {
+export async function boundKey(client: GrantClient, clientKeys: ClientKeys): Promise<BoundKey> {
   const { walletAddress, kid, thumbprint, x } = client
   if (x !== undefined) return { kid, x }
   if (walletAddress === undefined) return { problem: 'withdrawn' }

@@ -5,8 +5,8 @@ import type { ClientKeys } from '../ports/client-keys.js'
 import type { ActiveToken, Introspect, Introspection, TokenRefusal } from '../ports/introspect.js'
 import { accessTokenClass, hashSecret, parseCredential } from '../protocol/credential.js'
 import { boundKey } from './bound-key.js'
-import type { ServiceContext } from './context.js'
-import type { Grants } from './grants.js'
+import type { Grants } from './grant.js'
+import type { ServiceContext } from './mechanism/context.js'
 
 const inactive: Introspection = { active: false }
 

@@ -22,7 +22,7 @@ import {
 
 const now = startOfTests
 const hour = 3_600_000
-const charge = { by: 'command-1', namespace: 'namespac', grantId: 'grant' }
+const charge = { commandId: 'command-1', namespace: 'namespac', grantId: 'grant' }
 const hourly = 'R/2026-11-21T12:00:00Z/PT1H'
 
 function paying(debit: bigint, receive = debit) {
@@ -32,12 +32,12 @@ function paying(debit: bigint, receive = debit) {
 function spend(
   candidates: Parameters<typeof decideSpending>[0],
   debit: bigint,
-  { at = now, by = 'command-1' }: { at?: number; by?: string } = {},
+  { at = now, commandId = 'command-1' }: { at?: number; commandId?: string } = {},
 ) {
   const decision = decideSpending(
     deepFreeze(candidates),
     paying(debit),
-    { ...charge, by },
+    { ...charge, commandId },
     at,
     budgetPolicy,
   )
@@ -59,7 +59,7 @@ describe('the first payment under an item', () => {
     expect(taken([{ item: capped(100n) }], 40n)).toEqual({
       id: 'namespacgrant.1.life',
       version: 1,
-      by: 'command-1',
+      commandId: 'command-1',
       grantId: 'grant',
       itemId: '1',
       spent: { debitAmount: dollars(40), receiveAmount: euros(40) },
@@ -72,7 +72,7 @@ describe('the first payment under an item', () => {
     expect(taken([{ item: perHour }], 40n, { at: now + 1 })).toEqual({
       id: `namespacgrant.1.${now}`,
       version: 1,
-      by: 'command-1',
+      commandId: 'command-1',
       grantId: 'grant',
       itemId: '1',
       windowStart: now,
@@ -125,11 +125,11 @@ describe('a further payment', () => {
   test('is charged to the same budget while the budget can cover it', () => {
     const limited = capped(100n)
     const first = taken([{ item: limited }], 40n)
-    const second = taken([{ item: limited, budget: first }], 60n, { by: 'command-2' })
+    const second = taken([{ item: limited, budget: first }], 60n, { commandId: 'command-2' })
     expect(second).toMatchObject({
       id: first.id,
       version: 2,
-      by: 'command-2',
+      commandId: 'command-2',
       spent: { debitAmount: dollars(100), receiveAmount: euros(100) },
     })
     expect(spend([{ item: limited, budget: second }], 1n)).toMatchObject({
@@ -203,7 +203,7 @@ describe('releasing a reservation', () => {
     expect(back).toEqual({
       ...full,
       version: 2,
-      by: 'command-2',
+      commandId: 'command-2',
       spent: { debitAmount: dollars(0), receiveAmount: euros(0) },
     })
     expect(taken([{ item: capped(most), ...(back && { budget: back }) }], most)).toMatchObject({
@@ -319,24 +319,24 @@ describe('any order of charges and releases', () => {
         const values: bigint[] = []
         let budget: Budget | undefined
         for (const [index, { value, back }] of moves.entries()) {
-          const by = `command-${index}`
+          const commandId = `command-${index}`
           const last = values.at(-1)
           if (back && budget !== undefined && last !== undefined) {
             const kept = value % (last + 1n)
             const held = { debitAmount: last, receiveAmount: last }
             const holds = { debitAmount: kept, receiveAmount: kept }
-            budget = deepFreeze(release(budget, held, holds, by) ?? budget)
+            budget = deepFreeze(release(budget, held, holds, commandId) ?? budget)
             values[values.length - 1] = kept
           } else {
             const candidate = budget === undefined ? { item: limited } : { item: limited, budget }
-            const decision = spend([candidate], value, { by })
+            const decision = spend([candidate], value, { commandId })
             const room = values.reduce((sum, each) => sum + each, 0n) + value <= limit
             expect(decision.ok).toBe(room)
             if (!decision.ok) continue
             const before: number = budget?.version ?? 0
             budget = decision.value.budget
             values.push(value)
-            expect(budget).toMatchObject({ version: before + 1, by })
+            expect(budget).toMatchObject({ version: before + 1, commandId })
           }
           const total = values.reduce((sum, each) => sum + each, 0n)
           if (budget !== undefined) {

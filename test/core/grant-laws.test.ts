@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AccessItem } from '../../src/core/access.js'
 import type { Instant } from '../../src/core/decision.js'
-import { type Grant, standingOf } from '../../src/core/grant/record.js'
+import { type Grant, grantStatus } from '../../src/core/grant/record.js'
 import { isActive } from '../../src/core/grant/rotation.js'
 import { decideGrant, type GrantCommand, type GrantRefusals } from '../../src/core/grant.js'
 import { deepFreeze } from '../support/frozen.js'
@@ -138,7 +138,7 @@ describe('the version', () => {
         expect(after).toMatchObject({
           id: before.id,
           version: before.version + 1,
-          by: command.by,
+          commandId: command.commandId,
           createdAt: before.createdAt,
           client: before.client,
           requested: before.requested,
@@ -194,7 +194,7 @@ describe('ended grants are terminal', () => {
   test('a grant that has expired never changes again', () => {
     fc.assert(
       ofTurns(({ before, at, decision }) => {
-        if (anEnd.includes(standingOf(before, at, grantPolicy))) {
+        if (anEnd.includes(grantStatus(before, at, grantPolicy))) {
           expect(decision.outcome).not.toBe('changed')
         }
       }),
@@ -207,10 +207,10 @@ describe('ended grants are terminal', () => {
       fc.property(history, (history) => {
         let end: string | undefined
         for (const { grant, now } of moments(history)) {
-          const standing = standingOf(grant, now, grantPolicy)
-          if (end !== undefined) expect(anEnd).toContain(standing)
-          if (end !== undefined && grant.finalized === undefined) expect(standing).toBe(end)
-          if (anEnd.includes(standing)) end = standing
+          const status = grantStatus(grant, now, grantPolicy)
+          if (end !== undefined) expect(anEnd).toContain(status)
+          if (end !== undefined && grant.finalized === undefined) expect(status).toBe(end)
+          if (anEnd.includes(status)) end = status
         }
       }),
       some,
@@ -266,7 +266,7 @@ describe('at most one token is active', () => {
     fc.assert(
       fc.property(history, (history) => {
         for (const { grant, now } of moments(history)) {
-          if (standingOf(grant, now, grantPolicy) === 'issued') continue
+          if (grantStatus(grant, now, grantPolicy) === 'issued') continue
           expect(activeTokens(history, grant, now)).toEqual([])
         }
       }),
@@ -411,7 +411,7 @@ interface Facts {
   }[]
   /** The source and the time of the last token derivation. */
   readonly derived:
-    | { readonly from: string; readonly by: 'continue' | 'rotate'; at: Instant }
+    | { readonly from: string; readonly via: 'continue' | 'rotate'; at: Instant }
     | undefined
   /** The end of the last window of the granted items. */
   readonly windowsEndAt: Instant | undefined
@@ -461,13 +461,13 @@ function factsAfter(facts: Facts, { before, command, at }: Turn): Facts {
         ? { ...facts, lastCallAt: at }
         : withToken(
             facts,
-            command.successor,
+            command.nextToken,
             command.refHash ?? hashOf('continuation'),
             'continue',
             at,
           )
     case 'rotate':
-      return withToken(facts, command.successor, command.presented.hash, 'rotate', at)
+      return withToken(facts, command.nextToken, command.presented.hash, 'rotate', at)
     case 'revoke-token':
       return { ...facts, end: 'token revoked' }
     case 'cancel':
@@ -481,10 +481,10 @@ function withToken(
   facts: Facts,
   { hash, manage }: { readonly hash: string; readonly manage: string },
   from: string,
-  by: 'continue' | 'rotate',
+  via: 'continue' | 'rotate',
   at: Instant,
 ): Facts {
-  return { ...facts, tokens: [...facts.tokens, { hash, manage, at }], derived: { from, by, at } }
+  return { ...facts, tokens: [...facts.tokens, { hash, manage, at }], derived: { from, via, at } }
 }
 
 type Row = readonly [outcome: string, applies: boolean]
@@ -502,7 +502,7 @@ function rowsOfContinue(facts: Facts, refHash: string | undefined, now: Instant)
     ['grant_denied', decided === 'denied'],
     ['interaction_timed_out', open && now >= facts.interactionEndsAt],
     ['interact_ref_wrong', !issued && refHash !== undefined && refHash !== facts.refHash],
-    ['unchanged', derived?.by === 'continue' && isRetry(facts, presented, now)],
+    ['unchanged', derived?.via === 'continue' && isRetry(facts, presented, now)],
     ['interact_ref_spent', issued && refHash !== undefined],
     ['already_issued', issued],
     ['changed', true],
@@ -520,7 +520,7 @@ function rowsOfRotate(
     token?.hash === presented.hash && token.manage === presented.manage
   const isLive = isToken(tokens.at(-1))
   const isReplaced =
-    derived?.by === 'rotate' && isToken(tokens.at(-2)) && isRetry(facts, presented.hash, now)
+    derived?.via === 'rotate' && isToken(tokens.at(-2)) && isRetry(facts, presented.hash, now)
   return [
     ['token_not_managed_here', !isLive && !isReplaced],
     ['token_revoked', end === 'token revoked'],
@@ -588,7 +588,7 @@ describe('replayed requests', () => {
         if (!derived || command.signature === undefined) return
         for (const { grant, now } of moments(history)) {
           if (now < at || grant.version < after.version) continue
-          const again = decide(grant, { ...command, by: 'again' }, now)
+          const again = decide(grant, { ...command, commandId: 'again' }, now)
           const last = grant.derivation?.signature === command.signature
           expect(again).toMatchObject(
             last ? { refusal: 'replayed' } : { ok: false, outcome: 'refused' },
@@ -689,7 +689,7 @@ function anyGrant(): fc.Arbitrary<Grant> {
     {
       id: anyText,
       version: anyNumber,
-      by: anyText,
+      commandId: anyText,
       dueAt: anyNumber,
       retainUntil: anyNumber,
       state: fc.constantFrom('pending', 'approved', 'finalized'),
@@ -746,7 +746,7 @@ function anyGrant(): fc.Arbitrary<Grant> {
       requiredKeys: [
         'id',
         'version',
-        'by',
+        'commandId',
         'state',
         'createdAt',
         'client',
@@ -758,36 +758,39 @@ function anyGrant(): fc.Arbitrary<Grant> {
 }
 
 function anyCommand(): fc.Arbitrary<GrantCommand> {
-  const by = anyText
+  const commandId = anyText
   const presented = fc.record({ hash: anyText, manage: anyText })
-  const successor = fc.record({ hash: anyText, manage: anyText, salt: anyText })
+  const nextToken = fc.record({ hash: anyText, manage: anyText, salt: anyText })
   return fc.oneof(
     fc.record(
       {
         type: fc.constant('approve' as const),
-        by,
+        commandId,
         resourceOwner: anyText,
         walletAddresses: fc.array(anyText, { maxLength: 3 }),
         access: fc.array(anyItem(), { maxLength: 4 }),
         refHash: anyText,
       },
-      { requiredKeys: ['type', 'by', 'resourceOwner', 'walletAddresses', 'refHash'] },
+      { requiredKeys: ['type', 'commandId', 'resourceOwner', 'walletAddresses', 'refHash'] },
     ),
     fc.record(
       {
         type: fc.constant('continue' as const),
-        by,
+        commandId,
         refHash: anyText,
-        successor,
+        nextToken,
         signature: anyText,
       },
-      { requiredKeys: ['type', 'by', 'successor'] },
+      { requiredKeys: ['type', 'commandId', 'nextToken'] },
     ),
     fc.record(
-      { type: fc.constant('rotate' as const), by, presented, successor, signature: anyText },
-      { requiredKeys: ['type', 'by', 'presented', 'successor'] },
+      { type: fc.constant('rotate' as const), commandId, presented, nextToken, signature: anyText },
+      { requiredKeys: ['type', 'commandId', 'presented', 'nextToken'] },
     ),
-    fc.record({ type: fc.constant('revoke-token' as const), by, presented }),
-    fc.record({ type: fc.constantFrom('deny' as const, 'cancel' as const, 'revoke' as const), by }),
+    fc.record({ type: fc.constant('revoke-token' as const), commandId, presented }),
+    fc.record({
+      type: fc.constantFrom('deny' as const, 'cancel' as const, 'revoke' as const),
+      commandId,
+    }),
   )
 }

@@ -27,7 +27,7 @@ interface Model {
   now: Instant
   readonly interactionEndsAt: Instant
   waitEndsAt: Instant
-  decision: { readonly by: string; readonly share: Share } | 'denied' | undefined
+  decision: { readonly commandId: string; readonly share: Share } | 'denied' | undefined
   /** Why no command can succeed any more, apart from expiry. */
   end: 'cancelled' | 'revoked' | 'token given up' | undefined
   /** References are numbered in the order of issue; only the latest is valid. */
@@ -58,7 +58,7 @@ const half: AccessItem = {
 const met = new Map<string, number>()
 
 /** Sends a command to the grant and returns its outcome as one word. */
-function send(model: Model, real: Real, command: (by: string) => GrantCommand): string {
+function send(model: Model, real: Real, command: (commandId: string) => GrantCommand): string {
   const sent = deepFreeze(command(`command-${++real.commands}`))
   const decision = decideGrant<keyof GrantRefusals>(real.grant, sent, model.now, grantPolicy)
   if (decision.outcome === 'changed') {
@@ -73,7 +73,7 @@ function send(model: Model, real: Real, command: (by: string) => GrantCommand): 
   return outcome
 }
 
-function successor(real: Real) {
+function nextToken(real: Real) {
   const n = real.commands + 1
   return { ...managed(n), salt: `salt-${n}` }
 }
@@ -105,7 +105,9 @@ function check(model: Model, real: Real): void {
   expect(active).toEqual(lives)
   expect(real.tokens).toHaveLength(model.tokens)
   const { resourceOwner } = real.grant.consent ?? {}
-  expect(resourceOwner).toBe(typeof model.decision === 'object' ? model.decision.by : undefined)
+  expect(resourceOwner).toBe(
+    typeof model.decision === 'object' ? model.decision.commandId : undefined,
+  )
   const share = real.grant.granted?.[0]?.limits?.debitAmount?.value
   const shares = { all: '2500', half: '1250' }
   const granted = typeof model.decision === 'object' ? model.decision.share : 'all'
@@ -180,7 +182,8 @@ class Approve implements Command {
     const { decision } = model
     const other =
       decision === 'denied' ||
-      (decision !== undefined && (decision.by !== this.owner || decision.share !== this.share))
+      (decision !== undefined &&
+        (decision.commandId !== this.owner || decision.share !== this.share))
     return [
       ...(model.kind === 'at once' ? ['interaction_unknown'] : []),
       ...(other ? ['decided_otherwise'] : []),
@@ -190,9 +193,9 @@ class Approve implements Command {
   }
   run(model: Model, real: Real) {
     const refHash = hashOf(`ref of command ${real.commands + 1}`)
-    const outcome = send(model, real, (by) => ({
+    const outcome = send(model, real, (commandId) => ({
       type: 'approve',
-      by,
+      commandId,
       resourceOwner: this.owner,
       walletAddresses: [alice],
       ...(this.share === 'all' ? {} : { access: [half] }),
@@ -204,7 +207,7 @@ class Approve implements Command {
     else if (again && model.kind === 'poll') expect(outcome).toBe('unchanged')
     else {
       expect(outcome).toBe('changed')
-      model.decision = { by: this.owner, share: this.share }
+      model.decision = { commandId: this.owner, share: this.share }
       if (model.kind === 'redirect') {
         model.refs++
         real.refHashes.push(refHash)
@@ -231,7 +234,7 @@ class Deny implements Command {
     ]
   }
   run(model: Model, real: Real) {
-    const outcome = send(model, real, (by) => ({ type: 'deny', by }))
+    const outcome = send(model, real, (commandId) => ({ type: 'deny', commandId }))
     const refusals = this.refusals(model)
     if (refusals.length > 0) expect(refusals).toContain(outcome)
     else expect(outcome).toBe(model.decision === 'denied' ? 'unchanged' : 'changed')
@@ -274,10 +277,10 @@ class Poll implements Command {
   }
   run(model: Model, real: Real) {
     const expected = continued(model, 'poll', true)
-    const outcome = send(model, real, (by) => ({
+    const outcome = send(model, real, (commandId) => ({
       type: 'continue',
-      by,
-      successor: successor(real),
+      commandId,
+      nextToken: nextToken(real),
     }))
     expect(outcome).toBe(expected)
     if (outcome === 'changed') {
@@ -307,11 +310,11 @@ class Present implements Command {
     const n = this.number(model)
     const refHash = real.refHashes[n - 1] ?? hashOf('a reference of another grant')
     const expected = continued(model, `ref ${n}`, n > 0 && n === model.refs)
-    const outcome = send(model, real, (by) => ({
+    const outcome = send(model, real, (commandId) => ({
       type: 'continue',
-      by,
+      commandId,
       refHash,
-      successor: successor(real),
+      nextToken: nextToken(real),
     }))
     expect(outcome).toBe(expected)
     if (outcome === 'changed') tokenIssued(model, real, `ref ${n}`)
@@ -363,11 +366,11 @@ class Rotate implements Command {
   run(model: Model, real: Real) {
     const presented = presentedToken(model, real, this.which)
     const expected = this.expected(model)
-    const outcome = send(model, real, (by) => ({
+    const outcome = send(model, real, (commandId) => ({
       type: 'rotate',
-      by,
+      commandId,
       presented,
-      successor: successor(real),
+      nextToken: nextToken(real),
     }))
     expect(outcome).toBe(expected)
     if (outcome === 'changed') tokenIssued(model, real, `token ${model.tokens}`)
@@ -390,7 +393,11 @@ class GiveUp implements Command {
     const presented = presentedToken(model, real, this.which)
     const expected =
       this.which !== 'last' ? 'token_not_managed_here' : isOpen(model) ? 'changed' : 'unchanged'
-    const outcome = send(model, real, (by) => ({ type: 'revoke-token', by, presented }))
+    const outcome = send(model, real, (commandId) => ({
+      type: 'revoke-token',
+      commandId,
+      presented,
+    }))
     expect(outcome).toBe(expected)
     if (outcome === 'changed') model.end = 'token given up'
     check(model, real)
@@ -407,7 +414,7 @@ class Cancel implements Command {
   }
   run(model: Model, real: Real) {
     const expected = isOpen(model) ? 'changed' : 'grant_finalized'
-    expect(send(model, real, (by) => ({ type: 'cancel', by }))).toBe(expected)
+    expect(send(model, real, (commandId) => ({ type: 'cancel', commandId }))).toBe(expected)
     if (expected === 'changed') model.end = 'cancelled'
     check(model, real)
   }
@@ -422,7 +429,7 @@ class Revoke implements Command {
   }
   run(model: Model, real: Real) {
     const expected = isOpen(model) ? 'changed' : 'unchanged'
-    expect(send(model, real, (by) => ({ type: 'revoke', by }))).toBe(expected)
+    expect(send(model, real, (commandId) => ({ type: 'revoke', commandId }))).toBe(expected)
     if (expected === 'changed') model.end = 'revoked'
     check(model, real)
   }

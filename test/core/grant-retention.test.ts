@@ -18,7 +18,7 @@ const years = 100 * 366 * 86_400_000
 /** Every token and every reference that was ever issued for this grant. */
 function credentialsOf({ created, turns }: History) {
   const successors = turns.flatMap(({ command }) =>
-    'successor' in command ? [command.successor] : [],
+    'nextToken' in command ? [command.nextToken] : [],
   )
   const first = created.token === undefined ? [] : [created.token]
   const refs = turns.flatMap(({ command }) => (command.type === 'approve' ? command.refHash : []))
@@ -28,20 +28,20 @@ function credentialsOf({ created, turns }: History) {
 /** What the grant still accepts: a token, a continuation by any means, or a decision of its owner. */
 function acceptedOf(grant: Grant, story: History, now: Instant): string[] {
   const { tokens, refs } = credentialsOf(story)
-  const by = 'afterwards'
-  const successor = { hash: hashOf('next'), manage: 'manage-next', salt: 'salt-next' }
+  const commandId = 'afterwards'
+  const nextToken = { hash: hashOf('next'), manage: 'manage-next', salt: 'salt-next' }
   const commands: GrantCommand[] = [
-    { type: 'continue', by, successor },
-    ...refs.map((refHash) => ({ type: 'continue' as const, by, refHash, successor })),
+    { type: 'continue', commandId, nextToken },
+    ...refs.map((refHash) => ({ type: 'continue' as const, commandId, refHash, nextToken })),
     ...tokens.map(({ hash, manage }) => ({
       type: 'rotate' as const,
-      by,
+      commandId,
       presented: { hash, manage },
-      successor,
+      nextToken,
     })),
     {
       type: 'approve',
-      by,
+      commandId,
       resourceOwner: 'alice',
       walletAddresses: [alice],
       refHash: hashOf('ref afterwards'),
@@ -77,23 +77,23 @@ describe('the retention of a grant record', () => {
   })
 
   test('is unlimited while a consent without a last window is active, after any history', () => {
-    let standing = 0
+    let status = 0
     let usable = 0
     fc.assert(
       fc.property(history, laterMs, (story, ms) => {
         const grant = story.turns.at(-1)?.after ?? story.created
         if (grant.consent === undefined || grant.finalized !== undefined) return
         if (grant.endsAt !== undefined) return
-        standing += 1
+        status += 1
         expect(grant).not.toHaveProperty('retainUntil')
         expect(grant).not.toHaveProperty('dueAt')
         if (acceptedOf(grant, story, story.endedAt + ms).length > 0) usable += 1
       }),
       { numRuns: 500 },
     )
-    expect(standing).toBeGreaterThan(20)
+    expect(status).toBeGreaterThan(20)
     // Removing such a record would be a loss: clients can still use most of these grants.
-    expect(usable).toBeGreaterThan(standing / 2)
+    expect(usable).toBeGreaterThan(status / 2)
   })
 
   test('ends retentionMs after the last window of a consent, or after its last change if that is later', () => {

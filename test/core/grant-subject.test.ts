@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AccessItem } from '../../src/core/access.js'
 import type { Instant } from '../../src/core/decision.js'
-import { type Grant, standingOf } from '../../src/core/grant/record.js'
+import { type Grant, grantStatus } from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
 import { isActive } from '../../src/core/grant/rotation.js'
 import type { SubjectId } from '../../src/core/grant/subject.js'
@@ -40,7 +40,7 @@ function life({ kind = 'redirect', access = [], subject }: Asking) {
   let commands = 0
 
   function decide<Type extends keyof GrantRefusals>(
-    command: (by: string) => Extract<GrantCommand, { readonly type: Type }>,
+    command: (commandId: string) => Extract<GrantCommand, { readonly type: Type }>,
   ) {
     const sent = deepFreeze(command(`command-${++commands}`))
     const decision = decideGrant<Type>(grant, sent, now, grantPolicy)
@@ -50,23 +50,23 @@ function life({ kind = 'redirect', access = [], subject }: Asking) {
 
   return {
     grant: () => grant,
-    standing: () => standingOf(grant, now, grantPolicy),
+    status: () => grantStatus(grant, now, grantPolicy),
     now: () => now,
     pass: (ms: number) => {
       now += ms
     },
     decide,
     approve: (more: { subject?: SubjectId; access?: readonly AccessItem[]; owner?: string } = {}) =>
-      decide<'approve'>((by) => {
+      decide<'approve'>((commandId) => {
         const { owner: resourceOwner = 'alice', ...rest } = more
         const walletAddresses = [alice]
-        return { type: 'approve', by, resourceOwner, walletAddresses, refHash, ...rest }
+        return { type: 'approve', commandId, resourceOwner, walletAddresses, refHash, ...rest }
       }),
     continue: (presented?: string) =>
-      decide<'continue'>((by) => {
+      decide<'continue'>((commandId) => {
         const ref = presented === undefined ? {} : { refHash: presented }
-        const successor = { ...managed(commands), salt: `salt-${commands}` }
-        return { type: 'continue', by, ...ref, successor }
+        const nextToken = { ...managed(commands), salt: `salt-${commands}` }
+        return { type: 'continue', commandId, ...ref, nextToken }
       }),
   }
 }
@@ -83,16 +83,16 @@ describe('a grant of only a subject', () => {
   }
 
   test('is pending without consent and does not disclose the owner', () => {
-    const { grant, standing } = life({ subject: asked })
+    const { grant, status } = life({ subject: asked })
     expect(grant()).toMatchObject({ requested: [], requestedSubject: asked })
     expect(grant()).not.toHaveProperty('subject')
-    expect(standing()).toBe('pending')
+    expect(status()).toBe('pending')
   })
 
   test('discloses the subject after consent, and has no access', () => {
-    const { grant, standing } = approved()
+    const { grant, status } = approved()
     expect(grant()).toMatchObject({ subject: told, granted: [] })
-    expect(standing()).toBe('approved')
+    expect(status()).toBe('approved')
   })
 
   test.each(['redirect', 'poll'] as const)('is issued without a token (%s)', (kind) => {
@@ -105,7 +105,7 @@ describe('a grant of only a subject', () => {
     })
     expect(made.grant()).toMatchObject({ issuedAt: made.now(), subject: told })
     expect(made.grant()).not.toHaveProperty('token')
-    expect(made.standing()).toBe('issued')
+    expect(made.status()).toBe('issued')
     for (const { hash } of [0, 1, 2].map(managed)) {
       expect(isActive(made.grant(), hash, made.now(), grantPolicy)).toBe(false)
     }
@@ -118,7 +118,7 @@ describe('a grant of only a subject', () => {
     expect(made.continue(refHash)).toEqual({ ok: true, outcome: 'unchanged', record: made.grant() })
     expect(made.continue(hashOf('another'))).toMatchObject({ refusal: 'interact_ref_spent' })
     made.pass(1)
-    expect(made.standing()).toBe('ended')
+    expect(made.status()).toBe('ended')
     expect(made.continue(refHash)).toMatchObject({ refusal: 'grant_gone' })
   })
 
@@ -133,7 +133,7 @@ describe('a grant of only a subject', () => {
   test('is not approved when the owner withholds the subject, because nothing would be granted', () => {
     const made = life({ subject: asked })
     expect(made.approve()).toMatchObject({ refusal: 'access_widened' })
-    expect(made.standing()).toBe('pending')
+    expect(made.status()).toBe('pending')
   })
 
   test('can be cancelled and revoked like any other grant, before and after it was issued', () => {
@@ -141,7 +141,7 @@ describe('a grant of only a subject', () => {
       for (const first of [() => undefined, (made: Life) => made.continue(refHash)]) {
         const made = approved()
         first(made)
-        expect(made.decide((by) => ({ type, by })).outcome).toBe('changed')
+        expect(made.decide((commandId) => ({ type, commandId })).outcome).toBe('changed')
         expect(made.continue(refHash)).toMatchObject({ refusal: 'grant_gone' })
       }
     }
@@ -159,7 +159,7 @@ describe('a grant of a subject with access', () => {
     expect(made.grant()).toHaveProperty('token')
     expect(made.grant()).not.toHaveProperty('endsAt')
     made.pass(retryMs)
-    expect(made.standing()).toBe('issued')
+    expect(made.status()).toBe('issued')
   })
 
   test('can be approved without the subject', () => {
@@ -174,7 +174,7 @@ describe('a grant of a subject with access', () => {
     expect(made.approve({ subject: told, access: [] }).outcome).toBe('changed')
     made.continue(refHash)
     expect(made.grant()).not.toHaveProperty('token')
-    expect(made.standing()).toBe('issued')
+    expect(made.status()).toBe('issued')
   })
 
   test('is not approved for nothing', () => {
@@ -211,21 +211,31 @@ describe('the list of an owner’s grants', () => {
     expect(made.grant()).not.toHaveProperty('lists')
     const approval = { type: 'approve', resourceOwner: 'alice', walletAddresses: [alice] } as const
     const at = made.now()
-    made.decide<'approve'>((by) => ({ ...approval, by, refHash, listName: 'list of alice' }))
-    const lists = [{ by: 'list of alice', at }]
+    made.decide<'approve'>((commandId) => ({
+      ...approval,
+      commandId,
+      refHash,
+      listName: 'list of alice',
+    }))
+    const lists = [{ list: 'list of alice', at }]
     made.pass(1_000)
-    made.decide<'approve'>((by) => ({ ...approval, by, refHash, listName: 'list of alice' }))
+    made.decide<'approve'>((commandId) => ({
+      ...approval,
+      commandId,
+      refHash,
+      listName: 'list of alice',
+    }))
     expect(made.grant().lists).toEqual(lists)
     made.continue(refHash)
-    made.decide<'revoke'>((by) => ({ type: 'revoke', by }))
+    made.decide<'revoke'>((commandId) => ({ type: 'revoke', commandId }))
     expect(made.grant()).toMatchObject({ state: 'finalized', lists })
   })
 
   test('does not contain the grant when the approval was refused', () => {
     const made = life({ access: [outgoing] })
-    made.decide<'approve'>((by) => ({
+    made.decide<'approve'>((commandId) => ({
       type: 'approve',
-      by,
+      commandId,
       resourceOwner: 'bob',
       walletAddresses: [bob],
       listName: 'list of bob',
@@ -242,7 +252,7 @@ const moves = {
   'name alone': (made: Life, subject: SubjectId) => made.approve({ subject, access: [] }),
   present: (made: Life) => made.continue(refHash),
   poll: (made: Life) => made.continue(),
-  cancel: (made: Life) => made.decide<'cancel'>((by) => ({ type: 'cancel', by })),
+  cancel: (made: Life) => made.decide<'cancel'>((commandId) => ({ type: 'cancel', commandId })),
   wait: (made: Life) => made.pass(interactionLifetimeMs / 3),
 }
 const move = fc.constantFrom(...(Object.keys(moves) as (keyof typeof moves)[]))

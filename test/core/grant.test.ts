@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { AccessAction, AccessItem } from '../../src/core/access.js'
-import type { Client, Grant } from '../../src/core/grant/record.js'
-import { clientId, standingOf } from '../../src/core/grant/record.js'
+import type { Grant, GrantClient } from '../../src/core/grant/record.js'
+import { clientId, grantStatus } from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
 import { isActive } from '../../src/core/grant/rotation.js'
 import { decideGrant } from '../../src/core/grant.js'
@@ -54,8 +54,8 @@ function isLive(life: GrantLife, token: { readonly hash: string } = life.token()
   return isActive(life.grant(), token.hash, life.now(), life.policy)
 }
 
-function standing(life: GrantLife) {
-  return standingOf(life.grant(), life.now(), life.policy)
+function status(life: GrantLife) {
+  return grantStatus(life.grant(), life.now(), life.policy)
 }
 
 function requested(...parameters: Parameters<typeof requestOf>): Grant {
@@ -65,7 +65,7 @@ function requested(...parameters: Parameters<typeof requestOf>): Grant {
 }
 
 describe('requesting a grant', () => {
-  const byKey: Client = { kid: 'k', thumbprint: 't', x: 'public-key' }
+  const byKey: GrantClient = { kid: 'k', thumbprint: 't', x: 'public-key' }
 
   test('issues its token immediately when no consent is needed', () => {
     const decision = requestGrant(requestOf('at once'), start, grantPolicy)
@@ -388,7 +388,7 @@ describe('the access that an owner grants', () => {
       ok: false,
       outcome: 'refused',
     })
-    expect(standing(life)).toBe('pending')
+    expect(status(life)).toBe('pending')
   })
 
   test('must belong to the owner: an identifier of another owner is refused', () => {
@@ -463,7 +463,7 @@ describe('the wait', () => {
     })
     life.advance(1)
     expect(life.poll()).toMatchObject(changed)
-    expect(standing(life)).toBe('pending')
+    expect(status(life)).toBe('pending')
   })
 
   test('does not restart with a call that was too fast', () => {
@@ -615,7 +615,7 @@ describe('continuing', () => {
     const onTime = grantLife({ kind: 'poll' })
     onTime.set(start + interactionLifetimeMs)
     expect(onTime.poll()).toMatchObject(refusedWith('interaction_timed_out'))
-    expect(standing(onTime)).toBe('interaction-expired')
+    expect(status(onTime)).toBe('interaction-expired')
   })
 })
 
@@ -874,7 +874,7 @@ describe('ending', () => {
         state: 'finalized',
         finalized: { as, at: life.now() },
       })
-      expect(standing(life)).toBe(as)
+      expect(status(life)).toBe(as)
     }
   })
 
@@ -933,9 +933,9 @@ describe('the lifetime of a grant', () => {
     const life = issued({ kind: 'at once' })
     const end = life.grant().createdAt + accessTokenLifetimeMs + unusedLifetimeMs
     life.set(end - 1)
-    expect(standing(life)).toBe('issued')
+    expect(status(life)).toBe('issued')
     life.set(end)
-    expect(standing(life)).toBe('ended')
+    expect(status(life)).toBe('ended')
     expect(life.rotate(life.token())).toMatchObject(refusedWith('grant_over'))
     expect(life.poll()).toMatchObject(refusedWith('grant_gone'))
   })
@@ -953,7 +953,7 @@ describe('the lifetime of a grant', () => {
   test('with consent lasts until it is revoked', () => {
     const life = issued()
     life.advance(10 * 365 * 86_400_000)
-    expect(standing(life)).toBe('issued')
+    expect(status(life)).toBe('issued')
     expect(life.rotate(life.token())).toMatchObject(changed)
   })
 
@@ -993,11 +993,11 @@ describe('the lifetime of a grant with intervals', () => {
     const life = issued({ access })
     expect(life.grant().endsAt).toBe(end)
     life.set(end - 1)
-    expect(standing(life)).toBe('issued')
+    expect(status(life)).toBe('issued')
     expect(life.rotate(life.token())).toMatchObject(changed)
     expect(isLive(life)).toBe(true)
     life.set(end)
-    expect(standing(life)).toBe('ended')
+    expect(status(life)).toBe('ended')
     expect(isLive(life)).toBe(false)
     expect(life.rotate(life.token())).toMatchObject(refusedWith('grant_over'))
     expect(life.present()).toMatchObject(refusedWith('grant_gone'))
@@ -1013,7 +1013,7 @@ describe('the lifetime of a grant with intervals', () => {
     expect(life.grant()).not.toHaveProperty('endsAt')
     expect(life.grant()).not.toHaveProperty('retainUntil')
     life.advance(100 * 366 * 86_400_000)
-    expect(standing(life)).toBe('issued')
+    expect(status(life)).toBe('issued')
   })
 
   test('has no end before its owner has decided what to grant', () => {
@@ -1048,18 +1048,18 @@ describe('the lifetime of a grant with intervals', () => {
     const unusedAt = start + accessTokenLifetimeMs + unusedLifetimeMs
     expect(life.grant().retainUntil).toBe(unusedAt + retentionMs)
     life.set(unusedAt - 1)
-    expect(standing(life)).toBe('issued')
+    expect(status(life)).toBe('issued')
     life.set(unusedAt)
-    expect(standing(life)).toBe('ended')
+    expect(status(life)).toBe('ended')
   })
 
   test('without consent ends with its last window, if that comes before it counts as unused', () => {
     const life = issued({ kind: 'at once', access: [twice] })
     expect(life.grant().retainUntil).toBe(end + retentionMs)
     life.set(end - 1)
-    expect(standing(life)).toBe('issued')
+    expect(status(life)).toBe('issued')
     life.set(end)
-    expect(standing(life)).toBe('ended')
+    expect(status(life)).toBe('ended')
   })
 
   // Such a request is accepted: it is useless but harmless.
@@ -1099,12 +1099,12 @@ describe('the lifetime of a grant with intervals', () => {
     const life = issued({ access: [twice] })
     const policy = { ...life.policy, intervalCounting: 'repetitions' as const }
     const presented = life.token()
-    const successor = { ...managed(99), salt: 'salt-99' }
-    const command = { type: 'rotate', by: 'command-99', presented, successor } as const
+    const nextToken = { ...managed(99), salt: 'salt-99' }
+    const command = { type: 'rotate', commandId: 'command-99', presented, nextToken } as const
     const decision = decideGrant<'rotate'>(life.grant(), command, life.now(), policy)
     const { granted, endsAt } = life.grant()
     expect(decision).toMatchObject({ ok: true, outcome: 'changed', record: { granted, endsAt } })
-    expect(standingOf(life.grant(), end, policy)).toBe('ended')
+    expect(grantStatus(life.grant(), end, policy)).toBe('ended')
   })
 
   test('accepts the same decision again, whatever the current interval counting is', () => {
@@ -1230,8 +1230,8 @@ describe('the first applicable refusal in the table is returned', () => {
 })
 
 describe('a repeated command whose response was lost', () => {
-  const by = 'the-same-command'
-  const successor = { ...managed(7), salt: 'salt-7' }
+  const commandId = 'the-same-command'
+  const nextToken = { ...managed(7), salt: 'salt-7' }
 
   test.each<
     readonly [
@@ -1245,35 +1245,39 @@ describe('a repeated command whose response was lost', () => {
       () => pending(),
       () => ({
         type: 'approve',
-        by,
+        commandId,
         resourceOwner: 'alice',
         walletAddresses: [alice],
         refHash: hashOf('r'),
       }),
     ],
-    ['deny', () => pending(), () => ({ type: 'deny', by })],
-    ['poll', () => pending({ kind: 'poll' }), () => ({ type: 'continue', by, successor })],
+    ['deny', () => pending(), () => ({ type: 'deny', commandId })],
+    ['poll', () => pending({ kind: 'poll' }), () => ({ type: 'continue', commandId, nextToken })],
     [
       'continue',
       () => approved(),
-      (life) => ({ type: 'continue', by, refHash: life.refHash(), successor }),
+      (life) => ({ type: 'continue', commandId, refHash: life.refHash(), nextToken }),
     ],
     [
       'rotate',
       () => issued(),
-      (life) => ({ type: 'rotate', by, presented: life.token(), successor }),
+      (life) => ({ type: 'rotate', commandId, presented: life.token(), nextToken }),
     ],
     [
       'revoke the token',
       () => issued(),
-      (life) => ({ type: 'revoke-token', by, presented: life.token() }),
+      (life) => ({ type: 'revoke-token', commandId, presented: life.token() }),
     ],
-    ['cancel', () => issued(), () => ({ type: 'cancel', by })],
-    ['revoke', () => issued(), () => ({ type: 'revoke', by })],
+    ['cancel', () => issued(), () => ({ type: 'cancel', commandId })],
+    ['revoke', () => issued(), () => ({ type: 'revoke', commandId })],
   ])('%s: is recognised as already carried out', (_, made, commandFor) => {
     const life = made()
     const command = commandFor(life)
-    expect(life.decide(command)).toMatchObject({ ok: true, outcome: 'changed', record: { by } })
+    expect(life.decide(command)).toMatchObject({
+      ok: true,
+      outcome: 'changed',
+      record: { commandId },
+    })
     const outcome = life.grant()
     expect(life.decide(command)).toEqual({ ok: true, outcome: 'unchanged', record: outcome })
     // The repetition is recognised first, before the wait, the retry time and the state, at any later time.

@@ -31,7 +31,7 @@ describe('completing an incoming payment', () => {
       record: {
         ...before,
         version: 3,
-        by: 'the command',
+        commandId: 'the command',
         completed: true,
         dueAt: retainUntil,
         retainUntil,
@@ -148,11 +148,15 @@ describe('the laws of completion', () => {
 
   test('idempotent: completing it again with any command at any time changes nothing', () => {
     histories((before, _decision, life) => {
-      const first = completeIncomingPayment(before, { type: 'complete', by: 'one' }, life.now())
+      const first = completeIncomingPayment(
+        before,
+        { type: 'complete', commandId: 'one' },
+        life.now(),
+      )
       expect(first.outcome).toBe(before.completed ? 'unchanged' : 'changed')
-      for (const by of ['one', 'another']) {
+      for (const commandId of ['one', 'another']) {
         for (const at of [life.now(), start, Number.MAX_SAFE_INTEGER]) {
-          const again = completeIncomingPayment(first.record, { type: 'complete', by }, at)
+          const again = completeIncomingPayment(first.record, { type: 'complete', commandId }, at)
           expect(again).toEqual({ ok: true, outcome: 'unchanged', record: first.record })
         }
       }
@@ -166,7 +170,7 @@ describe('the laws of completion', () => {
       met += 1
       const after = life.payment()
       expect(after.version).toBe(before.version + 1)
-      expect(after.by).not.toBe(before.by)
+      expect(after.commandId).not.toBe(before.commandId)
       expect(after.id).toBe(before.id)
       expect(after.lists).toEqual(before.lists)
       expect(after.received).toBe(before.received)
@@ -199,9 +203,9 @@ describe('the laws of completion', () => {
       { requiredKeys: ['received', 'completed', 'expiresAt'] },
     )
     fc.assert(
-      fc.property(record, text, number, (changes, by, now) => {
+      fc.property(record, text, number, (changes, commandId, now) => {
         const payment = deepFreeze({ ...newPayment(), ...changes })
-        const command = deepFreeze({ type: 'complete' as const, by })
+        const command = deepFreeze({ type: 'complete' as const, commandId })
         const decision = completeIncomingPayment(payment, command, now)
         expect(completeIncomingPayment(structuredClone(payment), command, now)).toEqual(decision)
       }),

@@ -107,10 +107,10 @@ class Report implements Command {
       ]
     }
     const refusals = [
-      ...(assetCode !== 'USD' || value === '0' ? ['invalid_amount'] : []),
+      ...(assetCode !== 'USD' || value === '0' ? ['amount_invalid'] : []),
       ...(isClosed(ledger) ? ['payment_completed'] : []),
       ...(isLate(ledger) ? ['payment_expired'] : []),
-      ...(total(ledger) + BigInt(value) > most ? ['invalid_amount'] : []),
+      ...(total(ledger) + BigInt(value) > most ? ['amount_invalid'] : []),
     ]
     return refusals.length > 0 ? refusals : ['changed']
   }
@@ -236,7 +236,7 @@ describe('an incoming payment agrees with a cash book', () => {
       'transfer_mismatch',
       'payment_completed',
       'payment_expired',
-      'invalid_amount',
+      'amount_invalid',
       'complete: changed',
       'complete: changed, late',
       'complete: unchanged',

@@ -43,14 +43,14 @@ describe('creating an incoming payment', () => {
       record: {
         id: 'namespac-payment',
         version: 1,
-        by: 'command-0',
+        commandId: 'command-0',
         walletAddress: 'https://wallet.example/bob',
         client: 'https://shop.example',
         received: '0',
         completed: false,
         createdAt: start,
         metadata: { order: '17' },
-        lists: [{ by: 'namespac https://wallet.example/bob', at: start }],
+        lists: [{ list: 'namespac https://wallet.example/bob', at: start }],
       },
     })
     expect(newPayment()).not.toHaveProperty('incomingAmount')
@@ -96,7 +96,7 @@ describe('creating an incoming payment', () => {
     ['a number with leading zeros', usd('007')],
     ['a fraction', usd('1.5')],
   ])('rejects an amount of %s', (_, incomingAmount) => {
-    expect(create({ incomingAmount })).toMatchObject(refusedWith('invalid_amount'))
+    expect(create({ incomingAmount })).toMatchObject(refusedWith('amount_invalid'))
   })
 
   test('expires after the time from policy if the client instance names none', () => {
@@ -104,14 +104,14 @@ describe('creating an incoming payment', () => {
   })
 
   test.each<readonly [when: string, expiresAt: Instant, outcome: object]>([
-    ['a day before the creation', start - 86_400_000, refusedWith('invalid_expiry')],
-    ['at the instant of the creation', start, refusedWith('invalid_expiry')],
+    ['a day before the creation', start - 86_400_000, refusedWith('expiry_invalid')],
+    ['at the instant of the creation', start, refusedWith('expiry_invalid')],
     ['a millisecond after the creation', start + 1, changed],
     ['at the latest time that policy allows', start + paymentPolicy.expiryMaxMs, changed],
     [
       'a millisecond after the latest time',
       start + paymentPolicy.expiryMaxMs + 1,
-      refusedWith('invalid_expiry'),
+      refusedWith('expiry_invalid'),
     ],
   ])('checks a requested expiry: %s', (_, expiresAt, outcome) => {
     const decision = create({ expiresAt })
@@ -203,9 +203,13 @@ describe('receiving funds', () => {
     const life = paymentLife({ incomingAmount: usd('100'), metadata: { order: '17' } })
     const before = life.payment()
     life.receive(usd('40'))
-    const { version, by, received, ...rest } = life.payment()
-    const { version: _version, by: _by, received: _received, ...restBefore } = before
-    expect({ version, by, received }).toEqual({ version: 2, by: 'command-1', received: '40' })
+    const { version, commandId, received, ...rest } = life.payment()
+    const { version: _version, commandId: _by, received: _received, ...restBefore } = before
+    expect({ version, commandId, received }).toEqual({
+      version: 2,
+      commandId: 'command-1',
+      received: '40',
+    })
     expect(rest).toEqual(restBefore)
   })
 })
@@ -276,7 +280,7 @@ describe('the expiry of an incoming payment', () => {
 
 describe('recording an expiry', () => {
   const expiresAt = start + 1000
-  const expire = { type: 'expire', by: 'sweep-1' } as const
+  const expire = { type: 'expire', commandId: 'sweep-1' } as const
 
   test('is due a millisecond after the last instant at which funds are accepted', () => {
     const payment = newPayment({ expiresAt })
@@ -299,7 +303,7 @@ describe('recording an expiry', () => {
       record: {
         ...payment,
         version: 3,
-        by: 'sweep-1',
+        commandId: 'sweep-1',
         expiryRecorded: true,
         dueAt: retainUntil,
         retainUntil,
@@ -346,7 +350,7 @@ describe('an unacceptable amount', () => {
   ])('is refused and changes nothing: %s', (_, amount) => {
     const life = paymentLife({ incomingAmount: usd('100') })
     const before = life.payment()
-    expect(life.receive(amount)).toMatchObject(refusedWith('invalid_amount'))
+    expect(life.receive(amount)).toMatchObject(refusedWith('amount_invalid'))
     expect(life.payment()).toBe(before)
     expect(life.receive(usd('1'))).toMatchObject(changed)
   })
@@ -354,18 +358,18 @@ describe('an unacceptable amount', () => {
   test('is refused if it would raise the total above 64 bits', () => {
     const life = paymentLife()
     life.receive(usd(most - 1n))
-    expect(life.receive(usd('2'))).toMatchObject(refusedWith('invalid_amount'))
-    expect(life.receive(usd(most))).toMatchObject(refusedWith('invalid_amount'))
+    expect(life.receive(usd('2'))).toMatchObject(refusedWith('amount_invalid'))
+    expect(life.receive(usd(most))).toMatchObject(refusedWith('amount_invalid'))
     expect(life.payment().received).toBe((most - 1n).toString())
     expect(life.receive(usd('1'))).toMatchObject(changed)
     expect(life.payment().received).toBe('18446744073709551615')
-    expect(life.receive(usd('1'))).toMatchObject(refusedWith('invalid_amount'))
+    expect(life.receive(usd('1'))).toMatchObject(refusedWith('amount_invalid'))
   })
 
   test('is refused if it would raise the total above 64 bits, even if it completes the payment', () => {
     const life = paymentLife({ incomingAmount: usd(most) })
     life.receive(usd('2'))
-    expect(life.receive(usd(most - 1n))).toMatchObject(refusedWith('invalid_amount'))
+    expect(life.receive(usd(most - 1n))).toMatchObject(refusedWith('amount_invalid'))
     expect(life.payment().completed).toBe(false)
     expect(life.receive(usd(most - 2n))).toMatchObject(changed)
     expect(life.payment()).toMatchObject({ received: most.toString(), completed: true })
@@ -429,11 +433,11 @@ describe('a repeated transfer report', () => {
     const elsewhere: Transfer = {
       id: 'first',
       version: 1,
-      by: 'another command',
+      commandId: 'another command',
       paymentId: 'namespac-another',
       amount: usd('40'),
     }
-    const command = { type: 'receive', by: 'command-1', amount: usd('40') } as const
+    const command = { type: 'receive', commandId: 'command-1', amount: usd('40') } as const
     const decision = decideIncomingPayment(newPayment(), elsewhere, command, start)
     expect(decision).toMatchObject(refusedWith('transfer_mismatch'))
   })
@@ -525,7 +529,7 @@ describe('the laws of an incoming payment', () => {
         return
       }
       expect(after.version).toBe(before.version + 1)
-      expect(after.by).not.toBe(before.by)
+      expect(after.commandId).not.toBe(before.commandId)
       expect(after.id).toBe(before.id)
       expect(JSON.parse(JSON.stringify(after))).toStrictEqual(after)
     })
@@ -535,11 +539,17 @@ describe('the laws of an incoming payment', () => {
     fc.assert(
       fc.property(incomingAmount, someAmount, (incomingAmount, amount) => {
         const payment = newPayment(incomingAmount === undefined ? {} : { incomingAmount })
-        const command = { type: 'receive', by: 'command-1', amount } as const
+        const command = { type: 'receive', commandId: 'command-1', amount } as const
         const decision = decideIncomingPayment(payment, undefined, command, start)
         if (decision.outcome !== 'changed') return
         const { record } = decision
-        const transfer = { id: 't', version: 1, by: command.by, paymentId: record.id, amount }
+        const transfer = {
+          id: 't',
+          version: 1,
+          commandId: command.commandId,
+          paymentId: record.id,
+          amount,
+        }
         for (const known of [undefined, transfer]) {
           for (const now of [start, record.expiresAt + 1]) {
             expect(decideIncomingPayment(record, known, command, now)).toEqual({
@@ -577,13 +587,17 @@ describe('the laws of an incoming payment', () => {
   test('version: recording an expiry increases the version by one and records the command', () => {
     let recorded = 0
     swept((payment, now) => {
-      const decision = expireIncomingPayment(payment, { type: 'expire', by: 'sweep' }, now)
+      const decision = expireIncomingPayment(payment, { type: 'expire', commandId: 'sweep' }, now)
       const isDue = !payment.completed && now > payment.expiresAt
       expect(decision.outcome === 'changed').toBe(isDue)
       if (decision.outcome !== 'changed') return
       recorded += 1
       const { record } = decision
-      expect(record).toMatchObject({ id: payment.id, version: payment.version + 1, by: 'sweep' })
+      expect(record).toMatchObject({
+        id: payment.id,
+        version: payment.version + 1,
+        commandId: 'sweep',
+      })
       expect(record.received).toBe(payment.received)
       expect(record.completed).toBe(false)
       expect(JSON.parse(JSON.stringify(record))).toStrictEqual(record)
@@ -593,11 +607,11 @@ describe('the laws of an incoming payment', () => {
 
   test('idempotent: an expiry is recorded once, whichever sweep repeats it at any time', () => {
     swept((payment, now) => {
-      const first = expireIncomingPayment(payment, { type: 'expire', by: 'sweep-1' }, now)
+      const first = expireIncomingPayment(payment, { type: 'expire', commandId: 'sweep-1' }, now)
       if (first.outcome !== 'changed') return
-      for (const by of ['sweep-1', 'sweep-2']) {
+      for (const commandId of ['sweep-1', 'sweep-2']) {
         for (const later of [now, now + 1, start, Number.MAX_SAFE_INTEGER]) {
-          const again = expireIncomingPayment(first.record, { type: 'expire', by }, later)
+          const again = expireIncomingPayment(first.record, { type: 'expire', commandId }, later)
           expect(again).toEqual({ ok: true, outcome: 'unchanged', record: first.record })
         }
       }
@@ -606,11 +620,11 @@ describe('the laws of an incoming payment', () => {
 
   test('terminal: recording its expiry does not make a payment accept additional funds', () => {
     swept((payment, now) => {
-      const expired = expireIncomingPayment(payment, { type: 'expire', by: 'sweep' }, now)
+      const expired = expireIncomingPayment(payment, { type: 'expire', commandId: 'sweep' }, now)
       if (expired.outcome !== 'changed') return
       // A process with a slow clock may still be deciding about the last instant.
       for (const at of [payment.expiresAt, payment.expiresAt + 1, now]) {
-        const command = { type: 'receive', by: 'late', amount: usd('1') } as const
+        const command = { type: 'receive', commandId: 'late', amount: usd('1') } as const
         const without = decideIncomingPayment(payment, undefined, command, at)
         const after = decideIncomingPayment(expired.record, undefined, command, at)
         expect(after.outcome).toBe(without.outcome)
@@ -634,7 +648,7 @@ describe('the laws of an incoming payment', () => {
   test('total: no payment makes the recording of its expiry throw', () => {
     fc.assert(
       fc.property(senseless(text), number, (payment, now) => {
-        expireIncomingPayment(deepFreeze(payment), { type: 'expire', by: 'sweep' }, now)
+        expireIncomingPayment(deepFreeze(payment), { type: 'expire', commandId: 'sweep' }, now)
       }),
       { numRuns: 500 },
     )
@@ -652,7 +666,7 @@ describe('the laws of an incoming payment', () => {
       .record({
         id: text,
         version: number,
-        by: text,
+        commandId: text,
         walletAddress: text,
         client: text,
         incomingAmount: fc.option(anyAmount(value), { nil: undefined }),
@@ -670,7 +684,7 @@ describe('the laws of an incoming payment', () => {
 
   const anyCommand = fc.record({
     type: fc.constant('receive' as const),
-    by: text,
+    commandId: text,
     amount: anyAmount(fc.oneof(text, uint64)),
   })
 
@@ -679,7 +693,7 @@ describe('the laws of an incoming payment', () => {
       fc.record({
         id: text,
         version: number,
-        by: text,
+        commandId: text,
         paymentId: text,
         amount: anyAmount(fc.oneof(text, uint64)),
       }),
@@ -701,7 +715,7 @@ describe('the laws of an incoming payment', () => {
   test('total: no record throws, even with invalid amounts', () => {
     fc.assert(
       fc.property(senseless(text), uint64, (payment, value) => {
-        const command = { type: 'receive', by: 'command-1', amount: usd(value) } as const
+        const command = { type: 'receive', commandId: 'command-1', amount: usd(value) } as const
         decideIncomingPayment(payment, undefined, command, payment.expiresAt)
       }),
       { numRuns: 500 },

@@ -5,7 +5,7 @@ import {
   type IntervalCounting,
   parseInterval,
   type RepeatingInterval,
-  type Window,
+  type SpendingWindow,
   windowAt,
 } from '../../src/core/interval.js'
 import { made, momentOf, moments, moved, never, walkTo } from '../support/intervals.js'
@@ -35,7 +35,7 @@ function instant(text: string): number {
   return Date.parse(text.includes('T') ? text : `${text}T00:00:00Z`)
 }
 
-function written(window: Window | undefined): string | undefined {
+function written(window: SpendingWindow | undefined): string | undefined {
   if (window === undefined) return undefined
   const [start, end] = [window.start, window.end].map((at) => new Date(at).toISOString())
   return `${start} ${end}`.replaceAll('.000Z', 'Z').replaceAll('T00:00:00Z', '')
@@ -49,7 +49,7 @@ function at(text: string, when: string, counting?: IntervalCounting): string | u
 /** Returns the windows of an interval from an instant on, each looked up at the end of the one before. */
 function windowsFrom(text: string, start: number, most: number, counting?: IntervalCounting) {
   const interval = read(text)
-  const windows: Window[] = []
+  const windows: SpendingWindow[] = []
   for (let when = start; windows.length < most; ) {
     const window = windowAt(interval, when, counting)
     if (window === undefined) break

@@ -74,7 +74,7 @@ describe('creating an outgoing payment', () => {
       dueAt: end,
     })
     const spent = { debitAmount: dollars(100), receiveAmount: euros(50) }
-    expect(budget).toMatchObject({ id: record.budgetId, spent, by: record.by })
+    expect(budget).toMatchObject({ id: record.budgetId, spent, commandId: record.commandId })
     expect(sentAmount(record)).toEqual(dollars(0))
     expect(heldBy(record)).toEqual({ debitAmount: 100n, receiveAmount: 50n })
   })
@@ -227,11 +227,11 @@ describe('settling', () => {
     ['has a lower delivered amount', dollars(40), euros(19), 'totals_receded'],
     ['sends more than the debit amount', dollars(101), euros(20), 'totals_exceeded'],
     ['delivers more than the receive amount', dollars(40), euros(51), 'totals_exceeded'],
-    ['is in another asset', euros(40), euros(20), 'invalid_amount'],
-    ['delivers another asset', dollars(40), dollars(20), 'invalid_amount'],
-    ['has another scale', { ...dollars(40), assetScale: 3 }, euros(20), 'invalid_amount'],
-    ['is not an amount', dollars(' 5 '), euros(20), 'invalid_amount'],
-    ['is not a 64-bit amount', dollars(most + 1n), euros(20), 'invalid_amount'],
+    ['is in another asset', euros(40), euros(20), 'amount_invalid'],
+    ['delivers another asset', dollars(40), dollars(20), 'amount_invalid'],
+    ['has another scale', { ...dollars(40), assetScale: 3 }, euros(20), 'amount_invalid'],
+    ['is not an amount', dollars(' 5 '), euros(20), 'amount_invalid'],
+    ['is not a 64-bit amount', dollars(most + 1n), euros(20), 'amount_invalid'],
   ])('refuses a total that %s', (_, sent, delivered, refusal) => {
     const one = begun()
     one.settle(dollars(40), euros(20))
@@ -285,7 +285,11 @@ describe('failing', () => {
 
   test('stores the reason for the host and does not disclose it to clients', () => {
     const one = begun()
-    const decision = one.decide<'fail'>({ type: 'fail', by: 'why', reason: 'the ledger is down' })
+    const decision = one.decide<'fail'>({
+      type: 'fail',
+      commandId: 'why',
+      reason: 'the ledger is down',
+    })
     expect(one.payment().failure).toBe('the ledger is down')
     expect(JSON.stringify(decision.outcome === 'changed' && decision.events)).not.toContain(
       'ledger',
@@ -356,7 +360,7 @@ describe('the generated histories', () => {
       cancel: ['changed', 'unchanged', 'payment_begun', 'payment_over'],
       lapse: ['changed', 'payment_begun', 'payment_held', 'payment_over'],
     }).flatMap(([type, outcomes]) => outcomes.map((outcome) => `${type}: ${outcome}`))
-    const totals = ['invalid_amount', 'totals_receded', 'totals_exceeded']
+    const totals = ['amount_invalid', 'totals_receded', 'totals_exceeded']
     for (const type of ['settle', 'fail']) everywhere.push(...totals.map((as) => `${type}: ${as}`))
     expect([...met.keys()].sort()).toEqual(everywhere.sort())
     for (const name of everywhere) expect(met.get(name), name).toBeGreaterThan(5)
@@ -378,7 +382,7 @@ describe('decisions are total and pure', () => {
     const amount = fc.record({ value: text, assetCode: text, assetScale: fc.double() })
     const payments = fc
       .record({
-        by: fc.constantFrom('command-0', 'another'),
+        commandId: fc.constantFrom('command-0', 'another'),
         state: fc.constantFrom<OutgoingPayment['state']>('created', 'begun', 'completed', 'failed'),
         sent: text,
         delivered: text,
@@ -389,7 +393,7 @@ describe('decisions are total and pure', () => {
       })
       .map((more) => ({ ...created().record, ...more }))
     const commands = fc.record({
-      by: fc.constantFrom('command-0', 'command-1'),
+      commandId: fc.constantFrom('command-0', 'command-1'),
       type: fc.constantFrom<OutgoingPaymentCommand['type']>(
         ...(['begin', 'settle', 'fail', 'cancel', 'lapse'] as const),
       ),
@@ -427,8 +431,11 @@ describe('the version', () => {
       ofTurns(({ before, command, decision, after, at }) => {
         if (decision.outcome !== 'changed') return
         const { state, sent, delivered, failure, endedAt, dueAt, retainUntil, ...same } = after
-        const { version, by, ...kept } = same
-        expect({ version, by }).toEqual({ version: before.version + 1, by: command.by })
+        const { version, commandId, ...kept } = same
+        expect({ version, commandId }).toEqual({
+          version: before.version + 1,
+          commandId: command.commandId,
+        })
         expect(before).toMatchObject(kept)
         expect(decision.events).toHaveLength(1)
         expect(decision.events[0]).toMatchObject({ at, outgoingPaymentId: before.id })
@@ -468,7 +475,7 @@ describe('commands are idempotent', () => {
     fc.assert(
       ofTurns(({ command, decision, after, at }) => {
         if (decision.outcome !== 'changed' || command.type === 'begin') return
-        const again = decide(after, { ...command, by: 'another command' }, at)
+        const again = decide(after, { ...command, commandId: 'another command' }, at)
         // A lapsed payment is over for any other sweep; the other outcomes are recognised as repetitions.
         expect(again.outcome).toBe(command.type === 'lapse' ? 'refused' : 'unchanged')
       }),
@@ -507,7 +514,7 @@ describe('ended payments are terminal', () => {
       ofTurns(({ after, at }) => {
         if (after.state !== 'created' || at < after.holdUntil) return
         expect(after).toMatchObject({ sent: '0', delivered: '0' })
-        expect(decide(after, { type: 'begin', by: 'late' }, at)).toHaveProperty('refusal')
+        expect(decide(after, { type: 'begin', commandId: 'late' }, at)).toHaveProperty('refusal')
       }),
       runs,
     )

@@ -19,7 +19,7 @@ const shop = 'https://shop.example'
 
 function asked(more: Partial<CreateQuote> = {}): CreateQuote {
   return {
-    by: 'command-0',
+    commandId: 'command-0',
     id: 'namespac-quote',
     walletAddress: alice,
     client: shop,
@@ -166,13 +166,20 @@ describe('using a quote', () => {
     const name = fc.constantFrom(alice, shop, 'https://wallet.example/bob')
     const instants = fc.integer({ min: -2, max: 2 }).map((ms) => now + policy.lifetimeMs + ms)
     fc.assert(
-      fc.property(name, name, name, name, instants, (walletAddress, client, from, by, at) => {
-        const made = quote({ walletAddress, client })
-        const answer = usableQuote(made, { walletAddress: from, client: by }, at)
-        const usable = walletAddress === from && client === by && at < made.expiresAt
-        expect(answer === made).toBe(usable)
-        expect('refusal' in answer).toBe(!usable)
-      }),
+      fc.property(
+        name,
+        name,
+        name,
+        name,
+        instants,
+        (walletAddress, client, from, commandId, at) => {
+          const made = quote({ walletAddress, client })
+          const answer = usableQuote(made, { walletAddress: from, client: commandId }, at)
+          const usable = walletAddress === from && client === commandId && at < made.expiresAt
+          expect(answer === made).toBe(usable)
+          expect('refusal' in answer).toBe(!usable)
+        },
+      ),
       { numRuns: 300 },
     )
   })

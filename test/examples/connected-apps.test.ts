@@ -7,20 +7,20 @@ const session = cookieSession(new Uint8Array(32))
 
 function grantView(grantId: string, more: Partial<GrantView> = {}): GrantView {
   const client = `https://${grantId}.example`
-  return { grantId, client, standing: 'issued', access: [], createdAt: 0, ...more }
+  return { grantId, client, status: 'issued', access: [], createdAt: 0, ...more }
 }
 
 /** The page over pages of grants, as Alice sees it. */
 async function shown(...pages: readonly (readonly GrantView[])[]) {
   const asked: GrantListQuery[] = []
-  const grants: Pick<GrantServices, 'list' | 'inspect' | 'revoke'> = {
+  const grants: Pick<GrantServices, 'list' | 'get' | 'revoke'> = {
     async list(query) {
       const number = asked.push(query)
       const hasNextPage = number < pages.length
       const pagination = { hasNextPage, hasPreviousPage: number > 1, endCursor: `${number}` }
       return { result: pages[number - 1] ?? [], pagination }
     },
-    inspect: async () => undefined,
+    get: async () => undefined,
     revoke: async () => false,
   }
   const [cookie = ''] = session.cookieFor('alice').split(';')
@@ -46,9 +46,9 @@ describe('the page of connected apps', () => {
   test('shows those that may still do something, and no others', async () => {
     const standings = ['approved', 'issued', 'revoked', 'cancelled', 'ended', 'denied'] as const
     const { body } = await shown(
-      standings.map((standing) => grantView(standing, { standing: standing as never })),
+      standings.map((status) => grantView(status, { status: status as never })),
     )
-    const listed = standings.filter((standing) => body.includes(`https://${standing}.example`))
+    const listed = standings.filter((status) => body.includes(`https://${status}.example`))
     expect(listed).toEqual(['approved', 'issued'])
   })
 

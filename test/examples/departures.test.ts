@@ -34,7 +34,7 @@ async function openRail(limits: Limits = { debitAmount: usd(2500) }) {
       report: (departure?: Departure, services: ResourceServices = resources) =>
         depart(services, id, departure),
       /** What has been sent and delivered, what has arrived, and what became of the payment. */
-      async standing() {
+      async status() {
         const payment = await outgoingPayments.get(id)
         const arrived = await incomingPayments.get(incomingId)
         const { sent, delivered, state } = payment ?? {}
@@ -65,10 +65,10 @@ const gaveUp = (value: number | string): Departure => ({
 describe('a payment within the wallet', () => {
   test('is sent and arrives whole where nothing else is said', async () => {
     const { started } = await openRail()
-    const { report, standing } = await started('1000', '1000')
+    const { report, status } = await started('1000', '1000')
     for (let i = 0; i < 3; i++) {
       expect(await report()).toMatchObject({ ok: true, payment: { state: 'completed' } })
-      expect(await standing()).toEqual({
+      expect(await status()).toEqual({
         sent: '1000',
         delivered: '1000',
         arrived: '1000',
@@ -79,23 +79,23 @@ describe('a payment within the wallet', () => {
 
   test('arrives bit by bit as it is sent, each bit once', async () => {
     const { started } = await openRail()
-    const { report, standing } = await started('1000')
+    const { report, status } = await started('1000')
     for (const total of ['1', '400', '400', '999']) {
       expect(await report(settled(total))).toMatchObject({ ok: true })
       const standingNow = { sent: total, delivered: total, arrived: total, state: 'begun' }
-      expect(await standing()).toEqual(standingNow)
+      expect(await status()).toEqual(standingNow)
     }
     expect(await report({ type: 'settle', final: true })).toMatchObject({ ok: true })
-    expect(await standing()).toMatchObject({ arrived: '999', state: 'completed' })
+    expect(await status()).toMatchObject({ arrived: '999', state: 'completed' })
   })
 
   test('that fails keeps what has arrived, and the rest can be spent again', async () => {
     const { started, affordable } = await openRail()
-    const { report, standing } = await started('2500')
+    const { report, status } = await started('2500')
     await report(settled('100'))
     expect(await affordable('1')).toBe(false)
     for (let i = 0; i < 2; i++) expect(await report(gaveUp('300'))).toMatchObject({ ok: true })
-    expect(await standing()).toEqual({
+    expect(await status()).toEqual({
       sent: '300',
       delivered: '300',
       arrived: '300',
@@ -109,10 +109,10 @@ describe('a payment within the wallet', () => {
     const { world, started } = await openRail()
     const [one, two] = [await started('10'), await started('10')]
     expect(await one.report({ type: 'settle' })).toMatchObject({ ok: true })
-    expect(await one.standing()).toMatchObject({ sent: '0', state: 'begun' })
+    expect(await one.status()).toMatchObject({ sent: '0', state: 'begun' })
     world.clock.advance(86_400_000)
     expect(await two.report()).toMatchObject({ ok: false, refusal: 'payment_lapsed' })
-    expect(await two.standing()).toMatchObject({ arrived: '0', state: 'created' })
+    expect(await two.status()).toMatchObject({ arrived: '0', state: 'created' })
     expect(await one.report()).toMatchObject({ ok: true })
   })
 
@@ -129,11 +129,11 @@ describe('a payment within the wallet', () => {
     ['fails what was sent', gaveUp('1000'), 'payment_sent'],
   ])('has nothing arrive by a report that %s', async (_, departure, refusal) => {
     const { started } = await openRail()
-    const { report, standing } = await started('1000')
+    const { report, status } = await started('1000')
     await report(settled('100'))
-    const before = await standing()
+    const before = await status()
     expect(await report(departure)).toMatchObject({ ok: false, refusal })
-    expect(await standing()).toEqual(before)
+    expect(await status()).toEqual(before)
     expect(before).toMatchObject({ arrived: '100', state: 'begun' })
   })
 
@@ -142,10 +142,10 @@ describe('a payment within the wallet', () => {
     const [failed, complete] = [await started('1000'), await started('1000')]
     await failed.report({ type: 'fail' })
     await complete.report(settled('500', { final: true }))
-    for (const { report, standing } of [failed, complete]) {
-      const before = await standing()
+    for (const { report, status } of [failed, complete]) {
+      const before = await status()
       expect(await report()).toMatchObject({ ok: false, refusal: 'payment_over' })
-      expect(await standing()).toEqual(before)
+      expect(await status()).toEqual(before)
     }
     expect(await failed.report({ type: 'fail' })).toMatchObject({ ok: true })
   })
@@ -171,9 +171,9 @@ describe('a receiver that takes no more', () => {
   ])(
     'fails the payment that reaches it, by %s, as nothing of it has left',
     async (_, departure) => {
-      const { report, standing, affordable } = await closedAfter('500')
+      const { report, status, affordable } = await closedAfter('500')
       expect(await report(departure)).toMatchObject({ ok: false, refusal: 'payment_completed' })
-      expect(await standing()).toEqual({
+      expect(await status()).toEqual({
         sent: '500',
         delivered: '500',
         arrived: '500',
@@ -186,19 +186,19 @@ describe('a receiver that takes no more', () => {
 
   test('fails it when it has expired', async () => {
     const { world, started } = await openRail()
-    const { report, standing } = await started('10')
+    const { report, status } = await started('10')
     await report({ type: 'settle' })
     world.clock.advance(31 * 86_400_000)
     expect(await report()).toMatchObject({ ok: false, refusal: 'payment_expired' })
-    expect(await standing()).toMatchObject({ sent: '0', arrived: '0', state: 'failed' })
+    expect(await status()).toMatchObject({ sent: '0', arrived: '0', state: 'failed' })
   })
 
   test('changes nothing of a report that was counted before', async () => {
     const { started } = await openRail()
-    const { report, standing } = await started('1000', '600')
+    const { report, status } = await started('1000', '600')
     expect(await report(settled('700'))).toMatchObject({ ok: true })
     expect(await report(settled('700'))).toMatchObject({ ok: true })
-    expect(await standing()).toMatchObject({ arrived: '700', state: 'begun' })
+    expect(await status()).toMatchObject({ arrived: '700', state: 'begun' })
   })
 })
 
@@ -209,19 +209,19 @@ describe('a report whose answer was lost', () => {
     const { incomingPayments, outgoingPayments } = services
     return when === 'before'
       ? { ...services, incomingPayments: { ...incomingPayments, receive: crash } }
-      : { ...services, outgoingPayments: { ...outgoingPayments, settle: crash, fail: crash } }
+      : { ...services, outgoingPayments: { ...outgoingPayments, reportSent: crash, fail: crash } }
   }
 
   test('counts once when it comes again, though the receiver had been credited', async () => {
     const { resources, started } = await openRail()
-    const { report, standing } = await started('1000', '1000')
+    const { report, status } = await started('1000', '1000')
     await expect(report(undefined, crashing(resources, 'after'))).rejects.toThrow('has ended')
-    expect(await standing()).toMatchObject({ arrived: '1000', delivered: '0', state: 'begun' })
+    expect(await status()).toMatchObject({ arrived: '1000', delivered: '0', state: 'begun' })
     // Another report in its place is refused: it would credit what has been credited.
     expect(await report(settled('400'))).toMatchObject({ ok: false, refusal: 'transfer_mismatch' })
-    expect(await standing()).toMatchObject({ arrived: '1000', delivered: '0', state: 'begun' })
+    expect(await status()).toMatchObject({ arrived: '1000', delivered: '0', state: 'begun' })
     expect(await report()).toMatchObject({ ok: true, payment: { state: 'completed' } })
-    expect(await standing()).toMatchObject({ arrived: '1000', delivered: '1000' })
+    expect(await status()).toMatchObject({ arrived: '1000', delivered: '1000' })
   })
 
   const step = fc.record({
@@ -236,14 +236,14 @@ describe('a report whose answer was lost', () => {
   test('has as much arrive as was delivered, whatever the reports, repeats and crashes', async () => {
     const { resources, started } = await openRail({})
     const property = fc.asyncProperty(fc.array(step, { maxLength: 6 }), async (steps) => {
-      const { report, standing } = await started('1000')
+      const { report, status } = await started('1000')
       for (const { type, total, crash, times, rival } of steps) {
         const said = type === 'fail' ? gaveUp(total) : settled(total)
         if (crash) await report(said, crashing(resources, crash)).catch(() => undefined)
         const reports = Array.from({ length: times }, () => report(said))
         if (rival !== null && type === 'settle') reports.push(report(settled(rival)))
         await Promise.all(reports)
-        const { sent, delivered, arrived } = await standing()
+        const { sent, delivered, arrived } = await status()
         expect([sent, arrived]).toEqual([delivered, delivered])
       }
     })

@@ -33,7 +33,7 @@ interface Bank {
   /** Has Alice pay 10 dollars, 5 euros of which arrive, and answers the id of the payment, which is begun. */
   begun(): Promise<string>
   /** What has been sent of a payment and what became of it, and what it has taken from Alice's account. */
-  standing(paymentId: string): Promise<{ sent: string; state: string; debited: string }>
+  status(paymentId: string): Promise<{ sent: string; state: string; debited: string }>
 }
 
 let names = 0
@@ -72,7 +72,7 @@ async function openBank(pool: Pool, store: Store): Promise<Bank> {
       await outgoingPayments.begin(id)
       return id
     },
-    async standing(paymentId) {
+    async status(paymentId) {
       const { sent = '', state = '' } = (await outgoingPayments.get(paymentId)) ?? {}
       const text = `SELECT account_id, sum(amount)::text AS sum FROM ledger_entries
         WHERE transfer_id = $1 GROUP BY account_id`
@@ -257,12 +257,12 @@ function debitsAndSettles(bank: () => Bank): void {
   const whole = totals('1000', '500')
 
   test('debits the account and settles the payment, once', async () => {
-    const { pool, world, begun, standing } = bank()
+    const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     for (let i = 0; i < 3; i++) {
       const result = await settleOutgoing(pool, world.resources, { paymentId, ...whole })
       expect(result).toMatchObject({ ok: true, payment: { state: 'completed' } })
-      expect(await standing(paymentId)).toEqual({
+      expect(await status(paymentId)).toEqual({
         sent: '1000',
         state: 'completed',
         debited: '1000',
@@ -274,21 +274,21 @@ function debitsAndSettles(bank: () => Bank): void {
     ['what was sent', '700', '300'],
     ['nothing', '0', '0'],
   ])('debits %s where that is less than might have been', async (_, sent, delivered) => {
-    const { pool, world, begun, standing } = bank()
+    const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     const settled = { paymentId, ...totals(sent, delivered) }
-    await world.resources.outgoingPayments.settle({ paymentId, ...totals('0', '0') })
+    await world.resources.outgoingPayments.reportSent({ paymentId, ...totals('0', '0') })
     expect(await settleOutgoing(pool, world.resources, settled)).toMatchObject({ ok: true })
-    expect(await standing(paymentId)).toEqual({ sent, state: 'completed', debited: sent })
+    expect(await status(paymentId)).toEqual({ sent, state: 'completed', debited: sent })
   })
 
   test('leaves the entries as they are when another total is reported later', async () => {
-    const { pool, world, begun, standing } = bank()
+    const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     await settleOutgoing(pool, world.resources, { paymentId, ...totals('700', '300') })
     const later = await settleOutgoing(pool, world.resources, { paymentId, ...whole })
     expect(later).toMatchObject({ ok: false, refusal: 'payment_over' })
-    expect(await standing(paymentId)).toMatchObject({ sent: '700', debited: '700' })
+    expect(await status(paymentId)).toMatchObject({ sent: '700', debited: '700' })
   })
 
   test.each([
@@ -296,50 +296,50 @@ function debitsAndSettles(bank: () => Bank): void {
     ['is in another asset', { ...whole, deliveredAmount: usd('500') }, {}, 'invalid_amount'],
     ['is of no payment', whole, { paymentId: 'unknown' }, 'payment_unknown'],
   ])('leaves no entry of what %s', async (_, said, change, refusal) => {
-    const { pool, world, begun, standing } = bank()
+    const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     const sent = { paymentId, ...said, ...change }
     expect(await settleOutgoing(pool, world.resources, sent)).toMatchObject({ ok: false, refusal })
-    expect(await standing(paymentId)).toEqual({ sent: '0', state: 'begun', debited: '0' })
+    expect(await status(paymentId)).toEqual({ sent: '0', state: 'begun', debited: '0' })
   })
 
   test('settles nothing when the host cannot write its entries', async () => {
-    const { pool, world, begun, standing } = bank()
+    const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     const unknown = 'https://wallet.example/unknown-to-the-ledger'
     const moved: Resources = {
       within(store) {
         const services = world.resources.within(store)
-        const settle: Settle = async (sent) => {
-          const result = await services.outgoingPayments.settle(sent)
+        const reportSent: Settle = async (sent) => {
+          const result = await services.outgoingPayments.reportSent(sent)
           return result.ok
             ? { ...result, payment: { ...result.payment, walletAddress: unknown } }
             : result
         }
-        return { ...services, outgoingPayments: { ...services.outgoingPayments, settle } }
+        return { ...services, outgoingPayments: { ...services.outgoingPayments, reportSent } }
       },
     }
     const failing = settleOutgoing(pool, moved, { paymentId, ...whole })
     await expect(failing).rejects.toMatchObject({ code: '23503' })
-    expect(await standing(paymentId)).toEqual({ sent: '0', state: 'begun', debited: '0' })
+    expect(await status(paymentId)).toEqual({ sent: '0', state: 'begun', debited: '0' })
     const settled = await settleOutgoing(pool, world.resources, { paymentId, ...whole })
     expect(settled).toMatchObject({ ok: true })
   })
 
   test('debits once, reported 20 times at once', async () => {
-    const { pool, world, begun, standing } = bank()
+    const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     const reports = Array.from({ length: 20 }, () =>
       settleOutgoing(pool, world.resources, { paymentId, ...whole }),
     )
     for (const result of await Promise.all(reports)) expect(result).toMatchObject({ ok: true })
-    expect(await standing(paymentId)).toEqual({ sent: '1000', state: 'completed', debited: '1000' })
+    expect(await status(paymentId)).toEqual({ sent: '1000', state: 'completed', debited: '1000' })
   })
 }
 
 type Resources = Pick<World['resources'], 'within'>
 type Receive = ResourceServices['incomingPayments']['receive']
-type Settle = ResourceServices['outgoingPayments']['settle']
+type Settle = ResourceServices['outgoingPayments']['reportSent']
 
 /** The same services, with something done around `receive`. */
 function withReceive(

@@ -92,7 +92,7 @@ describe('quotes of a market', () => {
     ['nothing to go by', { receiver: `${shopReceiver}0` }, { error: { code: 'invalid_amount' } }],
     ['nobody to pay', { receiver: goneReceiver }, { error: { code: 'invalid_receiver' } }],
   ])('are made by %s', async (_, asked, expected) => {
-    const world = createSpendingWorld({ resources: { quotes: quotesOf(market) } })
+    const world = createSpendingWorld({ resources: { pricing: quotesOf(market) } })
     const client = world.client()
     const { body } = await newQuote(client, await quoteToken(client), asked)
     expect(body).toMatchObject(expected)

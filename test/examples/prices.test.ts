@@ -32,7 +32,7 @@ function priceOf(
   }
   const nowhere = async () => noReceiver('there is no such receiver')
   return prices(receiversOf(payments, nowhere)).price({
-    walletAddress: { ...walletAddress, assetCode: from },
+    account: { ...walletAddress, assetCode: from },
     receiver: 'https://wallet.example/incoming-payments/p',
     method: 'ilp',
     ...asked,
@@ -134,7 +134,7 @@ describe('the price of a payment', () => {
 function priceElsewhere(found: FoundReceiver, debitAmount: Amount | undefined = amount(1010)) {
   const payments = { idOf: () => undefined, get: () => Promise.reject(new Error('asked')) }
   const receiver = 'https://bank.example/incoming-payments/1'
-  const request = { walletAddress, receiver, method: 'ilp' as const, debitAmount }
+  const request = { account: walletAddress, receiver, method: 'ilp' as const, debitAmount }
   return prices(receiversOf(payments, async () => found)).price(request)
 }
 

@@ -74,14 +74,14 @@ async function opened() {
       }
     }
 
-    async function standing() {
+    async function status() {
       const { state, sent, delivered, failure } = (await outgoingPayments.get(
         id,
       )) as OutgoingPayment
       const received = `${await receiving.received(details)}`
       return { state, sent, delivered, received, ...(failure && { failure }) }
     }
-    return { id, process, standing }
+    return { id, process, status }
   }
   return { clock, paying, client, token, book, created }
 }
@@ -97,22 +97,22 @@ const losingReply =
 describe('a payment to another wallet', () => {
   test('is sent in packets, and leaves nothing in the book', async () => {
     const { created, book } = await opened()
-    const { id, process, standing } = await created('1000')
+    const { id, process, status } = await created('1000')
     expect(await process().drain()).toMatchObject({ failed: 0 })
     const all = { sent: '1000', delivered: '1000', received: '1000' }
-    expect(await standing()).toEqual({ state: 'completed', ...all })
+    expect(await status()).toEqual({ state: 'completed', ...all })
     expect(await book.take(id, 'writer')).toEqual({ left: 0n, sent: 0n, delivered: 0n })
     expect(await process().drain()).toMatchObject({ failed: 0 })
-    expect(await standing()).toMatchObject(all)
+    expect(await status()).toMatchObject(all)
   })
 
   test.each(['R00', 'T00'] as const)(
     'ends at a packet whose outcome is unknown (%s), which counts as sent',
     async (code) => {
       const { created } = await opened()
-      const { process, standing } = await created('1000')
+      const { process, status } = await created('1000')
       expect(await process(losingReply(2, code)).drain()).toMatchObject({ failed: 0 })
-      const { state, sent, delivered, received } = await standing()
+      const { state, sent, delivered, received } = await status()
       expect(state).toBe('failed')
       expect(sent).toBe(received)
       expect(BigInt(sent) - BigInt(delivered)).toBe(250n)
@@ -121,33 +121,33 @@ describe('a payment to another wallet', () => {
 
   test('of one packet whose outcome is unknown is over, and the payer is debited', async () => {
     const { created } = await opened()
-    const { process, standing } = await created('200')
+    const { process, status } = await created('200')
     await process(losingReply(0)).drain()
     const debited = { state: 'completed', sent: '200', delivered: '0', received: '200' }
-    expect(await standing()).toEqual(debited)
+    expect(await status()).toEqual(debited)
   })
 
   test('goes on where it stopped, in another process', async () => {
     const { created, clock } = await opened()
-    const { process, standing } = await created('1000')
+    const { process, status } = await created('1000')
     const first = process(async (arrived, forward) => {
       if (arrived === 2) first.stop()
       return forward()
     })
     expect(await first.drain()).toMatchObject({ failed: 1 })
-    const before = await standing()
+    const before = await status()
     expect(before).toMatchObject({ state: 'begun', sent: '0' })
     expect(BigInt(before.received)).toBeLessThan(1_000n)
     expect(BigInt(before.received)).toBeGreaterThan(0n)
     clock.advance(1_000)
     expect(await process().drain()).toMatchObject({ failed: 0 })
     const all = { sent: '1000', delivered: '1000', received: '1000' }
-    expect(await standing()).toEqual({ state: 'completed', ...all })
+    expect(await status()).toEqual({ state: 'completed', ...all })
   })
 
   test('is not sent on by a process that ended with a packet on its way', async () => {
     const { created, clock } = await opened()
-    const { process, standing } = await created('1000')
+    const { process, status } = await created('1000')
     let hung = () => {}
     const hanging = new Promise<void>((resolve) => {
       hung = resolve
@@ -166,27 +166,27 @@ describe('a payment to another wallet', () => {
     await hanging
     clock.advance(61_000)
     await process().drain()
-    const over = await standing()
+    const over = await status()
     expect(over.state).toBe('failed')
     // The first process is not dead after all, and its packets arrive: the payer has been debited for them.
     release()
     await first
-    const { received, ...after } = await standing()
+    const { received, ...after } = await status()
     expect(after).toMatchObject({ state: 'failed', sent: over.sent, delivered: over.delivered })
     expect(BigInt(received)).toBeLessThanOrEqual(BigInt(over.sent))
   })
 
   test('waits for a wallet that does not answer, and fails when that lasts', async () => {
     const { created, clock } = await opened()
-    const { process, standing } = await created('1000')
+    const { process, status } = await created('1000')
     const away = { ok: false, reason: 'it does not answer', temporary: true } as const
     for (let attempt = 1; attempt < 5; attempt++) {
       expect(await process(goodLine, away).drain()).toMatchObject({ failed: 1 })
-      expect(await standing()).toMatchObject({ state: 'begun', received: '0' })
+      expect(await status()).toMatchObject({ state: 'begun', received: '0' })
       clock.advance(3_600_000)
     }
     expect(await process(goodLine, away).drain()).toMatchObject({ failed: 0 })
-    expect(await standing()).toEqual({
+    expect(await status()).toEqual({
       state: 'failed',
       sent: '0',
       delivered: '0',
@@ -197,12 +197,12 @@ describe('a payment to another wallet', () => {
 
   test('arrives once the wallet answers again', async () => {
     const { created, clock } = await opened()
-    const { process, standing } = await created('1000')
+    const { process, status } = await created('1000')
     const away = { ok: false, reason: 'it does not answer', temporary: true } as const
     expect(await process(goodLine, away).drain()).toMatchObject({ failed: 1 })
     clock.advance(3_600_000)
     await process().drain()
-    expect(await standing()).toMatchObject({ state: 'completed', received: '1000' })
+    expect(await status()).toMatchObject({ state: 'completed', received: '1000' })
   })
 
   test.each<[string, FoundReceiver]>([
@@ -211,18 +211,18 @@ describe('a payment to another wallet', () => {
     ['has no way to be paid', { ok: true, receiver: { asset } }],
   ])('fails at once where the receiver %s', async (_, receiver) => {
     const { created } = await opened()
-    const { process, standing } = await created('1000')
+    const { process, status } = await created('1000')
     expect(await process(goodLine, receiver).drain()).toMatchObject({ failed: 0 })
-    expect(await standing()).toMatchObject({ state: 'failed', sent: '0', received: '0' })
+    expect(await status()).toMatchObject({ state: 'failed', sent: '0', received: '0' })
   })
 
   test('is not sent where the book cannot be written', async () => {
     const { created, book } = await opened()
-    const { process, standing } = await created('1000')
+    const { process, status } = await created('1000')
     const { write } = book
     Object.assign(book, { write: () => Promise.reject(new Error('the database is away')) })
     expect(await process().drain()).toMatchObject({ failed: 1 })
-    expect(await standing()).toMatchObject({ state: 'begun', received: '0' })
+    expect(await status()).toMatchObject({ state: 'begun', received: '0' })
     Object.assign(book, { write })
   })
 
@@ -236,7 +236,7 @@ describe('a payment to another wallet', () => {
   }, async () => {
     const property = fc.asyncProperty(fc.array(fault, { maxLength: 4 }), async (faults) => {
       const { created, clock } = await opened()
-      const { process, standing } = await created('1000')
+      const { process, status } = await created('1000')
       for (const { after, how } of [...faults, { after: 9, how: 'refused' }]) {
         let done = false
         const running = process(async (arrived, forward) => {
@@ -251,7 +251,7 @@ describe('a payment to another wallet', () => {
         await running.drain()
         clock.advance(3_600_000)
       }
-      const { state, sent, delivered, received } = await standing()
+      const { state, sent, delivered, received } = await status()
       expect(['completed', 'failed']).toContain(state)
       expect(BigInt(received)).toBeLessThanOrEqual(BigInt(sent))
       expect(BigInt(delivered)).toBeLessThanOrEqual(BigInt(received))

@@ -17,7 +17,7 @@ type Pair = readonly [Store, Store]
 const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
 
 function record(id: string, version = 1, more: object = {}): Stored {
-  return { id, version, by: `${id} ${version}`, ...more }
+  return { id, version, commandId: `${id} ${version}`, ...more }
 }
 
 function put(store: Store, ...records: readonly Stored[]): Promise<boolean> {
@@ -64,15 +64,15 @@ function behavesAsAStore(pair: () => Pair): void {
       fc.asyncProperty(script, async ({ places, queries, before }) => {
         const model = memoryStore()
         const namespace = randomUUID().slice(0, 8)
-        const by = `${namespace} Zoë\ud800 ${'x'.repeat(300)}`
+        const wanted = `${namespace} Zoë\ud800 ${'x'.repeat(300)}`
         const records = places.map((place) => {
-          const lists = [{ by, at: place.at }]
+          const lists = [{ list: wanted, at: place.at }]
           return record(`${namespace}${place.id}`, 1, { dueAt: place.at, lists })
         })
         for (const each of [store, model]) expect(await put(each, ...records)).toBe(true)
         for (const { cursor, ...rest } of queries) {
           const near = cursor && { cursor: { ...cursor, id: `${namespace}${cursor.id}` } }
-          const query = { kind: 'grant' as const, by, ...rest, ...near }
+          const query = { kind: 'grant' as const, list: wanted, ...rest, ...near }
           expect(await store.list(query)).toEqual(await model.list(query))
         }
         const asked = ['grant', namespace, before, 5] as const
@@ -99,11 +99,11 @@ function behavesAsAStore(pair: () => Pair): void {
       '',
     ]
     const records = names.map((name) => {
-      return record(randomUUID(), 1, { lists: [{ by: `${list}${name}`, at: 1 }] })
+      return record(randomUUID(), 1, { lists: [{ list: `${list}${name}`, at: 1 }] })
     })
     expect(await put(store, ...records)).toBe(true)
     for (const [i, name] of names.entries()) {
-      const query = { kind: 'grant' as const, by: `${list}${name}`, forward: true, limit: 5 }
+      const query = { kind: 'grant' as const, list: `${list}${name}`, forward: true, limit: 5 }
       expect((await store.list(query)).records).toEqual([records[i]])
     }
   })
@@ -203,7 +203,7 @@ describe('the Redis recipe', () => {
   test('leaves nothing of a record that is removed', async () => {
     const own = `${prefix}-removed`
     const store = redisStore(client, { prefix: own })
-    const lists = [1, 2, 3].map((at) => ({ by: `list ${at}`, at }))
+    const lists = [1, 2, 3].map((at) => ({ list: `list ${at}`, at }))
     await put(store, record('a', 1, { dueAt: 1, lists }))
     await put(store, record('a', 2, { dueAt: 2, lists: lists.slice(1) }))
     expect(await client.zCard(`{${own}}:places`)).toBe(3)
@@ -238,7 +238,7 @@ describe('the MariaDB recipe', () => {
   ].map((options) => createPool(`${mariadbUrl}?${options}&bigIntAsNumber=true`)) as [Pool, Pool]
   const [pool] = pools
   const store = mariadbStore(pool, { prefix })
-  const lists = [{ by: prefix, at: 1 }]
+  const lists = [{ list: prefix, at: 1 }]
   const rowsIn = async (table: string) => {
     const [{ rows }] = await pool.query(`SELECT COUNT(*) AS \`rows\` FROM ${prefix}_${table}`)
     return Number(rows)
@@ -328,7 +328,7 @@ describe('the MariaDB recipe', () => {
   test('leaves nothing of a record that is removed', async () => {
     const id = randomUUID()
     const before = [await rowsIn('records'), await rowsIn('places')]
-    await put(store, record(id, 1, { lists: [...lists, { by: `${prefix} ${id}`, at: 2 }] }))
+    await put(store, record(id, 1, { lists: [...lists, { list: `${prefix} ${id}`, at: 2 }] }))
     expect(await store.remove('grant', id, 1)).toBe(true)
     expect([await rowsIn('records'), await rowsIn('places')]).toEqual(before)
   })

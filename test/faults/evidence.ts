@@ -3,7 +3,7 @@ import type {
   EventRecord,
   Grant,
   IncomingPayment,
-  Kind,
+  RecordKind,
   Stored,
   Transfer,
 } from '../../src/index.js'
@@ -25,15 +25,16 @@ export interface Evidence {
 
 export interface Witness {
   /** All records of one instant. */
-  readonly records: () => Promise<readonly (readonly [Kind, Stored])[]>
+  readonly records: () => Promise<readonly (readonly [RecordKind, Stored])[]>
   readonly delivered: () => readonly DeliveredEvent[]
   readonly wallet: Wallet
 }
 
 export async function gather(journal: Journal, witness: Witness): Promise<Evidence> {
   const records = await witness.records()
-  const of = (wanted: Kind) => records.flatMap(([kind, record]) => (kind === wanted ? record : []))
-  const byId = (kind: Kind) => new Map(of(kind).map((record) => [record.id, record]))
+  const of = (wanted: RecordKind) =>
+    records.flatMap(([kind, record]) => (kind === wanted ? record : []))
+  const byId = (kind: RecordKind) => new Map(of(kind).map((record) => [record.id, record]))
   return {
     grants: byId('grant') as Map<string, Grant>,
     payments: byId('incoming-payment') as Map<string, IncomingPayment>,

@@ -6,7 +6,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'pg'
 import { migrate } from '../../adapters/postgres.js'
-import type { DeliveredEvent, Kind, Stored } from '../../src/index.js'
+import type { DeliveredEvent, RecordKind, Stored } from '../../src/index.js'
 import { gather, type Witness } from './evidence.js'
 import { createJournal, type Journal, totalOf } from './journal.js'
 import { breaches, laws, lawsOfPeace } from './laws.js'
@@ -88,8 +88,8 @@ export async function enterScene(url: string, seed: number): Promise<Scene> {
 }
 
 /** In one statement, so that they are of one instant. */
-async function allRecords(pool: Pool, schema: string): Promise<(readonly [Kind, Stored])[]> {
-  const { rows } = await pool.query<{ kind: Kind; value: string }>(
+async function allRecords(pool: Pool, schema: string): Promise<(readonly [RecordKind, Stored])[]> {
+  const { rows } = await pool.query<{ kind: RecordKind; value: string }>(
     `SELECT kind, value FROM ${schema}.open_payments_records WHERE kind <> 'replay'`,
   )
   return rows.map(({ kind, value }) => [kind, JSON.parse(value) as Stored])

@@ -82,7 +82,7 @@ async function prepared() {
       payByQuote(client, paying.token, quoted),
     begin: () => outgoingPayments.begin(unbegun),
     settle: () =>
-      outgoingPayments.settle({
+      outgoingPayments.reportSent({
         paymentId: begun,
         sentAmount: usd(10),
         deliveredAmount: usd(10),

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import {
-  type Change,
   createAuthorizationServer,
   createResourceServer,
   ilpPaymentMethods,
-  type Operation,
+  type RecordChange,
+  type ServerOperation,
 } from '../../src/index.js'
 import { bankKey } from '../support/introspection.js'
 import type { TestKey } from '../support/keys.js'
@@ -12,7 +12,7 @@ import { grantToPay, newQuote, priceList, shopReceiver } from '../support/spendi
 import { type Ask, cell, createSurface, everything, lastSegment } from '../support/surface.js'
 import { alice, answerOf, approvedGrant, bob, origin, resourceServer } from '../support/world.js'
 
-const open: readonly Operation[] = [
+const open: readonly ServerOperation[] = [
   'discover',
   'getWalletAddress',
   'getWalletAddressKeys',
@@ -90,7 +90,7 @@ async function createOtherServers({ world, shop }: Awaited<ReturnType<typeof cre
     introspect: auth.introspect,
     walletAddresses: { find: async () => account },
     paymentMethods: ilpPaymentMethods({ addressPrefix: 'test.other', secret: new Uint8Array(32) }),
-    quotes: priceList,
+    pricing: priceList,
   })
   const post = async (url: string, body: object, token?: string) => {
     const handle = url.startsWith(grantEndpoint) ? auth.handle : resources.handle
@@ -203,12 +203,12 @@ const keys: readonly { name: string; of: (stage: Stage) => TestKey; row: Row }[]
 ]
 
 /** The operation's own request with the credential in the place of its token. */
-function askWith(stage: Stage, of: Credential['of'], operation: Operation): Ask {
+function askWith(stage: Stage, of: Credential['of'], operation: ServerOperation): Ask {
   const { ask } = stage.surface
   return ask(operation, of(stage, ask(operation).token ?? stage.held.token.value))
 }
 
-function expected(row: Row, operation: Operation): string {
+function expected(row: Row, operation: ServerOperation): string {
   if (operation === 'continueGrant' || operation === 'cancelGrant') return row.continuation
   return operation in row ? row[operation as keyof Row] : row.resources
 }
@@ -217,7 +217,7 @@ function expected(row: Row, operation: Operation): string {
 async function checkEverywhere(
   { surface }: Stage,
   row: Row,
-  send: (operation: Operation) => ReturnType<typeof surface.send>,
+  send: (operation: ServerOperation) => ReturnType<typeof surface.send>,
 ): Promise<void> {
   const { routes, kept, world } = surface
   for (const { operation } of routes.filter(({ operation }) => !open.includes(operation))) {
@@ -231,8 +231,8 @@ async function checkEverywhere(
   expect(world.errors).toEqual([])
 }
 
-function expectNothingButNonces(written: readonly (readonly Change[])[]): void {
-  expect(written.flat().filter(({ kind }) => kind !== 'replay')).toEqual([])
+function expectNothingButNonces(written: readonly (readonly RecordChange[])[]): void {
+  expect(written.flat().filter(({ kind }) => kind !== 'nonce')).toEqual([])
 }
 
 describe('a credential where it does not belong', () => {
@@ -265,7 +265,7 @@ describe('a credential where it does not belong', () => {
 const ids: readonly {
   name: string
   of: (stage: Stage) => string
-  home: readonly Operation[]
+  home: readonly ServerOperation[]
 }[] = [
   {
     name: 'of a grant',
@@ -307,7 +307,7 @@ const ids: readonly {
   },
 ]
 
-const unknownThere: Partial<Record<Operation, string>> = {
+const unknownThere: Partial<Record<ServerOperation, string>> = {
   continueGrant: '401 invalid_continuation',
   cancelGrant: '401 invalid_continuation',
   rotateToken: '404 invalid_rotation',

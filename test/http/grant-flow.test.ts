@@ -659,7 +659,7 @@ describe('rotating a token', () => {
     await world.handle(signedWithoutNonce(world, client, token))
     world.clock.advance(1_000)
     await world.handle(signedWithoutNonce(world, client, token))
-    expect(commits).toEqual([['grant', 'event'], ['replay']])
+    expect(commits).toEqual([['grant', 'event'], ['nonce']])
   })
 
   test('accepts no content except an empty object', async () => {

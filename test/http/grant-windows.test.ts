@@ -42,7 +42,7 @@ describe('the interval counting of a grant', () => {
     ['repetitions', { intervalCounting: 'repetitions' }, 30],
   ] as const)('is stored with it: %s for policy %j', async (intervalCounting, policy, minutes) => {
     const { world, grantId, token } = await granted(twice, policy)
-    expect(await world.auth.grants.get(grantId)).toMatchObject({
+    expect(await world.auth.grants.getRecord(grantId)).toMatchObject({
       endsAt: startOfTests + minutes * minute,
       granted: [{ limits: twice.limits, intervalCounting }],
     })
@@ -59,7 +59,7 @@ describe('the interval counting of a grant', () => {
     const { store, clock, grantId } = await granted(twice)
     const policy = { intervalCounting: 'repetitions' } as const
     const later = createWorld({ store, clock, auth: { policy } })
-    const before = await later.auth.grants.get(grantId)
+    const before = await later.auth.grants.getRecord(grantId)
     expect(before).toMatchObject({
       endsAt: startOfTests + 20 * minute,
       granted: [{ intervalCounting: 'occurrences' }],
@@ -87,17 +87,17 @@ describe('the last window of a grant', () => {
     const { world, clock, grantId } = await granted(twice, { retentionMs: day })
     clock.set(startOfTests + 20 * minute + day - 1)
     await world.auth.purge()
-    expect(await world.auth.grants.get(grantId)).toBeDefined()
+    expect(await world.auth.grants.getRecord(grantId)).toBeDefined()
     clock.advance(1)
     await world.auth.purge()
-    expect(await world.auth.grants.get(grantId)).toBeUndefined()
+    expect(await world.auth.grants.getRecord(grantId)).toBeUndefined()
   })
 
   test('that never comes keeps the record for as long as the grant can be used', async () => {
     const { world, clock, client, grantId, token } = await granted(monthly, { retentionMs: day })
     clock.advance(20 * 366 * day)
     await world.auth.purge()
-    expect(await world.auth.grants.get(grantId)).toBeDefined()
+    expect(await world.auth.grants.getRecord(grantId)).toBeDefined()
     expect((await client.rotate(token)).status).toBe(200)
   })
 })

@@ -362,7 +362,7 @@ describe('the host', () => {
     await created(world, client, 1, carol)
     const { incomingPayments } = world.resources
     const page = await incomingPayments.list({ walletAddress: bob, first: 3 })
-    expect(page.result.map((payment) => incomingPayments.toJSON(payment).id)).toEqual(
+    expect(page.result.map((payment) => incomingPayments.toResource(payment).id)).toEqual(
       urls.slice(0, 3),
     )
     expect(page.pagination).toMatchObject({ hasNextPage: true, hasPreviousPage: false })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { HttpRequest, Operation } from '../../src/index.js'
+import type { HttpRequest, ServerOperation } from '../../src/index.js'
 import { testKey } from '../support/keys.js'
 import { type Ask, cell, createSurface, type Surface, unsignedRequest } from '../support/surface.js'
 import { answerOf } from '../support/world.js'
@@ -53,7 +53,7 @@ const open: Row = {
   otherClient: '200',
 }
 
-const rows: Readonly<Record<Operation, Row>> = {
+const rows: Readonly<Record<ServerOperation, Row>> = {
   requestGrant: { ...atGrants, otherClient: '400 invalid_client', revoked: '200' },
   discover: open,
   continueGrant: { ...atGrants, revoked: '404 invalid_continuation' },
@@ -101,7 +101,7 @@ function tampered({ body, url }: Ask): ((request: HttpRequest) => HttpRequest)[]
 }
 
 /** Gives up what the operation's own request presents. */
-async function revoke({ world, shop, held }: Surface, operation: Operation): Promise<void> {
+async function revoke({ world, shop, held }: Surface, operation: ServerOperation): Promise<void> {
   const { rotating, revoking, continuing, cancelling, token } = held
   const { grants } = world.auth
   const grantIdOf = (id: string) => id.split('.')[0] ?? ''

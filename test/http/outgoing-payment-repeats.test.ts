@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { memoryStore, type Quotes, type WalletAddress } from '../../src/index.js'
+import { memoryStore, type Pricing, type WalletAddress } from '../../src/index.js'
 import { type Fate, fates, lyingStore } from '../support/proxy-store.js'
 import type { SignOptions } from '../support/sign.js'
 import {
@@ -26,7 +26,7 @@ const minute = 60_000
 /** The two ways to create a payment that survive a lost response. */
 const repeatable = [
   {
-    by: 'a quote',
+    commandId: 'a quote',
     async request(client: TestClient, token: string) {
       const quoteId = await quoteUrl(client)
       return (more: object = {}, sign: Partial<SignOptions> = {}) =>
@@ -34,7 +34,7 @@ const repeatable = [
     },
   },
   {
-    by: 'an idempotency key',
+    commandId: 'an idempotency key',
     async request(client: TestClient, token: string) {
       const key = withKey('the-key')
       return (more: object = {}, sign: Partial<SignOptions> = {}) =>
@@ -68,9 +68,9 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
 
   test('succeeds despite later changes of the quote, price, window and budget', async () => {
     let takes = true
-    const price: Quotes['price'] = async (asked) =>
+    const price: Pricing['price'] = async (asked) =>
       takes ? priceList.price(asked) : { refusal: 'receiver_invalid' }
-    const { world, client } = await payingClient({ resources: { quotes: { price } } })
+    const { world, client } = await payingClient({ resources: { pricing: { price } } })
     const interval = 'R1/2026-11-21T12:00:00Z/PT6M'
     const bounded = outgoingItem({ interval, debitAmount: usd(1000) })
     const access = [bounded, outgoingItem(undefined, bob)]

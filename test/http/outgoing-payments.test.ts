@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type AccessItem, memoryStore, type Quotes } from '../../src/index.js'
+import { type AccessItem, memoryStore, type Pricing } from '../../src/index.js'
 import {
   eur,
   euroReceiver,
@@ -295,8 +295,11 @@ describe('creating an outgoing payment', () => {
     ['an invalid refusal', { refusal: 'limits_exceeded' }],
   ])('returns 500 if the host returns %s, and stores nothing', async (_, answer) => {
     const { store, written } = watchedStore(memoryStore())
-    const price: Quotes['price'] = async () => answer as never
-    const { world, client, token } = await payingClient({ store, resources: { quotes: { price } } })
+    const price: Pricing['price'] = async () => answer as never
+    const { world, client, token } = await payingClient({
+      store,
+      resources: { pricing: { price } },
+    })
     const before = written.count()
     expect(errorOf(await pay(client, token, 10))).toEqual([500, 'internal_error'])
     expect(String(world.errors)).toContain('the price of a payment is wrong')
@@ -377,11 +380,11 @@ describe('reading an outgoing payment', () => {
     const id = world.resources.outgoingPayments.idOf(body.id) ?? ''
     await world.resources.outgoingPayments.begin(id)
     const half = { paymentId: id, sentAmount: usd(50), deliveredAmount: usd(50) }
-    await world.resources.outgoingPayments.settle(half)
+    await world.resources.outgoingPayments.reportSent(half)
     const { body: read } = await client.getPayment(token, body.id)
     expect(read).toEqual({ ...created, sentAmount: usd(50) })
     const payment = await world.resources.outgoingPayments.get(id)
-    expect(payment && world.resources.outgoingPayments.toJSON(payment)).toEqual(read)
+    expect(payment && world.resources.outgoingPayments.toResource(payment)).toEqual(read)
   })
 
   test('shows it as failed once the host can no longer begin it', async () => {

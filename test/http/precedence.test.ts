@@ -156,9 +156,9 @@ const wrongKey = (code: string): Fault => ({
 })
 
 /** Sends a good request with the same nonce first. */
-const usedNonce = (code: string, spend: (draft: Draft) => Promise<void>): Fault => ({
+const usedNonce = (code: string, consumeNonce: (draft: Draft) => Promise<void>): Fault => ({
   name: 'the nonce has been used',
-  apply: spend,
+  apply: consumeNonce,
   status: 401,
   code,
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type AccessItem, memoryStore, type PriceRequest, type Quotes } from '../../src/index.js'
+import { type AccessItem, memoryStore, type PriceRequest, type Pricing } from '../../src/index.js'
 import { type Fate, fates, lyingStore } from '../support/proxy-store.js'
 import {
   createSpendingWorld,
@@ -41,9 +41,9 @@ async function tokenFor(client: TestClient, access: AccessItem): Promise<string>
 }
 
 /** Creates a world with the given price function, and counts the writes. */
-async function hostWhoAnswers(price: Quotes['price']) {
+async function hostWhoAnswers(price: Pricing['price']) {
   const { store, written } = watchedStore(memoryStore())
-  const setup = await setUp({ store, resources: { quotes: { price } } })
+  const setup = await setUp({ store, resources: { pricing: { price } } })
   const before = written.count()
   return { ...setup, writes: () => written.count() - before }
 }
@@ -84,11 +84,11 @@ describe('creating a quote', () => {
 
   test('passes the paying account and only the amounts of the client to the host', async () => {
     const asked: PriceRequest[] = []
-    const price: Quotes['price'] = async (request) => {
+    const price: Pricing['price'] = async (request) => {
       asked.push(request)
       return priceList.price(request)
     }
-    const { client, token } = await setUp({ resources: { quotes: { price } } })
+    const { client, token } = await setUp({ resources: { pricing: { price } } })
     await newQuote(client, token, { walletAddress: `${alice}/`, debitAmount: usd(5) })
     await newQuote(client, token, { receiver: `${shopReceiver}/` })
     const walletAddress = expect.objectContaining({ url: alice, assetCode: 'USD' })
@@ -103,7 +103,7 @@ describe('creating a quote', () => {
       receiveAmount: usd(9),
       expiresAt: endsAt,
     })
-    const { client, token } = await setUp({ resources: { quotes: { price } } })
+    const { client, token } = await setUp({ resources: { pricing: { price } } })
     const { body } = await newQuote(client, token)
     expect(body.expiresAt).toBe(new Date(endsAt).toISOString())
   })
@@ -155,7 +155,7 @@ describe('creating a quote', () => {
   test('reveals the reason of the host only to the operator', async () => {
     const price = async () =>
       ({ refusal: 'amount_missing', reason: 'the ledger says shibboleth' }) as const
-    const { world, client, token } = await setUp({ resources: { quotes: { price } } })
+    const { world, client, token } = await setUp({ resources: { pricing: { price } } })
     const answer = await newQuote(client, token)
     expect([answer.status, answer.body.error]).toEqual([
       400,

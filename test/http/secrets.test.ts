@@ -227,7 +227,7 @@ async function sendPayments(world: World, shop: TestClient, { told, keep }: Secr
   const [sentId = '', failedId = ''] = [sent, failed].map(({ id }) => outgoingPayments.idOf(id))
   await outgoingPayments.begin(sentId)
   const all = { sentAmount: usd(1000), deliveredAmount: usd(1000) }
-  await outgoingPayments.settle({ paymentId: sentId, ...all })
+  await outgoingPayments.reportSent({ paymentId: sentId, ...all })
   await outgoingPayments.fail({ paymentId: failedId, reason: 'no route' })
   return paying
 }

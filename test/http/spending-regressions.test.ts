@@ -3,7 +3,7 @@ import {
   createResourceServer,
   ilpPaymentMethods,
   memoryStore,
-  type Quotes,
+  type Pricing,
   type Store,
 } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
@@ -78,7 +78,7 @@ const refusedOf = async (answer: Promise<{ status: number }>) => (await answer).
 describe('a payment of an earlier window', () => {
   test.each([
     ['fails', (host: Host, paymentId: string) => host.fail({ paymentId })],
-    ['completes with less', (host: Host, paymentId: string) => host.settle(less(paymentId))],
+    ['completes with less', (host: Host, paymentId: string) => host.reportSent(less(paymentId))],
   ])('returns nothing to the current window when it later %s', async (_, end) => {
     const { world, client, token, host } = await paying()
     const early = await begun(world, client, token, 60)
@@ -94,7 +94,7 @@ describe('a payment of an earlier window', () => {
     const { world, client, token, host } = await paying()
     const early = await begun(world, client, token, 60)
     world.clock.advance(hour)
-    await host.settle({ paymentId: early, sentAmount: usd(60), deliveredAmount: usd(60) })
+    await host.reportSent({ paymentId: early, sentAmount: usd(60), deliveredAmount: usd(60) })
     expect(await spent(client, token)).toBe('0')
     expect((await pay(client, token, 100)).status).toBe(201)
   })
@@ -125,11 +125,11 @@ describe('the sent amount stays counted', () => {
     const paymentId = await begun(world, client, token, 100)
     for (const delivered of [30, 50, 80]) {
       const totals = { sentAmount: usd(delivered), deliveredAmount: usd(delivered) }
-      expect(await host.settle({ paymentId, ...totals })).toMatchObject({ ok: true })
+      expect(await host.reportSent({ paymentId, ...totals })).toMatchObject({ ok: true })
     }
     // A report of only the last attempt would decrease the totals.
     const last = { paymentId, sentAmount: usd(30), deliveredAmount: usd(30), final: true }
-    expect(await host.settle(last)).toMatchObject({ refusal: 'totals_receded' })
+    expect(await host.reportSent(last)).toMatchObject({ refusal: 'totals_receded' })
     await host.fail({ paymentId })
     expect((await spentUnder(client, token)).spentReceiveAmount).toEqual(usd(80))
   })
@@ -140,7 +140,7 @@ test('a report that returns nothing does not write the budget', async () => {
   const paymentId = await begun(world, client, token, 100)
   const budgetId = (await host.get(paymentId))?.budgetId ?? ''
   const before = await world.store.load('budget', budgetId)
-  await host.settle({ paymentId, sentAmount: usd(10), deliveredAmount: usd(10) })
+  await host.reportSent({ paymentId, sentAmount: usd(10), deliveredAmount: usd(10) })
   expect(await world.store.load('budget', budgetId)).toEqual(before)
 })
 
@@ -148,7 +148,7 @@ describe('the unsent amount can be spent again', () => {
   test('if the payment completes before everything is sent', async () => {
     const { world, client, token, host } = await paying()
     const paymentId = await begun(world, client, token, 100)
-    await host.settle({ ...less(paymentId), sentAmount: usd(0), deliveredAmount: usd(0) })
+    await host.reportSent({ ...less(paymentId), sentAmount: usd(0), deliveredAmount: usd(0) })
     expect(await spent(client, token)).toBe('0')
     expect((await pay(client, token, 100)).status).toBe(201)
   })
@@ -156,7 +156,7 @@ describe('the unsent amount can be spent again', () => {
   test('if the payment arrives completely for less than its hold', async () => {
     const { world, client, token, host } = await paying()
     const paymentId = await begun(world, client, token, 100)
-    await host.settle({ paymentId, sentAmount: usd(90), deliveredAmount: usd(100) })
+    await host.reportSent({ paymentId, sentAmount: usd(90), deliveredAmount: usd(100) })
     expect(await spent(client, token)).toBe('90')
   })
 
@@ -217,7 +217,7 @@ function serverOnSameStore(world: World, clock: World['clock'], baseUrl = resour
       addressPrefix: 'test.wallet',
       secret: Buffer.alloc(32, 7),
     }),
-    quotes: priceList,
+    pricing: priceList,
   })
 }
 
@@ -264,7 +264,7 @@ describe('without a limited amount', () => {
       await begun(world, client, token, 100),
       await begun(world, client, token, 100),
     ]
-    await host.settle({ paymentId: one, sentAmount: usd(100), deliveredAmount: usd(100) })
+    await host.reportSent({ paymentId: one, sentAmount: usd(100), deliveredAmount: usd(100) })
     await host.fail({ paymentId: two })
     expect([world.errors, world.refusals]).toEqual([[], []])
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(100))
@@ -287,12 +287,12 @@ describe('a request that waits', () => {
   })
 
   test('until the next window opens counts in the window of its arrival', async () => {
-    const price: Quotes['price'] = async (asked) => {
+    const price: Pricing['price'] = async (asked) => {
       if (slow) world.clock.advance(hour)
       return priceList.price(asked)
     }
     let slow = true
-    const world = createSpendingWorld({ ...longTokens, resources: { quotes: { price } } })
+    const world = createSpendingWorld({ ...longTokens, resources: { pricing: { price } } })
     const client = world.client()
     const access = [outgoingItem({ interval: hourly, debitAmount: usd(100) })]
     const { token } = await grantToPay(world, client, access)
@@ -464,7 +464,7 @@ describe('rotation and revocation', () => {
     ]
     await world.auth.grants.revoke(grantId)
     const totals = { sentAmount: usd(50), deliveredAmount: usd(50) }
-    expect(await host.settle({ paymentId: one, ...totals })).toMatchObject({ ok: true })
+    expect(await host.reportSent({ paymentId: one, ...totals })).toMatchObject({ ok: true })
     expect(await host.fail({ paymentId: two, sentAmount: usd(20) })).toMatchObject({ ok: true })
     const budget = (await host.get(one))?.budgetId ?? ''
     expect(await world.store.load('budget', budget)).toMatchObject({

@@ -93,7 +93,7 @@ async function setUp(options: Partial<RemoteIntrospectionOptions> = {}) {
     clock,
     introspect: remoteIntrospection({
       grantEndpoint,
-      resourceServer: bankId,
+      resourceServerId: bankId,
       key: { kid: bankKey.kid, privateKey: privateJwkOf(bankKey) },
       allowLoopback: true,
       timeoutMs: 30_000,
@@ -181,8 +181,8 @@ describe('a bank whose two servers are connected only by HTTP', () => {
     const read = await shop.read(value, created.body.id)
     expect([read.status, read.body.id]).toEqual([200, created.body.id])
 
-    expect([...bank.stores.auth.kinds].sort()).toEqual(['event', 'grant', 'replay'])
-    expect([...bank.stores.bank.kinds].sort()).toEqual(['event', 'incoming-payment', 'replay'])
+    expect([...bank.stores.auth.kinds].sort()).toEqual(['event', 'grant', 'nonce'])
+    expect([...bank.stores.bank.kinds].sort()).toEqual(['event', 'incoming-payment', 'nonce'])
     const id = bank.resources.incomingPayments.idOf(created.body.id) ?? ''
     const payment = await bank.resources.incomingPayments.get(id)
     expect(payment?.client).toBe('https://shop.example')

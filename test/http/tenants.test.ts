@@ -41,7 +41,7 @@ function createTenant(origin: string, store: Store, client: TestClient) {
     introspect: auth.introspect,
     walletAddresses: { find: async (url) => (url === account.url ? account : undefined) },
     paymentMethods: ilpPaymentMethods({ addressPrefix: 'test.bank', secret: new Uint8Array(32) }),
-    quotes: priceList,
+    pricing: priceList,
   })
   const ask = (request: ClientRequest): Promise<ClientResponse> =>
     client.send(request.url.startsWith(`${origin}/auth`) ? auth.handle : resources.handle, request)
@@ -124,8 +124,8 @@ describe('two servers on one store with different URLs', () => {
     const mine = await lived(one)
     const { token } = await lived(two)
     const [grantId = ''] = mine.token.replace('opa_', '').split('.')
-    expect(await one.auth.grants.get(grantId)).toBeDefined()
-    expect(await two.auth.grants.get(grantId)).toBeUndefined()
+    expect(await one.auth.grants.getRecord(grantId)).toBeDefined()
+    expect(await two.auth.grants.getRecord(grantId)).toBeUndefined()
     expect(await two.auth.grants.revoke(grantId)).toBe(false)
     for (const [collection, url] of [
       ['incoming-payments', mine.incoming],

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Operation, type Refusal, refusals } from '../../src/index.js'
+import { type Refusal, refusals, type ServerOperation } from '../../src/index.js'
 import { beforehand, entrances, everyAnswerOf, type Given } from '../support/given.js'
 import { type DocumentedOperation, documentedOperations } from '../support/openapi.js'
 import { listed, promised, tableUnder } from '../support/operations-page.js'
@@ -12,7 +12,7 @@ const { routes } = await createSurface()
 const operations = routes.map(({ operation }) => operation)
 
 const own = tableUnder('Served beyond the documents').map(([handler, route, answers]) => ({
-  handler: handler as Operation,
+  handler: handler as ServerOperation,
   route,
   answers: listed(answers),
 }))
@@ -24,12 +24,12 @@ beforeAll(async () => {
   given = all
 }, 120_000)
 
-function answersOf(handler: Operation) {
+function answersOf(handler: ServerOperation) {
   return given.filter(({ operation }) => operation === handler).map(({ answer }) => answer)
 }
 
 /** The operation of the documents that a handler serves. */
-function documentOf(handler: Operation): DocumentedOperation {
+function documentOf(handler: ServerOperation): DocumentedOperation {
   const row = promised.find((each) => each.handler === handler)
   const found = documented.find(({ operationId }) => operationId === row?.operationId)
   if (found === undefined) throw new Error(`${handler} is on no document`)
@@ -37,7 +37,7 @@ function documentOf(handler: Operation): DocumentedOperation {
 }
 
 /** Where a handler is served; the path of a wallet address is whatever comes before. */
-function routesOf(handler: Operation): readonly string[] {
+function routesOf(handler: ServerOperation): readonly string[] {
   return routes
     .filter(({ operation }) => operation === handler)
     .map(({ method, path }) => `${method} ${path.replace('{path}', '') || '/'}`)
@@ -179,7 +179,7 @@ describe('before its operation is known', () => {
 })
 
 /** Which entry of a row of the table of refusals an operation's answer was taken from. */
-function entryOf(refusal: Refusal, operation: Operation): string {
+function entryOf(refusal: Refusal, operation: ServerOperation): string {
   if (operation in refusals[refusal]) return operation
   const document = promised.find(({ handler }) => handler === operation)?.document
   if (document === 'resource server') return 'resourceServer'

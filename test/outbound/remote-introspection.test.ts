@@ -78,7 +78,7 @@ const active: Introspection = {
 function remote(more: Partial<RemoteIntrospectionOptions> = {}) {
   return remoteIntrospection({
     grantEndpoint,
-    resourceServer: bankId,
+    resourceServerId: bankId,
     key: { kid: bankKey.kid, privateKey: privateJwkOf(bankKey) },
     allowLoopback: true,
     clock: manualClock(),
@@ -386,7 +386,7 @@ describe('the options', () => {
     const { allowLoopback: _, ...https } = {
       allowLoopback: true,
       grantEndpoint: 'https://wallet.example/auth',
-      resourceServer: bankId,
+      resourceServerId: bankId,
       key: { kid: 'kid', privateKey },
     }
     expect(() => remoteIntrospection(https)).not.toThrow()

@@ -188,8 +188,8 @@ describe.each([
   })
 
   test('a derived secret is a distinct secret for each secret and salt', async () => {
-    const successor = await deriveSecret(secret, 'salt')
-    expect(successor).toMatch(/^[A-Za-z0-9_-]{43}$/)
+    const nextToken = await deriveSecret(secret, 'salt')
+    expect(nextToken).toMatch(/^[A-Za-z0-9_-]{43}$/)
     const others = [
       await deriveSecret(secret, 'salt2'),
       await deriveSecret(`${secret}2`, 'salt'),
@@ -197,6 +197,6 @@ describe.each([
       await hashSecret(secret),
       secret,
     ]
-    expect(others).not.toContain(successor)
+    expect(others).not.toContain(nextToken)
   })
 })

@@ -1,5 +1,6 @@
 import fc, { type Scheduler } from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { createInteractions } from '../../src/host/interaction.js'
 import { memoryStore, type Store } from '../../src/index.js'
 import {
   accessTokenClass,
@@ -7,11 +8,10 @@ import {
   hashSecret,
   namespaceOf,
 } from '../../src/protocol/credential.js'
-import { newCall, type ServiceContext } from '../../src/service/context.js'
-import { createGrants, type GrantAnswer } from '../../src/service/grants.js'
-import { createIncomingPayments } from '../../src/service/incoming-payments.js'
-import { createInteractions } from '../../src/service/interactions.js'
+import { createGrants, type GrantAnswer } from '../../src/service/grant.js'
+import { createIncomingPayments } from '../../src/service/incoming-payment.js'
 import { createIntrospect } from '../../src/service/introspection.js'
+import { newCall, type ServiceContext } from '../../src/service/mechanism/context.js'
 import { manualClock } from '../support/clock.js'
 import { publishedKeys, testKey } from '../support/keys.js'
 import { seededRandom } from '../support/random.js'
@@ -200,7 +200,7 @@ const races: Race[] = [
       const answers = await atOnce<unknown>(
         scheduler,
         racing.grants.continueGrant(grant, { secret, interactRef }, racing.call(), undefined),
-        racing.grants.run(grant, { type: 'revoke', by: revocation.by }, revocation),
+        racing.grants.run(grant, { type: 'revoke', commandId: revocation.commandId }, revocation),
         racing.grants.continueGrant(grant, { secret, interactRef }, racing.call(), undefined),
       )
       const after = services(store, undefined, 'after')
@@ -241,7 +241,11 @@ const races: Race[] = [
       const presented = await presentedAt(grant.token?.manage, token)
       const { hash, manage } = presented
       const call = racing.call()
-      const revocation = { type: 'revoke-token', by: call.by, presented: { hash, manage } } as const
+      const revocation = {
+        type: 'revoke-token',
+        commandId: call.commandId,
+        presented: { hash, manage },
+      } as const
       const [revoked, ...answers] = await atOnce<{ outcome: string }>(
         scheduler,
         racing.grants.run(grant, revocation, call),

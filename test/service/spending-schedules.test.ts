@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Budget } from '../../src/core/budget.js'
 import type { Grant } from '../../src/core/grant/record.js'
 import { heldBy, type OutgoingPayment } from '../../src/core/outgoing-payment/record.js'
-import { type Change, memoryStore, type Store } from '../../src/index.js'
+import { memoryStore, type RecordChange, type Store } from '../../src/index.js'
 import {
   checkThenAct,
   guardsFirst,
@@ -42,7 +42,7 @@ interface Scene {
   process(name: string, ms?: number): SpendingServices
   run<Result>(...running: readonly Promise<Result>[]): Promise<Result[]>
   /** The committed changes, in order. */
-  readonly written: readonly Change[]
+  readonly written: readonly RecordChange[]
 }
 
 interface Race {
@@ -119,7 +119,7 @@ async function paid(scene: Scene, { begun = false } = {}) {
 }
 
 /** Returns the changes since the grant last changed. They must not depend on its earlier state. */
-function afterGrantChanged({ written }: Scene, grantId: string): readonly Change[] {
+function afterGrantChanged({ written }: Scene, grantId: string): readonly RecordChange[] {
   const since = written.findLastIndex(({ kind, next }) => kind === 'grant' && next.id === grantId)
   return written.slice(since)
 }
@@ -372,7 +372,7 @@ async function expectOnePayment(
 }
 
 /** Wraps a store and records every change that it commits. */
-function recorded(store: Store, written: Change[]): Store {
+function recorded(store: Store, written: RecordChange[]): Store {
   return {
     ...store,
     async commit(commit) {
@@ -385,7 +385,7 @@ function recorded(store: Store, written: Change[]): Store {
 
 async function play({ run }: Race, twin: Race['twin'], order: readonly number[]): Promise<void> {
   const gate = turnstile(order)
-  const written: Change[] = []
+  const written: RecordChange[] = []
   const store = recorded(memoryStore(), written)
   const contested = twin(store, () => gate.pass('between check and act'))
   const scene: Scene = {

@@ -1,4 +1,4 @@
-import type { AccessItem, Operation, Refusal } from '../../src/index.js'
+import type { AccessItem, Refusal, ServerOperation } from '../../src/index.js'
 import { jwkOf } from './keys.js'
 import { withHeader } from './sign.js'
 import {
@@ -27,7 +27,7 @@ import {
 /** A request that is about to be sent, and will be refused for one thing. */
 export interface Scene {
   readonly surface: Surface
-  readonly operation: Operation
+  readonly operation: ServerOperation
   asked: Ask
   sending: Sending
 }
@@ -36,7 +36,7 @@ export interface Scene {
 export interface Fault {
   readonly refusal: Refusal
   /** The operations that can refuse for this. */
-  readonly at: readonly Operation[]
+  readonly at: readonly ServerOperation[]
   /** Makes a request that would be served one that is refused for this. */
   readonly arrange: (scene: Scene) => void | Promise<void>
   /** True when nothing else can be tried on the same servers afterwards. */
@@ -361,7 +361,7 @@ export const faults: readonly Fault[] = [
     arrange: (scene) => moveTo(scene, closed),
   },
   {
-    refusal: 'invalid_amount',
+    refusal: 'amount_invalid',
     at: creating,
     arrange(scene) {
       const name = scene.operation === 'createIncomingPayment' ? 'incomingAmount' : 'debitAmount'
@@ -369,7 +369,7 @@ export const faults: readonly Fault[] = [
     },
   },
   {
-    refusal: 'invalid_expiry',
+    refusal: 'expiry_invalid',
     at: ['createIncomingPayment'],
     arrange: (scene) => edit(scene, { expiresAt: '2020-01-01T00:00:00Z' }),
   },

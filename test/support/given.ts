@@ -1,4 +1,4 @@
-import type { Operation, Refusal } from '../../src/index.js'
+import type { Refusal, ServerOperation } from '../../src/index.js'
 import { type Fault, faults, type Scene } from './faults.js'
 import { withHeader } from './sign.js'
 import { successes } from './successes.js'
@@ -7,14 +7,14 @@ import { type Answer, alice, grantEndpoint, resourceServer } from './world.js'
 
 /** A response that an operation actually returned. */
 export interface Given {
-  readonly operation: Operation
+  readonly operation: ServerOperation
   readonly answer: Answer
   /** The refusal that the operator's log reports, and the refusal that the test intended. */
   readonly refused?: { readonly as: Refusal | undefined; readonly meant: Refusal }
 }
 
 /** Produces every response that an operation can return. */
-export async function everyAnswerOf(operation: Operation): Promise<readonly Given[]> {
+export async function everyAnswerOf(operation: ServerOperation): Promise<readonly Given[]> {
   const surface = await createSurface()
   const given: Given[] = []
   for (const fault of faults.filter(({ at }) => at.includes(operation))) {
@@ -29,7 +29,11 @@ export async function everyAnswerOf(operation: Operation): Promise<readonly Give
   return given
 }
 
-async function refusedFor(fault: Fault, surface: Surface, operation: Operation): Promise<Given> {
+async function refusedFor(
+  fault: Fault,
+  surface: Surface,
+  operation: ServerOperation,
+): Promise<Given> {
   const { world, switches, shop, send } = surface
   const scene: Scene = { surface, operation, asked: surface.ask(operation), sending: {} }
   await fault.arrange(scene)

@@ -4,7 +4,7 @@ import type { AccessAction, AccessItem, Limits } from '../../src/core/access.js'
 import { accessActions, publicItem } from '../../src/core/access.js'
 import type { Instant } from '../../src/core/decision.js'
 import type { GrantEvent } from '../../src/core/grant/event.js'
-import type { Client, Finish, Grant, GrantPolicy } from '../../src/core/grant/record.js'
+import type { Finish, Grant, GrantClient, GrantPolicy } from '../../src/core/grant/record.js'
 import { type RequestGrant, requestGrant } from '../../src/core/grant/request.js'
 import {
   decideGrant,
@@ -29,7 +29,7 @@ export const grantPolicy: GrantPolicy = {
   intervalCounting: 'occurrences',
 }
 
-export const shop: Client = {
+export const shop: GrantClient = {
   walletAddress: 'https://shop.example',
   kid: 'key-of-the-shop',
   thumbprint: 'thumbprint-of-the-shop',
@@ -60,7 +60,7 @@ export type Kind = 'redirect' | 'poll' | 'at once'
 
 export function requestOf(kind: Kind, more: Partial<RequestGrant> = {}): RequestGrant {
   return {
-    by: 'command-0',
+    commandId: 'command-0',
     id: 'namespac-grant',
     client: shop,
     access: [outgoing],
@@ -118,10 +118,10 @@ export function grantLife({
     return decision
   }
 
-  const by = () => `command-${++commands}`
+  const commandId = () => `command-${++commands}`
 
   /** The call consumes the next token, whether or not it is issued. */
-  function successor() {
+  function nextToken() {
     const n = ++tokens
     return { ...managed(n), salt: `salt-${n}` }
   }
@@ -150,23 +150,34 @@ export function grantLife({
       refs++
       return decide<'approve'>({
         type: 'approve',
-        by: by(),
+        commandId: commandId(),
         resourceOwner: owner,
         walletAddresses,
         ...(access === undefined ? {} : { access }),
         refHash: hashOf(`ref ${refs}`),
       })
     },
-    deny: () => decide<'deny'>({ type: 'deny', by: by() }),
-    poll: () => decide<'continue'>({ type: 'continue', by: by(), successor: successor() }),
+    deny: () => decide<'deny'>({ type: 'deny', commandId: commandId() }),
+    poll: () =>
+      decide<'continue'>({ type: 'continue', commandId: commandId(), nextToken: nextToken() }),
     present: (refHash = hashOf(`ref ${refs}`)) =>
-      decide<'continue'>({ type: 'continue', by: by(), refHash, successor: successor() }),
+      decide<'continue'>({
+        type: 'continue',
+        commandId: commandId(),
+        refHash,
+        nextToken: nextToken(),
+      }),
     rotate: (presented: { readonly hash: string; readonly manage: string }) =>
-      decide<'rotate'>({ type: 'rotate', by: by(), presented, successor: successor() }),
+      decide<'rotate'>({
+        type: 'rotate',
+        commandId: commandId(),
+        presented,
+        nextToken: nextToken(),
+      }),
     revokeToken: (presented: { readonly hash: string; readonly manage: string }) =>
-      decide<'revoke-token'>({ type: 'revoke-token', by: by(), presented }),
-    cancel: () => decide<'cancel'>({ type: 'cancel', by: by() }),
-    revoke: () => decide<'revoke'>({ type: 'revoke', by: by() }),
+      decide<'revoke-token'>({ type: 'revoke-token', commandId: commandId(), presented }),
+    cancel: () => decide<'cancel'>({ type: 'cancel', commandId: commandId() }),
+    revoke: () => decide<'revoke'>({ type: 'revoke', commandId: commandId() }),
   }
 }
 
@@ -441,7 +452,7 @@ export function play(kind: Kind, access: readonly AccessItem[], steps: readonly 
       continue
     }
     const command = commandOf(step, index, { access, issued, refs })
-    if ('successor' in command) secrets.push(command.successor.hash, command.successor.salt)
+    if ('nextToken' in command) secrets.push(command.nextToken.hash, command.nextToken.salt)
     if (command.type === 'approve') secrets.push(command.refHash)
     if ('signature' in command) secrets.push(command.signature ?? '')
     const before = life.grant()
@@ -450,8 +461,8 @@ export function play(kind: Kind, access: readonly AccessItem[], steps: readonly 
     turns.push({ at: life.now(), before, command, decision, after })
     if (decision.outcome !== 'changed') continue
     if (command.type === 'approve') refs.push(command.refHash)
-    if ('successor' in command && after.token?.hash === command.successor.hash) {
-      issued.push({ hash: command.successor.hash, manage: command.successor.manage })
+    if ('nextToken' in command && after.token?.hash === command.nextToken.hash) {
+      issued.push({ hash: command.nextToken.hash, manage: command.nextToken.manage })
     }
   }
   return {
@@ -485,15 +496,15 @@ function commandOf(
   index: number,
   { access, issued, refs }: Known,
 ): GrantCommand {
-  const by = `command-${index + 1}`
-  const successor = { ...managed(index + 1), salt: `salt-${index + 1}` }
+  const commandId = `command-${index + 1}`
+  const nextToken = { ...managed(index + 1), salt: `salt-${index + 1}` }
   // Every third request has a nonce, which identifies its repetition.
   const signed = index % 3 === 0 ? {} : { signature: hashOf(`signature ${index}`) }
   switch (step.do) {
     case 'approve':
       return {
         type: 'approve',
-        by,
+        commandId,
         resourceOwner: step.owner,
         walletAddresses: [alice],
         ...(step.offer === 'all' ? {} : { access: offered(step.offer, access) }),
@@ -502,20 +513,20 @@ function commandOf(
     case 'continue': {
       const refHash = chosenRef(step.ref, refs)
       const ref = refHash === undefined ? {} : { refHash }
-      return { type: 'continue', by, ...ref, successor, ...signed }
+      return { type: 'continue', commandId, ...ref, nextToken, ...signed }
     }
     case 'rotate':
       return {
         type: 'rotate',
-        by,
+        commandId,
         presented: chosenToken(step.token, issued),
-        successor,
+        nextToken,
         ...signed,
       }
     case 'revoke-token':
-      return { type: 'revoke-token', by, presented: chosenToken(step.token, issued) }
+      return { type: 'revoke-token', commandId, presented: chosenToken(step.token, issued) }
     default:
-      return { type: step.do, by }
+      return { type: step.do, commandId }
   }
 }
 

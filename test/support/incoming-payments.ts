@@ -28,12 +28,12 @@ export function usd(value: string | bigint): Amount {
 
 export function creation(more: Partial<CreateIncomingPayment> = {}): CreateIncomingPayment {
   return {
-    by: 'command-0',
+    commandId: 'command-0',
     id: 'namespac-payment',
     walletAddress: 'https://wallet.example/bob',
     asset: { assetCode: 'USD', assetScale: 2 },
     client: 'https://shop.example',
-    lists: [{ by: 'namespac https://wallet.example/bob', at: startOfTests }],
+    lists: [{ list: 'namespac https://wallet.example/bob', at: startOfTests }],
     ...more,
   }
 }
@@ -61,20 +61,20 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
     },
     /** Reports an arrival; without an id, under a new transfer id. */
     receive(amount: Amount, transferId = `transfer ${commands + 1}`) {
-      const by = `command-${++commands}`
-      const command = deepFreeze({ type: 'receive' as const, by, amount })
+      const commandId = `command-${++commands}`
+      const command = deepFreeze({ type: 'receive' as const, commandId, amount })
       const decision = decideIncomingPayment(payment, transfers.get(transferId), command, now)
       if (decision.outcome === 'changed') {
         payment = deepFreeze(decision.record)
         events.push(...decision.events)
-        const transfer = { id: transferId, version: 1, by, paymentId: payment.id, amount }
+        const transfer = { id: transferId, version: 1, commandId, paymentId: payment.id, amount }
         transfers.set(transferId, deepFreeze(transfer))
       }
       return decision
     },
     /** Completes the payment with a new command id, unless one is repeated. */
-    complete(by = `command-${++commands}`) {
-      const command = deepFreeze({ type: 'complete' as const, by })
+    complete(commandId = `command-${++commands}`) {
+      const command = deepFreeze({ type: 'complete' as const, commandId })
       const decision = completeIncomingPayment(payment, command, now)
       if (decision.outcome === 'changed') {
         payment = deepFreeze(decision.record)
@@ -84,7 +84,7 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
     },
     /** Runs a sweep on the payment. */
     expire() {
-      const command = deepFreeze({ type: 'expire' as const, by: `command-${++commands}` })
+      const command = deepFreeze({ type: 'expire' as const, commandId: `command-${++commands}` })
       const decision = expireIncomingPayment(payment, command, now)
       if (decision.outcome === 'changed') {
         payment = deepFreeze(decision.record)

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { Window } from '../../src/core/interval.js'
+import type { SpendingWindow } from '../../src/core/interval.js'
 
 const day = 86_400_000
 const lastInstant = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
@@ -44,7 +44,7 @@ export interface Made {
 }
 
 /** The window of an instant outside every window. */
-export const never: Window = { start: Number.NaN, end: Number.NaN }
+export const never: SpendingWindow = { start: Number.NaN, end: Number.NaN }
 
 /**
  * Iterates over the windows of an interval from its anchor to the window that contains an instant. A count
@@ -54,7 +54,7 @@ export function walkTo(
   { form, count, anchor, months, ms }: Made,
   when: number,
   extra: 0 | 1,
-): Window {
+): SpendingWindow {
   const backwards = form === 'duration/end'
   const step = backwards ? -1 : 1
   let near = anchor

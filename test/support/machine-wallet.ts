@@ -38,8 +38,8 @@ export function machineWallet({ receivers }: SpendingScene): SpendingWallet {
     const found = receivers.find(({ url }) => url === receiver) ?? receivers[0]
     const value = String(BigInt(debitAmount.value) / (found.unitPrice ?? 1n))
     const spending = { receiver, debitAmount, receiveAmount: { value, ...found.asset } }
-    const by = `command-${++commands}`
-    const charge = { by, namespace, grantId }
+    const commandId = `command-${++commands}`
+    const charge = { commandId, namespace, grantId }
     const candidates = items
       .filter((item) => permits([item], 'outgoing-payment', 'create', walletAddress))
       .map((item) => {
@@ -68,18 +68,18 @@ export function machineWallet({ receivers }: SpendingScene): SpendingWallet {
 
   function report(
     id: string,
-    command: (by: string) => OutgoingPaymentCommand,
+    command: (commandId: string) => OutgoingPaymentCommand,
   ): Promise<SpendingAnswer> {
     const payment = payments.get(id)
     if (payment === undefined) return Promise.resolve({ accepted: false, reason: 'unknown' })
-    const by = `command-${++commands}`
-    const decision = decideOutgoingPayment(payment, command(by), now, policy)
+    const commandId = `command-${++commands}`
+    const decision = decideOutgoingPayment(payment, command(commandId), now, policy)
     if (decision.outcome === 'refused') {
       return Promise.resolve({ accepted: false, reason: decision.reason })
     }
     payments.set(id, decision.record)
     const budget = budgets.get(payment.budgetId)
-    const next = budget && release(budget, heldBy(payment), heldBy(decision.record), by)
+    const next = budget && release(budget, heldBy(payment), heldBy(decision.record), commandId)
     if (next !== undefined) budgets.set(next.id, next)
     return Promise.resolve({ accepted: true })
   }
@@ -92,12 +92,13 @@ export function machineWallet({ receivers }: SpendingScene): SpendingWallet {
       return id
     },
     pay: async (request) => pay(request),
-    begin: (id) => report(id, (by) => ({ type: 'begin', by })),
-    settle: (id, totals) => report(id, (by) => ({ type: 'settle', by, ...totals })),
-    fail: (id, totals) => report(id, (by) => ({ type: 'fail', by, ...totals })),
-    cancel: (id) => report(id, (by) => ({ type: 'cancel', by })),
+    begin: (id) => report(id, (commandId) => ({ type: 'begin', commandId })),
+    settle: (id, totals) => report(id, (commandId) => ({ type: 'settle', commandId, ...totals })),
+    fail: (id, totals) => report(id, (commandId) => ({ type: 'fail', commandId, ...totals })),
+    cancel: (id) => report(id, (commandId) => ({ type: 'cancel', commandId })),
     async lapse() {
-      for (const id of payments.keys()) await report(id, (by) => ({ type: 'lapse', by }))
+      for (const id of payments.keys())
+        await report(id, (commandId) => ({ type: 'lapse', commandId }))
     },
     rotate: async () => ({ accepted: true }),
     async revoke(grant) {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { Operation } from '../../src/index.js'
+import type { ServerOperation } from '../../src/index.js'
 
 const page = readFileSync('docs/operations.md', 'utf8')
 
@@ -25,7 +25,7 @@ export interface Promised {
   readonly document: string
   readonly operationId: string
   readonly route: string
-  readonly handler: Operation
+  readonly handler: ServerOperation
   readonly documented: readonly string[]
   readonly beyond: readonly string[]
 }
@@ -39,7 +39,7 @@ export const promised: readonly Promised[] = [
     document: server.toLowerCase(),
     operationId,
     route,
-    handler: handler as Operation,
+    handler: handler as ServerOperation,
     documented: listed(documented),
     beyond: listed(beyond),
   })),

@@ -1,11 +1,11 @@
 import type { Scheduler } from 'fast-check'
 import { memoryStore, type Store } from '../../src/index.js'
 import { namespaceOf } from '../../src/protocol/credential.js'
-import { newCall, type ServiceContext } from '../../src/service/context.js'
-import type { DomainEvent, EventRecord } from '../../src/service/events.js'
-import { createIncomingPayments } from '../../src/service/incoming-payments.js'
-import { createOutbox } from '../../src/service/outbox.js'
-import { purge } from '../../src/service/sweeps.js'
+import { createIncomingPayments } from '../../src/service/incoming-payment.js'
+import { newCall, type ServiceContext } from '../../src/service/mechanism/context.js'
+import type { DomainEvent, EventRecord } from '../../src/service/mechanism/events.js'
+import { createOutbox } from '../../src/service/mechanism/outbox.js'
+import { purge } from '../../src/service/mechanism/sweeps.js'
 import { type ManualClock, manualClock } from './clock.js'
 import { usd } from './incoming-payments.js'
 import { seededRandom } from './random.js'
@@ -83,7 +83,7 @@ export function paymentServices(options: SetupOptions = {}) {
     /** Does what `ResourceServer.purge` does. */
     async purge(limit = 1_000) {
       const { removed } = await payments.settleDue(limit)
-      return removed + (await purge(context, ['transfer', 'replay'], limit))
+      return removed + (await purge(context, ['transfer', 'nonce'], limit))
     },
   }
 }

@@ -1,4 +1,4 @@
-import type { Kind, Store, Stored } from '../../src/index.js'
+import type { RecordKind, Store, Stored } from '../../src/index.js'
 
 /**
  * The fate of a call: it works; it fails before anything is written; it takes effect but its response is
@@ -14,7 +14,7 @@ export interface Liar {
   /** How often each fate occurred for a commit or removal. */
   readonly struck: ReadonlyMap<Fate, number>
   /** All stored records, read from the underlying store. */
-  records(): Promise<readonly (readonly [Kind, Stored])[]>
+  records(): Promise<readonly (readonly [RecordKind, Stored])[]>
 }
 
 /**
@@ -24,7 +24,7 @@ export interface Liar {
  */
 export function lyingStore(store: Store, fateOf: (method: keyof Store) => Fate): Liar {
   const struck = new Map<Fate, number>()
-  const written = new Map<string, readonly [Kind, string]>()
+  const written = new Map<string, readonly [RecordKind, string]>()
 
   async function reading<Result>(method: keyof Store, read: () => Promise<Result>) {
     if (fateOf(method) === 'fails') throw lost()
@@ -55,7 +55,7 @@ export function lyingStore(store: Store, fateOf: (method: keyof Store) => Fate):
       },
     },
     async records() {
-      const found: (readonly [Kind, Stored])[] = []
+      const found: (readonly [RecordKind, Stored])[] = []
       for (const [kind, id] of written.values()) {
         const record = await store.load(kind, id)
         if (record !== undefined) found.push([kind, record])

@@ -56,7 +56,7 @@ export function item(limits?: Limits, itemId = '1') {
 
 export function creation(more: Partial<CreateOutgoingPayment> = {}): CreateOutgoingPayment {
   return {
-    by: 'command-0',
+    commandId: 'command-0',
     id: 'namespac-payment',
     namespace: 'namespac',
     grantId: 'namespac-grant',
@@ -66,7 +66,7 @@ export function creation(more: Partial<CreateOutgoingPayment> = {}): CreateOutgo
     receiver,
     debitAmount: dollars(100),
     receiveAmount: euros(50),
-    lists: [{ by: 'namespac https://wallet.example/alice', at: startOfTests }],
+    lists: [{ list: 'namespac https://wallet.example/alice', at: startOfTests }],
     candidates: [{ item: item({ debitAmount: dollars(1000) }) }],
     ...more,
   }
@@ -106,39 +106,39 @@ export function outgoingLife(more: Partial<CreateOutgoingPayment> = {}) {
     if (decision.outcome === 'changed') {
       payment = deepFreeze(decision.record)
       events.push(...decision.events)
-      budget = release(budget, heldBy(before), heldBy(payment), command.by) ?? budget
+      budget = release(budget, heldBy(before), heldBy(payment), command.commandId) ?? budget
     }
     turns.push({ at: now, before, command, decision, after: payment })
     return decision
   }
 
-  const by = () => `command-${++commands}`
+  const commandId = () => `command-${++commands}`
 
   return {
     first,
     turns,
     events,
     decide,
-    by,
+    commandId,
     payment: () => payment,
     budget: () => budget,
     now: () => now,
     set(instant: Instant) {
       now = instant
     },
-    begin: () => decide<'begin'>({ type: 'begin', by: by() }),
+    begin: () => decide<'begin'>({ type: 'begin', commandId: commandId() }),
     settle: (sent: Amount, delivered: Amount, final?: boolean) =>
       decide<'settle'>({
         type: 'settle',
-        by: by(),
+        commandId: commandId(),
         sentAmount: sent,
         deliveredAmount: delivered,
         ...(final === undefined ? {} : { final }),
       }),
     fail: (totals: { readonly sentAmount?: Amount; readonly deliveredAmount?: Amount } = {}) =>
-      decide<'fail'>({ type: 'fail', by: by(), ...totals }),
-    cancel: () => decide<'cancel'>({ type: 'cancel', by: by() }),
-    lapse: () => decide<'lapse'>({ type: 'lapse', by: by() }),
+      decide<'fail'>({ type: 'fail', commandId: commandId(), ...totals }),
+    cancel: () => decide<'cancel'>({ type: 'cancel', commandId: commandId() }),
+    lapse: () => decide<'lapse'>({ type: 'lapse', commandId: commandId() }),
   }
 }
 

@@ -45,7 +45,7 @@ export function machineWallet(): PlayedWallet {
   let writes = 0
   const limits = { ...spendingPolicy.payments, ...spendingPolicy.budgets }
 
-  const by = () => `command-${++commands}`
+  const commandId = () => `command-${++commands}`
   const get = <Type>(kind: Kind, id: string) => records.get(`${kind} ${id}`) as Type | undefined
   const of = (grant: number) => grants[grant] as Granted
 
@@ -100,14 +100,14 @@ export function machineWallet(): PlayedWallet {
     if (!permits(granted.items, 'outgoing-payment', 'create', walletAddress)) {
       return { refusal: 'identifier_foreign' }
     }
-    const { id = `payment-${by()}`, earlier } = earlierOf(granted, request, key)
+    const { id = `payment-${commandId()}`, earlier } = earlierOf(granted, request, key)
     if (earlier !== undefined) return 'refusal' in earlier ? earlierRefused : answer(earlier)
     const terms = termsOf(granted, request)
     if ('refusal' in terms) return { refusal: terms.refusal }
     const { receiver, debitAmount, receiveAmount } = terms
     const decision = createOutgoingPayment(
       {
-        by: by(),
+        commandId: commandId(),
         id,
         namespace,
         grantId: granted.id,
@@ -159,7 +159,8 @@ export function machineWallet(): PlayedWallet {
     if (decision.outcome === 'unchanged') return { ok: true }
     put('outgoing-payment', decision.record)
     const budget = get<Budget>('budget', payment.budgetId)
-    const next = budget && release(budget, heldBy(payment), heldBy(decision.record), command.by)
+    const next =
+      budget && release(budget, heldBy(payment), heldBy(decision.record), command.commandId)
     if (next !== undefined) put('budget', next)
     return { ok: true }
   }
@@ -180,7 +181,7 @@ export function machineWallet(): PlayedWallet {
   function lapseDue(): number {
     remove('outgoing-payment')
     const lapsed = due('outgoing-payment').filter(({ id }) => {
-      return run<'lapse'>(id, { type: 'lapse', by: by() }).ok
+      return run<'lapse'>(id, { type: 'lapse', commandId: commandId() }).ok
     })
     return lapsed.length
   }
@@ -211,10 +212,17 @@ export function machineWallet(): PlayedWallet {
     async quote(client, { walletAddress, ...asked }) {
       const answer = price(asked)
       if (typeof answer === 'string') return { refusal: answer }
-      const id = `quote-${by()}`
+      const id = `quote-${commandId()}`
       const owner = `https://${client}.example`
       const { receiver } = asked
-      const command = { ...answer, by: by(), id, walletAddress, client: owner, receiver }
+      const command = {
+        ...answer,
+        commandId: commandId(),
+        id,
+        walletAddress,
+        client: owner,
+        receiver,
+      }
       const decision = createQuote(command, clock.now(), spendingPolicy.quotes)
       if (decision.outcome === 'refused') return { refusal: decision.refusal }
       put('quote', decision.record)
@@ -226,10 +234,12 @@ export function machineWallet(): PlayedWallet {
       const dead = !lives(granted) || clock.now() >= granted.expiresAt
       return dead ? { refusal: 'token_unknown' } : spentUnder(granted)
     },
-    begin: async (id) => run<'begin'>(id, { type: 'begin', by: by() }),
-    settle: async (id, totals) => run<'settle'>(id, { type: 'settle', by: by(), ...totals }),
-    fail: async (id, totals) => run<'fail'>(id, { type: 'fail', by: by(), ...totals }),
-    cancel: async (id) => run<'cancel'>(id, { type: 'cancel', by: by() }),
+    begin: async (id) => run<'begin'>(id, { type: 'begin', commandId: commandId() }),
+    settle: async (id, totals) =>
+      run<'settle'>(id, { type: 'settle', commandId: commandId(), ...totals }),
+    fail: async (id, totals) =>
+      run<'fail'>(id, { type: 'fail', commandId: commandId(), ...totals }),
+    cancel: async (id) => run<'cancel'>(id, { type: 'cancel', commandId: commandId() }),
     lapseDue: async () => lapseDue(),
     async purge() {
       lapseDue()

@@ -1,5 +1,5 @@
 import { permits } from '../../src/core/access.js'
-import type { AccessItem, Quotes, Store, WalletAddress } from '../../src/index.js'
+import type { AccessItem, Pricing, Store, WalletAddress } from '../../src/index.js'
 import { memoryStore } from '../../src/index.js'
 import {
   accessTokenClass,
@@ -7,15 +7,18 @@ import {
   hashSecret,
   namespaceOf,
 } from '../../src/protocol/credential.js'
-import { purgeBudgets } from '../../src/service/budgets.js'
-import { newCall, type ServiceContext } from '../../src/service/context.js'
-import { createGrants } from '../../src/service/grants.js'
+import { purgeBudgets } from '../../src/service/budget.js'
+import { createGrants } from '../../src/service/grant.js'
 import { createIntrospect, introspected } from '../../src/service/introspection.js'
-import { createOutgoingPayments } from '../../src/service/outgoing-payments.js'
-import { createPaymentCreation, type PaymentInput } from '../../src/service/payment-creation.js'
-import { createQuotes } from '../../src/service/quotes.js'
-import { onceOf, type Proof } from '../../src/service/replay.js'
-import { purge } from '../../src/service/sweeps.js'
+import { newCall, type ServiceContext } from '../../src/service/mechanism/context.js'
+import { nonceGuardOf, type Proof } from '../../src/service/mechanism/nonces.js'
+import { purge } from '../../src/service/mechanism/sweeps.js'
+import { createOutgoingPayments } from '../../src/service/outgoing-payment.js'
+import {
+  createPaymentCreation,
+  type PaymentInput,
+} from '../../src/service/outgoing-payment-creation.js'
+import { createQuotes } from '../../src/service/quote.js'
 import { type ManualClock, manualClock } from './clock.js'
 import { publishedKeys, testKey } from './keys.js'
 import { seededRandom } from './random.js'
@@ -49,7 +52,7 @@ export interface SpendingSetup {
   /** Two processes have two seeds. */
   readonly seed?: string
   readonly sleep?: (ms: number) => Promise<unknown>
-  readonly pricing?: Quotes
+  readonly pricing?: Pricing
   readonly recordsEvents?: boolean
 }
 
@@ -133,8 +136,8 @@ export function spendingServices(options: SpendingSetup = {}) {
     }
     const renew = () => introspected(introspect, presented)
     const call = newCall(context)
-    const once = proof && (await onceOf(context, proof, 'refuse-repeat', call))
-    return create(input, { client: payer.client, token, renew }, call, { once, ...key })
+    const nonceGuard = proof && (await nonceGuardOf(context, proof, 'refuse-repeat', call))
+    return create(input, { client: payer.client, token, renew }, call, { nonceGuard, ...key })
   }
 
   /** Rotates the token, and answers with the payer that has the new one; `undefined` if it was refused. */
@@ -152,7 +155,8 @@ export function spendingServices(options: SpendingSetup = {}) {
   async function revoke({ grantId }: Payer): Promise<void> {
     const grant = await grants.load(grantId)
     const call = newCall(context)
-    if (grant !== undefined) await grants.run(grant, { type: 'revoke', by: call.by }, call)
+    if (grant !== undefined)
+      await grants.run(grant, { type: 'revoke', commandId: call.commandId }, call)
   }
 
   /** What `ResourceServer.purge` does, as far as it is about spending. */

@@ -140,7 +140,7 @@ export function serverWallet(): PlayedWallet {
     },
     begin: async (id) => told(await outgoingPayments.begin(id)),
     settle: async (paymentId, totals) =>
-      told(await outgoingPayments.settle({ paymentId, ...totals })),
+      told(await outgoingPayments.reportSent({ paymentId, ...totals })),
     fail: async (paymentId, totals) => told(await outgoingPayments.fail({ paymentId, ...totals })),
     cancel: async (id) => told(await outgoingPayments.cancel(id)),
     lapseDue: () => outgoingPayments.lapseDue(),

@@ -3,8 +3,8 @@ import {
   type Amount,
   type Limits,
   type PriceRequest,
+  type Pricing,
   parseValue,
-  type Quotes,
 } from '../../src/index.js'
 import type { SignOptions } from './sign.js'
 import {
@@ -39,7 +39,7 @@ export function listPrice({
   receiver,
   debitAmount,
   receiveAmount,
-}: Omit<PriceRequest, 'walletAddress' | 'method'>) {
+}: Omit<PriceRequest, 'account' | 'method'>) {
   if (receiver === goneReceiver) return { refusal: 'receiver_invalid' } as const
   const [per, received] = receiver === euroReceiver ? [2n, eur] : [1n, usd]
   if (receiveAmount !== undefined) {
@@ -52,11 +52,11 @@ export function listPrice({
     : { debitAmount: debit, receiveAmount: received(arriving) }
 }
 
-export const priceList: Quotes = { price: async (request) => listPrice(request) }
+export const priceList: Pricing = { price: async (request) => listPrice(request) }
 
 /** A wallet whose accounts can pay. */
 export function createSpendingWorld(options: WorldOptions = {}) {
-  return createWorld({ ...options, resources: { quotes: priceList, ...options.resources } })
+  return createWorld({ ...options, resources: { pricing: priceList, ...options.resources } })
 }
 
 export function outgoingItem(limits?: Limits, identifier = alice): AccessItem {

@@ -1,4 +1,4 @@
-import { type AccessItem, type Operation, walletAddressSubjects } from '../../src/index.js'
+import { type AccessItem, type ServerOperation, walletAddressSubjects } from '../../src/index.js'
 import {
   eur,
   euroReceiver,
@@ -30,7 +30,7 @@ import {
 /** A request that is served in another way than the plainest, with all that the answer can hold. */
 export interface Success {
   readonly name: string
-  readonly operation: Operation
+  readonly operation: ServerOperation
   readonly run: (surface: Surface) => Promise<Answer>
 }
 

@@ -1,13 +1,13 @@
 import {
   type AccessItem,
-  type Change,
   createWalletAddressServer,
   type Handler,
   type HttpRequest,
   memoryStore,
-  type Operation,
-  type Quotes,
+  type Pricing,
+  type RecordChange,
   type Route,
+  type ServerOperation,
   type Store,
 } from '../../src/index.js'
 import { bankId, bankKey } from './introspection.js'
@@ -44,7 +44,7 @@ export interface Switches {
   store: 'works' | 'contended' | 'failed'
   /** What the wallet addresses throw, if anything. */
   accounts: Error | undefined
-  price: Quotes['price']
+  price: Pricing['price']
 }
 
 /** A request before it is signed. */
@@ -91,7 +91,7 @@ export async function createSurface() {
         requiresFinish: () => switches.requiresFinish,
       },
     },
-    resources: { rateLimit, quotes: { price: (request) => switches.price(request) } },
+    resources: { rateLimit, pricing: { price: (request) => switches.price(request) } },
   })
   const { auth, resources, clock } = world
   const wallets = createWalletAddressServer({
@@ -142,7 +142,7 @@ export async function createSurface() {
   }
 
   /** A request that is served: with the token that it takes, or with another in the place of that. */
-  function ask(operation: Operation, given?: string): Ask {
+  function ask(operation: ServerOperation, given?: string): Ask {
     const key = shop.key
     const access = given ?? held.token.value
     const post = (url: string, of: string | undefined, body?: object): Ask => ({
@@ -160,7 +160,7 @@ export async function createSurface() {
     const whose = `wallet-address=${encodeURIComponent(bob)}`
     const price = { walletAddress: alice, receiver: shopReceiver, method: 'ilp' }
     const direct = { walletAddress: alice, incomingPayment: shopReceiver, debitAmount: usd(100) }
-    const asks: Readonly<Record<Operation, () => Ask>> = {
+    const asks: Readonly<Record<ServerOperation, () => Ask>> = {
       requestGrant: () =>
         post(grantEndpoint, given, {
           client: shop.client,
@@ -268,10 +268,10 @@ export function unsignedRequest({ method, url, token, body }: Ask): HttpRequest 
 /** A memory store that obeys a switch, and keeps what every commit that took effect has changed. */
 function watchedAndSwitched(switches: Switches): {
   readonly store: Store
-  readonly kept: (readonly Change[])[]
+  readonly kept: (readonly RecordChange[])[]
 } {
   const store = memoryStore()
-  const kept: (readonly Change[])[] = []
+  const kept: (readonly RecordChange[])[] = []
   return {
     kept,
     store: {

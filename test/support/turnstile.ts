@@ -16,7 +16,7 @@ export interface Turnstile {
 export function turnstile(order: readonly number[]): Turnstile {
   const waiting: { readonly name: string; readonly go: () => void }[] = []
   const log: string[] = []
-  let turns = 0
+  let queues = 0
 
   const pass = (name: string) =>
     new Promise<void>((go) => {
@@ -49,7 +49,7 @@ export function turnstile(order: readonly number[]): Turnstile {
       all.catch(() => undefined)
       while (!over) {
         await quiet()
-        const [next] = waiting.splice((order[turns++] ?? 0) % (waiting.length || 1), 1)
+        const [next] = waiting.splice((order[queues++] ?? 0) % (waiting.length || 1), 1)
         if (next === undefined) continue
         log.push(next.name)
         next.go()

@@ -1,11 +1,11 @@
-import type { Kind, Store, Stored } from '../../src/index.js'
+import type { RecordKind, Store, Stored } from '../../src/index.js'
 
 /** The contents of a store, as seen by an observer of all writes. */
 export interface Written {
   /** How many commits and removals there were, including failed ones. */
   count(): number
   /** The most recently written record; `undefined` if there is none or it was removed. */
-  get(kind: Kind, id: string): Stored | undefined
+  get(kind: RecordKind, id: string): Stored | undefined
 }
 
 /** Returns the same store, observed. Reading the observed contents does not access the store. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Change, memoryStore, type Store } from '../../src/index.js'
+import { memoryStore, type RecordChange, type Store } from '../../src/index.js'
 import { racingStore } from '../../src/testing/spending/gate.js'
 
 /** A store that takes its time, and tells when commits begin and end. */
@@ -24,8 +24,8 @@ function watchedStore() {
   return { store, told }
 }
 
-function change(kind: Change['kind'], id: string, more: object = {}): Change {
-  return { kind, next: { id, version: 1, by: id, ...more }, expectedVersion: 0 }
+function change(kind: RecordChange['kind'], id: string, more: object = {}): RecordChange {
+  return { kind, next: { id, version: 1, commandId: id, ...more }, expectedVersion: 0 }
 }
 
 /** Reads, and after so many turns of its own writes. */

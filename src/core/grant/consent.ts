@@ -2,13 +2,13 @@ import { type AccessItem, coversAll, isWellFormed, needsIdentifier, publicItem }
 import { changed, type Decision, type Instant, refused, unchanged } from '../decision.js'
 import { type GrantEvent, grantEvent } from './event.js'
 import { finalize, grantedAccess, nextVersion } from './next.js'
-import { type Grant, type GrantPolicy, type Interaction, standingOf } from './record.js'
+import { type Grant, type GrantPolicy, grantStatus, type Interaction } from './record.js'
 import type { SubjectId } from './subject.js'
 
 /** A resource owner agrees, perhaps to less than was asked. */
 export interface ApproveGrant {
   readonly type: 'approve'
-  readonly by: string
+  readonly commandId: string
   readonly resourceOwner: string
   /** The owner's wallet addresses: what is granted must be theirs to grant. */
   readonly walletAddresses: readonly string[]
@@ -25,7 +25,7 @@ export interface ApproveGrant {
 /** A resource owner declines. */
 export interface DenyGrant {
   readonly type: 'deny'
-  readonly by: string
+  readonly commandId: string
 }
 
 export type ConsentRefusal =
@@ -47,13 +47,13 @@ export function approve(
 ): Consented {
   const interaction = grant.interaction
   if (interaction === undefined) return refused('interaction_unknown', 'nothing to consent to')
-  const standing = standingOf(grant, now, policy)
-  if (standing === 'denied') return refused('decided_otherwise', 'the request has been denied')
-  if (standing !== 'pending' && standing !== 'approved') return over(standing)
+  const status = grantStatus(grant, now, policy)
+  if (status === 'denied') return refused('decided_otherwise', 'the request has been denied')
+  if (status !== 'pending' && status !== 'approved') return over(status)
   if (now >= interaction.expiresAt) return over('interaction-expired')
 
-  const access = identified(command.access ?? grant.requested, command.walletAddresses)
-  if (standing === 'approved') return repeat(grant, interaction, access, command, now, policy)
+  const access = withIdentifiers(command.access ?? grant.requested, command.walletAddresses)
+  if (status === 'approved') return repeat(grant, interaction, access, command, now, policy)
 
   const subject = subjectToTell(grant, command)
   if (access.length === 0 && subject === undefined) {
@@ -69,9 +69,9 @@ export function approve(
       ...(subject === undefined ? {} : { subject }),
       consent: { resourceOwner: command.resourceOwner, at: now },
       ...withRef(interaction, command.refHash),
-      ...(command.listName === undefined ? {} : { lists: [{ by: command.listName, at: now }] }),
+      ...(command.listName === undefined ? {} : { lists: [{ list: command.listName, at: now }] }),
     },
-    command.by,
+    command.commandId,
     now,
     policy,
   )
@@ -87,11 +87,11 @@ export function deny(
   if (grant.interaction === undefined) {
     return refused('interaction_unknown', 'nothing to consent to')
   }
-  const standing = standingOf(grant, now, policy)
-  if (standing === 'denied') return unchanged(grant)
-  if (standing === 'approved') return refused('decided_otherwise', 'the request has been approved')
-  if (standing !== 'pending') return over(standing)
-  const next = finalize(grant, 'denied', command.by, now, policy)
+  const status = grantStatus(grant, now, policy)
+  if (status === 'denied') return unchanged(grant)
+  if (status === 'approved') return refused('decided_otherwise', 'the request has been approved')
+  if (status !== 'pending') return over(status)
+  const next = finalize(grant, 'denied', command.commandId, now, policy)
   return changed(next, grantEvent('grant.denied', next, now))
 }
 
@@ -114,7 +114,7 @@ function repeat(
   if (!same) return refused('decided_otherwise', 'the request has been approved in another way')
   if (interaction.finish === undefined) return unchanged(grant)
   const changes = withRef(interaction, command.refHash)
-  return changed(nextVersion(grant, changes, command.by, now, policy))
+  return changed(nextVersion(grant, changes, command.commandId, now, policy))
 }
 
 /** Nobody is named to a client instance that did not ask. */
@@ -122,10 +122,10 @@ function subjectToTell({ requestedSubject }: Grant, { subject }: ApproveGrant) {
   return requestedSubject && subject
 }
 
-function over(standing: string) {
-  return standing === 'interaction-expired'
+function over(status: string) {
+  return status === 'interaction-expired'
     ? refused('interaction_expired', 'the interaction has expired')
-    : refused('interaction_over', `the grant is ${standing}`)
+    : refused('interaction_over', `the grant is ${status}`)
 }
 
 function withRef(interaction: Interaction, refHash: string): Pick<Grant, 'interaction'> | object {
@@ -133,7 +133,7 @@ function withRef(interaction: Interaction, refHash: string): Pick<Grant, 'intera
 }
 
 /** Narrows items that need an identifier to the owner's wallet address, if the owner has only one. */
-function identified(
+function withIdentifiers(
   access: readonly AccessItem[],
   walletAddresses: readonly string[],
 ): readonly AccessItem[] {

@@ -1,16 +1,16 @@
 import { changed, type Decision, type Instant, refused, sameHash, unchanged } from '../decision.js'
 import { type GrantEvent, grantEvent } from './event.js'
 import { nextVersion } from './next.js'
-import { type Grant, type GrantPolicy, type Standing, standingOf } from './record.js'
-import { derivedToken, type Successor } from './token.js'
+import { type Grant, type GrantPolicy, type GrantStatus, grantStatus } from './record.js'
+import { derivedToken, type NextToken } from './token.js'
 
 /** The client instance continues its request (RFC 9635 sections 5.1 and 5.2). */
 export interface ContinueGrant {
   readonly type: 'continue'
-  readonly by: string
+  readonly commandId: string
   /** SHA-256 of the interaction reference; absent when polling. */
   readonly refHash?: string
-  readonly successor: Successor
+  readonly nextToken: NextToken
   /** Hash of the request's signature; absent where a nonce tells a repeat of it. */
   readonly signature?: string
 }
@@ -36,7 +36,7 @@ export function continueGrant(
 ): Continued {
   const { continuation, interaction } = grant
   const { refHash } = command
-  const standing = standingOf(grant, now, policy)
+  const status = grantStatus(grant, now, policy)
 
   const nextCallAt = continuation.acceptedAt + continuation.waitMs
   if (grant.state === 'pending' && now < nextCallAt) {
@@ -45,25 +45,25 @@ export function continueGrant(
   if (refHash === undefined && interaction?.finish !== undefined) {
     return refused('poll_with_finish', 'the grant has a finish method and is continued by it')
   }
-  const finished = refuseFinished(standing)
+  const finished = refuseFinished(status)
   if (finished !== undefined) return finished
-  if (standing === 'issued') return retry(grant, refHash, now)
+  if (status === 'issued') return retry(grant, refHash, now)
   const expected = interaction?.refHash
   if (refHash !== undefined && (expected === undefined || !sameHash(refHash, expected))) {
     return refused('interact_ref_wrong', 'not the interaction reference of this grant')
   }
-  return standing === 'pending'
+  return status === 'pending'
     ? changed(stillPending(grant, command, now, policy))
     : issue(grant, command, now, policy)
 }
 
-function refuseFinished(standing: Standing) {
-  switch (standing) {
+function refuseFinished(status: GrantStatus) {
+  switch (status) {
     case 'cancelled':
     case 'revoked':
     case 'token-revoked':
     case 'ended':
-      return refused('grant_gone', `the grant is ${standing}`)
+      return refused('grant_gone', `the grant is ${status}`)
     case 'denied':
       return refused('grant_denied', 'the resource owner denied the request')
     case 'interaction-expired':
@@ -97,16 +97,16 @@ function stillPending(
   policy: GrantPolicy,
 ): Grant {
   const continuation = { ...grant.continuation, acceptedAt: now }
-  return nextVersion(grant, { continuation }, command.by, now, policy)
+  return nextVersion(grant, { continuation }, command.commandId, now, policy)
 }
 
 function issue(grant: Grant, command: ContinueGrant, now: Instant, policy: GrantPolicy): Continued {
-  const { successor, signature } = command
+  const { nextToken, signature } = command
   const from = command.refHash ?? grant.continuation.tokenHash
   const asked = { from, ...(signature && { signature }) }
-  const derived = derivedToken(grant, successor, asked, now, policy)
+  const derived = derivedToken(grant, nextToken, asked, now, policy)
   const changes = grant.granted?.length === 0 ? subjectAlone(derived, now) : derived
-  const next = nextVersion(grant, changes, command.by, now, policy)
+  const next = nextVersion(grant, changes, command.commandId, now, policy)
   return changed(next, grantEvent('grant.issued', next, now))
 }
 

@@ -1,26 +1,26 @@
 import { changed, type Decision, type Instant, refused, unchanged } from '../decision.js'
 import { type GrantEvent, grantEvent } from './event.js'
 import { finalize } from './next.js'
-import { type Grant, type GrantPolicy, type Standing, standingOf } from './record.js'
+import { type Grant, type GrantPolicy, type GrantStatus, grantStatus } from './record.js'
 import { type ManagedToken, managedToken } from './rotation.js'
 
 /** The client instance takes its request back (RFC 9635 section 5.4). */
 export interface CancelGrant {
   readonly type: 'cancel'
-  readonly by: string
+  readonly commandId: string
 }
 
 /** The client instance gives its access token up (RFC 9635 section 6.2). */
 export interface RevokeToken {
   readonly type: 'revoke-token'
-  readonly by: string
+  readonly commandId: string
   readonly presented: ManagedToken
 }
 
 /** The resource owner, or the host in their name, withdraws what was granted. */
 export interface RevokeGrant {
   readonly type: 'revoke'
-  readonly by: string
+  readonly commandId: string
 }
 
 export function cancel(
@@ -29,9 +29,9 @@ export function cancel(
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, 'grant_finalized'> {
-  const standing = standingOf(grant, now, policy)
-  if (!isOpen(standing)) return refused('grant_finalized', `the grant is ${standing}`)
-  const next = finalize(grant, 'cancelled', command.by, now, policy)
+  const status = grantStatus(grant, now, policy)
+  if (!isOpen(status)) return refused('grant_finalized', `the grant is ${status}`)
+  const next = finalize(grant, 'cancelled', command.commandId, now, policy)
   return changed(next, grantEvent('grant.cancelled', next, now))
 }
 
@@ -44,7 +44,7 @@ export function revokeToken(
   if (managedToken(grant, command.presented) !== 'live') {
     return refused('token_not_managed_here', 'not the token of this management URI')
   }
-  return end(grant, 'token-revoked', command.by, now, policy)
+  return end(grant, 'token-revoked', command.commandId, now, policy)
 }
 
 export function revoke(
@@ -53,22 +53,22 @@ export function revoke(
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, never> {
-  return end(grant, 'revoked', command.by, now, policy)
+  return end(grant, 'revoked', command.commandId, now, policy)
 }
 
 function end(
   grant: Grant,
   as: 'revoked' | 'token-revoked',
-  by: string,
+  commandId: string,
   now: Instant,
   policy: GrantPolicy,
 ) {
-  if (!isOpen(standingOf(grant, now, policy))) return unchanged(grant)
-  const next = finalize(grant, as, by, now, policy)
+  if (!isOpen(grantStatus(grant, now, policy))) return unchanged(grant)
+  const next = finalize(grant, as, commandId, now, policy)
   return changed(next, grantEvent('grant.revoked', next, now))
 }
 
 /** Whether there is anything left to end. What time has ended is as final as what somebody did. */
-function isOpen(standing: Standing): boolean {
-  return standing === 'pending' || standing === 'approved' || standing === 'issued'
+function isOpen(status: GrantStatus): boolean {
+  return status === 'pending' || status === 'approved' || status === 'issued'
 }

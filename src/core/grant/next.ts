@@ -2,32 +2,38 @@ import { type AccessItem, endOfItems, grantedItems } from '../access.js'
 import type { Instant } from '../decision.js'
 import { endOf, type Finalization, type Grant, type GrantPolicy } from './record.js'
 
-type Bookkeeping = 'id' | 'version' | 'by' | 'dueAt' | 'retainUntil'
+type Bookkeeping = 'id' | 'version' | 'commandId' | 'dueAt' | 'retainUntil'
 
 /** The grant's next version: every transition goes through here, so that none forgets the bookkeeping. */
 export function nextVersion(
   grant: Grant,
   changes: Partial<Omit<Grant, Bookkeeping>>,
-  by: string,
+  commandId: string,
   now: Instant,
   policy: GrantPolicy,
 ): Grant {
-  const next = { ...grant, ...changes, version: grant.version + 1, by }
+  const next = { ...grant, ...changes, version: grant.version + 1, commandId }
   const { derivation, ...withoutSalt } = next
   const opened = changes.derivation !== undefined
   const kept = opened || (derivation !== undefined && now < derivation.until) ? next : withoutSalt
-  return retained(kept, now, policy)
+  return withRetention(kept, now, policy)
 }
 
 /** The grant's last version. Hashes stay, so that a repeat can be told from a stranger. */
 export function finalize(
   grant: Grant,
   as: Finalization,
-  by: string,
+  commandId: string,
   now: Instant,
   policy: GrantPolicy,
 ): Grant {
-  return nextVersion(grant, { state: 'finalized', finalized: { as, at: now } }, by, now, policy)
+  return nextVersion(
+    grant,
+    { state: 'finalized', finalized: { as, at: now } },
+    commandId,
+    now,
+    policy,
+  )
 }
 
 /** What a grant comes to: settled when it is made, so that no later policy moves its windows or its end. */
@@ -44,7 +50,7 @@ export function grantedAccess(
  * Sets anew how long the record is of use to anyone. A grant with consent stays until it is revoked or its
  * last window is over; one whose windows were over before it was made is kept as long as any.
  */
-export function retained(grant: Grant, now: Instant, policy: GrantPolicy): Grant {
+export function withRetention(grant: Grant, now: Instant, policy: GrantPolicy): Grant {
   const { dueAt: _dueAt, retainUntil: _retainUntil, ...rest } = grant
   const over = grant.finalized === undefined ? lastUse(grant, policy) : now
   if (over === undefined) return rest

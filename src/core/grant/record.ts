@@ -7,7 +7,7 @@ import type { SubjectId } from './subject.js'
  * Who asks. A client instance is known by its wallet address, whose JWKS holds its keys, or by the key
  * alone (directed identity). Either way the grant is bound to the key's thumbprint (RFC 7638).
  */
-export interface Client {
+export interface GrantClient {
   readonly walletAddress?: string
   readonly kid: string
   readonly thumbprint: string
@@ -87,7 +87,7 @@ export interface Grant extends Stored {
   readonly state: 'pending' | 'approved' | 'finalized'
   readonly finalized?: { readonly as: Finalization; readonly at: Instant }
   readonly createdAt: Instant
-  readonly client: Client
+  readonly client: GrantClient
   readonly requested: readonly AccessItem[]
   /** Who the client instance asked the resource owner to be; absent when it did not ask. */
   readonly requestedSubject?: SubjectId
@@ -127,7 +127,7 @@ export interface GrantPolicy {
 }
 
 /** What a grant is at an instant. Expiry is read off the clock, never written by a job. */
-export type Standing =
+export type GrantStatus =
   | 'pending'
   | 'approved'
   | 'issued'
@@ -135,7 +135,7 @@ export type Standing =
   | 'ended'
   | Finalization
 
-export function standingOf(grant: Grant, now: Instant, policy: GrantPolicy): Standing {
+export function grantStatus(grant: Grant, now: Instant, policy: GrantPolicy): GrantStatus {
   if (grant.finalized !== undefined) return grant.finalized.as
   if (grant.state === 'pending') {
     const expiresAt = grant.interaction?.expiresAt
@@ -163,6 +163,6 @@ export function endOf(grant: Grant, policy: GrantPolicy): Instant | undefined {
 }
 
 /** The name by which a client instance owns what it creates: its wallet address, or its key (RFC 9278). */
-export function clientId(client: Pick<Client, 'walletAddress' | 'thumbprint'>): string {
+export function clientId(client: Pick<GrantClient, 'walletAddress' | 'thumbprint'>): string {
   return client.walletAddress ?? `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${client.thumbprint}`
 }

@@ -1,16 +1,16 @@
 import type { AccessItem } from '../access.js'
 import { type Changed, changed, type Instant, type Refused, refused } from '../decision.js'
 import { type GrantEvent, grantEvent } from './event.js'
-import { grantedAccess, retained } from './next.js'
-import type { Client, Finish, Grant, GrantPolicy, Interaction } from './record.js'
+import { grantedAccess, withRetention } from './next.js'
+import type { Finish, Grant, GrantClient, GrantPolicy, Interaction } from './record.js'
 import type { SubjectId } from './subject.js'
 import { issuedToken } from './token.js'
 
 /** A client instance asks for access (RFC 9635 section 2). Every secret comes in as its hash. */
 export interface RequestGrant {
-  readonly by: string
+  readonly commandId: string
   readonly id: string
-  readonly client: Client
+  readonly client: GrantClient
   /** May be empty where a subject is asked for. */
   readonly access: readonly AccessItem[]
   /** Who the resource owner is asked to be; needs consent. */
@@ -48,7 +48,7 @@ export function requestGrant(
   const asked: Grant = {
     id: command.id,
     version: 1,
-    by: command.by,
+    commandId: command.commandId,
     state: 'pending',
     createdAt: now,
     client: command.client,
@@ -59,7 +59,7 @@ export function requestGrant(
   const grant = needsConsent
     ? withInteraction(asked, command, now, policy)
     : withToken(asked, command, now, policy)
-  const kept = retained(grant, now, policy)
+  const kept = withRetention(grant, now, policy)
   const requested = grantEvent('grant.requested', kept, now)
   return needsConsent
     ? changed(kept, requested)

@@ -1,8 +1,8 @@
 import { changed, type Decision, type Instant, refused, sameHash, unchanged } from '../decision.js'
 import { type GrantEvent, grantEvent } from './event.js'
 import { nextVersion } from './next.js'
-import { type Grant, type GrantPolicy, standingOf } from './record.js'
-import { derivedToken, type Successor } from './token.js'
+import { type Grant, type GrantPolicy, grantStatus } from './record.js'
+import { derivedToken, type NextToken } from './token.js'
 
 /** A token as it is presented at a management URI. */
 export interface ManagedToken {
@@ -15,9 +15,9 @@ export interface ManagedToken {
 /** The client instance rotates its access token (RFC 9635 section 6.1). */
 export interface RotateToken {
   readonly type: 'rotate'
-  readonly by: string
+  readonly commandId: string
   readonly presented: ManagedToken
-  readonly successor: Successor
+  readonly nextToken: NextToken
   /** Hash of the request's signature; absent where a nonce tells a repeat of it. */
   readonly signature?: string
 }
@@ -41,7 +41,7 @@ export function rotate(
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, RotateRefusal> {
-  const { presented, successor, signature } = command
+  const { presented, nextToken, signature } = command
   const which = managedToken(grant, presented)
   if (which === undefined) {
     return refused('token_not_managed_here', 'not the token of this management URI')
@@ -49,15 +49,15 @@ export function rotate(
   if (which === 'replaced' && now >= (grant.derivation?.until ?? 0)) {
     return refused('token_not_managed_here', 'the token was replaced, and its retry time is over')
   }
-  const standing = standingOf(grant, now, policy)
-  if (standing === 'token-revoked') return refused('token_revoked', 'the token has been revoked')
-  if (standing !== 'issued') return refused('grant_over', `the grant is ${standing}`)
+  const status = grantStatus(grant, now, policy)
+  if (status === 'token-revoked') return refused('token_revoked', 'the token has been revoked')
+  if (status !== 'issued') return refused('grant_over', `the grant is ${status}`)
   if (which === 'replaced') return unchanged(grant)
 
   const { hash: from, manage } = presented
   const asked = { from, manage, ...(signature && { signature }) }
-  const changes = derivedToken(grant, successor, asked, now, policy)
-  const next = nextVersion(grant, changes, command.by, now, policy)
+  const changes = derivedToken(grant, nextToken, asked, now, policy)
+  const next = nextVersion(grant, changes, command.commandId, now, policy)
   return changed(next, grantEvent('grant.rotated', next, now))
 }
 
@@ -69,7 +69,7 @@ export function isActive(
   policy: GrantPolicy,
 ): boolean {
   return (
-    standingOf(grant, now, policy) === 'issued' &&
+    grantStatus(grant, now, policy) === 'issued' &&
     grant.token !== undefined &&
     sameHash(grant.token.hash, tokenHash) &&
     now < grant.token.expiresAt

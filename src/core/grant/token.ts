@@ -2,7 +2,7 @@ import type { Instant } from '../decision.js'
 import type { Derivation, Grant, GrantPolicy, IssuedToken } from './record.js'
 
 /** What a new token is made of. The command carries it whole, so that deciding twice changes nothing. */
-export interface Successor {
+export interface NextToken {
   /** SHA-256 of the new token's secret. */
   readonly hash: string
   /** The random part of the new management URI. */
@@ -30,13 +30,13 @@ export function isRepeat({ derivation }: Grant, signature: string | undefined): 
 /** A token derived from what was presented, and how to derive it again when the response was lost. */
 export function derivedToken(
   grant: Pick<Grant, 'endsAt'>,
-  successor: Successor,
+  nextToken: NextToken,
   asked: Omit<Derivation, 'salt' | 'until'>,
   now: Instant,
   policy: GrantPolicy,
 ): Required<Pick<Grant, 'token' | 'derivation'>> {
   return {
-    token: issuedToken(grant, successor, now, policy),
-    derivation: { ...asked, salt: successor.salt, until: now + policy.retryMs },
+    token: issuedToken(grant, nextToken, now, policy),
+    derivation: { ...asked, salt: nextToken.salt, until: now + policy.retryMs },
   }
 }

@@ -51,8 +51,14 @@ export function createOutgoingPayment(
   now: Instant,
   policy: OutgoingPaymentPolicy & BudgetPolicy,
 ): CreatedPayment | Refused<LimitsRefusal> {
-  const { by, grantId } = command
-  const charged = decideSpending(candidates, command, { by, namespace, grantId }, now, policy)
+  const { commandId, grantId } = command
+  const charged = decideSpending(
+    candidates,
+    command,
+    { commandId, namespace, grantId },
+    now,
+    policy,
+  )
   if (!charged.ok) return charged
   const { item, budget } = charged.value
   const holdUntil = now + policy.holdMs

@@ -104,13 +104,13 @@ export function nextPayment(
   payment: OutgoingPayment,
   changes: Partial<Pick<OutgoingPayment, 'state' | 'sent' | 'delivered' | 'failure'>>,
   type: OutgoingPaymentEvent['type'],
-  by: string,
+  commandId: string,
   now: Instant,
   { retentionMs }: OutgoingPaymentPolicy,
 ): Changed<OutgoingPayment, OutgoingPaymentEvent> {
   // Begun, a payment waits for the host alone; nothing is due of it until it has ended.
   const { dueAt: _dueAt, ...rest } = payment
-  const moved: OutgoingPayment = { ...rest, ...changes, version: payment.version + 1, by }
+  const moved: OutgoingPayment = { ...rest, ...changes, version: payment.version + 1, commandId }
   const retainUntil = now + retentionMs
   const next = isOver(moved) ? { ...moved, endedAt: now, dueAt: retainUntil, retainUntil } : moved
   return changed(next, outgoingPaymentEvent(type, next, now))

@@ -6,9 +6,9 @@ import {
   formatCredential,
   formatPath,
 } from '../../protocol/credential.js'
-import type { AccessTokenBody, ContinueBody, SubjectBody } from '../../protocol/gnap.js'
-import type { Call } from '../../service/context.js'
-import type { GrantAnswer } from '../../service/grants.js'
+import type { AccessTokenBody, ContinueBody, SubjectBody } from '../../protocol/grant.js'
+import type { GrantAnswer } from '../../service/grant.js'
+import type { Call } from '../../service/mechanism/context.js'
 
 /** Where client instances and resource owners are sent. */
 export interface GrantUrls {

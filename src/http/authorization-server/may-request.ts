@@ -4,7 +4,7 @@ import { refuse } from '../pipeline.js'
 import type { HttpRefusal } from '../refusals.js'
 
 /** What a client instance asks for, once its signature has been verified and nothing granted yet. */
-export interface AskedGrant {
+export interface RequestedGrant {
   /** Wallet address of the client instance, or the URN of its key's thumbprint. */
   readonly client: string
   /** Empty where a subject alone is asked for. */
@@ -13,15 +13,15 @@ export interface AskedGrant {
 }
 
 /** Whether a request may be made at all, and if not, perhaps why: for the operator, no client is told. */
-export type Admission = boolean | { readonly reason: string }
+export type MayRequestAnswer = boolean | { readonly reason: string }
 
 /** The host's say in who may ask for what. */
-export type MayRequest = (asked: AskedGrant) => Admission | Promise<Admission>
+export type MayRequest = (asked: RequestedGrant) => MayRequestAnswer | Promise<MayRequestAnswer>
 
 /** Refuses what the host does not allow. Only `true` allows: what is no answer is none in favour. */
 export async function refuseRequest(
   mayRequest: MayRequest,
-  asked: AskedGrant,
+  asked: RequestedGrant,
 ): Promise<HttpRefusal | undefined> {
   const admission = await mayRequest(asked)
   if (admission === true) return undefined

@@ -1,8 +1,8 @@
 import type { AccessItem } from '../../core/access.js'
 import type { GrantPolicy } from '../../core/grant/record.js'
 import type { IntervalCounting } from '../../core/interval.js'
+import type { DenialRedirect } from '../../host/interaction.js'
 import type { InteractionHashEncoding } from '../../protocol/interaction-hash.js'
-import type { DenialRedirect } from '../../service/interactions.js'
 import {
   durations,
   requireBoolean,

@@ -2,7 +2,7 @@ import { type AccessType, accessActions } from '../../core/access.js'
 import type { PublicJwk } from '../../ports/client-keys.js'
 import { publishedJwk, screenJwk } from '../../protocol/http-signature/jwk.js'
 import type { AskingResourceServer } from '../../protocol/introspection.js'
-import { invalidOption } from '../../protocol/option-error.js'
+import { invalidOption } from '../../util/option-error.js'
 import { requireKnown } from '../options.js'
 
 /** A resource server in another process, which may ask about access tokens. */

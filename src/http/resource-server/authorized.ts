@@ -1,10 +1,15 @@
 import { type AccessAction, type AccessType, type GrantedItem, permits } from '../../core/access.js'
 import { clientId } from '../../core/grant/record.js'
 import type { ActiveToken, Introspect } from '../../ports/introspect.js'
-import type { ServiceContext } from '../../service/context.js'
 import { introspected } from '../../service/introspection.js'
-import { onceOf, type Proof, type RepeatRule, spend } from '../../service/replay.js'
-import type { Once, Replayed } from '../../service/transact.js'
+import type { ServiceContext } from '../../service/mechanism/context.js'
+import {
+  consumeNonce,
+  nonceGuardOf,
+  type Proof,
+  type RepeatRule,
+} from '../../service/mechanism/nonces.js'
+import type { NonceGuard, Replayed } from '../../service/mechanism/transact.js'
 import { inspect, presentedToken, prove } from '../authenticate.js'
 import { type Exchange, refuse, type Serve } from '../pipeline.js'
 import type { HttpRefusal } from '../refusals.js'
@@ -26,7 +31,7 @@ export interface Authorized {
   /** Who creates and owns: see `clientId`. */
   readonly client: string
   readonly proof: Proof
-  readonly once: Once | undefined
+  readonly nonceGuard: NonceGuard | undefined
   /** The item that allows this at a wallet address, or anywhere if none is named. */
   permitted(type: AccessType, action: AccessAction, walletAddress?: string): GrantedItem | undefined
   /** Whether a resource may be read: the client's own with `read`, any client's that `read-all` covers. */
@@ -63,17 +68,18 @@ async function authorize(
   const client = walletAddress === undefined ? key : { ...key, walletAddress }
   const proof = await prove(exchange, candidates, key, client)
   if ('outcome' in proof) return proof
-  const once = await onceOf(context, proof, repeats, exchange.call)
+  const nonceGuard = await nonceGuardOf(context, proof, repeats, exchange.call)
   const own = clientId(client)
   const permitted = (type: AccessType, action: AccessAction, at?: string) =>
     permits(access, type, action, at)
-  const refusing = (refusal: HttpRefusal) => spend(context, once, refusal, { refused: true })
+  const refusing = (refusal: HttpRefusal) =>
+    consumeNonce(context, nonceGuard, refusal, { refused: true })
   return {
     token,
     accessToken: presented.token,
     client: own,
     proof,
-    once,
+    nonceGuard,
     permitted,
     readable: (type, { walletAddress, client }) =>
       permitted(type, 'read-all', walletAddress) !== undefined ||

@@ -1,6 +1,6 @@
 import type { AccessType } from '../../core/access.js'
 import type { Instant } from '../../core/decision.js'
-import { spend } from '../../service/replay.js'
+import { consumeNonce } from '../../service/mechanism/nonces.js'
 import { json, refuse, type Serve } from '../pipeline.js'
 import { authorized, type ResourceDependencies } from './authorized.js'
 
@@ -19,7 +19,7 @@ export function getResource<Resource extends { walletAddress: string; client: st
 ): Serve {
   return authorized(
     deps,
-    async ({ id, call }, { permitted, readable, once, refusing, insufficient }) => {
+    async ({ id, call }, { permitted, readable, nonceGuard, refusing, insufficient }) => {
       if (permitted(type, 'read') === undefined) return insufficient(type, 'read')
       const resource = await load(id)
       if (resource === undefined || !readable(type, resource)) {
@@ -27,7 +27,7 @@ export function getResource<Resource extends { walletAddress: string; client: st
         return refusing(refuse('resource_unknown', reason))
       }
       const answer = json(200, await toBody(resource, call.now))
-      return spend(deps.context, once, answer, { refused: false })
+      return consumeNonce(deps.context, nonceGuard, answer, { refused: false })
     },
   )
 }

@@ -3,13 +3,13 @@ import type { Stored } from '../../core/decision.js'
 import type { SignedMessage } from '../../protocol/http-signature/components.js'
 import type { Parsed } from '../../protocol/schema.js'
 import { canonicalUrl } from '../../protocol/url.js'
+import { consumeNonce } from '../../service/mechanism/nonces.js'
 import {
   type ListScope,
-  type PageOf,
+  type Page,
   type PageRequest,
   readPageQuery,
-} from '../../service/pages.js'
-import { spend } from '../../service/replay.js'
+} from '../../service/mechanism/pages.js'
 import { json, refuse, refuseProblem, type Serve } from '../pipeline.js'
 import { authorized, type ResourceDependencies } from './authorized.js'
 
@@ -22,7 +22,7 @@ export interface ListRequest {
 /** A type of resource that can be listed. */
 export interface Listing<Resource> {
   readonly type: AccessType
-  list(scope: ListScope, page: PageRequest): Promise<PageOf<Resource>>
+  list(scope: ListScope, page: PageRequest): Promise<Page<Resource>>
   /** A resource as clients see it. */
   toBody(resource: Resource): object
 }
@@ -37,20 +37,23 @@ export function listResources<Resource extends Stored>(
   deps: ResourceDependencies,
   { type, list, toBody }: Listing<Resource>,
 ): Serve {
-  return authorized(deps, async (exchange, { permitted, client, once, refusing, insufficient }) => {
-    if (permitted(type, 'list') === undefined) return insufficient(type, 'list')
-    const request = readListRequest(exchange.message)
-    if (!('value' in request)) return refusing(refuseProblem('query_invalid', request))
-    const { walletAddress, page } = request.value
-    if (permitted(type, 'list', walletAddress) === undefined) {
-      return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
-    }
-    const ofAll = permitted(type, 'list-all', walletAddress) !== undefined
-    const scope = ofAll ? { walletAddress } : { walletAddress, client }
-    const { pagination, result } = await list(scope, page)
-    const answer = json(200, { pagination, result: result.map(toBody) })
-    return spend(deps.context, once, answer, { refused: false })
-  })
+  return authorized(
+    deps,
+    async (exchange, { permitted, client, nonceGuard, refusing, insufficient }) => {
+      if (permitted(type, 'list') === undefined) return insufficient(type, 'list')
+      const request = readListRequest(exchange.message)
+      if (!('value' in request)) return refusing(refuseProblem('query_invalid', request))
+      const { walletAddress, page } = request.value
+      if (permitted(type, 'list', walletAddress) === undefined) {
+        return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
+      }
+      const ofAll = permitted(type, 'list-all', walletAddress) !== undefined
+      const scope = ofAll ? { walletAddress } : { walletAddress, client }
+      const { pagination, result } = await list(scope, page)
+      const answer = json(200, { pagination, result: result.map(toBody) })
+      return consumeNonce(deps.context, nonceGuard, answer, { refused: false })
+    },
+  )
 }
 
 const parameters = ['wallet-address', 'first', 'last', 'cursor'] as const

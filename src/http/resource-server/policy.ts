@@ -1,6 +1,6 @@
 import type { IncomingPaymentPolicy } from '../../core/incoming-payment.js'
-import { invalidOption } from '../../protocol/option-error.js'
-import type { SpendingPolicy } from '../../service/outgoing-payments.js'
+import type { SpendingPolicy } from '../../service/outgoing-payment.js'
+import { invalidOption } from '../../util/option-error.js'
 import { durations, requireKnown } from '../options.js'
 
 /** What the host decides about payments. Durations are in milliseconds. */

@@ -1,4 +1,4 @@
-import { encodeUtf8 } from '../bytes.js'
+import { encodeUtf8 } from '../../util/bytes.js'
 import {
   type Item,
   isInnerList,

@@ -1,5 +1,5 @@
-import { sameBytes } from '../bytes.js'
-import { sha256, sha512 } from '../hash.js'
+import { sameBytes } from '../../util/bytes.js'
+import { sha256, sha512 } from '../../util/hash.js'
 import { byteSequence, parseStrictDictionary } from './structured-fields.js'
 
 /** The digests that count (RFC 9530). Deprecated and unknown algorithms are ignored beside these. */

@@ -1,4 +1,4 @@
-import { fromBase64 } from '../bytes.js'
+import { fromBase64 } from '../../util/bytes.js'
 import type { InnerList, Item, Parameters, StrictDictionary } from './structured-fields.js'
 
 /** The `Signature-Input` and `Signature` fields of one message, parsed. */

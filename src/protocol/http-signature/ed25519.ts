@@ -1,8 +1,8 @@
 import type * as NodeCrypto from 'node:crypto'
 import type * as NodeTimers from 'node:timers'
 import { getPublicKeyAsync, Point, signAsync, verifyAsync } from '@noble/ed25519'
-import { encodeUtf8, fromBase64url, toBase64url } from '../bytes.js'
-import { nodeModule } from '../node-module.js'
+import { encodeUtf8, fromBase64url, toBase64url } from '../../util/bytes.js'
+import { nodeModule } from '../../util/node-module.js'
 
 const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
 /** Taken here, so that a host's tests may replace the global timers without stopping signatures. */

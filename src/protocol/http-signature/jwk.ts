@@ -1,5 +1,5 @@
 import type { PublicJwk } from '../../ports/client-keys.js'
-import { hashText } from '../hash.js'
+import { hashText } from '../../util/hash.js'
 import { isObject } from '../json.js'
 import { verifierOf } from './ed25519.js'
 

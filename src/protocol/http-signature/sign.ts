@@ -1,5 +1,5 @@
 import type { Instant } from '../../core/decision.js'
-import { sha256 } from '../hash.js'
+import { sha256 } from '../../util/hash.js'
 import { type Signer, signerOf } from './ed25519.js'
 import {
   type InnerList,

@@ -10,7 +10,7 @@ import {
   serializeInnerList,
   serializeItem,
 } from 'structured-headers'
-import { fromBase64 } from '../bytes.js'
+import { fromBase64 } from '../../util/bytes.js'
 
 export type { InnerList, Item, Parameters }
 export { isInnerList, serializeDictionary, serializeInnerList, serializeItem }

@@ -85,7 +85,7 @@ async function createsOnce({ store, namespace }: Trial): Promise<void> {
   )
   const first = record(id)
   await mustPut(store, first)
-  const again = await put(store, record(id, 1, { by: 'another' }))
+  const again = await put(store, record(id, 1, { commandId: 'another' }))
   demand(again === false, `creating a record that exists answered ${show(again)} instead of false`)
   demandSame(
     await store.load('grant', id),
@@ -106,7 +106,7 @@ async function replacesExpected({ store, namespace }: Trial): Promise<void> {
     )
   }
   await mustPut(store, record(id, 2))
-  const behind = await put(store, record(id, 2, { by: 'another' }))
+  const behind = await put(store, record(id, 2, { commandId: 'another' }))
   demand(
     behind === false,
     `expecting version 1 of a record at version 2, commit answered ${show(behind)} instead of false`,
@@ -165,13 +165,18 @@ async function createsAgain({ store, namespace }: Trial): Promise<void> {
 
 async function replacesWhole({ store, namespace }: Trial): Promise<void> {
   const id = `${namespace}-a`
-  const by = `${namespace} list`
-  const first = record(id, 1, { dueAt: 5, retainUntil: 9, lists: [{ by, at: 1 }], note: 'old' })
+  const wanted = `${namespace} list`
+  const first = record(id, 1, {
+    dueAt: 5,
+    retainUntil: 9,
+    lists: [{ list: wanted, at: 1 }],
+    note: 'old',
+  })
   await mustPut(store, first)
   demandSame(await store.load('grant', id), first, 'a record with all of its members')
   await mustPut(store, record(id, 2))
   demandSame(await store.load('grant', id), record(id, 2), 'the version after it, which has fewer')
-  const page = await store.list({ kind: 'grant', by, forward: true, limit: 5 })
+  const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 5 })
   demandSame(
     page,
     { records: [], more: false },
@@ -200,7 +205,7 @@ async function losesAll(
     const id = (name: string) => `${namespace}-${position}-${name}`
     await mustPut(store, record(id('taken')), record(id('old')))
     await mustPut(store, record(id('taken'), 2))
-    const losing = record(id('taken'), lost === 'creation' ? 1 : 2, { by: 'loser' })
+    const losing = record(id('taken'), lost === 'creation' ? 1 : 2, { commandId: 'loser' })
     const changes = [
       change(record(id('new'))),
       change(record(id('old'), 2)),

@@ -1,4 +1,4 @@
-import type { Page, Store } from 'open-payments-server'
+import type { RecordPage, Store } from 'open-payments-server'
 import { demand, isObject, show } from './trial.js'
 
 /** The same store, with errors that say which method did not answer, or answered what it never should. */
@@ -21,7 +21,7 @@ export function checkedStore(store: Store): Store {
         isObject(page) && Array.isArray(page['records']) && typeof page['more'] === 'boolean',
         `list answered ${show(page)}; it should be { records: [...], more: true or false }`,
       )
-      return page as unknown as Page
+      return page as unknown as RecordPage
     },
     async due(kind, namespace, before, limit) {
       const found: unknown = await answerOf('due', store.due(kind, namespace, before, limit))

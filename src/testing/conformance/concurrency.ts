@@ -55,7 +55,7 @@ async function oneWins({ store, namespace }: Trial, version: 1 | 2): Promise<voi
     const id = `${namespace}-${round}`
     if (version === 2) await mustPut(store, record(id))
     const writers = Array.from({ length: 16 }, (_, i) =>
-      record(id, version, { by: `writer ${i}`, writer: i }),
+      record(id, version, { commandId: `writer ${i}`, writer: i }),
     )
     const outcomes = await Promise.all(writers.map((next) => put(store, next)))
     const winners = writers.filter((_, i) => outcomes[i] === true)
@@ -74,7 +74,7 @@ async function twoStoresOneWinner({ store, namespace, another }: Trial): Promise
     const id = `${namespace}-${round}`
     for (const version of [1, 2]) {
       const outcomes = await atOnce(8, (i) =>
-        put(stores[i % 2 === 0 ? 0 : 1], record(id, version, { by: `writer ${i}` })),
+        put(stores[i % 2 === 0 ? 0 : 1], record(id, version, { commandId: `writer ${i}` })),
       )
       const winners = outcomes.filter(Boolean).length
       demand(
@@ -92,7 +92,7 @@ async function losersLeaveNoTrace({ store, namespace }: Trial): Promise<void> {
     await mustPut(store, record(id('wanted')))
     const outcomes = await atOnce(12, (i) => {
       const own = change(record(id(i)), 'event')
-      const wanted = change(record(id('wanted'), 2, { by: `writer ${i}` }))
+      const wanted = change(record(id('wanted'), 2, { commandId: `writer ${i}` }))
       return commit(store, i % 2 === 0 ? [own, wanted] : [wanted, own])
     })
     const traces = await atOnce(12, async (i) => (await versionOf(store, id(i), 'event')) === 1)

@@ -52,10 +52,10 @@ async function overlappingSets({ store, namespace }: Trial): Promise<void> {
 
   for (let round = 0; round < 20; round++) {
     const commits = Array.from({ length: 10 }, (_, writer) => {
-      const by = `round ${round} writer ${writer}`
+      const commandId = `round ${round} writer ${writer}`
       return shuffled(current, index)
         .slice(0, 2 + index(3))
-        .map(({ id, version }) => record(id, version + 1, { by }))
+        .map(({ id, version }) => record(id, version + 1, { commandId }))
     })
     const outcomes = await Promise.all(
       commits.map(async (next, i) => {
@@ -174,13 +174,13 @@ async function mixedCommits({ store, namespace }: Trial): Promise<void> {
   for (let round = 0; round < 20; round++) {
     const fresh = ['x', 'y'].map((name) => `${namespace}-${round}-${name}`)
     const commits = Array.from({ length: 10 }, (_, writer): MixedCommit => {
-      const by = `round ${round} writer ${writer}`
+      const commandId = `round ${round} writer ${writer}`
       const [first = [], second = []] = [shuffled(current, index), shuffled(fresh, index)]
       const replaced = first.splice(0, 1 + index(2))
       return {
-        replaced: replaced.map(({ id, version }) => record(id, version + 1, { by })),
+        replaced: replaced.map(({ id, version }) => record(id, version + 1, { commandId })),
         guarded: first.splice(0, 1 + index(2)),
-        created: second.slice(0, index(3)).map((id) => record(id, 1, { by })),
+        created: second.slice(0, index(3)).map((id) => record(id, 1, { commandId })),
       }
     })
     const outcomes = await Promise.all(

@@ -207,9 +207,12 @@ async function keepsSize(trial: Trial): Promise<void> {
 async function keepsAnything({ store, namespace }: Trial): Promise<void> {
   const index = seededIndex('keeps anything')
   for (let batch = 0; batch < 6; batch++) {
-    const by = `${namespace} list ${batch}`
+    const wanted = `${namespace} list ${batch}`
     const written = Array.from({ length: 8 }, (_, i) =>
-      record(`${namespace}-${batch}-${i}`, 1, { value: anyJson(index, 4), lists: [{ by, at: i }] }),
+      record(`${namespace}-${batch}-${i}`, 1, {
+        value: anyJson(index, 4),
+        lists: [{ list: wanted, at: i }],
+      }),
     )
     await mustPut(store, ...written)
     for (const next of written) {
@@ -219,7 +222,7 @@ async function keepsAnything({ store, namespace }: Trial): Promise<void> {
         'what load answers, compared with what was written',
       )
     }
-    const page = await store.list({ kind: 'grant', by, forward: true, limit: 20 })
+    const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 20 })
     demandSame(page.records, written, 'what list answers, compared with what was written')
     const due = await store.due('grant', namespace, 1, 20)
     demandSame(due, [], 'what due answers although no record has a dueAt')
@@ -249,10 +252,10 @@ function anyJson(index: (bound: number) => number, depth: number): unknown {
   }
 }
 
-function withParts(id: string, by: string): TestRecord {
+function withParts(id: string, wanted: string): TestRecord {
   return record(id, 1, {
     dueAt: 5,
-    lists: [{ by, at: 5 }],
+    lists: [{ list: wanted, at: 5 }],
     deep: { list: [1, { a: 'a' }] },
     text: 'a',
   })
@@ -277,17 +280,22 @@ async function loadedIsOwn({ store, namespace }: Trial): Promise<void> {
   deface(mine)
   demandSame(others, written, 'a value that was loaded before another loaded value was changed')
   demandSame(await store.load('grant', id), written, 'the record after a loaded value was changed')
-  const page = await store.list({ kind: 'grant', by: `${namespace} list`, forward: true, limit: 5 })
+  const page = await store.list({
+    kind: 'grant',
+    list: `${namespace} list`,
+    forward: true,
+    limit: 5,
+  })
   demandSame(page.records, [written], 'the list after a loaded value was changed')
   await mustPut(store, { ...written, version: 2 })
 }
 
 async function listedIsOwn({ store, namespace }: Trial): Promise<void> {
   const id = `${namespace}-a`
-  const by = `${namespace} list`
-  const written = withParts(id, by)
+  const wanted = `${namespace} list`
+  const written = withParts(id, wanted)
   await mustPut(store, structuredClone(written))
-  const list = () => store.list({ kind: 'grant', by, forward: true, limit: 5 })
+  const list = () => store.list({ kind: 'grant', list: wanted, forward: true, limit: 5 })
   deface(await list())
   demandSame(
     await store.load('grant', id),
@@ -313,10 +321,10 @@ async function listedIsOwn({ store, namespace }: Trial): Promise<void> {
 }
 
 async function committedIsOwn({ store, namespace }: Trial): Promise<void> {
-  const by = `${namespace} list`
+  const wanted = `${namespace} list`
   const id = `${namespace}-a`
   for (const version of [1, 2]) {
-    const given = { ...withParts(id, by), version }
+    const given = { ...withParts(id, wanted), version }
     const written = structuredClone(given)
     const changes = [{ kind: 'grant' as const, next: given, expectedVersion: version - 1 }]
     const committed = await store.commit({ changes, guards: [] })
@@ -327,16 +335,16 @@ async function committedIsOwn({ store, namespace }: Trial): Promise<void> {
       written,
       'the record after the value that was committed was changed by whoever committed it',
     )
-    const page = await store.list({ kind: 'grant', by, forward: true, limit: 5 })
+    const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 5 })
     demandSame(page.records, [written], 'the list after the value that was committed was changed')
   }
 }
 
 async function committedIsWhole({ store, namespace }: Trial): Promise<void> {
-  const by = `${namespace} list`
+  const wanted = `${namespace} list`
   for (let round = 0; round < 6; round++) {
     const id = `${namespace}-${round}`
-    const given = { ...record(id), marks: [0, 0], lists: [{ by, at: round }], last: 0 }
+    const given = { ...record(id), marks: [0, 0], lists: [{ list: wanted, at: round }], last: 0 }
     const running = put(store, given)
     for (let i = 0; i < round; i++) await undefined
     given.marks[0] = 1
@@ -351,7 +359,7 @@ async function committedIsWhole({ store, namespace }: Trial): Promise<void> {
       `a value was changed while its commit ran; stored should be it as it was before or after, and is ` +
         show(found),
     )
-    const page = await store.list({ kind: 'grant', by, forward: true, limit: 20 })
+    const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 20 })
     demandSame(page.records.at(-1), found, 'the list, compared with what load answers')
   }
 }

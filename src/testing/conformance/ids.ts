@@ -1,4 +1,4 @@
-import type { Kind } from 'open-payments-server'
+import type { RecordKind } from 'open-payments-server'
 import {
   type CaseDefinition,
   change,
@@ -84,7 +84,7 @@ async function differsByByte({ store, namespace }: Trial): Promise<void> {
 
 async function knowsKindAndId({ store, namespace }: Trial): Promise<void> {
   const id = `${namespace}-same`
-  const at = (kind: Kind, version: number) => record(id, version, { of: kind })
+  const at = (kind: RecordKind, version: number) => record(id, version, { of: kind })
   for (const kind of kinds) {
     demand(
       (await store.load(kind, id)) === undefined,
@@ -127,9 +127,9 @@ async function knowsKindAndId({ store, namespace }: Trial): Promise<void> {
 
 async function keepsLongIds({ store, namespace }: Trial): Promise<void> {
   const start = `${namespace}${'-_.Za0'.repeat(20)}`.slice(0, 127)
-  const by = `${namespace} list`
+  const wanted = `${namespace} list`
   const records = ['a', 'b', 'A'].map((ending) =>
-    record(`${start}${ending}`, 1, { lists: [{ by, at: 1 }] }),
+    record(`${start}${ending}`, 1, { lists: [{ list: wanted, at: 1 }] }),
   )
   for (const next of records) await mustPut(store, next)
   for (const next of records) {
@@ -138,7 +138,7 @@ async function keepsLongIds({ store, namespace }: Trial): Promise<void> {
   const cut = await store.load('grant', start)
   demand(cut === undefined, `an id was found by its first 127 of 128 characters: ${show(cut)}`)
   const [a, b, upper] = records
-  const page = await store.list({ kind: 'grant', by, forward: true, limit: 10 })
+  const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 10 })
   demandSame(
     page.records,
     [upper, a, b],
@@ -153,10 +153,10 @@ async function keepsShortIds({ store, namespace }: Trial): Promise<void> {
     let kept = false
     for (let attempts = 0; attempts < 50 && !kept; attempts++) {
       const version = (await versionOf(store, id, 'transfer')) + 1
-      const next = record(id, version, { by: `${namespace} ${attempts}` })
+      const next = record(id, version, { commandId: `${namespace} ${attempts}` })
       if ((await commit(store, [change(next, 'transfer')])) !== true) continue
       const found = await store.load('transfer', id)
-      kept = found?.by === next.by
+      kept = found?.commandId === next.commandId
       problem = `commit answered true for ${show(next)}, and load then answered ${show(found)}`
       await store.remove('transfer', id, version)
     }

@@ -54,8 +54,8 @@ export const listCases: readonly CaseDefinition[] = [
   },
 ]
 
-function pageOf(store: Store, by: string, query: Partial<ListQuery> = {}) {
-  return store.list({ kind: 'grant', by, forward: true, limit: 100, ...query })
+function pageOf(store: Store, wanted: string, query: Partial<ListQuery> = {}) {
+  return store.list({ kind: 'grant', list: wanted, forward: true, limit: 100, ...query })
 }
 
 /** Endings of ids that differ in case, in punctuation or in length, in the order of their bytes. */
@@ -79,10 +79,12 @@ const endings = [
 ]
 
 async function ordersByPlaceAndId({ store, namespace }: Trial): Promise<void> {
-  const by = `${namespace} list`
+  const wanted = `${namespace} list`
   const sorted = [...endings].sort(compareIds)
   const records = [3, 1, 2].flatMap((at) =>
-    sorted.map((ending) => record(`${namespace}-${at}${ending}`, 1, { lists: [{ by, at }] })),
+    sorted.map((ending) =>
+      record(`${namespace}-${at}${ending}`, 1, { lists: [{ list: wanted, at }] }),
+    ),
   )
   // Neither in the order of the list nor in its reverse, so that the order of arrival does not help.
   const arriving = records.map((_, i) => records[(i * 29 + 5) % records.length] ?? record(''))
@@ -91,7 +93,7 @@ async function ordersByPlaceAndId({ store, namespace }: Trial): Promise<void> {
   const expected = [1, 2, 3].flatMap((at) => sorted.map((ending) => `${namespace}-${at}${ending}`))
   for (const forward of [true, false]) {
     for (let repeat = 0; repeat < 3; repeat++) {
-      const page = await pageOf(store, by, { forward })
+      const page = await pageOf(store, wanted, { forward })
       demandSame(
         idsOf(page.records),
         expected,
@@ -102,15 +104,15 @@ async function ordersByPlaceAndId({ store, namespace }: Trial): Promise<void> {
 }
 
 async function ordersWholeRange({ store, namespace }: Trial): Promise<void> {
-  const by = `${namespace} list`
+  const wanted = `${namespace} list`
   const { MIN_SAFE_INTEGER: min, MAX_SAFE_INTEGER: max } = Number
   const places = [min, min + 1, -1_000, -999, -1, 0, 1, 9, 10, 1_700_000_000_000, max - 1, max]
   const records = places.map((at, i) =>
-    record(`${namespace}-${(i * 5) % 12}`, 1, { lists: [{ by, at }] }),
+    record(`${namespace}-${(i * 5) % 12}`, 1, { lists: [{ list: wanted, at }] }),
   )
   await mustPut(store, ...[...records].reverse())
   for (const forward of [true, false]) {
-    const page = await pageOf(store, by, { forward })
+    const page = await pageOf(store, wanted, { forward })
     demandSame(
       page.records,
       records,
@@ -119,29 +121,32 @@ async function ordersWholeRange({ store, namespace }: Trial): Promise<void> {
   }
   for (const [i, at] of places.entries()) {
     const cursor = { at, id: records[i]?.id ?? '' }
-    const after = await pageOf(store, by, { cursor })
+    const after = await pageOf(store, wanted, { cursor })
     demandSame(idsOf(after.records), idsOf(records.slice(i + 1)), `ids after the place ${at}`)
-    const before = await pageOf(store, by, { cursor, forward: false })
+    const before = await pageOf(store, wanted, { cursor, forward: false })
     demandSame(idsOf(before.records), idsOf(records.slice(0, i)), `ids before the place ${at}`)
   }
 }
 
 async function startsAtCursor({ store, namespace }: Trial): Promise<void> {
-  const by = `${namespace} list`
+  const wanted = `${namespace} list`
   const ids = Array.from({ length: 12 }, (_, i) => `${namespace}-${String(i).padStart(2, '0')}`)
   // Three records share each place.
   const at = (i: number) => Math.floor(i / 3)
-  await mustPut(store, ...ids.map((id, i) => record(id, 1, { lists: [{ by, at: at(i) }] })))
+  await mustPut(
+    store,
+    ...ids.map((id, i) => record(id, 1, { lists: [{ list: wanted, at: at(i) }] })),
+  )
   for (const limit of [1, 2, 3, 5, 20]) {
     for (const [i, id] of ids.entries()) {
       const cursor = { at: at(i), id }
-      const next = await pageOf(store, by, { cursor, limit })
+      const next = await pageOf(store, wanted, { cursor, limit })
       demandSame(
         { ids: idsOf(next.records), more: next.more },
         { ids: ids.slice(i + 1, i + 1 + limit), more: i + 1 + limit < ids.length },
         `a page of ${limit} after record ${i} of 12`,
       )
-      const previous = await pageOf(store, by, { cursor, limit, forward: false })
+      const previous = await pageOf(store, wanted, { cursor, limit, forward: false })
       demandSame(
         { ids: idsOf(previous.records), more: previous.more },
         { ids: ids.slice(Math.max(0, i - limit), i), more: i > limit },
@@ -152,12 +157,14 @@ async function startsAtCursor({ store, namespace }: Trial): Promise<void> {
 }
 
 async function startsBetweenRecords({ store, namespace }: Trial): Promise<void> {
-  const by = `${namespace} list`
+  const wanted = `${namespace} list`
   const id = (name: string) => `${namespace}-${name}`
   const places = { a: 1, c: 3, e: 3, g: 5 }
   await mustPut(
     store,
-    ...Object.entries(places).map(([name, at]) => record(id(name), 1, { lists: [{ by, at }] })),
+    ...Object.entries(places).map(([name, at]) =>
+      record(id(name), 1, { lists: [{ list: wanted, at }] }),
+    ),
   )
   await store.remove('grant', id('c'), 1)
   const expected: [at: number, name: string, before: string[], after: string[]][] = [
@@ -173,8 +180,8 @@ async function startsBetweenRecords({ store, namespace }: Trial): Promise<void> 
   for (const [at, name, before, after] of expected) {
     const cursor = { at, id: id(name) }
     const [next, previous] = await Promise.all([
-      pageOf(store, by, { cursor }),
-      pageOf(store, by, { cursor, forward: false }),
+      pageOf(store, wanted, { cursor }),
+      pageOf(store, wanted, { cursor, forward: false }),
     ])
     demandSame(
       { before: idsOf(previous.records), after: idsOf(next.records) },
@@ -185,16 +192,18 @@ async function startsBetweenRecords({ store, namespace }: Trial): Promise<void> 
 }
 
 async function saysMore({ store, namespace }: Trial): Promise<void> {
-  const by = `${namespace} list`
+  const wanted = `${namespace} list`
   for (const forward of [true, false]) {
     const page = await pageOf(store, `${namespace} nobody`, { forward, limit: 3 })
     demandSame(page, { records: [], more: false }, 'a page of a list that nobody is in')
   }
-  const records = [1, 2, 3, 4].map((at) => record(`${namespace}-${at}`, 1, { lists: [{ by, at }] }))
+  const records = [1, 2, 3, 4].map((at) =>
+    record(`${namespace}-${at}`, 1, { lists: [{ list: wanted, at }] }),
+  )
   await mustPut(store, ...records)
   for (const limit of [1, 2, 3, 4, 5]) {
     for (const forward of [true, false]) {
-      const page = await pageOf(store, by, { forward, limit })
+      const page = await pageOf(store, wanted, { forward, limit })
       const expected = forward ? records.slice(0, limit) : records.slice(Math.max(0, 4 - limit))
       demandSame(
         page,
@@ -223,8 +232,8 @@ async function keepsListsApart({ store, namespace }: Trial): Promise<void> {
     `${long}1`,
     `${long}2`,
   ]
-  for (const [i, by] of keys.entries()) {
-    const lists = [{ by, at: 1 }]
+  for (const [i, wanted] of keys.entries()) {
+    const lists = [{ list: wanted, at: 1 }]
     await mustCommit(store, [
       change(record(`${namespace}-${i}`, 1, { lists })),
       change(record(`${namespace}-${i}-event`, 1, { lists }), 'event'),
@@ -235,13 +244,13 @@ async function keepsListsApart({ store, namespace }: Trial): Promise<void> {
     record(`${namespace}-unlisted`),
     record(`${namespace}-none`, 1, { lists: [] }),
   )
-  for (const [i, by] of keys.entries()) {
+  for (const [i, commandId] of keys.entries()) {
     for (const forward of [true, false]) {
-      const page = await pageOf(store, by, { forward })
+      const page = await pageOf(store, commandId, { forward })
       demandSame(
         { ids: idsOf(page.records), more: page.more },
         { ids: [`${namespace}-${i}`], more: false },
-        `ids of the grants in the list ${JSON.stringify(by)}, which only one grant and one event name`,
+        `ids of the grants in the list ${JSON.stringify(commandId)}, which only one grant and one event name`,
       )
     }
   }
@@ -252,13 +261,15 @@ async function inThreeLists({ store, namespace }: Trial): Promise<void> {
   // A list of its own order for each: places ascend in the first, descend in the second, jump in the third.
   const places = [0, 1, 2, 3, 4].map((i) => [i, 10 - i, (i * 2) % 5])
   const records = places.map((ats, i) =>
-    record(`${namespace}-${i}`, 1, { lists: names.map((by, n) => ({ by, at: ats[n] })) }),
+    record(`${namespace}-${i}`, 1, {
+      lists: names.map((wanted, n) => ({ list: wanted, at: ats[n] })),
+    }),
   )
   await mustPut(store, ...records)
-  for (const [n, by] of names.entries()) {
+  for (const [n, commandId] of names.entries()) {
     const order = [0, 1, 2, 3, 4].sort((a, b) => (places[a]?.[n] ?? 0) - (places[b]?.[n] ?? 0))
     for (const forward of [true, false]) {
-      const page = await pageOf(store, by, { forward })
+      const page = await pageOf(store, commandId, { forward })
       const expected = order.map((i) => records[i])
       demandSame(
         page.records,
@@ -268,7 +279,7 @@ async function inThreeLists({ store, namespace }: Trial): Promise<void> {
     }
     const middle = order[2] ?? 0
     const cursor = { at: places[middle]?.[n] ?? 0, id: `${namespace}-${middle}` }
-    const rest = await pageOf(store, by, { cursor })
+    const rest = await pageOf(store, commandId, { cursor })
     const expected = order.slice(3).map((i) => `${namespace}-${i}`)
     demandSame(idsOf(rest.records), expected, `ids after the cursor in list ${n + 1} of three`)
   }
@@ -277,22 +288,22 @@ async function inThreeLists({ store, namespace }: Trial): Promise<void> {
 async function movesWithVersion({ store, namespace }: Trial): Promise<void> {
   const [one, two] = [`${namespace} one`, `${namespace} two`]
   const [a, b] = [`${namespace}-a`, `${namespace}-b`]
-  await mustPut(store, record(a, 1, { lists: [{ by: one, at: 1 }] }))
-  await mustPut(store, record(b, 1, { lists: [{ by: one, at: 2 }] }))
+  await mustPut(store, record(a, 1, { lists: [{ list: one, at: 1 }] }))
+  await mustPut(store, record(b, 1, { lists: [{ list: one, at: 2 }] }))
 
-  const versions: [lists: { by: string; at: number }[], inOne: string[], inTwo: string[]][] = [
-    [[{ by: one, at: 3 }], [b, a], []],
-    [[{ by: two, at: 3 }], [b], [a]],
+  const versions: [lists: { list: string; at: number }[], inOne: string[], inTwo: string[]][] = [
+    [[{ list: one, at: 3 }], [b, a], []],
+    [[{ list: two, at: 3 }], [b], [a]],
     [
       [
-        { by: two, at: 9 },
-        { by: one, at: -1 },
+        { list: two, at: 9 },
+        { list: one, at: -1 },
       ],
       [a, b],
       [a],
     ],
     [[], [b], []],
-    [[{ by: one, at: 1 }], [a, b], []],
+    [[{ list: one, at: 1 }], [a, b], []],
   ]
   for (const [i, [lists, inOne, inTwo]] of versions.entries()) {
     const next = record(a, i + 2, { lists })

@@ -28,12 +28,16 @@ export const pagingCases: readonly CaseDefinition[] = [
 type Turn = Pick<ListQuery, 'forward' | 'limit'>
 
 /** Pages through a whole list and answers the records in the order of the list. */
-async function pageThrough(store: Store, by: string, { forward, limit }: Turn): Promise<Stored[]> {
+async function pageThrough(
+  store: Store,
+  wanted: string,
+  { forward, limit }: Turn,
+): Promise<Stored[]> {
   const found: Stored[] = []
   let cursor: ListQuery['cursor']
   for (let pages = 0; pages < 1_000; pages++) {
     const from = cursor === undefined ? {} : { cursor }
-    const page = await store.list({ kind: 'grant', by, forward, limit, ...from })
+    const page = await store.list({ kind: 'grant', list: wanted, forward, limit, ...from })
     demand(
       page.records.length <= limit,
       `list answered ${page.records.length} records although its limit was ${limit}`,
@@ -43,7 +47,7 @@ async function pageThrough(store: Store, by: string, { forward, limit }: Turn): 
       'list answered no record and says that there is more, so that paging never ends',
     )
     const last = page.records.at(forward ? -1 : 0)
-    if (last !== undefined) cursor = { at: placeOf(last, by), id: last.id }
+    if (last !== undefined) cursor = { at: placeOf(last, wanted), id: last.id }
     found.splice(forward ? found.length : 0, 0, ...page.records)
     if (!page.more) return found
   }
@@ -51,18 +55,18 @@ async function pageThrough(store: Store, by: string, { forward, limit }: Turn): 
 }
 
 async function pagesOnce({ store, namespace }: Trial): Promise<void> {
-  const by = `${namespace} list`
+  const wanted = `${namespace} list`
   const index = seededIndex('pages once')
   const records = Array.from({ length: 40 }, (_, i) =>
-    record(`${namespace}-${(i * 17) % 40}`, 1, { lists: [{ by, at: index(6) }] }),
+    record(`${namespace}-${(i * 17) % 40}`, 1, { lists: [{ list: wanted, at: index(6) }] }),
   )
   await mustPut(store, ...records)
   const expected = [...records].sort(
-    (a, b) => placeOf(a, by) - placeOf(b, by) || compareIds(a.id, b.id),
+    (a, b) => placeOf(a, wanted) - placeOf(b, wanted) || compareIds(a.id, b.id),
   )
   for (const limit of [1, 2, 3, 7, 39, 40, 41]) {
     for (const forward of [true, false]) {
-      const found = await pageThrough(store, by, { forward, limit })
+      const found = await pageThrough(store, wanted, { forward, limit })
       demandSame(
         idsOf(found),
         idsOf(expected),
@@ -76,10 +80,10 @@ async function pagesWhileOthersWrite({ store, namespace }: Trial): Promise<void>
   const index = seededIndex('while others write')
   for (const forward of [true, false]) {
     for (const limit of [1, 3]) {
-      const by = `${namespace} list ${forward} ${limit}`
+      const wanted = `${namespace} list ${forward} ${limit}`
       const id = (name: string) => `${namespace}-${forward}-${limit}-${name}`
       const listed = (name: string, version: number, at: number) =>
-        record(id(name), version, { lists: [{ by, at }] })
+        record(id(name), version, { lists: [{ list: wanted, at }] })
       const places = Array.from({ length: 18 }, () => index(5))
       await mustPut(store, ...places.map((at, i) => listed(`old${(i * 7) % 18}`, 1, at)))
 
@@ -97,7 +101,7 @@ async function pagesWhileOthersWrite({ store, namespace }: Trial): Promise<void>
       }
       const read = async () => {
         try {
-          return await pageThrough(store, by, { forward, limit })
+          return await pageThrough(store, wanted, { forward, limit })
         } finally {
           paging = false
         }

@@ -41,9 +41,9 @@ export const removalCases: readonly CaseDefinition[] = [
 ]
 
 async function goneEverywhere({ store, namespace }: Trial): Promise<void> {
-  const by = `${namespace} list`
+  const wanted = `${namespace} list`
   const [a, b] = ['a', 'b'].map((name, at) =>
-    record(`${namespace}-${name}`, 1, { dueAt: 1, lists: [{ by, at }] }),
+    record(`${namespace}-${name}`, 1, { dueAt: 1, lists: [{ list: wanted, at }] }),
   ) as [ReturnType<typeof record>, ReturnType<typeof record>]
   await mustPut(store, a, b)
   const removed = await store.remove('grant', a.id, 1)
@@ -51,7 +51,7 @@ async function goneEverywhere({ store, namespace }: Trial): Promise<void> {
   const found = await store.load('grant', a.id)
   demand(found === undefined, `load answered ${show(found)} for a record that was removed`)
   for (const forward of [true, false]) {
-    const page = await store.list({ kind: 'grant', by, forward, limit: 1 })
+    const page = await store.list({ kind: 'grant', list: wanted, forward, limit: 1 })
     demandSame(
       page,
       { records: [b], more: false },

@@ -1,4 +1,11 @@
-import type { Change, Guard, Kind, ListEntry, Store, Stored } from 'open-payments-server'
+import type {
+  ListEntry,
+  RecordChange,
+  RecordKind,
+  Store,
+  Stored,
+  VersionGuard,
+} from 'open-payments-server'
 
 /** A rule of the contract in `Store`, by number, or the part of it that a case is about. */
 export type ConformanceRule = 1 | 2 | 3 | 4 | 5 | 6 | 'ids' | 'due' | 'remove'
@@ -30,34 +37,34 @@ export interface TestRecord extends Stored {
   readonly [member: string]: unknown
 }
 
-export const kinds: readonly Kind[] = [
+export const kinds: readonly RecordKind[] = [
   'grant',
   'incoming-payment',
   'outgoing-payment',
   'quote',
   'budget',
   'transfer',
-  'replay',
+  'nonce',
   'event',
 ]
 
 export function record(id: string, version = 1, more: object = {}): TestRecord {
-  return { id, version, by: `${id} ${version}`, ...more }
+  return { id, version, commandId: `${id} ${version}`, ...more }
 }
 
 /** The change that writes a record over the version before it. */
-export function change(next: Stored, kind: Kind = 'grant'): Change {
+export function change(next: Stored, kind: RecordKind = 'grant'): RecordChange {
   return { kind, next, expectedVersion: next.version - 1 }
 }
 
-export function guard(id: string, version: number, kind: Kind = 'grant'): Guard {
+export function guard(id: string, version: number, kind: RecordKind = 'grant'): VersionGuard {
   return { kind, id, version }
 }
 
 export function commit(
   store: Store,
-  changes: readonly Change[],
-  guards: readonly Guard[] = [],
+  changes: readonly RecordChange[],
+  guards: readonly VersionGuard[] = [],
 ): Promise<boolean> {
   return store.commit({ changes, guards })
 }
@@ -81,8 +88,8 @@ export async function mustPut(store: Store, ...records: readonly Stored[]): Prom
 /** Commits what nothing stands against. */
 export async function mustCommit(
   store: Store,
-  changes: readonly Change[],
-  guards: readonly Guard[] = [],
+  changes: readonly RecordChange[],
+  guards: readonly VersionGuard[] = [],
 ): Promise<void> {
   const committed = await commit(store, changes, guards)
   if (committed !== true) {
@@ -99,13 +106,17 @@ export function versionsOf(store: Store, ids: readonly string[]): Promise<number
   return Promise.all(ids.map((id) => versionOf(store, id)))
 }
 
-export async function versionOf(store: Store, id: string, kind: Kind = 'grant'): Promise<number> {
+export async function versionOf(
+  store: Store,
+  id: string,
+  kind: RecordKind = 'grant',
+): Promise<number> {
   return (await store.load(kind, id))?.version ?? 0
 }
 
 /** The place that a record has in a list. */
-export function placeOf(stored: Stored, by: string): number {
-  const place = stored.lists?.find((entry: ListEntry) => entry.by === by)
+export function placeOf(stored: Stored, commandId: string): number {
+  const place = stored.lists?.find((entry: ListEntry) => entry.list === commandId)
   if (place === undefined) {
     throw new Error(`list answered a record that is not in the list: ${show(stored)}`)
   }

@@ -58,19 +58,19 @@ async function loadSees({ store, namespace }: Trial, reader: Store): Promise<voi
 }
 
 async function listSees({ store, namespace }: Trial, reader: Store): Promise<void> {
-  const by = `${namespace} list`
+  const wanted = `${namespace} list`
   const expected: string[] = []
   for (let i = 0; i < 16; i++) {
     const id = `${namespace}-${i}`
-    await mustPut(store, record(id, 1, { lists: [{ by, at: -i }] }))
+    await mustPut(store, record(id, 1, { lists: [{ list: wanted, at: -i }] }))
     expected.unshift(id)
-    const page = await reader.list({ kind: 'grant', by, forward: true, limit: 50 })
+    const page = await reader.list({ kind: 'grant', list: wanted, forward: true, limit: 50 })
     demandSame(idsOf(page.records), expected, 'ids in a list right after a commit answered true')
   }
   for (const id of [...expected]) {
     await mustPut(store, record(id, 2))
     expected.shift()
-    const page = await reader.list({ kind: 'grant', by, forward: true, limit: 50 })
+    const page = await reader.list({ kind: 'grant', list: wanted, forward: true, limit: 50 })
     demandSame(
       idsOf(page.records),
       expected,
@@ -88,11 +88,11 @@ async function takenApart({ given, namespace }: Trial): Promise<void> {
     due: (kind, own, before, limit) => due(kind, own, before, limit),
     remove: (kind, id, version) => remove(kind, id, version),
   })
-  const by = `${namespace} list`
-  const written = record(`${namespace}-a`, 1, { dueAt: 1, lists: [{ by, at: 1 }] })
+  const wanted = `${namespace} list`
+  const written = record(`${namespace}-a`, 1, { dueAt: 1, lists: [{ list: wanted, at: 1 }] })
   await mustPut(store, written)
   demandSame(await store.load('grant', written.id), written, 'what load answers, taken apart')
-  const page = await store.list({ kind: 'grant', by, forward: true, limit: 5 })
+  const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 5 })
   demandSame(page, { records: [written], more: false }, 'what list answers, taken apart')
   await store.due('grant', namespace, 1, 5)
   demand(await store.remove('grant', written.id, 1), 'remove, taken apart, did not answer true')

@@ -4,7 +4,7 @@ import type {
   CountedAmount,
   Instant,
   IntervalCounting,
-  Window,
+  SpendingWindow,
 } from 'open-payments-server'
 import type { PaymentRequest } from './history.js'
 import { valueText, windowText } from './text.js'
@@ -27,7 +27,7 @@ export interface Account {
   readonly item: number
   readonly counts: CountedAmount
   readonly limit: Amount
-  readonly window?: Window
+  readonly window?: SpendingWindow
 }
 
 /** A payment that was accepted. */

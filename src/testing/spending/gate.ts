@@ -1,4 +1,4 @@
-import type { Change, Commit, Store, Stored } from 'open-payments-server'
+import type { Commit, RecordChange, Store, Stored } from 'open-payments-server'
 import type { CommitOrder } from './history.js'
 
 /** A store that actions are raced on. */
@@ -99,7 +99,7 @@ export function racingStore(store: Store): RacingStore {
 }
 
 /** By what is written first, and by which request. */
-function rankOf(changes: readonly Change[]): string {
+function rankOf(changes: readonly RecordChange[]): string {
   const [first] = changes
   if (first === undefined) return ''
   return `${first.kind} ${JSON.stringify((first.next as { metadata?: unknown }).metadata ?? null)}`

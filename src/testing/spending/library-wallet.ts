@@ -7,7 +7,7 @@ import {
   type IntervalCounting,
   type Json,
   type OutgoingPaymentServices,
-  type Quotes,
+  type Pricing,
   type Store,
 } from 'open-payments-server'
 import {
@@ -132,7 +132,7 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
       return answerOf(result)
     },
     settle: async (paymentId, totals) =>
-      answerOf(await outgoingPayments.settle({ paymentId, ...totals })),
+      answerOf(await outgoingPayments.reportSent({ paymentId, ...totals })),
     fail: async (paymentId, totals) =>
       answerOf(await outgoingPayments.fail({ paymentId, ...totals })),
     cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),
@@ -185,7 +185,7 @@ function createServers(
       find: async (url) => (url === walletAddress ? { url, ...asset } : undefined),
     },
     paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
-    quotes: pricesOf(scene),
+    pricing: pricesOf(scene),
     policy: { outgoingPaymentHoldMs: holdMs },
   })
   return { auth, resources }
@@ -209,7 +209,7 @@ async function lapseAll(
   }
 }
 
-function pricesOf({ receivers }: SpendingScene): Quotes {
+function pricesOf({ receivers }: SpendingScene): Pricing {
   return {
     async price({ receiver: url, debitAmount }) {
       const receiver = receivers.find((each) => each.url === url)

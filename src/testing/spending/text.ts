@@ -1,4 +1,4 @@
-import type { AccessItem, Amount, Instant, Limits, Window } from 'open-payments-server'
+import type { AccessItem, Amount, Instant, Limits, SpendingWindow } from 'open-payments-server'
 
 /** An amount as people write it: `USD 12.50`. */
 export function amountText({ value, assetCode, assetScale }: Amount): string {
@@ -19,7 +19,7 @@ export function instantText(at: Instant): string {
   return new Date(at).toISOString()
 }
 
-export function windowText(window: Window | undefined): string {
+export function windowText(window: SpendingWindow | undefined): string {
   if (window === undefined) return 'the life of the grant'
   return `the window from ${instantText(window.start)} to ${instantText(window.end)}`
 }

@@ -1,7 +1,7 @@
-import type { Instant, IntervalCounting, Window } from 'open-payments-server'
+import type { Instant, IntervalCounting, SpendingWindow } from 'open-payments-server'
 
 /** Where an instant lies in a repeating interval: in a window, before the first one, or after the last. */
-export type Turn = Window | 'not yet' | 'over'
+export type Turn = SpendingWindow | 'not yet' | 'over'
 
 const dayMs = 86_400_000
 const unitMs: Readonly<Record<string, number>> = {
@@ -45,7 +45,7 @@ export function turnAt(interval: string, at: Instant, counting: IntervalCounting
 interface Numbered {
   /** How many windows lie between this one and the anchor. */
   readonly index: number
-  readonly window: Window
+  readonly window: SpendingWindow
 }
 
 function windowsOfLength(ms: number, anchor: Instant, at: Instant, backwards: boolean): Numbered {

@@ -5,7 +5,7 @@ import { type FreshPostgres, freshPostgres, servers } from '../../support/databa
 
 const change = {
   kind: 'grant',
-  next: { id: 'a', version: 1, by: 'b' },
+  next: { id: 'a', version: 1, commandId: 'b' },
   expectedVersion: 0,
 } as const
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createStatements } from '../../../adapters/postgres/statements.js'
 import { migrationsOf } from '../../../adapters/postgres.js'
-import type { Change, Stored } from '../../../src/index.js'
+import type { RecordChange, Stored } from '../../../src/index.js'
 
 /** What CockroachDB, YugabyteDB or Citus refuse, ignore, or answer differently on each node. */
 const notPortable = [
@@ -21,10 +21,10 @@ const notPortable = [
 ]
 
 function record(id: string, version: number, more: Partial<Stored> = {}): Stored {
-  return { id, version, by: 'command', ...more }
+  return { id, version, commandId: 'command', ...more }
 }
 
-function change(next: Stored): Change {
+function change(next: Stored): RecordChange {
   return { kind: 'grant', next, expectedVersion: next.version - 1 }
 }
 
@@ -36,8 +36,8 @@ const all = [
     changes: [change(record('a', 2)), change(record('b', 2))],
     guards: [{ kind: 'grant', id: 'c', version: 1 }],
   }),
-  statements.list({ kind: 'grant', by: 'x', forward: true, limit: 1 }),
-  statements.list({ kind: 'grant', by: 'x', forward: false, limit: 1 }),
+  statements.list({ kind: 'grant', list: 'x', forward: true, limit: 1 }),
+  statements.list({ kind: 'grant', list: 'x', forward: false, limit: 1 }),
   statements.due('grant', 'abcdefgh', 1, 1),
   statements.remove('grant', 'a', 1),
 ]
@@ -111,7 +111,7 @@ describe('a commit', () => {
   })
 
   test('of a record in more lists than there are columns for is refused as a mistake', () => {
-    const lists = ['a', 'b', 'c', 'd'].map((by) => ({ by, at: 1 }))
+    const lists = ['a', 'b', 'c', 'd'].map((wanted) => ({ list: wanted, at: 1 }))
     const changes = [change(record('a', 1, { lists }))]
     expect(() => statements.commit({ changes, guards: [] })).toThrow(
       'a record can be in 3 lists, not in 4',

@@ -63,21 +63,21 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
     ]
     const id = 'circle'
     const start = [...replaced, ...held].map((kind) => {
-      return { kind, next: { id, version: 1, by: 'start' }, expectedVersion: 0 }
+      return { kind, next: { id, version: 1, commandId: 'start' }, expectedVersion: 0 }
     })
     expect(await store.commit({ changes: start, guards: [] })).toBe(true)
 
     let landed = 0
     async function work(worker: number): Promise<void> {
       for (let turn = 0; turn < 30; turn++) {
-        const by = `${worker} ${turn}`
+        const commandId = `${worker} ${turn}`
         // They name things in different orders. Some have not heard of a record that is there, and would create it.
         const picked = [worker, worker + turn].map((number) => replaced[number % replaced.length])
         const changes = await Promise.all(
           [...new Set(picked)].map(async (kind = 'budget', i) => {
             const isNew = worker % 3 === 0 && i === 0
             const version = isNew ? 0 : ((await store.load(kind, id))?.version ?? 0)
-            return { kind, next: { id, version: version + 1, by }, expectedVersion: version }
+            return { kind, next: { id, version: version + 1, commandId }, expectedVersion: version }
           }),
         )
         const guards = held.map((kind) => ({ kind, id, version: 1 }))

@@ -1,15 +1,15 @@
 import type { PoolClient } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { fromPglite, postgresStore } from '../../../adapters/postgres.js'
-import type { Change, Store } from '../../../src/index.js'
+import type { RecordChange, Store } from '../../../src/index.js'
 import { type FreshPostgres, freshPglite, freshPostgres, servers } from '../../support/databases.js'
 
-function change(id: string, version: number): Change {
-  const next = { id, version, by: `${id} ${version}` }
+function change(id: string, version: number): RecordChange {
+  const next = { id, version, commandId: `${id} ${version}` }
   return { kind: 'grant', next, expectedVersion: version - 1 }
 }
 
-function put(store: Store, ...changes: readonly Change[]): Promise<boolean> {
+function put(store: Store, ...changes: readonly RecordChange[]): Promise<boolean> {
   return store.commit({ changes, guards: [] })
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import type { AskedGrant, MayRequest } from '../../../src/index.js'
+import type { MayRequest, RequestedGrant } from '../../../src/index.js'
 import { walletAddressSubjects } from '../../../src/index.js'
 import {
   alice,
@@ -21,7 +21,7 @@ describe('the permission to request a grant', () => {
   })
 
   test('depends on the host, which receives the client, the access and the subject', async () => {
-    const asked: AskedGrant[] = []
+    const asked: RequestedGrant[] = []
     const { world, client } = setUp((asks) => asked.push(asks) > 0)
     await client.request([incomingAccess, outgoingAccess], withFinish)
     const keyed = world.client('directed', { byKey: true })

@@ -1,20 +1,27 @@
-import type { Change, Commit, Guard, Kind, Store, Stored } from '../../../src/index.js'
+import type {
+  Commit,
+  RecordChange,
+  RecordKind,
+  Store,
+  Stored,
+  VersionGuard,
+} from '../../../src/index.js'
 
 /** Waits as long as a step in a real database might take. */
 export async function pause(steps = 3): Promise<void> {
   for (let i = 0; i < steps; i++) await undefined
 }
 
-async function versionIn(store: Store, kind: Kind, id: string): Promise<number> {
+async function versionIn(store: Store, kind: RecordKind, id: string): Promise<number> {
   return (await store.load(kind, id))?.version ?? 0
 }
 
 /** The same change, but expecting the currently stored version. */
-async function overwriting(store: Store, change: Change): Promise<Change> {
+async function overwriting(store: Store, change: RecordChange): Promise<RecordChange> {
   return { ...change, expectedVersion: await versionIn(store, change.kind, change.next.id) }
 }
 
-async function guardsHold(store: Store, guards: readonly Guard[]): Promise<boolean> {
+async function guardsHold(store: Store, guards: readonly VersionGuard[]): Promise<boolean> {
   for (const { kind, id, version } of guards) {
     if ((await versionIn(store, kind, id)) !== version) return false
   }
@@ -249,7 +256,7 @@ export function writesGuards(store: Store): Store {
     async commit({ changes, guards }) {
       const touched = await Promise.all(
         guards.map(async ({ kind, id, version }) => {
-          const found: Stored = (await store.load(kind, id)) ?? { id, version, by: '' }
+          const found: Stored = (await store.load(kind, id)) ?? { id, version, commandId: '' }
           return { kind, next: { ...found, version: version + 1 }, expectedVersion: version }
         }),
       )

@@ -1,7 +1,7 @@
 import {
   type ListQuery,
   memoryStore,
-  type Page,
+  type RecordPage,
   type Store,
   type Stored,
 } from '../../../src/index.js'
@@ -84,7 +84,7 @@ export function cachesLoads(store: Store): Store {
 
 /** Also caches pages of `list`; only its own writes clear the cache. */
 export function cachesPages(store: Store): Store {
-  const cache = new Map<string, Page>()
+  const cache = new Map<string, RecordPage>()
   return {
     ...store,
     async list(query) {
@@ -122,7 +122,7 @@ export function relisted(store: Store, order: Compare, afterCursor: Compare = or
     async list({ cursor, limit, ...query }) {
       const all = await everything(store, query)
       const placed = all
-        .map((record) => ({ record, id: record.id, at: placeIn(record, query.by) }))
+        .map((record) => ({ record, id: record.id, at: placeIn(record, query.list) }))
         .sort(order)
         .filter((place) => {
           if (cursor === undefined) return true
@@ -136,13 +136,14 @@ export function relisted(store: Store, order: Compare, afterCursor: Compare = or
 
 async function everything(
   store: Store,
-  query: Pick<ListQuery, 'kind' | 'by'>,
+  query: Pick<ListQuery, 'kind' | 'list'>,
 ): Promise<readonly Stored[]> {
-  return (await store.list({ kind: query.kind, by: query.by, forward: true, limit: 1e9 })).records
+  return (await store.list({ kind: query.kind, list: query.list, forward: true, limit: 1e9 }))
+    .records
 }
 
-function placeIn({ lists = [] }: Stored, by: string): number {
-  return lists.find((entry) => entry.by === by)?.at ?? 0
+function placeIn({ lists = [] }: Stored, commandId: string): number {
+  return lists.find((entry) => entry.list === commandId)?.at ?? 0
 }
 
 /** Returns records at the same position in a different order on each call. */
@@ -257,14 +258,14 @@ export function moreTooLate(store: Store): Store {
 /** Paginates by offset, although records may be added or removed between pages. */
 export function pagesByOffset(store: Store): Store {
   const offsets = new Map<string, number>()
-  const keyOf = (by: string, place: Place) => `${by} ${place.at} ${place.id}`
+  const keyOf = (commandId: string, place: Place) => `${commandId} ${place.at} ${place.id}`
   return {
     ...store,
     async list(query) {
-      const { by, cursor, forward, limit } = query
-      const known = cursor && offsets.get(keyOf(by, cursor))
+      const { list: wanted, cursor, forward, limit } = query
+      const known = cursor && offsets.get(keyOf(wanted, cursor))
       if (known === undefined) return remember(await store.list(query), query, 0)
-      const { records } = await store.list({ kind: query.kind, by, forward, limit: 1e9 })
+      const { records } = await store.list({ kind: query.kind, list: wanted, forward, limit: 1e9 })
       const rest = forward
         ? records.slice(known, known + limit)
         : records.slice(Math.max(0, records.length - known - limit), records.length - known)
@@ -272,11 +273,15 @@ export function pagesByOffset(store: Store): Store {
     },
   }
 
-  function remember(page: Page, { by, forward }: ListQuery, before: number): Page {
+  function remember(
+    page: RecordPage,
+    { list: wanted, forward }: ListQuery,
+    before: number,
+  ): RecordPage {
     const last = page.records.at(forward ? -1 : 0)
     if (last !== undefined) {
-      const place = { at: placeIn(last, by), id: last.id }
-      offsets.set(keyOf(by, place), before + page.records.length)
+      const place = { at: placeIn(last, wanted), id: last.id }
+      offsets.set(keyOf(wanted, place), before + page.records.length)
     }
     return page
   }
@@ -300,7 +305,7 @@ export function firstListOnly(store: Store): Store {
     ...store,
     async list(query) {
       const all = await store.list({ ...query, limit: 1e9 })
-      const records = all.records.filter(({ lists = [] }) => lists[0]?.by === query.by)
+      const records = all.records.filter(({ lists = [] }) => lists[0]?.list === query.list)
       return { records: records.slice(0, query.limit), more: records.length > query.limit }
     },
   }
@@ -323,7 +328,8 @@ export function keepsOldPlaces(store: Store): Store {
       const page = await store.list(query)
       const shown = new Set(page.records.map(({ id }) => id))
       const stale = [...former.values()].filter(
-        ({ id, lists = [] }) => !shown.has(id) && lists.some(({ by }) => by === query.by),
+        ({ id, lists = [] }) =>
+          !shown.has(id) && lists.some(({ list: wanted }) => wanted === query.list),
       )
       return { ...page, records: [...page.records, ...stale] }
     },

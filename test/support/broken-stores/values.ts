@@ -1,13 +1,13 @@
-import type { Change, Kind, Store, Stored } from '../../../src/index.js'
+import type { RecordChange, RecordKind, Store, Stored } from '../../../src/index.js'
 
 interface Translation {
   /** How an id changes before it is stored. */
   readonly id?: (id: string) => string
-  readonly kind?: (kind: Kind) => Kind
+  readonly kind?: (kind: RecordKind) => RecordKind
   /** How a record changes before it is stored. */
   readonly value?: (record: Stored) => Stored
   /** How the name of a list changes. */
-  readonly by?: (by: string) => string
+  readonly commandId?: (commandId: string) => string
 }
 
 /** Stores records under other ids or with other contents. Correct if nothing is translated. */
@@ -16,22 +16,22 @@ export function translated(store: Store, translation: Translation): Store {
     id: idOf = same,
     kind: kindOf = same,
     value: translate = same,
-    by: byOf = same,
+    commandId: byOf = same,
   } = translation
 
   const wrap = (next: Stored): Stored => {
-    const { version, by, dueAt, lists } = next
+    const { version, commandId, dueAt, lists } = next
     return {
       id: idOf(next.id),
       version,
-      by,
+      commandId,
       ...(dueAt === undefined ? {} : { dueAt }),
-      ...(lists && { lists: lists.map((entry) => ({ ...entry, by: byOf(entry.by) })) }),
+      ...(lists && { lists: lists.map((entry) => ({ ...entry, commandId: byOf(entry.list) })) }),
       ...{ original: translate(next) },
     }
   }
   const unwrap = (stored: Stored): Stored => (stored as Stored & { original: Stored }).original
-  const change = ({ kind, next, ...rest }: Change): Change => {
+  const change = ({ kind, next, ...rest }: RecordChange): RecordChange => {
     return { kind: kindOf(kind), next: wrap(next), ...rest }
   }
 
@@ -51,9 +51,9 @@ export function translated(store: Store, translation: Translation): Store {
       })
     },
     async list(query) {
-      const { cursor, kind, by } = query
+      const { cursor, kind, list: wanted } = query
       const from = cursor && { cursor: { at: cursor.at, id: idOf(cursor.id) } }
-      const page = await store.list({ ...query, kind: kindOf(kind), by: byOf(by), ...from })
+      const page = await store.list({ ...query, kind: kindOf(kind), list: byOf(wanted), ...from })
       return { ...page, records: page.records.map(unwrap) }
     },
     async due(kind, ...query) {
@@ -94,11 +94,11 @@ export function ignoresKinds(store: Store): Store {
 }
 
 export function cutsListNames(store: Store): Store {
-  return translated(store, { by: (by) => by.slice(0, 255) })
+  return translated(store, { commandId: (commandId) => commandId.slice(0, 255) })
 }
 
 export function padsListNames(store: Store): Store {
-  return translated(store, { by: (by) => by.trimEnd() })
+  return translated(store, { commandId: (commandId) => commandId.trimEnd() })
 }
 
 /** Maps every string and number of a record, including its keys. */
@@ -242,7 +242,7 @@ export function mergesVersions(store: Store): Store {
 /** Returns the stored objects themselves. */
 export function handsOutItsOwn(store: Store): Store {
   const kept = new Map<string, { readonly text: string; readonly value: Stored }>()
-  const own = (kind: Kind, found: Stored): Stored => {
+  const own = (kind: RecordKind, found: Stored): Stored => {
     const key = `${kind} ${found.id}`
     const text = JSON.stringify(found)
     const known = kept.get(key)

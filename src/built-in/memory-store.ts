@@ -1,0 +1,122 @@
+import type { Stored } from '../core/decision.js'
+import type {
+  ListQuery,
+  RecordChange,
+  RecordKind,
+  RecordPage,
+  Store,
+  VersionGuard,
+} from '../ports/store.js'
+
+/** One record, kept as text so that nobody can reach into it. */
+interface Slot {
+  readonly version: number
+  readonly text: string
+}
+
+/**
+ * Keeps records in the memory of one process, for tests and for trying things out: what it holds is gone
+ * when the process ends. It waits between its steps as a database would, so that it hides no race.
+ */
+export function memoryStore(): Store {
+  const kinds = new Map<RecordKind, Map<string, Slot>>()
+
+  function slots(kind: RecordKind): Map<string, Slot> {
+    const found = kinds.get(kind) ?? new Map<string, Slot>()
+    kinds.set(kind, found)
+    return found
+  }
+
+  function versionOf(kind: RecordKind, id: string): number {
+    return slots(kind).get(id)?.version ?? 0
+  }
+
+  function holds(changes: readonly RecordChange[], guards: readonly VersionGuard[]): boolean {
+    return (
+      changes.every(({ kind, next, expectedVersion }) => {
+        return versionOf(kind, next.id) === expectedVersion
+      }) && guards.every(({ kind, id, version }) => versionOf(kind, id) === version)
+    )
+  }
+
+  function* records(kind: RecordKind): Generator<Stored> {
+    for (const { text } of slots(kind).values()) yield JSON.parse(text) as Stored
+  }
+
+  return {
+    async load(kind, id) {
+      await turn()
+      const slot = slots(kind).get(id)
+      await turn()
+      return slot && (JSON.parse(slot.text) as Stored)
+    },
+
+    async commit({ changes, guards }) {
+      const written = changes.map(({ kind, next }) => ({ kind, next, text: JSON.stringify(next) }))
+      await turn()
+      const committed = holds(changes, guards)
+      if (committed) {
+        for (const { kind, next, text } of written) {
+          slots(kind).set(next.id, { version: next.version, text })
+        }
+      }
+      await turn()
+      return committed
+    },
+
+    async list(query) {
+      await turn()
+      return page([...records(query.kind)], query)
+    },
+
+    async due(kind, namespace, before, limit) {
+      await turn()
+      return [...records(kind)]
+        .filter(
+          ({ id, dueAt }) => id.slice(0, 8) === namespace && dueAt !== undefined && dueAt <= before,
+        )
+        .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || compareIds(a.id, b.id))
+        .slice(0, limit)
+    },
+
+    async remove(kind, id, version) {
+      await turn()
+      return versionOf(kind, id) === version && version > 0 && slots(kind).delete(id)
+    },
+  }
+}
+
+/** Lets whatever else is waiting go first. */
+function turn(): Promise<void> {
+  return Promise.resolve()
+}
+
+function page(
+  records: readonly Stored[],
+  { list: wanted, cursor, forward, limit }: ListQuery,
+): RecordPage {
+  const places = records
+    .flatMap((record) => {
+      const place = record.lists?.find((entry) => entry.list === wanted)
+      return place === undefined ? [] : [{ record, at: place.at, id: record.id }]
+    })
+    .sort(comparePlaces)
+  const reachable = places.filter((place) => {
+    if (cursor === undefined) return true
+    return forward ? comparePlaces(place, cursor) > 0 : comparePlaces(place, cursor) < 0
+  })
+  const first = forward ? 0 : Math.max(0, reachable.length - limit)
+  const found = reachable.slice(first, first + limit)
+  return { records: found.map(({ record }) => record), more: reachable.length > found.length }
+}
+
+type Place = NonNullable<ListQuery['cursor']>
+
+function comparePlaces(a: Place, b: Place): number {
+  return a.at - b.at || compareIds(a.id, b.id)
+}
+
+function compareIds(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}

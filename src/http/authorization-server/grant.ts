@@ -1,0 +1,264 @@
+import type { AccessItem } from '../../core/access.js'
+import { clientId, type Grant, type GrantClient } from '../../core/grant/record.js'
+import type { ClientKeys } from '../../ports/client-keys.js'
+import {
+  accessTokenClass,
+  type Credential,
+  type CredentialClass,
+  continuationTokenClass,
+  parsePath,
+} from '../../protocol/credential.js'
+import {
+  type GrantRequest,
+  type RequestingClient,
+  readClient,
+  readContinuation,
+  readGrantRequest,
+} from '../../protocol/grant.js'
+import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
+import { isObject } from '../../protocol/json.js'
+import type { Grants } from '../../service/grant.js'
+import type { ServiceContext } from '../../service/mechanism/context.js'
+import {
+  consumeNonce,
+  nonceGuardOf,
+  type Proof,
+  type RepeatRule,
+} from '../../service/mechanism/nonces.js'
+import type { NonceGuard } from '../../service/mechanism/transact.js'
+import {
+  type Candidates,
+  findKey,
+  inspect,
+  presentedCredential,
+  prove,
+  proveGrant,
+} from '../authenticate.js'
+import {
+  type Exchange,
+  json,
+  noContent,
+  readBody,
+  readContent,
+  refuse,
+  refuseProblem,
+  type Serve,
+} from '../pipeline.js'
+import type { HttpRefusal } from '../refusals.js'
+import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
+import { type MayRequest, refuseRequest } from './may-request.js'
+
+/** What the operations on grants work with. */
+export interface GrantDependencies extends GrantUrls {
+  readonly context: ServiceContext
+  readonly grants: Grants
+  readonly clientKeys: ClientKeys
+  readonly repeats: RepeatRule
+  readonly requiresConsent: (item: AccessItem) => boolean
+  readonly requiresFinish: (item: AccessItem) => boolean
+  readonly subjectRequiresFinish: boolean
+  /** Whether there is anybody to name resource owners. */
+  readonly namesSubjects: boolean
+  readonly mayRequest: MayRequest
+}
+
+/** `POST {grantEndpoint}` (RFC 9635 section 2). Only `client` is read before its key is proved. */
+export function requestGrant(deps: GrantDependencies): Serve {
+  const { context, grants } = deps
+  return async (exchange) => {
+    const candidates = await inspect(exchange, context.signatureRules)
+    if ('outcome' in candidates) return candidates
+    const body = readBody(exchange.message)
+    if ('outcome' in body) return body
+    const named = readClient(body.value ?? null)
+    if ('refusal' in named) return refuse(named.refusal, named.reason)
+    const proved = await proveClient(exchange, candidates, named, deps.clientKeys)
+    if ('outcome' in proved) return proved
+    const { client, proof } = proved
+    const nonceGuard = await nonceGuardOf(context, proof, deps.repeats, exchange.call)
+    const request = readGrantRequest(body.value ?? null)
+    if (!('value' in request)) {
+      return consumeNonce(context, nonceGuard, refuseProblem('body_invalid', request), {
+        refused: true,
+      })
+    }
+
+    const unwelcome = await refuseAsked(request.value, client, deps)
+    if (unwelcome !== undefined)
+      return consumeNonce(context, nonceGuard, unwelcome, { refused: true })
+    const { access, subject } = request.value
+    const asksWho = subject !== undefined
+    const input = {
+      client,
+      ...request.value,
+      needsConsent: asksWho || access.some(deps.requiresConsent),
+      needsFinish: (asksWho && deps.subjectRequiresFinish) || access.some(deps.requiresFinish),
+    }
+    const answer = await grants.request(input, exchange.call, nonceGuard)
+    if (answer.outcome === 'refused') return answer
+    return json(200, {
+      ...interactBody(answer.grant, deps),
+      ...grantBody(answer, answer.continuationSecret, exchange.call, deps),
+    })
+  }
+}
+
+/** Refuses what is not served here, and then what the host does not allow. */
+async function refuseAsked(
+  { access, subject }: GrantRequest,
+  client: GrantClient,
+  { namesSubjects, mayRequest }: GrantDependencies,
+): Promise<HttpRefusal | undefined> {
+  if (subject !== undefined && !namesSubjects) {
+    return refuse('subject_unsupported', 'there is no option subjects')
+  }
+  const asked = { client: clientId(client), access }
+  return refuseRequest(mayRequest, subject === undefined ? asked : { ...asked, subject })
+}
+
+/** `POST /continue/{id}` (RFC 9635 sections 5.1 and 5.2). */
+export function continueGrant(deps: GrantDependencies): Serve {
+  return async (exchange) => {
+    const continued = await presentedContinuation(exchange, deps, 'refuse-repeat')
+    if ('outcome' in continued) return continued
+    const { grant, secret, nonceGuard } = continued
+    const request = readContent(exchange.message, readContinuation)
+    if ('outcome' in request)
+      return consumeNonce(deps.context, nonceGuard, request, { refused: true })
+    const { interactRef } = request.value
+    const input = interactRef === undefined ? { secret } : { secret, interactRef }
+    const answer = await deps.grants.continueGrant(grant, input, exchange.call, nonceGuard)
+    if (answer.outcome === 'refused') return answer
+    return json(200, grantBody(answer, secret, exchange.call, deps))
+  }
+}
+
+/** `DELETE /continue/{id}` (RFC 9635 section 5.4). */
+export function cancelGrant(deps: GrantDependencies): Serve {
+  return async (exchange) => {
+    const continued = await presentedContinuation(exchange, deps, deps.repeats)
+    if ('outcome' in continued) return continued
+    const { call } = exchange
+    const command = { type: 'cancel', commandId: call.commandId } as const
+    const answer = await deps.grants.runSigned(continued.grant, command, call, continued.nonceGuard)
+    return answer.outcome === 'refused' ? answer : noContent
+  }
+}
+
+/** `POST /token/{id}` (RFC 9635 section 6.1). The managed token itself is compared, not only the key. */
+export function rotateToken(deps: GrantDependencies): Serve {
+  return async (exchange) => {
+    const managed = await presentedManagedToken(exchange, deps, 'refuse-repeat')
+    if ('outcome' in managed) return managed
+    const { grant, presented, nonceGuard } = managed
+    const unwanted = unwantedRotationBody(exchange)
+    if (unwanted !== undefined)
+      return consumeNonce(deps.context, nonceGuard, unwanted, { refused: true })
+    const answer = await deps.grants.rotate(grant, presented, exchange.call, nonceGuard)
+    if (answer.outcome === 'refused') return answer
+    return json(200, accessTokenBody(answer, exchange.call, deps))
+  }
+}
+
+/** `DELETE /token/{id}` (RFC 9635 section 6.2): also of a token that has expired or is revoked already. */
+export function revokeToken(deps: GrantDependencies): Serve {
+  return async (exchange) => {
+    const managed = await presentedManagedToken(exchange, deps, deps.repeats)
+    if ('outcome' in managed) return managed
+    const { hash, manage } = managed.presented
+    const { call } = exchange
+    const command = {
+      type: 'revoke-token',
+      commandId: call.commandId,
+      presented: { hash, manage },
+    } as const
+    const answer = await deps.grants.runSigned(managed.grant, command, call, managed.nonceGuard)
+    return answer.outcome === 'refused' ? answer : noContent
+  }
+}
+
+/** Proves the client instance that a grant request names, by a key that it publishes or brings. */
+async function proveClient(
+  exchange: Exchange,
+  candidates: Candidates,
+  named: RequestingClient,
+  clientKeys: ClientKeys,
+): Promise<{ client: GrantClient; proof: Proof } | HttpRefusal> {
+  let refused: HttpRefusal = refuse('signature_invalid', 'keyid is not that of the key given')
+  for (const kid of new Set(candidates.map(({ keyid }) => keyid))) {
+    if ('jwk' in named && named.jwk.kid !== kid) continue
+    const key = 'jwk' in named ? named.jwk : await findKey(clientKeys, named.walletAddress, kid)
+    if ('outcome' in key) {
+      refused = key
+      continue
+    }
+    const identity = 'jwk' in named ? { x: key.x } : { walletAddress: named.walletAddress }
+    const client = { ...identity, kid, thumbprint: await thumbprintOf(key) }
+    const proof = await prove(exchange, candidates, key, client)
+    if (!('outcome' in proof)) return { client, proof }
+    if (proof.refusal === 'rate_limited') return proof
+    refused = proof
+  }
+  return refused
+}
+
+/** Identifies a grant by its URI and token together, and proves that its client instance calls. */
+function presentedContinuation(exchange: Exchange, deps: GrantDependencies, rule: RepeatRule) {
+  return presented(exchange, deps, rule, {
+    kind: continuationTokenClass,
+    async find(credential, path) {
+      const grant = await deps.grants.byContinuation(credential, path)
+      return grant && { grant, secret: credential.secret }
+    },
+    unknown: 'no grant has this continuation URI and token together',
+  })
+}
+
+/** Identifies a grant by a management URI and the token managed there, and proves its client instance. */
+function presentedManagedToken(exchange: Exchange, deps: GrantDependencies, rule: RepeatRule) {
+  return presented(exchange, deps, rule, {
+    kind: accessTokenClass,
+    find: deps.grants.byManagedToken,
+    unknown: 'not the token that is managed at this URI',
+  })
+}
+
+/** How a grant is found by a token and by the path that the token is good for. */
+interface Presented<Found> {
+  readonly kind: CredentialClass
+  readonly find: (credential: Credential, path: string) => Promise<Found | undefined>
+  /** Why there is none, for the operator. */
+  readonly unknown: string
+}
+
+async function presented<Found extends { readonly grant: Grant }>(
+  exchange: Exchange,
+  { context, clientKeys }: GrantDependencies,
+  rule: RepeatRule,
+  { kind, find, unknown }: Presented<Found>,
+): Promise<(Found & { readonly nonceGuard: NonceGuard | undefined }) | HttpRefusal> {
+  const candidates = await inspect(exchange, context.signatureRules)
+  if ('outcome' in candidates) return candidates
+  const credential = presentedCredential(exchange, kind)
+  if ('outcome' in credential) return credential
+  const path = parsePath(exchange.id)
+  const found = path?.grantId === credential.grantId ? await find(credential, path.own) : undefined
+  if (found === undefined) return refuse('token_unknown', unknown)
+  const proof = await proveGrant(exchange, candidates, found.grant, clientKeys)
+  if ('outcome' in proof) return proof
+  return { ...found, nonceGuard: await nonceGuardOf(context, proof, rule, exchange.call) }
+}
+
+/** Rotation takes no content; `{ key }` would ask for a key rotation (RFC 9635 section 6.1.1). */
+function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
+  const body = readBody(message)
+  if ('outcome' in body) return body
+  if (body.value === undefined) return undefined
+  if (!isObject(body.value)) return refuse('body_invalid', 'the body is not an object')
+  const members = Object.entries(body.value).filter(([, value]) => value !== null)
+  const asked = members.map(([name]) => name)
+  if (asked.includes('key')) {
+    return refuse('key_rotation_unsupported', 'the body asks for a key rotation')
+  }
+  return asked.length === 0 ? undefined : refuse('body_invalid', 'rotation takes no content')
+}

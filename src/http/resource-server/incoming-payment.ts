@@ -1,0 +1,127 @@
+import type { IncomingPayment } from '../../core/incoming-payment.js'
+import {
+  incomingPaymentBody,
+  incomingPaymentWithMethods,
+  publicIncomingPayment,
+  readIncomingPaymentRequest,
+} from '../../protocol/incoming-payment.js'
+import { isObject } from '../../protocol/json.js'
+import { resourceUrl } from '../../protocol/resource-url.js'
+import type { IncomingPayments, PayablePayment } from '../../service/incoming-payment.js'
+import {
+  type Exchange,
+  json,
+  readBody,
+  readContent,
+  refuse,
+  type Serve,
+  unsigned,
+} from '../pipeline.js'
+import type { HttpRefusal } from '../refusals.js'
+import { authorized, type ResourceDependencies } from './authorized.js'
+import { getResource } from './get-resource.js'
+import { listResources } from './lists.js'
+
+/** What the operations on incoming payments work with. */
+export interface IncomingPaymentDependencies extends ResourceDependencies {
+  readonly payments: IncomingPayments
+  /** URL of the grant endpoint, as it is published. */
+  readonly grantEndpoint: string
+}
+
+const type = 'incoming-payment'
+
+/** `POST /incoming-payments` (Open Payments OpenAPI, `create-incoming-payment`). */
+export function createIncomingPayment(deps: IncomingPaymentDependencies): Serve {
+  return authorized(
+    deps,
+    async (exchange, { permitted, client, nonceGuard, refusing, insufficient }) => {
+      if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
+      const request = readContent(exchange.message, readIncomingPaymentRequest)
+      if ('outcome' in request) return refusing(request)
+      const { walletAddress } = request.value
+      if (permitted(type, 'create', walletAddress) === undefined) {
+        return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
+      }
+      const answer = await deps.payments.create(request.value, client, exchange.call, nonceGuard)
+      return answer.outcome === 'refused' ? answer : json(201, payableBody(answer, deps))
+    },
+  )
+}
+
+/** `GET /incoming-payments` (`list-incoming-payments`), without the details by which they are paid. */
+export function listIncomingPayments(deps: IncomingPaymentDependencies): Serve {
+  const { payments } = deps
+  return listResources(deps, {
+    type,
+    list: payments.list,
+    toBody: (payment: IncomingPayment) => incomingPaymentBody(payment, urlOf(payment, deps)),
+  })
+}
+
+/**
+ * `GET /incoming-payments/{id}` (`get-incoming-payment`), for the client instance that created it, and for
+ * anybody as far as the public may know. Credentials that are no good never lead to the public view.
+ */
+export function getIncomingPayment(deps: IncomingPaymentDependencies): Serve {
+  const { payments } = deps
+  const getWhole = getResource(deps, {
+    type,
+    load: payments.load,
+    toBody: async (payment, now) => payableBody(await payments.payable(payment, now), deps),
+  })
+  const getPublicView = unsigned(async ({ id }) => {
+    const payment = await payments.load(id)
+    return payment === undefined
+      ? unknownPayment
+      : json(200, publicIncomingPayment(payment, deps.grantEndpoint))
+  })
+  return (exchange) => (hasCredentials(exchange) ? getWhole(exchange) : getPublicView(exchange))
+}
+
+function hasCredentials({ message }: Exchange): boolean {
+  return ['authorization', 'signature', 'signature-input'].some((name) => message.fields.has(name))
+}
+
+/** `POST /incoming-payments/{id}/complete` (`complete-incoming-payment`), by whoever created it. */
+export function completeIncomingPayment(deps: IncomingPaymentDependencies): Serve {
+  const { payments } = deps
+  return authorized(
+    deps,
+    async (exchange, { permitted, client, nonceGuard, refusing, insufficient }) => {
+      if (permitted(type, 'complete') === undefined) return insufficient(type, 'complete')
+      const unwanted = unwantedBody(exchange)
+      if (unwanted !== undefined) return refusing(unwanted)
+      const payment = await payments.load(exchange.id)
+      if (payment === undefined) return refusing(unknownPayment)
+      const allowed = permitted(type, 'complete', payment.walletAddress) !== undefined
+      if (!allowed || payment.client !== client) {
+        return refusing(refuse('resource_unknown', 'the payment is not for this token to complete'))
+      }
+      const answer = await payments.complete(payment, exchange.call, nonceGuard)
+      if (answer.outcome === 'refused') return answer
+      return answer.payment === undefined
+        ? unknownPayment
+        : json(200, incomingPaymentBody(answer.payment, urlOf(payment, deps)))
+    },
+  )
+}
+
+/** Completion takes no content: what it might ask for would not happen. */
+function unwantedBody({ message }: Exchange): HttpRefusal | undefined {
+  const body = readBody(message)
+  if ('outcome' in body) return body
+  const { value } = body
+  const empty = value === undefined || (isObject(value) && Object.keys(value).length === 0)
+  return empty ? undefined : refuse('body_invalid', 'completion takes no content')
+}
+
+const unknownPayment = refuse('resource_unknown', 'there is no such incoming payment')
+
+function payableBody({ payment, methods }: PayablePayment, deps: IncomingPaymentDependencies) {
+  return incomingPaymentWithMethods(payment, urlOf(payment, deps), methods)
+}
+
+function urlOf({ id }: IncomingPayment, { baseUrl }: IncomingPaymentDependencies): string {
+  return resourceUrl(baseUrl, 'incoming-payments', id)
+}

@@ -1,0 +1,136 @@
+import type { Instant } from '../../core/decision.js'
+import type { OutgoingPayment } from '../../core/outgoing-payment/record.js'
+import {
+  type OutgoingPaymentRequest,
+  outgoingPaymentBody,
+  readOutgoingPaymentRequest,
+} from '../../protocol/outgoing-payment.js'
+import { resourceId, resourceUrl } from '../../protocol/resource-url.js'
+import { introspected } from '../../service/introspection.js'
+import { consumeNonce, nonceGuardOf } from '../../service/mechanism/nonces.js'
+import type { OutgoingPayments } from '../../service/outgoing-payment.js'
+import type {
+  PaymentAnswer,
+  PaymentCreation,
+  PaymentInput,
+} from '../../service/outgoing-payment-creation.js'
+import { type Exchange, json, readContent, refuse, type Serve } from '../pipeline.js'
+import type { HttpRefusal } from '../refusals.js'
+import { authorized, type ResourceDependencies } from './authorized.js'
+import { getResource } from './get-resource.js'
+import { listResources } from './lists.js'
+
+/** What the operations on outgoing payments work with. */
+export interface OutgoingPaymentDependencies extends ResourceDependencies {
+  readonly payments: OutgoingPayments
+  readonly create: PaymentCreation
+}
+
+const type = 'outgoing-payment'
+
+/**
+ * `POST /outgoing-payments` (Open Payments OpenAPI, `create-outgoing-payment`). The same client instance that
+ * repeats a `quoteId`, or an `Idempotency-Key`, with an equal body gets the payment that it has.
+ */
+export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
+  return authorized(deps, async (exchange, authorization) => {
+    const { permitted, refusing, insufficient, token, client, proof } = authorization
+    if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
+    const request = readContent(exchange.message, readOutgoingPaymentRequest)
+    if ('outcome' in request) return refusing(request)
+    const input = inputOf(request.value, deps.baseUrl)
+    const key = 'quoteId' in input ? {} : readIdempotencyKey(exchange)
+    if ('outcome' in key) return refusing(key)
+    if (permitted(type, 'create', input.walletAddress) === undefined) {
+      return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
+    }
+
+    const spender = {
+      client,
+      token,
+      renew: () => introspected(deps.introspect, authorization.accessToken),
+    }
+    // Without a quote nothing but its signature tells a replay from a second payment.
+    const nonceGuard =
+      'quoteId' in input
+        ? authorization.nonceGuard
+        : await nonceGuardOf(deps.context, proof, 'refuse-repeat', exchange.call)
+    const answer = await deps.create(input, spender, exchange.call, { nonceGuard, ...key })
+    return answer.outcome === 'refused' ? answer : json(201, createdBody(answer, exchange, deps))
+  })
+}
+
+/** `GET /outgoing-payments` (`list-outgoing-payments`). */
+export function listOutgoingPayments(deps: OutgoingPaymentDependencies): Serve {
+  const { context, payments, baseUrl } = deps
+  return listResources(deps, {
+    type,
+    list: payments.list,
+    toBody: (payment: OutgoingPayment) => paymentBody(payment, baseUrl, context.clock.now()),
+  })
+}
+
+/** `GET /outgoing-payments/{id}` (`get-outgoing-payment`), for the client instance that created it. */
+export function getOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
+  const { payments, baseUrl } = deps
+  return getResource(deps, {
+    type,
+    load: payments.load,
+    toBody: (payment, now) => paymentBody(payment, baseUrl, now),
+  })
+}
+
+/** `GET /outgoing-payment-grant` (`get-outgoing-payment-grant`): reads, and changes nothing. */
+export function getOutgoingPaymentGrant(deps: OutgoingPaymentDependencies): Serve {
+  const { context, payments } = deps
+  return authorized(deps, async (exchange, { token, nonceGuard, refusing }) => {
+    if (!token.access.some((item) => item.type === type)) {
+      return refusing(refuse('access_insufficient', 'the token is for no outgoing payments'))
+    }
+    const spent = await payments.spentUnder(token, exchange.call.now)
+    const body = {
+      spentDebitAmount: spent.debitAmount,
+      spentReceiveAmount: spent.receiveAmount,
+    }
+    return consumeNonce(context, nonceGuard, json(200, body), { refused: false })
+  })
+}
+
+/** The request with its quote's id in place of its URL. A URL that is none of ours is that of no quote. */
+function inputOf(request: OutgoingPaymentRequest, baseUrl: string): PaymentInput {
+  if (!('quoteId' in request)) return request
+  return { ...request, quoteId: resourceId(baseUrl, 'quotes', request.quoteId) ?? '' }
+}
+
+const keyPattern = /^[\x21-\x7e]{1,255}$/
+
+/** A key of the client's own choice, by which it may repeat a request whose response was lost. */
+function readIdempotencyKey({ message }: Exchange): { idempotencyKey?: string } | HttpRefusal {
+  const [key, ...others] = message.fields.get('idempotency-key') ?? []
+  if (key === undefined) return {}
+  return keyPattern.test(key) && others.length === 0
+    ? { idempotencyKey: key }
+    : refuse('idempotency_key_invalid', 'Idempotency-Key is not 1 to 255 visible characters')
+}
+
+function createdBody(
+  { payment, spent }: PaymentAnswer,
+  { call }: Exchange,
+  { baseUrl }: OutgoingPaymentDependencies,
+) {
+  return {
+    ...paymentBody(payment, baseUrl, call.now),
+    // Left out where they are null: the schema of a created payment, unlike that of a grant, has no null.
+    ...(spent?.debitAmount && { grantSpentDebitAmount: spent.debitAmount }),
+    ...(spent?.receiveAmount && { grantSpentReceiveAmount: spent.receiveAmount }),
+  }
+}
+
+export function paymentBody(payment: OutgoingPayment, baseUrl: string, now: Instant) {
+  const { id, quoteId } = payment
+  const urls = {
+    id: resourceUrl(baseUrl, 'outgoing-payments', id),
+    ...(quoteId && { quoteId: resourceUrl(baseUrl, 'quotes', quoteId) }),
+  }
+  return outgoingPaymentBody(payment, urls, now)
+}

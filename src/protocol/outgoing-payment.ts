@@ -1,0 +1,206 @@
+import * as v from 'valibot'
+import type { Amount } from '../core/amount.js'
+import type { Instant, Json, JsonObject } from '../core/decision.js'
+import { formatInstant } from '../core/instant.js'
+import { hasFailed, type OutgoingPayment, sentAmount } from '../core/outgoing-payment/record.js'
+import type { Price, PriceQuery, Quote } from '../core/quote.js'
+import type { PriceRefusal } from '../ports/pricing.js'
+import { isObject } from './json.js'
+import { readMetadata } from './metadata.js'
+import {
+  amountSchema,
+  objectOf,
+  type Parsed,
+  parseWith,
+  receiverSchema,
+  requestObjectOf,
+  urlSchema,
+} from './schema.js'
+
+/** What a client instance asks for when it wants to know a price. */
+export interface QuoteRequest extends PriceQuery {
+  readonly walletAddress: string
+}
+
+const quoteRequestSchema = v.pipe(
+  requestObjectOf(
+    v.strictObject({
+      walletAddress: urlSchema,
+      receiver: receiverSchema,
+      method: v.literal('ilp'),
+      debitAmount: v.optional(amountSchema),
+      receiveAmount: v.optional(amountSchema),
+    }),
+  ),
+  v.check(
+    ({ debitAmount, receiveAmount }) => !(debitAmount && receiveAmount),
+    'has both debitAmount and receiveAmount',
+  ),
+)
+
+/**
+ * Reads the body of `POST /quotes`.
+ *
+ * @see Open Payments OpenAPI, operation `create-quote`
+ */
+export function readQuoteRequest(body: Json | undefined): Parsed<QuoteRequest> {
+  const parsed = parseWith(quoteRequestSchema, body)
+  if (!('value' in parsed)) return parsed
+  const { walletAddress, receiver, debitAmount, receiveAmount } = parsed.value
+  return {
+    value: {
+      walletAddress,
+      receiver,
+      ...(debitAmount && { debitAmount }),
+      ...(receiveAmount && { receiveAmount }),
+    },
+  }
+}
+
+const priceSchema = objectOf(
+  v.object({
+    debitAmount: amountSchema,
+    receiveAmount: amountSchema,
+    expiresAt: v.optional(v.pipe(v.number(), v.safeInteger('is no whole number'))),
+  }),
+)
+
+const priceRefusalSchema = objectOf(
+  v.object({
+    refusal: v.picklist([
+      'receiver_invalid',
+      'amount_missing',
+      'amount_too_small',
+      'amount_invalid',
+    ]),
+    reason: v.optional(v.string()),
+    minDebitAmount: v.optional(amountSchema),
+  }),
+)
+
+/**
+ * Reads what the host's `price` has answered, as strictly as what comes from a client: it is stored and shown,
+ * and nothing of it but what is asked for.
+ */
+export function readPriceAnswer(answer: unknown): Parsed<Price | PriceRefusal> {
+  if (typeof answer === 'object' && answer !== null && 'refusal' in answer) {
+    const parsed = parseWith(priceRefusalSchema, answer)
+    if (!('value' in parsed)) return parsed
+    const { refusal, reason, minDebitAmount } = parsed.value
+    return {
+      value: {
+        refusal,
+        ...(reason === undefined ? {} : { reason }),
+        ...(minDebitAmount && { minDebitAmount }),
+      },
+    }
+  }
+  const parsed = parseWith(priceSchema, answer)
+  if (!('value' in parsed)) return parsed
+  const { debitAmount, receiveAmount, expiresAt } = parsed.value
+  const amounts = { debitAmount, receiveAmount }
+  return { value: expiresAt === undefined ? amounts : { ...amounts, expiresAt } }
+}
+
+/** What a client instance asks for when it pays: by a quote, or straight to an incoming payment. */
+export type OutgoingPaymentRequest = {
+  readonly walletAddress: string
+  readonly metadata?: JsonObject
+} & (
+  | { readonly quoteId: string }
+  | { readonly incomingPayment: string; readonly debitAmount: Amount }
+)
+
+const byQuoteSchema = requestObjectOf(
+  v.strictObject({
+    walletAddress: urlSchema,
+    quoteId: urlSchema,
+    metadata: v.optional(v.unknown()),
+  }),
+)
+
+const toIncomingPaymentSchema = requestObjectOf(
+  v.strictObject({
+    walletAddress: urlSchema,
+    incomingPayment: receiverSchema,
+    debitAmount: amountSchema,
+    metadata: v.optional(v.unknown()),
+  }),
+)
+
+/**
+ * Reads the body of `POST /outgoing-payments`.
+ *
+ * @see Open Payments OpenAPI, operation `create-outgoing-payment`
+ */
+export function readOutgoingPaymentRequest(body: Json | undefined): Parsed<OutgoingPaymentRequest> {
+  const direct = isObject(body) && (body['incomingPayment'] ?? null) !== null
+  const parsed = direct ? parseWith(toIncomingPaymentSchema, body) : parseWith(byQuoteSchema, body)
+  if (!('value' in parsed)) return parsed
+  const metadata = readMetadata(body)
+  if (!('value' in metadata)) return metadata
+  const { metadata: _copied, ...asked } = parsed.value
+  return { value: { ...asked, ...metadata.value } }
+}
+
+/** A quote on the wire (Open Payments OpenAPI, schema `quote`). */
+export interface QuoteBody {
+  readonly id: string
+  readonly walletAddress: string
+  readonly receiver: string
+  readonly debitAmount: Amount
+  readonly receiveAmount: Amount
+  readonly method: 'ilp'
+  readonly createdAt: string
+  readonly expiresAt: string
+}
+
+export function quoteBody(quote: Quote, id: string): QuoteBody {
+  const { walletAddress, receiver, debitAmount, receiveAmount, method } = quote
+  const { createdAt, expiresAt } = quote
+  return {
+    id,
+    walletAddress,
+    receiver,
+    debitAmount,
+    receiveAmount,
+    method,
+    createdAt: formatInstant(createdAt),
+    expiresAt: formatInstant(expiresAt),
+  }
+}
+
+/** An outgoing payment on the wire (Open Payments OpenAPI, schema `outgoing-payment`). */
+export interface OutgoingPaymentBody {
+  readonly id: string
+  readonly walletAddress: string
+  readonly quoteId?: string
+  readonly failed: boolean
+  readonly receiver: string
+  readonly debitAmount: Amount
+  readonly receiveAmount: Amount
+  readonly sentAmount: Amount
+  readonly metadata?: JsonObject
+  readonly createdAt: string
+}
+
+/** `urls` are those of the payment and of its quote. */
+export function outgoingPaymentBody(
+  payment: OutgoingPayment,
+  urls: { readonly id: string; readonly quoteId?: string },
+  now: Instant,
+): OutgoingPaymentBody {
+  const { walletAddress, receiver, debitAmount, receiveAmount, metadata } = payment
+  return {
+    id: urls.id,
+    walletAddress,
+    ...(urls.quoteId === undefined ? {} : { quoteId: urls.quoteId }),
+    failed: hasFailed(payment, now),
+    receiver,
+    debitAmount,
+    receiveAmount,
+    sentAmount: sentAmount(payment),
+    ...(metadata === undefined ? {} : { metadata }),
+    createdAt: formatInstant(payment.createdAt),
+  }
+}

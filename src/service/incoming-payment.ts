@@ -1,0 +1,297 @@
+import type { Amount } from '../core/amount.js'
+import { type Decision, type Instant, type Refused, refused } from '../core/decision.js'
+import {
+  type CreateRefusal,
+  completeIncomingPayment,
+  createIncomingPayment,
+  decideIncomingPayment,
+  expireIncomingPayment,
+  type IncomingPayment,
+  type IncomingPaymentEvent,
+  type IncomingPaymentPolicy,
+  isOpen,
+  type ReceiveRefusal,
+  retainTransferUntil,
+  type Transfer,
+} from '../core/incoming-payment.js'
+import type { PaymentMethod, PaymentMethods } from '../ports/payment-methods.js'
+import type { RecordChange } from '../ports/store.js'
+import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import { newId } from '../protocol/credential.js'
+import type { IncomingPaymentRequest } from '../protocol/incoming-payment.js'
+import { hashText } from '../util/hash.js'
+import { type AccountRefusal, activeAccount } from './account.js'
+import { type Call, newCall, type ServiceContext } from './mechanism/context.js'
+import { changesOf } from './mechanism/events.js'
+import { consumeNonce } from './mechanism/nonces.js'
+import {
+  type ListScope,
+  listName,
+  listsOf,
+  type Page,
+  type PageRequest,
+  readPage,
+} from './mechanism/pages.js'
+import { commitNew, loadOwn } from './mechanism/records.js'
+import { settleOrRemove } from './mechanism/sweeps.js'
+import {
+  type Attempt,
+  type NonceGuard,
+  type Operation,
+  type Replayed,
+  transact,
+  transactSigned,
+} from './mechanism/transact.js'
+
+/** Funds that arrived with a payment's details, as the host's ledger knows them. */
+export interface ReceivedFunds {
+  /** Id of the incoming payment: see `findByIlpAddress` and `idOf`. */
+  readonly paymentId: string
+  /** The host's own id of this arrival. The same id counts once, however often it is reported. */
+  readonly transferId: string
+  readonly amount: Amount
+}
+
+export type ReceiveResult =
+  | {
+      readonly ok: true
+      readonly payment: IncomingPayment
+      /**
+       * True if this call counted the funds: credit the account. False if they were counted before, by an earlier
+       * call with the same `transferId`: the account has been credited.
+       */
+      readonly changed: boolean
+    }
+  | {
+      readonly ok: false
+      readonly refusal: ReceiveRefusal | 'payment_unknown'
+      readonly reason: string
+    }
+
+export type CompleteResult =
+  | { readonly ok: true; readonly payment: IncomingPayment }
+  | { readonly ok: false; readonly refusal: 'payment_unknown'; readonly reason: string }
+
+type PaymentRefusal = CreateRefusal | AccountRefusal
+
+/** A payment with the details by which it can be paid now: none once it takes no more funds. */
+export interface PayablePayment {
+  readonly outcome: 'answered'
+  readonly payment: IncomingPayment
+  readonly methods: readonly PaymentMethod[]
+}
+
+/** What has become of a payment that was to be completed; absent once it has been removed. */
+export interface Completion {
+  readonly outcome: 'answered'
+  readonly payment?: IncomingPayment
+}
+
+export interface IncomingPaymentPorts {
+  readonly walletAddresses: WalletAddresses
+  readonly paymentMethods: PaymentMethods
+}
+
+export type IncomingPayments = ReturnType<typeof createIncomingPayments>
+
+/** The operations on incoming payments. */
+export function createIncomingPayments(
+  context: ServiceContext,
+  { walletAddresses, paymentMethods }: IncomingPaymentPorts,
+  policy: IncomingPaymentPolicy,
+) {
+  const { store, random } = context
+
+  const load = (id: string) => loadOwn<IncomingPayment>(context, 'incoming-payment', id)
+
+  async function list(scope: ListScope, page: PageRequest): Promise<Page<IncomingPayment>> {
+    const wanted = listName(await context.namespace(), scope)
+    return readPage(store, { kind: 'incoming-payment', list: wanted }, page)
+  }
+
+  async function create(
+    request: IncomingPaymentRequest,
+    client: string,
+    call: Call,
+    nonceGuard: NonceGuard | undefined,
+  ): Promise<PayablePayment | Refused<PaymentRefusal> | Replayed> {
+    const id = newId(await context.namespace(), random)
+    const decision = await decideCreation(id, request, client, call)
+    if (decision.outcome === 'refused')
+      return consumeNonce(context, nonceGuard, decision, { refused: true })
+    // Before anything is written: a payment that nobody could pay is of no use.
+    const result = await payable(decision.record, call.now)
+    return commitNew(context, 'incoming-payment', decision, result, nonceGuard)
+  }
+
+  async function decideCreation(
+    id: string,
+    request: IncomingPaymentRequest,
+    client: string,
+    { now, commandId }: Call,
+  ) {
+    const { walletAddress } = request
+    const found = await activeAccount(walletAddresses, walletAddress)
+    if ('outcome' in found) return found
+    const { assetCode, assetScale } = found.account
+    const asset = { assetCode, assetScale }
+    const lists = listsOf(await context.namespace(), walletAddress, client, now)
+    const command = { ...request, commandId, id, client, asset, lists }
+    return createIncomingPayment(command, now, policy)
+  }
+
+  /** The payment with its details; it has none once it takes no more funds. */
+  async function payable(payment: IncomingPayment, now: Instant): Promise<PayablePayment> {
+    const { id: paymentId, walletAddress, asset } = payment
+    const methods = isOpen(payment, now)
+      ? await paymentMethods.detailsOf({ paymentId, walletAddress, asset })
+      : []
+    return { outcome: 'answered', payment, methods }
+  }
+
+  async function receive(funds: ReceivedFunds): Promise<ReceiveResult> {
+    const call = newCall(context)
+    const transferId = await transferRecordId(await context.namespace(), funds.transferId)
+    const reload = () => loadBoth(funds.paymentId, transferId)
+    const { decision, transfer } = await transact<LoadedReceive, DecidedReceive>(context, {
+      loaded: await reload(),
+      reload,
+      contended: `incoming-payment ${funds.paymentId}`,
+      decide: (loaded) => decideReceive(context, loaded, funds, transferId, call),
+    })
+    if (!decision.ok) return { ok: false, refusal: decision.refusal, reason: decision.reason }
+    // A commit whose response was lost is found again by its transfer, whoever wrote to the payment since.
+    const changed = decision.outcome === 'changed' || transfer?.commandId === call.commandId
+    return { ok: true, payment: decision.record, changed }
+  }
+
+  /** The transfer after the payment: what a payment refuses to take may be what it has counted already. */
+  async function loadBoth(paymentId: string, transferId: string): Promise<LoadedReceive> {
+    const payment = await load(paymentId)
+    const transfer = (await store.load('transfer', transferId)) as Transfer | undefined
+    // Counted between the two reads: the payment to answer with is the one that includes it.
+    return { payment: transfer === undefined ? payment : await load(paymentId), transfer }
+  }
+
+  /** Completes a payment that was loaded. One that is complete already is answered as it is. */
+  async function complete(
+    payment: IncomingPayment,
+    { now, commandId }: Call,
+    nonceGuard: NonceGuard | undefined,
+  ): Promise<Completion | Replayed> {
+    const operation: Operation<IncomingPayment | undefined, Completion> = {
+      loaded: payment,
+      reload: () => load(payment.id),
+      decide(loaded) {
+        if (loaded === undefined) {
+          return { changes: [], result: { outcome: 'answered' }, refused: true }
+        }
+        const decision = completeIncomingPayment(loaded, { type: 'complete', commandId }, now)
+        const { outcome, record } = decision
+        const changes =
+          outcome === 'changed'
+            ? changesOf(context, 'incoming-payment', record, decision.events)
+            : []
+        return { changes, result: { outcome: 'answered', payment: record }, refused: false }
+      },
+    }
+    return transactSigned(context, operation, nonceGuard)
+  }
+
+  async function completeById(paymentId: string): Promise<CompleteResult> {
+    const loaded = await load(paymentId)
+    const completion = loaded && (await complete(loaded, newCall(context), undefined))
+    return completion?.outcome === 'answered' && completion.payment !== undefined
+      ? { ok: true, payment: completion.payment }
+      : { ok: false, refusal: unknownPayment.refusal, reason: unknownPayment.reason }
+  }
+
+  /** Records the expiry of a payment; false if another has, or if it is complete or removed after all. */
+  async function expire(payment: IncomingPayment): Promise<boolean> {
+    const { now, commandId } = newCall(context)
+    return transact<IncomingPayment | undefined, boolean>(context, {
+      loaded: payment,
+      reload: () => load(payment.id),
+      decide(loaded) {
+        if (loaded === undefined) return { changes: [], result: false, refused: false }
+        const decision = expireIncomingPayment(loaded, { type: 'expire', commandId }, now)
+        if (decision.outcome !== 'changed') {
+          return {
+            changes: [],
+            result: loaded.commandId === commandId,
+            refused: decision.outcome === 'refused',
+          }
+        }
+        const changes = changesOf(context, 'incoming-payment', decision.record, decision.events)
+        return { changes, result: true, refused: false }
+      },
+    })
+  }
+
+  /** Settles what is due: payments that have expired unnoticed are told of, those past their retention go. */
+  async function settleDue(limit: number): Promise<{ expired: number; removed: number }> {
+    const { settled: expired, removed } = await settleOrRemove<IncomingPayment>(
+      context,
+      'incoming-payment',
+      limit,
+      ({ completed, expiryRecorded }) => !completed && !expiryRecorded,
+      expire,
+    )
+    return { expired, removed }
+  }
+
+  return { load, list, create, payable, receive, complete, completeById, settleDue }
+}
+
+interface LoadedReceive {
+  readonly payment: IncomingPayment | undefined
+  readonly transfer: Transfer | undefined
+}
+
+interface DecidedReceive {
+  readonly decision: Decision<
+    IncomingPayment,
+    IncomingPaymentEvent,
+    ReceiveRefusal | 'payment_unknown'
+  >
+  /** The transfer as it was loaded. */
+  readonly transfer: Transfer | undefined
+}
+
+const unknownPayment = refused('payment_unknown', 'there is no such incoming payment')
+
+function decideReceive(
+  context: ServiceContext,
+  { payment, transfer }: LoadedReceive,
+  { amount }: ReceivedFunds,
+  transferId: string,
+  { now, commandId }: Call,
+): Attempt<DecidedReceive> {
+  const command = { type: 'receive', commandId, amount } as const
+  const decision =
+    payment === undefined ? unknownPayment : decideIncomingPayment(payment, transfer, command, now)
+  const result = { decision, transfer }
+  if (payment === undefined || decision.outcome !== 'changed') {
+    return { changes: [], result, refused: !decision.ok }
+  }
+  const { value, assetCode, assetScale } = amount
+  const retainUntil = retainTransferUntil(payment)
+  const counted: Transfer = {
+    id: transferId,
+    version: 1,
+    commandId,
+    dueAt: retainUntil,
+    retainUntil,
+    paymentId: payment.id,
+    amount: { value, assetCode, assetScale },
+  }
+  const changes: RecordChange[] = [
+    ...changesOf(context, 'incoming-payment', decision.record, decision.events),
+    { kind: 'transfer', next: counted, expectedVersion: 0 },
+  ]
+  return { changes, result, refused: false }
+}
+
+async function transferRecordId(namespace: string, transferId: string): Promise<string> {
+  return namespace + (await hashText(`${namespace} ${transferId}`))
+}

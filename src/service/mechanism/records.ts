@@ -1,0 +1,38 @@
+import type { Stored } from '../../core/decision.js'
+import type { RecordKind } from '../../ports/store.js'
+import { isIdOf } from '../../protocol/credential.js'
+import type { ServiceContext } from './context.js'
+import { changesOf, type DomainEvent } from './events.js'
+import { type NonceGuard, type Operation, type Replayed, transactSigned } from './transact.js'
+
+/** Reads a record of this server. The ids of other servers, and what is no id, lead to none. */
+export async function loadOwn<Found extends Stored>(
+  { store, namespace }: Pick<ServiceContext, 'store' | 'namespace'>,
+  kind: RecordKind,
+  id: string,
+): Promise<Found | undefined> {
+  if (!isIdOf(await namespace(), id)) return undefined
+  return (await store.load(kind, id)) as Found | undefined
+}
+
+/**
+ * Writes a record that was decided to be made, with its events. Nobody else has its id: a record that is there
+ * after all is this one, of which the commit landed and the answer was lost.
+ */
+export function commitNew<Result>(
+  context: ServiceContext,
+  kind: RecordKind,
+  { record, events }: { readonly record: Stored; readonly events: readonly DomainEvent[] },
+  result: Result,
+  nonceGuard: NonceGuard | undefined,
+): Promise<Result | Replayed> {
+  const operation: Operation<Stored | undefined, Result> = {
+    loaded: undefined,
+    reload: () => loadOwn(context, kind, record.id),
+    decide(loaded) {
+      const changes = loaded ? [] : changesOf(context, kind, record, events)
+      return { changes, result, refused: false }
+    },
+  }
+  return transactSigned(context, operation, nonceGuard)
+}

@@ -1,0 +1,283 @@
+import { permits } from '../core/access.js'
+import type { Amount } from '../core/amount.js'
+import { type Budget, budgetId, type Candidate, type SpentAmounts } from '../core/budget.js'
+import type { JsonObject, Refused } from '../core/decision.js'
+import { allowanceAt, type LimitsRefusal, type Spending } from '../core/limits.js'
+import { createOutgoingPayment, type Repeat, repeated } from '../core/outgoing-payment/create.js'
+import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
+import { type QuoteRefusal, usableQuote } from '../core/quote.js'
+import type { ActiveToken, Introspect, TokenRefusal } from '../ports/introspect.js'
+import type { RecordChange } from '../ports/store.js'
+import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import { newId } from '../protocol/credential.js'
+import { hashText } from '../util/hash.js'
+import { type AccountRefusal, activeAccount } from './account.js'
+import type { Call, ServiceContext } from './mechanism/context.js'
+import { changesOf } from './mechanism/events.js'
+import { consumeNonce } from './mechanism/nonces.js'
+import { listsOf } from './mechanism/pages.js'
+import {
+  type Attempt,
+  type NonceGuard,
+  type Replayed,
+  transactSigned,
+} from './mechanism/transact.js'
+import type { OutgoingPayments, SpendingPolicy } from './outgoing-payment.js'
+import type { PricingRefused, QuoteOperations } from './quote.js'
+
+/** What is to be paid: by a quote, or straight to an incoming payment at a price that is made now. */
+export type PaymentInput = {
+  readonly walletAddress: string
+  readonly metadata?: JsonObject
+} & (
+  | { readonly quoteId: string }
+  | { readonly incomingPayment: string; readonly debitAmount: Amount }
+)
+
+/** Who pays, and what their token allows. */
+export interface Spender {
+  readonly client: string
+  readonly token: ActiveToken
+  /** Asks about the token again, since a grant may have changed while others were writing. */
+  renew(): Promise<ActiveToken | Refused<TokenRefusal>>
+}
+
+/** A payment, and what has been spent in the window that counts it, this payment included. */
+export interface PaymentAnswer {
+  readonly outcome: 'answered'
+  readonly payment: OutgoingPayment
+  /** Absent for a payment that is older than its budget is kept. */
+  readonly spent?: SpentAmounts
+}
+
+export type PaymentCreationRefused =
+  | Refused<AccountRefusal | QuoteRefusal | LimitsRefusal | TokenRefusal | 'request_differs'>
+  | PricingRefused
+
+interface CreationDependencies {
+  readonly introspect: Introspect
+  readonly walletAddresses: WalletAddresses
+  readonly quotes: QuoteOperations
+  readonly payments: OutgoingPayments
+}
+
+/** One request to pay, fixed before anything is loaded. */
+interface Creation extends Call {
+  readonly namespace: string
+  readonly id: string
+  readonly input: PaymentInput
+  readonly repeat: Repeat
+  readonly spender: Spender
+  /** What was priced for this payment alone; absent where a quote says it. */
+  readonly price?: Spending
+}
+
+interface Loaded {
+  readonly token: ActiveToken | Refused<TokenRefusal>
+  readonly terms: Spending | Refused<QuoteRefusal>
+  readonly candidates: readonly Candidate[]
+  /** The payment that this request, or an earlier one like it, has created. */
+  readonly payment?: OutgoingPayment | undefined
+}
+
+/** A payment as it was decided, with its budget where that was written too. */
+interface Created {
+  readonly outcome: 'created'
+  readonly payment: OutgoingPayment
+  readonly budget?: Budget | undefined
+}
+
+type Decided = Created | PaymentCreationRefused
+
+/**
+ * Creates outgoing payments: payment, budget, event, used signature and the guard on the grant in one commit.
+ *
+ * A payment has the id of its quote, or one that follows from client instance and idempotency key. So there is
+ * one at most, a repeat finds it, and no further record is needed.
+ */
+export function createPaymentCreation(
+  context: ServiceContext,
+  { introspect, walletAddresses, quotes, payments }: CreationDependencies,
+  policy: SpendingPolicy,
+) {
+  const { random } = context
+  const limits = { ...policy.payments, ...policy.budgets }
+
+  return async function create(
+    input: PaymentInput,
+    spender: Spender,
+    call: Call,
+    {
+      nonceGuard,
+      idempotencyKey,
+    }: { readonly nonceGuard: NonceGuard | undefined; readonly idempotencyKey?: string },
+  ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
+    const { client } = spender
+    const namespace = await context.namespace()
+    const repeat = { client, requestHash: await hashText(JSON.stringify(input)) }
+    const keyed = idempotencyKey && namespace + (await idOfKey(client, idempotencyKey))
+    const earlier = keyed ? await madeBefore(keyed, repeat) : undefined
+    // A key makes a repeat harmless, so that a signature of the same second is no reason to refuse it.
+    if (earlier !== undefined) return answerAgain(earlier, unlessSignature(nonceGuard))
+
+    const priced = await priceOf(input)
+    if (priced.outcome === 'refused') {
+      // What was paid from an account stays paid when the account has closed.
+      const made = 'quoteId' in input ? await madeBefore(input.quoteId, repeat) : undefined
+      return made === undefined
+        ? consumeNonce(context, nonceGuard, priced, { refused: true })
+        : answerAgain(made, nonceGuard)
+    }
+    const id = 'quoteId' in input ? input.quoteId : keyed || newId(namespace, random)
+    const creation = { ...call, namespace, id, input, repeat, spender, ...priced }
+    const first = await load(creation, spender.token)
+    const attempt = decide(creation, first)
+    const operation = {
+      // What is refused now may have been granted before, to a request whose response was lost.
+      loaded: attempt.refused ? { ...first, payment: await payments.load(id) } : first,
+      reload: () => reload(creation),
+      decide: (loaded: Loaded) => (loaded === first ? attempt : decide(creation, loaded)),
+      contended: `grant ${spender.token.grantId}`,
+    }
+    const decided = await transactSigned<Loaded, Decided>(context, operation, nonceGuard)
+    if (decided.outcome === 'created') return answer(decided)
+    // The same bytes at the same time: whichever came first has paid for both, as its key says.
+    const bytes =
+      keyed && decided.refusal === 'replayed' && unlessSignature(nonceGuard) === undefined
+    const made = bytes ? await madeBefore(keyed, repeat) : undefined
+    return made === undefined ? decided : answerAgain(made, undefined)
+  }
+
+  /** The payment of that id, if this request would be a repeat of the one that made it. */
+  async function madeBefore(id: string, repeat: Repeat) {
+    return repeated(await payments.load(id), repeat)
+  }
+
+  /** What is to be paid at which price; a quote says it itself, once it is loaded. */
+  async function priceOf(input: PaymentInput) {
+    const { walletAddress } = input
+    if ('quoteId' in input) {
+      const found = await activeAccount(walletAddresses, walletAddress)
+      return 'outcome' in found ? found : ({ outcome: 'priced' } as const)
+    }
+    const { incomingPayment: receiver, debitAmount } = input
+    const priced = await quotes.price({ walletAddress, receiver, debitAmount })
+    if (priced.outcome === 'refused') return priced
+    return { outcome: 'priced', price: { ...priced.price, receiver } } as const
+  }
+
+  /** All at once: neither the quote nor a budget depends on the other. */
+  async function load(creation: Creation, token: Loaded['token']): Promise<Loaded> {
+    const [terms, candidates] = await Promise.all([
+      termsOf(creation),
+      'outcome' in token ? [] : candidatesOf(creation, token),
+    ])
+    return { token, terms, candidates }
+  }
+
+  /** The payment last: a budget that is spent may have been spent on it. */
+  async function reload(creation: Creation): Promise<Loaded> {
+    const loaded = await load(creation, await creation.spender.renew())
+    return { ...loaded, payment: await payments.load(creation.id) }
+  }
+
+  async function termsOf(creation: Creation): Promise<Spending | Refused<QuoteRefusal>> {
+    const { price, id, input, spender, now } = creation
+    if (price !== undefined) return price
+    const use = { walletAddress: input.walletAddress, client: spender.client }
+    return usableQuote(await quotes.load(id), use, now)
+  }
+
+  /** The granted items that allow payments from there, with the budgets of the windows that are open. */
+  function candidatesOf(
+    { namespace, now, input }: Creation,
+    { access, grantId }: ActiveToken,
+  ): Promise<readonly Candidate[]> {
+    const items = access.filter((item) =>
+      permits([item], 'outgoing-payment', 'create', input.walletAddress),
+    )
+    return Promise.all(
+      items.map(async (item) => {
+        const allowance = allowanceAt(item, now)
+        if (!allowance.ok) return { item }
+        const id = budgetId({ namespace, grantId }, item, allowance.value)
+        const budget = await payments.loadBudget(id)
+        return budget === undefined ? { item } : { item, budget }
+      }),
+    )
+  }
+
+  function decide(creation: Creation, loaded: Loaded): Attempt<Decided> {
+    const { token, terms, candidates, payment } = loaded
+    const earlier = repeated(payment, creation.repeat)
+    if (earlier !== undefined) {
+      const differs = 'outcome' in earlier
+      const result = differs ? earlier : ({ outcome: 'created', payment: earlier } as const)
+      return { changes: [], result, refused: differs }
+    }
+    if ('outcome' in token) return { changes: [], result: token, refused: true }
+    if ('outcome' in terms) return { changes: [], result: terms, refused: true }
+    const { receiver, debitAmount, receiveAmount } = terms
+    const { now, commandId, id, namespace, repeat, input, spender } = creation
+    const { walletAddress, metadata } = input
+    const command = {
+      commandId,
+      id,
+      namespace,
+      grantId: token.grantId,
+      walletAddress,
+      ...repeat,
+      ...('quoteId' in input && { quoteId: input.quoteId }),
+      receiver,
+      debitAmount,
+      receiveAmount,
+      ...(metadata && { metadata }),
+      lists: listsOf(namespace, walletAddress, spender.client, now),
+      candidates,
+    }
+    const decision = createOutgoingPayment(command, now, limits)
+    if (decision.outcome === 'refused') return { changes: [], result: decision, refused: true }
+    const { record, events, budget } = decision
+    const changes = [
+      ...changesOf(context, 'outgoing-payment', record, events),
+      budgetChange(budget),
+    ]
+    const result = { outcome: 'created', payment: record, budget } as const
+    return { changes, guards: guardsOf(token), result, refused: false }
+  }
+
+  /** That the grant is still as it was introspected, where it lies in the store that is written to. */
+  function guardsOf({ grantId, grantVersion }: ActiveToken) {
+    if (grantVersion === undefined || introspect.store !== context.givenStore) return []
+    return [{ kind: 'grant', id: grantId, version: grantVersion } as const]
+  }
+
+  async function answerAgain(
+    earlier: OutgoingPayment | Refused<'request_differs'>,
+    nonceGuard: NonceGuard | undefined,
+  ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
+    if ('outcome' in earlier) return consumeNonce(context, nonceGuard, earlier, { refused: true })
+    const again = await answer({ outcome: 'created', payment: earlier })
+    return consumeNonce(context, nonceGuard, again, { refused: false })
+  }
+
+  async function answer({ payment, budget }: Created): Promise<PaymentAnswer> {
+    const { spent } = budget ?? (await payments.loadBudget(payment.budgetId)) ?? {}
+    return { outcome: 'answered', payment, ...(spent && { spent }) }
+  }
+}
+
+export type PaymentCreation = ReturnType<typeof createPaymentCreation>
+
+function budgetChange(next: Budget): RecordChange {
+  return { kind: 'budget', next, expectedVersion: next.version - 1 }
+}
+
+function unlessSignature(nonceGuard: NonceGuard | undefined): NonceGuard | undefined {
+  return nonceGuard?.consumedByRefusal === true ? nonceGuard : undefined
+}
+
+/** As long as ids that are random, so that nobody tells them apart. */
+async function idOfKey(client: string, idempotencyKey: string): Promise<string> {
+  return (await hashText(`${client} ${idempotencyKey}`)).slice(0, 22)
+}

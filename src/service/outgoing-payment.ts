@@ -1,0 +1,205 @@
+import {
+  type Budget,
+  type BudgetPolicy,
+  budgetId,
+  release,
+  type SpentAmounts,
+  totalSpent,
+} from '../core/budget.js'
+import { type Instant, refused } from '../core/decision.js'
+import { type Allowance, allowanceAt } from '../core/limits.js'
+import {
+  heldBy,
+  type OutgoingPayment,
+  type OutgoingPaymentPolicy,
+} from '../core/outgoing-payment/record.js'
+import {
+  type CancelPayment,
+  decideOutgoingPayment,
+  type FailPayment,
+  type OutgoingPaymentCommand,
+  type OutgoingPaymentDecision,
+  type OutgoingPaymentRefusals,
+  type ReportSent,
+} from '../core/outgoing-payment.js'
+import type { QuotePolicy } from '../core/quote.js'
+import type { ActiveToken } from '../ports/introspect.js'
+import type { RecordChange } from '../ports/store.js'
+import { newCall, type ServiceContext } from './mechanism/context.js'
+import { changesOf } from './mechanism/events.js'
+import {
+  type ListScope,
+  listName,
+  type Page,
+  type PageRequest,
+  readPage,
+} from './mechanism/pages.js'
+import { loadOwn } from './mechanism/records.js'
+import { settleOrRemove } from './mechanism/sweeps.js'
+import { transact } from './mechanism/transact.js'
+
+/** What the host decides about payments that go out. */
+export interface SpendingPolicy {
+  readonly payments: OutgoingPaymentPolicy
+  readonly quotes: QuotePolicy
+  readonly budgets: BudgetPolicy
+}
+
+/** What the host says with a command: all of it but the id that the library gives it. */
+type Said<Command> = Omit<Command, 'type' | 'commandId'>
+
+type Command<Type> = Extract<OutgoingPaymentCommand, { readonly type: Type }>
+
+/** What became of a command of the host. */
+export type OutgoingPaymentResult<Type extends keyof OutgoingPaymentRefusals> =
+  | {
+      readonly ok: true
+      readonly payment: OutgoingPayment
+      /** Whether this call changed the payment. False for a report that had been recorded before. */
+      readonly changed: boolean
+    }
+  | {
+      readonly ok: false
+      readonly refusal: OutgoingPaymentRefusals[Type] | 'payment_unknown'
+      readonly reason: string
+    }
+
+export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
+
+/** What the host does with outgoing payments, and what time does to them. */
+export function createOutgoingPayments(context: ServiceContext, policy: SpendingPolicy) {
+  const { store } = context
+
+  const load = (id: string) => loadOwn<OutgoingPayment>(context, 'outgoing-payment', id)
+
+  async function loadBudget(id: string): Promise<Budget | undefined> {
+    return (await store.load('budget', id)) as Budget | undefined
+  }
+
+  async function list(scope: ListScope, page: PageRequest): Promise<Page<OutgoingPayment>> {
+    const wanted = listName(await context.namespace(), scope)
+    return readPage(store, { kind: 'outgoing-payment', list: wanted }, page)
+  }
+
+  /**
+   * What has been spent under a token's grant, of all its items for outgoing payments together, in the windows
+   * that are open now.
+   */
+  async function spentUnder({ grantId, access }: ActiveToken, now: Instant): Promise<SpentAmounts> {
+    const namespace = await context.namespace()
+    const parts = await Promise.all(
+      access.map(async (item) => {
+        const allowance = item.type === 'outgoing-payment' ? allowanceAt(item, now) : undefined
+        if (!allowance?.ok) return {}
+        const id = budgetId({ namespace, grantId }, item, allowance.value)
+        return (await loadBudget(id))?.spent ?? nothingSpent(allowance.value)
+      }),
+    )
+    return totalSpent(parts)
+  }
+
+  async function loadBoth(id: string): Promise<Loaded> {
+    const payment = await load(id)
+    return payment === undefined ? {} : { payment, budget: await loadBudget(payment.budgetId) }
+  }
+
+  /** For what changes nothing of what a payment holds. */
+  async function loadAlone(id: string): Promise<Loaded> {
+    const payment = await load(id)
+    return payment === undefined ? {} : { payment }
+  }
+
+  /** Carries out a command: the payment and what it gives back to its budget change together. */
+  async function run<Type extends keyof OutgoingPaymentRefusals>(
+    id: string,
+    say: (commandId: string) => Command<Type>,
+    loadNow: (id: string) => Promise<Loaded> = loadBoth,
+  ): Promise<OutgoingPaymentResult<Type>> {
+    const { now, commandId } = newCall(context)
+    const command = say(commandId)
+    const reload = () => loadNow(id)
+    const loaded = await reload()
+    const result = await transact<Loaded, OutgoingPaymentDecision<Type> | typeof unknownPayment>(
+      context,
+      {
+        loaded,
+        reload,
+        contended: loaded.payment && `grant ${loaded.payment.grantId}`,
+        decide({ payment, budget }) {
+          if (payment === undefined) return { changes: [], result: unknownPayment, refused: true }
+          const decision = decideOutgoingPayment<Type>(payment, command, now, policy.payments)
+          if (decision.outcome !== 'changed') {
+            return { changes: [], result: decision, refused: decision.outcome === 'refused' }
+          }
+          const { record, events } = decision
+          const changes = [
+            ...changesOf(context, 'outgoing-payment', record, events),
+            ...givenBack(payment, record, budget, commandId),
+          ]
+          return { changes, result: decision, refused: false }
+        },
+      },
+    )
+    return result.outcome === 'refused'
+      ? { ok: false, refusal: result.refusal, reason: result.reason }
+      : {
+          ok: true,
+          payment: result.record,
+          // A commit whose response was lost is found again as a record of this command.
+          changed: result.outcome === 'changed' || result.record.commandId === commandId,
+        }
+  }
+
+  /** Settles what is due: payments that nobody began in time fail, and those past their retention go. */
+  async function settleDue(limit: number): Promise<{ lapsed: number; removed: number }> {
+    const { settled: lapsed, removed } = await settleOrRemove<OutgoingPayment>(
+      context,
+      'outgoing-payment',
+      limit,
+      ({ state }) => state === 'created',
+      async ({ id }) => (await lapse(id)).ok,
+    )
+    return { lapsed, removed }
+  }
+
+  const lapse = (id: string) => run<'lapse'>(id, (commandId) => ({ type: 'lapse', commandId }))
+
+  return {
+    load,
+    list,
+    loadBudget,
+    spentUnder,
+    begin: (id: string) =>
+      run<'begin'>(id, (commandId) => ({ type: 'begin', commandId }), loadAlone),
+    settle: (id: string, said: Said<ReportSent>) =>
+      run<'settle'>(id, (commandId) => ({ ...said, type: 'settle', commandId })),
+    fail: (id: string, said: Said<FailPayment>) =>
+      run<'fail'>(id, (commandId) => ({ ...said, type: 'fail', commandId })),
+    cancel: (id: string, said: Said<CancelPayment>) =>
+      run<'cancel'>(id, (commandId) => ({ ...said, type: 'cancel', commandId })),
+    settleDue,
+  }
+}
+
+interface Loaded {
+  readonly payment?: OutgoingPayment
+  readonly budget?: Budget | undefined
+}
+
+const unknownPayment = refused('payment_unknown', 'there is no such outgoing payment')
+
+/** Zero of the limited amount: before the first payment no other asset is known. */
+function nothingSpent({ limit }: Allowance): Partial<SpentAmounts> {
+  return limit === undefined ? {} : { [limit.counts]: { ...limit.maximum, value: '0' } }
+}
+
+/** What a payment no longer holds goes back to its budget: nothing while it may still be sent. */
+function givenBack(
+  before: OutgoingPayment,
+  after: OutgoingPayment,
+  budget: Budget | undefined,
+  commandId: string,
+): readonly RecordChange[] {
+  const next = budget && release(budget, heldBy(before), heldBy(after), commandId)
+  return next === undefined ? [] : [{ kind: 'budget', next, expectedVersion: next.version - 1 }]
+}

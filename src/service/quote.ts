@@ -1,0 +1,102 @@
+import { parseValue, sameAsset } from '../core/amount.js'
+import { type JsonObject, type Refused, refused } from '../core/decision.js'
+import {
+  createQuote,
+  type Price,
+  priceProblem,
+  type Quote,
+  type QuotePolicy,
+} from '../core/quote.js'
+import type { PriceRefusal, Pricing } from '../ports/pricing.js'
+import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import { newId } from '../protocol/credential.js'
+import { type QuoteRequest, readPriceAnswer } from '../protocol/outgoing-payment.js'
+import { type AccountRefusal, activeAccount } from './account.js'
+import type { Call, ServiceContext } from './mechanism/context.js'
+import { consumeNonce } from './mechanism/nonces.js'
+import { commitNew, loadOwn } from './mechanism/records.js'
+import type { NonceGuard, Replayed } from './mechanism/transact.js'
+
+export interface QuotePorts {
+  readonly walletAddresses: WalletAddresses
+  readonly quotes: Pricing
+}
+
+/** Why there is no price. What the client instance may know of it, beside the refusal, is in `details`. */
+export type PricingRefused = Refused<AccountRefusal | PriceRefusal['refusal'] | 'quote_expired'> & {
+  readonly details?: JsonObject
+}
+
+export interface QuoteAnswer {
+  readonly outcome: 'answered'
+  readonly quote: Quote
+}
+
+export type QuoteOperations = ReturnType<typeof createQuotes>
+
+/** The operations on quotes. */
+export function createQuotes(context: ServiceContext, ports: QuotePorts, policy: QuotePolicy) {
+  const load = (id: string) => loadOwn<Quote>(context, 'quote', id)
+
+  /** Asks the host what a payment costs, and takes no answer that is none to the question. */
+  async function price(
+    request: QuoteRequest,
+  ): Promise<{ readonly outcome: 'priced'; readonly price: Price } | PricingRefused> {
+    const found = await activeAccount(ports.walletAddresses, request.walletAddress)
+    if ('outcome' in found) return found
+    const { account } = found
+    const { receiver, debitAmount, receiveAmount } = request
+    const asked = debitAmount ?? receiveAmount
+    if (asked !== undefined && parseValue(asked.value) === 0n) {
+      return refused('amount_invalid', 'an amount of nothing was asked for')
+    }
+    if (debitAmount !== undefined && !sameAsset(debitAmount, account)) {
+      return refused('amount_invalid', 'debitAmount is not in the asset of the wallet address')
+    }
+    const query = {
+      receiver,
+      ...(debitAmount && { debitAmount }),
+      ...(receiveAmount && { receiveAmount }),
+    }
+    const given = await ports.quotes.price({ ...query, account: account, method: 'ilp' })
+    const answer = readPriceAnswer(given)
+    if (!('value' in answer)) throw wrongPrice(`${answer.path} ${answer.problem}`)
+    if ('refusal' in answer.value) return refusedPrice(answer.value)
+    const problem = priceProblem(answer.value, query, account)
+    if (problem !== undefined) throw wrongPrice(problem)
+    return { outcome: 'priced', price: answer.value }
+  }
+
+  async function create(
+    request: QuoteRequest,
+    client: string,
+    { now, commandId }: Call,
+    nonceGuard: NonceGuard | undefined,
+  ): Promise<QuoteAnswer | PricingRefused | Replayed> {
+    const priced = await price(request)
+    if (priced.outcome === 'refused')
+      return consumeNonce(context, nonceGuard, priced, { refused: true })
+    const id = newId(await context.namespace(), context.random)
+    const { walletAddress, receiver } = request
+    const command = { ...priced.price, commandId, id, walletAddress, client, receiver }
+    const decision = createQuote(command, now, policy)
+    if (decision.outcome === 'refused')
+      return consumeNonce(context, nonceGuard, decision, { refused: true })
+    const result = { outcome: 'answered', quote: decision.record } as const
+    return commitNew<QuoteAnswer>(context, 'quote', decision, result, nonceGuard)
+  }
+
+  return { load, price, create }
+}
+
+function refusedPrice({ refusal, reason, minDebitAmount }: PriceRefusal): PricingRefused {
+  const answer = refused(refusal, reason ?? 'the host has no price for this payment')
+  if (minDebitAmount === undefined) return answer
+  const { value, assetCode, assetScale } = minDebitAmount
+  return { ...answer, details: { minSendAmount: { value, assetCode, assetScale } } }
+}
+
+/** The host's answer is no price: a mistake of the host, of which the client can know nothing. */
+function wrongPrice(problem: string): TypeError {
+  return new TypeError(`the price of a payment is wrong: ${problem.trim()}`)
+}

@@ -1,0 +1,345 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { ownerListName } from '../../src/host/grant.js'
+import { memoryStore, walletAddressSubjects } from '../../src/index.js'
+import {
+  alice,
+  approvedGrant,
+  bob,
+  createWorld,
+  grantEndpoint,
+  incomingAccess,
+  interactionId,
+  issuedGrant,
+  origin,
+  outgoingAccess,
+  type TestClient,
+  type World,
+  withFinish,
+} from '../support/world.js'
+
+const day = 86_400_000
+
+function grantIdOf({ id }: { readonly id: string }): string {
+  return id.split('.')[0] ?? ''
+}
+
+/** Requests a grant, approves it as this owner and returns its id. */
+async function connect(world: World, client: TestClient, resourceOwner: string): Promise<string> {
+  const { body } = await client.request([outgoingAccess], withFinish)
+  const id = interactionId(body.interact.redirect)
+  const approval = { resourceOwner, walletAddresses: [alice] }
+  const result = await world.auth.interactions.approve(id, approval)
+  if (!result.ok) throw new Error(result.reason)
+  return grantIdOf({ id })
+}
+
+async function listed(world: World, resourceOwner: string): Promise<readonly string[]> {
+  const { result } = await world.auth.grants.list({ resourceOwner, first: 100 })
+  return result.map(({ grantId }) => grantId)
+}
+
+describe('the grants of a resource owner', () => {
+  test('are listed with their client, access, status and times', async () => {
+    const world = createWorld()
+    const createdAt = world.clock.now()
+    const { body } = await world.client().request([outgoingAccess], withFinish)
+    world.clock.advance(1_000)
+    const id = interactionId(body.interact.redirect)
+    await world.auth.interactions.approve(id, { resourceOwner: 'alice', walletAddresses: [alice] })
+    const expected = {
+      grantId: grantIdOf({ id }),
+      client: 'https://shop.example',
+      status: 'approved',
+      access: [outgoingAccess],
+      createdAt,
+      resourceOwner: 'alice',
+      approvedAt: createdAt + 1_000,
+    }
+    expect(await world.auth.grants.list({ resourceOwner: 'alice' })).toEqual({
+      pagination: {
+        startCursor: expect.any(String),
+        endCursor: expect.any(String),
+        hasNextPage: false,
+        hasPreviousPage: false,
+      },
+      result: [expected],
+    })
+    expect(await world.auth.grants.get(expected.grantId)).toEqual(expected)
+  })
+
+  test('are listed in every state, each with its status', async () => {
+    const world = createWorld()
+    const client = world.client()
+    const { grants } = world.auth
+    const approved = await approvedGrant(world, client)
+    const issued = await issuedGrant(world, client)
+    const revoked = await issuedGrant(world, client)
+    await grants.revoke(grantIdOf(revoked))
+    const cancelled = await approvedGrant(world, client)
+    await client.cancel(cancelled.body.continue)
+    const givenUp = await issuedGrant(world, client)
+    await client.revoke(givenUp.token)
+    const bounded = {
+      ...outgoingAccess,
+      limits: { interval: 'R1/2020-01-01T00:00:00Z/P1D' },
+    }
+    const { body } = await client.request([bounded], withFinish)
+    const over = interactionId(body.interact.redirect)
+    const approval = { resourceOwner: 'alice', walletAddresses: [alice] }
+    await world.auth.interactions.approve(over, approval)
+
+    const { result } = await grants.list({ resourceOwner: 'alice' })
+    const standings = result.map(({ grantId, status }) => [grantId, status])
+    expect(new Map(standings as [string, string][])).toEqual(
+      new Map([
+        [grantIdOf(approved), 'approved'],
+        [grantIdOf(issued), 'issued'],
+        [grantIdOf(revoked), 'revoked'],
+        [grantIdOf(cancelled), 'cancelled'],
+        [grantIdOf(givenUp), 'token-revoked'],
+        [grantIdOf({ id: over }), 'ended'],
+      ]),
+    )
+    const ended = result.find(({ status }) => status === 'ended')
+    expect(ended?.endsAt).toBe(Date.parse('2020-01-02T00:00:00Z'))
+    expect(result.filter(({ endsAt }) => endsAt !== undefined)).toHaveLength(1)
+  })
+
+  test('include only approved requests, not open or denied ones or grants without consent', async () => {
+    const world = createWorld()
+    const client = world.client()
+    await client.request([incomingAccess])
+    await client.request([outgoingAccess], withFinish)
+    const { body } = await client.request([outgoingAccess], withFinish)
+    const id = interactionId(body.interact.redirect)
+    const foreign = { resourceOwner: 'bob', walletAddresses: [bob] }
+    expect((await world.auth.interactions.approve(id, foreign)).ok).toBe(false)
+    await world.auth.interactions.deny(id)
+    expect(await listed(world, 'alice')).toEqual([])
+    expect(await listed(world, 'bob')).toEqual([])
+  })
+
+  test('leave the list when their records are removed', async () => {
+    const world = createWorld()
+    const id = await connect(world, world.client(), 'alice')
+    await world.auth.grants.revoke(id)
+    world.clock.advance(30 * day - 1)
+    await world.auth.purge()
+    expect(await listed(world, 'alice')).toEqual([id])
+    world.clock.advance(1)
+    await world.auth.purge()
+    expect(await listed(world, 'alice')).toEqual([])
+  })
+
+  test('are listed once despite repeated approvals, for the owner who approved first', async () => {
+    const world = createWorld()
+    const { id } = await approvedGrant(world, world.client())
+    for (const resourceOwner of ['alice', 'bob', 'alice']) {
+      await world.auth.interactions.approve(id, { resourceOwner, walletAddresses: [alice] })
+    }
+    expect(await listed(world, 'alice')).toEqual([grantIdOf({ id })])
+    expect(await listed(world, 'bob')).toEqual([])
+  })
+
+  test('belong to one server when several servers share a store', async () => {
+    const store = memoryStore()
+    const [one, two] = [
+      createWorld({ store }),
+      createWorld({ store, auth: { grantEndpoint: `${grantEndpoint}/two` } }),
+    ]
+    const id = await connect(one, one.client(), 'alice')
+    expect(await listed(one, 'alice')).toEqual([id])
+    expect(await listed(two, 'alice')).toEqual([])
+    expect(await two.auth.grants.get(id)).toBeUndefined()
+  })
+
+  test('reveal nothing from which a token or reference could be derived or recognised', async () => {
+    const world = createWorld()
+    const issued = await issuedGrant(world, world.client())
+    const record = await world.auth.grants.getRecord(grantIdOf(issued))
+    const { pagination: _, result } = await world.auth.grants.list({ resourceOwner: 'alice' })
+    const shown = JSON.stringify(result)
+    const { continuation, interaction, token, derivation, client } = record ?? {}
+    const kept = [
+      ...[continuation?.tokenHash, continuation?.path, interaction?.refHash, interaction?.nonce],
+      ...[interaction?.path, token?.hash, token?.manage, derivation?.salt, client?.thumbprint],
+    ]
+    for (const value of kept) {
+      expect(value).toMatch(/^[\w-]{20,}$/)
+      expect(shown).not.toContain(value)
+    }
+  })
+
+  test('include the subject identifier that the client instance receives', async () => {
+    const world = createWorld({ auth: { subjects: walletAddressSubjects } })
+    const client = world.client()
+    const subject = { id: alice, format: 'uri' } as const
+    const { body } = await client.post(grantEndpoint, {
+      client: client.client,
+      subject: { sub_ids: [subject] },
+      interact: withFinish,
+    })
+    const id = interactionId(body.interact.redirect)
+    const pending = await world.auth.grants.get(grantIdOf({ id }))
+    expect(pending).toMatchObject({ status: 'pending', subject })
+    expect(pending).not.toHaveProperty('approvedAt')
+    await world.auth.interactions.approve(id, { resourceOwner: 'alice', walletAddresses: [alice] })
+    const { result } = await world.auth.grants.list({ resourceOwner: 'alice' })
+    expect(result).toMatchObject([{ status: 'approved', access: [], subject }])
+  })
+
+  test('identify a client without a wallet address by the thumbprint of its key', async () => {
+    const world = createWorld()
+    const client = world.client('shop', { byKey: true })
+    const { body } = await client.request([incomingAccess])
+    const id = body.continue.uri.split('/').at(-1)
+    expect(await world.auth.grants.get(grantIdOf({ id }))).toEqual({
+      grantId: grantIdOf({ id }),
+      client: `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${client.key.thumbprint}`,
+      status: 'issued',
+      access: [incomingAccess],
+      createdAt: world.clock.now(),
+      endsAt: world.clock.now() + 600_000 + 30 * day,
+    })
+    await world.auth.grants.revoke(grantIdOf({ id }))
+    expect(await world.auth.grants.get(grantIdOf({ id }))).not.toHaveProperty('endsAt')
+  })
+
+  test('can be listed, inspected and revoked on another store, such as a transaction of the host', async () => {
+    const store = memoryStore()
+    const world = createWorld({ store })
+    const id = await connect(world, world.client(), 'alice')
+    const inside = createWorld().auth.within(store)
+    const [seen] = (await inside.grants.list({ resourceOwner: 'alice' })).result
+    expect(seen).toEqual(await inside.grants.get(id))
+    expect(await inside.grants.revoke(id)).toBe(true)
+    expect(await world.auth.grants.get(id)).toMatchObject({ status: 'revoked' })
+  })
+
+  test('that do not exist are undefined, cannot be revoked and are not listed', async () => {
+    const { grants } = createWorld().auth
+    for (const id of ['', 'x', 'a.b', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA']) {
+      expect(await grants.get(id)).toBeUndefined()
+      expect(await grants.revoke(id)).toBe(false)
+    }
+    expect(await grants.list({ resourceOwner: 'nobody' })).toEqual({
+      pagination: { hasNextPage: false, hasPreviousPage: false },
+      result: [],
+    })
+  })
+
+  test.each([
+    ['first', { first: 0 }],
+    ['first', { first: 101 }],
+    ['last', { last: 1.5 }],
+    ['last', { first: 1, last: 1 }],
+    ['cursor', { cursor: 'not a cursor' }],
+  ])('cannot be listed with an invalid page query: %s in %j', async (option, query) => {
+    const list = createWorld().auth.grants.list({ resourceOwner: 'alice', ...query })
+    await expect(list).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option })
+  })
+})
+
+describe('paging through the grants of a resource owner', () => {
+  const names = ['alice', 'bob', '', 'alice ', 'a'.repeat(5_000)]
+
+  test('shows each grant of the owner once, in order of consent, in both directions, and no grant of others', () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ owner: fc.constantFrom(...names), ms: fc.constantFrom(0, 0, 1) }), {
+          maxLength: 9,
+        }),
+        fc.integer({ min: 1, max: 4 }),
+        async (consents, size) => {
+          const world = createWorld()
+          const client = world.client()
+          const approvals: { owner: string; id: string; at: number }[] = []
+          for (const { owner, ms } of consents) {
+            world.clock.advance(ms)
+            approvals.push({
+              owner,
+              id: await connect(world, client, owner),
+              at: world.clock.now(),
+            })
+          }
+          for (const owner of names) {
+            const theirs = approvals
+              .filter((approval) => approval.owner === owner)
+              .sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
+              .map(({ id }) => id)
+            expect(await paged(world, owner, size, true)).toEqual(theirs)
+            expect(await paged(world, owner, size, false)).toEqual(theirs)
+          }
+        },
+      ),
+      { numRuns: 25 },
+    ))
+
+  async function paged(world: World, resourceOwner: string, size: number, forward: boolean) {
+    const ids: string[] = []
+    let cursor: string | undefined
+    for (let more = true; more; ) {
+      const at = cursor === undefined ? {} : { cursor }
+      const query = { resourceOwner, ...at, ...(forward ? { first: size } : { last: size }) }
+      const { pagination, result } = await world.auth.grants.list(query)
+      expect(result.length).toBeLessThanOrEqual(size)
+      const page = result.map(({ grantId }) => grantId)
+      if (forward) ids.push(...page)
+      else ids.unshift(...page)
+      more = forward ? pagination.hasNextPage : pagination.hasPreviousPage
+      cursor = forward ? pagination.endCursor : pagination.startCursor
+    }
+    return ids
+  }
+
+  test('with a cursor of another owner shows nothing of that owner', async () => {
+    const world = createWorld()
+    const client = world.client()
+    for (const owner of ['alice', 'bob', 'alice', 'bob']) {
+      world.clock.advance(1)
+      await connect(world, client, owner)
+    }
+    const [, , third] = [...(await listed(world, 'alice')), ...(await listed(world, 'bob'))]
+    const { pagination } = await world.auth.grants.list({ resourceOwner: 'alice', first: 1 })
+    const query = { resourceOwner: 'bob', cursor: pagination.endCursor ?? '', first: 1 }
+    const { result } = await world.auth.grants.list(query)
+    expect(result.map(({ grantId }) => grantId)).toEqual([third])
+  })
+})
+
+describe('the list name of an owner', () => {
+  const odd = [
+    '',
+    ' ',
+    'a',
+    'A',
+    'a b',
+    'a\u0000',
+    '\ud800',
+    '\ud801',
+    '\udc00',
+    '\ufffd',
+    'é',
+    'e\u0301',
+  ]
+
+  test('is different for every name, even for names that look alike', async () => {
+    const lists = await Promise.all(odd.map((owner) => ownerListName('namespac', owner)))
+    expect(new Set(lists).size).toBe(odd.length)
+  })
+
+  test('is the same for the same name, starts with the namespace and has one format', () =>
+    fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'binary' }), async (owner) => {
+        const list = await ownerListName('namespac', owner)
+        expect(list).toMatch(/^namespac owner [\w-]{43}$/)
+        expect(await ownerListName('namespac', owner)).toBe(list)
+      }),
+      { numRuns: 200 },
+    ))
+
+  test('does not reveal the name of the owner', async () => {
+    expect(await ownerListName('namespac', `${origin}/alice`)).not.toContain('alice')
+  })
+})

@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest'
+import { memoryStore, type Store } from '../../src/index.js'
+import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
+import { bob, incomingAccess, type World } from '../support/world.js'
+
+/**
+ * Returns a store whose next commit is written and then rejects. `meanwhile` runs before the
+ * rejection.
+ */
+function unreliableStore() {
+  const store = memoryStore()
+  let failing: (() => Promise<unknown>) | undefined
+  const unreliable: Store = {
+    ...store,
+    async commit(commit) {
+      const committed = await store.commit(commit)
+      const meanwhile = failing
+      if (meanwhile === undefined) return committed
+      failing = undefined
+      await meanwhile()
+      throw new Error('the connection was lost')
+    },
+  }
+  const loseNextAnswer = (meanwhile: () => Promise<unknown> = async () => {}) => {
+    failing = meanwhile
+  }
+  return { store: unreliable, loseNextAnswer }
+}
+
+async function incomingPaymentIn(world: World): Promise<string> {
+  const client = world.client()
+  const { body } = await client.request([incomingAccess])
+  const created = await client.createPayment(body.access_token.value, { walletAddress: bob })
+  return world.resources.incomingPayments.idOf(created.body.id) ?? ''
+}
+
+describe('receive', () => {
+  test('reports a change the first time only', async () => {
+    const world = createSpendingWorld()
+    const paymentId = await incomingPaymentIn(world)
+    const funds = { paymentId, transferId: 'one', amount: usd(10) }
+    const { incomingPayments } = world.resources
+    expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true, changed: true })
+    expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true, changed: false })
+    await incomingPayments.complete(paymentId)
+    expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true, changed: false })
+  })
+
+  test('reports a change to exactly one of several concurrent calls for the same transfer', async () => {
+    const world = createSpendingWorld()
+    const paymentId = await incomingPaymentIn(world)
+    const funds = { paymentId, transferId: 'one', amount: usd(10) }
+    const results = await Promise.all(
+      Array.from({ length: 8 }, () => world.resources.incomingPayments.receive(funds)),
+    )
+    expect(results.filter((result) => result.ok && result.changed)).toHaveLength(1)
+    expect(results.every((result) => result.ok && result.payment.received === '10')).toBe(true)
+  })
+
+  test('reports a change when the response to its commit is lost, even if another transfer follows', async () => {
+    const { store, loseNextAnswer } = unreliableStore()
+    const world = createSpendingWorld({ store })
+    const paymentId = await incomingPaymentIn(world)
+    const { incomingPayments } = world.resources
+    const other = { paymentId, transferId: 'other', amount: usd(1) }
+    loseNextAnswer(() => incomingPayments.receive(other))
+    const funds = { paymentId, transferId: 'one', amount: usd(10) }
+    expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true, changed: true })
+    expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true, changed: false })
+    expect(await incomingPayments.receive(other)).toMatchObject({ ok: true, changed: false })
+  })
+})
+
+describe('a report of an outgoing payment', () => {
+  async function created(store: Store = memoryStore()) {
+    const world = createSpendingWorld({ store })
+    const client = world.client()
+    const { token } = await grantToPay(world, client, [outgoingItem()])
+    const { body } = await pay(client, token, 100)
+    const { outgoingPayments } = world.resources
+    return { outgoingPayments, paymentId: outgoingPayments.idOf(body.id) ?? '' }
+  }
+
+  test('returns a change the first time only', async () => {
+    const { outgoingPayments, paymentId } = await created()
+    expect(await outgoingPayments.begin(paymentId)).toMatchObject({ ok: true, changed: true })
+    const part = { paymentId, sentAmount: usd(40), deliveredAmount: usd(40) }
+    expect(await outgoingPayments.reportSent(part)).toMatchObject({ ok: true, changed: true })
+    expect(await outgoingPayments.reportSent(part)).toMatchObject({ ok: true, changed: false })
+    expect(await outgoingPayments.fail({ paymentId })).toMatchObject({ ok: true, changed: true })
+    expect(await outgoingPayments.fail({ paymentId })).toMatchObject({ ok: true, changed: false })
+  })
+
+  test('returns a change when the response to its commit is lost', async () => {
+    const { store, loseNextAnswer } = unreliableStore()
+    const { outgoingPayments, paymentId } = await created(store)
+    await outgoingPayments.begin(paymentId)
+    loseNextAnswer()
+    const all = { paymentId, sentAmount: usd(100), deliveredAmount: usd(100) }
+    expect(await outgoingPayments.reportSent(all)).toMatchObject({ ok: true, changed: true })
+    expect(await outgoingPayments.reportSent(all)).toMatchObject({ ok: true, changed: false })
+  })
+})
+
+test('a ledger that posts only changes balances when the host reports everything twice', async () => {
+  const world = createSpendingWorld()
+  const { incomingPayments, outgoingPayments } = world.resources
+  const paymentId = await incomingPaymentIn(world)
+  let [credited, debited] = [0n, 0n]
+  for (const [index, value] of [7, 7, 11, 2].flatMap((each, i) => [
+    [i, each] as const,
+    [i, each] as const,
+  ])) {
+    const funds = { paymentId, transferId: `transfer-${index}`, amount: usd(value) }
+    const result = await incomingPayments.receive(funds)
+    if (result.ok && result.changed) credited += BigInt(value)
+  }
+  expect(credited).toBe(27n)
+  expect((await incomingPayments.get(paymentId))?.received).toBe('27')
+
+  const client = world.client('payer')
+  const { token } = await grantToPay(world, client, [outgoingItem()])
+  const outgoing = outgoingPayments.idOf((await pay(client, token, 100)).body.id) ?? ''
+  await outgoingPayments.begin(outgoing)
+  let before = 0n
+  for (const value of [30, 30, 100, 100]) {
+    const totals = { sentAmount: usd(value), deliveredAmount: usd(value) }
+    const result = await outgoingPayments.reportSent({ paymentId: outgoing, ...totals })
+    if (!result.ok || !result.changed) continue
+    debited += BigInt(result.payment.sent) - before
+    before = BigInt(result.payment.sent)
+  }
+  expect(debited).toBe(100n)
+})

@@ -1,0 +1,46 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createQueues } from '../../../src/service/mechanism/queues.js'
+
+describe('the queue of a key', () => {
+  test('admits one caller at a time, in the order of the calls', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(fc.constantFrom('one', 'two'), { minLength: 1, maxLength: 12 }),
+        async (scheduler, keys) => {
+          const queues = createQueues()
+          const began: Record<string, number[]> = { one: [], two: [] }
+          const within: Record<string, number> = { one: 0, two: 0 }
+          const all = keys.map(async (key, number) => {
+            const leave = await queues.take(key)
+            began[key]?.push(number)
+            within[key] = (within[key] ?? 0) + 1
+            expect(within[key]).toBe(1)
+            await scheduler.schedule(Promise.resolve(), `turn ${number}`)
+            within[key] -= 1
+            leave()
+          })
+          await scheduler.waitFor(Promise.all(all))
+          for (const key of ['one', 'two']) {
+            const asked = keys.flatMap((each, number) => (each === key ? [number] : []))
+            expect(began[key]).toEqual(asked)
+          }
+        },
+      ),
+      { numRuns: 200 },
+    )
+  })
+
+  test('does not delay callers with another key', async () => {
+    const queues = createQueues()
+    await queues.take('one')
+    await queues.take('two')
+  })
+
+  test('is free again after its holder leaves', async () => {
+    const queues = createQueues()
+    for (let time = 0; time < 3; time++) (await queues.take('one'))()
+    await queues.take('one')
+  })
+})
