@@ -4,6 +4,8 @@ import { migrationsOf } from './adapters/postgres/migrations.js'
 
 const entries = {
   index: 'src/index.ts',
+  core: 'src/entry-core.ts',
+  adapter: 'src/entry-adapter.ts',
   express: 'adapters/express.ts',
   fastify: 'adapters/fastify.ts',
   hono: 'adapters/hono.ts',
@@ -57,7 +59,7 @@ const testing: Options = {
   entry: { index: 'src/testing/index.ts' },
   outDir: 'packages/testing/dist',
   // By that name TypeScript's paths lead to the sources, which must not be bundled here.
-  external: ['open-payments-server', 'fast-check'],
+  external: ['open-payments-server', 'open-payments-server/core', 'fast-check'],
 }
 
 export default defineConfig([

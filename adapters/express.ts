@@ -4,8 +4,8 @@
  * @module
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { bodyBytesMax } from '../src/entry-adapter.js'
 import type { Handler } from '../src/index.js'
-import { bodyBytesMax } from '../src/index.js'
 import { headerLines, type MaybeParsed, readNodeBody } from './node-body.js'
 
 export type { MaybeParsed }

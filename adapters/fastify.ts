@@ -4,7 +4,8 @@
  * @module
  */
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import { bodyBytesMax, type Handler } from '../src/index.js'
+import { bodyBytesMax } from '../src/entry-adapter.js'
+import type { Handler } from '../src/index.js'
 import { headerLines, type MaybeParsed, readNodeBody } from './node-body.js'
 
 const remedy =

@@ -5,13 +5,12 @@
  */
 import type { IncomingMessage } from 'node:http'
 import {
-  type Handler,
-  type HttpRequest,
   rawBodyError,
   readFetchBody,
   requestFromFetch,
   responseForFetch,
-} from '../src/index.js'
+} from '../src/entry-adapter.js'
+import type { Handler, HttpRequest } from '../src/index.js'
 import { hasBody, headerLines, readNodeBody } from './node-body.js'
 
 /** As much of Hono's `Context` as is needed: structural, since two copies of Hono share no types. */

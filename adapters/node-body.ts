@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { bodyBytesMax, rawBodyError } from '../src/index.js'
+import { bodyBytesMax, rawBodyError } from '../src/entry-adapter.js'
 
 const empty = new Uint8Array()
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { Amount, Budget, HttpRequest, OutgoingPayment, Stored } from 'open-payments-server'
+import type { Amount, HttpRequest, OutgoingPayment, Stored } from 'open-payments-server'
+import type { Budget } from 'open-payments-server/core'
 import {
   type BenchWallet,
   client,

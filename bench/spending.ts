@@ -38,14 +38,15 @@ const warmUps = 2_000
 /** What spending costs: the window of a limit, and a payment whose grant has paid before. */
 export async function spending(library: Library): Promise<Figure[]> {
   return [
-    ...(await windowLookup(library)),
+    ...(await windowLookup()),
     ...(await inMemory(library)),
     ...((await hasDatabase()) ? await onPostgres(library) : []),
   ]
 }
 
 /** Finding the window of this instant in an interval that began in 1970, and in one that began yesterday. */
-async function windowLookup({ parseInterval, windowAt }: Library): Promise<Figure[]> {
+async function windowLookup(): Promise<Figure[]> {
+  const { parseInterval, windowAt } = await import('open-payments-server/core')
   const now = Date.now()
   const lookups = (start: string, duration: string) => {
     const parsed = parseInterval(`R/${start}/${duration}`)

@@ -22,7 +22,17 @@ const peers: Readonly<Record<string, string>> = {
   '/opentelemetry': '@opentelemetry/api',
   '-testing': 'fast-check',
 }
-const entries = ['', '/express', '/fastify', '/hono', '/opentelemetry', '/postgres', '-testing']
+const entries = [
+  '',
+  '/core',
+  '/adapter',
+  '/express',
+  '/fastify',
+  '/hono',
+  '/opentelemetry',
+  '/postgres',
+  '-testing',
+]
 
 interface Packed {
   readonly filename: string

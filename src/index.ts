@@ -13,137 +13,22 @@ export {
 } from './built-in/ilp-payment-methods.js'
 export { memoryStore } from './built-in/memory-store.js'
 export { walletAddressSubjects } from './built-in/wallet-address-subjects.js'
-export {
-  type AccessAction,
-  type AccessItem,
-  type AccessType,
-  type GrantedItem,
-  type Limits,
-  permits,
-} from './core/access.js'
+export type { AccessAction, AccessItem, AccessType, GrantedItem, Limits } from './core/access.js'
 export { type Amount, type Asset, amountValueMax, parseValue } from './core/amount.js'
-export {
-  type Budget,
-  type BudgetPolicy,
-  type Candidate,
-  type Charge,
-  type Charged,
-  decideSpending,
-  type SpentAmounts,
-} from './core/budget.js'
-export type {
-  Changed,
-  Decision,
-  Instant,
-  Json,
-  JsonObject,
-  ListEntry,
-  Refused,
-  Stored,
-  Unchanged,
-} from './core/decision.js'
-export type { ApproveGrant, ConsentRefusal, DenyGrant } from './core/grant/consent.js'
-export type { ContinueGrant, ContinueRefusal } from './core/grant/continuation.js'
-export type { CancelGrant, RevokeGrant, RevokeToken } from './core/grant/ending.js'
+export type { Instant, Json, JsonObject, ListEntry, Stored } from './core/decision.js'
+export type { ConsentRefusal } from './core/grant/consent.js'
 export type { GrantEvent } from './core/grant/event.js'
-export {
-  type Consent,
-  type Continuation,
-  clientId,
-  type Derivation,
-  type Finalization,
-  type Finish,
-  type Grant,
-  type GrantClient,
-  type GrantPolicy,
-  type GrantStatus,
-  grantStatus,
-  type HashMethod,
-  type Interaction,
-  type IssuedToken,
-} from './core/grant/record.js'
-export { type RequestGrant, type RequestRefusal, requestGrant } from './core/grant/request.js'
-export {
-  isActive,
-  type ManagedToken,
-  type RotateRefusal,
-  type RotateToken,
-} from './core/grant/rotation.js'
+export type { Grant, GrantStatus } from './core/grant/record.js'
 export type { SubjectId } from './core/grant/subject.js'
-export type { NextToken } from './core/grant/token.js'
-export {
-  decideGrant,
-  type GrantCommand,
-  type GrantDecision,
-  type GrantRefusals,
-} from './core/grant.js'
-export {
-  type CompletePayment,
-  type CreateIncomingPayment,
-  type CreateRefusal,
-  completeIncomingPayment,
-  createIncomingPayment,
-  decideIncomingPayment,
-  type ExpirePayment,
-  expireIncomingPayment,
-  type IncomingPayment,
-  type IncomingPaymentEvent,
-  type IncomingPaymentPolicy,
-  type ReceiveFunds,
-  type ReceiveRefusal,
-  type Transfer,
-} from './core/incoming-payment.js'
-export {
-  type CalendarDuration,
-  endOfWindows,
-  type IntervalCounting,
-  type IntervalSpan,
-  type ParsedInterval,
-  parseInterval,
-  type RepeatingInterval,
-  type SpendingWindow,
-  windowAt,
-} from './core/interval.js'
-export {
-  type Allowance,
-  allow,
-  allowanceAt,
-  type CountedAmount,
-  type LimitsRefusal,
-  type Spending,
-} from './core/limits.js'
-export {
-  type CreatedPayment,
-  type CreateOutgoingPayment,
-  createOutgoingPayment,
-} from './core/outgoing-payment/create.js'
-export {
-  hasFailed,
-  heldBy,
-  type OutgoingPayment,
-  type OutgoingPaymentEvent,
-  type OutgoingPaymentPolicy,
-} from './core/outgoing-payment/record.js'
-export {
-  type BeginPayment,
-  type CancelPayment,
-  decideOutgoingPayment,
-  type FailPayment,
-  type LapsePayment,
-  type OutgoingPaymentCommand,
-  type OutgoingPaymentDecision,
-  type OutgoingPaymentRefusals,
-  type ReportSent,
-  type Totals,
-  type TotalsRefusal,
-} from './core/outgoing-payment.js'
 export type {
-  Price,
-  PriceQuery,
-  Quote,
-  QuoteEvent,
-  QuotePolicy,
-} from './core/quote.js'
+  IncomingPayment,
+  IncomingPaymentEvent,
+  ReceiveRefusal,
+} from './core/incoming-payment.js'
+export type { IntervalCounting } from './core/interval.js'
+export type { OutgoingPayment, OutgoingPaymentEvent } from './core/outgoing-payment/record.js'
+export type { OutgoingPaymentRefusals, Totals, TotalsRefusal } from './core/outgoing-payment.js'
+export type { Price, PriceQuery, QuoteEvent } from './core/quote.js'
 export type { GrantListQuery, GrantServices, GrantView } from './host/grant.js'
 export type { IncomingPaymentServices } from './host/incoming-payment.js'
 export type {
@@ -172,16 +57,8 @@ export {
   type AuthorizationServices,
   createAuthorizationServer,
 } from './http/authorization-server.js'
-export {
-  type FetchHandler,
-  type RawBodyError,
-  rawBodyError,
-  readFetchBody,
-  requestFromFetch,
-  responseForFetch,
-  toFetch,
-} from './http/fetch.js'
-export { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './http/message.js'
+export { type FetchHandler, toFetch } from './http/fetch.js'
+export type { Handler, HttpRequest, HttpResponse } from './http/message.js'
 export type { ServerOptions, SignatureOptions } from './http/options.js'
 export type { RefusalReport, ServerHooks } from './http/pipeline.js'
 export type {

@@ -11,16 +11,20 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..')
  */
 const mayImport: Record<string, readonly string[]> = {
   core: [],
+  util: [],
   ports: ['core'],
-  protocol: ['core', 'ports'],
-  storage: ['core', 'ports'],
-  service: ['core', 'ports', 'protocol'],
-  outbound: ['core', 'ports', 'protocol'],
-  http: ['core', 'ports', 'protocol', 'service'],
-  index: ['core', 'ports', 'protocol', 'storage', 'service', 'outbound', 'http'],
-  adapters: ['index'],
-  testing: ['index'],
-  examples: ['index', 'adapters', 'testing'],
+  protocol: ['core', 'ports', 'util'],
+  'built-in': ['core', 'ports', 'protocol', 'util'],
+  service: ['core', 'ports', 'protocol', 'util'],
+  host: ['core', 'ports', 'protocol', 'service', 'util'],
+  outbound: ['core', 'ports', 'protocol', 'util'],
+  http: ['core', 'ports', 'protocol', 'service', 'host', 'util'],
+  index: ['core', 'ports', 'protocol', 'built-in', 'service', 'host', 'outbound', 'http', 'util'],
+  'entry-core': ['core'],
+  'entry-adapter': ['http'],
+  adapters: ['index', 'entry-adapter'],
+  testing: ['index', 'entry-core'],
+  examples: ['index', 'entry-core', 'entry-adapter', 'adapters', 'testing'],
 }
 
 /** Packages, and the one file that may import each of them (a folder for development tools). */
@@ -68,6 +72,7 @@ function importsOf(file: string): Import[] {
 /** Returns the file of an import, or `undefined` for another package. */
 function target(file: string, specifier: string): string | undefined {
   const [, entry] = /^open-payments-server(?:\/(.+))?$/.exec(specifier) ?? []
+  if (entry === 'core' || entry === 'adapter') return join('src', `entry-${entry}.ts`)
   if (entry !== undefined) return join('adapters', `${entry}.ts`)
   if (specifier === 'open-payments-server') return join('src', 'index.ts')
   if (specifier === 'open-payments-server-testing') return join('src', 'testing', 'index.ts')

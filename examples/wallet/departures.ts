@@ -1,9 +1,5 @@
-import {
-  decideOutgoingPayment,
-  type OutgoingPayment,
-  type ResourceServices,
-  type Totals,
-} from 'open-payments-server'
+import type { OutgoingPayment, ResourceServices, Totals } from 'open-payments-server'
+import { decideOutgoingPayment } from 'open-payments-server/core'
 
 /** What the rail says of a payment that it was to send: totals so far, all attempts together. */
 export type Departure =

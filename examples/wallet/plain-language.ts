@@ -1,14 +1,10 @@
+import type { AccessAction, AccessItem, AccessType, Amount, Limits } from 'open-payments-server'
 import {
-  type AccessAction,
-  type AccessItem,
-  type AccessType,
-  type Amount,
   type CalendarDuration,
-  type Limits,
   parseInterval,
   type RepeatingInterval,
   windowAt,
-} from 'open-payments-server'
+} from 'open-payments-server/core'
 
 const verbs: Record<AccessType, Partial<Record<AccessAction, string>>> = {
   'incoming-payment': {

@@ -1,10 +1,9 @@
 import type { Amount } from '../core/amount.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import type { Totals } from '../core/outgoing-payment.js'
-import { paymentBody } from '../http/resource-server/outgoing-payment.js'
 import type { Clock } from '../ports/clock.js'
 import type { OutgoingPaymentBody } from '../protocol/outgoing-payment.js'
-import { resourceId } from '../protocol/resource-url.js'
+import { outgoingPaymentResource, resourceId } from '../protocol/resource-url.js'
 import { type Page, type PaymentListQuery, requireListQuery } from '../service/mechanism/pages.js'
 import type { OutgoingPaymentResult, OutgoingPayments } from '../service/outgoing-payment.js'
 
@@ -87,7 +86,7 @@ export function outgoingPaymentServices(
       return payments.list(scope, page)
     },
     idOf: (url) => resourceId(baseUrl, 'outgoing-payments', url),
-    toResource: (payment) => paymentBody(payment, baseUrl, clock.now()),
+    toResource: (payment) => outgoingPaymentResource(payment, baseUrl, clock.now()),
     begin: payments.begin,
     reportSent: ({ paymentId, ...totals }) => payments.settle(paymentId, totals),
     fail: ({ paymentId, ...totals }) => payments.fail(paymentId, totals),

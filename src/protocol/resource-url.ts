@@ -1,3 +1,6 @@
+import type { Instant } from '../core/decision.js'
+import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
+import { type OutgoingPaymentBody, outgoingPaymentBody } from './outgoing-payment.js'
 import { canonicalUrl } from './url.js'
 
 /** Where resources of one kind lie, below the resource server's URL. */
@@ -19,4 +22,18 @@ export function resourceId(
   if (canonical === undefined || !canonical.startsWith(prefix)) return undefined
   const id = canonical.slice(prefix.length)
   return /^[A-Za-z0-9_-]+$/.test(id) ? id : undefined
+}
+
+/** An outgoing payment as clients see it, with the URLs of the payment and of its quote. */
+export function outgoingPaymentResource(
+  payment: OutgoingPayment,
+  baseUrl: string,
+  now: Instant,
+): OutgoingPaymentBody {
+  const { id, quoteId } = payment
+  const urls = {
+    id: resourceUrl(baseUrl, 'outgoing-payments', id),
+    ...(quoteId && { quoteId: resourceUrl(baseUrl, 'quotes', quoteId) }),
+  }
+  return outgoingPaymentBody(payment, urls, now)
 }

@@ -2,13 +2,8 @@ import type { Server } from 'node:http'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toHono } from '../../adapters/hono.js'
-import {
-  bodyBytesMax,
-  type Handler,
-  type HttpRequest,
-  type HttpResponse,
-  toFetch,
-} from '../../src/index.js'
+import { bodyBytesMax } from '../../src/entry-adapter.js'
+import { type Handler, type HttpRequest, type HttpResponse, toFetch } from '../../src/index.js'
 import { type Host, hosts, listening, stopped } from '../support/hosts.js'
 import {
   chunkedBytes,

@@ -1,3 +1,4 @@
+import type { Transfer } from '../../src/entry-core.js'
 import type {
   DeliveredEvent,
   EventRecord,
@@ -5,7 +6,6 @@ import type {
   IncomingPayment,
   RecordKind,
   Stored,
-  Transfer,
 } from '../../src/index.js'
 import { allTokens, type Journal } from './journal.js'
 import type { Wallet } from './wallet.js'

@@ -1,13 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  bodyBytesMax,
-  type HttpRequest,
-  type HttpResponse,
-  rawBodyError,
-  readFetchBody,
-  toFetch,
-} from '../../src/index.js'
+import { bodyBytesMax, rawBodyError, readFetchBody } from '../../src/entry-adapter.js'
+import { type HttpRequest, type HttpResponse, toFetch } from '../../src/index.js'
 import { createWorld, grantEndpoint, incomingAccess, origin } from '../support/world.js'
 
 /** Returns the request that a handler receives for a Fetch API request. */

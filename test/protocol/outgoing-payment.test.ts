@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Json, OutgoingPayment, Quote } from '../../src/index.js'
+import type { Quote } from '../../src/entry-core.js'
+import type { Json, OutgoingPayment } from '../../src/index.js'
 import {
   outgoingPaymentBody,
   quoteBody,

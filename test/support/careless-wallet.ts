@@ -1,10 +1,5 @@
-import {
-  type AccessItem,
-  type Amount,
-  type IntervalCounting,
-  parseInterval,
-  windowAt,
-} from '../../src/index.js'
+import { parseInterval, windowAt } from '../../src/entry-core.js'
+import type { AccessItem, Amount, IntervalCounting } from '../../src/index.js'
 import type {
   PaymentAnswer,
   SpendingAnswer,

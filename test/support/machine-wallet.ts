@@ -3,12 +3,11 @@ import {
   allow,
   createOutgoingPayment,
   decideOutgoingPayment,
-  type GrantedItem,
   heldBy,
-  type OutgoingPayment,
   type OutgoingPaymentCommand,
   permits,
-} from '../../src/index.js'
+} from '../../src/entry-core.js'
+import type { GrantedItem, OutgoingPayment } from '../../src/index.js'
 import type {
   PaymentAnswer,
   SpendingAnswer,

@@ -1,13 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { parseInterval, windowAt } from '../../src/entry-core.js'
 import {
   type AccessItem,
   amountValueMax,
   createAuthorizationServer,
   memoryStore,
-  parseInterval,
   parseValue,
-  windowAt,
 } from '../../src/index.js'
 import {
   arbitraries,

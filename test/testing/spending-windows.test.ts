@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type IntervalCounting, parseInterval, windowAt } from '../../src/index.js'
+import { parseInterval, windowAt } from '../../src/entry-core.js'
+import type { IntervalCounting } from '../../src/index.js'
 import { arbitraries, startOfTests } from '../../src/testing/index.js'
 import { turnAt } from '../../src/testing/spending/windows.js'
 

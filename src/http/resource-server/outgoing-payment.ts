@@ -1,11 +1,9 @@
-import type { Instant } from '../../core/decision.js'
 import type { OutgoingPayment } from '../../core/outgoing-payment/record.js'
 import {
   type OutgoingPaymentRequest,
-  outgoingPaymentBody,
   readOutgoingPaymentRequest,
 } from '../../protocol/outgoing-payment.js'
-import { resourceId, resourceUrl } from '../../protocol/resource-url.js'
+import { outgoingPaymentResource, resourceId } from '../../protocol/resource-url.js'
 import { introspected } from '../../service/introspection.js'
 import { consumeNonce, nonceGuardOf } from '../../service/mechanism/nonces.js'
 import type { OutgoingPayments } from '../../service/outgoing-payment.js'
@@ -66,7 +64,8 @@ export function listOutgoingPayments(deps: OutgoingPaymentDependencies): Serve {
   return listResources(deps, {
     type,
     list: payments.list,
-    toBody: (payment: OutgoingPayment) => paymentBody(payment, baseUrl, context.clock.now()),
+    toBody: (payment: OutgoingPayment) =>
+      outgoingPaymentResource(payment, baseUrl, context.clock.now()),
   })
 }
 
@@ -76,7 +75,7 @@ export function getOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
   return getResource(deps, {
     type,
     load: payments.load,
-    toBody: (payment, now) => paymentBody(payment, baseUrl, now),
+    toBody: (payment, now) => outgoingPaymentResource(payment, baseUrl, now),
   })
 }
 
@@ -119,18 +118,9 @@ function createdBody(
   { baseUrl }: OutgoingPaymentDependencies,
 ) {
   return {
-    ...paymentBody(payment, baseUrl, call.now),
+    ...outgoingPaymentResource(payment, baseUrl, call.now),
     // Left out where they are null: the schema of a created payment, unlike that of a grant, has no null.
     ...(spent?.debitAmount && { grantSpentDebitAmount: spent.debitAmount }),
     ...(spent?.receiveAmount && { grantSpentReceiveAmount: spent.receiveAmount }),
   }
-}
-
-export function paymentBody(payment: OutgoingPayment, baseUrl: string, now: Instant) {
-  const { id, quoteId } = payment
-  const urls = {
-    id: resourceUrl(baseUrl, 'outgoing-payments', id),
-    ...(quoteId && { quoteId: resourceUrl(baseUrl, 'quotes', quoteId) }),
-  }
-  return outgoingPaymentBody(payment, urls, now)
 }

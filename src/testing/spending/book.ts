@@ -1,11 +1,5 @@
-import type {
-  AccessItem,
-  Amount,
-  CountedAmount,
-  Instant,
-  IntervalCounting,
-  SpendingWindow,
-} from 'open-payments-server'
+import type { AccessItem, Amount, Instant, IntervalCounting } from 'open-payments-server'
+import type { CountedAmount, SpendingWindow } from 'open-payments-server/core'
 import type { PaymentRequest } from './history.js'
 import { valueText, windowText } from './text.js'
 import { turnAt } from './windows.js'

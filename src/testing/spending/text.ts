@@ -1,4 +1,5 @@
-import type { AccessItem, Amount, Instant, Limits, SpendingWindow } from 'open-payments-server'
+import type { AccessItem, Amount, Instant, Limits } from 'open-payments-server'
+import type { SpendingWindow } from 'open-payments-server/core'
 
 /** An amount as people write it: `USD 12.50`. */
 export function amountText({ value, assetCode, assetScale }: Amount): string {

@@ -1,4 +1,5 @@
-import type { Instant, IntervalCounting, SpendingWindow } from 'open-payments-server'
+import type { Instant, IntervalCounting } from 'open-payments-server'
+import type { SpendingWindow } from 'open-payments-server/core'
 
 /** Where an instant lies in a repeating interval: in a window, before the first one, or after the last. */
 export type Turn = SpendingWindow | 'not yet' | 'over'

@@ -1,0 +1,14 @@
+/**
+ * For authors of framework adapters: the request and response of a handler, and how to read a body unchanged.
+ *
+ * @module
+ */
+
+export {
+  type RawBodyError,
+  rawBodyError,
+  readFetchBody,
+  requestFromFetch,
+  responseForFetch,
+} from './http/fetch.js'
+export { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './http/message.js'

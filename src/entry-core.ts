@@ -1,0 +1,133 @@
+/**
+ * The state machines and their records: pure functions of records, a command and the time. For hosts that test
+ * or embed them.
+ *
+ * @module
+ */
+
+export {
+  type AccessAction,
+  type AccessItem,
+  type AccessType,
+  type GrantedItem,
+  type Limits,
+  permits,
+} from './core/access.js'
+export { type Amount, type Asset, amountValueMax, parseValue } from './core/amount.js'
+export {
+  type Budget,
+  type BudgetPolicy,
+  type Candidate,
+  type Charge,
+  type Charged,
+  decideSpending,
+  type SpentAmounts,
+} from './core/budget.js'
+export type {
+  Changed,
+  Decision,
+  Instant,
+  Json,
+  JsonObject,
+  ListEntry,
+  Refused,
+  Stored,
+  Unchanged,
+} from './core/decision.js'
+export type { ApproveGrant, ConsentRefusal, DenyGrant } from './core/grant/consent.js'
+export type { ContinueGrant, ContinueRefusal } from './core/grant/continuation.js'
+export type { CancelGrant, RevokeGrant, RevokeToken } from './core/grant/ending.js'
+export type { GrantEvent } from './core/grant/event.js'
+export {
+  type Consent,
+  type Continuation,
+  clientId,
+  type Derivation,
+  type Finalization,
+  type Finish,
+  type Grant,
+  type GrantClient,
+  type GrantPolicy,
+  type GrantStatus,
+  grantStatus,
+  type HashMethod,
+  type Interaction,
+  type IssuedToken,
+} from './core/grant/record.js'
+export { type RequestGrant, type RequestRefusal, requestGrant } from './core/grant/request.js'
+export {
+  isActive,
+  type ManagedToken,
+  type RotateRefusal,
+  type RotateToken,
+} from './core/grant/rotation.js'
+export type { SubjectId } from './core/grant/subject.js'
+export type { NextToken } from './core/grant/token.js'
+export {
+  decideGrant,
+  type GrantCommand,
+  type GrantDecision,
+  type GrantRefusals,
+} from './core/grant.js'
+export {
+  type CompletePayment,
+  type CreateIncomingPayment,
+  type CreateRefusal,
+  completeIncomingPayment,
+  createIncomingPayment,
+  decideIncomingPayment,
+  type ExpirePayment,
+  expireIncomingPayment,
+  type IncomingPayment,
+  type IncomingPaymentEvent,
+  type IncomingPaymentPolicy,
+  type ReceiveFunds,
+  type ReceiveRefusal,
+  type Transfer,
+} from './core/incoming-payment.js'
+export {
+  type CalendarDuration,
+  endOfWindows,
+  type IntervalCounting,
+  type IntervalSpan,
+  type ParsedInterval,
+  parseInterval,
+  type RepeatingInterval,
+  type SpendingWindow,
+  windowAt,
+} from './core/interval.js'
+export {
+  type Allowance,
+  allow,
+  allowanceAt,
+  type CountedAmount,
+  type LimitsRefusal,
+  type Spending,
+} from './core/limits.js'
+export {
+  type CreatedPayment,
+  type CreateOutgoingPayment,
+  createOutgoingPayment,
+} from './core/outgoing-payment/create.js'
+export {
+  hasFailed,
+  heldBy,
+  type OutgoingPayment,
+  type OutgoingPaymentEvent,
+  type OutgoingPaymentPolicy,
+} from './core/outgoing-payment/record.js'
+export {
+  type BeginPayment,
+  type CancelPayment,
+  decideOutgoingPayment,
+  type FailPayment,
+  type LapsePayment,
+  type OutgoingPaymentCommand,
+  type OutgoingPaymentDecision,
+  type OutgoingPaymentRefusals,
+  type ReportSent,
+  type Totals,
+  type TotalsRefusal,
+} from './core/outgoing-payment.js'
+export type { Price, PriceQuery, Quote, QuoteEvent, QuotePolicy } from './core/quote.js'
+export { type Ok, ok, type Result } from './core/result.js'
