@@ -13,7 +13,7 @@ const entries = {
   postgres: 'adapters/postgres.ts',
 }
 
-/** Not exported: each becomes a chunk of its own, so that a bundler drops the servers that a host does not use. */
+/** Not exported. Each becomes its own chunk, so that a bundler drops the servers that a host does not use. */
 const servers = {
   'authorization-server': 'src/http/authorization-server.ts',
   'resource-server': 'src/http/resource-server.ts',
@@ -30,10 +30,10 @@ const shared: Options = {
   removeNodeProtocol: false,
 }
 
-/** Beside the ES modules, which stay readable, the CommonJS copy carries no white space. */
+/** The ES modules stay readable; the CommonJS copy is minified. */
 const commonjs: Options = { format: 'cjs', dts: true, minifyWhitespace: true }
 
-/** The tables as plain SQL, for those who migrate with a tool of their own. */
+/** The tables as plain SQL, for hosts with their own migration tool. */
 async function writeMigrations(): Promise<void> {
   mkdirSync('dist/migrations', { recursive: true })
   for (const { version, name, statements } of migrationsOf()) {
@@ -77,7 +77,7 @@ export default defineConfig([
     ...library,
     ...commonjs,
     entry: entries,
-    // What is ESM only is bundled, so that require() works where require(esm) does not.
+    // Bundle ESM-only packages, so that require() works where require(esm) is not available.
     noExternal: ['@noble/ed25519', /^temporal-/],
   },
   {

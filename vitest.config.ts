@@ -7,7 +7,7 @@ export default defineConfig({
     exclude: ['test/faults/**'],
     globalSetup: ['test/support/announce.ts'],
     testTimeout: 30_000,
-    // One for each core: by default one is left idle, and on a small machine that is half of it.
+    // Vitest leaves one core idle by default, which is half of a small machine.
     maxWorkers: '100%',
   },
 })

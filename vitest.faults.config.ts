@@ -7,7 +7,7 @@ export default defineConfig({
     globalSetup: ['test/faults/database.ts'],
     testTimeout: 900_000,
     hookTimeout: 60_000,
-    // Each of them loads the machine as much as it can.
+    // Each file loads the machine as much as it can.
     fileParallelism: false,
   },
 })

@@ -10,7 +10,7 @@ import { headerLines, type MaybeParsed, readNodeBody } from './node-body.js'
 
 export type { MaybeParsed }
 
-/** A request handler of Node, as Express and its kin take it. */
+/** A Node.js request handler, as Express and Connect accept it. */
 export type NodeHandler = (
   request: IncomingMessage & MaybeParsed & { readonly originalUrl?: string },
   response: ServerResponse,
@@ -25,8 +25,8 @@ const remedy =
  * Turns a handler into Express middleware: `app.use('/auth', toExpress(auth.handle))`. Mount it before any
  * body parser.
  *
- * Passes an error with code `ERR_RAW_BODY_UNAVAILABLE` to `next` when the body has been parsed already: its
- * bytes are signed, and cannot be had back from what they were parsed to.
+ * Passes an error with code `ERR_RAW_BODY_UNAVAILABLE` to `next` if a body parser has already consumed the
+ * body: signatures cover the body's bytes, which a parsed value cannot restore.
  */
 export function toExpress(handle: Handler<string | Uint8Array>): NodeHandler {
   return (request, response, next) => {
@@ -49,7 +49,7 @@ async function serve(
     headers: headerLines(request),
     body,
   })
-  // What is left of a body that was too large is not read: the connection ends with the answer.
+  // The rest of a body that is too large is not read, so the connection must close after the response.
   if (body.length > bodyBytesMax) response.setHeader('connection', 'close')
   response.statusCode = answer.status
   for (const [name, value] of Object.entries(answer.headers)) response.setHeader(name, value)

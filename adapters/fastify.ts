@@ -14,8 +14,8 @@ const remedy =
 /**
  * Turns a handler into a Fastify plugin: `app.register(toFastify(auth.handle), { prefix: '/auth' })`.
  *
- * The plugin is encapsulated: it takes bodies as bytes, whatever their content type, and the host's own
- * routes keep their parsers. Do not wrap it in `fastify-plugin`.
+ * The plugin is encapsulated: it reads bodies as bytes for every content type, and the host's own routes keep
+ * their parsers. Do not wrap it in `fastify-plugin`.
  */
 export function toFastify(handle: Handler<string | Uint8Array>): FastifyPluginAsync {
   return async (app) => {
@@ -24,12 +24,12 @@ export function toFastify(handle: Handler<string | Uint8Array>): FastifyPluginAs
       readBody(request).then((body) => done(null, body), done)
     })
     const serve = async (request: FastifyRequest, reply: FastifyReply) => {
-      // Of methods that need no body Fastify reads none, but a client may have sent one.
+      // Fastify does not read bodies of methods such as GET, but a client may have sent one.
       const body = request.body instanceof Uint8Array ? request.body : await readBody(request)
       return answer(handle, request, body, reply)
     }
     app.setErrorHandler(async (error, request, reply) => {
-      // What is wrong with a content type is for the handler to say, as everywhere.
+      // The handler validates the content type, as it does with every adapter.
       if (isMediaTypeError(error)) return answer(handle, request, await readBody(request), reply)
       throw error
     })
@@ -62,6 +62,6 @@ async function answer(
   })
   if (body.length > bodyBytesMax) reply.header('connection', 'close')
   reply.code(response.status).headers(response.headers)
-  // As bytes, for Fastify adds a charset to the content type of text.
+  // Send bytes, because Fastify adds a charset to the content type of text.
   return reply.send(response.body === undefined ? undefined : Buffer.from(response.body))
 }

@@ -13,7 +13,9 @@ import {
 import type { Handler, HttpRequest } from '../src/index.js'
 import { hasBody, headerLines, readNodeBody } from './node-body.js'
 
-/** As much of Hono's `Context` as is needed: structural, since two copies of Hono share no types. */
+/**
+ * The part of Hono's `Context` that the adapter needs. Structural, because two copies of Hono share no types.
+ */
 export interface HonoContext {
   readonly req: {
     readonly raw: Request
@@ -23,19 +25,19 @@ export interface HonoContext {
   readonly env: unknown
 }
 
-/** A handler of Hono. */
+/** A Hono handler. */
 export type HonoHandler = (context: HonoContext) => Promise<Response>
 
 const remedy = 'mount the handler before anything that reads the body, such as a validator'
 
 /**
- * Turns a handler into one of Hono: `app.all('/auth/*', toHono(auth.handle))`.
+ * Turns a handler into a Hono handler: `app.all('/auth/*', toHono(auth.handle))`.
  *
- * On Node the request target and the header lines are taken as they were received; on other runtimes as
- * the Fetch API gives them, and what that could hide is refused. `app.mount()` rewrites the path: use
- * `app.all()` or `app.route()`.
+ * On Node.js, the adapter uses the request target and the header lines as received. On other runtimes it uses
+ * what the Fetch API provides, and refuses requests in which that is ambiguous. `app.mount()` rewrites the
+ * path: use `app.all()` or `app.route()`.
  *
- * @throws an error with code `ERR_RAW_BODY_UNAVAILABLE` when the body has been parsed already.
+ * @throws an error with code `ERR_RAW_BODY_UNAVAILABLE` if the body has already been parsed.
  */
 export function toHono(handle: Handler<string | Uint8Array>): HonoHandler {
   return async (context) => {
@@ -48,7 +50,7 @@ export function toHono(handle: Handler<string | Uint8Array>): HonoHandler {
   }
 }
 
-/** What `@hono/node-server` keeps of the request that Node received. */
+/** Returns the Node.js request that `@hono/node-server` keeps. */
 function incomingOf({ env }: HonoContext): IncomingMessage | undefined {
   const incoming = (env as { incoming?: Partial<IncomingMessage> } | undefined)?.incoming
   return Array.isArray(incoming?.rawHeaders) ? (incoming as IncomingMessage) : undefined
@@ -63,7 +65,9 @@ async function fromNode(incoming: IncomingMessage, req: HonoContext['req']): Pro
   }
 }
 
-/** As long as nobody has begun to read, no Fetch API request has to be built around the body. */
+/**
+ * Reads the Node.js stream while it is untouched, which avoids building a Fetch API request around the body.
+ */
 async function nodeBodyOf(incoming: IncomingMessage, req: HonoContext['req']): Promise<Uint8Array> {
   const untouched = incoming.readableFlowing === null && !incoming.readableDidRead
   if (untouched) return readNodeBody(incoming, {}, remedy)
@@ -72,7 +76,7 @@ async function nodeBodyOf(incoming: IncomingMessage, req: HonoContext['req']): P
 
 async function bodyOf(req: HonoContext['req']): Promise<Uint8Array> {
   if (!req.raw.bodyUsed) return readFetchBody(req.raw)
-  // Bytes that were read as bytes are as good as new; text has lost what was not UTF-8.
+  // A body cached as bytes is intact; one cached as text has lost whatever was not UTF-8.
   if (req.bodyCache.arrayBuffer !== undefined) return new Uint8Array(await req.arrayBuffer())
   throw rawBodyError(remedy)
 }

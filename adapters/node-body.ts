@@ -3,17 +3,17 @@ import { bodyBytesMax, rawBodyError } from '../src/entry-adapter.js'
 
 const empty = new Uint8Array()
 
-/** What a host may have put on a request before it reached us. */
+/** Properties that a host may have added to a request before the adapter receives it. */
 export interface MaybeParsed {
   readonly body?: unknown
   readonly rawBody?: unknown
 }
 
 /**
- * The bytes of a Node request's body: those that a body parser of the host has kept, or else the stream's,
- * read no further than one byte over the limit.
+ * Reads the body of a Node.js request: the bytes that a body parser of the host kept, or else the stream, up
+ * to one byte over the limit.
  *
- * @throws an error with code `ERR_RAW_BODY_UNAVAILABLE` when a parser has consumed them and kept none.
+ * @throws an error with code `ERR_RAW_BODY_UNAVAILABLE` if a parser consumed the bytes and kept none.
  */
 export async function readNodeBody(
   request: IncomingMessage,
@@ -27,7 +27,7 @@ export async function readNodeBody(
   return empty
 }
 
-/** Whether a request announces a body, however short. */
+/** Returns whether a request announces a body, even an empty one. */
 export function hasBody({ headers }: IncomingMessage): boolean {
   if (headers['transfer-encoding'] !== undefined) return true
   const length = headers['content-length']
@@ -48,7 +48,8 @@ function readStream(request: IncomingMessage): Promise<Uint8Array> {
       settled = true
       resolve(chunks.length === 1 ? (chunks[0] ?? empty) : Buffer.concat(chunks))
     }
-    // Beyond the limit the rest is let go by unread, so that the client gets to hear the answer.
+    // Discard the rest of a body over the limit instead of stopping, so that the client receives the
+    // response.
     request.on('data', (chunk: Buffer) => {
       if (settled) return
       chunks.push(chunk)
@@ -63,7 +64,7 @@ function readStream(request: IncomingMessage): Promise<Uint8Array> {
   })
 }
 
-/** Header lines as they were received, one entry each. */
+/** Returns the header lines as received, one entry each. */
 export function headerLines({ rawHeaders }: IncomingMessage): [string, string][] {
   const lines: [string, string][] = []
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {

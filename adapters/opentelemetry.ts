@@ -11,23 +11,24 @@ import {
 import type { RequestOutcome, Telemetry, TelemetryActivity } from '../src/index.js'
 
 export interface OpenTelemetryOptions {
-  /** Makes the spans. Default: the global tracer of the name `open-payments-server`. */
+  /** Creates the spans. Default: the global tracer named `open-payments-server`. */
   readonly tracer?: Tracer
-  /** Makes the histograms. Default: the global meter of the name `open-payments-server`. */
+  /** Creates the histograms. Default: the global meter named `open-payments-server`. */
   readonly meter?: Meter
 }
 
 const scope = 'open-payments-server'
 
 /**
- * Spans and durations of requests, and within them of store calls and signature verifications, as the option
- * `telemetry` of each server takes it.
+ * Records spans and durations of requests, store calls and signature verifications. Pass it as the
+ * `telemetry` option of each server.
  *
- * The span of a request is named by its operation and has `open_payments.server`, `open_payments.operation`,
- * `http.request.method`, `http.response.status_code` and, if it was refused, `open_payments.refusal`. Those
- * within it are named `store.<call>`, with `open_payments.store.kind`, and `verify`. The histograms
- * `open_payments.request.duration`, `open_payments.store.duration` and `open_payments.verify.duration` are in
- * seconds, with the same attributes. Nothing names a client instance, a record, a token or a key.
+ * The name of a request's span is its operation. Its attributes are `open_payments.server`,
+ * `open_payments.operation`, `http.request.method`, `http.response.status_code` and, if the server refused
+ * the request, `open_payments.refusal`. Its child spans are named `store.<call>`, with
+ * `open_payments.store.kind`, and `verify`. The histograms `open_payments.request.duration`,
+ * `open_payments.store.duration` and `open_payments.verify.duration` are in seconds and have the same
+ * attributes. No attribute identifies a client instance, a record, a token or a key.
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   const { tracer = trace.getTracer(scope), meter = metrics.getMeter(scope) } = options
@@ -99,7 +100,9 @@ function outcomeOf({ operation, status, refusal }: RequestOutcome): Attributes {
   }
 }
 
-/** A refusal is an answer like another; only what is the server's own fault marks the span. */
+/**
+ * Records the outcome on the span. Only server errors mark the span as failed; refusals are normal responses.
+ */
 function told(span: Span, outcome: RequestOutcome): void {
   if (outcome.operation !== undefined) span.updateName(outcome.operation)
   span.setAttributes(outcomeOf(outcome))

@@ -1,5 +1,5 @@
 /**
- * Keeps records in PostgreSQL, through a pool of `pg` or through PGlite; it imports neither.
+ * Stores records in PostgreSQL, through a `pg` pool or through PGlite; it imports neither.
  *
  * @module
  */

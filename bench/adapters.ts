@@ -16,7 +16,7 @@ const requestsPerRound = 3_000
 
 type Mount = (handle: Handler) => Server | Promise<Server>
 
-/** Each adapter, and beside it the least that a host could write in its place. */
+/** Each adapter, and the smallest equivalent that a host could write by hand. */
 const mounts: Record<string, { adapter: Mount; byHand: Mount }> = {
   express: {
     adapter(handle) {
@@ -78,7 +78,7 @@ const mounts: Record<string, { adapter: Mount; byHand: Mount }> = {
   },
 }
 
-/** CPU time for a request through each adapter, by that of a route written by hand. */
+/** CPU time for a request through each adapter, relative to a hand-written route. */
 export async function adapters(library: Library): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const [name, { adapter, byHand }] of Object.entries(mounts)) {
@@ -87,7 +87,8 @@ export async function adapters(library: Library): Promise<Figure[]> {
       const requests = [await creation(wallet, (await newToken(wallet)).value)]
       return async () => {
         const server = await mount(wallet.resources.handle)
-        // One connection: verification stays on one thread, and CPU time is that of the request alone.
+        // With one connection, verification stays on one thread and the CPU time belongs to the request
+        // alone.
         return (await load({ server, requests }, requestsPerRound, 1)).cpuUs
       }
     }
@@ -97,9 +98,14 @@ export async function adapters(library: Library): Promise<Figure[]> {
     })
     figures.push(
       medianFigure(`${name} adapter, CPU time`, cpu.adapter, 'µs'),
-      ratioFigure(`${name} adapter: CPU time by a route written by hand`, cpu.adapter, cpu.byHand, {
-        most: 1.1,
-      }),
+      ratioFigure(
+        `${name} adapter: CPU time relative to a hand-written route`,
+        cpu.adapter,
+        cpu.byHand,
+        {
+          most: 1.1,
+        },
+      ),
     )
   }
   return figures

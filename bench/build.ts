@@ -1,6 +1,6 @@
 import { build, type Plugin } from 'esbuild'
 
-/** Puts the published verifier in the place of ours, and changes nothing else. */
+/** Replaces the library's verifier with the published one, and changes nothing else. */
 const published: Plugin = {
   name: 'published-verifier',
   setup({ onResolve }) {
@@ -17,7 +17,7 @@ const shared = {
   target: 'node20',
   packages: 'external',
   outdir: '.bench',
-  // Not the project's own, whose paths would lead past what was built.
+  // Not the project's own config, whose `paths` would point to the sources instead of the build.
   tsconfigRaw: '{}',
 } as const
 

@@ -5,7 +5,7 @@ const connectionString =
   process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/test'
 export const poolSize = 10
 
-/** Tables of the benchmark's own, which are gone after it. */
+/** A schema of the benchmark's own, which is dropped afterwards. */
 export interface Database {
   readonly schema: string
   connect(config?: PoolConfig): Pool
@@ -31,14 +31,16 @@ export async function withDatabase<Result>(
   }
 }
 
-/** Whether there is a PostgreSQL to measure on; says so when there is none. */
+/** Returns whether PostgreSQL is available for the benchmark; logs if it is not. */
 export async function hasDatabase(): Promise<boolean> {
   const probe = new Pool({ connectionString, max: 1 })
   try {
     await probe.query('SELECT 1')
     return true
   } catch (error) {
-    console.error(`no PostgreSQL at TEST_DATABASE_URL, so nothing of it: ${String(error)}`)
+    console.error(
+      `skipping PostgreSQL, which is not reachable at TEST_DATABASE_URL: ${String(error)}`,
+    )
     return false
   } finally {
     await probe.end()

@@ -19,7 +19,7 @@ export const resourceServer = `${origin}/op`
 export const bob = `${origin}/bob`
 export const client = 'https://shop.example'
 
-/** What a shop sends to have a payment prepared. */
+/** The body of a shop's request for an incoming payment. */
 export const paymentBody = JSON.stringify({
   walletAddress: bob,
   incomingAmount: { value: '2500', assetCode: 'USD', assetScale: 2 },
@@ -31,7 +31,7 @@ export const walletAddresses: WalletAddresses = {
   find: async (url) => ({ url, assetCode: 'USD', assetScale: 2 }),
 }
 
-/** What is debited arrives. */
+/** Prices every payment at 1:1. */
 export const pricing: Pricing = {
   async price({ debitAmount = { value: '2500', assetCode: 'USD', assetScale: 2 } }) {
     return { debitAmount, receiveAmount: debitAmount }
@@ -51,7 +51,7 @@ export function newKey(): BenchKey {
   return { privateKey, publicKey, jwk: { kid, x, kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA' } }
 }
 
-/** A request as the published client signs it, with the header lines that Node's fetch adds. */
+/** Signs a request like the published client and adds the header lines of Node's fetch. */
 export async function signed(
   key: BenchKey,
   request: { method: string; url: string; token?: string; body?: string },
@@ -96,11 +96,14 @@ export interface BenchWallet {
   readonly resources: ResourceServer
   readonly key: BenchKey
   readonly store: Store
-  /** How often the store was called, and how often key sets were fetched. */
+  /** The number of store calls and of key set fetches. */
   readonly counts: { store: number; fetches: number }
 }
 
-/** A wallet, on the memory store unless told otherwise, whose client keys come through the real cache from a fetch that is counted. */
+/**
+ * Creates a wallet, by default on the memory store. Its client keys come through the real cache from a fetch
+ * that counts calls.
+ */
 export function benchWallet(
   library: Library,
   storage: Store = library.memoryStore(),
@@ -152,7 +155,7 @@ function counted(store: Store, counts: { store: number }): Store {
   }
 }
 
-/** An access token that may create incoming payments, and how to manage it. */
+/** Creates an access token for incoming payments, and returns how to manage it. */
 export async function newToken({ auth, key }: BenchWallet) {
   const access = [{ type: 'incoming-payment', actions: ['create', 'read'], identifier: bob }]
   const body = JSON.stringify({ client, access_token: { access } })
@@ -163,19 +166,19 @@ export async function newToken({ auth, key }: BenchWallet) {
   return JSON.parse(response.body ?? '').access_token as { value: string; manage: string }
 }
 
-/** A signed request for an incoming payment, good for a few minutes. */
+/** Returns a signed request for an incoming payment, valid for a few minutes. */
 export function creation({ key }: BenchWallet, token: string) {
   const url = `${resourceServer}/incoming-payments`
   return signed(key, { method: 'POST', url, token, body: paymentBody })
 }
 
-/** What a lower bound verifies: a signature over a base of the same length. */
+/** Returns the input of the lower bound: a signature over a base of the same length. */
 export function floorSignature({ privateKey }: BenchKey) {
   const base = Buffer.alloc(640, 'x')
   return { base, signature: sign(null, base, privateKey) }
 }
 
-/** Header lines in pairs, from the flat list that Node keeps. */
+/** Converts Node's flat list of header lines to pairs. */
 export function pairs(raw: readonly string[]): [string, string][] {
   const lines: [string, string][] = []
   for (let i = 0; i < raw.length; i += 2) lines.push([raw[i] ?? '', raw[i + 1] ?? ''])

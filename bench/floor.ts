@@ -1,13 +1,13 @@
 import type { Pool } from 'pg'
 
-/** A row of the floor's table: as much as writing one record under a check can come to. */
+/** A row of the floor's table. A conditional update of it is the lower bound for a commit. */
 export interface FloorRow {
   readonly id: string
   readonly version: unknown
   readonly value: string
 }
 
-/** Creates the floor's table, and fills it with what a query answers. */
+/** Creates the floor's table and fills it with the result of a query. */
 export async function createFloorTable(pool: Pool, schema: string, rows: string): Promise<void> {
   const table = `${schema}.floor`
   await pool.query(
@@ -16,7 +16,7 @@ export async function createFloorTable(pool: Pool, schema: string, rows: string)
   await pool.query(`INSERT INTO ${table} ${rows}`)
 }
 
-/** Writes a row where its version is the expected one, by a prepared statement. */
+/** Returns a prepared update of a row at its expected version. */
 export function floorUpdate(pool: Pool, schema: string): (row: FloorRow) => Promise<void> {
   const statement = {
     name: 'floor_update',
@@ -25,6 +25,6 @@ export function floorUpdate(pool: Pool, schema: string): (row: FloorRow) => Prom
   }
   return async ({ id, version, value }) => {
     const { rowCount } = await pool.query({ ...statement, values: [id, version, value] })
-    if (rowCount !== 1) throw new Error('the update was lost')
+    if (rowCount !== 1) throw new Error('the update found no row')
   }
 }

@@ -5,7 +5,7 @@ import { type Figure, interleaved, median } from './measure.js'
 
 const rounds = 15
 
-/** What importing the library costs a process, and what it weighs in a bundle. */
+/** Measures the import time of the library and its size in a bundle. */
 export async function footprint(): Promise<Figure[]> {
   const run = (code: string) => async () => {
     const start = process.hrtime.bigint()
@@ -28,7 +28,7 @@ export async function footprint(): Promise<Figure[]> {
   ]
 }
 
-/** A resource server in a process of its own. On this platform a `node:` import would fail. */
+/** Bundles a resource server that runs in its own process. A `node:` import would fail on this platform. */
 async function bundled(): Promise<number> {
   const { outputFiles } = await build({
     stdin: {

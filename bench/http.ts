@@ -30,25 +30,25 @@ const rounds = 9
 const requestsPerRound = 4_000
 const connections = 16
 
-/** A server, and the requests that it is loaded with. */
+/** A server, and the requests to send to it. */
 export interface Contestant {
   readonly server: Server
   readonly requests: readonly HttpRequest[]
 }
 
-/** What one run under load came to. */
+/** The result of one run under load. */
 export interface LoadResult {
   readonly perSecond: number
-  /** The longest that any request took, in milliseconds. */
+  /** The longest time of any request, in milliseconds. */
   readonly slowestMs: number
-  /** CPU time of this process for one request, in microseconds. */
+  /** CPU time of this process per request, in microseconds. */
   readonly cpuUs: number
 }
 
 /**
- * Verification behind HTTP: a server that verifies by this library and answers, the same server with the
- * published verifier, and one that does no more than a verification has to. Then a whole creation of an
- * incoming payment, on the memory store, with our verification and with the published one.
+ * Measures verification behind HTTP: a server that verifies with this library and responds, the same server
+ * with the published verifier, and a floor server that only does what every verification needs. Then measures
+ * the whole creation of an incoming payment on the memory store with both verifiers.
  */
 export async function behindHttp(library: Library, withPublished: Library): Promise<Figure[]> {
   const run = (contestant: Contestant) => async () =>
@@ -94,14 +94,14 @@ export async function behindHttp(library: Library, withPublished: Library): Prom
   ]
 }
 
-/** A server on which every request creates an incoming payment. */
+/** A server where every request creates an incoming payment. */
 export async function creatingServer(wallet: BenchWallet): Promise<Contestant> {
   const { value } = await newToken(wallet)
   const requests = [await creation(wallet, value)]
   return { server: createServer(toExpress(wallet.resources.handle)), requests }
 }
 
-/** One server but for how it verifies; its answer is as long as that of a created payment. */
+/** A server that only verifies; its response is as long as that of a created payment. */
 async function verifyingServer(
   library: Library,
   verifier: 'ours' | 'published' | 'floor',
@@ -147,7 +147,7 @@ function verifiers(library: Library, { key }: BenchWallet) {
   }
 }
 
-/** Loads a server in this process from a process of its own. */
+/** Loads a server in this process from a separate process. */
 export async function load(
   { server, requests }: Contestant,
   total: number,
@@ -157,7 +157,8 @@ export async function load(
   const { port } = server.address() as AddressInfo
   const file = join(mkdtempSync(join(tmpdir(), 'bench-')), 'requests.json')
   writeFileSync(file, JSON.stringify(requests.map(rawText)))
-  // What was left behind in preparing a contestant, or by the one before, is not for this one to clear away.
+  // Collect garbage left by the preparation or by the previous contestant, so that this one does not pay for
+  // it.
   collectGarbage()
   const before = process.cpuUsage()
   const output = await outputOf(

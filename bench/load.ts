@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 
 /**
- * Sends requests over keep-alive connections, each its next as soon as it has an answer, and prints how many
- * a second there were. A process of its own, and a lean one: what it costs is taken from the server.
+ * Sends requests over keep-alive connections, the next one of each as soon as it has a response, and prints
+ * the number of requests per second. It runs in a separate, lean process, because its CPU time is taken from
+ * the server.
  */
 const [, , port = '', file = '', connections = '', total = ''] = process.argv
 const requests = (JSON.parse(readFileSync(file, 'utf8')) as string[]).map((text) =>
@@ -51,7 +52,7 @@ for (let i = 0; i < Number(connections); i++) {
   socket.on('connect', next)
 }
 
-/** All answers are of one length, which the first one tells. */
+/** Returns the length of the first response; all responses have the same length. */
 function lengthOf(answer: Buffer): number {
   const text = answer.toString('latin1')
   const body = /content-length: (\d+)/i.exec(text)

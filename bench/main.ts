@@ -10,11 +10,11 @@ import { spending } from './spending.js'
 import { operations, verification } from './verification.js'
 
 /**
- * Measures everything in one run, as ratios between contestants that took turns, and prints a table and
- * the same as JSON. Absolute figures say as much about the machine as about the library.
+ * Measures everything in one run, as ratios between contestants that alternate, and prints a table and the
+ * same as JSON. Absolute figures depend on the machine as much as on the library.
  */
 async function main(): Promise<void> {
-  // Made by the build beside this file: the library with the published verifier in place of its own.
+  // The build creates it beside this file: the library with the published verifier.
   const variant = './with-published.js'
   const withPublished = (await import(variant)) as Library
   const parts: [string, () => Promise<Figure[]>][] = [

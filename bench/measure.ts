@@ -1,6 +1,6 @@
 type Target = { readonly least: number } | { readonly most: number }
 
-/** One line of the result: a figure, and the bound that it is held against. */
+/** One line of the result: a figure and its bound. */
 export interface Figure {
   readonly name: string
   readonly value: number
@@ -15,14 +15,14 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
 }
 
-/** Microseconds that one call takes. */
+/** Returns the duration of one call in microseconds. */
 export async function elapsedUs(call: () => unknown): Promise<number> {
   const start = process.hrtime.bigint()
   await call()
   return Number(process.hrtime.bigint() - start) / 1_000
 }
 
-/** Microseconds that one call takes, over a run of calls in sequence. */
+/** Returns the average duration of sequential calls in microseconds. */
 export async function perCallUs(calls: number, call: () => unknown): Promise<number> {
   const start = process.hrtime.bigint()
   for (let i = 0; i < calls; i++) await call()
@@ -30,8 +30,8 @@ export async function perCallUs(calls: number, call: () => unknown): Promise<num
 }
 
 /**
- * Runs contestants round by round, in turn, so that a machine whose speed drifts slows all of them, and
- * answers with each one's figures in the order of the rounds.
+ * Runs the contestants alternately in rounds, so that a change of the machine's speed affects all of them.
+ * Returns the figures of each contestant in the order of the rounds.
  */
 export async function interleaved<Name extends string>(
   rounds: number,
@@ -44,7 +44,7 @@ export async function interleaved<Name extends string>(
   >
   for (const name of names) await contestants[name]()
   for (let round = 0; round < rounds; round++) {
-    // Whoever goes first finds the caches cold: let it be each in turn.
+    // The first contestant of a round finds cold caches, so the order rotates.
     const turn = names.map((_, index) => names[(index + round) % names.length] as Name)
     for (const name of turn) {
       figures[name].push(await contestants[name]())
@@ -53,7 +53,7 @@ export async function interleaved<Name extends string>(
   return figures
 }
 
-/** The median over the rounds of one contestant's figure by another's, and the bound it is held against. */
+/** Returns the median over the rounds of the ratio between two contestants, with its bound. */
 export function ratioFigure(
   name: string,
   above: readonly number[],
@@ -64,7 +64,7 @@ export function ratioFigure(
   return { name, value, unit: 'ratio', ...(target && { target }) }
 }
 
-/** The median over the rounds of one contestant's figure. */
+/** Returns the median over the rounds of one contestant's figure. */
 export function medianFigure(
   name: string,
   figures: readonly number[],

@@ -14,16 +14,16 @@ import {
 const receiver = 'https://bank.example/incoming-payments/7f3c'
 const day = 86_400_000
 
-/** A client instance that may pay by quotes, under a limit for each month. */
+/** A client instance that may pay by quotes, under a monthly limit. */
 export interface Payer {
   readonly wallet: BenchWallet
   readonly token: string
   readonly grantId: string
 }
 
-/** Asks for the grant, has its owner consent, and fetches the token. */
+/** Requests the grant, has the resource owner approve it, and gets the token. */
 export async function newPayer(wallet: BenchWallet): Promise<Payer> {
-  // The window that is open now began 25 days ago, so that there is room in it for what was paid before.
+  // The current window began 25 days ago, so that it also contains the earlier payments.
   const interval = `R/${new Date(Date.now() - 25 * day).toISOString()}/P1M`
   const access = [
     { type: 'quote', actions: ['create', 'read'] },
@@ -53,7 +53,7 @@ export async function newPayer(wallet: BenchWallet): Promise<Payer> {
   return { wallet, token: issued.access_token.value, grantId }
 }
 
-/** So many quotes for this client instance, by their ids; each is good for one payment. */
+/** Creates quotes for this client instance and returns their ids; each pays for one payment. */
 export async function newQuotes({ wallet, token }: Payer, count: number): Promise<string[]> {
   const asked = { walletAddress, receiver, method: 'ilp', debitAmount: usd('2500') }
   const { id: url } = await send(wallet, 'POST', `${resourceServer}/quotes`, asked, token)
@@ -63,7 +63,7 @@ export async function newQuotes({ wallet, token }: Payer, count: number): Promis
   return copies.map(({ id }) => id)
 }
 
-/** So many signed requests, each of which creates a payment by a quote of its own. */
+/** Returns signed requests, each of which creates a payment from its own quote. */
 export async function paymentRequests(payer: Payer, count: number): Promise<HttpRequest[]> {
   const requests: HttpRequest[] = []
   for (const id of await newQuotes(payer, count)) {
@@ -81,9 +81,9 @@ export async function pay({ resources }: BenchWallet, request: HttpRequest): Pro
 }
 
 /**
- * Settles so many payments in the window that is open: one by the library, and the others as the records that
- * it has left, each with an id and a time of its own. Their budget has been written as often as it would have
- * been. Events have been delivered, and quotes removed.
+ * Adds settled payments to the current window: one through the library, the others as copies of its records
+ * with their own ids and times. The budget has the same version as if every payment had been settled. All
+ * events are delivered and the quotes removed.
  */
 export async function settlePayments(payer: Payer, count: number): Promise<void> {
   const { wallet } = payer
@@ -103,17 +103,17 @@ export async function settlePayments(payer: Payer, count: number): Promise<void>
   await commit(wallet, [{ kind: 'budget', next, expectedVersion: budget.version }])
 
   const { result: oldest } = await outgoingPayments.list({ walletAddress, first: 1 })
-  if (!isDeepStrictEqual(oldest[0], copies.at(-1))) throw new Error('a payment reads otherwise')
+  if (!isDeepStrictEqual(oldest[0], copies.at(-1))) throw new Error('a copied payment differs')
   const url = `${resourceServer}/outgoing-payment-grant`
   const { spentDebitAmount } = await send(wallet, 'GET', url, undefined, payer.token)
   if (spentDebitAmount?.value !== spent.debitAmount.value)
-    throw new Error('what was spent reads otherwise')
+    throw new Error('the spent amount differs')
 }
 
 async function settledPayment(payer: Payer): Promise<OutgoingPayment> {
   const { outgoingPayments } = payer.wallet.resources
   const [request] = await paymentRequests(payer, 1)
-  if (request === undefined) throw new Error('there is no request')
+  if (request === undefined) throw new Error('the request is missing')
   const paymentId = idOf(JSON.parse(await pay(payer.wallet, request)).id)
   await outgoingPayments.begin(paymentId)
   const amount = usd('2500')
@@ -123,7 +123,7 @@ async function settledPayment(payer: Payer): Promise<OutgoingPayment> {
   return settled.payment
 }
 
-/** The same payment with an id of its own, at an earlier time. */
+/** Returns the same payment with a new id at an earlier time. */
 function earlier(payment: OutgoingPayment, byMs: number): OutgoingPayment {
   const { createdAt, holdUntil, endedAt = 0, dueAt = 0, retainUntil = 0, lists = [] } = payment
   const id = newId(payment)
@@ -140,7 +140,7 @@ function earlier(payment: OutgoingPayment, byMs: number): OutgoingPayment {
   }
 }
 
-/** Sends a signed request, and reads what comes back. */
+/** Sends a signed request and parses the response. */
 async function send(
   { auth, resources, key }: BenchWallet,
   method: string,
@@ -162,7 +162,7 @@ type Changes = Parameters<BenchWallet['store']['commit']>[0]['changes']
 
 async function load({ store }: BenchWallet, kind: Kind, id: string): Promise<Stored> {
   const record = await store.load(kind, id)
-  if (record === undefined) throw new Error(`there is no ${kind} of this id`)
+  if (record === undefined) throw new Error(`no ${kind} has this id`)
   return record
 }
 
@@ -174,10 +174,10 @@ function create(wallet: BenchWallet, kind: Kind, records: readonly Stored[]): Pr
 }
 
 async function commit({ store }: BenchWallet, changes: Changes): Promise<void> {
-  if (!(await store.commit({ changes, guards: [] }))) throw new Error('the commit was lost')
+  if (!(await store.commit({ changes, guards: [] }))) throw new Error('the commit failed')
 }
 
-/** An id as the library gives it, of the same server as another record. */
+/** Returns an id in the library's format, with the namespace of another record. */
 function newId({ id }: Stored): string {
   return id.slice(0, 8) + randomBytes(16).toString('base64url')
 }

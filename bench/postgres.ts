@@ -26,7 +26,7 @@ import {
 } from './measure.js'
 import { createReferenceTables, referenceRotations } from './reference-statements.js'
 
-/** What the store costs on PostgreSQL, in statements, time and bytes; nothing when there is none. */
+/** Measures the store on PostgreSQL in statements, time and bytes; returns no figures without PostgreSQL. */
 export async function onPostgres(library: Library): Promise<Figure[]> {
   if (!(await hasDatabase())) return []
   return withDatabase(async (database) => {
@@ -43,7 +43,7 @@ export async function onPostgres(library: Library): Promise<Figure[]> {
   })
 }
 
-/** Whole requests on PostgreSQL. */
+/** Measures whole requests on PostgreSQL. */
 export async function onPostgresBehindHttp(library: Library): Promise<Figure[]> {
   if (!(await hasDatabase())) return []
   return withDatabase(async ({ schema, connect }) => {
@@ -56,7 +56,7 @@ export async function onPostgresBehindHttp(library: Library): Promise<Figure[]> 
   })
 }
 
-/** A pool that counts the statements that go through it. */
+/** Wraps a pool to count its statements. */
 function counted(pool: Pool) {
   const counts = { statements: 0 }
   return {
@@ -68,7 +68,7 @@ function counted(pool: Pool) {
   }
 }
 
-/** Each operation once, by the statements that it sends: each is one round trip. */
+/** Counts the statements of each operation; each is one round trip. */
 async function statementCounts(library: Library, { schema, connect }: Database): Promise<Figure[]> {
   const pool = counted(connect())
   const wallet = benchWallet(library, postgresStore(pool, { schema }))
@@ -100,13 +100,15 @@ async function statementCounts(library: Library, { schema, connect }: Database):
   return figures
 }
 
-/** What one operation asks of the store: a record, and then a commit. */
+/** The store calls of one operation: a load and then a commit. */
 interface StoreWork {
   readonly grantId: string
   readonly commit: Commit
 }
 
-/** Carries out an operation so many times, but for the commits, and answers what it would have asked for. */
+/**
+ * Performs an operation repeatedly without committing, and returns the store calls that it would have made.
+ */
 async function storeWorkOf(
   library: Library,
   { store, key }: Pick<BenchWallet, 'store' | 'key'>,
@@ -129,17 +131,17 @@ async function storeWorkOf(
   const wallet = benchWallet(library, keeping, {}, key)
   for (let i = 0; i < count; i++) {
     const { status } = await run(wallet)
-    if (status >= 300) throw new Error(`answered with ${status}`)
+    if (status >= 300) throw new Error(`the server responded with ${status}`)
   }
   return works
 }
 
 async function doStoreWork(store: Store, { grantId, commit }: StoreWork): Promise<void> {
   await store.load('grant', grantId)
-  if (!(await store.commit(commit))) throw new Error('the commit was lost')
+  if (!(await store.commit(commit))) throw new Error('the commit failed')
 }
 
-/** Rotates a new token, by a wallet that keeps what it would commit. */
+/** Rotates a new token in a wallet that records its commits instead of executing them. */
 function rotation(wallet: BenchWallet) {
   return async (dry: BenchWallet): Promise<HttpResponse> => {
     const { value: token, manage: url } = await newToken(wallet)
@@ -148,8 +150,8 @@ function rotation(wallet: BenchWallet) {
 }
 
 /**
- * The database's share of a rotation, beside the statements that the reference server sends for one: both
- * are replayed one after the other, without what either server does in between.
+ * Measures the database's share of a rotation against the statements that the reference server sends for one.
+ * Both are replayed in sequence, without the servers' own work between them.
  */
 async function databaseWork(library: Library, { schema, connect }: Database): Promise<Figure[]> {
   const rotations = 200
@@ -175,7 +177,7 @@ async function databaseWork(library: Library, { schema, connect }: Database): Pr
     medianFigure('database work of a rotation', figures.ours, 'µs'),
     medianFigure("the reference's nine statements", figures.theirs, 'µs'),
     ratioFigure(
-      "database work of a rotation, by that of the reference's statements",
+      "database work of a rotation relative to the reference's statements",
       figures.ours,
       figures.theirs,
       { most: 0.35 },
@@ -186,12 +188,12 @@ async function databaseWork(library: Library, { schema, connect }: Database): Pr
 const floorRows = 10_000
 const httpRounds = 5
 const requestsPerRound = 1_000
-/** So many requests until the code is compiled as it will stay; the floor has little to compile. */
+/** The number of requests after which the compiled code is stable; the floor needs fewer. */
 const warmUps = 5_000
 
 /**
- * Rotation and creation behind HTTP, beside a server that does the least that either can cost, and beside
- * servers that send the very statements of each and do nothing else for it.
+ * Measures rotation and creation behind HTTP against a server with the minimal database work, and against
+ * servers that only send the statements of each operation.
  */
 async function overHttp(
   library: Library,
@@ -208,7 +210,7 @@ async function overHttp(
     rotate: () => rotatingServer(wallet, total),
     create: () => creatingServer(wallet),
   })
-  /** The statements of the operations themselves. */
+  /** The statements of the operations. */
   const statements = (total: number) => ({
     rotateStatements: async () =>
       replayingServer(wallet, await storeWorkOf(library, wallet, total, rotation(wallet))),
@@ -260,7 +262,7 @@ async function overHttp(
   }
   for (const name of ['rotate', 'create']) {
     figures.push({
-      name: `${name} on PostgreSQL with a pool of ${poolSize}: throughput at 64 connections by that at 16`,
+      name: `${name} on PostgreSQL with a pool of ${poolSize}: throughput at 64 connections relative to 16`,
       value: median(throughput[`${name} 64`] ?? []) / median(throughput[`${name} 16`] ?? []),
       unit: 'ratio',
       target: { least: 0.8 },
@@ -271,7 +273,7 @@ async function overHttp(
   return figures
 }
 
-/** Verifies a signature, does this work, and answers as much as an operation would. */
+/** A server that verifies a signature, does some work and returns as many bytes as an operation would. */
 function leanServer({ key }: BenchWallet, work: () => Promise<unknown>): Contestant {
   const { base, signature } = floorSignature(key)
   const answer = JSON.stringify({ access_token: 'x'.repeat(500) })
@@ -296,7 +298,7 @@ function leanServer({ key }: BenchWallet, work: () => Promise<unknown>): Contest
   return { server: createServer(listener), requests: [request] }
 }
 
-/** Reads one row by its key and writes it under a check of its version, both prepared. */
+/** Reads one row by its key and updates it at its version, with prepared statements. */
 function floorWork(pool: Pool, schema: string): () => Promise<void> {
   const select = {
     name: 'floor_select',
@@ -311,17 +313,17 @@ function floorWork(pool: Pool, schema: string): () => Promise<void> {
   }
 }
 
-/** A server that asks of the store what an operation does, for each request once. */
+/** A server that repeats the store calls of an operation, each recorded one once. */
 function replayingServer(wallet: BenchWallet, works: readonly StoreWork[]): Contestant {
   const queue = works.values()
   return leanServer(wallet, async () => {
     const { value: work, done } = queue.next()
-    if (done) throw new Error('there is nothing left to do')
+    if (done) throw new Error('no recorded work is left')
     await doStoreWork(wallet.store, work)
   })
 }
 
-/** As many grants as there are rotations, since each token is good for one. */
+/** Creates one grant for each rotation, because a token can be rotated only once. */
 async function rotatingServer(wallet: BenchWallet, total: number): Promise<Contestant> {
   const requests: HttpRequest[] = []
   for (let i = 0; i < total; i++) {
@@ -331,7 +333,7 @@ async function rotatingServer(wallet: BenchWallet, total: number): Promise<Conte
   return { server: createServer(toExpress(wallet.auth.handle)), requests }
 }
 
-/** What a rotation and an introspection cost beside a thousand grants, and beside a million. */
+/** Measures a rotation and an introspection among a thousand grants and among a million. */
 async function growth(library: Library): Promise<Figure[]> {
   return withDatabase((few) =>
     withDatabase(async (many) => {
@@ -345,8 +347,7 @@ async function growth(library: Library): Promise<Figure[]> {
         introspectFew: () => beside.few('introspect'),
         introspectMany: () => beside.many('introspect'),
       })
-      const name = (operation: string) =>
-        `${operation} beside 1,000,000 grants, by the same beside 1,000`
+      const name = (operation: string) => `${operation} among 1,000,000 grants, relative to 1,000`
       const target = { most: 1.25 }
       return [
         ratioFigure(name('rotate'), figures.rotateMany, figures.rotateFew, target),
@@ -356,7 +357,7 @@ async function growth(library: Library): Promise<Figure[]> {
   )
 }
 
-/** Stores so many grants, and answers how to measure the median of an operation on another one, in µs. */
+/** Stores grants and returns how to measure the median of an operation on another grant, in µs. */
 async function besideGrants(library: Library, { schema, connect }: Database, count: number) {
   const pool = connect()
   await migrate(pool, { schema })
@@ -383,7 +384,7 @@ async function besideGrants(library: Library, { schema, connect }: Database, cou
   }
 }
 
-/** Fills the table with grants like a real one, each under an id of its own. */
+/** Fills the table with copies of a real grant, each with its own id. */
 async function copiesOfAGrant(
   wallet: BenchWallet,
   store: Store,
@@ -401,7 +402,7 @@ async function copiesOfAGrant(
   await pool.query(text, [id.slice(0, 8), JSON.stringify(grant), id, due, count])
 }
 
-/** Bytes on disk, indexes included, of a grant that was issued and of a payment that is waiting. */
+/** Measures the bytes on disk, including indexes, of an issued grant and of a pending payment. */
 async function sizes(library: Library): Promise<Figure[]> {
   return [
     {

@@ -7,8 +7,8 @@ import type { PublicJwk } from '../src/ports/client-keys.js'
 import type { SignedMessage } from '../src/protocol/http-signature/components.js'
 
 /**
- * The published verifier in the place of ours, for a server that is the same but for that: the build puts
- * this file in for `inspect.ts` and `verify.ts`.
+ * The published verifier, for a server that is otherwise the same: the build uses this file instead of
+ * `inspect.ts` and `verify.ts`.
  */
 interface Candidate {
   readonly keyid: string

@@ -5,8 +5,8 @@ const grantCount = 1_000
 
 /**
  * The statements that the reference server sends for one rotation, in its order and on two connections, over
- * tables of the same shape. Its tables lack the index on `grantId`; here they have it, so that what is
- * compared is the number of statements and not a scan.
+ * tables of the same shape. Its tables lack the index on `grantId`; it is added here, so that the comparison
+ * measures the number of statements and not a scan.
  */
 export async function createReferenceTables(pool: Pool, schema: string): Promise<void> {
   await pool.query(`
@@ -37,7 +37,7 @@ export async function createReferenceTables(pool: Pool, schema: string): Promise
   `)
 }
 
-/** Rotates the token of one grant after the other; what it needs to know of them is kept outside the database. */
+/** Rotates the token of one grant after another; keeps the state that it needs outside the database. */
 export function referenceRotations(pool: Pool, schema: string): () => Promise<void> {
   const managements = Array.from({ length: grantCount }, (_, i) => md5(`m${i}`))
   let next = 0

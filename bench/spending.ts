@@ -32,10 +32,10 @@ import { newPayer, newQuotes, type Payer, pay, paymentRequests, settlePayments }
 const rounds = 15
 const creationsPerRound = 100
 const settledCount = 100_000
-/** So many creations until the code is compiled as it will stay. */
+/** The number of creations after which the compiled code is stable. */
 const warmUps = 2_000
 
-/** What spending costs: the window of a limit, and a payment whose grant has paid before. */
+/** Measures the lookup of a limit's window, and a payment under a grant with earlier payments. */
 export async function spending(library: Library): Promise<Figure[]> {
   return [
     ...(await windowLookup()),
@@ -55,7 +55,7 @@ async function windowLookup(): Promise<Figure[]> {
     return () =>
       perCallUs(20, () => {
         for (let i = 0; i < 1_000; i++) {
-          if (windowAt(interval, now + i) === undefined) throw new Error('there is no window')
+          if (windowAt(interval, now + i) === undefined) throw new Error('no window found')
         }
       })
   }
@@ -70,15 +70,22 @@ async function windowLookup(): Promise<Figure[]> {
     const old = thousand.old.map((us) => us / 1_000)
     figures.push(
       medianFigure(name, old, 'µs'),
-      ratioFigure(`${name}, by the same since yesterday`, thousand.old, thousand.recent, {
-        most: 5,
-      }),
+      ratioFigure(
+        `${name}, relative to an interval since yesterday`,
+        thousand.old,
+        thousand.recent,
+        {
+          most: 5,
+        },
+      ),
     )
   }
   return figures
 }
 
-/** Creation through `handle` on the memory store, by a grant that has paid before and by fresh ones elsewhere. */
+/**
+ * Creation through `handle` on the memory store, under a grant with earlier payments and under fresh ones.
+ */
 async function inMemory(library: Library): Promise<Figure[]> {
   const wallet = benchWallet(library)
   const payer = await newPayer(benchWallet(library))
@@ -99,11 +106,11 @@ function growthFigures(
   const name = `pay by quote after 100,000 settled payments, ${store}, through handle`
   return [
     medianFigure(name, settled, 'µs'),
-    ratioFigure(`${name}, by a fresh grant`, settled, fresh, { most: 1.2 }),
+    ratioFigure(`${name}, relative to a fresh grant`, settled, fresh, { most: 1.2 }),
   ]
 }
 
-/** The same on PostgreSQL, and beside the least that a payment can cost there: one row written under a check. */
+/** The same on PostgreSQL, against the minimum that a payment can cost there: one conditional row update. */
 async function onPostgres(library: Library): Promise<Figure[]> {
   return withDatabase((few) =>
     withDatabase(async (many) => {
@@ -119,7 +126,7 @@ async function onPostgres(library: Library): Promise<Figure[]> {
         commit: async () => {
           const commits = await commitsOf(library, payer)
           return medianUs(commits, async (commit) => {
-            if (!(await wallet.store.commit(commit))) throw new Error('the commit was lost')
+            if (!(await wallet.store.commit(commit))) throw new Error('the commit failed')
           })
         },
         statements: async () => medianUs(await commitsOf(library, payer), statementsOf(payer)),
@@ -127,10 +134,10 @@ async function onPostgres(library: Library): Promise<Figure[]> {
         settled: () => creationUs(payer),
         fresh: async () => creationUs(await newPayer(fresh)),
       })
-      const commandId = 'by one such UPDATE'
+      const commandId = 'relative to one such UPDATE'
       const commit = 'pay by quote, PostgreSQL, store.commit alone'
       const statements =
-        'pay by quote, PostgreSQL, its loads and commit without what is between them'
+        'pay by quote, PostgreSQL, its loads and commit without the work between them'
       const service = 'pay by quote, PostgreSQL, introspection, loads, decision and commit'
       const handle = 'pay by quote, PostgreSQL, through handle with its signature'
       return [
@@ -149,12 +156,12 @@ async function onPostgres(library: Library): Promise<Figure[]> {
   )
 }
 
-/** Payments of several clients at a time, each by a grant of its own. */
+/** Concurrent payments of several clients, each under its own grant. */
 async function atOnce(wallet: BenchWallet): Promise<Figure> {
   const payers = await Promise.all(Array.from({ length: 16 }, () => newPayer(wallet)))
   const { perSecond } = await interleaved(5, { perSecond: () => throughput(payers) })
   return medianFigure(
-    `pay by quote, PostgreSQL, through handle, ${payers.length} at a time by grants of their own`,
+    `pay by quote, PostgreSQL, through handle, ${payers.length} at a time, each under its own grant`,
     perSecond,
     'requests/s',
   )
@@ -179,7 +186,7 @@ async function walletOn(library: Library, { schema, connect }: Database): Promis
   return benchWallet(library, postgresStore(pool, { schema }))
 }
 
-/** Updates one after the other of the payments that are there, each in a table with no more than it needs. */
+/** Updates the stored payments one after the other, each copied to a table with the minimal columns. */
 async function floorUpdates({ schema, connect }: Database): Promise<() => Promise<void>> {
   const pool = connect()
   const table = `${schema}.floor`
@@ -195,7 +202,7 @@ async function floorUpdates({ schema, connect }: Database): Promise<() => Promis
   return () => update(rows[next++ % rows.length])
 }
 
-/** What so many creations would commit, one after the other, by a store that keeps it to itself. */
+/** Returns the commits of sequential creations, from a store that records and does not execute them. */
 async function commitsOf(library: Library, payer: Payer): Promise<readonly Commit[]> {
   const { store, key } = payer.wallet
   const commits: Commit[] = []
@@ -214,7 +221,9 @@ async function commitsOf(library: Library, payer: Payer): Promise<readonly Commi
   return commits
 }
 
-/** All that a payment asks of the store, in as many turns as the library takes: grant, quote and budget, commit. */
+/**
+ * The store calls of a payment, in as many round trips as the library takes: grant, quote and budget, commit.
+ */
 function statementsOf({ wallet: { store }, grantId }: Payer) {
   return async (commit: Commit) => {
     await store.load('grant', grantId)
@@ -226,11 +235,11 @@ function statementsOf({ wallet: { store }, grantId }: Payer) {
           : undefined,
       ),
     )
-    if (!(await store.commit(commit))) throw new Error('the commit was lost')
+    if (!(await store.commit(commit))) throw new Error('the commit failed')
   }
 }
 
-/** A payment from where its signature holds: introspection, all that is loaded, the decision, the commit. */
+/** A payment after its signature was verified: introspection, loads, decision and commit. */
 function serviceOf({ wallet, token: accessToken }: Payer) {
   const { introspect } = wallet.auth
   const context = serviceContext({ store: wallet.store }, resourceServer)
@@ -239,7 +248,7 @@ function serviceOf({ wallet, token: accessToken }: Payer) {
   const quotes = createQuotes(context, { walletAddresses, quotes: pricing }, policy.quotes)
   const deps = { introspect, walletAddresses, quotes, payments }
   const create = createPaymentCreation(context, deps, policy)
-  const renew = () => Promise.reject(new Error('the commit was lost'))
+  const renew = () => Promise.reject(new Error('the commit failed'))
   return async (quoteId: string) => {
     const token = await introspect({ accessToken })
     if (!token.active) throw new Error('the token is not active')
@@ -255,7 +264,7 @@ async function warmUp(wallet: BenchWallet): Promise<void> {
   for (const request of await paymentRequests(payer, warmUps)) await pay(wallet, request)
 }
 
-/** The median time of a creation through `handle`, of so many one after the other. */
+/** Returns the median time of sequential creations through `handle`. */
 async function creationUs(payer: Payer): Promise<number> {
   const requests = await paymentRequests(payer, creationsPerRound)
   return medianUs(requests, (request) => pay(payer.wallet, request))

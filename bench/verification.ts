@@ -16,7 +16,7 @@ import { type Figure, interleaved, medianFigure, perCallUs, ratioFigure } from '
 const rounds = 21
 const calls = 300
 
-/** Verification alone, against the least that it can cost and against the published verifier. */
+/** Measures verification alone, against its lower bound and against the published verifier. */
 export async function verification(library: Library): Promise<Figure[]> {
   const wallet = benchWallet(library)
   const { key } = wallet
@@ -64,7 +64,7 @@ export async function verification(library: Library): Promise<Figure[]> {
   ]
 }
 
-/** Whole operations through `handle` on the memory store, and what a refusal costs beside them. */
+/** Measures whole operations through `handle` on the memory store, and refusals relative to them. */
 export async function operations(library: Library): Promise<Figure[]> {
   const wallet = benchWallet(library)
   const { auth, resources, key, counts } = wallet
@@ -90,7 +90,7 @@ export async function operations(library: Library): Promise<Figure[]> {
   const refused = (request: (typeof bad)[keyof typeof bad]) => () =>
     perCallUs(calls, async () => {
       const { status } = await resources.handle(request)
-      if (status !== 401) throw new Error(`answered with ${status}`)
+      if (status !== 401) throw new Error(`the server responded with ${status}`)
     })
 
   const figures = await interleaved(rounds, {
@@ -102,7 +102,7 @@ export async function operations(library: Library): Promise<Figure[]> {
     create: () =>
       perCallUs(calls, async () => {
         const { status } = await resources.handle(good)
-        if (status !== 201) throw new Error(`answered with ${status}`)
+        if (status !== 201) throw new Error(`the server responded with ${status}`)
       }),
     rotate,
     coverage: refused(bad.coverage),
@@ -122,14 +122,19 @@ export async function operations(library: Library): Promise<Figure[]> {
     ratioFigure('create incoming payment: speed against the floor', figures.floor, figures.create),
     ratioFigure('rotate token: speed against the floor', figures.floor, figures.rotate),
     ratioFigure(
-      'refusal for coverage, by the cost of an acceptance',
+      'refusal for coverage, relative to the cost of an acceptance',
       figures.coverage,
       figures.create,
       most,
     ),
-    ratioFigure('refusal for age, by the cost of an acceptance', figures.age, figures.create, most),
     ratioFigure(
-      'refusal for digest, by the cost of an acceptance',
+      'refusal for age, relative to the cost of an acceptance',
+      figures.age,
+      figures.create,
+      most,
+    ),
+    ratioFigure(
+      'refusal for digest, relative to the cost of an acceptance',
       figures.digest,
       figures.create,
       most,
@@ -149,7 +154,7 @@ export async function operations(library: Library): Promise<Figure[]> {
   ]
 }
 
-/** Requests that are refused for one reason each, all but that in order. */
+/** Returns requests that are each refused for one reason, and are otherwise valid. */
 async function refusedRequests(wallet: BenchWallet) {
   const { value } = await newToken(wallet)
   const request = await creation(wallet, value)

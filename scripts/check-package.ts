@@ -90,7 +90,7 @@ function pack(path: string, ...options: readonly string[]): Packed {
 }
 
 function checkSize(what: string, { unpackedSize }: Packed, most: number): void {
-  check(what, unpackedSize <= most, `${unpackedSize} of at most ${most} bytes unpacked`)
+  check(what, unpackedSize <= most, `${unpackedSize} bytes unpacked, at most ${most}`)
 }
 
 /** Checks entry points and declarations with publint and Are the Types Wrong. */

@@ -1,17 +1,17 @@
-/** A statement with its values; one with a name may be kept prepared under it. */
+/** A statement with its values. The driver may keep a named statement prepared. */
 export interface PostgresStatement {
   readonly name?: string
   readonly text: string
   readonly values: unknown[]
 }
 
-/** What the library needs of a connection, or of a pool of them. A `Client` or `Pool` of `pg` has it. */
+/** What the library needs of a connection or a pool. A `Client` or `Pool` of `pg` satisfies it. */
 export interface PostgresClient {
   query(statement: PostgresStatement): Promise<{ readonly rows: readonly PostgresRow[] }>
 }
 
 export interface PostgresRow {
-  // biome-ignore lint/suspicious/noExplicitAny: what is in a row depends on the statement
+  // biome-ignore lint/suspicious/noExplicitAny: the columns of a row depend on the statement
   readonly [column: string]: any
 }
 
@@ -20,19 +20,19 @@ export interface PostgresPool extends PostgresClient {
   connect(): Promise<PostgresPoolClient>
 }
 
-/** A connection that was taken out of a pool. */
+/** A connection from a pool. */
 export interface PostgresPoolClient extends PostgresClient {
   release(destroy?: boolean): void
   on?(event: 'error', listener: (error: Error) => void): unknown
   off?(event: 'error', listener: (error: Error) => void): unknown
 }
 
-/** A database that runs transactions by itself, such as PGlite. */
+/** A database that runs transactions itself, such as PGlite. */
 export interface PostgresDatabase extends PostgresClient {
   transaction<Result>(run: (client: PostgresClient) => Promise<Result>): Promise<Result>
 }
 
-/** What PGlite gives to its transactions. */
+/** The client that PGlite passes to its transactions. */
 export interface PgliteClient {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
 }
@@ -41,7 +41,7 @@ export interface PgliteDatabase extends PgliteClient {
   transaction<Result>(run: (client: PgliteClient) => Promise<Result>): Promise<Result>
 }
 
-/** Lets PGlite, or a transaction of it, be used where a pool or a client of `pg` is asked for. */
+/** Adapts PGlite, or one of its transactions, to the interface of a `pg` pool or client. */
 export function fromPglite(database: PgliteDatabase): PostgresDatabase
 export function fromPglite(client: PgliteClient): PostgresClient
 export function fromPglite(
@@ -59,7 +59,7 @@ export function fromPglite(
   }
 }
 
-/** Runs everything on one connection, between BEGIN and COMMIT, or ROLLBACK when it fails. */
+/** Runs all work on one connection between BEGIN and COMMIT, or ROLLBACK if it fails. */
 export async function inOneTransaction<Result>(
   database: PostgresPool | PostgresDatabase,
   run: (client: PostgresClient) => Promise<Result>,
@@ -67,8 +67,8 @@ export async function inOneTransaction<Result>(
   if ('transaction' in database) return database.transaction(run)
   const client = await database.connect()
   let broken = true
-  // A connection that the server ends between two statements says so by an event, which has to be heard;
-  // the next statement then fails.
+  // The driver reports a connection that the server ended between two statements by an event. Without a
+  // listener it would end the process; with one, the next statement fails.
   client.on?.('error', ignore)
   try {
     await client.query({ text: 'BEGIN ISOLATION LEVEL READ COMMITTED', values: [] })
@@ -77,7 +77,7 @@ export async function inOneTransaction<Result>(
     broken = false
     return result
   } finally {
-    // The connection is given up with whatever was begun on it: the server rolls that back.
+    // Close the connection: the server rolls back whatever was begun on it.
     client.off?.('error', ignore)
     client.release(broken)
   }
@@ -85,13 +85,16 @@ export async function inOneTransaction<Result>(
 
 function ignore(): void {}
 
-/** The SQLSTATE of an error that the server answered with, or `undefined` for any other error. */
+/** Returns the SQLSTATE of an error from the server, or `undefined` for any other error. */
 export function sqlState(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
 }
 
-/** Serialization failure and deadlock: the server has undone all of it, and it may be tried again. */
+/**
+ * Returns whether an error is a serialization failure or a deadlock, after which the transaction can be
+ * retried.
+ */
 export function isTransient(error: unknown): boolean {
   const state = sqlState(error)
   return state === '40001' || state === '40P01'

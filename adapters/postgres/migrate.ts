@@ -9,24 +9,24 @@ import { type Migration, migrationsOf } from './migrations.js'
 import { checkedSchema, tableIn } from './statements.js'
 
 export interface MigrateOptions {
-  /** As for `postgresStore`. */
+  /** The schema, as in the options of `postgresStore`. */
   readonly schema?: string
 }
 
 export interface Migrated {
-  /** Names of the steps that this call has taken; none when the tables were up to date. */
+  /** The names of the steps that this call applied; empty if the tables were up to date. */
   readonly applied: readonly string[]
 }
 
 const undefinedTable = '42P01'
-/** What two processes get that create the same table at the same time, although both say IF NOT EXISTS. */
+/** Errors that PostgreSQL can raise when two processes run the same CREATE … IF NOT EXISTS concurrently. */
 const createdByAnother: readonly (string | undefined)[] = ['23505', '42P07', '42710', 'XX000']
 
 /**
- * Brings the tables up to date, in one transaction. Any number of processes may do so at once: one of them
- * does it, the others wait. When there is nothing to do, reading is all it does.
+ * Brings the tables up to date in one transaction. Any number of processes may call it concurrently: one
+ * applies the steps while the others wait. If there is nothing to do, it only reads.
  *
- * @throws an error with code `ERR_DATABASE_NEWER` when the tables were made by a later version of the library.
+ * @throws an error with code `ERR_DATABASE_NEWER` if a later version of the library created the tables.
  */
 export async function migrate(
   database: PostgresPool | PostgresDatabase,
@@ -40,7 +40,7 @@ export async function migrate(
 
   if (done === undefined) await createTable(database, table)
   return inOneTransaction(database, async (client) => {
-    // Whoever holds this row migrates; it is an ordinary lock on an ordinary row.
+    // The process that holds this row migrates; it is an ordinary lock on an ordinary row.
     const lock = `INSERT INTO ${table} (version, name) VALUES (0, 'lock') ON CONFLICT DO NOTHING`
     await client.query({ text: lock, values: [] })
     const hold = `SELECT version FROM ${table} WHERE version = 0 FOR UPDATE`
@@ -59,14 +59,14 @@ function missing(migrations: readonly Migration[], done: readonly number[]): Mig
   const newest = Math.max(0, ...done)
   if (newest > migrations.length) {
     const error = new Error(
-      `the tables are of version ${newest}, and this version of the library knows ${migrations.length}`,
+      `the tables have version ${newest}, and this version of the library supports ${migrations.length}`,
     )
     throw Object.assign(error, { code: 'ERR_DATABASE_NEWER' as const })
   }
   return migrations.filter(({ version }) => !done.includes(version))
 }
 
-/** `undefined` when there is no table that would tell. */
+/** Returns the applied versions, or `undefined` if the table of versions does not exist. */
 async function appliedVersions(
   client: PostgresClient,
   table: string,
@@ -87,7 +87,7 @@ async function createTable(client: PostgresClient, table: string): Promise<void>
     await client.query({ text, values: [] })
   } catch (error) {
     if (!createdByAnother.includes(sqlState(error))) throw error
-    // Theirs may not be committed yet; now it is.
+    // The other process may not have committed yet; this call waits for it.
     await client.query({ text, values: [] })
   }
 }

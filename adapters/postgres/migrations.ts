@@ -1,6 +1,6 @@
 import { listNumbers, tableIn } from './statements.js'
 
-/** One step of the tables, as plain SQL. A step that has been released never changes again. */
+/** One migration step as plain SQL. A released step never changes. */
 export interface Migration {
   readonly version: number
   readonly name: string
@@ -8,8 +8,8 @@ export interface Migration {
 }
 
 /**
- * All steps of the tables, for those who run migrations with a tool of their own. The same statements ship
- * as files in `dist/migrations`.
+ * Returns all migration steps, for hosts with their own migration tool. The same statements ship as files in
+ * `dist/migrations`.
  */
 export function migrationsOf(schema?: string): readonly Migration[] {
   const records = tableIn(schema, 'open_payments_records')

@@ -1,12 +1,12 @@
 import type { Commit, Instant, ListQuery, RecordChange, VersionGuard } from '../../src/index.js'
 import type { PostgresStatement } from './driver.js'
 
-/** SQLSTATE of division by zero, by which a commit undoes itself. */
+/** SQLSTATE of division by zero, which a commit raises to undo itself. */
 export const lost = '22012'
 
-/** How many lists a record can be in: each has columns of its own, so that a commit writes one table. */
+/** The number of lists of a record. Each list has its own columns, so that a commit writes one table. */
 const listsMax = 3
-/** What the columns of each list are told apart by. */
+/** The numbers in the column names of the lists. */
 export const listNumbers: readonly number[] = Array.from({ length: listsMax }, (_, i) => i + 1)
 
 const before = Number.MIN_SAFE_INTEGER
@@ -15,15 +15,15 @@ const after = Number.MAX_SAFE_INTEGER
 export type Statements = ReturnType<typeof createStatements>
 
 /**
- * The statements of the store, over the one table. They keep to what CockroachDB, YugabyteDB and Citus run
- * as well, hence:
+ * The statements of the store, over one table. They only use features that CockroachDB, YugabyteDB and Citus
+ * also support:
  *
  * - no advisory locks, which CockroachDB only pretends to have;
  * - no sequences, and no key or time made by the server: they are sharded or differ between its nodes;
  * - no triggers, no PL/pgSQL, no `ctid` or `xmin`;
- * - no statement over several tables, which a shard could not decide by itself;
- * - `COLLATE "C"` in the table and nowhere else, since the byte order of ids must not depend on the locale;
- * - JSON as text: `jsonb` refuses U+0000 and doesn't keep numbers and keys as they were written.
+ * - no statement over several tables, which a single shard could not execute;
+ * - `COLLATE "C"` in the table and nowhere else, because the byte order of ids must not depend on the locale;
+ * - JSON as text: `jsonb` rejects U+0000 and does not preserve numbers and keys exactly.
  */
 export function createStatements(schema: string | undefined, prepare: boolean) {
   const table = tableIn(schema, 'open_payments_records')
@@ -49,7 +49,7 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
 
   return {
     load: (kind: string, id: string) => load(kind, id),
-    /** One text for each shape of a commit: few ever occur. An empty one has no statement. */
+    /** Returns one text for each shape of a commit; few shapes occur. An empty commit has no statement. */
     commit(requested: Commit): PostgresStatement {
       const steps = stepsOf(requested)
       const shape = shapeOf(steps)
@@ -72,7 +72,7 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
 export function checkedSchema(schema: string | undefined): string | undefined {
   if (schema === undefined || /^[a-z_][a-z0-9_]{0,39}$/.test(schema)) return schema
   const error = new TypeError(
-    'schema: must be lower-case letters, digits and underscores, at most 40',
+    'schema: must be at most 40 lower-case letters, digits and underscores',
   )
   throw Object.assign(error, { code: 'ERR_INVALID_OPTION', option: 'schema' })
 }
@@ -81,20 +81,20 @@ export function tableIn(schema: string | undefined, table: string): string {
   return schema === undefined ? table : `"${schema}".${table}`
 }
 
-/** Whether a commit asks for nothing, and so has taken effect. */
+/** Returns whether a commit is empty and so takes effect without a statement. */
 export function isEmpty({ changes, guards }: Commit): boolean {
   return changes.length === 0 && guards.length === 0
 }
 
-/** What a record is to hold in each of the columns, null where there is nothing. */
+/** The values of a record's columns, null for an empty one. */
 type Cells = readonly unknown[]
 
-/** What a commit does with one record: without cells it is held as it is, at version 0 it is created. */
+/** What a commit does with one record: without cells it locks the record, at version 0 it creates it. */
 interface Step extends VersionGuard {
   readonly cells?: Cells
 }
 
-/** In the order of kinds and ids, which is the same for everybody. */
+/** Sorts the steps by kind and id, so that all commits lock records in the same order. */
 function stepsOf({ changes, guards }: Commit): readonly Step[] {
   const written = changes.map(({ kind, next, expectedVersion: version }) => {
     return { kind, id: next.id, version, cells: cellsOf(kind, next) }
@@ -102,15 +102,17 @@ function stepsOf({ changes, guards }: Commit): readonly Step[] {
   return [...guards, ...written].toSorted(compareKeys)
 }
 
-/** Of more records than the library writes at once: such a commit is prepared for itself alone. */
+/** The library's own commits have at most this many records; longer ones are not prepared by name. */
 const shapeLengthMax = 12
 
-/** What tells the texts of two commits apart: a sign for each record, by what is done with which cells. */
+/**
+ * Returns the cache key of a commit's SQL text: for each record, the operation and the columns that it sets.
+ */
 function shapeOf(steps: readonly Step[]): string {
   return steps.map(signOf).join('')
 }
 
-/** Lists have two cells each and fill up from the first, `due_at` has one: their number tells which. */
+/** Lists have two cells each and fill up from the first, `due_at` has one, so the count identifies them. */
 function signOf({ version, cells }: Step): string {
   if (cells === undefined) return 'h'
   const count = cells.filter((cell) => cell !== null).length - requiredColumns.length
@@ -118,19 +120,19 @@ function signOf({ version, cells }: Step): string {
 }
 
 const requiredColumns = ['kind', 'id', 'version', 'value']
-/** How many of the columns, the first ones, are the key. */
+/** The number of key columns, which come first. */
 const keyLength = 2
 const columns = [...requiredColumns, 'due_at', ...listColumns()]
 
 /**
- * One statement that writes everything, or raises and so writes nothing. A record is held or replaced only
- * where its version is the expected one, which PostgreSQL looks at again after it has waited for another
- * writer, and created only where there is none. What is held cannot change before the commit has taken effect.
+ * Returns one statement that writes everything, or raises and so writes nothing. It locks or replaces a
+ * record only at the expected version, which PostgreSQL checks again after waiting for another writer, and it
+ * creates a record only if none exists. A locked record cannot change before the commit takes effect.
  *
- * The sum is reckoned from the left, so that everybody takes records in one order: commits may have to wait for
- * each other at any of them, new ones too, and never do so in a circle.
+ * PostgreSQL evaluates the sum from the left, so that all commits lock records, including new ones, in the
+ * same order. Commits may wait for each other but never form a cycle.
  *
- * Values are parameters of their own, not arrays: with arrays PostgreSQL plans each commit anew.
+ * Each value is a separate parameter: with arrays, PostgreSQL plans every commit again.
  */
 function commitText(table: string, steps: readonly Step[]): string {
   let last = 0
@@ -147,7 +149,7 @@ function commitText(table: string, steps: readonly Step[]): string {
     parts.push(`${name} AS ${text}`)
     done.push(`(SELECT count(*) FROM ${name})`)
   }
-  /** New records without another between them, which one INSERT takes. */
+  /** Consecutive new records, which one INSERT creates. */
   let rows: string[] = []
   function addRows(): void {
     if (rows.length === 0) return
@@ -181,7 +183,7 @@ function commitText(table: string, steps: readonly Step[]): string {
   }
   addRows()
   return `WITH ${parts.join(',\n  ')}
-  /* Divides by zero when somebody else was first, so that nothing of this commit stays. */
+  /* Divides by zero if another writer was first, so that nothing of this commit stays. */
   SELECT 1 / (CASE WHEN ${done.join(' + ')} = ${steps.length} THEN 1 ELSE 0 END) AS committed`
 }
 
@@ -206,7 +208,7 @@ function typeOf(column = ''): 'bigint' | 'text' {
   return column === 'version' || column.endsWith('_at') ? 'bigint' : 'text'
 }
 
-/** A page: each of the three lists a record can be in has an index, and gives at most a page. */
+/** Returns the statement for a page: each of the record's lists has an index and yields at most one page. */
 function listText(table: string, beyond: '>' | '<', order: 'ASC' | 'DESC'): string {
   const pages = listNumbers.map(
     (n) => `(SELECT id, list_${n}_at AS at, value FROM ${table}

@@ -5,34 +5,34 @@ import { type Run, storeInTransaction } from './transaction.js'
 
 export interface PostgresStoreOptions {
   /**
-   * The schema of the tables, which has to exist: lower-case letters, digits and underscores, at most 40.
-   * Default: the first one of the connection's `search_path`.
+   * The schema of the tables, which must exist: at most 40 lower-case letters, digits and underscores.
+   * Default: the first schema of the connection's `search_path`.
    */
   readonly schema?: string
   /**
-   * Whether statements are prepared by name. Default true; false for a pooler that hands each statement to
-   * another connection, such as PgBouncer before 1.21.
+   * Whether to prepare statements by name. Default true. Set it to false for a pooler that may run each
+   * statement on another connection, such as PgBouncer before 1.21.
    */
   readonly prepare?: boolean
 }
 
 export interface PostgresStore {
   /**
-   * A store over a pool of connections, such as a `Pool` of `pg`, or over `fromPglite(database)`. Run
-   * `migrate` first. Each operation is one statement, and so one round trip.
+   * Returns a store over a pool of connections, such as a `Pool` of `pg`, or over `fromPglite(database)`. Run
+   * `migrate` first. Each operation is one statement and so one round trip.
    *
-   * Serialization failures and deadlocks are retried for up to 3 s, and then thrown. Everything else that
-   * the driver throws is thrown as it is.
+   * The store retries serialization failures and deadlocks for up to 3 s and then throws them. It rethrows
+   * all other errors of the driver unchanged.
    */
   (database: PostgresClient, options?: PostgresStoreOptions): Store
   /**
-   * A store inside a transaction that the host has begun on `client`, so that what the library writes is
-   * committed, or rolled back, together with the host's own rows. Make one for each transaction, and give
-   * it to `within` of a server; the transaction's isolation level has to be READ COMMITTED.
+   * Returns a store inside a transaction that the host has begun on `client`, so that the library's writes
+   * commit or roll back together with the host's own rows. Create one for each transaction and pass it to
+   * `within` of a server. The isolation level must be READ COMMITTED.
    *
-   * Nothing is visible to others, or certain, before the host's COMMIT. Rejects with a `TransactionError`
-   * when the transaction cannot go on: by code `ERR_RESTART_TRANSACTION` after a deadlock or serialization
-   * failure, so that the host may run all of it again from BEGIN, else by `ERR_TRANSACTION_FAILED`.
+   * No write is visible to others, or certain, before the host's COMMIT. Rejects with a `TransactionError` if
+   * the transaction cannot continue: with code `ERR_RESTART_TRANSACTION` after a deadlock or serialization
+   * failure, so that the host can restart it from BEGIN, otherwise with `ERR_TRANSACTION_FAILED`.
    */
   inTransaction(client: PostgresClient, options?: PostgresStoreOptions): Store
 }
@@ -97,7 +97,7 @@ function statementsOf({ schema, prepare = true }: PostgresStoreOptions): Stateme
   return createStatements(checkedSchema(schema), prepare)
 }
 
-/** As long as the library goes on deciding anew when a commit loses. */
+/** The same time for which the library retries a commit that loses. */
 const deadlineMs = 3_000
 const pauseMaxMs = 64
 
@@ -108,7 +108,7 @@ async function retried<Result>(run: () => Promise<Result>): Promise<Result> {
       return await run()
     } catch (error) {
       if (!isTransient(error) || performance.now() - startedAt > deadlineMs) throw error
-      // Those who collided must not meet again.
+      // Random pauses keep colliding commits from colliding again.
       const pauseMs = Math.random() * Math.min(pauseMaxMs, 2 ** attempt)
       await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }

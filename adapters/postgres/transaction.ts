@@ -2,18 +2,18 @@ import type { Commit, TransactionError } from '../../src/index.js'
 import { isTransient, type PostgresClient, type PostgresStatement, sqlState } from './driver.js'
 import { isEmpty, lost, type Statements } from './statements.js'
 
-/** Runs a statement that reads, and answers its rows. */
+/** Runs a query and returns its rows. */
 export type Run = (statement: PostgresStatement) => Promise<readonly { readonly value: string }[]>
 
 /**
- * The operations of a store inside the host's transaction. A commit that loses is rolled back to a savepoint
- * and leaves the transaction usable; nothing waits except for the locks of others.
+ * The operations of a store inside the host's transaction. A commit that fails is rolled back to a savepoint
+ * and leaves the transaction usable. Nothing waits except for row locks.
  */
 export function storeInTransaction(client: PostgresClient, statements: Statements) {
   let isolationChecked: Promise<void> | undefined
   let last: Promise<unknown> = Promise.resolve()
 
-  /** One after the other: the savepoints of two operations at once would cut into each other. */
+  /** Runs operations one after the other: the savepoints of concurrent operations would interleave. */
   function inTurn<Result>(operation: () => Promise<Result>): Promise<Result> {
     const result = last.then(operation)
     last = result.catch(() => undefined)
@@ -32,7 +32,7 @@ export function storeInTransaction(client: PostgresClient, statements: Statement
     const text = `SELECT current_setting('transaction_isolation') AS isolation`
     const [row] = await query({ text, values: [] })
     if (row?.['isolation'] !== 'read committed') {
-      throw failed(`the transaction must be READ COMMITTED, and is ${row?.['isolation']}`)
+      throw failed(`the transaction must be READ COMMITTED, but is ${row?.['isolation']}`)
     }
   }
 
@@ -74,12 +74,12 @@ const releaseSavepoint = { text: 'RELEASE SAVEPOINT open_payments', values: [] }
 function transactionError(cause: unknown): TransactionError {
   if (sqlState(cause) === '25P01') {
     return failed(
-      'postgresStore.inTransaction needs a client on which a transaction has begun',
+      'postgresStore.inTransaction needs a client with a transaction in progress',
       cause,
     )
   }
-  if (!isTransient(cause)) return failed('the transaction cannot go on: roll it back', cause)
-  const error = new Error('the transaction was undone by the server: start it again', { cause })
+  if (!isTransient(cause)) return failed('the transaction cannot continue: roll it back', cause)
+  const error = new Error('the server aborted the transaction: restart it from BEGIN', { cause })
   return Object.assign(error, { code: 'ERR_RESTART_TRANSACTION' as const })
 }
 

@@ -7,7 +7,7 @@ import {
 } from '@interledger/open-payments'
 import type { Shop } from './shop.js'
 
-/** The app and the wallet that it deals with. */
+/** The app, and the wallet that it uses. */
 export interface Scene {
   readonly client: AuthenticatedClient
   readonly shop: Shop
@@ -25,15 +25,15 @@ type Access = NonNullable<
   Parameters<AuthenticatedClient['grant']['request']>[1]['access_token']
 >['access']
 
-/** The resource server's URL, and a token for access that nobody needs to consent to. */
+/** Returns the resource server's URL and a token for access that needs no consent. */
 export async function accessTo({ client, baseUrl }: Scene, access: Access) {
   const { authServer, resourceServer } = await client.walletAddress.get({ url: `${baseUrl}/bob` })
   const grant = await client.grant.request({ url: authServer }, { access_token: { access } })
-  assert(isFinalizedGrantWithAccessToken(grant), 'nobody needs to consent to this')
+  assert(isFinalizedGrantWithAccessToken(grant), 'this access needs no consent')
   return { url: resourceServer, accessToken: grant.access_token.value }
 }
 
-/** Sees to it that a call is refused, in this way and no other. */
+/** Asserts that the wallet refuses a call with this status and code. */
 export async function refused(call: Promise<unknown>, status: number, code: string): Promise<void> {
   await assert.rejects(call, (error) => {
     assert(error instanceof OpenPaymentsClientError)
@@ -42,13 +42,13 @@ export async function refused(call: Promise<unknown>, status: number, code: stri
   })
 }
 
-/** Has funds arrive at the wallet from outside. */
+/** Reports funds that arrive at the wallet from outside. */
 export function arrive({ baseUrl }: Scene, incomingPayment: string, value: string) {
   const transfer = { transferId: randomUUID(), incomingPayment, amount: dollars(value) }
   return report(`${baseUrl}/ledger/transfers`, transfer)
 }
 
-/** Has the wallet's rail say what became of a payment that it was to send. */
+/** Reports the outcome of a payment to the wallet, in place of its rail. */
 export function leave({ baseUrl }: Scene, outgoingPayment: string, how: 'settle' | 'fail') {
   const id = outgoingPayment.split('/').at(-1)
   return report(`${baseUrl}/ledger/outgoing-payments/${id}/${how}`)
@@ -61,7 +61,7 @@ async function report(url: string, body?: object) {
   return { status: response.status, ...(answer.error && { code: answer.error.code }) }
 }
 
-/** Enough of a token to tell it from others, and no more. */
+/** Shows enough of a token to recognize it, and no more. */
 export function masked(token: string): string {
   return `${token.slice(0, 8)}…${token.slice(-4)}`
 }

@@ -1,4 +1,4 @@
-/** Plays the resource owner at the consent page, with a cookie and without following the redirect. */
+/** Acts as the resource owner on the consent page, with a cookie and without following the redirect. */
 export async function decide(
   redirect: string,
   decision: 'approve' | 'deny',

@@ -6,14 +6,14 @@ import { dollars, masked, type Scene, type Token } from './app.js'
 import { decide } from './browser.js'
 import { step, tell } from './story.js'
 
-/** Alice lets the app pay from her account, up to so much a month; the app gets its token. */
+/** Alice allows the app to pay from her account up to a monthly limit; the app gets its token. */
 export async function consent({ client, shop, baseUrl }: Scene): Promise<Token> {
   const alice = `${baseUrl}/alice`
-  step('The app asks who it is dealing with')
+  step('The app reads Alice’s wallet address')
   const { publicName, assetCode, authServer } = await client.walletAddress.get({ url: alice })
   tell('wallet address', `${alice}: ${publicName}, in ${assetCode}`)
 
-  step('It asks to pay up to USD 25.00 a month from that account, for a year')
+  step('The app requests permission to pay up to USD 25.00 a month from her account, for a year')
   const nonce = randomUUID()
   const now = `${new Date().toISOString().slice(0, 19)}Z`
   const grant = await client.grant.request(
@@ -32,21 +32,25 @@ export async function consent({ client, shop, baseUrl }: Scene): Promise<Token> 
       interact: { start: ['redirect'], finish: { method: 'redirect', uri: shop.finishUri, nonce } },
     },
   )
-  assert(isPendingGrant(grant), 'such a grant needs consent')
+  assert(isPendingGrant(grant), 'this grant needs consent')
   tell('consent page', grant.interact.redirect)
 
   step('Alice reads the page and approves')
   const { page, location } = await decide(grant.interact.redirect, 'approve')
   const [limit = ''] = /at most [^<]*/.exec(page) ?? []
-  assert(limit.startsWith('at most USD 25.00 leaves your account in every month, 12 times'))
+  assert(limit.startsWith('at most USD 25.00 is debited from your account every month, 12 times'))
   tell('she reads', limit)
-  assert(location, 'the browser is sent back to the app')
+  assert(location, 'the wallet redirects the browser to the app')
   const interactRef = location.searchParams.get('interact_ref') ?? ''
   const base = [nonce, grant.interact.finish, interactRef, authServer].join('\n')
   const hash = createHash('sha256').update(base).digest('base64')
-  assert.equal(location.searchParams.get('hash'), hash, 'the hash proves who redirected')
-  assert.equal(location.searchParams.get('order'), '17', "the app's own parameter is kept")
-  tell('back at the app', `${location.host}${location.pathname}, and the hash is right`)
+  assert.equal(
+    location.searchParams.get('hash'),
+    hash,
+    'the hash proves that the wallet redirected',
+  )
+  assert.equal(location.searchParams.get('order'), '17', "the app's own parameter is preserved")
+  tell('back at the app', `${location.host}${location.pathname}, and the hash is valid`)
 
   step('The app continues its grant')
   const continuation = {
@@ -54,14 +58,14 @@ export async function consent({ client, shop, baseUrl }: Scene): Promise<Token> 
     accessToken: grant.continue.access_token.value,
   }
   const issued = await client.grant.continue(continuation, { interact_ref: interactRef })
-  assert(isFinalizedGrantWithAccessToken(issued), 'it gets its token')
+  assert(isFinalizedGrantWithAccessToken(issued), 'the app gets its token')
   tell('access token', masked(issued.access_token.value))
 
-  step('It asks again, as if the answer had been lost')
+  step('The app repeats the request, as if the response had been lost')
   await sleep(1_100)
   const again = await client.grant.continue(continuation, { interact_ref: interactRef })
   assert(isFinalizedGrantWithAccessToken(again))
   assert.equal(again.access_token.value, issued.access_token.value)
-  tell('access token', `${masked(again.access_token.value)}, the same`)
+  tell('access token', `${masked(again.access_token.value)}, the same token`)
   return issued.access_token
 }

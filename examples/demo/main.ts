@@ -9,8 +9,8 @@ import { tell, title } from './story.js'
 import { payAcross } from './two-wallets.js'
 
 /**
- * The whole flow, driven by the published client with response validation on, against a wallet that imports
- * this library. Ends with an error at the first surprise.
+ * The whole flow: the published client, with response validation enabled, uses a wallet built on this
+ * library. Exits with an error at the first unexpected result.
  */
 async function main(): Promise<void> {
   const adapter = (process.env['ADAPTER'] ?? 'express') as AdapterName
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
     await stop()
     shop.stop()
   }
-  title('Everything went as it should.')
+  title('Everything worked as expected.')
 }
 
 await main()

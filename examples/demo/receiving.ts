@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { accessTo, arrive, dollars, refused, type Scene } from './app.js'
 import { step, tell } from './story.js'
 
-/** Bob is paid from outside: an incoming payment takes what arrives until it is complete or has expired. */
+/** Bob receives funds from outside: an incoming payment accepts funds until it is complete or expired. */
 export async function getPaid(scene: Scene): Promise<void> {
   const { client, baseUrl } = scene
   const bob = `${baseUrl}/bob`
-  step('The app asks for a payment to Bob to be prepared')
+  step('The app creates an incoming payment for Bob')
   const bobs = await accessTo(scene, [
     { type: 'incoming-payment', actions: ['create', 'read'], identifier: bob },
   ])
@@ -22,17 +22,17 @@ export async function getPaid(scene: Scene): Promise<void> {
 
   step('Funds arrive')
   assert.deepEqual(await arrive(scene, payment.id, '1500'), { status: 200 })
-  tell('USD 15.00', 'taken')
+  tell('USD 15.00', 'accepted')
   assert.deepEqual(await arrive(scene, payment.id, '1000'), { status: 200 })
   const complete = await client.incomingPayment.get({ url: payment.id, accessToken })
   assert.equal(complete.completed, true)
   assert.equal(complete.receivedAmount?.value, '2500')
-  tell('USD 10.00', 'taken, and the payment is complete')
+  tell('USD 10.00', 'accepted, and the payment is complete')
   const third = await arrive(scene, payment.id, '100')
   assert.deepEqual(third, { status: 409, code: 'payment_completed' })
   tell('USD 1.00', 'refused: the payment is complete')
 
-  step('Another payment is left until it has expired')
+  step('Another payment expires')
   const expiresAt = new Date(Date.now() + 1_000)
   const short = await client.incomingPayment.create(bobs, {
     walletAddress: bob,
@@ -43,7 +43,7 @@ export async function getPaid(scene: Scene): Promise<void> {
   assert.deepEqual(late, { status: 409, code: 'payment_expired' })
   tell('USD 1.00', 'refused: the payment has expired')
 
-  step('And what is not allowed stays so')
+  step('The token does not allow payments to others')
   const foreign = client.incomingPayment.create(bobs, { walletAddress: `${baseUrl}/carol` })
   await refused(foreign, 403, 'insufficient_access')
   tell('for Carol', 'refused: the token is for Bob')

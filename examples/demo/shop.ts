@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** An app that acts as a client instance: a wallet address of its own, and a key that is published there. */
+/** An app that acts as a client instance, with a wallet address and a published key. */
 export interface Shop {
   readonly walletAddress: string
   readonly keyId: string
@@ -11,7 +11,7 @@ export interface Shop {
   stop(): void
 }
 
-/** Serves the shop's wallet address and key set, for the wallet to find its key at. */
+/** Serves the shop's wallet address and key set, where the wallet finds the key. */
 export async function openShop(): Promise<Shop> {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const keyId = 'shop-2026'

@@ -3,7 +3,7 @@ import { money } from '../wallet/plain-language.js'
 import { accessTo, dollars, leave, masked, refused, type Scene, type Token } from './app.js'
 import { step, tell } from './story.js'
 
-/** The app pays from Alice's account, up to the limit that she set and not a cent further. */
+/** The app pays from Alice's account, exactly up to the limit that she approved. */
 export async function pay(scene: Scene, token: Token): Promise<void> {
   const app = await spender(scene, token)
   const invoice = await app.receiverAt('bob', '2000')
@@ -32,18 +32,18 @@ async function spender(scene: Scene, first: Token) {
     alice,
     token: () => token,
     paying,
-    /** What has been spent of this month's budget. */
+    /** Returns what has been spent of this month's limit. */
     async spent(): Promise<string> {
       const { spentDebitAmount } = await client.outgoingPayment.getGrantSpentAmounts(paying())
       assert(spentDebitAmount)
       return money(spentDebitAmount)
     },
-    /** Another token for the same grant. */
+    /** Gets another token for the same grant. */
     async rotate(): Promise<void> {
       const { value: accessToken, manage } = token
       token = (await client.token.rotate({ url: manage, accessToken })).access_token
     },
-    /** An incoming payment of somebody, of so much or of any amount. */
+    /** Creates an incoming payment for an account, with or without an amount. */
     async receiverAt(name: string, value?: string): Promise<string> {
       const walletAddress = `${baseUrl}/${name}`
       const asked = value === undefined ? {} : { incomingAmount: dollars(value) }
@@ -51,7 +51,7 @@ async function spender(scene: Scene, first: Token) {
     },
     received: (id: string) =>
       client.incomingPayment.get({ url: id, accessToken: receiving.accessToken }),
-    /** Pays straight to an incoming payment. */
+    /** Pays directly to an incoming payment. */
     pay: (incomingPayment: string, value: string, accessToken = token.value) =>
       client.outgoingPayment.create(paying(accessToken), {
         walletAddress: alice,
@@ -64,7 +64,7 @@ async function spender(scene: Scene, first: Token) {
 
 async function payByQuote(app: Spender, receiver: string): Promise<void> {
   const { scene, client, alice, paying } = app
-  step('The app asks what it costs to pay a bill of Bob’s, of USD 20.00')
+  step('The app asks what it costs to pay Bob’s bill of USD 20.00')
   const quoting = await accessTo(scene, [{ type: 'quote', actions: ['create', 'read'] }])
   const quote = await client.quote.create(quoting, {
     walletAddress: alice,
@@ -73,9 +73,9 @@ async function payByQuote(app: Spender, receiver: string): Promise<void> {
   })
   assert.deepEqual(quote.receiveAmount, dollars('2000'))
   assert.deepEqual(quote.debitAmount, dollars('2020'))
-  tell('quote', `${money(quote.receiveAmount)} arrives, ${money(quote.debitAmount)} leaves`)
+  tell('quote', `${money(quote.receiveAmount)} arrives, ${money(quote.debitAmount)} is debited`)
 
-  step('It pays by that quote, and asks again as if the answer had been lost')
+  step('It pays with that quote, and repeats the request as if the response had been lost')
   const asked = { walletAddress: alice, quoteId: quote.id, metadata: { invoice: 'INV-2026-18' } }
   const payment = await client.outgoingPayment.create(paying(), asked)
   assert.deepEqual(payment.grantSpentDebitAmount, dollars('2020'))
@@ -83,55 +83,58 @@ async function payByQuote(app: Spender, receiver: string): Promise<void> {
   const again = await client.outgoingPayment.create(paying(), asked)
   assert.deepEqual(again, payment)
   assert.equal(await app.spent(), 'USD 20.20')
-  tell('asked again', 'the same payment; USD 20.20 of USD 25.00 is spent, once')
+  tell('repeated', 'the same payment; USD 20.20 of USD 25.00 is spent only once')
 
   step('The wallet sends it')
   assert.deepEqual(await leave(scene, payment.id, 'settle'), { status: 200 })
   const sent = await app.read(payment.id)
   assert.deepEqual([sent.failed, sent.sentAmount], [false, dollars('2020')])
-  tell('Alice', `${money(sent.sentAmount)} has left her account`)
+  tell('Alice', `${money(sent.sentAmount)} was debited from her account`)
   const bill = await app.received(receiver)
   assert.deepEqual([bill.completed, bill.receivedAmount], [true, dollars('2000')])
   tell('Bob', 'USD 20.00 has arrived, and his bill is paid')
 }
 
-/** Answers the payment that reached it. */
+/** Returns the payment that reached the limit. */
 async function reachTheLimit(app: Spender): Promise<string> {
-  step('The app pays Bob what is left, without a quote')
+  step('The app pays Bob the rest of the limit, without a quote')
   const receiver = await app.receiverAt('bob')
   const payment = await app.pay(receiver, '480')
   assert.deepEqual(payment.grantSpentDebitAmount, dollars('2500'))
-  tell('outgoing payment', `${money(payment.debitAmount)}: all of USD 25.00 is spent or reserved`)
+  tell(
+    'outgoing payment',
+    `${money(payment.debitAmount)}: the whole USD 25.00 is spent or reserved`,
+  )
 
   step('It tries to pay two cents more')
   await refused(app.pay(receiver, '2'), 403, 'insufficient_grant')
   assert.equal(await app.spent(), 'USD 25.00')
-  tell('USD 0.02', 'refused: Alice agreed to USD 25.00 a month')
+  tell('USD 0.02', 'refused: Alice approved USD 25.00 a month')
   return payment.id
 }
 
 async function failAndSpendAgain(app: Spender, paymentId: string): Promise<void> {
-  step('That last payment fails on its way')
+  step('The last payment fails before anything is sent')
   assert.deepEqual(await leave(app.scene, paymentId, 'fail'), { status: 200 })
   const failed = await app.read(paymentId)
   assert.deepEqual([failed.failed, failed.sentAmount], [true, dollars('0')])
   assert.equal(await app.spent(), 'USD 20.20')
-  tell('USD 4.80', 'failed, nothing of it was sent, and it can be spent again')
+  tell('USD 4.80', 'failed with nothing sent, and available again')
 }
 
 async function rotate(app: Spender): Promise<void> {
-  step('The app rotates its token, which leaves the budget as it is')
+  step('The app rotates its token, which does not change the limit')
   const { value: old } = app.token()
   await app.rotate()
   const { value } = app.token()
   assert.notEqual(value, old)
-  tell('access token', `${masked(value)}, a new one with the same rights`)
+  tell('access token', `${masked(value)}, a new token with the same rights`)
   const receiver = await app.receiverAt('bob')
   await refused(app.pay(receiver, '480', old), 401, 'invalid_token')
   tell('the old one', 'refused')
   assert.equal(await app.spent(), 'USD 20.20')
   await refused(app.pay(receiver, '481'), 403, 'insufficient_grant')
-  tell('USD 4.81', 'refused: USD 4.80 is left')
+  tell('USD 4.81', 'refused: only USD 4.80 is left')
 }
 
 async function payInEuros(app: Spender): Promise<void> {
@@ -147,7 +150,7 @@ async function payInEuros(app: Spender): Promise<void> {
 }
 
 async function lookBack({ client, alice, paying }: Spender): Promise<void> {
-  step('And it lists what it has done, two at a time')
+  step('The app lists its payments, two at a time')
   const asking = { ...paying(), walletAddress: alice }
   const two = { first: 2, 'wallet-address': alice }
   const first = await client.outgoingPayment.list(asking, two)

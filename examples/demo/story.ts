@@ -1,18 +1,18 @@
 const colourful = process.stdout.isTTY && process.env['NO_COLOR'] === undefined
 let steps = 0
 
-/** A heading. */
+/** Prints a heading. */
 export function title(text: string): void {
   console.log(`\n${paint('1', text)}\n`)
 }
 
-/** What happens next. */
+/** Prints the next step. */
 export function step(text: string): void {
   steps += 1
   console.log(`${paint('36', String(steps).padStart(2))}  ${text}`)
 }
 
-/** What came of it. */
+/** Prints a result of the step. */
 export function tell(what: string, detail: string): void {
   console.log(`      ${paint('2', what.padEnd(17))} ${detail}`)
 }

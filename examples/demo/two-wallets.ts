@@ -20,7 +20,7 @@ interface App {
   readonly shop: Shop
 }
 
-/** Two wallets that are running, by their origins, and the packets that have passed between them. */
+/** The origins of two running wallets, and the packets sent between them. */
 interface Pair {
   readonly home: string
   readonly away: string
@@ -28,7 +28,7 @@ interface Pair {
   stop(): Promise<unknown>
 }
 
-/** Two wallets that are each other's peers: Alice, in dollars, pays an invoice of Carol's, in euros. */
+/** Two wallets are each other's peers: Alice, in dollars, pays an invoice of Carol's, in euros. */
 export async function payAcross(app: App, adapter: AdapterName): Promise<void> {
   const pair = await startPair(adapter)
   try {
@@ -42,7 +42,7 @@ export async function payAcross(app: App, adapter: AdapterName): Promise<void> {
 }
 
 async function startPair(adapter: AdapterName): Promise<Pair> {
-  step('Two wallets start, and each of them is a peer of the other')
+  step('Two wallets start as each other’s peers')
   const home = `http://localhost:${await freePort()}`
   const away = `http://localhost:${await freePort()}`
   const token = randomBytes(32).toString('base64url')
@@ -55,8 +55,8 @@ async function startPair(adapter: AdapterName): Promise<Pair> {
     return startWallet({ adapter, port: Number(new URL(baseUrl).port), settle: 'auto', rail })
   }
   const wallets = [await start(home, away), await start(away, home)]
-  tell('Alice’s wallet', `${home}, takes packets for ${ilpAddressOf(home)}`)
-  tell('Carol’s wallet', `${away}, takes packets for ${ilpAddressOf(away)}`)
+  tell('Alice’s wallet', `${home}, receives packets for ${ilpAddressOf(home)}`)
+  tell('Carol’s wallet', `${away}, receives packets for ${ilpAddressOf(away)}`)
   return { home, away, packets, stop: () => Promise.all(wallets.map((wallet) => wallet.stop())) }
 }
 
@@ -76,7 +76,7 @@ async function requestMoney({ client, shop }: App, { away }: Pair) {
 
 async function payInvoice(app: App, { home }: Pair, receiver: string) {
   const { client, shop } = app
-  step('Alice’s wallet reads the invoice at the other wallet, and says what it costs')
+  step('Alice’s wallet reads the invoice at the other wallet and quotes its cost')
   const walletAddress = `${home}/alice`
   const quoting = await accessTo({ client, shop, baseUrl: home }, [
     { type: 'quote', actions: ['create', 'read'] },
@@ -84,8 +84,8 @@ async function payInvoice(app: App, { home }: Pair, receiver: string) {
   const quote = await client.quote.create(quoting, { walletAddress, receiver, method: 'ilp' })
   assert.equal(quote.receiveAmount.value, '2500')
   assert.deepEqual(quote.debitAmount, dollars('2727'))
-  tell('quote', `${money(quote.receiveAmount)} arrives, ${money(quote.debitAmount)} leaves`)
-  tell('rate', 'EUR 1.00 is USD 1.08, and the wallet takes 1 %')
+  tell('quote', `${money(quote.receiveAmount)} arrives, ${money(quote.debitAmount)} is debited`)
+  tell('rate', 'EUR 1.00 is USD 1.08, and the wallet charges 1 %')
 
   step('Alice approves, and the app pays')
   const accessToken = await approved(app, `${home}/auth`, walletAddress)
@@ -95,7 +95,7 @@ async function payInvoice(app: App, { home }: Pair, receiver: string) {
   return { read: () => client.outgoingPayment.get({ url: id, accessToken }) }
 }
 
-/** A token to pay from an account, once its owner has agreed. */
+/** Gets a token to pay from an account, after its owner approved. */
 async function approved({ client, shop }: App, url: string, identifier: string): Promise<string> {
   const nonce = randomUUID()
   const limits = { debitAmount: dollars('3000') }
@@ -136,13 +136,13 @@ async function compareBooks(
   outgoing: OutgoingPayment,
   incoming: IncomingPayment,
 ): Promise<void> {
-  step('Alice’s wallet sends it by itself, in packets')
-  assert(packets.length > 1, 'one packet does not carry so much')
+  step('Alice’s wallet sends the payment automatically, in packets')
+  assert(packets.length > 1, 'the payment needs several packets')
   for (const [index, packet] of packets.entries()) tell(`packet ${index + 1}`, money(packet))
 
-  step('The books of both wallets agree')
+  step('The balances of both wallets agree')
   assert.deepEqual([incoming.completed, incoming.receivedAmount.value], [true, '2500'])
-  tell('Alice', `${money(outgoing.sentAmount)} has left her account`)
+  tell('Alice', `${money(outgoing.sentAmount)} was debited from her account`)
   tell('Carol', `${money(incoming.receivedAmount)} has arrived, and her invoice is paid`)
   const [owing, owed] = [await balanceAt(home), await balanceAt(away)]
   const sum = packets.reduce((total, { value }) => total + BigInt(value), 0n)
@@ -151,7 +151,7 @@ async function compareBooks(
   tell('Carol’s wallet', `is owed ${money(owed)} by the other`)
 }
 
-/** What its only peer owes a wallet. */
+/** Returns what a wallet's only peer owes it. */
 async function balanceAt(baseUrl: string) {
   const balances = (await (await fetch(`${baseUrl}/ledger/peers`)).json()) as Record<
     string,

@@ -7,11 +7,10 @@ import { transaction } from './transaction.js'
 type Resources = Pick<ResourceServer, 'within'>
 
 /**
- * Counts funds that have arrived for an incoming payment and credits the account, in one transaction: both are
- * done, or neither. Call it again with the same `transferId` at any time, for example after it has thrown: it
- * credits once.
+ * Records funds that have arrived for an incoming payment and credits the account, in one transaction. It may
+ * be called again with the same `transferId` at any time, for example after it has thrown: it credits once.
  *
- * @returns the result of `receive`. After a refusal nothing was written, and the funds go back.
+ * @returns the result of `receive`. After a refusal nothing was written, and the host must return the funds.
  */
 export function creditIncoming(
   pool: Pool,
@@ -28,7 +27,7 @@ async function credit(
 ): Promise<ReceiveResult> {
   const { incomingPayments } = resources.within(postgresStore.inTransaction(client))
   const result = await incomingPayments.receive({ paymentId, transferId, amount })
-  // A repeated report changes nothing: its entries are there.
+  // A repeated report changes nothing: its ledger entries exist.
   if (result.ok && result.changed) {
     const { walletAddress } = result.payment
     await client.query(

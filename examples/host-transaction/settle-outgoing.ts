@@ -6,17 +6,17 @@ import { transaction } from './transaction.js'
 
 type Resources = Pick<ResourceServer, 'within'>
 
-/** A payment that the rail is done with, and what it has come to. */
+/** The final outcome of a payment on the rail. */
 export interface SentPayment extends Totals {
   readonly paymentId: string
 }
 
 /**
- * Debits an account with what was sent of an outgoing payment and settles the payment for good, in one
- * transaction: both are done, or neither. It may be called again with the same totals at any time, for
- * instance when it has thrown, and debits once.
+ * Debits an account by the sent amount of an outgoing payment and settles the payment finally, in one
+ * transaction. It may be called again with the same totals at any time, for example after it has thrown: it
+ * debits once.
  *
- * @returns what `settle` answers; when that is a refusal, nothing was written.
+ * @returns the result of `settle`. After a refusal nothing was written.
  */
 export function settleOutgoing(
   pool: Pool,

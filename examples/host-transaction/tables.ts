@@ -1,4 +1,4 @@
-/** The host's own ledger, beside the table of the library in the same database. */
+/** The host's own ledger tables, in the same database as the library's table. */
 export const ledgerTables = `
   CREATE TABLE IF NOT EXISTS ledger_accounts (
     id text PRIMARY KEY,
@@ -13,7 +13,7 @@ export const ledgerTables = `
   );
 `
 
-/** The account that stands for the rail on which funds of an asset arrive and leave. */
+/** Returns the account of the rail on which funds of an asset arrive and leave. */
 export function settlementAccount(assetCode: string): string {
   return `settlement:${assetCode}`
 }

@@ -3,8 +3,8 @@ import type { Pool, PoolClient } from 'pg'
 const attemptsMax = 5
 
 /**
- * Runs a transaction that is committed when its result is `ok` and rolled back when it is not, and begins it
- * again while others are in its way. Whatever it does has to bear being done again from the beginning.
+ * Runs a transaction. Commits it if its result is `ok`, rolls it back otherwise, and restarts it after
+ * conflicts. The work must tolerate being repeated from the beginning.
  */
 export async function transaction<Result extends { readonly ok: boolean }>(
   pool: Pool,
@@ -28,7 +28,7 @@ async function once<Result extends { readonly ok: boolean }>(
   const onError = () => {
     broken = true
   }
-  // A connection may break down between two statements; unheard, that would end the process.
+  // Without a listener, a connection that fails between two statements would end the process.
   client.on('error', onError)
   try {
     await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
@@ -44,7 +44,7 @@ async function once<Result extends { readonly ok: boolean }>(
   }
 }
 
-/** Whether the transaction might go through from its beginning; whatever else went wrong is the caller's. */
+/** Returns whether the transaction may succeed when restarted; all other errors belong to the caller. */
 function mayRestart(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'string' && restartCodes.includes(code)
@@ -52,7 +52,7 @@ function mayRestart(error: unknown): boolean {
 
 const restartCodes = [
   'ERR_RESTART_TRANSACTION', // a deadlock or a serialization failure, in the library's statements
-  '40P01', // a deadlock, in a statement of ours
-  '40001', // a serialization failure, in a statement of ours
-  'ERR_CONTENTION', // others were faster to change the payment, for 3 s
+  '40P01', // a deadlock, in the host's own statements
+  '40001', // a serialization failure, in the host's own statements
+  'ERR_CONTENTION', // other writers kept changing the payment for 3 s
 ]

@@ -9,16 +9,16 @@ import {
   rejectsOf,
 } from './packet.js'
 
-/** A neighbour that packets come from and go to. */
+/** A neighboring node that sends and receives packets. */
 export interface Peer {
   /** Packets for this ILP address and those below it go to this peer. */
   readonly ilpAddress: string
   /** The asset that the amounts of this peer's packets are in. */
   readonly asset: Asset
   readonly send: IlpHandler
-  /** The largest amount of a packet from this peer. */
+  /** The maximum amount of a packet from this peer. */
   readonly packetAmountMax?: bigint
-  /** The most that this peer may owe before it settles. Default: no limit. */
+  /** The maximum that this peer may owe before it settles. Default: no limit. */
   readonly creditMax?: bigint
 }
 
@@ -29,10 +29,12 @@ export interface Rate {
 }
 
 export interface ConnectorOptions {
-  /** ILP address of the connector: rejects are sent in its name. */
+  /** ILP address of the connector, which identifies it in its rejects. */
   readonly ilpAddress: string
   readonly peers: readonly Peer[]
-  /** The units of `to` that one unit of `from` buys, or `undefined` if the connector does not exchange them. */
+  /**
+   * The units of `to` that one unit of `from` buys, or `undefined` if the connector does not exchange them.
+   */
   readonly rateOf: (from: Asset, to: Asset) => Rate | undefined
   /** Milliseconds since the epoch. Default `Date.now`. */
   readonly now?: () => number
@@ -42,10 +44,10 @@ export interface Connector {
   /**
    * Handles the packets that a peer sends.
    *
-   * @throws `Error` when no peer has this address.
+   * @throws `Error` if no peer has this address.
    */
   from(ilpAddress: string): IlpHandler
-  /** What a peer owes, in its asset; negative if the connector owes the peer. Includes packets on their way. */
+  /** What a peer owes in its asset, including packets in flight; negative if the connector owes the peer. */
   balanceOf(ilpAddress: string): bigint
 }
 
@@ -53,14 +55,14 @@ type Checked =
   | { readonly ok: true; readonly to: Peer; readonly outgoing: IlpPrepare }
   | { readonly ok: false; readonly reject: Uint8Array }
 
-/** How much earlier a packet expires at the next node, so that a late Fulfill still gets back in time. */
+/** How much earlier a packet expires at the next node, so that a late Fulfill still returns in time. */
 const marginMs = 1_000
-/** The longest that a packet is held, however late it expires. */
+/** The maximum time to hold a packet, regardless of its expiry. */
 const holdMaxMs = 30_000
 
 /**
- * Routes ILP packets between peers, in whatever assets they have. The balances are in memory: a real connector
- * keeps them in a database, and settles them.
+ * Routes ILP packets between peers with any assets. The balances are in memory: a production connector keeps
+ * them in a database and settles them.
  *
  * @see Interledger RFC 0027
  */
@@ -112,7 +114,7 @@ export function createConnector(options: ConnectorOptions): Connector {
     if (rate === undefined) return refused('F02', 'The assets are not exchanged')
 
     const amount = BigInt(incoming.amount)
-    // What a packet may have at most arrives below the maximum of a packet too.
+    // The maximum incoming amount must also stay below the maximum of a packet after conversion.
     const convertible = (packetAmountMax * rate.denominator) / rate.numerator
     const amountMax = least(from.packetAmountMax ?? packetAmountMax, convertible)
     if (amount > amountMax)
@@ -126,7 +128,7 @@ export function createConnector(options: ConnectorOptions): Connector {
     return { ok: true, to, outgoing: { ...incoming, amount: converted.toString(), expiresAt } }
   }
 
-  /** The reply, or `undefined` once the packet that was sent has expired. */
+  /** Resolves to the reply, or to `undefined` once the outgoing packet has expired. */
   async function inTime(reply: Promise<Uint8Array>, { expiresAt }: IlpPrepare) {
     let timer: NodeJS.Timeout | undefined
     const expired = new Promise<undefined>((resolve) => {
@@ -153,7 +155,7 @@ function routeTo(peers: readonly Peer[], destination: string): Peer | undefined 
     .sort((one, other) => other.ilpAddress.length - one.ilpAddress.length)[0]
 }
 
-/** The data of an F08: what arrived, and the most that may arrive. */
+/** Returns the data of an F08 reject: the received amount and the maximum. */
 function pair(received: bigint, maximum: bigint): Buffer {
   const data = Buffer.alloc(16)
   data.writeBigUInt64BE(received, 0)

@@ -5,7 +5,7 @@ import { type IlpHandler, packetBytesMax, readPrepare, rejectsOf } from './packe
 type IlpResponse = HttpResponse<string | Uint8Array>
 
 export interface IlpOverHttpOptions {
-  /** Bearer tokens that the peer may present: several while one replaces another. */
+  /** Bearer tokens of the peer: several while one replaces another. */
   readonly token: string | readonly string[]
   readonly handle: IlpHandler
 }
@@ -13,7 +13,7 @@ export interface IlpOverHttpOptions {
 const mediaType = 'application/octet-stream'
 
 /**
- * Serves an ILP handler over HTTP, at whatever path it is mounted on.
+ * Serves an ILP handler over HTTP. Mount it on any path.
  *
  * @see Interledger RFC 0035
  */
@@ -41,13 +41,13 @@ function refusal(status: number, headers: IlpResponse['headers'] = {}): IlpRespo
   return { status, headers: { ...headers, 'cache-control': 'no-store' } }
 }
 
-/** The value of a header that must be there once. */
+/** Returns the value of a header that must occur exactly once. */
 function headerOf({ headers }: HttpRequest, wanted: string): string | undefined {
   const values = headers.filter(([name]) => name.toLowerCase() === wanted)
   return values.length === 1 ? values[0]?.[1] : undefined
 }
 
-/** Compares digests, which have one length, in a time that depends on neither of them. */
+/** Compares digests of equal length in constant time. */
 function isAmong(digests: readonly Buffer[], presented: Buffer): boolean {
   return digests.filter((digest) => timingSafeEqual(digest, presented)).length > 0
 }
@@ -57,16 +57,17 @@ function sha256(text: string): Buffer {
 }
 
 export interface SendOverHttpOptions {
-  /** The endpoint of the peer, such as `https://connector.example/ilp`. */
+  /** The peer's endpoint, such as `https://connector.example/ilp`. */
   readonly url: string
   readonly token: string
-  /** The longest wait for a reply, in milliseconds. Default: until the packet expires. */
+  /** The maximum time to wait for a reply, in milliseconds. Default: until the packet expires. */
   readonly timeoutMs?: number
 }
 
 /**
- * Sends ILP packets to a peer over HTTP, each once. Only what certainly has not been processed is rejected with a
- * temporary code, after which a sender may try again; where the outcome is unknown the code is R00.
+ * Sends ILP packets to a peer over HTTP, each once. It rejects a packet with a temporary code, after which a
+ * sender may retry, only if the peer has certainly not processed it. If the outcome is unknown, the code is
+ * R00.
  */
 export function sendOverHttp({ url, token, timeoutMs }: SendOverHttpOptions): IlpHandler {
   const reject = rejectsOf('')
@@ -96,13 +97,13 @@ export function sendOverHttp({ url, token, timeoutMs }: SendOverHttpOptions): Il
   }
 
   function rejectFor(status: number): Uint8Array {
-    if (status === 429 || status === 503) return reject('T03', `The peer answered ${status}`)
+    if (status === 429 || status === 503) return reject('T03', `The peer responded with ${status}`)
     const refused = status >= 400 && status < 500
-    return reject(refused ? 'F00' : 'R00', `The peer answered ${status}`)
+    return reject(refused ? 'F00' : 'R00', `The peer responded with ${status}`)
   }
 }
 
-/** The body of a response, read no further than the largest packet. */
+/** Reads the body of a response, up to the maximum packet size. */
 async function readReplyBody({ body }: Response): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -114,10 +115,10 @@ async function readReplyBody({ body }: Response): Promise<Uint8Array> {
   return Buffer.concat(chunks)
 }
 
-/** No connector keeps a packet longer, and a timer takes no more than 31 bits. */
+/** Connectors do not hold packets longer, and timers are limited to 31 bits. */
 const timeoutMax = 60_000
 
-/** Whether no connection came about, so that the peer has seen nothing of the packet. */
+/** Returns whether no connection was established, so that the peer has not received the packet. */
 function isUnsent(error: unknown): boolean {
   const { cause } = error as { readonly cause?: { readonly code?: unknown } }
   return ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH'].includes(String(cause?.code))

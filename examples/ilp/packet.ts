@@ -10,20 +10,20 @@ import {
 } from 'ilp-packet'
 
 /**
- * Takes the bytes of an ILP Prepare and resolves to those of a Fulfill or a Reject. It never rejects its promise:
- * what goes wrong is an ILP Reject.
+ * Takes the bytes of an ILP Prepare and resolves to those of a Fulfill or a Reject. The promise never
+ * rejects: errors are ILP Rejects.
  *
  * @see Interledger RFC 0027
  */
 export type IlpHandler = (packet: Uint8Array) => Promise<Uint8Array>
 
-/** The largest ILP packet that is read, in bytes: 32 KiB of data, and room for the other fields. */
+/** The maximum size of an ILP packet in bytes: 32 KiB of data plus the other fields. */
 export const packetBytesMax = 32 * 1024 + 2 * 1024
 
-/** The largest amount that an ILP packet can have. */
+/** The maximum amount of an ILP packet. */
 export const packetAmountMax = 2n ** 64n - 1n
 
-/** Reads an ILP Prepare, or returns `undefined` if the bytes are too many or are not a Prepare. */
+/** Reads an ILP Prepare. Returns `undefined` for other or too many bytes. */
 export function readPrepare(packet: Uint8Array): IlpPrepare | undefined {
   if (packet.length > packetBytesMax) return undefined
   try {
@@ -33,7 +33,7 @@ export function readPrepare(packet: Uint8Array): IlpPrepare | undefined {
   }
 }
 
-/** Reads an ILP Fulfill or Reject, or returns `undefined` if the bytes are too many or are neither. */
+/** Reads an ILP Fulfill or Reject. Returns `undefined` for other or too many bytes. */
 export function readReply(packet: Uint8Array): IlpReply | undefined {
   if (packet.length > packetBytesMax) return undefined
   try {
@@ -43,7 +43,7 @@ export function readReply(packet: Uint8Array): IlpReply | undefined {
   }
 }
 
-/** Whether the reply is a Fulfill whose fulfillment hashes to the condition of the Prepare. */
+/** Returns whether a reply is a Fulfill whose fulfillment matches the condition of the Prepare. */
 export function fulfills(reply: IlpReply | undefined, { executionCondition }: IlpPrepare): boolean {
   return isFulfill(reply) && sha256(reply.fulfillment).equals(executionCondition)
 }
@@ -52,13 +52,13 @@ export function sha256(bytes: Uint8Array): Buffer {
   return createHash('sha256').update(bytes).digest()
 }
 
-/** Writes rejects in the name of the node that has this ILP address; `''` for one that has none. */
+/** Creates rejects in the name of the node with this ILP address; `''` for a node without one. */
 export function rejectsOf(triggeredBy: string) {
   return (code: `${IlpErrorCode}`, message: string, data: Buffer = Buffer.alloc(0)): Uint8Array =>
     serializeIlpReject({ code, triggeredBy, message, data })
 }
 
-/** The same memory as a `Buffer`, which the packet codecs need. */
+/** Returns a `Buffer` over the same memory, which the packet codecs need. */
 function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength)
 }

@@ -21,21 +21,25 @@ import type {
 import { type IlpHandler, packetAmountMax, readPrepare, rejectsOf, sha256 } from './packet.js'
 
 export interface StreamReceiverOptions {
-  /** ILP address of this receiver: the `addressPrefix` of the payment methods. Rejects are sent in its name. */
+  /**
+   * ILP address of this receiver: the `addressPrefix` of the payment methods. It identifies the receiver in
+   * rejects.
+   */
   readonly ilpAddress: string
   readonly paymentMethods: Pick<IlpPaymentMethods, 'credentialsOf'>
-  /** Pass a `receive` of your own to credit your ledger in the same transaction. */
+  /** Pass your own `receive` to credit your ledger in the same transaction. */
   readonly incomingPayments: Pick<IncomingPaymentServices, 'get' | 'receive'>
   /** Milliseconds since the epoch. Default `Date.now`. */
   readonly now?: () => number
   /**
-   * Called when something failed and the packet was rejected with T00. With `funds`, `receive` kept failing and
-   * may have counted them: your ledger tells. Do not call it again, for the funds have gone back.
+   * Called after an error, when the packet was rejected with T00. With `funds`, all calls of `receive` failed
+   * but may have counted the funds: check your ledger. Do not call `receive` again, because the sender keeps
+   * the funds.
    */
   readonly onError?: (error: unknown, funds?: ReceivedFunds) => void
 }
 
-/** A packet that the holder of the payment's details made, and the payment that it is for. */
+/** A packet from a sender that knows the payment's details, and the payment. */
 interface Paid {
   readonly prepare: IlpPrepare
   readonly request: Packet
@@ -43,14 +47,14 @@ interface Paid {
   readonly payment: IncomingPayment
 }
 
-/** Time that a Fulfill needs to get back to the previous connector before the packet expires. */
+/** The time that a Fulfill needs to reach the previous connector before the packet expires. */
 const replyMs = 500
 const attemptsMax = 3
 const pauseMs = 100
 
 /**
- * Receives STREAM packets for incoming payments: it credits each packet once, and fulfills only those that
- * `receive` has accepted. It stores nothing of its own, so any number of processes can receive for one payment.
+ * Receives STREAM packets for incoming payments: credits each packet once, and fulfills only packets that
+ * `receive` accepts. It keeps no state of its own, so any number of processes can receive for one payment.
  *
  * @see Interledger RFC 0029
  */
@@ -59,7 +63,7 @@ export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler
   const reject = rejectsOf(options.ilpAddress)
 
   function report(error: unknown, funds?: ReceivedFunds): void {
-    // What the callback throws must not keep the packet from being answered.
+    // An error of the callback must not prevent the reply.
     if (onError) queueMicrotask(() => onError(error, funds))
   }
 
@@ -74,14 +78,15 @@ export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler
     const request = await decrypted(encryptionKey, prepare.data)
     if (request === undefined) return reject('F06', 'The data does not decrypt')
     const payment = await incomingPayments.get(credentials.paymentId)
-    if (payment === undefined) return reject('F02', 'There is no such payment')
+    if (payment === undefined) return reject('F02', 'The payment does not exist')
 
     const paid: Paid = { prepare, request, encryptionKey, payment }
     const fulfillmentKey = hmac(credentials.sharedSecret, 'ilp_stream_fulfillment')
     const fulfillment = hmac(fulfillmentKey, prepare.data)
     const asked = BigInt(request.prepareAmount.toString())
     if (!sha256(fulfillment).equals(prepare.executionCondition)) {
-      // How senders probe the rate: nobody can fulfill such a packet, and the reply says how much arrived.
+      // Senders probe the rate with such packets: no receiver can fulfill them, and the reply contains the
+      // received amount.
       return refuse(paid, 'F99', 'The packet cannot be fulfilled', closing(payment))
     }
     if (BigInt(prepare.amount) < asked) return refuse(paid, 'F99', 'Less arrived than was asked')
@@ -105,8 +110,8 @@ export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler
   }
 
   /**
-   * Calls `receive` again while its outcome is unknown and there is time. A sender that is told T00 sends the
-   * amount again in a packet of another condition, which would then count beside this one.
+   * Repeats `receive` while its outcome is unknown and time remains. After T00, the sender sends the amount
+   * again in a packet with another condition, which would count in addition to this one.
    */
   async function receive(
     funds: ReceivedFunds,
@@ -156,7 +161,7 @@ async function fulfill(paid: Paid, fulfillment: Buffer, frames: readonly Frame[]
   return serializeIlpFulfill({ fulfillment, data })
 }
 
-/** The encrypted reply of STREAM: what arrived, and what the frames of the request ask for. */
+/** Returns the encrypted STREAM reply: the received amount, and replies to the frames of the request. */
 function replyTo(
   { prepare, request, encryptionKey, payment }: Paid,
   type: Packet['ilpPacketType'],
@@ -175,7 +180,7 @@ function replyTo(
   return reply.serializeAndEncrypt(encryptionKey)
 }
 
-/** Frames of a request that are answered; the others are for streams that no sender opens in one packet. */
+/** The maximum number of frames to process; senders do not open more streams in one packet. */
 const framesMax = 100
 
 function close(reason: string): Frame {

@@ -18,35 +18,36 @@ import { type IlpHandler, rejectsOf } from './packet.js'
 
 export interface PayOverIlpOptions {
   readonly send: IlpHandler
-  /** The details of the incoming payment, and its asset. */
+  /** The payment method of the incoming payment, and its asset. */
   readonly receiver: Pick<IlpPaymentMethod, 'ilpAddress' | 'sharedSecret'> & {
     readonly asset: Asset
   }
-  /** What is to arrive, in the receiver's asset, or what is to leave, in the sender's. */
+  /** The amount to deliver, in the receiver's asset, or the amount to debit, in the sender's asset. */
   readonly amount: { readonly deliver: bigint } | { readonly debit: bigint }
   /**
-   * The most that may leave, in the sender's asset. Each packet that is converted loses up to one unit by
-   * rounding: for `deliver`, leave room for that.
+   * The maximum to send, in the sender's asset. Rounding loses up to one unit in each converted packet: for
+   * `deliver`, include that.
    */
   readonly maxSourceAmount: bigint
   /**
-   * The least that must arrive for each unit that leaves; below it the receiver fulfills no packet. Default: for
-   * `deliver`, the rate at which `maxSourceAmount` is just enough; for `debit`, 1 % less than the rate at the start.
+   * The minimum that must arrive for each unit sent; below it the receiver fulfills no packet. Default: for
+   * `deliver`, the rate at which `maxSourceAmount` is just enough; for `debit`, 1 % less than the rate at the
+   * start.
    */
   readonly minRate?: Rate
-  /** Once it is aborted nothing more is sent, and the result comes when no packet is on its way any more. */
+  /** Abort it to stop sending. The result follows when no packet is in flight. */
   readonly signal?: AbortSignal
-  /** Called when a packet has been fulfilled, with all that have been. */
+  /** Called after each fulfilled packet, with the totals of all fulfilled packets. */
   readonly onProgress?: (progress: Sent) => void
 }
 
-/** What has left and arrived so far: the sums over the packets that were fulfilled. */
+/** What was sent and delivered: the sums over the fulfilled packets. */
 export interface Sent {
   /** In the sender's asset. Never above `maxSourceAmount`. */
   readonly sent: bigint
   /**
-   * In the receiver's asset, as the receiver acknowledges it. A receiver can overstate it, to its own loss: record
-   * no more of it than the payment was to deliver.
+   * In the receiver's asset, as the receiver acknowledged it. A receiver can overstate it, to its own loss:
+   * record at most the amount that the payment was to deliver.
    */
   readonly delivered: bigint
   readonly packets: number
@@ -58,11 +59,11 @@ export type PayOverIlpResult =
       readonly ok: false
       /** A `PaymentError` of `@interledger/pay`, `'Aborted'`, `'AssetMismatch'` or `'Unexpected'`. */
       readonly problem: string
-      /** What was thrown, for `'Unexpected'`. */
+      /** The thrown error, for `'Unexpected'`. */
       readonly cause?: unknown
     } & Sent)
 
-/** Pays an incoming payment over Interledger in as many packets as it takes. Its promise is never rejected. */
+/** Pays an incoming payment over Interledger in as many packets as necessary. The promise never rejects. */
 export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlpResult> {
   const { signal, onProgress, receiver } = options
   const plugin = pluginOf(options)
@@ -77,7 +78,7 @@ export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlp
     if (amountSent === total.sent) return
     total = { sent: amountSent, delivered: amountDelivered, packets: total.packets + 1 }
     const progress = total
-    // What the callback throws must not stop the packets from being counted.
+    // An error of the callback must not stop the counting of packets.
     if (onProgress) queueMicrotask(() => onProgress(progress))
   }
 
@@ -104,19 +105,20 @@ export async function payOverIlp(options: PayOverIlpOptions): Promise<PayOverIlp
 type Plugin = Parameters<typeof setupPayment>[0]['plugin']
 
 function pluginOf({ send, signal }: PayOverIlpOptions): Plugin {
-  // F00 is final, so that nothing is tried again.
+  // F00 is final, so the sender does not retry.
   const stopped = rejectsOf('')('F00', 'The sender has stopped')
   return { sendData: async (data) => Buffer.from(signal?.aborted ? stopped : await send(data)) }
 }
 
-/** Probes the path for its rate and its largest packet, and sets the limits of the payment. */
+/** Probes the path for its rate and its maximum packet amount, and sets the limits of the payment. */
 async function quoteFor(
   { amount, maxSourceAmount, minRate }: PayOverIlpOptions,
   plugin: Plugin,
   destination: ResolvedPayment,
 ): Promise<Quote> {
   const debit = 'debit' in amount && amount.debit < maxSourceAmount ? amount.debit : maxSourceAmount
-  // `startQuote` makes limits from floating-point prices. A slippage of 1 turns them off; ours are exact.
+  // `startQuote` computes limits from floating-point prices. A slippage of 1 disables them; these limits are
+  // exact.
   const probed = await startQuote({ plugin, destination, amountToSend: debit, slippage: 1 })
   const minExchangeRate = ratioOf(minRate ?? defaultMinRate(amount, debit, probed))
   if (!probed.lowEstimatedExchangeRate.isGreaterThanOrEqualTo(minExchangeRate)) {

@@ -13,11 +13,13 @@ import { createStreamReceiver } from './receiver.js'
 import { payOverIlp } from './sender.js'
 
 // #region ilp-receiver
-/** Mount it where your connector sends packets: `app.use('/ilp', toExpress(receiveOverIlp(…)))`. */
+/**
+ * Mount it at the URL where your connector sends packets: `app.use('/ilp', toExpress(receiveOverIlp(…)))`.
+ */
 export function receiveOverIlp(
   { incomingPayments }: Pick<ResourceServer, 'incomingPayments'>,
-  paymentMethods: IlpPaymentMethods, // the same that createResourceServer has
-  token: string, // the connector presents it
+  paymentMethods: IlpPaymentMethods, // the same as for createResourceServer
+  token: string, // your connector's bearer token
 ): Handler<string | Uint8Array> {
   const handle = createStreamReceiver({
     ilpAddress: 'g.wallet.example', // the addressPrefix of the payment methods
@@ -29,21 +31,23 @@ export function receiveOverIlp(
 }
 // #endregion ilp-receiver
 
-/** As much of an incoming payment as a client reads from the receiver's resource server. */
+/** The members of an incoming payment that the sender reads from the receiver's resource server. */
 export interface Receiver {
   readonly methods: readonly IlpPaymentMethod[]
   readonly receivedAmount: { readonly assetCode: string; readonly assetScale: number }
 }
 
 // #region ilp-sender
-/** Sends what is left of an outgoing payment that you have begun. Report the result with `settle` or `fail`. */
+/**
+ * Sends the remainder of an outgoing payment that you have begun. Report the result with `settle` or `fail`.
+ */
 export async function sendOverIlp(
   { debitAmount, receiveAmount, sentAmount, deliveredAmount }: OutgoingPaymentEvent,
-  { methods, receivedAmount: asset }: Receiver, // the incoming payment, as its server shows it
+  { methods, receivedAmount: asset }: Receiver, // the incoming payment, from its resource server
   send: IlpHandler, // sendOverHttp({ url, token }), to your connector
 ): Promise<Totals & { readonly arrived: boolean }> {
   const [method] = methods
-  if (method === undefined) throw new Error('the incoming payment takes no more funds')
+  if (method === undefined) throw new Error('the incoming payment accepts no more funds')
   const deliver = BigInt(receiveAmount.value) - BigInt(deliveredAmount.value)
   const maxSourceAmount = BigInt(debitAmount.value) - BigInt(sentAmount.value)
   const receiver = { ...method, asset }

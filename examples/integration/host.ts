@@ -11,7 +11,7 @@ import {
   type WalletAddresses,
 } from 'open-payments-server'
 
-/** Stands for the payment backend that the library is imported into. */
+/** Represents the payment backend that imports the library. */
 export const store = memoryStore()
 
 export const accounts: WalletAddresses = {
@@ -23,7 +23,7 @@ export const accounts: WalletAddresses = {
 
 export const paymentDetailsKey = new Uint8Array(32)
 
-/** Whoever is signed in, and which wallet addresses are theirs. */
+/** Returns the signed-in owner and the owner's wallet addresses. */
 export function signedInOwner(_request: Request) {
   return { resourceOwner: 'alice', walletAddresses: ['https://wallet.example/alice'] }
 }
@@ -42,14 +42,14 @@ export interface Market {
   costOf(payer: Asset, receiveAmount: Amount): Price | PriceRefusal
 }
 
-/** Here nobody can be paid yet. */
+/** This example has no receivers yet. */
 export const market: Market = {
   lookUp: async () => undefined,
   arriving: () => ({ refusal: 'receiver_invalid' }),
   costOf: () => ({ refusal: 'receiver_invalid' }),
 }
 
-/** Moves money to other banks, and says what has been moved once it is over. */
+/** Moves money to other banks, and resolves to the amounts moved when a transfer has ended. */
 export interface Rail {
   send(payment: OutgoingPaymentEvent): Promise<Totals & { readonly arrived: boolean }>
 }

@@ -15,10 +15,10 @@ const grantEndpoint = 'https://wallet.example/auth'
 const resourceServer = 'https://wallet.example/op'
 
 const auth = createAuthorizationServer({
-  grantEndpoint, // exactly what your wallet addresses publish as authServer
+  grantEndpoint, // exactly the authServer of your wallet addresses
   store, // five methods over your database
   consentUrl: 'https://wallet.example/consent',
-  clientKeys: remoteClientKeys(), // {client}/jwks.json, fetched with care and cached
+  clientKeys: remoteClientKeys(), // fetches and caches {client}/jwks.json
 })
 
 const resources = createResourceServer({
@@ -31,7 +31,7 @@ const resources = createResourceServer({
     addressPrefix: 'g.wallet.example',
     secret: paymentDetailsKey,
   }),
-  pricing: quotesOf(market), // prices payments that go out; without it there are none
+  pricing: quotesOf(market), // prices outgoing payments; without it they are not served
 })
 
 const wallets = createWalletAddressServer({
@@ -49,8 +49,8 @@ app.use('/op', toExpress(resources.handle))
 // #region consent
 app.get('/consent/:id', async (request, response) => {
   const interaction = await auth.interactions.get(request.params.id)
-  if (interaction === undefined) response.status(404).send('There is no such request.')
-  else response.send(consentPage(interaction)) // who asks, for what, up to how much
+  if (interaction === undefined) response.status(404).send('This request does not exist.')
+  else response.send(consentPage(interaction)) // the client, the access and its limits
 })
 
 app.post('/consent/:id', express.urlencoded({ extended: false }), async (request, response) => {
@@ -82,4 +82,4 @@ export async function fundsArrived(ilpAddress: string, transferId: string, value
 }
 // #endregion funds
 
-app.use(toExpress(wallets.handle)) // last: it answers for every other path
+app.use(toExpress(wallets.handle)) // last: it serves every other path

@@ -1,40 +1,40 @@
 /**
- * Can anybody spend more than was granted? Run it with
+ * Can a client spend more than its grant allows? Run this example with
  *
  *     npx tsx examples/payment-limits/main.ts
  *
- * A grant says how much a client instance may pay: 25 dollars in all, or in each month. The library counts, but it
- * counts in a store that you wrote, on a database that you chose, while many requests come at once. Whether it all
- * holds together is easily tested by hand for one payment after the other, and hardly for anything else.
+ * A grant limits how much a client instance may pay, for example 25 dollars in all or each month. The library
+ * keeps the count in your store, on your database, while requests run concurrently. Tests by hand can cover
+ * one payment after the other, but hardly anything else.
  *
- * So let a search do it. `spendingProperty` in `open-payments-server/testing` makes up histories: grants with
- * limits, payments by quote and without, settled in full or in part, failed, withdrawn, lapsed, asked for again
- * because a response was lost, tokens rotated, grants revoked, the clock moved to the very end of a window, and
- * several of these at once. It plays each on the library's servers over your store, keeps books beside it by a
- * model that shares no code with the library, and looks after each step:
+ * A search can. `spendingProperty` in `open-payments-server/testing` generates histories: grants with limits,
+ * payments with and without quotes that are settled in full or in part, failed, cancelled, expired or
+ * repeated after a lost response, rotated tokens, revoked grants, the clock at the very end of a window, and
+ * several of these at the same time. It plays each history on the library's servers over your store, and on a
+ * model that shares no code with the library. After each step it checks:
  *
- * - what was sent or is reserved in a window never exceeds its limit,
+ * - the amount sent or reserved in a window never exceeds its limit,
  * - a repeat never pays twice,
- * - nothing is refused that has room.
+ * - no payment within the limits is refused.
  *
- * When one of these breaks, fast-check takes away step after step for as long as it still does. What remains is
- * short enough to read. Below it finds the mistake of `naive-store.ts`, which every test of one payment after the
- * other would pass, and finds none in `memoryStore`.
+ * When a check fails, fast-check removes steps for as long as the failure remains, so the result is short
+ * enough to read. Below, the search finds the mistake in `naive-store.ts`, which tests of sequential payments
+ * would not find, and finds none in `memoryStore`.
  *
- * To try a whole running wallet instead of a store, tell the property how to talk to it: `{ wallet, scene }`.
+ * To test a running wallet instead of a store, pass a client for it to the property: `{ wallet, scene }`.
  */
 import { memoryStore } from 'open-payments-server'
 import { naiveStore } from './naive-store.js'
 import { searchForOverspending } from './search.js'
 
-// The same seed finds the same story each time; without one every run plays other histories.
+// The same seed finds the same history each time; without a seed, every run plays other histories.
 const naive = await searchForOverspending(naiveStore, { histories: 2_000, seed: 5 })
 console.log('The naive store:\n')
-console.log(naive.overspent ?? `nothing found in ${naive.played} histories`)
+console.log(naive.overspent ?? `no problem in ${naive.played} histories`)
 if (naive.overspent !== undefined) console.log(`(found in history ${naive.played})\n`)
 
 const memory = await searchForOverspending(memoryStore, { histories: 100 })
 console.log('The memory store:\n')
-console.log(memory.overspent ?? `nothing wrong in ${memory.played} histories`)
+console.log(memory.overspent ?? `no problem in ${memory.played} histories`)
 
 process.exitCode = naive.overspent !== undefined && memory.overspent === undefined ? 0 : 1

@@ -1,14 +1,14 @@
 import { memoryStore, type RecordKind, type Store, type Stored } from 'open-payments-server'
 
-/** A database of documents: it reads one, or writes one over whatever is there. */
+/** A document database: reads a document, or overwrites it unconditionally. */
 interface Documents extends Pick<Store, 'list' | 'due' | 'remove'> {
   read(kind: RecordKind, id: string): Promise<Stored | undefined>
   write(kind: RecordKind, document: Stored): Promise<void>
 }
 
 /**
- * A store over a database of documents, with the mistake of everybody's first one: `commit` looks whether the
- * versions are right, and then writes. Each of the two is correct. Between them somebody else may have written.
+ * A store over a document database with a common mistake: `commit` checks the versions and then writes. Each
+ * of the two steps is correct, but another process can write between them.
  */
 export function naiveStore(documents: Documents = documentDatabase()): Store {
   const versionOf = async (kind: RecordKind, id: string) =>
@@ -31,7 +31,7 @@ export function naiveStore(documents: Documents = documentDatabase()): Store {
   }
 }
 
-/** Stands for the database, in memory. It waits between its steps as one behind a network would. */
+/** An in-memory database that waits between its steps, like one behind a network. */
 function documentDatabase(): Documents {
   const { load: read, list, due, remove, commit } = memoryStore()
   return {

@@ -3,23 +3,23 @@ import type { Store } from 'open-payments-server'
 import { spendingProperty } from 'open-payments-server-testing'
 
 export interface SearchOptions {
-  /** How many histories are played at most. */
+  /** The maximum number of histories. */
   readonly histories: number
-  /** The same seed plays the same histories. Default: others each time. */
+  /** The same seed plays the same histories. Default: a random seed. */
   readonly seed?: number
 }
 
-/** What a search has come to: how many histories were played, and the shortest that went wrong, step by step. */
+/** The number of histories played, and the shortest failing one, step by step. */
 export interface SearchResult {
   readonly played: number
   readonly overspent?: string
 }
 
 /**
- * Searches for a way to overspend on a store. In your own tests a line is enough:
+ * Searches for a way to overspend on a store. In your own tests one line is enough:
  *
  * ```ts
- * test('nobody overspends', () => fc.assert(spendingProperty(fc, { store }), { numRuns: 2_000 }))
+ * test('no client overspends', () => fc.assert(spendingProperty(fc, { store }), { numRuns: 2_000 }))
  * ```
  */
 export async function searchForOverspending(

@@ -4,14 +4,14 @@ import type { Connection, Pool, SqlError, UpsertResult } from 'mariadb'
 import type { RecordChange, RecordKind, Store, Stored, VersionGuard } from 'open-payments-server'
 
 export interface MariadbOptions {
-  /** What the names of the two tables begin with. Stores with different prefixes share nothing. */
+  /** The prefix of the two table names. Stores with different prefixes share no data. */
   readonly prefix?: string
 }
 
-/** Creates the tables of `mariadbStore` unless they exist: once, before any process uses the store. */
+/** Creates the tables of `mariadbStore` if they do not exist. Call it before any process uses the store. */
 export async function createMariadbTables(pool: Pool, options: MariadbOptions = {}): Promise<void> {
   const { records, places } = tablesOf(pool, options)
-  // Binary strings are compared byte for byte: case, padding and character sets play no part.
+  // Binary strings compare byte for byte, without case, padding or character sets.
   await pool.query(`CREATE TABLE IF NOT EXISTS ${records} (
     kind VARBINARY(32) NOT NULL,
     id VARBINARY(128) NOT NULL,
@@ -33,17 +33,17 @@ export async function createMariadbTables(pool: Pool, options: MariadbOptions = 
 }
 
 /**
- * Keeps records in MariaDB: a row for each record, a row for each of its places in lists, and a transaction
- * for each commit. Before it keeps anything of value:
+ * Stores records in MariaDB: a row for each record, a row for each of its places in lists, and a transaction
+ * for each commit. Before production:
  *
- * - Leave `innodb_flush_log_at_trx_commit` at 1, or a crash takes along what was acknowledged.
- * - Read from the primary only, because `load` has to see every commit; on Galera set `wsrep_sync_wait=1`.
- *   A failover to an asynchronous replica can lose commits that were acknowledged.
+ * - Leave `innodb_flush_log_at_trx_commit` at 1, or a crash loses acknowledged commits.
+ * - Read from the primary only, because `load` must see every commit; on Galera set `wsrep_sync_wait=1`. A
+ *   failover to an asynchronous replica can lose acknowledged commits.
  * - Give the pool `sessionVariables: { innodb_lock_wait_timeout: 1, idle_transaction_timeout: 5 }`, in
- *   seconds, or a process that vanishes within a transaction keeps its records locked for hours.
- * - Let `binlog_format` be MIXED or ROW: transactions are READ COMMITTED, so that they lock no gaps.
+ *   seconds, or a process that dies within a transaction keeps its records locked for hours.
+ * - Set `binlog_format` to MIXED or ROW: transactions are READ COMMITTED, so that they lock no gaps.
  *
- * A transaction that deadlocks is run again for up to 3 s; after that the promise is rejected.
+ * A transaction that deadlocks is retried for up to 3 s; after that the promise rejects.
  */
 export function mariadbStore(pool: Pool, options: MariadbOptions = {}): Store {
   const tables = tablesOf(pool, options)
@@ -66,7 +66,7 @@ export function mariadbStore(pool: Pool, options: MariadbOptions = {}): Store {
     },
 
     async list({ kind, list: wanted, cursor, forward, limit }) {
-      // Without a cursor it starts beyond all safe integers.
+      // Without a cursor, start beyond all safe integers.
       const { at, id } = cursor ?? { at: forward ? -(2 ** 53) : 2 ** 53, id: '' }
       const [beyond, order] = forward ? ['>', 'ASC'] : ['<', 'DESC']
       const found = await read(
@@ -98,13 +98,13 @@ export function mariadbStore(pool: Pool, options: MariadbOptions = {}): Store {
 /** What a transaction does with one record. */
 interface Step {
   readonly record: string
-  /** False when the record is not at the version that is expected; otherwise it stays locked. */
+  /** Resolves to false if the record is not at the expected version; otherwise the record stays locked. */
   readonly take: (connection: Connection) => Promise<boolean>
 }
 
-/** Takes all steps and commits, or none: false as soon as one does not find what it expects. */
+/** Applies all steps and commits, or none: resolves to false as soon as a step finds another version. */
 async function transact(pool: Pool, steps: readonly Step[]): Promise<boolean> {
-  // Those who lock records in the same order do not wait for each other in a circle.
+  // Locking records in the same order in every transaction prevents deadlocks.
   const ordered = steps.toSorted((a, b) => (a.record < b.record ? -1 : 1))
   for (const startedAt = performance.now(); ; await sleep(Math.random() * 32)) {
     const connection = await pool.getConnection()
@@ -116,7 +116,7 @@ async function transact(pool: Pool, steps: readonly Step[]): Promise<boolean> {
       await connection.query(taken ? 'COMMIT' : 'ROLLBACK')
       return taken
     } catch (error) {
-      // A connection that cannot roll back must not go back to the pool with a transaction open.
+      // A connection that cannot roll back must not return to the pool with an open transaction.
       await connection.query('ROLLBACK').catch(() => connection.destroy())
       if (!isError(error, deadlock, lockWaitTimeout)) throw error
       if (performance.now() - startedAt >= retryMs) throw error
@@ -138,7 +138,7 @@ function stepsOver({ records, places }: Tables) {
 
   function write({ kind, next, expectedVersion }: RecordChange): Step {
     const { id, version, dueAt, lists = [] } = next
-    // Read before anything is awaited: afterwards the caller may change the record.
+    // Serialize before the first await: afterwards the caller may change the record.
     const body = Buffer.from(JSON.stringify(next))
     const due = dueAt === undefined ? null : BigInt(dueAt)
     const row = [BigInt(version), body, id.slice(0, 8), due, kind, id]
@@ -158,7 +158,7 @@ function stepsOver({ records, places }: Tables) {
     const expected = [kind, id, BigInt(version)]
     return step(kind, id, async (connection) => {
       if (version > 0) return (await execute<unknown[]>(connection, lock, expected)).length === 1
-      // There is no row to lock: one that comes and goes keeps others from creating the record.
+      // There is no row to lock: a placeholder, inserted and deleted, keeps others from creating the record.
       const placeholder = [0n, '', '', null, kind, id]
       return (
         (await inserts(connection, insert, placeholder)) && affects(connection, remove, expected)
@@ -180,19 +180,21 @@ function step(kind: RecordKind, id: string, take: Step['take']): Step {
   return { record: `${kind}/${id}`, take }
 }
 
-/** Runs a prepared statement. Its result has the same shape however the host has set up its pool. */
+/** Runs a prepared statement. Its result has the same shape for every configuration of the pool. */
 function execute<Result>(on: Pool | Connection, sql: string, values: readonly unknown[]) {
   return on.execute<Result>({ sql, rowsAsArray: true, metaAsArray: false }, values)
 }
 
-/** Whether the statement found its row; what it writes always differs, so found and written are the same. */
+/**
+ * Resolves to whether the statement found its row; updates always change it, so found and changed are equal.
+ */
 async function affects(connection: Connection, sql: string, values: readonly unknown[]) {
   return (await execute<UpsertResult>(connection, sql, values)).affectedRows === 1
 }
 
 /**
- * False when the row exists. INSERT IGNORE would also ignore what does not fit, and ON DUPLICATE KEY UPDATE
- * counts rows differently from pool to pool.
+ * Resolves to false if the row exists. INSERT IGNORE would also ignore invalid values, and ON DUPLICATE KEY
+ * UPDATE counts rows differently depending on the pool.
  */
 function inserts(connection: Connection, sql: string, row: readonly unknown[]): Promise<boolean> {
   return affects(connection, sql, row).catch((error) => {
@@ -216,7 +218,7 @@ function tablesOf(pool: Pool, { prefix = 'open_payments' }: MariadbOptions) {
   return { records: pool.escapeId(`${prefix}_records`), places: pool.escapeId(`${prefix}_places`) }
 }
 
-/** A list's name of any length in 32 bytes. As JSON first, so that lone surrogates are told apart. */
+/** Hashes a list name of any length to 32 bytes. JSON keeps lone surrogates distinct. */
 function listKey(commandId: string): Buffer {
   return createHash('sha256').update(JSON.stringify(commandId)).digest()
 }

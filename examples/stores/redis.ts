@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { RecordKind, Store, Stored } from 'open-payments-server'
 
-/** The part of a `redis` client that the store uses: those of `createClient` and `createCluster` have it. */
+/**
+ * The part of a `redis` client that the store uses: clients of `createClient` and `createCluster` have it.
+ */
 export interface RedisClient {
   hGet(key: string, field: string): Promise<unknown>
   eval(script: string, options: ScriptOptions): Promise<unknown>
@@ -14,21 +16,21 @@ interface ScriptOptions {
 }
 
 /**
- * Keeps records in Redis: a hash has all records, a sorted set all their places in lists, and one script
- * checks and writes both, so that nobody sees half a commit. Before it keeps anything of value:
+ * Stores records in Redis: a hash holds all records, a sorted set their places in lists, and one script
+ * checks and writes both, so that no reader sees a partial commit. Before production:
  *
- * - Set `appendonly yes` and `appendfsync always`. With `everysec`, the default, a crash takes along what
- *   was acknowledged in the last second or two: payments, and signatures that had been used.
- * - Set `maxmemory-policy noeviction`, and watch the memory: all records live in it. When it is full,
- *   commits are rejected and nothing is half written.
+ * - Set `appendonly yes` and `appendfsync always`. With `everysec`, the default, a crash loses the
+ *   acknowledged commits of the last second or two, including payments and used signatures.
+ * - Set `maxmemory-policy noeviction` and monitor the memory, which holds all records. When it is full,
+ *   commits reject and write nothing.
  * - Read from the primary only and cache nothing: leave `useReplicas` and `clientSideCache` off, because
- *   `load` has to see every commit.
- * - Expect a failover to a replica to lose commits that were acknowledged, because replication is
- *   asynchronous. Where that is not acceptable, restart the primary from its file instead of failing over.
+ *   `load` must see every commit.
+ * - Expect a failover to a replica to lose acknowledged commits, because replication is asynchronous. Where
+ *   that is not acceptable, restart the primary from its file instead of failing over.
  *
  * The two keys share a hash tag, so one node of a cluster serves the whole store.
  *
- * @param prefix What the keys begin with, without braces. Stores with different prefixes share nothing.
+ * @param prefix The prefix of the keys, without braces. Stores with different prefixes share no data.
  */
 export function redisStore(
   client: RedisClient,
@@ -42,7 +44,7 @@ export function redisStore(
     try {
       return await client.evalSha(sha1, options)
     } catch (error) {
-      // Redis forgets scripts when it restarts. It has run nothing then, so sending it again is safe.
+      // Redis forgets scripts when it restarts. It has not run this one then, so sending it again is safe.
       if (!String(error).includes('NOSCRIPT')) throw error
       return client.eval(lua, options)
     }
@@ -104,8 +106,8 @@ function script(lua: string): Script {
   return { lua, sha1: createHash('sha1').update(lua).digest('hex') }
 }
 
-// Redis undoes nothing when a script fails half-way. HSET, which it refuses when memory is full, therefore
-// comes before ZREM, which it does not refuse.
+// Redis does not undo a script that fails half-way. HSET, which it rejects when memory is full, therefore
+// comes before ZREM, which it does not reject.
 const writeAll = script(`
 local last = 2 * tonumber(ARGV[1])
 for i = 2, last, 2 do
@@ -130,7 +132,7 @@ end
 return found
 `)
 
-/** Lines of version, JSON and places. None has a newline in it, and only places begin with a letter. */
+/** Lines of version, JSON and places. None contains a newline, and only places begin with a letter. */
 function text(kind: RecordKind, record: Stored): string {
   const { id, version, dueAt, lists = [] } = record
   const places = lists.map(({ list: wanted, at }) => listOf(kind, wanted) + position(at))
@@ -147,11 +149,11 @@ function fieldOf(kind: RecordKind, id: string): string {
   return `${kind}/${id}`
 }
 
-// Places are members of one sorted set and have the same score, so that Redis orders them by their bytes: by
-// list, then position, then id. Scores could not do that, for a cursor has to stop between equal times.
+// Places are members of one sorted set with equal scores, so that Redis orders them by their bytes: by list,
+// then position, then id. Scores would not work, because a cursor must be able to stop between equal times.
 
 function listOf(kind: RecordKind, commandId: string): string {
-  // As JSON, no list's name begins another's, and lone surrogates are told apart.
+  // As JSON, no list name is a prefix of another, and lone surrogates stay distinct.
   return `list/${kind}/${JSON.stringify(commandId)}`
 }
 
@@ -159,7 +161,7 @@ function dueOf(kind: RecordKind, namespace: string): string {
   return `due/${kind}/${namespace}/`
 }
 
-/** A safe integer as 17 digits that sort as it does, negative ones included. */
+/** Formats a safe integer as 17 digits that sort in numeric order, including negative integers. */
 function position(at: number): string {
   return String(BigInt(at) + 2n ** 53n).padStart(17, '0')
 }

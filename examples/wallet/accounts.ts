@@ -3,7 +3,7 @@ import type { WalletAddress, WalletAddresses } from 'open-payments-server'
 import type { ClientInstance } from './guarded-client.js'
 import { type Secrets, signingKey } from './secrets.js'
 
-/** An account of the example wallet, and who owns it. */
+/** An account of the example wallet, and its owner. */
 export interface Account extends WalletAddress {
   readonly owner: string
 }
@@ -11,13 +11,13 @@ export interface Account extends WalletAddress {
 export interface Accounts extends WalletAddresses {
   readonly all: readonly Account[]
   ownedBy(owner: string): readonly Account[]
-  /** What the wallet itself acts as when it reads receivers in other wallets. It is no account: nobody pays it. */
+  /** The wallet's own client instance for reading receivers in other wallets. It is not an account. */
   readonly operator: ClientInstance
-  /** Everything that has a wallet address document and a key set: the accounts and the operator. */
+  /** Everything with a wallet address document and a key set: the accounts and the operator. */
   readonly published: WalletAddresses
 }
 
-/** Three accounts and the operator, whose wallet addresses lie at the wallet's own origin. */
+/** Three accounts and the operator, with wallet addresses at the wallet's own origin. */
 export async function demoAccounts(baseUrl: string, secrets: Secrets): Promise<Accounts> {
   const keyOf = (owner: string) => signingKey(secrets, `account-key:${owner}`)
   async function account(owner: string, publicName: string, assetCode: string): Promise<Account> {

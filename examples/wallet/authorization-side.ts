@@ -17,11 +17,13 @@ export interface AuthorizationSide extends Side {
 export interface AuthorizationSideOptions {
   /** The origin of the authorization server and of the pages for owners. */
   readonly authUrl: string
-  /** The public key of a resource server in another process. Default: there is none. */
+  /**
+   * The public key of a resource server in another process. Default: the resource server is in this process.
+   */
   readonly resourceServerKey?: string
 }
 
-/** The authorization server, the page on which owners decide, and the one on which they think again. */
+/** The authorization server, the consent page, and the page where owners revoke access. */
 export async function authorizationSide(
   { grantEndpoint, resourceServer, accounts, storage, watch }: Surroundings,
   { authUrl, resourceServerKey: key }: AuthorizationSideOptions,
@@ -31,7 +33,7 @@ export async function authorizationSide(
     grantEndpoint,
     store: storage.store,
     consentUrl: `${authUrl}/consent`,
-    // Clients of a demo publish their keys on this very machine. A real wallet leaves this out.
+    // Clients of the demo publish their keys on this machine. A real wallet omits this option.
     clientKeys: remoteClientKeys({ allowLoopback: true }),
     subjects: walletAddressSubjects,
     ...(key && { resourceServers: [{ id: resourceServer, keys: [{ kid: key, x: key }] }] }),

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Work that goes on beside the requests. */
+/** Work that runs in addition to requests. */
 export interface Background {
-  /** Begins nothing new, and resolves when what has begun is over. */
+  /** Starts nothing new, and resolves when current work has finished. */
   stop(): Promise<void>
 }
 
-/** Does something again and again, with this pause between, in milliseconds; an error ends that turn only. */
+/** Repeats work with a pause between runs, in milliseconds. An error ends only the current run. */
 export function repeatedly(
   pauseMs: number,
   task: (signal: AbortSignal) => Promise<void>,

@@ -12,8 +12,8 @@ import { describeAccess } from './plain-language.js'
 import type { Session } from './session.js'
 
 /**
- * The page on which an account's owner decides. It signs the browser in by itself, as whoever owns the
- * account in question, because this is a demo: a real wallet's own login stands here instead.
+ * The page where an account's owner decides. Because this is a demo, it signs the browser in as the owner of
+ * the account: a real wallet uses its own login here.
  */
 export function consentPage(
   interactions: Interactions,
@@ -31,22 +31,26 @@ export function consentPage(
   function show(view: InteractionView): HttpResponse {
     if (view.state === 'expired') return page(410, 'Too late', '<p>This request has expired.</p>')
     if (view.state === 'denied' || view.state === 'closed') {
-      return page(410, 'Done', '<p>This request has been answered. You can close this page.</p>')
+      return page(
+        410,
+        'Done',
+        '<p>You have already answered this request. You can close this page.</p>',
+      )
     }
     const owner = ownerOf(view)
-    const response = page(200, 'Do you agree?', question(view, owner), view.finishUri)
+    const response = page(200, 'Do you approve?', question(view, owner), view.finishUri)
     return { ...response, headers: { ...response.headers, 'set-cookie': session.cookieFor(owner) } }
   }
 
   async function decide(view: InteractionView, request: HttpRequest): Promise<HttpResponse> {
     const owner = session.ownerOf(request)
-    if (owner === undefined) return page(403, 'Not signed in', '<p>Open the page first.</p>')
+    if (owner === undefined) return page(403, 'Not signed in', '<p>Please open the page first.</p>')
     if (owner !== ownerOf(view)) {
       return page(403, 'Not yours', '<p>This request is for another account.</p>')
     }
     const decision = fieldOf(request, 'decision')
     if (decision !== 'approve' && decision !== 'deny') {
-      return page(400, 'Which one?', '<p>Neither approved nor denied.</p>')
+      return page(400, 'Please decide', '<p>Please choose either Approve or Deny.</p>')
     }
     const walletAddresses = accounts.ownedBy(owner).map(({ url }) => url)
     const result =
@@ -59,7 +63,7 @@ export function consentPage(
   return async (request) => {
     const id = request.url.split('?', 1)[0]?.slice('/consent/'.length) ?? ''
     const view = await interactions.get(id)
-    if (view === undefined) return page(404, 'Unknown', '<p>There is no such request.</p>')
+    if (view === undefined) return page(404, 'Unknown', '<p>This request does not exist.</p>')
     if (request.method === 'GET' || request.method === 'HEAD') return show(view)
     return request.method === 'POST' ? decide(view, request) : wrongMethod()
   }
@@ -79,15 +83,15 @@ function outcome(result: InteractionResult): HttpResponse {
 function question({ client, access, subject, finishUri }: InteractionView, owner: string): string {
   const asked = access.map((item) => describeAccess(item).map(escapeHtml).join('<br>'))
   if (subject !== undefined) {
-    asked.push(`be told that you are <code>${escapeHtml(subject.id)}</code>`)
+    asked.push(`know that you are <code>${escapeHtml(subject.id)}</code>`)
   }
   const after =
     finishUri === undefined
-      ? 'Afterwards, return to the app that sent you here.'
-      : `Afterwards you are sent to <code>${escapeHtml(new URL(finishUri).host)}</code>.`
+      ? 'Afterwards, please return to the app that sent you here.'
+      : `Afterwards you will return to <code>${escapeHtml(new URL(finishUri).host)}</code>.`
   return `
-    <p>You are signed in as <b>${escapeHtml(owner)}</b>. <small>(A demo: this page signed you in.)</small></p>
-    <p>The app at <code>${escapeHtml(client)}</code> asks to:</p>
+    <p>You are signed in as <b>${escapeHtml(owner)}</b>. <small>(This is a demo, so this page signed you in.)</small></p>
+    <p>The app at <code>${escapeHtml(client)}</code> would like to:</p>
     <ul>${asked.map((each) => `<li>${each}</li>`).join('')}</ul>
     <p>${after}</p>
     <form method="post">

@@ -5,7 +5,7 @@ import { hostname, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { startOf } from './process-start.js'
 
-/** A directory that is this process's own until it is released. */
+/** A directory that belongs to this process until it is released. */
 export interface DataDirectory {
   readonly path: string
   release(): Promise<void>
@@ -15,7 +15,7 @@ export interface DirectoryInUseError extends Error {
   readonly code: 'ERR_DATA_DIR_IN_USE'
 }
 
-/** A fresh directory, which is removed when it is released, or else when the process exits. */
+/** Creates a directory that is removed on release, or else when the process exits. */
 export async function temporaryDirectory(): Promise<DataDirectory> {
   const path = await mkdtemp(join(tmpdir(), 'open-payments-wallet-'))
   const remove = () => rmSync(path, { recursive: true, force: true })
@@ -30,18 +30,18 @@ export async function temporaryDirectory(): Promise<DataDirectory> {
 }
 
 /**
- * Takes a directory for this process, and creates it if there is none. A lock file in it keeps others away
- * until this process releases it or is gone, however it ended.
+ * Takes a directory for this process, and creates it if it does not exist. A lock file in it keeps other
+ * processes out until this process releases it or ends in any way.
  *
- * Lock files are numbered, and the highest number counts: to take over from a process that is gone is to
- * create the next one, which the file system lets one process do.
+ * Lock files are numbered and the highest number counts. To take over from a process that has ended, a
+ * process creates the next number, which the file system allows only once.
  *
- * @throws {DirectoryInUseError} when another process has it.
+ * @throws {DirectoryInUseError} if another process holds it.
  */
 export async function takeDirectory(directory: string): Promise<DataDirectory> {
   const path = resolve(directory)
   await mkdir(path, { recursive: true, mode: 0o700 })
-  // Written beforehand and linked to its name, so that nobody ever reads half a lock.
+  // Written first and then linked to its name, so that no process reads a partial lock.
   const draft = join(path, `.${randomUUID()}`)
   const us: Holder = { pid: process.pid, start: startOf(process.pid) ?? '', host: hostname() }
   await writeFile(draft, JSON.stringify(us))
@@ -55,7 +55,7 @@ export async function takeDirectory(directory: string): Promise<DataDirectory> {
   }
 }
 
-/** What a lock file says. A clean stop leaves it behind as released, so that numbers never come again. */
+/** The content of a lock file. A released lock stays behind, so that numbers are never used again. */
 interface Holder {
   readonly pid: number
   readonly start: string
@@ -65,7 +65,7 @@ interface Holder {
 
 const lockName = /^wallet\.lock\.(\d+)$/
 
-/** Answers `undefined` when others have come and gone meanwhile, so that one has to look again. */
+/** Resolves to `undefined` if another process interfered, so that the caller has to try again. */
 async function takeNext(path: string, draft: string): Promise<number | undefined> {
   const newest = Math.max(0, ...(await lockNumbers(path)))
   if (newest > 0) {
@@ -81,7 +81,7 @@ async function takeNext(path: string, draft: string): Promise<number | undefined
     throw error
   }
   const numbers = await lockNumbers(path)
-  // Whoever was slow may have created a number that others have long gone past.
+  // A slow process may have created a number that others have already passed.
   const superseded = Math.max(...numbers) > own
   const discarded = superseded ? [own] : numbers.filter((number) => number < own)
   for (const number of discarded) await rm(lockFile(path, number), { force: true })
@@ -108,10 +108,10 @@ async function holderOf(file: string): Promise<Holder | undefined> {
   }
 }
 
-/** A process id alone proves nothing: it may have been given to another process since. */
+/** A process id alone proves nothing: another process may have it by now. */
 function isHeld({ pid, start, host, released }: Holder): boolean {
   if (released === true) return false
-  // Processes of another machine or container cannot be seen from here.
+  // Processes of another machine or container are not visible here.
   if (host !== hostname()) return true
   const running = startOf(pid)
   if (running === undefined) return false
@@ -119,7 +119,8 @@ function isHeld({ pid, start, host, released }: Holder): boolean {
 }
 
 function inUse(path: string, file: string, { pid, host }: Holder): DirectoryInUseError {
-  const elsewhere = host === hostname() ? '' : ` on ${host} (if that is gone, remove ${file})`
+  const elsewhere =
+    host === hostname() ? '' : ` on ${host} (if that process has ended, remove ${file})`
   const error = new Error(
     `${path} is in use by process ${pid}${elsewhere}: stop it, or set DATA_DIR to another directory`,
   )

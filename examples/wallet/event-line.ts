@@ -1,7 +1,7 @@
 import type { Amount, DeliveredEvent } from 'open-payments-server'
 import { money } from './plain-language.js'
 
-/** An event in one line, for the operator. */
+/** Formats an event on one line, for the operator. */
 export function eventLine(event: DeliveredEvent): string {
   return [new Date(event.at).toISOString(), event.type, ...details(event)].join('  ')
 }

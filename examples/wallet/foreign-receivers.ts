@@ -9,26 +9,27 @@ import { type FoundReceiver, noReceiver, type Receivers, receiverFrom } from './
 type Client = Awaited<ReturnType<typeof guardedClient>>
 
 export interface ForeignReceiversOptions {
-  /** The origin of this wallet, where nothing is fetched. */
+  /** The origin of this wallet, which this module never fetches. */
   readonly baseUrl: string
   readonly fetch: GuardedFetch
-  /** Makes the client when the first receiver is read: it compiles the schemas of all answers. */
+  /** Creates the client when the first receiver is read, because it compiles the schemas of all responses. */
   readonly openClient: () => Promise<Client>
-  /** Time for one receiver in milliseconds, all requests together. Default 8,000. */
+  /** The time limit for one receiver in milliseconds, for all requests together. Default 8,000. */
   readonly deadlineMs?: number
 }
 
-/** How many receivers are read at the same time. */
+/** The maximum number of concurrent reads. */
 const readsMax = 32
 const deadlineDefaultMs = 8_000
 
 /**
  * Reads receivers in other wallets, in three steps: the public view of the incoming payment names its
- * authorization server; that server grants `read-all` without consent; the payment is read with
- * the token, and says how it can be paid.
+ * authorization server; that server grants `read-all` without consent; the payment is read with the token,
+ * and says how it can be paid.
  *
- * The URL comes from a stranger, and so does the authorization server's: all requests go through `fetch`,
- * which bounds the addresses, the time and the size of each. Rejects when too many reads are under way.
+ * The URL comes from an untrusted client, and the authorization server's URL from an untrusted server: all
+ * requests go through `fetch`, which limits the addresses, the time and the size of each. Rejects if too many
+ * reads are running.
  */
 export function foreignReceivers({
   baseUrl,
@@ -54,7 +55,7 @@ export function foreignReceivers({
     try {
       return receiverOf(url, await incomingPayment.get({ url, accessToken: token.value }))
     } catch (error) {
-      // It may have been revoked, or its server may have started anew.
+      // The token may have been revoked, or its server may have lost it.
       if (!isUnauthorized(error) || !token.reused) throw error
       tokens.forget(authServer)
       const { value: accessToken } = await tokens.get(authServer)
@@ -64,10 +65,10 @@ export function foreignReceivers({
 
   return async (url) => {
     if (!URL.canParse(url) || new URL(url).origin === new URL(baseUrl).origin) {
-      return noReceiver('there is no such incoming payment here')
+      return noReceiver('the incoming payment does not exist')
     }
     const opened = await client()
-    if (reads >= readsMax) throw new Error('too many receivers are being read')
+    if (reads >= readsMax) throw new Error('too many receivers are being read at the same time')
     reads += 1
     const reading = read(url, opened)
       .catch(failedRead)
@@ -78,11 +79,11 @@ export function foreignReceivers({
   }
 }
 
-/** Answers in time; what is late ends by the limits of `fetch`, and nobody waits for it. */
+/** Resolves within the deadline. A late read continues unobserved until the limits of `fetch` end it. */
 async function within(deadlineMs: number, reading: Promise<FoundReceiver>): Promise<FoundReceiver> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<FoundReceiver>((resolve) => {
-    const reason = `the other wallet did not answer within ${deadlineMs} ms`
+    const reason = `the other wallet did not respond within ${deadlineMs} ms`
     timer = setTimeout(() => resolve({ ok: false, reason, temporary: true }), deadlineMs)
   })
   return Promise.race([reading, late]).finally(() => clearTimeout(timer))
@@ -91,12 +92,12 @@ async function within(deadlineMs: number, reading: Promise<FoundReceiver>): Prom
 /** @see Open Payments OpenAPI, schema `public-incoming-payment` */
 async function authServerOf(url: URL, fetch: GuardedFetch): Promise<string> {
   const { status, body } = await fetch(url)
-  if (status !== 200) throw unreadable(`the receiver answered with status ${status}`, status)
+  if (status !== 200) throw unreadable(`the receiver responded with status ${status}`, status)
   let view: unknown
   try {
     view = JSON.parse(new TextDecoder().decode(body))
   } catch {
-    throw unreadable('the receiver did not answer with JSON', status)
+    throw unreadable('the receiver did not respond with JSON', status)
   }
   const { authServer } = (view ?? {}) as { readonly authServer?: unknown }
   if (typeof authServer !== 'string' || !URL.canParse(authServer)) {
@@ -107,10 +108,10 @@ async function authServerOf(url: URL, fetch: GuardedFetch): Promise<string> {
 
 type Payment = Awaited<ReturnType<Client['incomingPayment']['get']>>
 
-/** The client has validated the payment against the OpenAPI document, formats excepted. */
+/** Converts a payment that the client has validated against the OpenAPI document, except for formats. */
 function receiverOf(url: string, payment: Payment): FoundReceiver {
   const { id, completed, incomingAmount, receivedAmount, expiresAt, methods } = payment
-  if (id !== url) return noReceiver('the receiver answered with another incoming payment')
+  if (id !== url) return noReceiver('the receiver returned another incoming payment')
   const expiry = expiresAt === undefined ? undefined : Date.parse(expiresAt)
   if (Number.isNaN(expiry)) return noReceiver('the receiver has an invalid expiresAt')
   const found = receiverFrom({
@@ -147,14 +148,14 @@ async function requestToken({ grant }: Client, authServer: string): Promise<Toke
     },
   )
   if (!isFinalizedGrantWithAccessToken(answer)) {
-    throw unreadable('the other wallet asks for consent to read an incoming payment', 403)
+    throw unreadable('the other wallet requires consent to read an incoming payment', 403)
   }
   const { value, expires_in } = answer.access_token
   const ageMs = Math.min((expires_in ?? tokenAgeMaxMs / 1_000) * 1_000, tokenAgeMaxMs)
   return { value, usableUntil: Date.now() + ageMs - tokenMarginMs }
 }
 
-/** One token for each authorization server, requested once at a time. */
+/** Keeps one token for each authorization server, with one request for it at a time. */
 function tokenCache(request: (authServer: string) => Promise<Token>) {
   const kept = new Map<string, Promise<Token>>()
 
@@ -179,7 +180,7 @@ function tokenCache(request: (authServer: string) => Promise<Token>) {
   }
 }
 
-/** An answer by which the receiver cannot be read, with the status that it had. */
+/** An error for a response that makes the receiver unreadable, with its status. */
 function unreadable(message: string, status: number): Error {
   return Object.assign(new Error(message), { status })
 }
@@ -190,8 +191,8 @@ function isUnauthorized(error: unknown): boolean {
 }
 
 /**
- * Whether asking again may help: not after a refusal of the guard, a client error or an invalid answer. Behind
- * the client, a refusal of the guard looks like a broken connection.
+ * Decides whether a retry may help: not after a refusal of the guard, a client error or an invalid response.
+ * The client reports a refusal of the guard as a broken connection.
  */
 function failedRead(error: unknown): FoundReceiver {
   const { message, description, status, validationErrors, code } =

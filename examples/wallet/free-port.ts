@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
 /**
- * A port that nothing listens on now. It is none of those that systems give to outgoing connections, one of
- * which might otherwise have it before it is listened on.
+ * Returns a port that is not in use. It avoids the range for outgoing connections, one of which might
+ * otherwise take the port before the server listens on it.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -3,7 +3,7 @@ import { createHeaders } from '@interledger/http-signature-utils'
 import { type AuthenticatedClient, createAuthenticatedClient } from '@interledger/open-payments'
 import type { GuardedFetch } from 'open-payments-server'
 
-/** The wallet address that a client instance acts as, and the key that it signs with. */
+/** The wallet address of a client instance, and its signing key. */
 export interface ClientInstance {
   readonly walletAddress: string
   readonly keyId: string
@@ -11,11 +11,12 @@ export interface ClientInstance {
 }
 
 /**
- * The published client, with every signed request sent by `fetch`. By itself the client follows redirects,
- * connects to private addresses, reads answers of any size, and waits as long as `Retry-After` says.
+ * Returns the published client with every signed request sent by `fetch`. The client alone follows redirects,
+ * connects to private addresses, reads responses of any size, and waits as long as `Retry-After` says.
  *
- * Requests without a signature do not pass through `fetch`: the client offers no hook for them. So what
- * is returned can request grants and read incoming payments with a token, and cannot read public documents.
+ * Requests without a signature do not pass through `fetch`, because the client has no hook for them. The
+ * result can therefore request grants and read incoming payments with a token, but it cannot read public
+ * documents.
  */
 export async function guardedClient(
   { walletAddress, ...key }: ClientInstance,
@@ -24,8 +25,8 @@ export async function guardedClient(
   const send = (request: Request) => sendSigned(request, key, fetch)
   const { grant, incomingPayment } = await createAuthenticatedClient({
     walletAddressUrl: walletAddress,
-    // The client hands this hook to its HTTP library, ky, which takes a Response for the answer to the
-    // request and sends nothing itself. The client's types know of a Request alone.
+    // The client passes this hook to its HTTP library, ky, which uses a returned Response instead of sending
+    // the request. The client's types only allow a Request.
     authenticatedRequestInterceptor: send as unknown as (request: Request) => Promise<Request>,
     validateResponses: true,
     logLevel: 'silent',
@@ -55,7 +56,7 @@ async function sendSigned(
   })
   const { status, contentType } = answer
   const content = answer.body.length === 0 || isBodiless(status) ? null : answer.body
-  // No other header comes along: ky would wait for as long as Retry-After says.
+  // No other header is passed on: ky would wait for as long as Retry-After says.
   return new Response(content && Buffer.from(content), {
     status,
     headers: { 'content-type': contentType },

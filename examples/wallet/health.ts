@@ -3,10 +3,10 @@ import type { Handler, Store } from 'open-payments-server'
 import { failure, json } from './json.js'
 
 /**
- * Tells a load balancer or a supervisor whether this process can serve: 200 when its store answers, else 503.
- * Neither says why: anybody may ask.
+ * Reports to a load balancer or supervisor whether this process can serve requests: 200 if its store
+ * responds, otherwise 503. The response gives no reason, because the endpoint is public.
  *
- * @param timeoutMs how long the store may take, in milliseconds.
+ * @param timeoutMs the time limit for the store, in milliseconds.
  */
 export function health(store: Pick<Store, 'load'>, timeoutMs = 2_000): Handler {
   return async ({ method, url }) => {
@@ -23,7 +23,7 @@ export function health(store: Pick<Store, 'load'>, timeoutMs = 2_000): Handler {
 async function answers(store: Pick<Store, 'load'>, timeoutMs: number): Promise<boolean> {
   const timer = new AbortController()
   try {
-    // No grant has this id: nothing is found, which takes a store no longer than a record would.
+    // No grant has this id. Finding nothing takes a store as long as finding a record.
     const read = store.load('grant', 'health').then(() => true)
     return await Promise.race([read, sleep(timeoutMs, false, { signal: timer.signal })])
   } catch {

@@ -1,12 +1,12 @@
 import type { HttpResponse } from 'open-payments-server'
 
-/** An answer in JSON, of this moment only. */
+/** A JSON response that must not be cached. */
 export function json(status: number, value: object): HttpResponse {
   const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
   return { status, headers, body: JSON.stringify(value) }
 }
 
-/** An answer that says by a code what went wrong. */
+/** An error response with a code. */
 export function failure(
   status: number,
   code: string,

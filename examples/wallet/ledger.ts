@@ -1,11 +1,11 @@
 import type { Amount, Handler, HttpResponse, ResourceServices } from 'open-payments-server'
-import { type Departure, depart } from './departures.js'
 import { failure, json } from './json.js'
 import type { Rail } from './rail.js'
+import { applyReport, type RailReport } from './rail-reports.js'
 
 /**
- * Stands for the rail on which funds arrive and leave. A real wallet calls these services where it moves
- * the money, in the same transaction; nobody outside can reach that.
+ * Represents the rail on which funds arrive and leave. A real wallet calls these services where it moves the
+ * money, in the same transaction, and does not expose them.
  */
 export function ledger(services: ResourceServices, balances?: Rail['balances']): Handler {
   return async ({ method, url, body }) => {
@@ -26,7 +26,7 @@ export function ledger(services: ResourceServices, balances?: Rail['balances']):
 
 const outgoing = /^\/ledger\/outgoing-payments\/([\w-]+)\/(settle|fail)$/
 
-/** Amounts as text: JSON has no integers of this size. */
+/** Formats amounts as text: JSON numbers cannot represent integers of this size. */
 function readable(balances: ReturnType<Rail['balances']>): object {
   const entries = Object.entries(balances)
   return Object.fromEntries(
@@ -52,13 +52,13 @@ async function arrive(
 async function leave(
   services: ResourceServices,
   paymentId: string,
-  type: Departure['type'],
+  type: RailReport['type'],
   body: Uint8Array,
 ): Promise<HttpResponse> {
-  const said = body.length === 0 ? undefined : readDeparture(type, body)
+  const said = body.length === 0 ? undefined : readReport(type, body)
   if (body.length > 0 && said === undefined) return failure(400, 'invalid_request')
   const silent = type === 'fail' ? { type } : undefined
-  const result = await depart(services, paymentId, said ?? silent)
+  const result = await applyReport(services, paymentId, said ?? silent)
   if (result === undefined) return failure(404, 'payment_unknown')
   return result.ok
     ? json(200, services.outgoingPayments.toResource(result.payment))
@@ -81,8 +81,8 @@ function readTransfer(body: Uint8Array): ArrivingTransfer | undefined {
   return complete ? { transferId, incomingPayment, amount } : undefined
 }
 
-/** What is misspelt or out of place must not read as if it had been left out. */
-function readDeparture(type: Departure['type'], body: Uint8Array): Departure | undefined {
+/** Rejects unknown and misplaced members, so that a misspelled member is not ignored. */
+function readReport(type: RailReport['type'], body: Uint8Array): RailReport | undefined {
   const value = readObject(body)
   if (value === undefined) return undefined
   const { sentAmount, deliveredAmount, final, reason, ...rest } = value

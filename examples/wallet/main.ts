@@ -18,7 +18,7 @@ async function main(): Promise<void> {
   const onEvent = eventHandler(settings)
   const asked = askedToStop()
   const storage = await Promise.race([openStorage(settings), asked])
-  // Nobody has been served yet, so that there is nothing to finish.
+  // No request has been served yet, so nothing has to finish.
   if (storage === undefined) return
   try {
     const running = await startWallet({ ...settings, storage, onEvent, onUndelivered, onRefusal })
@@ -30,7 +30,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Resolves at the first signal to stop; from then on there is so much time and no more. */
+/** Resolves at the first signal to stop. The process then has a limited time to finish. */
 function askedToStop(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -56,9 +56,13 @@ function onUndelivered({ event, attempt, error, retryAt }: FailedDelivery): void
   console.error(`${event.type} ${event.id} was not delivered (${attempt}): ${reason}; ${next}`)
 }
 
-/** Clients hear of 503 alone: that the other process is away, or was given another key, is for the operator. */
+/**
+ * Clients only see status 503. The reason, such as an unreachable process or another key, is for the
+ * operator.
+ */
 function onRefusal({ refusal, reason }: RefusalReport): void {
-  if (refusal === 'introspection_unavailable') console.error(`no token can be checked: ${reason}`)
+  if (refusal === 'introspection_unavailable')
+    console.error(`tokens cannot be introspected: ${reason}`)
 }
 
 function announce(
@@ -69,30 +73,32 @@ function announce(
   const authUrl = role?.authUrl ?? baseUrl
   const what = role === undefined ? '' : ` in the role ${role.name}`
   console.log(`The example wallet is ready${what} (${adapter}).`)
-  console.log(`  keeps its data in     ${storage}`)
+  console.log(`  data                  ${storage}`)
   console.log(`  authorization server  ${authUrl}/auth`)
   console.log(`  resource server       ${baseUrl}/op`)
   for (const { url, assetCode } of wallet.accounts) {
     console.log(`  wallet address        ${url} (${assetCode})`)
   }
-  if (role?.name !== 'resource') console.log(`  owners look at        ${authUrl}/grants`)
+  if (role?.name !== 'resource') console.log(`  connected apps        ${authUrl}/grants`)
   if (role?.name === 'auth') return
   const path = `${baseUrl}/ledger/outgoing-payments/{id}/settle`
-  console.log(`  payments are sent     ${settle === 'auto' ? 'by themselves' : `by ${path}`}`)
-  console.log(`  packets arrive at     ${rail.ilpAddress}`)
+  console.log(
+    `  payments are sent     ${settle === 'auto' ? 'automatically' : `with POST ${path}`}`,
+  )
+  console.log(`  ILP address           ${rail.ilpAddress}`)
   for (const { ilpAddress, url } of rail.peers) {
-    console.log(`  packets leave to      ${ilpAddress}, at ${url}`)
+    console.log(`  ILP peer              ${ilpAddress}, at ${url}`)
   }
-  console.log(`  funds arrive at       ${baseUrl}/ledger/transfers`)
+  console.log(`  report funds at       ${baseUrl}/ledger/transfers`)
   if (role === undefined) return
-  console.log(`  ROLE=auth needs       RESOURCE_SERVER_KEY=${wallet.resourceServerKey}`)
+  console.log(`  for ROLE=auth, set    RESOURCE_SERVER_KEY=${wallet.resourceServerKey}`)
 }
 
 try {
   await main()
   process.exit(0)
 } catch (error) {
-  // What the operator can put right needs no stack; a refused connection has a code and no message.
+  // Errors that the operator can fix need no stack trace. A refused connection has a code and no message.
   const { message, code } = error as NodeJS.ErrnoException
   console.error(message || code || error)
   process.exit(1)

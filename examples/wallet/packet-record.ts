@@ -2,14 +2,14 @@ import { createHmac } from 'node:crypto'
 import { type IlpHandler, readPrepare, readReply, rejectsOf, sha256 } from '../ilp/packet.js'
 import type { Progress, SendingBook } from './sending-book.js'
 
-/** Sends the packets of one payment, and writes down before each what may leave by it. */
+/** Sends the packets of one payment, and records before each packet how much may be sent with it. */
 export interface PacketRecord {
   readonly send: IlpHandler
-  /** Records what the receiver has acknowledged, all packets together. */
+  /** Records the receiver's acknowledgements, as totals over all packets. */
   acknowledge(totals: Pick<Progress, 'sent' | 'delivered'>): void
   /**
-   * Resolves to how far the payment has come, once everything is written. Rejects when another process has taken
-   * the payment over: it is for that one to say.
+   * Resolves to the progress of the payment once everything is written. Rejects if another process has taken
+   * over the payment, which then reports its outcome.
    */
   close(): Promise<Progress>
 }
@@ -24,12 +24,12 @@ export interface PacketRecordOptions {
   readonly progress: Progress
 }
 
-/** Codes after which it is not known whether the packet was fulfilled further on. */
+/** Codes that leave open whether the packet was fulfilled. */
 const unknownOutcomes: readonly string[] = ['R00', 'T00']
 
 /**
- * Once the outcome of a packet is unknown, or another process has taken the payment over, it sends nothing more:
- * the amount might arrive twice.
+ * After a packet with an unknown outcome, or after another process has taken over the payment, it sends
+ * nothing more: the amount might arrive twice.
  */
 export function packetRecord(options: PacketRecordOptions): PacketRecord {
   const { send, book, paymentId, writer } = options
@@ -72,7 +72,7 @@ export function packetRecord(options: PacketRecordOptions): PacketRecord {
     },
     async close() {
       if (!(await write().catch(() => true))) {
-        throw new Error(`${paymentId}: another process has taken the payment over`)
+        throw new Error(`${paymentId}: another process has taken over the payment`)
       }
       return progress
     },
@@ -80,8 +80,8 @@ export function packetRecord(options: PacketRecordOptions): PacketRecord {
 }
 
 /**
- * The amount of a packet if the receiver can fulfill it, else 0: packets that probe the rate have a condition
- * that nobody can meet.
+ * Returns the amount of a packet if the receiver can fulfill it, else 0: packets that probe the rate have a
+ * condition that no receiver can meet.
  *
  * @see Interledger RFC 0029
  */

@@ -1,6 +1,6 @@
 import type { HttpRequest, HttpResponse } from 'open-payments-server'
 
-/** A page of the wallet. The title and the content are HTML. */
+/** A page of the wallet. `title` and `content` are HTML. */
 export function page(
   status: number,
   title: string,
@@ -19,28 +19,28 @@ export function page(
   }
 }
 
-/** Leads the browser on with 303, so that it does not send the form along (RFC 9635 section 11.19). */
+/** Redirects with 303, so that the browser does not repeat the form's POST (RFC 9635 section 11.19). */
 export function seeOther(location: string): HttpResponse {
   return { status: 303, headers: { ...safety(), location } }
 }
 
-/** The page for a method that there is not. */
+/** The response to a method that is not allowed. */
 export function wrongMethod(): HttpResponse {
-  const refused = page(405, 'Not allowed', '<p>Open this page in a browser.</p>')
+  const refused = page(405, 'Not allowed', '<p>Please open this page in a browser.</p>')
   return { ...refused, headers: { ...refused.headers, allow: 'GET, HEAD, POST' } }
 }
 
-/** Text as it stands in a page. */
+/** Escapes text for HTML. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
-/** What a form says under a name. */
+/** Returns the value of a form field. */
 export function fieldOf({ body }: HttpRequest, name: string): string | undefined {
   return new URLSearchParams(new TextDecoder().decode(body)).get(name) ?? undefined
 }
 
-/** Browsers hold a form's redirect to `form-action`, so that the client's own origin has to be named. */
+/** Browsers apply `form-action` to redirects of a form, so the policy includes the client's origin. */
 function safety(finishUri?: string): Record<string, string> {
   const { origin = '', protocol = '' } = finishUri === undefined ? {} : new URL(finishUri)
   const target = origin === 'null' ? protocol : origin

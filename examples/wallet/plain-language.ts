@@ -8,7 +8,7 @@ import {
 
 const verbs: Record<AccessType, Partial<Record<AccessAction, string>>> = {
   'incoming-payment': {
-    create: 'ask for money to be paid to you',
+    create: 'create payment requests for you',
     complete: 'close the payment requests it made',
     read: 'see the payment requests it made',
     'read-all': 'see every payment request of your account',
@@ -29,7 +29,7 @@ const verbs: Record<AccessType, Partial<Record<AccessAction, string>>> = {
   },
 }
 
-/** What an access item means to the person who is asked for it, line by line. */
+/** Describes an access item line by line, in words for the owner. */
 export function describeAccess({ type, actions, identifier, limits }: AccessItem): string[] {
   const lines = actions.map((action) => verbs[type][action] ?? action)
   if (identifier !== undefined) lines.push(`only for ${identifier}`)
@@ -41,9 +41,9 @@ function describeLimits(limits: Limits, type: AccessType): string[] {
   const lines: string[] = []
   const period = interval === undefined ? ' in all' : describeInterval(interval)
   if (debitAmount !== undefined)
-    lines.push(`at most ${money(debitAmount)} leaves your account${period}`)
+    lines.push(`at most ${money(debitAmount)} is debited from your account${period}`)
   if (receiveAmount !== undefined)
-    lines.push(`at most ${money(receiveAmount)} reaches the other side${period}`)
+    lines.push(`at most ${money(receiveAmount)} arrives at the receiver${period}`)
   if (type === 'outgoing-payment' && !debitAmount && !receiveAmount) {
     lines.push('without any limit on the amount')
     if (interval !== undefined) lines.push(`at these times:${period}`)
@@ -52,7 +52,7 @@ function describeLimits(limits: Limits, type: AccessType): string[] {
   return lines
 }
 
-/** An amount as people write it. */
+/** Formats an amount. */
 export function money({ value, assetCode, assetScale }: Amount): string {
   const digits = value.padStart(assetScale + 1, '0')
   const whole = digits.slice(0, digits.length - assetScale)
@@ -60,15 +60,15 @@ export function money({ value, assetCode, assetScale }: Amount): string {
   return `${assetCode} ${assetScale === 0 ? whole : `${whole}.${fraction}`}`
 }
 
-/** How often, and what the first turn is: from that one people reckon the others for themselves. */
+/** Describes how often an interval repeats and its first window, from which owners can infer the others. */
 function describeInterval(text: string): string {
   const parsed = parseInterval(text)
   if ('problem' in parsed) return ` (${text})`
   const { interval } = parsed
   const each =
     interval.form === 'start/end'
-      ? `in every ${length(elapsed(interval.end - interval.start))}`
-      : `in every ${length(interval.duration)}`
+      ? `every ${length(elapsed(interval.end - interval.start))}`
+      : `every ${length(interval.duration)}`
   return ` ${each}${times(interval)}, ${turn(interval)}`
 }
 
@@ -77,16 +77,16 @@ function times({ count }: RepeatingInterval): string {
   return count === 1 ? ', once' : `, ${count} times`
 }
 
-/** The turn that the text names: the first, or the last where it is anchored at its end. */
+/** Describes the window that the text names: the first, or the last if the interval has an end. */
 function turn(interval: RepeatingInterval): string {
   const backwards = interval.form === 'duration/end'
   const window = windowAt(interval, backwards ? interval.end - 1 : interval.start)
-  if (window === undefined) return 'which is never'
+  if (window === undefined) return 'which never happens'
   const which = interval.count === 1 ? '' : backwards ? 'the last time ' : 'the first time '
   return `${which}from ${date(window.start)} until ${date(window.end)}`
 }
 
-/** A number of milliseconds in days, hours, minutes and seconds. */
+/** Splits a number of milliseconds into days, hours, minutes and seconds. */
 function elapsed(ms: number) {
   const seconds = ms / 1000
   return {

@@ -10,43 +10,43 @@ import {
 import { rateOf } from './rates.js'
 import type { Receivers } from './receivers.js'
 
-/** What the wallet takes for itself, on top of what it sends on. */
+/** The wallet's fee, added to the amount that it sends. */
 const feePercent = 1n
 
 /**
- * What payments from this wallet cost. It takes one percent, and changes dollars and euros at a fixed rate.
- * Each step is rounded against the payer, by less than a cent: nobody gains by cutting a payment in pieces.
+ * Prices payments from this wallet. It charges one percent, and exchanges dollars and euros at a fixed rate.
+ * Each step is rounded against the payer, by less than a cent, so that splitting a payment gains nothing.
  */
 export function prices(receivers: Receivers): Pricing {
   return {
     async price({ account: walletAddress, receiver: url, debitAmount, receiveAmount }) {
       const found = await receivers(url)
-      // Also when the other wallet may answer later: its URL may as well be of nothing, and the client can ask
-      // again in either case.
+      // Also for a wallet that may respond later: its URL may be worthless, and the client can retry in
+      // either case.
       if (!found.ok) return invalid(found.reason)
       const { asset, wanted, expiresAt } = found.receiver
       const exchange = exchangeOf(walletAddress, asset)
-      if (exchange === undefined) return invalid('there is no rate into its currency')
+      if (exchange === undefined) return invalid('no exchange rate for its currency')
       if (receiveAmount !== undefined && !isIn(asset, receiveAmount)) {
-        return invalid('it is paid in another currency than that of receiveAmount')
+        return invalid('receiveAmount is not in the currency of the receiver')
       }
       const priced =
         debitAmount === undefined
           ? priceToReceive(exchange, receiveAmount ?? wanted)
           : priceToDebit(exchange, debitAmount)
-      // No price outlives what it is a price for.
+      // A quote expires with its receiver at the latest.
       return 'refusal' in priced || expiresAt === undefined ? priced : { ...priced, expiresAt }
     },
   }
 }
 
-/** A payment's two sides, as functions of each other. */
+/** The two sides of a payment, as functions of each other. */
 interface Exchange {
   readonly debited: Asset
   readonly received: Asset
-  /** The least that has to be debited for so much to arrive. */
+  /** Returns the minimum debit with which this amount arrives. */
   costOf(received: bigint): bigint
-  /** What arrives of it. */
+  /** Returns the amount that arrives. */
   arrivingOf(debited: bigint): bigint
 }
 
@@ -71,13 +71,13 @@ function exchangeOf(debited: Asset, received: Asset): Exchange | undefined {
 function priceToReceive(exchange: Exchange, receiveAmount?: Amount): Price | PriceRefusal {
   if (receiveAmount === undefined) return { refusal: 'amount_missing' }
   const debited = exchange.costOf(units(receiveAmount))
-  if (debited > amountValueMax) return invalid('it would cost more than can be said')
+  if (debited > amountValueMax) return invalid('the debit amount would exceed 64 bits')
   return { debitAmount: amountOf(debited, exchange.debited), receiveAmount }
 }
 
 function priceToDebit(exchange: Exchange, debitAmount: Amount): Price | PriceRefusal {
   const received = exchange.arrivingOf(units(debitAmount))
-  if (received > amountValueMax) return invalid('more would arrive than can be said')
+  if (received > amountValueMax) return invalid('the receive amount would exceed 64 bits')
   if (received === 0n) {
     const minDebitAmount = amountOf(exchange.costOf(1n), exchange.debited)
     return { refusal: 'amount_too_small', minDebitAmount }
@@ -97,12 +97,12 @@ function amountOf(value: bigint, { assetCode, assetScale }: Asset): Amount {
   return { value: `${value}`, assetCode, assetScale }
 }
 
-/** The library has read what it hands in, and asks for nothing of nothing. */
+/** The library has validated the amounts and never passes zero. */
 function units({ value }: Amount): bigint {
   return parseValue(value) ?? 0n
 }
 
-/** Rounded up. */
+/** Divides and rounds up. */
 function dividedUp(dividend: bigint, divisor: bigint): bigint {
   return (dividend + divisor - 1n) / divisor
 }

@@ -15,11 +15,11 @@ import { createStreamReceiver } from '../ilp/receiver.js'
 import { failure } from './json.js'
 import { rateOf } from './rates.js'
 
-/** Another wallet that packets come from and go to. */
+/** Another wallet that sends and receives packets. */
 export interface PeerWallet {
   /** Packets for this ILP address, and for those below it, go to this peer. */
   readonly ilpAddress: string
-  /** Where it takes packets from this wallet. */
+  /** The URL where it receives packets from this wallet. */
   readonly url: string
 }
 
@@ -27,48 +27,53 @@ export interface RailSettings {
   /** ILP address of this wallet. */
   readonly ilpAddress: string
   readonly peers: readonly PeerWallet[]
-  /** Secret that this wallet shares with its peers: the bearer tokens of all of them follow from it. */
+  /** A secret that this wallet shares with its peers. All bearer tokens are derived from it. */
   readonly token: string
-  /** Called for each packet that a peer has fulfilled. */
+  /** Called for each packet that a peer fulfilled. */
   readonly onPacket?: (packet: FulfilledPacket) => void
 }
 
-/** A packet that has left for a peer. The amount is in the asset of that peer's balance. */
+/** A packet sent to a peer. The amount is in the asset of the peer's balance. */
 export interface FulfilledPacket extends Amount {
   readonly peer: string
 }
 
-/** What a peer owes this wallet, as of the start of this process. */
+/** What a peer owes this wallet since the start of this process. */
 export interface PeerBalance extends Asset {
-  /** In the smallest unit of the asset; negative when this wallet owes the peer. */
+  /** In the smallest unit of the asset; negative if this wallet owes the peer. */
   readonly balance: bigint
 }
 
-/** The wallet on Interledger: a receiver for each currency, and a connector between them and the peers. */
+/**
+ * The wallet's part of Interledger: a receiver for each currency, and a connector between them and the peers.
+ */
 export interface Rail {
-  /** Takes the packets of the peers, below `/ilp`. */
+  /** Receives the packets of the peers, below `/ilp`. */
   readonly handle: Handler<string | Uint8Array>
-  /** Sends the packets of an account that is in this asset. */
+  /** Returns a handler that sends packets from an account in this asset. */
   from(asset: Asset): IlpHandler
-  /** Whether a peer leads to an address. */
+  /** Returns whether a peer has a route to an address. */
   reaches(ilpAddress: string): boolean
   balances(): Readonly<Record<string, PeerBalance>>
 }
 
-/** All peers settle in dollars, with nine digits after the point: what is rounded away is far below a cent. */
+/** All peers settle in dollars with nine decimal places: rounding errors are far below a cent. */
 const linkAsset: Asset = { assetCode: 'USD', assetScale: 9 }
-/** A packet carries 10.00 at most, in the currency of the account that it leaves or reaches. */
+/** A packet carries at most 10.00, in the currency of the sending or receiving account. */
 const accountPacketMax = 1_000n
 const linkPacketMax = 20_000_000_000n
-/** A peer may owe 10,000 dollars. */
+/** A peer may owe at most 10,000 dollars. */
 const creditMax = 10_000_000_000_000n
 
-/** The ILP address of a wallet that names none: it follows from the wallet's URL. */
+/** Returns the default ILP address of a wallet, which is derived from its URL. */
 export function ilpAddressOf(baseUrl: string): string {
   return `test.${new URL(baseUrl).host.replace(/[^a-zA-Z0-9]+/g, '-')}`
 }
 
-/** The peer that an example wallet with this URL and without `ILP_ADDRESS` is for the wallet `ownAddress`. */
+/**
+ * Returns the peer that an example wallet with this URL and without `ILP_ADDRESS` is for the wallet
+ * `ownAddress`.
+ */
 export function peerWallet(baseUrl: string, ownAddress: string): PeerWallet {
   return { ilpAddress: ilpAddressOf(baseUrl), url: `${baseUrl}/ilp/${ownAddress}` }
 }
@@ -78,7 +83,8 @@ function addressFor(ilpAddress: string, { assetCode }: Asset): string {
 }
 
 /**
- * Payment details by which the ILP address also says the currency, since a connector has to know it to exchange.
+ * Returns payment methods whose ILP address includes the currency, because a connector needs it for the
+ * exchange.
  *
  * @param assets all currencies of the wallet's accounts.
  */
@@ -163,7 +169,9 @@ export function createRail(options: RailOptions): Rail {
   }
 }
 
-/** A payment in another currency is none here: the packet's amount would be counted as if it were in that. */
+/**
+ * Rejects payments in another currency, because the packet's amount would count as if it were in this one.
+ */
 function receiverIn(
   { assetCode, assetScale }: Asset,
   { paymentMethods, incomingPayments, ilpAddress, onError }: RailOptions,
@@ -199,7 +207,7 @@ function linkTo(
   }
 }
 
-/** The bearer token for packets from one wallet to another: each direction has its own. */
+/** Derives the bearer token for packets from one wallet to another: each direction has its own token. */
 function tokenFor(secret: string, from: string, to: string): string {
   return createHmac('sha256', secret).update(`${from} to ${to}`).digest('base64url')
 }

@@ -5,10 +5,10 @@ import {
   parseValue,
 } from 'open-payments-server'
 
-/** An incoming payment that takes money, in this wallet or in another one. */
+/** An incoming payment that accepts money, in this wallet or in another one. */
 export interface Receiver {
   readonly asset: Asset
-  /** What is still missing from the amount that it asks for, if it asks for one. */
+  /** The amount that is still missing, if the payment has an amount. */
   readonly wanted?: Amount
   /** Milliseconds since 1970. */
   readonly expiresAt?: number
@@ -22,14 +22,14 @@ export type FoundReceiver =
       readonly ok: false
       /** For the operator. */
       readonly reason: string
-      /** The other wallet may answer later. Absent: the receiver takes no money, now or later. */
+      /** The other wallet may respond later. Absent: the receiver will never accept the payment. */
       readonly temporary?: true
     }
 
 /** Finds the receiver of a payment by its URL. */
 export type Receivers = (url: string) => Promise<FoundReceiver>
 
-/** Looks receivers up in this wallet by `incomingPayments`, and all others by `elsewhere`. */
+/** Looks up receivers of this wallet in `incomingPayments`, and all others with `elsewhere`. */
 export function receiversOf(
   incomingPayments: Pick<IncomingPaymentServices, 'get' | 'idOf'>,
   elsewhere: Receivers,
@@ -38,7 +38,7 @@ export function receiversOf(
     const id = incomingPayments.idOf(url)
     if (id === undefined) return elsewhere(url)
     const payment = await incomingPayments.get(id)
-    if (payment === undefined) return noReceiver('there is no such incoming payment here')
+    if (payment === undefined) return noReceiver('the incoming payment does not exist')
     const { asset, incomingAmount, received, completed, expiresAt } = payment
     const receivedAmount = { ...asset, value: received }
     const terms = { completed, receivedAmount, expiresAt }
@@ -53,7 +53,7 @@ interface Terms {
   readonly expiresAt?: number
 }
 
-/** The receiver as long as it takes money. */
+/** Returns the receiver if it accepts money. */
 export function receiverFrom({
   completed,
   incomingAmount,
@@ -70,7 +70,7 @@ export function receiverFrom({
   if (incomingAmount === undefined) return { ok: true, receiver }
   const [asked, received] = [parseValue(incomingAmount.value), parseValue(receivedAmount.value)]
   if (asked === undefined || received === undefined || asked <= received) {
-    return noReceiver('the incoming payment has what it asked for')
+    return noReceiver('the incoming payment has received its amount')
   }
   const wanted = { ...asset, value: `${asked - received}` }
   return { ok: true, receiver: { ...receiver, wanted } }

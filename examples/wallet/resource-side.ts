@@ -31,7 +31,7 @@ export async function resourceSide(
   const paymentMethods = railPaymentMethods(
     surroundings.rail,
     assetsOf(accounts),
-    // Payment details are derived from this key, and have to stay what they were.
+    // Payment details are derived from this key, so it must never change.
     await secretKey(storage.secrets, 'payment-details'),
   )
   const elsewhere = receiversElsewhere(surroundings)
@@ -85,10 +85,10 @@ function assetsOf({ all }: Surroundings['accounts']): readonly Asset[] {
   return [...byCode].map(([assetCode, assetScale]) => ({ assetCode, assetScale }))
 }
 
-/** Receivers in other wallets: of this machine too if this wallet is on it, for development. */
+/** Receivers in other wallets. If this wallet is on loopback, they may be too, for development. */
 function receiversElsewhere({ baseUrl, accounts }: Surroundings): Receivers {
   const allowLoopback = isLoopback(baseUrl)
-  // Another wallet on this machine may be busy with an embedded database.
+  // Another wallet on this machine may be slow because of its embedded database.
   const fetch = guardedFetch({ allowLoopback, timeoutMs: allowLoopback ? 5_000 : 2_000 })
   return foreignReceivers({
     baseUrl,
@@ -101,21 +101,21 @@ function isLoopback(baseUrl: string): boolean {
   return ['localhost', '127.0.0.1', '[::1]'].includes(new URL(baseUrl).hostname)
 }
 
-/** Only the receivers that a peer leads to: others cannot be paid, so that they have no price. */
+/** Only finds receivers that a peer has a route to: others cannot be paid, so they have no price. */
 function reachable(receivers: Receivers, rail: Rail): Receivers {
   return async (url) => {
     const found = await receivers(url)
     const { ilp } = found.ok ? found.receiver : {}
     return ilp === undefined || rail.reaches(ilp.ilpAddress)
       ? found
-      : noReceiver(`no peer leads to ${ilp.ilpAddress}`)
+      : noReceiver(`no peer has a route to ${ilp.ilpAddress}`)
   }
 }
 
-/** How the resource server asks about tokens when the authorization server is in another process. */
+/** How the resource server introspects tokens when the authorization server is in another process. */
 export interface RemoteAuthorization {
   readonly introspect: Introspect
-  /** The public half of the key that it asks with, base64url. The private half never leaves the storage. */
+  /** The public half of its signing key, base64url. The private half never leaves the storage. */
   readonly resourceServerKey: string
 }
 
@@ -129,7 +129,8 @@ export async function remoteAuthorization(
     grantEndpoint,
     resourceServerId: resourceServer,
     key: { kid: resourceServerKey, privateKey: key.export({ format: 'jwk' }) },
-    // Both are on this very machine, and busy with an embedded database each. A real wallet leaves this out.
+    // Both processes are on this machine and slow because of their embedded databases. A real wallet omits
+    // this option.
     allowLoopback: true,
     timeoutMs: 10_000,
   })

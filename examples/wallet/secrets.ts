@@ -2,12 +2,12 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes } fr
 import type { PostgresClient } from 'open-payments-server/postgres'
 
 /**
- * What the wallet must not forget, by name: made when it is first asked for, and the same ever after, in
- * every process of the wallet.
+ * Returns a persistent secret by name. It is created at the first request and stays the same in every process
+ * of the wallet.
  */
 export type Secrets = (name: string, make: () => string) => Promise<string>
 
-/** Secrets that end with the process. */
+/** Secrets in the memory of this process. */
 export function memorySecrets(): Secrets {
   const kept = new Map<string, string>()
   return async (name, make) => {
@@ -18,8 +18,8 @@ export function memorySecrets(): Secrets {
 }
 
 /**
- * Secrets in a table of the wallet's own, beside those of the library. They are as safe as the database is:
- * a real wallet has them in its key management.
+ * Secrets in a table of the wallet's own, in the same database as the library's records. They are only as
+ * safe as the database: a real wallet uses its key management system.
  */
 export async function postgresSecrets(database: PostgresClient, wallet: string): Promise<Secrets> {
   const query = (text: string, values: unknown[] = []) => database.query({ text, values })
@@ -30,7 +30,7 @@ export async function postgresSecrets(database: PostgresClient, wallet: string):
       secret text NOT NULL,
       PRIMARY KEY (wallet, name)
     )`)
-  // Of two processes that find no table at the same time one fails, and finds it when it looks again.
+  // If two processes create the table concurrently, one fails and then finds the table when it retries.
   await createTable().catch(createTable)
 
   return async (name, make) => {
@@ -40,18 +40,18 @@ export async function postgresSecrets(database: PostgresClient, wallet: string):
     const { rows } = await query(select, [wallet, name])
     if (rows[0] !== undefined) return rows[0]['secret']
     await query(insert, [wallet, name, make()])
-    // Another process may have been first: what is stored is what counts.
+    // Another process may have been first: the stored value counts.
     return (await query(select, [wallet, name])).rows[0]?.['secret']
   }
 }
 
-/** A symmetric key of 32 bytes. */
+/** Returns a symmetric key of 32 bytes. */
 export async function secretKey(secrets: Secrets, name: string): Promise<Uint8Array> {
   const secret = await secrets(name, () => randomBytes(32).toString('base64'))
   return Buffer.from(secret, 'base64')
 }
 
-/** An Ed25519 key pair, by its private key. */
+/** Returns an Ed25519 private key. */
 export async function signingKey(secrets: Secrets, name: string): Promise<KeyObject> {
   const pem = await secrets(name, () => {
     const { privateKey } = generateKeyPairSync('ed25519')

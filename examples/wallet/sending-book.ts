@@ -1,31 +1,33 @@
 import type { PostgresClient } from 'open-payments-server/postgres'
 
-/** How far the sending of a payment over Interledger has come. */
+/** The progress of a payment that is sent over Interledger. */
 export interface Progress {
-  /** What may have left, in the payer's asset: packets without an answer are in it, and rejected ones are not. */
+  /**
+   * What may have been sent, in the payer's asset: includes packets without a reply, excludes rejected ones.
+   */
   readonly left: bigint
-  /** What has left, in the payer's asset. */
+  /** What was sent and fulfilled, in the payer's asset. */
   readonly sent: bigint
-  /** What has arrived of it, in the receiver's asset. */
+  /** What was delivered, in the receiver's asset. */
   readonly delivered: bigint
 }
 
 /**
- * What the wallet writes down before a packet leaves, so that a process that ends between two packets leaves
- * behind how much may have left. One writer has a payment at a time.
+ * Records how much may be sent before each packet, so that the record survives a process that ends between
+ * two packets. Each payment has one writer at a time.
  */
 export interface SendingBook {
-  /** Makes `writer` the only one who can write about a payment, and reads how far it has come. */
+  /** Makes `writer` the only writer of a payment, and returns its progress. */
   take(paymentId: string, writer: string): Promise<Progress>
-  /** False when another writer has taken the payment: nothing is written. */
+  /** Resolves to false if another writer has taken over the payment: nothing is written. */
   write(paymentId: string, writer: string, progress: Progress): Promise<boolean>
-  /** Removes a payment that is over, unless another writer has taken it. */
+  /** Removes a payment that is over, unless another writer has taken it over. */
   forget(paymentId: string, writer: string): Promise<void>
 }
 
 const nothing: Progress = { left: 0n, sent: 0n, delivered: 0n }
 
-/** A book that ends with the process. */
+/** A book in the memory of this process. */
 export function memorySendingBook(): SendingBook {
   const pages = new Map<string, { readonly writer: string; readonly progress: Progress }>()
   return {
@@ -45,7 +47,7 @@ export function memorySendingBook(): SendingBook {
   }
 }
 
-/** A book in a table of the wallet's own, beside those of the library. */
+/** A book in a table of the wallet's own, in the same database as the library's records. */
 export async function postgresSendingBook(
   database: PostgresClient,
   wallet: string,
@@ -61,7 +63,7 @@ export async function postgresSendingBook(
       delivered numeric NOT NULL,
       PRIMARY KEY (wallet, payment)
     )`)
-  // Of two processes that create the table at the same time one fails, and finds it when it tries again.
+  // If two processes create the table concurrently, one fails and then finds the table when it retries.
   await createTable().catch(createTable)
 
   return {

@@ -7,9 +7,9 @@ import type {
   ResourceServices,
 } from 'open-payments-server'
 import { type PayOverIlpOptions, payOverIlp } from '../ilp/sender.js'
-import { depart } from './departures.js'
 import { packetRecord } from './packet-record.js'
 import type { Rail } from './rail.js'
+import { applyReport } from './rail-reports.js'
 import type { Receiver, Receivers } from './receivers.js'
 import type { Progress, SendingBook } from './sending-book.js'
 
@@ -20,22 +20,23 @@ export interface SenderOptions {
   readonly book: SendingBook
 }
 
-/** Makes the event handler of a process. Once `stopping` is aborted no further packet leaves. */
+/** Creates the event handler of a process. After `stopping` is aborted it sends no more packets. */
 export type PaymentSender = (stopping: AbortSignal) => EventHandler
 
-/** How often a payment is tried while the other wallet or the peer does not answer: about 15 s in all. */
+/** The maximum attempts while the other wallet or the peer does not respond: about 15 s in total. */
 const attemptsMax = 5
-/** Well below the lease of an event, after which another process may take the payment over. */
+/** Well below the lease of an event, after which another process may take over the payment. */
 const attemptMs = 30_000
 
 /**
- * Sends each outgoing payment when it hears of its creation: within this wallet by `depart`, to another wallet
- * in ILP packets. The event comes again until the payment is over, also to another process.
+ * Sends each outgoing payment after the event of its creation: within this wallet with `applyReport`, to
+ * another wallet in ILP packets. The event is redelivered, also to another process, until the payment is
+ * over.
  *
- * A process that ends between two packets leaves its book behind. If the book says how every packet ended, the
- * rest is sent. If it does not, nothing more is sent: the packets without an answer are counted as sent, and
- * the payment ends there. So the receiver is never paid twice, and the payer may be debited for a packet that
- * did not arrive; a real wallet asks its peer what became of it.
+ * A process that ends between two packets leaves its record behind. If the record has the outcome of every
+ * packet, the next process sends the remainder. Otherwise it sends nothing more: it counts packets without a
+ * reply as sent and ends the payment. The receiver is therefore never paid twice, and the payer may be
+ * debited for a packet that did not arrive; a real wallet asks its peer for the outcome.
  */
 export function paymentSender(options: SenderOptions): PaymentSender {
   const { incomingPayments, outgoingPayments } = options.resources
@@ -50,9 +51,9 @@ export function paymentSender(options: SenderOptions): PaymentSender {
       await sendToOtherWallet(options, payment, delivery, stopping)
       return
     }
-    const departed = await depart(options.resources, id, undefined)
-    if (departed?.ok === false && departed.refusal === 'transfer_mismatch') {
-      throw new Error(`${id}: its transfer was reported with another amount`)
+    const applied = await applyReport(options.resources, id, undefined)
+    if (applied?.ok === false && applied.refusal === 'transfer_mismatch') {
+      throw new Error(`${id}: its transfer was already reported with another amount`)
     }
   }
 }
@@ -67,7 +68,7 @@ async function sendToOtherWallet(
   const attempt = { payment, writer: randomUUID() }
   const before = await book.take(payment.id, attempt.writer)
   if (before.left > before.sent) {
-    return end(options, attempt, before, 'a packet was on its way when the process ended')
+    return end(options, attempt, before, 'a packet was in flight when the process ended')
   }
   const found = await receivers(payment.receiver)
   const lastAttempt = delivery.attempt >= attemptsMax
@@ -77,12 +78,12 @@ async function sendToOtherWallet(
   }
   const { asset, ilp } = found.receiver
   if (ilp === undefined || !isIn(asset, payment.receiveAmount)) {
-    return end(options, attempt, before, 'the receiver takes another asset now')
+    return end(options, attempt, before, 'the asset of the receiver has changed')
   }
   const signal = AbortSignal.any([stopping, delivery.signal, AbortSignal.timeout(attemptMs)])
   const details = { ...ilp, asset }
   const { progress, problem } = await sendPackets(options, attempt, details, before, signal)
-  // Once it is known what became of every packet, the rest may be sent later.
+  // If the outcome of every packet is known, the remainder can be sent later.
   const resumable = progress.left === progress.sent && !lastAttempt
   if (problem !== undefined && resumable) throw new Error(`${payment.id}: ${problem}`)
   return end(options, attempt, progress, problem)
@@ -90,7 +91,7 @@ async function sendToOtherWallet(
 
 interface Attempt {
   readonly payment: OutgoingPayment
-  /** Who writes about the payment in the book. */
+  /** Identifies the writer of the payment's record. */
   readonly writer: string
 }
 
@@ -125,7 +126,7 @@ async function sendPackets(
   return result.ok ? { progress } : { progress, problem: result.problem }
 }
 
-/** Reports what became of a payment, and closes its page in the book. */
+/** Reports the outcome of a payment, and removes its record. */
 async function end(
   { resources, book }: SenderOptions,
   { payment, writer }: Attempt,
@@ -136,7 +137,7 @@ async function end(
   const { id: paymentId, debitAmount, receiveAmount } = payment
   const [most, asked] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
   const delivered = least(progress.delivered, asked)
-  // The payer is debited at the price that was quoted. What the packets took less is the wallet's.
+  // The payer is debited at the quoted price. The wallet keeps any difference to the packets' cost.
   const debited = least(dividedUp(most * delivered, asked) + progress.left - progress.sent, most)
   const totals = {
     paymentId,
@@ -164,7 +165,7 @@ function least(one: bigint, other: bigint): bigint {
   return one < other ? one : other
 }
 
-/** Rounded up. */
+/** Divides and rounds up. */
 function dividedUp(dividend: bigint, divisor: bigint): bigint {
   return (dividend + divisor - 1n) / divisor
 }

@@ -3,19 +3,19 @@ import type { HttpRequest } from 'open-payments-server'
 
 const cookieName = 'example_wallet_session'
 
-/** Who a browser is signed in as. */
+/** The signed-in owner of a browser. */
 export interface Session {
-  /** The value of `Set-Cookie` that signs a browser in as this owner. */
+  /** Returns the `Set-Cookie` value that signs a browser in as this owner. */
   cookieFor(owner: string): string
-  /** Whose cookie came with a request, if it is one of ours. */
+  /** Returns the owner of a request's cookie, if the cookie is valid. */
   ownerOf(request: HttpRequest): string | undefined
 }
 
 /**
- * Sessions in a cookie that nobody else can write: the owner's name and its MAC under the key. Other sites
- * cannot have forms sent with it, as it is `SameSite`.
+ * Keeps sessions in an authenticated cookie: the owner's name and its MAC. `SameSite` keeps other sites from
+ * submitting forms with it.
  *
- * @param key the same in every process of the wallet that knows browsers.
+ * @param key the same in every process of the wallet that serves browsers.
  */
 export function cookieSession(key: Uint8Array): Session {
   const mac = (owner: string) => createHmac('sha256', key).update(owner).digest()

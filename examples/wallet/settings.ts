@@ -2,24 +2,24 @@ import { ilpAddressOf, type PeerWallet, peerWallet, type RailSettings } from './
 import { type AdapterName, adapters } from './start.js'
 import type { Role } from './wallet.js'
 
-/** How the wallet is started, from the environment. */
+/** The wallet's settings from the environment. */
 export interface Settings {
   readonly adapter: AdapterName
   readonly port: number
-  /** The origin that is published, without a trailing slash. */
+  /** The published origin, without a trailing slash. */
   readonly baseUrl: string
-  /** The side of the wallet that this process serves, where it does not serve both. */
+  /** The side of the wallet that this process serves, if it does not serve both. */
   readonly role?: Role
-  /** Whether outgoing payments are sent by themselves, or by hand at the ledger. */
+  /** Whether the wallet sends outgoing payments automatically, or waits for reports to its ledger. */
   readonly settle: 'auto' | 'manual'
   readonly rail: RailSettings
   readonly databaseUrl?: string
   readonly dataDir?: string
-  /** Where events are sent, and the secret that they are signed with. */
+  /** The URL for events, and the secret that signs them. */
   readonly webhook?: { readonly url: string; readonly secret: string }
 }
 
-/** @throws an error that says which variable is wrong. */
+/** @throws an error that names the invalid variable. */
 export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   const { PORT = '3000', ADAPTER = 'express' } = environment
   const { DATABASE_URL, DATA_DIR, WEBHOOK_URL, WEBHOOK_SECRET } = environment
@@ -36,12 +36,12 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
     throw new Error('set DATABASE_URL for PostgreSQL or DATA_DIR for PGlite, not both')
   }
   if (!WEBHOOK_URL !== !WEBHOOK_SECRET) {
-    throw new Error('WEBHOOK_URL and WEBHOOK_SECRET go together')
+    throw new Error('WEBHOOK_URL and WEBHOOK_SECRET must be set together')
   }
   const served = readRole(environment, `http://localhost:${PORT}`)
   const { SETTLE, PEERS, ILP_ADDRESS, ILP_TOKEN } = environment
   if (served.role?.name === 'auth' && (SETTLE || PEERS || ILP_ADDRESS || ILP_TOKEN)) {
-    throw new Error('SETTLE, PEERS, ILP_ADDRESS and ILP_TOKEN do not go with ROLE=auth')
+    throw new Error('SETTLE, PEERS, ILP_ADDRESS and ILP_TOKEN cannot be used with ROLE=auth')
   }
   return {
     adapter: ADAPTER,
@@ -78,27 +78,30 @@ function readRail(
     .map((text) => readPeer(text, ownAddress))
   if (peers.length > 0 && token.length < 16) {
     throw new Error(
-      'PEERS needs ILP_TOKEN: a secret of 16 characters or more, the same in all wallets',
+      'PEERS needs ILP_TOKEN: a secret of at least 16 characters, the same in all wallets',
     )
   }
   const addresses = new Set([ownAddress, ...peers.map((peer) => peer.ilpAddress)])
   if (addresses.size <= peers.length) {
-    throw new Error('PEERS must name each other wallet once, and not this one')
+    throw new Error('PEERS must list each other wallet once, and not this one')
   }
   return { ilpAddress: ownAddress, peers, token }
 }
 
-/** A peer by the URL of its wallet, or by its ILP address and its endpoint: `test.bank=https://bank.example/ilp`. */
+/**
+ * Reads a peer: the URL of its wallet, or its ILP address and endpoint, such as
+ * `test.bank=https://bank.example/ilp`.
+ */
 function readPeer(text: string, ownAddress: string): PeerWallet {
   const [, address = '', url = ''] = /^([^=/]+)=(.*)$/.exec(text) ?? []
-  if (address === '') return peerWallet(originOf('each of PEERS', text), ownAddress)
+  if (address === '') return peerWallet(originOf('each entry of PEERS', text), ownAddress)
   if (!ilpAddress.test(address) || !URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
-    throw new Error('each of PEERS must be an origin, or an ILP address, = and a URL')
+    throw new Error('each entry of PEERS must be an origin, or an ILP address, = and a URL')
   }
   return { ilpAddress: address, url }
 }
 
-/** @param ownUrl the origin at which this process listens. */
+/** @param ownUrl the origin on which this process listens. */
 function readRole(
   environment: NodeJS.ProcessEnv,
   ownUrl: string,
@@ -107,29 +110,31 @@ function readRole(
   const baseUrl = originOf('BASE_URL', BASE_URL || ownUrl)
   if (!ROLE) {
     if (AUTH_URL || key) {
-      throw new Error('AUTH_URL and RESOURCE_SERVER_KEY go with ROLE=auth or ROLE=resource')
+      throw new Error('AUTH_URL and RESOURCE_SERVER_KEY need ROLE=auth or ROLE=resource')
     }
     return { baseUrl }
   }
   if (ROLE === 'resource') {
     if (!AUTH_URL) {
-      throw new Error('ROLE=resource needs AUTH_URL: where the process with ROLE=auth listens')
+      throw new Error('ROLE=resource needs AUTH_URL: the origin of the process with ROLE=auth')
     }
     return { baseUrl, role: { name: ROLE, authUrl: originOf('AUTH_URL', AUTH_URL) } }
   }
   if (ROLE !== 'auth')
-    throw new Error('ROLE must be auth or resource; without it one process is both')
+    throw new Error('ROLE must be auth or resource; without it one process serves both')
   if (!BASE_URL) {
-    throw new Error('ROLE=auth needs BASE_URL: where the process with ROLE=resource listens')
+    throw new Error('ROLE=auth needs BASE_URL: the origin of the process with ROLE=resource')
   }
   if (!key || !/^[\w-]{43}$/.test(key)) {
-    throw new Error('ROLE=auth needs RESOURCE_SERVER_KEY, as the one with ROLE=resource prints it')
+    throw new Error(
+      'ROLE=auth needs RESOURCE_SERVER_KEY: the key that the process with ROLE=resource prints',
+    )
   }
   const authUrl = originOf('AUTH_URL', AUTH_URL || ownUrl)
   return { baseUrl, role: { name: ROLE, authUrl, resourceServerKey: key } }
 }
 
-/** What is published begins with it, so that nothing may stand behind it. */
+/** Published URLs begin with the origin, so it must not have a path. */
 function originOf(name: string, text: string): string {
   const origin = text.replace(/\/$/, '')
   if (!URL.canParse(origin) || new URL(origin).origin !== origin) {

@@ -3,7 +3,7 @@ import type { Accounts } from './accounts.js'
 import type { RailSettings } from './rail.js'
 import type { WalletStorage } from './storage.js'
 
-/** What both sides of the wallet know, whether they are in one process or in two. */
+/** What both sides of the wallet share, in one process or in two. */
 export interface Surroundings {
   /** The origin of the wallet addresses and of the resource server. */
   readonly baseUrl: string
@@ -18,13 +18,13 @@ export interface Surroundings {
   }
 }
 
-/** A side of the wallet: that of its authorization server, or that of its resource server. */
+/** One side of the wallet: its authorization server or its resource server. */
 export interface Side {
   readonly mounts: readonly {
     readonly path: string
     readonly handle: Handler<string | Uint8Array>
   }[]
   readonly events: EventOutbox
-  /** What has to be done from time to time, each in batches: how many were done of so many at most. */
+  /** Periodic work in batches: each resolves to the number of items processed, at most `limit`. */
   readonly chores: readonly ((limit: number) => Promise<number>)[]
 }

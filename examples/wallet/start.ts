@@ -19,16 +19,16 @@ export type AdapterName = keyof typeof adapters
 export interface StartOptions extends Partial<WalletOptions> {
   readonly adapter: AdapterName
   readonly port: number
-  /** The origin that is published. Default: this server's own, on localhost. */
+  /** The published origin. Default: this server's own, on localhost. */
   readonly baseUrl?: string
-  /** Default: memory, for the time of this run. */
+  /** Default: in memory. */
   readonly storage?: WalletOptions['storage']
   /**
-   * `auto` sends outgoing payments as they are created; `manual` leaves them to the ledger's
+   * `auto` sends outgoing payments when they are created; `manual` waits for reports to the ledger at
    * `/ledger/outgoing-payments/{id}/settle`. Default: `manual`.
    */
   readonly settle?: 'auto' | 'manual'
-  /** Hears of what happens. Default: without `settle: 'auto'` events wait in the store. */
+  /** Receives all events. Default: without `settle: 'auto'`, events stay in the store. */
   readonly onEvent?: EventHandler
   readonly onUndelivered?: (failure: FailedDelivery) => void
 }
@@ -36,15 +36,15 @@ export interface StartOptions extends Partial<WalletOptions> {
 export interface RunningWallet {
   readonly wallet: Wallet
   readonly baseUrl: string
-  /** Finishes what it has begun, takes nothing new, and resolves when all is done; the storage stays open. */
+  /** Finishes current work, accepts nothing new, and resolves when all is done; the storage stays open. */
   stop(): Promise<void>
 }
 
 const sweepPauseMs = 5_000
-/** Short enough for a payment to leave within a second of its creation. */
+/** Short enough to send a payment within a second of its creation. */
 const pollMs = 250
 
-/** Starts the wallet and resolves when it takes requests. */
+/** Starts the wallet and resolves when it accepts requests. */
 export async function startWallet(options: StartOptions): Promise<RunningWallet> {
   const { adapter, port, baseUrl = `http://localhost:${port}`, onEvent, onUndelivered } = options
   const { storage = memoryStorage(), settle = 'manual', ...rest } = options
@@ -68,7 +68,7 @@ export async function startWallet(options: StartOptions): Promise<RunningWallet>
   return { wallet, baseUrl, stop }
 }
 
-/** All at the same time: a payment is not held up by who else hears of it, nor the other way round. */
+/** Runs the handlers concurrently, so that payments and other consumers of events do not delay each other. */
 function together(handlers: readonly EventHandler[]): EventHandler {
   return async (event: DeliveredEvent, delivery: Delivery) => {
     const outcomes = await Promise.allSettled(
@@ -79,7 +79,7 @@ function together(handlers: readonly EventHandler[]): EventHandler {
   }
 }
 
-/** On loopback only: whoever reaches this wallet is signed in as the owner of its accounts. */
+/** Listens on loopback only: the wallet signs every visitor in as the owner of its accounts. */
 function listen(server: Server, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
@@ -87,7 +87,7 @@ function listen(server: Server, port: number): Promise<void> {
   })
 }
 
-/** Connections that were busy when the server stopped listening are closed as soon as they fall idle. */
+/** Closes connections that were busy when the server stopped listening as soon as they become idle. */
 function close(server: Server): Promise<void> {
   return new Promise((resolve, reject) => {
     const sweep = setInterval(() => server.closeIdleConnections(), 50)

@@ -13,26 +13,26 @@ import { takeDirectory, temporaryDirectory } from './data-directory.js'
 import { memorySecrets, postgresSecrets, type Secrets } from './secrets.js'
 import { memorySendingBook, postgresSendingBook, type SendingBook } from './sending-book.js'
 
-/** Where the wallet keeps what it knows: the library's records, its own secrets, and the payments being sent. */
+/** The wallet's storage: the library's records, its own secrets, and the payments in progress. */
 export interface WalletStorage {
   readonly store: Store
   readonly secrets: Secrets
   readonly sendings: SendingBook
-  /** What it is and where, for the operator. */
+  /** The kind and place of the storage, for the operator. */
   readonly description: string
   close(): Promise<void>
 }
 
 export interface StorageOptions {
-  /** The wallet whose secrets they are, by its URL: a database may hold several. */
+  /** The wallet that owns the secrets, by its URL: a database may hold several wallets. */
   readonly baseUrl: string
   /** Connection string of PostgreSQL. */
   readonly databaseUrl?: string
-  /** Directory for PGlite, when there is no PostgreSQL. Default: a temporary one of this run. */
+  /** Directory for PGlite if there is no PostgreSQL. Default: a temporary directory for this run. */
   readonly dataDir?: string
 }
 
-/** Keeps everything in this process, and forgets it when that ends. */
+/** Keeps everything in the memory of this process. */
 export function memoryStorage(): WalletStorage {
   const description = 'memory'
   const sendings = memorySendingBook()
@@ -48,7 +48,7 @@ export function memoryStorage(): WalletStorage {
 /**
  * Opens PostgreSQL if its URL is given, else PGlite, and brings the tables up to date.
  *
- * @throws an error with code `ERR_DATA_DIR_IN_USE` when another process has the directory.
+ * @throws an error with code `ERR_DATA_DIR_IN_USE` if another process uses the directory.
  */
 export async function openStorage(options: StorageOptions): Promise<WalletStorage> {
   return options.databaseUrl === undefined
@@ -61,7 +61,7 @@ async function openPostgres(
   connectionString: string,
 ): Promise<WalletStorage> {
   const pool = new Pool({ connectionString, connectionTimeoutMillis: 5_000 })
-  // An idle connection that breaks down must not take the process with it: the pool opens another.
+  // An error of an idle connection must not end the process: the pool opens another connection.
   pool.on('error', (error) => console.error(`PostgreSQL: ${error.message}`))
   const close = () => pool.end()
   return closingOnFailure(close, async () => {
@@ -78,7 +78,7 @@ async function openPglite({ baseUrl, dataDir }: StorageOptions): Promise<WalletS
       await database.close()
       await directory.release()
     }
-    const kept = dataDir === undefined ? ', for this run only' : ''
+    const kept = dataDir === undefined ? ', only for this run' : ''
     const description = `PGlite in ${directory.path}${kept}`
     return { ...(await prepared(fromPglite(database), baseUrl)), description, close }
   })

@@ -8,50 +8,50 @@ import type { PaymentSender } from './sending.js'
 import type { Side, Surroundings } from './side.js'
 import type { WalletStorage } from './storage.js'
 
-/** Which side of the wallet a process serves, and what it has to know of the other. */
+/** The side of the wallet that a process serves, and what it needs to know about the other side. */
 export type Role =
   | {
       readonly name: 'auth'
       /** The origin of the authorization server, without a trailing slash. */
       readonly authUrl: string
-      /** The public key that the resource server asks about tokens with, base64url. */
+      /** The public key with which the resource server signs introspection requests, base64url. */
       readonly resourceServerKey: string
     }
   | { readonly name: 'resource'; readonly authUrl: string }
 
 export interface WalletOptions {
   /**
-   * The origin that the wallet publishes and verifies, without a trailing slash: with two processes that of
-   * the wallet addresses and the resource server, in both.
+   * The origin that the wallet publishes and verifies, without a trailing slash. With two processes, both use
+   * the origin of the wallet addresses and the resource server.
    */
   readonly baseUrl: string
   readonly storage: Pick<WalletStorage, 'store' | 'secrets' | 'sendings'>
-  /** The wallets that this one exchanges packets with. Default: none, under an address that follows from `baseUrl`. */
+  /** The ILP peers of this wallet. Default: none, under an ILP address derived from `baseUrl`. */
   readonly rail?: RailSettings
   /** Default: both sides in one process. */
   readonly role?: Role
   readonly onRefusal?: (report: RefusalReport) => void
 }
 
-/** A wallet: accounts, pages for their owners and a ledger, and this library for everything else. */
+/** A wallet: accounts, pages for their owners and a ledger, with this library for everything else. */
 export interface Wallet {
   readonly accounts: readonly Account[]
-  /** What is served where; the last entry takes every other path, if its own is empty. */
+  /** The handlers by path; the last entry, if its path is empty, serves all other paths. */
   readonly mounts: readonly {
     readonly path: string
     readonly handle: Handler<string | Uint8Array>
   }[]
-  /** What has happened and is still to be told. */
+  /** Events that have not been delivered. */
   readonly events: readonly EventOutbox[]
   /** Sends outgoing payments, in a process that serves them. */
   readonly sender?: PaymentSender
-  /** In the role `resource`: the public key that the other process has to be given. */
+  /** In the role `resource`: the public key for the settings of the other process. */
   readonly resourceServerKey?: string
-  /** Records which payments have expired or were never begun, and removes what nobody needs any more. */
+  /** Expires payments, fails those that were never begun, and removes records that are no longer needed. */
   sweep(signal: AbortSignal): Promise<void>
 }
 
-/** Every process that has the same storage, `baseUrl` and `role` is the same wallet, or side of it. */
+/** Processes with the same storage, `baseUrl` and `role` serve the same wallet, or the same side of it. */
 export async function createWallet(options: WalletOptions): Promise<Wallet> {
   const { baseUrl, storage, role, onRefusal } = options
   const authUrl = role?.authUrl ?? baseUrl
@@ -93,7 +93,7 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
   return { ...assembled(authorization, resource), sender: resource.sender }
 }
 
-/** Goes on in batches for as long as they are full. */
+/** Runs batches for as long as they are full. */
 async function allOf(batch: (limit: number) => Promise<number>, signal: AbortSignal) {
   const limit = 100
   while (!signal.aborted && (await batch(limit)) >= limit);

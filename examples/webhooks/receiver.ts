@@ -1,12 +1,15 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 
-/** What a webhook of the wallet says. */
+/** A webhook of the wallet. */
 export interface ReceivedWebhook {
-  /** The same at every delivery, of which there is at least one: do nothing for an id that you had before. */
+  /**
+   * The same for every delivery of an event, of which there is at least one: ignore an id that you have
+   * processed.
+   */
   readonly id: string
   readonly type: string
-  /** When it happened: ISO 8601. */
+  /** When the event happened, in ISO 8601. */
   readonly timestamp: string
   readonly data: Readonly<Record<string, unknown>>
 }
@@ -14,8 +17,8 @@ export interface ReceivedWebhook {
 const bodyBytesMax = 64 * 1024
 
 /**
- * A server that takes webhooks whose signature holds. It answers 204 once `onWebhook` has resolved; when
- * that rejects it answers 500, and the webhook comes again.
+ * A server that accepts webhooks with a valid signature. It responds with 204 when `onWebhook` has resolved.
+ * If `onWebhook` rejects it responds with 500, and the sender retries.
  */
 export function webhookReceiver(
   secret: string,
@@ -27,7 +30,7 @@ export function webhookReceiver(
     if (request.method !== 'POST') return 405
     const body = await readBody(request)
     if (body === undefined) return 413
-    // The signature covers the bytes as they came: what was parsed and written again would not do.
+    // The signature covers the received bytes; parsed and serialized again they could differ.
     const content = webhook.verify(body, request.headers as Record<string, string>)
     await onWebhook({ id: `${request.headers['webhook-id']}`, ...(content as ReceivedContent) })
     return 204
@@ -49,7 +52,7 @@ type ReceivedContent = Omit<ReceivedWebhook, 'id'>
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = []
   let size = 0
-  // Left open when it is too much, so that the answer still reaches the sender.
+  // The stream stays open if the body is too large, so that the sender still receives the response.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     size += chunk.length
     if (size > bodyBytesMax) return undefined

@@ -2,18 +2,18 @@ import type { EventHandler } from 'open-payments-server'
 import { Webhook } from 'standardwebhooks'
 
 export interface WebhookSenderOptions {
-  /** Where events are POSTed to. */
+  /** The URL to POST events to. */
   readonly url: string
   /** Shared with the receiver: 24 bytes or more in base64, after `whsec_`. */
   readonly secret: string
-  /** How long the receiver may take, in milliseconds, and no longer than the lease of an event. Default 5,000. */
+  /** The time limit for the receiver in milliseconds, at most the lease of an event. Default 5,000. */
   readonly timeoutMs?: number
 }
 
 /**
- * A handler for `consumeEvents` that sends each event as a webhook, signed as Standard Webhooks lays down.
- * Every delivery of an event has the same `webhook-id`, so that its receiver can tell repeats. It rejects,
- * and the event comes again, unless the receiver answers in time and with 2xx.
+ * Returns a handler for `consumeEvents` that sends each event as a webhook, signed according to Standard
+ * Webhooks. Every delivery of an event has the same `webhook-id`, so that the receiver can detect repeats.
+ * The handler rejects, and the event is redelivered, unless the receiver responds in time with a 2xx status.
  *
  * @see https://www.standardwebhooks.com
  */
@@ -27,7 +27,7 @@ export function webhookSender(options: WebhookSenderOptions): EventHandler {
 
   return async ({ id, type, at, ...data }, delivery) => {
     const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
-    // The time of this attempt, not of the event: receivers refuse what is old.
+    // The time of this attempt, not of the event: receivers refuse old timestamps.
     const now = new Date()
     const response = await fetch(href, {
       method: 'POST',
@@ -38,11 +38,11 @@ export function webhookSender(options: WebhookSenderOptions): EventHandler {
         'webhook-signature': webhook.sign(id, now, body),
       },
       body,
-      // Whoever may redirect could have the wallet call places that only it can reach.
+      // A redirect could make the wallet call addresses that only it can reach.
       redirect: 'manual',
       signal: AbortSignal.any([delivery.signal, AbortSignal.timeout(timeoutMs)]),
     })
     await response.body?.cancel()
-    if (!response.ok) throw new Error(`the receiver answered ${response.status}`)
+    if (!response.ok) throw new Error(`the receiver responded with ${response.status}`)
   }
 }

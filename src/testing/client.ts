@@ -3,57 +3,57 @@ import { type FullJwk, jwkOf, keyFromText } from './key.js'
 import { signedRequest } from './sign.js'
 
 export interface TestClientOptions {
-  /** Names the key: the same seed is the same key pair in every run. For tests only. */
+  /** Determines the key pair: the same seed gives the same key pair in every run. For tests only. */
   readonly seed: string
   readonly kid: string
-  /** The wallet address that the client instance goes by. Default: it goes by its key alone. */
+  /** The wallet address that identifies the client instance. Default: its key alone identifies it. */
   readonly walletAddress?: string
-  /** When signatures are created, unless a request says otherwise. Default: now. */
+  /** The clock that dates signatures, unless a request sets `created`. Default: the system clock. */
   readonly clock?: Clock
 }
 
-/** A request of a client instance, before it is signed. */
+/** An unsigned request of a client instance. */
 export interface ClientRequest {
   readonly method: string
-  /** The absolute URL, as the server knows it. */
+  /** The absolute URL that the server expects in `@target-uri`. */
   readonly url: string
-  /** Text or bytes are sent as they are, any other value as JSON. Default: no body. */
+  /** Text and bytes are sent unchanged, any other value as JSON. Default: no body. */
   readonly body?: unknown
-  /** An access token or continuation token: becomes `Authorization: GNAP …`. */
+  /** An access token or continuation token, sent as `Authorization: GNAP …`. */
   readonly token?: string
-  /** When the signature says that it was created, in seconds since 1970. Default: as the clock says. */
+  /** The `created` parameter of the signature, in seconds since 1970. Default: the clock's time. */
   readonly created?: number
-  /** Default: none. Without one a server may take an identical request for a repeat. */
+  /** Default: none. Without a nonce, a server may treat an identical request as a repeat. */
   readonly nonce?: string
-  /** Header lines beside those that signing adds. They are not covered by the signature. */
+  /** Additional headers, which the signature does not cover. */
   readonly headers?: readonly (readonly [name: string, value: string])[]
 }
 
-/** What a server answered, with its JSON read. */
+/** A server's response with its JSON body parsed. */
 export interface ClientResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** `undefined` where there was no body. */
+  /** `undefined` if the response has no body. */
   readonly body: unknown
 }
 
-/** A client instance with an Ed25519 key, which signs as the published clients do. */
+/** A client instance with an Ed25519 key, which signs requests like the published clients. */
 export interface TestClient {
   readonly kid: string
-  /** What goes as `client` in a grant request: the wallet address, or the key itself. */
+  /** The `client` member of a grant request: the wallet address, or the key itself. */
   readonly client: string | { readonly jwk: FullJwk }
   readonly publicJwk: FullJwk
-  /** What the client instance publishes at `{walletAddress}/jwks.json`. */
+  /** The JWKS that the client instance publishes at `{walletAddress}/jwks.json`. */
   readonly jwks: { readonly keys: readonly FullJwk[] }
   /** The JWK thumbprint of its key (RFC 7638), base64url. */
   readonly thumbprint: string
-  /** Signs a request as RFC 9421 and RFC 9530 say, for `handle` or to be sent. */
+  /** Signs a request according to RFC 9421 and RFC 9530. Pass the result to `handle` or send it. */
   sign(request: ClientRequest): HttpRequest
-  /** Signs a request, hands it to a handler and reads the answer. */
+  /** Signs a request, passes it to a handler and parses the response. */
   send(handle: Handler, request: ClientRequest): Promise<ClientResponse>
 }
 
-/** Makes a client instance for tests. Its key is no secret: it follows from the seed. */
+/** Creates a client instance for tests. Its key is derived from the seed and is not secret. */
 export function testClient(options: TestClientOptions): TestClient {
   const { seed, kid, walletAddress, clock = Date } = options
   const key = keyFromText(seed, kid)
@@ -88,8 +88,9 @@ function contentOf(body: unknown): string | Uint8Array {
 }
 
 /**
- * The keys of these client instances, without a network: what `createAuthorizationServer` takes as
- * `clientKeys`. Those that have no wallet address bring their keys along and are not looked for.
+ * Serves the keys of test clients without a network, as the `clientKeys` option of
+ * `createAuthorizationServer`. Clients without a wallet address send their key with the request and are never
+ * looked up.
  */
 export function clientKeysOf(...clients: readonly TestClient[]): ClientKeys {
   return {

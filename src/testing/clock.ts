@@ -1,17 +1,17 @@
 import type { Clock, Instant } from 'open-payments-server'
 
-/** A clock that stands until it is moved. */
+/** A clock that only moves when a test moves it. */
 export interface ManualClock extends Clock {
-  /** Moves the clock by so many milliseconds. */
+  /** Advances the clock by a number of milliseconds. */
   advance(ms: number): void
-  /** Moves the clock to an instant, which may lie in its past. */
+  /** Sets the clock to an instant, which may be earlier than its current one. */
   set(instant: Instant): void
 }
 
-/** 2026-11-21T12:00:00Z, a Saturday: where a manual clock stands unless it is told otherwise. */
+/** 2026-11-21T12:00:00Z, a Saturday: the default start of a manual clock. */
 export const startOfTests: Instant = Date.UTC(2026, 10, 21, 12)
 
-/** Gives a server a time that the test holds in its hands. */
+/** Creates a clock that a test controls. */
 export function manualClock(start: Instant = startOfTests): ManualClock {
   let now = start
   return {

@@ -13,45 +13,45 @@ import { removalCases } from './conformance/removal.js'
 import type { CaseDefinition, ConformanceRule } from './conformance/trial.js'
 import { visibilityCases } from './conformance/visibility.js'
 
-/** One case of the suite, for whichever test runner. */
+/** One case of the suite, for any test runner. */
 export interface ConformanceCase {
-  /** A sentence about what the store does. No two cases have the same. */
+  /** A sentence that states what the store does. Unique within the suite. */
   readonly name: string
-  /** The rule of the contract in `Store`, by number, or the part of it that the case is about. */
+  /** The rule of the `Store` contract, by number, or the part of it that the case checks. */
   readonly rule: ConformanceRule
   /**
-   * Runs the case on a store of its own making. It rejects with an `Error` that says what the store did and
-   * what it should have done.
+   * Runs the case on a new store from `makeStore`. Rejects with an `Error` that names the rule, what the
+   * store did and what it should have done.
    */
   readonly run: () => Promise<void>
 }
 
 export interface ConformanceOptions {
   /**
-   * True when two stores from `makeStore` are over the same data, as two processes would be: cases are added
-   * that write with one and read with the other. Default false.
+   * True if all stores from `makeStore` share the same data, like two processes on one database. This adds
+   * the cases that write through one store and read through another. Default false.
    */
   readonly sameData?: boolean
   /**
-   * How long `due` may take to show a commit, in milliseconds: until then it is asked again. A store that does
-   * not lag is asked once. Default 5000.
+   * How long `due` may lag behind a commit, in milliseconds: the cases repeat the query until then. A store
+   * that does not lag is queried once. Default 5000.
    */
   readonly dueLagMs?: number
-  /** How long a case may take before it fails as hanging, in milliseconds. Default 60000. */
+  /** How long a case may run before it fails with a timeout, in milliseconds. Default 60000. */
   readonly timeoutMs?: number
 }
 
 /**
- * The contract of `Store`, as cases to run a store against:
+ * Returns the contract of `Store` as test cases:
  *
  * ```ts
  * for (const { name, run } of storeConformance(() => myStore(pool))) test(name, run)
  * ```
  *
- * `makeStore` is called once for each case. Stores may share one database, with records in it already, and
- * cases may run at once and again: each has ids, lists and a namespace of its own. The records that they
- * write stay behind, so give it a database for tests. Races only show where there are some: run it against
- * the real database, over a pool of several connections, and give it some seconds.
+ * `makeStore` is called once for each case. Stores may share one database that already contains records, and
+ * cases may run concurrently and repeatedly: each uses its own ids, lists and namespace. The cases do not
+ * remove their records, so use a test database. Races only occur under real concurrency: run the suite
+ * against the real database with a pool of several connections, and allow some seconds.
  */
 export function storeConformance(
   makeStore: () => Store | Promise<Store>,
@@ -109,8 +109,8 @@ function within<Result>(timeoutMs: number, work: Promise<Result>): Promise<Resul
     timer = setTimeout(() => {
       reject(
         new Error(
-          `the store was still not done after ${timeoutMs} ms; commits that wait for each other ` +
-            'should be resolved by the database or by a fixed order of locking',
+          `the case did not finish within ${timeoutMs} ms; the database must resolve commits that wait ` +
+            'for each other, or the store must lock rows in a fixed order',
         ),
       )
     }, timeoutMs)
@@ -120,7 +120,7 @@ function within<Result>(timeoutMs: number, work: Promise<Result>): Promise<Resul
 
 const namespaceAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** 8 characters without upper case, so that a store which folds case cannot mix up two cases. */
+/** Returns 8 characters without upper case, so that a store which folds case cannot confuse two cases. */
 function newNamespace(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(8))
   return Array.from(bytes, (byte) => namespaceAlphabet[byte % namespaceAlphabet.length]).join('')

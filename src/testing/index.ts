@@ -1,6 +1,6 @@
 /**
- * For tests: the contract of a store as cases, a clock and randomness that the test holds, a client instance
- * that signs, and a search for ways to overspend.
+ * Testing kit: the store contract as test cases, a controllable clock, seeded randomness, a client instance
+ * that signs requests, and a property test that searches for ways to overspend.
  *
  * @module
  */

@@ -1,14 +1,14 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import type { PublicJwk } from 'open-payments-server'
 
-/** A key pair of a client instance. */
+/** The key pair of a client instance. */
 export interface KeyPair extends PublicJwk {
   readonly privateKey: KeyObject
   /** The JWK thumbprint of the public key (RFC 7638), base64url. */
   readonly thumbprint: string
 }
 
-/** A public key as a client instance publishes it, or brings it along in a request. It is plain JSON. */
+/** A public key as a client instance publishes it or sends it in a request. Plain JSON. */
 export type FullJwk = {
   readonly kid: string
   /** The public key, base64url. */
@@ -21,7 +21,7 @@ export type FullJwk = {
 
 const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-/** The key pair that a seed of 32 bytes leads to (RFC 8032 section 5.1.5). */
+/** Derives the key pair from a seed of 32 bytes (RFC 8032 section 5.1.5). */
 export function keyFromSeed(seed: Uint8Array, kid: string): KeyPair {
   const der = Buffer.concat([pkcs8Prefix, seed])
   const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
@@ -31,7 +31,7 @@ export function keyFromSeed(seed: Uint8Array, kid: string): KeyPair {
   return { kid, x, privateKey, thumbprint }
 }
 
-/** The key pair that belongs to a text: the same text is the same key, on every machine. */
+/** Derives a key pair from a text: the same text gives the same key on every machine. */
 export function keyFromText(text: string, kid: string): KeyPair {
   return keyFromSeed(createHash('sha256').update(text).digest(), kid)
 }

@@ -1,8 +1,8 @@
 import type { Random } from 'open-payments-server'
 
 /**
- * Bytes that look random and are the same in every run with the same seed, however they are asked for: in
- * one piece or in many. For tests only: whoever knows the seed knows every secret made from it.
+ * Returns pseudorandom bytes that depend on the seed alone, not on the sizes of the requests. For tests only:
+ * secrets derived from them can be computed from the seed.
  */
 export function seededRandom(seed = 'seed'): Random {
   const next = seededWords(seed)
@@ -28,7 +28,7 @@ export function seededRandom(seed = 'seed'): Random {
   }
 }
 
-/** The same from one seed: words of 32 bits, by sfc32 of PractRand, seeded with an FNV-1a hash. */
+/** Returns a generator of 32-bit words: sfc32 of PractRand, seeded with an FNV-1a hash. */
 export function seededWords(seed: string): () => number {
   let a = fnv1a(seed, 0x811c9dc5)
   let b = fnv1a(seed, a)
@@ -44,12 +44,12 @@ export function seededWords(seed: string): () => number {
     return word >>> 0
   }
 
-  // The first words still show how alike two seeds are.
+  // The first words still reveal how similar two seeds are.
   for (let i = 0; i < 15; i++) next()
   return next
 }
 
-/** A number below `bound` for each call. */
+/** Returns a generator of integers from 0 to `bound` - 1. */
 export function seededIndex(seed: string): (bound: number) => number {
   const next = seededWords(seed)
   return (bound) => next() % bound

@@ -11,21 +11,21 @@ export interface SignOptions {
   readonly body?: string | Uint8Array
   readonly token?: string
   readonly nonce?: string
-  /** Header lines beside those that signing adds. */
+  /** Additional header lines. */
   readonly headers?: readonly (readonly [string, string])[]
-  /** Component identifiers, serialised, in order. Default: what the published client covers. */
+  /** Serialized component identifiers, in order. Default: those that the published client covers. */
   readonly components?: readonly string[]
-  /** Parameters of the signature, serialised, in order. Default: keyid, created and a nonce if given. */
+  /** Serialized signature parameters, in order. Default: keyid, created and, if given, nonce. */
   readonly parameters?: readonly string[]
   readonly label?: string
   readonly digest?: 'sha-256' | 'sha-512' | 'none'
-  /** What the signature base says of a component instead of the truth. */
+  /** Values for the signature base that replace the true ones of components. */
   readonly override?: Readonly<Record<string, string>>
 }
 
 /**
- * Signs a request as a client instance would (RFC 9421 section 3.1), written apart from the code that
- * verifies, so that a mistake there is not repeated here. Every part of it can be bent.
+ * Signs a request like a client instance (RFC 9421 section 3.1). It shares no code with the verifier, so that
+ * a mistake there is not repeated here. Every part of the signature can be overridden.
  */
 export function signedRequest(options: SignOptions): HttpRequest {
   const { method, url, key, created, token, nonce, label = 'sig1' } = options

@@ -19,7 +19,7 @@ async function expectDiscovery(response: Response, basePath: string): Promise<vo
   })
 }
 
-describe.each(hosts)('asking what is supported, mounted on $name', ({ basePath, create }: Host) => {
+describe.each(hosts)('discovery, mounted on $name', ({ basePath, create }: Host) => {
   let server: Server
   let base: string
 
@@ -29,28 +29,28 @@ describe.each(hosts)('asking what is supported, mounted on $name', ({ basePath, 
   })
   afterAll(() => stopped(server))
 
-  test('is answered at the grant endpoint', async () => {
+  test('is served at the grant endpoint', async () => {
     await expectDiscovery(await fetch(base, { method: 'OPTIONS' }), basePath)
   })
 
-  test('is answered where the client says that it sends JSON, as the published one always does', async () => {
+  test('is served if the client announces JSON, as the published client always does', async () => {
     const headers = { 'content-type': 'application/json', accept: 'application/json' }
     await expectDiscovery(await fetch(base, { method: 'OPTIONS', headers }), basePath)
   })
 
-  test('is not offered where there is nothing to request', async () => {
+  test('is not served at a path where nothing can be requested', async () => {
     const response = await fetch(`${base}/continue/x`, { method: 'OPTIONS' })
     expect(response.status).toBe(405)
     expect(response.headers.get('allow')).toBe('POST, DELETE')
   })
 
-  test('is named among what is allowed at the grant endpoint', async () => {
+  test('is an allowed method of the grant endpoint', async () => {
     const response = await fetch(base, { method: 'DELETE' })
     expect(response.status).toBe(405)
     expect(response.headers.get('allow')).toBe('POST, OPTIONS')
   })
 
-  test('is no preflight of CORS, which gets no leave and no content', async () => {
+  test('is not a CORS preflight: the response has neither CORS headers nor content', async () => {
     const headers = { origin: 'https://evil.example', 'access-control-request-method': 'POST' }
     const response = await fetch(base, { method: 'OPTIONS', headers })
     expect(response.status).toBe(204)
@@ -59,7 +59,7 @@ describe.each(hosts)('asking what is supported, mounted on $name', ({ basePath, 
   })
 })
 
-test('asking what is supported is answered through the Fetch API', async () => {
+test('discovery is served through the Fetch API', async () => {
   const handle = toFetch(serverAt('/auth'))
   const request = new Request(`${origin}/auth`, { method: 'OPTIONS' })
   await expectDiscovery(await handle(request), '/auth')

@@ -60,7 +60,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
   }
 
   function issued(grant: object): string {
-    if (!isFinalizedGrantWithAccessToken(grant as Grant)) throw new Error('there is no token')
+    if (!isFinalizedGrantWithAccessToken(grant as Grant)) throw new Error('the grant has no token')
     return (grant as Grant).access_token?.value ?? ''
   }
 
@@ -75,7 +75,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       { url: auth },
       { access_token: { access }, interact: { start: ['redirect'], finish } },
     )
-    if (!isPendingGrant(grant)) throw new Error('it is not pending')
+    if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
     const { location } = await decide(grant.interact.redirect, 'approve')
     const { uri: url, access_token } = grant.continue
     const interact_ref = location?.searchParams.get('interact_ref') ?? ''
@@ -96,7 +96,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
   }
 
   describe('a list of incoming payments', () => {
-    test('is paged through, forwards and backwards', async () => {
+    test('can be paged forwards and backwards', async () => {
       const accessToken = await tokenOf(carol, ['create', 'list'])
       const resource = { url: op, accessToken, walletAddress: carol }
       const created: string[] = []
@@ -128,7 +128,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect(back.result.map(({ id }) => id)).toEqual(ids.slice(2, 4))
     })
 
-    test('that is empty is one', async () => {
+    test('is valid when it is empty', async () => {
       const accessToken = await tokenOf(carol, ['list'], stranger)
       const resource = { url: op, accessToken, walletAddress: carol }
       expect(await stranger.incomingPayment.list(resource)).toEqual({
@@ -137,7 +137,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       })
     })
 
-    test('has those of all clients for one whom the owner lets list all', async () => {
+    test('contains the payments of all clients if the owner granted list-all', async () => {
       const created: string[] = []
       for (const by of [client, stranger]) {
         const accessToken = await tokenOf(alice, ['create'], by)
@@ -153,7 +153,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect(await list(await tokenOf(alice, ['list']))).toEqual(created.slice(0, 1))
     })
 
-    test('is refused for a wallet address, a right or a page that there is not', async () => {
+    test('is refused for an unknown wallet address, right or page', async () => {
       const accessToken = await tokenOf(bob, ['list'])
       const list = (walletAddress: string, pagination: object = {}, token = accessToken) =>
         client.incomingPayment.list(
@@ -175,7 +175,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
   })
 
   describe('completing an incoming payment', () => {
-    test('answers with the payment, again and again', async () => {
+    test('returns the payment, also when it is repeated', async () => {
       const { created, resource } = await payment()
       const { methods: _methods, ...rest } = created
       const completed = await client.incomingPayment.complete(resource)
@@ -184,7 +184,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect(await client.incomingPayment.get(resource)).toEqual({ ...completed, methods: [] })
     })
 
-    test('is for the client that created it alone', async () => {
+    test('is allowed only to the client that created it', async () => {
       const { created } = await payment()
       const theirs = await tokenOf(bob, whole, stranger)
       const call = stranger.incomingPayment.complete({ url: created.id, accessToken: theirs })
@@ -201,7 +201,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
   })
 
   describe('the public view', () => {
-    test('is for everybody, with a key or without', async () => {
+    test('is served with and without a key', async () => {
       const { created } = await payment()
       const view = { receivedAmount: usd('0'), authServer: auth }
       expect(await client.incomingPayment.getPublic({ url: created.id })).toEqual(view)
@@ -214,7 +214,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       })
     })
 
-    test('is not shown in place of what a bad token does not open', async () => {
+    test('is not served instead of an error for an invalid token', async () => {
       const { created } = await payment()
       const call = client.incomingPayment.get({ url: created.id, accessToken: 'unknown' })
       expect(await failure(call)).toEqual({

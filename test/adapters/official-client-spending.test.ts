@@ -48,7 +48,7 @@ afterAll(() => {
 describe.each(deployments)('the published client pays over $name', (deployment) => {
   let running: RunningDeployment
   let [alice, bob, carol, auth, op] = ['', '', '', '', '']
-  /** Tokens of the shop, which last for all tests. */
+  /** Tokens of the shop that all tests use. */
   let [quoting, receiving] = ['', '']
 
   beforeAll(async () => {
@@ -64,10 +64,10 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
   const us = () => client as AuthenticatedClient
   const them = () => other as AuthenticatedClient
 
-  /** A token for what needs no consent. */
+  /** Gets a token that does not need consent. */
   async function tokenFor(access: Access, by = us()): Promise<string> {
     const grant = await by.grant.request({ url: auth }, { access_token: { access } })
-    if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('there is no token')
+    if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('the grant has no token')
     return grant.access_token.value
   }
 
@@ -75,7 +75,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
 
   type Spending = { limits?: object; actions?: string[]; by?: AuthenticatedClient }
 
-  /** A token to pay from Alice's account, to which she has consented. */
+  /** Gets a token to pay from Alice's account, with her consent. */
   async function consented({ limits, actions = ['create', 'read'], by = us() }: Spending = {}) {
     const item = {
       type: 'outgoing-payment',
@@ -91,17 +91,17 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
         interact: { start: ['redirect'], finish: { method: 'redirect', uri, nonce: 'nonce' } },
       },
     )
-    if (!isPendingGrant(grant)) throw new Error('it is not pending')
+    if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
     const { location } = await decide(grant.interact.redirect, 'approve')
     const interact_ref = location?.searchParams.get('interact_ref') ?? ''
     const { uri: url, access_token } = grant.continue
     const where = { url, accessToken: access_token.value }
     const issued = await by.grant.continue(where, { interact_ref })
-    if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('there is no token')
+    if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('the grant has no token')
     return issued.access_token
   }
 
-  /** An incoming payment at a wallet address, of so much or of any amount. */
+  /** Creates an incoming payment at a wallet address, with or without an amount. */
   async function receiver(walletAddress = bob, more: object = {}) {
     const where = { url: op, accessToken: receiving }
     const { id } = await us().incomingPayment.create(where, { walletAddress, ...more })
@@ -124,7 +124,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
   const spent = (accessToken: string) =>
     us().outgoingPayment.getGrantSpentAmounts(paying(accessToken))
 
-  /** What the rail says of a payment. */
+  /** Reports the outcome of a payment to the wallet's ledger. */
   async function report(paymentUrl: string, how: 'settle' | 'fail', body?: object) {
     const url = `${running.baseUrl}/ledger/outgoing-payments/${paymentUrl.split('/').at(-1)}/${how}`
     const content = body === undefined ? {} : { body: JSON.stringify(body) }
@@ -137,7 +137,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       return us().quote.create(paying(accessToken), body)
     }
 
-    test('is made for what the receiver asks for, and then for what is left of it', async () => {
+    test('is created for the amount of the receiver, and then for the remainder', async () => {
       const { id } = await receiver(bob, { incomingAmount: usd('2000') })
       expect(await quote({ receiver: id })).toMatchObject({
         walletAddress: alice,
@@ -153,11 +153,11 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
     })
 
     test.each([
-      ['that leaves, to dollars', 'bob', { debitAmount: usd('1010') }, ['1010', '1000']],
-      ['that leaves, to euros', 'carol', { debitAmount: usd('1010') }, ['1010', '925']],
-      ['that arrives, in dollars', 'bob', { receiveAmount: usd('1000') }, ['1010', '1000']],
-      ['that arrives, in euros', 'carol', { receiveAmount: eur('100') }, ['110', '100']],
-    ])('is made for an amount %s', async (_, name, asked, [debited = '', received = '']) => {
+      ['debited, to dollars', 'bob', { debitAmount: usd('1010') }, ['1010', '1000']],
+      ['debited, to euros', 'carol', { debitAmount: usd('1010') }, ['1010', '925']],
+      ['received, in dollars', 'bob', { receiveAmount: usd('1000') }, ['1010', '1000']],
+      ['received, in euros', 'carol', { receiveAmount: eur('100') }, ['110', '100']],
+    ])('is created for an amount %s', async (_, name, asked, [debited = '', received = '']) => {
       const [to, amount] = name === 'bob' ? [bob, usd] : [carol, eur]
       const { id } = await receiver(to)
       expect(await quote({ receiver: id, ...asked })).toMatchObject({
@@ -166,7 +166,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       })
     })
 
-    test('is read by the client that asked for it, and by no other', async () => {
+    test('can be read only by the client that created it', async () => {
       const accessToken = quoting
       const { id } = await receiver()
       const made = await quote({ receiver: id, debitAmount: usd('100') }, accessToken)
@@ -178,7 +178,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect(await failure(unknown)).toEqual(notFound)
     })
 
-    test('ends in five minutes, or with its receiver', async () => {
+    test('expires after five minutes, or with its receiver', async () => {
       const asked = { debitAmount: usd('100') }
       const { createdAt, expiresAt } = await quote({ receiver: (await receiver()).id, ...asked })
       expect(Date.parse(`${expiresAt}`) - Date.parse(createdAt)).toBe(300_000)
@@ -187,7 +187,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect((await quote({ receiver: id, ...asked })).expiresAt).toBe(soon)
     })
 
-    test('is not made without an amount where the receiver names none', async () => {
+    test('is refused without an amount if the receiver has none', async () => {
       const { id } = await receiver()
       expect(await failure(quote({ receiver: id }))).toEqual({
         status: 400,
@@ -200,7 +200,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       ['bob', '2'],
       ['carol', '3'],
     ])(
-      'is not made for so little that nothing reaches %s, and says how much would',
+      'is refused for an amount too small for %s, with the minimum in the response',
       async (name, least) => {
         const { id } = await receiver(name === 'bob' ? bob : carol)
         expect(await failure(quote({ receiver: id, debitAmount: usd('1') }))).toEqual({
@@ -214,7 +214,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       },
     )
 
-    test('is not made for a receiver that takes nothing more, or is not here', async () => {
+    test('is refused for a receiver that accepts no funds, or that does not exist here', async () => {
       const closed = await receiver(bob, { incomingAmount: usd('100') })
       await closed.complete()
       const elsewhere = 'https://wallet.example/incoming-payments/1'
@@ -224,7 +224,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       }
     })
 
-    test('is not made in another asset than the accounts have', async () => {
+    test('is refused in an asset that differs from those of the accounts', async () => {
       const { id } = await receiver()
       expect(await failure(quote({ receiver: id, debitAmount: eur('100') }))).toEqual({
         status: 400,
@@ -235,7 +235,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect(await failure(wrong)).toEqual(invalidReceiver)
     })
 
-    test('is not made for whoever has no right to it', async () => {
+    test('is refused to clients without the right', async () => {
       const asked = { receiver: (await receiver()).id, debitAmount: usd('100') }
       const reader = await tokenFor([{ type: 'quote', actions: ['read'] }])
       expect(await failure(quote(asked, reader))).toEqual(insufficient)
@@ -255,7 +255,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       return by.quote.create(paying(accessToken), asked)
     }
 
-    test('is made by a quote', async () => {
+    test('is created from a quote', async () => {
       const to = await receiver(bob, { incomingAmount: usd('1000') })
       const { id: quoteId } = await quoted(to.id)
       const { value } = await consented({ limits: { debitAmount: usd('2500') } })
@@ -279,7 +279,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect(await to.read()).toMatchObject({ completed: true, receivedAmount: usd('1000') })
     })
 
-    test('is made once by a quote, however often it is asked for', async () => {
+    test('is created once for a quote that is used repeatedly', async () => {
       const { id: quoteId } = await quoted((await receiver()).id)
       const { value } = await consented({ limits: { debitAmount: usd('1010') } })
       const create = (more: object = {}) =>
@@ -293,7 +293,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       })
     })
 
-    test('is made straight to an incoming payment', async () => {
+    test('is created directly to an incoming payment', async () => {
       const to = await receiver(carol)
       const { value } = await consented({ limits: { debitAmount: usd('2500'), interval } })
       const payment = await pay(value, to.id, '1010')
@@ -308,7 +308,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect((await to.read()).receivedAmount).toEqual(eur('925'))
     })
 
-    test('is not made by a quote of another client, or one that there is not', async () => {
+    test('is refused for an unknown quote and for a quote of another client', async () => {
       const to = await receiver()
       const { value } = await consented()
       const create = (quoteId: string) =>
@@ -320,7 +320,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect(await failure(create('https://wallet.example/quotes/1'))).toEqual(unknown)
     })
 
-    test('is not made to a receiver that takes nothing more, nor in another currency', async () => {
+    test('is refused for a receiver that accepts no funds or has another currency', async () => {
       const { value } = await consented()
       const to = await receiver()
       const euros = { walletAddress: alice, incomingPayment: to.id, debitAmount: eur('100') }
@@ -330,7 +330,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect(await failure(pay(value, to.id, '100'))).toEqual(invalidReceiver)
     })
 
-    test('is not made by whoever has no right to it', async () => {
+    test('is refused to clients without the right', async () => {
       const { id } = await receiver()
       const reader = await consented({ actions: ['read'] })
       expect(await failure(pay(reader.value, id, '100'))).toEqual(insufficient)
@@ -346,7 +346,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       })
     })
 
-    test('is read by the client that made it, and by no other', async () => {
+    test('can be read only by the client that created it', async () => {
       const { value } = await consented()
       const { id } = await pay(value, (await receiver()).id, '100')
       const theirs = (await consented({ by: them() })).value
@@ -355,7 +355,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect(await failure(read(`${op}/outgoing-payments/unknown`, value))).toEqual(notFound)
     })
 
-    test('that fails says so, with what had been sent before', async () => {
+    test('shows a failure, with the amount sent before it', async () => {
       const { value } = await consented()
       const { id } = await pay(value, (await receiver()).id, '1010')
       const some = { sentAmount: usd('505'), deliveredAmount: usd('500') }
@@ -370,7 +370,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
     test.each([
       ['for the life of the grant', {}],
       ['for a month', { interval }],
-    ])('%s holds to the cent, and what was not sent can be spent again', async (_, more) => {
+    ])('%s is exact to the cent, and unsent amounts become available again', async (_, more) => {
       const { value } = await consented({ limits: { debitAmount: usd('1000'), ...more } })
       const { id } = await receiver()
       const of = (spent: string) => ({ ...none, spentDebitAmount: usd(spent) })
@@ -392,7 +392,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect((await pay(value, id, '798')).grantSpentDebitAmount).toEqual(usd('1000'))
     })
 
-    test('on what arrives counts that', async () => {
+    test('on the receive amount counts the receive amount', async () => {
       const { value } = await consented({ limits: { receiveAmount: eur('925') } })
       const [euros, dollars] = [await receiver(carol), await receiver()]
       const payment = await pay(value, euros.id, '1010')
@@ -403,7 +403,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect(await failure(pay(value, dollars.id, '2'))).toEqual(overLimit)
     })
 
-    test('on the receiver holds for that one', async () => {
+    test('on the receiver allows only that receiver', async () => {
       const [to, another] = [await receiver(), await receiver()]
       const { value } = await consented({ limits: { receiver: to.id } })
       const payment = await pay(value, to.id, '100000')
@@ -412,14 +412,14 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect(await failure(pay(value, another.id, '2'))).toEqual(overLimit)
     })
 
-    test('that has not begun allows nothing yet', async () => {
+    test('whose first window has not started allows nothing', async () => {
       const limits = { debitAmount: usd('1000'), interval: 'R12/2999-01-01T00:00:00Z/P1M' }
       const { value } = await consented({ limits })
       expect(await failure(pay(value, (await receiver()).id, '100'))).toEqual(overLimit)
       expect(await spent(value)).toEqual(none)
     })
 
-    test('outlives the rotation of the token', async () => {
+    test('keeps its count when the token is rotated', async () => {
       const { id } = await receiver()
       const first = await consented({ limits: { debitAmount: usd('1000') } })
       await pay(first.value, id, '900')
@@ -432,7 +432,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect((await pay(value, id, '100')).grantSpentDebitAmount).toEqual(usd('1000'))
     })
 
-    test('is not needed any more once the token is revoked; what is on its way arrives', async () => {
+    test('stops mattering once the token is revoked; payments in progress arrive', async () => {
       const to = await receiver()
       const token = await consented({ limits: { debitAmount: usd('1010') } })
       const { id } = await pay(token.value, to.id, '505')
@@ -442,13 +442,13 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect((await to.read()).receivedAmount).toEqual(usd('500'))
     })
 
-    test('is not told to those who may not pay', async () => {
+    test('is not disclosed to clients that may not pay', async () => {
       expect(await failure(spent(quoting))).toEqual(insufficient)
     })
   })
 
   describe('a list', () => {
-    /** Three payments of the shop and one of another, by id. */
+    /** Creates three payments of the shop and one of another client, and returns their ids. */
     async function payments(actions: string[]) {
       const to = await receiver()
       const { value } = await consented({ actions: ['create', ...actions] })
@@ -465,7 +465,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       return { ids: result.map(({ id }) => id), result, ...pagination }
     }
 
-    test('has the payments of the client, page by page, in both directions', async () => {
+    test('contains the payments of the client, page by page, in both directions', async () => {
       const { value, ids } = await payments(['list', 'read'])
       const [one = '', two = '', three = ''] = ids
       const end = await list(value, { last: 3 })
@@ -482,13 +482,13 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect([on.hasPreviousPage, on.hasNextPage]).toEqual([true, false])
     })
 
-    test('has those of others where the owner agreed to that', async () => {
+    test('contains those of other clients if the owner granted it', async () => {
       const { value, ids, foreign } = await payments(['list-all'])
       const [one = '', two = '', three = ''] = ids
       expect((await list(value, { last: 4 })).ids).toEqual([one, two, foreign, three])
     })
 
-    test('is not for whoever may not list, or for another wallet address', async () => {
+    test('is refused without the right, and for another wallet address', async () => {
       const { value } = await consented()
       expect(await failure(list(value))).toEqual(insufficient)
       const lister = (await consented({ actions: ['list'] })).value

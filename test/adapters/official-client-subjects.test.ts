@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => shop.stop())
 
-describe.each(deployments)('the published client asks $name who the owner is', (deployment) => {
+describe.each(deployments)('the published client requests the subject from $name', (deployment) => {
   let running: RunningDeployment
   beforeAll(async () => {
     running = await startDeployment(deployment)
@@ -42,9 +42,9 @@ describe.each(deployments)('the published client asks $name who the owner is', (
     finish: { method: 'redirect', uri: shop.finishUri, nonce: 'a-nonce' },
   })
 
-  /** What the owner reads, and what the client learns once the owner has agreed. */
+  /** Returns what the owner reads, and what the client receives after approval. */
   async function approved(grant: Grant | PendingGrant) {
-    if (!isPendingGrant(grant)) throw new Error('it is not pending')
+    if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
     const { page, location } = await decide(grant.interact.redirect, 'approve')
     const { uri: url, access_token } = grant.continue
     const continuation = { url, accessToken: access_token.value }
@@ -53,16 +53,16 @@ describe.each(deployments)('the published client asks $name who the owner is', (
     return { page, continuation, answer }
   }
 
-  test('and of nothing else: it gets the name and no token', async () => {
+  test('alone: it gets the subject and no token', async () => {
     const grant = await request({ subject: subject(), interact: interact() })
     const { page, continuation, answer } = await approved(grant)
-    expect(page).toContain(`be told that you are <code>${running.bob}</code>`)
+    expect(page).toContain(`know that you are <code>${running.bob}</code>`)
     expect(isFinalizedGrantWithSubject(answer) && answer.subject).toEqual(subject())
     expect(isFinalizedGrantWithAccessToken(answer)).toBe(false)
     expect(await client.grant.cancel(continuation)).toBeUndefined()
   })
 
-  test('beside access: it gets both', async () => {
+  test('with access: it gets both', async () => {
     const access_token = { access: access() }
     const { answer } = await approved(
       await request({ access_token, subject: subject(), interact: interact() }),
@@ -71,15 +71,15 @@ describe.each(deployments)('the published client asks $name who the owner is', (
     expect(isFinalizedGrantWithAccessToken(answer) && answer.access_token?.access).toEqual(access())
   })
 
-  test('and the owner is somebody else: nobody agrees to that', async () => {
+  test('of another owner: the request cannot be approved', async () => {
     const asked = subjectOf('https://other.example/alice')
     const grant = await request({ subject: asked, interact: interact() })
-    if (!isPendingGrant(grant)) throw new Error('it is not pending')
+    if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
     const { location } = await decide(grant.interact.redirect, 'approve')
     expect(location).toBeUndefined()
   })
 
-  test('without an interaction: it is told that there must be one', async () => {
+  test('without an interaction: it is told that one is required', async () => {
     const call = request({ access_token: { access: access() }, subject: subject() })
     expect(await failure(call)).toMatchObject({ status: 400, code: 'invalid_request' })
   })

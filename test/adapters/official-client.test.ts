@@ -19,7 +19,7 @@ import {
   usd,
 } from '../support/official-client.js'
 
-/** A key pair that is published nowhere, and the key as a client brings it along. */
+/** Creates an unpublished key pair, and the key as a client sends it in a request. */
 function ownKey(keyId: string) {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const { x = '' } = publicKey.export({ format: 'jwk' })
@@ -28,13 +28,13 @@ function ownKey(keyId: string) {
 }
 
 function tokenOf(grant: object) {
-  if (!isFinalizedGrantWithAccessToken(grant as Grant)) throw new Error('there is no token')
+  if (!isFinalizedGrantWithAccessToken(grant as Grant)) throw new Error('the grant has no token')
   return (grant as Grant).access_token as NonNullable<Grant['access_token']>
 }
 
 let shop: Shop
 let client: AuthenticatedClient
-/** Clients that are not who they claim to be, and one that claims nothing. */
+/** Clients with false identities, and one without an identity. */
 let thief: AuthenticatedClient
 let unknown: AuthenticatedClient
 let directed: AuthenticatedClient
@@ -81,7 +81,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
     const grant = await request(outgoing(), {
       interact: { start: ['redirect'], ...(finish ? method : {}) },
     })
-    if (!isPendingGrant(grant)) throw new Error('it is not pending')
+    if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
     return grant
   }
 
@@ -109,7 +109,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
   }
 
   describe('wallet addresses', () => {
-    test('are what they are expected to be', async () => {
+    test('have the expected documents', async () => {
       expect(await client.walletAddress.get({ url: alice })).toEqual({
         id: alice,
         publicName: 'Alice',
@@ -139,7 +139,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect(await failure(call)).toMatchObject({ status: 404, code: 'not_found' })
     })
 
-    test('that are none are not found', async () => {
+    test('are not found if they do not exist', async () => {
       const error = { status: 404, code: 'not_found', description: 'Not found' }
       const url = `${running.baseUrl}/nobody`
       expect(await failure(client.walletAddress.get({ url }))).toEqual(error)
@@ -148,7 +148,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
   })
 
   describe('a grant that needs no consent', () => {
-    test('is given at once, to a client by its wallet address', async () => {
+    test('is issued immediately to a client identified by its wallet address', async () => {
       const grant = await request(incoming())
       const token = tokenOf(grant)
       expect(token.access).toEqual(incoming())
@@ -157,13 +157,13 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect(isPendingGrant(grant)).toBe(false)
     })
 
-    test('is given to a client by its wallet address in an object', async () => {
+    test('is issued to a client identified by its wallet address in an object', async () => {
       const named = { walletAddress: shop.walletAddress } as never
       const body = { access_token: { access: incoming() } }
       expect(tokenOf(await client.grant.request({ url: auth }, body, named)).value).toBeTruthy()
     })
 
-    test('is given to a client by its key alone, and is good for payments', async () => {
+    test('is issued to a client identified by its key alone, and allows payments', async () => {
       const body = { access_token: { access: incoming() } }
       const grant = await directed.grant.request({ url: auth }, body, { jwk: ownJwk })
       const { value: accessToken } = tokenOf(grant)
@@ -176,7 +176,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect((await failure(stolen)).code).toBe('invalid_signature')
     })
 
-    test('is not given to a key that did not sign', async () => {
+    test('is refused for a key that did not sign the request', async () => {
       const { jwk } = ownKey(shop.keyId)
       const body = { access_token: { access: incoming() } }
       expect(await failure(client.grant.request({ url: auth }, body, { jwk }))).toEqual({
@@ -186,7 +186,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       })
     })
 
-    test('is not given for access that needs it', async () => {
+    test('is refused for access that needs consent', async () => {
       expect(await failure(request(outgoing()))).toEqual({
         status: 400,
         code: 'invalid_request',
@@ -194,14 +194,14 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       })
     })
 
-    test('is not given for access that there is not', async () => {
+    test('is refused for access that does not exist', async () => {
       const access = [{ type: 'incoming-payment', actions: ['destroy'] }] as unknown as Access
       expect(await failure(request(access))).toMatchObject({ status: 400, code: 'invalid_request' })
     })
   })
 
   describe('a grant that needs consent', () => {
-    test('is continued by the reference that comes with the redirect, which proves its origin', async () => {
+    test('is continued with the interaction reference of the redirect, whose hash is valid', async () => {
       const grant = await pending()
       expect(grant.continue.wait).toBe(5)
       const { page, location } = await decide(grant.interact.redirect, 'approve')
@@ -217,14 +217,14 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect(answer.continue.access_token.value).toBe(grant.continue.access_token.value)
     })
 
-    test('is continued by polling where there is no redirect, once it is approved', async () => {
+    test('is continued by polling after approval if there is no redirect', async () => {
       const grant = await pending(false)
       const { location } = await decide(grant.interact.redirect, 'approve')
       expect(location).toBeUndefined()
       expect(tokenOf(await client.grant.continue(continuation(grant))).access).toEqual(outgoing())
     })
 
-    test('is not continued before the wait is over', async () => {
+    test('is not continued before the wait has passed', async () => {
       expect(await failure(client.grant.continue(continuation(await pending(false))))).toEqual({
         status: 400,
         code: 'too_fast',
@@ -232,7 +232,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       })
     })
 
-    test('is not continued by polling where there is a redirect', async () => {
+    test('is not continued by polling if there is a redirect', async () => {
       const grant = await pending()
       await decide(grant.interact.redirect, 'approve')
       expect(await failure(client.grant.continue(continuation(grant)))).toMatchObject({
@@ -241,7 +241,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       })
     })
 
-    test('is not continued by a reference that is not its own', async () => {
+    test('is not continued with the reference of another interaction', async () => {
       const [grant, other] = [await pending(), await pending()]
       await decide(grant.interact.redirect, 'approve')
       const { location } = await decide(other.interact.redirect, 'approve')
@@ -254,7 +254,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       ).toBeTruthy()
     })
 
-    test('that is denied says so in the redirect, and has nothing to continue with', async () => {
+    test('redirects after a denial, and cannot be continued', async () => {
       const grant = await pending()
       const { location } = await decide(grant.interact.redirect, 'deny')
       expect([...(location?.searchParams ?? [])]).toEqual([
@@ -263,7 +263,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       ])
     })
 
-    test('that is denied says so to a poll', async () => {
+    test('reports a denial to a poll', async () => {
       const grant = await pending(false)
       await decide(grant.interact.redirect, 'deny')
       expect(await failure(client.grant.continue(continuation(grant)))).toEqual({
@@ -273,7 +273,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       })
     })
 
-    test('is not given to a client that is known by its key alone', async () => {
+    test('is refused to a client identified by its key alone', async () => {
       const body = {
         access_token: { access: outgoing() },
         interact: { start: ['redirect' as const] },
@@ -286,19 +286,19 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       })
     })
 
-    test('that is cancelled is over', async () => {
+    test('is over after it is cancelled', async () => {
       const grant = await pending(false)
       expect(await client.grant.cancel(continuation(grant))).toBeUndefined()
       expect(await failure(client.grant.continue(continuation(grant)))).toMatchObject({
         status: 404,
         code: 'invalid_continuation',
       })
-      expect((await decide(grant.interact.redirect, 'approve')).page).toContain('has been answered')
+      expect((await decide(grant.interact.redirect, 'approve')).page).toContain('already answered')
     })
   })
 
   describe('an access token', () => {
-    test('is rotated to another one with the same rights', async () => {
+    test('is rotated to another token with the same rights', async () => {
       const { token } = await issued()
       const { access_token: rotated } = await client.token.rotate({
         url: token.manage,
@@ -311,7 +311,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect(again.access_token.value).not.toBe(rotated.value)
     })
 
-    test('that was rotated away is no good for payments, and its successor is', async () => {
+    test('is invalid after its rotation, and the next token is valid', async () => {
       const token = tokenOf(await request(incoming()))
       const { access_token: rotated } = await client.token.rotate({
         url: token.manage,
@@ -327,7 +327,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect((await create(rotated.value)).walletAddress).toBe(bob)
     })
 
-    test('that is revoked is no good any more, nor can it be rotated', async () => {
+    test('is invalid after its revocation and cannot be rotated', async () => {
       const token = tokenOf(await request(incoming()))
       const managed = { url: token.manage, accessToken: token.value }
       expect(await client.token.revoke(managed)).toBeUndefined()
@@ -346,7 +346,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect(await client.token.revoke(managed)).toBeUndefined()
     })
 
-    test('dies with its grant', async () => {
+    test('is revoked with its grant', async () => {
       const grant = (await request(incoming())) as Grant
       const { value: accessToken } = tokenOf(grant)
       await client.grant.cancel(continuation(grant))
@@ -354,7 +354,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect((await failure(call)).code).toBe('invalid_token')
     })
 
-    test('of another grant does not rotate it', async () => {
+    test('cannot be rotated with the token of another grant', async () => {
       const [one, two] = [
         tokenOf(await request(incoming())),
         tokenOf(await request(incoming(carol))),
@@ -380,7 +380,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect(await client.incomingPayment.get({ url: payment.id, accessToken })).toEqual(payment)
     })
 
-    test('is in the asset of its wallet address', async () => {
+    test('must be in the asset of its wallet address', async () => {
       const { value: accessToken } = tokenOf(await request(incoming(carol)))
       const resource = { url: op, accessToken }
       const payment = await client.incomingPayment.create(resource, { walletAddress: carol })
@@ -402,8 +402,8 @@ describe.each(deployments)('the published client and $name', (deployment) => {
     })
   })
 
-  describe('what is not allowed', () => {
-    test('is a grant under a key that is not published there', async () => {
+  describe('the server refuses', () => {
+    test('a grant request with a key that the client does not publish', async () => {
       expect(await failure(request(incoming(), {}, thief))).toEqual({
         status: 401,
         code: 'invalid_client',
@@ -416,7 +416,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       })
     })
 
-    test('is a call under another key than that of the grant', async () => {
+    test('a call with a key that differs from that of the grant', async () => {
       const token = tokenOf(await request(incoming()))
       const managed = { url: token.manage, accessToken: token.value }
       const resource = { url: op, accessToken: token.value }
@@ -435,7 +435,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       ).toBeTruthy()
     })
 
-    test('is what the token does not name', async () => {
+    test('an action that the token does not include', async () => {
       const error = { status: 403, code: 'insufficient_access', description: 'Insufficient Grant' }
       const reader = tokenOf(await request(incoming(bob, ['read']))).value
       const create = (accessToken: string, walletAddress: string) =>
@@ -445,7 +445,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       expect(await create(token.value, bob)).toEqual(error)
     })
 
-    test('is a wallet address that the token is not for', async () => {
+    test('a wallet address that the token does not include', async () => {
       const { accessToken } = await payable()
       const call = client.incomingPayment.create({ url: op, accessToken }, { walletAddress: carol })
       expect(await failure(call)).toEqual({
@@ -455,7 +455,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       })
     })
 
-    test('is a payment that there is not, or that is for another wallet address', async () => {
+    test('a payment that does not exist, or that belongs to another wallet address', async () => {
       const { accessToken } = await payable()
       const { value } = tokenOf(await request(incoming(carol)))
       const resource = { url: op, accessToken: value }
@@ -470,7 +470,7 @@ describe.each(deployments)('the published client and $name', (deployment) => {
       )
     })
 
-    test('is a token that was never issued, or is of another class', async () => {
+    test('a token that was never issued, or that is of another class', async () => {
       const grant = (await request(incoming())) as Grant
       const error = { status: 401, code: 'invalid_token', description: 'Invalid Token' }
       for (const accessToken of ['unknown', grant.continue.access_token.value]) {

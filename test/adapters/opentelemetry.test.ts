@@ -15,7 +15,7 @@ import { openTelemetry } from '../../adapters/opentelemetry.js'
 import { memoryStore } from '../../src/index.js'
 import { bob, createWorld, incomingAccess, resourceServer } from '../support/world.js'
 
-/** A wallet whose every measurement is kept in memory. */
+/** A wallet whose measurements are kept in memory. */
 function observedWorld(store = memoryStore()) {
   const spans = new InMemorySpanExporter()
   const tracers = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] })
@@ -45,7 +45,7 @@ async function paymentIn({ world }: ReturnType<typeof observedWorld>) {
 }
 
 describe('with openTelemetry', () => {
-  test('each request is a span of its operation, status and refusal', async () => {
+  test('each request is a span with its operation, status and refusal', async () => {
     const observed = observedWorld()
     const { client, token } = await paymentIn(observed)
     await client.getPayment(token, `${resourceServer}/incoming-payments/none`)
@@ -95,7 +95,7 @@ describe('with openTelemetry', () => {
     expect(requests.every(({ status }) => status.code === SpanStatusCode.UNSET)).toBe(true)
   })
 
-  test('store calls and signature verifications are spans too', async () => {
+  test('store calls and signature verifications are spans', async () => {
     const observed = observedWorld()
     await paymentIn(observed)
     const names = observed.spans().map(({ name, attributes }) => {
@@ -112,7 +112,7 @@ describe('with openTelemetry', () => {
     ])
   })
 
-  test('durations are histograms in seconds, told apart by operation and refusal', async () => {
+  test('durations are histograms in seconds, by operation and refusal', async () => {
     const observed = observedWorld()
     await paymentIn(observed)
     const histograms = await observed.histograms()
@@ -128,7 +128,7 @@ describe('with openTelemetry', () => {
     ])
   })
 
-  test('what fails is marked, and answered as it would have been', async () => {
+  test('a failure is recorded and the response stays the same', async () => {
     const store = { ...memoryStore(), commit: () => Promise.reject(new Error('down')) }
     const observed = observedWorld(store)
     const { status } = await observed.world.client().request([incomingAccess])
@@ -139,7 +139,7 @@ describe('with openTelemetry', () => {
     )
   })
 
-  test('no span names a client, a record, a token or a key', async () => {
+  test('no span identifies a client, a record, a token or a key', async () => {
     const observed = observedWorld()
     const { token, payment } = await paymentIn(observed)
     const text = JSON.stringify(observed.spans().map(({ name, attributes }) => [name, attributes]))
@@ -155,8 +155,8 @@ describe('with openTelemetry', () => {
   })
 })
 
-describe('without it', () => {
-  test('a telemetry that is none is refused when the server is made', () => {
+describe('without a valid telemetry object', () => {
+  test('the server is not created', () => {
     const telemetry = {} as never
     expect(() => createWorld({ resources: { telemetry } })).toThrow(
       expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'telemetry' }),

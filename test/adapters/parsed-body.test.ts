@@ -22,7 +22,7 @@ const frame = [
   ['Host', 'w.example'],
   ['Connection', 'close'],
 ] as const
-/** JSON that no parser gives back as it was: white space, an escape, a number, letters beyond ASCII. */
+/** JSON that no parser restores exactly: white space, an escape, a number, letters beyond ASCII. */
 const exact = Buffer.from('\ufeff{ "a": 1.0,\r\n "b": "\\u00e9é" }\n')
 const plain = Buffer.from('{ "a": 1.0,\r\n "b": "\\u00e9é" }\n')
 
@@ -36,7 +36,7 @@ async function started(server: Server): Promise<number> {
   return listening(server)
 }
 
-/** A handler that keeps the bodies that it was given. */
+/** A handler that records the bodies that it receives. */
 function bodies() {
   const given: Buffer[] = []
   const handle: Handler = async ({ body }) => {
@@ -58,8 +58,11 @@ function postInChunks(body: Uint8Array): Buffer {
 
 const withoutBody = [
   ['a POST without a body', requestBytes('POST', '/auth', frame)],
-  ['a POST of JSON that is empty', post(new Uint8Array())],
-  ['a DELETE of JSON that is empty', requestBytes('DELETE', '/auth', [...frame, json])],
+  ['a POST with JSON content type and an empty body', post(new Uint8Array())],
+  [
+    'a DELETE with JSON content type and an empty body',
+    requestBytes('DELETE', '/auth', [...frame, json]),
+  ],
   ['a GET', requestBytes('GET', '/auth', frame)],
 ] as const
 
@@ -70,7 +73,7 @@ function expectUnavailable(error: unknown, remedy: RegExp): void {
   expect((error as Error).message).toMatch(remedy)
 }
 
-/** A signed grant request in bytes, and the handler that it is for. */
+/** Returns a signed grant request in bytes, and its handler. */
 function signedGrant() {
   const { auth, client } = createWorld()
   const shop = client()
@@ -81,13 +84,13 @@ function signedGrant() {
   return { handle: auth.handle, bytes: requestBytes('POST', request.url, headers, request.body) }
 }
 
-/** Lets everything that can happen do so. */
+/** Lets all pending events run. */
 async function turns(): Promise<void> {
   for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 describe('express', { timeout }, () => {
-  /** An application with something before the handler, that keeps what goes wrong. */
+  /** An application with middleware before the handler, which records errors. */
   async function host(before: RequestHandler, handle: Handler) {
     const errors: unknown[] = []
     const keep: ErrorRequestHandler = (error, _request, response, _next) => {
@@ -124,7 +127,7 @@ describe('express', { timeout }, () => {
   ]
 
   test.each(readers)(
-    'reports a body that %s has read, and does not wait for it',
+    'reports a body that %s has consumed, and does not hang',
     async (_, reader) => {
       const { given, handle } = bodies()
       const { port, errors } = await host(reader, handle)
@@ -136,7 +139,7 @@ describe('express', { timeout }, () => {
     },
   )
 
-  test('answers 500 where the host has no error handler of its own', async () => {
+  test('responds with 500 if the host has no error handler', async () => {
     const { given, handle } = bodies()
     const app = express().set('env', 'test').use(express.json(), toExpress(handle))
     expect((await exchange(await started(createServer(app)), post(plain))).status).toBe(500)
@@ -155,10 +158,10 @@ describe('express', { timeout }, () => {
     ['express.raw()', express.raw({ type: '*/*' })],
     ['express.json() for another type', express.json({ type: 'application/vnd.api+json' })],
     ['express.json() on another path', express.Router().use('/admin', express.json())],
-    ['no parser at all', (_request, _response, next) => next()],
+    ['no parser', (_request, _response, next) => next()],
   ]
 
-  test.each(keepers)('has the exact bytes after %s', async (_, keeper) => {
+  test.each(keepers)('receives the exact bytes after %s', async (_, keeper) => {
     const { given, handle } = bodies()
     const { port } = await host(keeper, handle)
     expect((await exchange(port, post(plain))).status).toBe(200)
@@ -174,7 +177,7 @@ describe('express', { timeout }, () => {
     expect(JSON.parse(response.body.toString())).toHaveProperty('access_token')
   })
 
-  test.each(withoutBody)('misses nothing of %s that a parser has seen', async (_, bytes) => {
+  test.each(withoutBody)('accepts %s after a parser', async (_, bytes) => {
     const { given, handle } = bodies()
     const { port, errors } = await host(express.json(), handle)
     expect((await exchange(port, bytes)).status).toBe(200)
@@ -182,7 +185,7 @@ describe('express', { timeout }, () => {
     expect(errors).toEqual([])
   })
 
-  test('has a coded body refused, though a parser kept what it decoded', async () => {
+  test('refuses a body with a content coding, although a parser kept the decoded bytes', async () => {
     const { handle } = signedGrant()
     const keep = express.json({
       verify: (request, _response, buffer) => {
@@ -194,7 +197,7 @@ describe('express', { timeout }, () => {
     expect((await exchange(port, bytes)).status).toBe(415)
   })
 
-  test('closes the connection where there is nobody to report to', async () => {
+  test('closes the connection if there is no `next` to report to', async () => {
     const { given, handle } = bodies()
     const serve = toExpress(handle)
     const server = createServer((request, response) => {
@@ -205,7 +208,7 @@ describe('express', { timeout }, () => {
     expect(given).toEqual([])
   })
 
-  test('reports a client that goes away in the middle of its body', async () => {
+  test('reports a client that disconnects in the middle of its body', async () => {
     const { given, handle } = bodies()
     const errors: unknown[] = []
     const serve = toExpress(handle)
@@ -222,7 +225,7 @@ describe('express', { timeout }, () => {
     expect(given).toEqual([])
   })
 
-  test('reports a client that had gone away before the handler was reached', async () => {
+  test('reports a client that disconnected before the handler ran', async () => {
     const { handle } = bodies()
     const serve = toExpress(handle)
     const errors: unknown[] = []
@@ -239,7 +242,7 @@ describe('express', { timeout }, () => {
   })
 })
 
-/** A server that serves a request when its client has gone, as after a middleware that took its time. */
+/** A server that serves a request after its client has disconnected, as after slow middleware. */
 function whenGone(serve: RequestListener): { server: Server; served: Promise<void> } {
   const server = createServer()
   const served = new Promise<void>((resolve) => {
@@ -267,7 +270,7 @@ describe('fastify', { timeout }, () => {
     return { app, port: await started(app.server), errors }
   }
 
-  /** What @fastify/express does: middleware before everything else, over the raw request. */
+  /** Does what @fastify/express does: runs middleware before everything else, over the raw request. */
   const middleware = (use: RequestHandler) => (app: FastifyInstance) =>
     app.addHook('onRequest', (request, reply, done) =>
       use(request.raw as never, reply.raw as never, done as never),
@@ -299,7 +302,7 @@ describe('fastify', { timeout }, () => {
   ]
 
   test.each(readers)(
-    'reports a body that %s has read, and does not wait for it',
+    'reports a body that %s has consumed, and does not hang',
     async (_, prepare) => {
       const { given, handle } = bodies()
       const { port, errors } = await host(prepare, handle)
@@ -311,7 +314,7 @@ describe('fastify', { timeout }, () => {
     },
   )
 
-  test('answers 500 where the host has no error handler of its own', async () => {
+  test('responds with 500 if the host has no error handler', async () => {
     const { given, handle } = bodies()
     const app = fastify()
     middleware(express.json())(app)
@@ -333,7 +336,7 @@ describe('fastify', { timeout }, () => {
     ['express.raw() of @fastify/express', middleware(express.raw({ type: '*/*' }))],
     ['express.json() on another path', middleware(express.Router().use('/admin', express.json()))],
     [
-      'a platform that has read the stream and kept its bytes',
+      'a platform that read the stream and kept its bytes',
       (app) =>
         app.addHook('onRequest', async ({ raw }) => {
           Object.assign(raw, { rawBody: await consumed(raw) })
@@ -346,7 +349,7 @@ describe('fastify', { timeout }, () => {
     ],
   ]
 
-  test.each(keepers)('has the exact bytes after %s', async (_, prepare) => {
+  test.each(keepers)('receives the exact bytes after %s', async (_, prepare) => {
     const { given, handle } = bodies()
     const { port } = await host(prepare, handle)
     expect((await exchange(port, post(plain))).status).toBe(200)
@@ -360,7 +363,7 @@ describe('fastify', { timeout }, () => {
     expect((await exchange(port, bytes)).status).toBe(200)
   })
 
-  test.each(withoutBody)('misses nothing of %s that a parser has seen', async (_, bytes) => {
+  test.each(withoutBody)('accepts %s after a parser', async (_, bytes) => {
     const { given, handle } = bodies()
     const { port, errors } = await host(middleware(express.json()), handle)
     expect((await exchange(port, bytes)).status).toBe(200)
@@ -368,7 +371,7 @@ describe('fastify', { timeout }, () => {
     expect(errors).toEqual([])
   })
 
-  test("leaves the host's own routes their parsers", async () => {
+  test("leaves the parsers of the host's own routes unchanged", async () => {
     const { given, handle } = bodies()
     const { app } = await host((app) => {
       app.post('/own', async (request) => ({ got: request.body }))
@@ -431,7 +434,7 @@ describe('hono', { timeout }, () => {
   ]
 
   test.each(readers)(
-    'reports a body that %s has read, and does not wait for it',
+    'reports a body that %s has consumed, and does not hang',
     async (_, reader) => {
       const { given, handle } = bodies()
       const { port, errors } = await host(reader, handle)
@@ -443,7 +446,7 @@ describe('hono', { timeout }, () => {
     },
   )
 
-  test.each(readers)('reports it as well where there is no Node: %s', async (_, reader) => {
+  test.each(readers)('reports it on runtimes without Node.js: %s', async (_, reader) => {
     const { given, handle } = bodies()
     const { app: made, errors } = app(reader, handle)
     const headers = { 'content-type': 'application/json' }
@@ -453,7 +456,7 @@ describe('hono', { timeout }, () => {
     expect(given).toEqual([])
   })
 
-  test('answers 500 where the host has no error handler of its own', async () => {
+  test('responds with 500 if the host has no error handler', async () => {
     const { given, handle } = bodies()
     const made = new Hono()
     made.use(reading(({ req }) => req.json()))
@@ -470,14 +473,14 @@ describe('hono', { timeout }, () => {
     ],
     ['a body limit', bodyLimit({ maxSize: 100_000 })],
     [
-      'a look at the raw request',
+      'access to the raw request',
       reading(({ req }) => [req.raw.headers, req.raw.bodyUsed, req.raw.body]),
     ],
     ['a clone that was read', reading(({ req }) => req.raw.clone().text())],
     ['nothing', reading(() => undefined)],
   ]
 
-  test.each(keepers)('has the exact bytes after %s', async (_, keeper) => {
+  test.each(keepers)('receives the exact bytes after %s', async (_, keeper) => {
     const { given, handle } = bodies()
     const { port, errors } = await host(keeper, handle)
     expect((await exchange(port, post(exact))).status, `${errors}`).toBe(200)
@@ -485,7 +488,7 @@ describe('hono', { timeout }, () => {
     expect(given).toEqual([exact, exact])
   })
 
-  test.each(keepers)('has them as well where there is no Node: %s', async (_, keeper) => {
+  test.each(keepers)('receives them on runtimes without Node.js: %s', async (_, keeper) => {
     const { given, handle } = bodies()
     const { app: made, errors } = app(keeper, handle)
     const init = { method: 'POST', body: exact }
@@ -500,7 +503,7 @@ describe('hono', { timeout }, () => {
     expect((await exchange(port, bytes)).status).toBe(200)
   })
 
-  test.each(withoutBody)('misses nothing of %s that something has read', async (_, bytes) => {
+  test.each(withoutBody)('accepts %s after a reader', async (_, bytes) => {
     const { given, handle } = bodies()
     const { port, errors } = await host(
       reading(({ req }) => req.text()),
@@ -517,7 +520,7 @@ async function readAll(request: Request): Promise<void> {
 }
 
 describe('toFetch', { timeout }, () => {
-  test('reports a body that has been read, and does not wait for it', async () => {
+  test('reports a body that was consumed, and does not hang', async () => {
     const { given, handle } = bodies()
     const request = new Request('http://w.example/auth', { method: 'POST', body: plain })
     await request.json()

@@ -15,7 +15,7 @@ import {
 
 const insufficient = { status: 403, code: 'insufficient_access', description: 'Insufficient Grant' }
 
-/** The merchant, which creates the payments, and the wallet of the customer, which pays them. */
+/** The merchant, which creates the payments, and the customer's wallet, which pays them. */
 let shops: Shop[]
 let [merchant, payer]: AuthenticatedClient[] = []
 
@@ -27,7 +27,7 @@ afterAll(() => {
   for (const shop of shops) shop.stop()
 })
 
-/** Every adapter, and one of them with the two servers apart, where the token's access comes by introspection. */
+/** Every adapter, and one deployment with separate servers, where the resource server introspects tokens. */
 const [split] = deployments.filter((each) => each.split)
 const whole = deployments.filter((each) => !each.split)
 
@@ -60,7 +60,7 @@ describe.each([...whole, ...(split ? [split] : [])])(
       return client.incomingPayment.create(where, { walletAddress, incomingAmount })
     }
 
-    test('reads the payment whose URL it was given, with the methods to pay it', async () => {
+    test('reads a payment by its URL, with its payment methods', async () => {
       const created = await requested(running.bob, usd('2500'))
       const read = await paying.incomingPayment.get({ url: created.id, accessToken })
       expect(read).toEqual(created)
@@ -80,7 +80,7 @@ describe.each([...whole, ...(split ? [split] : [])])(
       }
     })
 
-    test('learns nothing of a payment whose URL it was not given', async () => {
+    test('cannot read a payment without its URL', async () => {
       const guessed = paying.incomingPayment.get({
         url: `${running.op}/incoming-payments/${'A'.repeat(30)}`,
         accessToken,
@@ -88,7 +88,7 @@ describe.each([...whole, ...(split ? [split] : [])])(
       expect(await failure(guessed)).toMatchObject({ status: 404, code: 'not_found' })
     })
 
-    test('cannot list payments, create one or complete one', async () => {
+    test('cannot list, create or complete payments', async () => {
       const created = await requested(running.bob, usd('100'))
       const where = { url: running.op, accessToken }
       const { incomingPayment } = paying

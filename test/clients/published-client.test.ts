@@ -13,8 +13,8 @@ import {
 } from '../support/official-client.js'
 
 /**
- * Each older version on one adapter, the newest on all. A version decides what is written and how answers are
- * validated; an adapter carries both without looking at them, so that the pairs left out add nothing.
+ * Each older version runs on one adapter, the newest on all. The version determines the requests and the
+ * validation of responses; an adapter passes both through, so other pairs would add nothing.
  */
 const runs: readonly (readonly [version: Version, deployment: string])[] = [
   ['7.0.0', 'express'],
@@ -53,7 +53,7 @@ describe.each(runs)('version %s of the TypeScript client on %s', (version, name)
 
   beforeAll(async () => {
     const deployment = deployments.find((each) => each.name === name)
-    if (deployment === undefined) throw new Error(`there is no deployment ${name}`)
+    if (deployment === undefined) throw new Error(`no deployment is named ${name}`)
     running = await startDeployment(deployment)
     client = clients.get(version) as AuthenticatedClient
   })

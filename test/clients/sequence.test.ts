@@ -53,7 +53,7 @@ describe.each(whole)('the example wallet on $name', (deployment) => {
     checkBodies(results, options)
   })
 
-  test('answers as docs/clients.md says: `npm run docs:tables` writes the table', () => {
+  test('matches the table in docs/clients.md, which `npm run docs:tables` writes', () => {
     expect(readFileSync('docs/clients.md', 'utf8')).toContain(clientTable(verdicts))
   })
 })

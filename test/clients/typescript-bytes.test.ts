@@ -19,7 +19,7 @@ interface Captured {
   readonly body: Uint8Array
 }
 
-/** Keeps every request and refuses it. */
+/** Records every request and refuses it. */
 const captured: Captured[] = []
 const server = createServer(async (request, response) => {
   const { method, url } = request
@@ -49,7 +49,7 @@ beforeAll(async () => {
   for (const [version, { createAuthenticatedClient }] of Object.entries(versions)) {
     const { kid: keyId, privateKey } = key
     const identity = { walletAddressUrl: `${origin}/shop`, keyId, privateKey }
-    // The responses are refusals. Without their validation the client is ready at once.
+    // The responses are refusals. Without response validation the client starts immediately.
     const settings = { ...identity, ...clientSettings, validateResponses: false }
     clients.set(version, await createAuthenticatedClient(settings))
   }

@@ -71,11 +71,11 @@ test.each([
     },
     `2026-11-21T12:00:00.000Z  outgoing-payment.settled  p  USD 5.05 of USD 10.10 from https://wallet.example/alice to ${receiver}`,
   ],
-] as const)('an event is a line: %j', (event, line) => {
+] as const)('formats an event on one line: %j', (event, line) => {
   expect(eventLine(event)).toBe(line)
 })
 
-test('what is done repeatedly goes on after an error, and ends when it is stopped', async () => {
+test('repeated work continues after an error and ends when it is stopped', async () => {
   const errors: unknown[] = []
   let turns = 0
   let reached = () => {}
@@ -98,7 +98,7 @@ test('what is done repeatedly goes on after an error, and ends when it is stoppe
   expect(turns).toBe(after)
 })
 
-test('what has begun when it is stopped is finished first, and hears of it', async () => {
+test('stopping aborts current work and waits for it to finish', async () => {
   let finish = () => {}
   let finished = false
   let heard: AbortSignal | undefined

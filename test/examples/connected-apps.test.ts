@@ -10,7 +10,7 @@ function grantView(grantId: string, more: Partial<GrantView> = {}): GrantView {
   return { grantId, client, status: 'issued', access: [], createdAt: 0, ...more }
 }
 
-/** The page over pages of grants, as Alice sees it. */
+/** Returns the page as Alice sees it, given pages of grants. */
 async function shown(...pages: readonly (readonly GrantView[])[]) {
   const asked: GrantListQuery[] = []
   const grants: Pick<GrantServices, 'list' | 'get' | 'revoke'> = {
@@ -32,7 +32,7 @@ async function shown(...pages: readonly (readonly GrantView[])[]) {
 }
 
 describe('the page of connected apps', () => {
-  test('shows all of them, however many pages they are', async () => {
+  test('shows the grants of all pages', async () => {
     const { body, asked } = await shown([grantView('one')], [], [grantView('three')])
     expect(body).toContain('https://one.example')
     expect(body).toContain('https://three.example')
@@ -43,7 +43,7 @@ describe('the page of connected apps', () => {
     ])
   })
 
-  test('shows those that may still do something, and no others', async () => {
+  test('shows live grants only', async () => {
     const standings = ['approved', 'issued', 'revoked', 'cancelled', 'ended', 'denied'] as const
     const { body } = await shown(
       standings.map((status) => grantView(status, { status: status as never })),
@@ -52,11 +52,11 @@ describe('the page of connected apps', () => {
     expect(listed).toEqual(['approved', 'issued'])
   })
 
-  test('says so when there is none', async () => {
-    expect((await shown([])).body).toContain('No app may do anything')
+  test('says that there is none', async () => {
+    expect((await shown([])).body).toContain('No app has access')
   })
 
-  test('shows what an app calls itself and its owner as text', async () => {
+  test('escapes the names of the app and its owner', async () => {
     const markup = `<img src=x onerror=alert(1)>"'`
     const identifier = markup
     const { body } = await shown([

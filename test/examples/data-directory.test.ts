@@ -37,14 +37,14 @@ function leaveLock(holder: object, number = 1): Promise<void> {
 const inUse = expect.objectContaining({ code: 'ERR_DATA_DIR_IN_USE' })
 
 describe('a data directory', () => {
-  test('is made where there is none, and readable for nobody else', async () => {
+  test('is created if it does not exist, and is readable only by its owner', async () => {
     const taken = await takeDirectory(join(path, 'new', 'wallet'))
     expect(taken.path).toBe(join(path, 'new', 'wallet'))
     expect((await stat(taken.path)).mode & 0o077).toBe(0)
     await taken.release()
   })
 
-  test('is refused while another has it, and says who', async () => {
+  test('is refused while another process holds it, and the error names that process', async () => {
     const taken = await takeDirectory(path)
     const again = takeDirectory(path)
     await expect(again).rejects.toMatchObject({ code: 'ERR_DATA_DIR_IN_USE' })
@@ -53,7 +53,7 @@ describe('a data directory', () => {
     await (await takeDirectory(path)).release()
   })
 
-  test('holds one lock file and nothing else of this, however often it was taken', async () => {
+  test('contains exactly one lock file, however often it was taken', async () => {
     for (let i = 0; i < 4; i++) await (await takeDirectory(path)).release()
     const taken = await takeDirectory(path)
     await expect(takeDirectory(path)).rejects.toThrow('in use')
@@ -61,30 +61,30 @@ describe('a data directory', () => {
     await taken.release()
   })
 
-  test('is taken over from a process that is gone', async () => {
+  test('is taken over from a process that has ended', async () => {
     await leaveLock(gone())
     await (await takeDirectory(path)).release()
   })
 
-  test('is taken over when another process has got the id of the one that is gone', async () => {
+  test('is taken over if another process has the id of the one that has ended', async () => {
     await leaveLock({ ...own, start: `${own.start} earlier` })
     await (await takeDirectory(path)).release()
   })
 
-  test('is not taken over from a running process of which no more is known', async () => {
+  test('is not taken over from a running process whose start is unknown', async () => {
     await leaveLock({ ...own, start: '' })
     await expect(takeDirectory(path)).rejects.toThrow('in use')
   })
 
-  test('is not taken over from another machine, whose processes nobody sees from here', async () => {
+  test('is not taken over from a process of another machine', async () => {
     await leaveLock({ ...gone(), host: 'elsewhere' })
     const file = join(path, 'wallet.lock.1')
     await expect(takeDirectory(path)).rejects.toThrow(
-      `on elsewhere (if that is gone, remove ${file})`,
+      `on elsewhere (if that process has ended, remove ${file})`,
     )
   })
 
-  test('goes to one of those who find its process gone at the same moment', async () => {
+  test('goes to one of several processes that find its process gone concurrently', async () => {
     for (let round = 1; round <= 30; round++) {
       await rm(path, { recursive: true })
       const directories = await Promise.allSettled([
@@ -99,19 +99,22 @@ describe('a data directory', () => {
     }
   })
 
-  test.each([1, 7])('left behind as number %i goes to one of eight', async (number) => {
-    for (let round = 1; round <= 20; round++) {
-      await rm(path, { recursive: true })
-      await (await takeDirectory(path)).release()
-      await rm(join(path, 'wallet.lock.1'))
-      await leaveLock({ ...own, start: 'long ago' }, number)
-      const attempts = Array.from({ length: 8 }, () => takeDirectory(path))
-      const outcomes = await Promise.allSettled(attempts)
-      expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
-    }
-  })
+  test.each([1, 7])(
+    'with a stale lock number %i goes to one of eight processes',
+    async (number) => {
+      for (let round = 1; round <= 20; round++) {
+        await rm(path, { recursive: true })
+        await (await takeDirectory(path)).release()
+        await rm(join(path, 'wallet.lock.1'))
+        await leaveLock({ ...own, start: 'long ago' }, number)
+        const attempts = Array.from({ length: 8 }, () => takeDirectory(path))
+        const outcomes = await Promise.allSettled(attempts)
+        expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+      }
+    },
+  )
 
-  test('is not taken by one who was so slow that others have come and gone meanwhile', async () => {
+  test('is refused to a slow process after others have taken and released it', async () => {
     await leaveLock(gone())
     let holder: DataDirectory | undefined
     hooks.beforeLink.push(async () => {
@@ -124,7 +127,7 @@ describe('a data directory', () => {
     await holder?.release()
   })
 
-  test('never has two at a time, while many come and go', async () => {
+  test('never has two holders while many processes take and release it', async () => {
     let holders = 0
     let turns = 0
     async function comeAndGo(): Promise<void> {
@@ -148,7 +151,7 @@ describe('a data directory', () => {
   })
 })
 
-test('a temporary directory is one of its own, and gone when it is released', async () => {
+test('a temporary directory is unique and removed when it is released', async () => {
   const [one, two] = [await temporaryDirectory(), await temporaryDirectory()]
   expect(one.path).not.toBe(two.path)
   await writeFile(join(one.path, 'file'), 'text')
@@ -159,13 +162,13 @@ test('a temporary directory is one of its own, and gone when it is released', as
 })
 
 describe('the start of a process', () => {
-  test('is always the same, and not that of another', () => {
+  test('is constant, and differs from that of another process', () => {
     expect(startOf(process.pid)).toBe(startOf(process.pid))
     expect(startOf(process.pid)).not.toBe('')
     expect(startOf(process.pid)).not.toBe(startOf(1))
   })
 
-  test('is unknown of a process that is gone', () => {
+  test('is unknown for a process that has ended', () => {
     expect(startOf(gone().pid)).toBeUndefined()
   })
 })

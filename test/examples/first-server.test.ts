@@ -5,7 +5,7 @@ import { killPrograms, run, untilPrinted } from './program.js'
 afterEach(killPrograms)
 
 describe('the first server', () => {
-  test('answers discovery, and refuses a grant request without a signature', async () => {
+  test('serves discovery and refuses a grant request without a signature', async () => {
     const port = await freePort()
     const endpoint = `http://localhost:${port}/auth`
     const program = run('examples/first-server/server.ts', { PORT: String(port) })

@@ -11,13 +11,13 @@ import { type GuardedFetch, guardedFetch } from '../../src/index.js'
 const operator = async () =>
   (await demoAccounts('https://wallet.example', memorySecrets())).operator
 let client: Awaited<ReturnType<typeof guardedClient>>
-/** What the client sends its requests by: it takes long to make, and each test has a fetch of its own. */
+/** The current test's fetch. The client is slow to create, so all tests share one. */
 let through: GuardedFetch
 beforeAll(async () => {
   client = await guardedClient(await operator(), (...request) => through(...request))
 }, 60_000)
 
-/** Another wallet, as bad as a test wants it. */
+/** Another wallet with the behavior of the current test. */
 let server: Server
 let origin: string
 let answer: RequestListener
@@ -40,7 +40,7 @@ afterEach(() => {
 
 const receiverUrl = () => `${origin}/op/incoming-payments/1`
 
-/** A wallet that looks at other wallets: on this machine for development, or on the internet. */
+/** A wallet that reads other wallets: on this machine for development, or on the internet. */
 function lookingFrom(baseUrl: string, { deadlineMs = 60_000, timeoutMs = 20_000 } = {}) {
   const fetch = guardedFetch({ allowLoopback: baseUrl.startsWith('http:'), timeoutMs })
   through = fetch
@@ -91,7 +91,7 @@ const paymentAt = (id: string, more: object = {}) => ({
   ...more,
 })
 
-/** A wallet that behaves, except where it does not. */
+/** A wallet that behaves correctly except where the test overrides it. */
 function behave({ view, grant, payment }: Behaviour): RequestListener {
   return (request, response) => {
     const part =
@@ -105,7 +105,7 @@ function behave({ view, grant, payment }: Behaviour): RequestListener {
 }
 
 describe('a receiver in another wallet', () => {
-  test('is read with an unnamed read-all grant, which the wallet signs and asks for once', async () => {
+  test('is read with one unnamed read-all grant, whose request the wallet signs', async () => {
     answer = behave({})
     const elsewhere = development()
     const ilp = {
@@ -129,7 +129,7 @@ describe('a receiver in another wallet', () => {
     expect(seen).toEqual([view, grant, payment, view, payment])
   })
 
-  test('says what it still wants, in which asset, and until when', async () => {
+  test('has a missing amount, an asset and an expiry', async () => {
     const expiresAt = '2100-01-01T00:00:00Z'
     const asked = { incomingAmount: amount('2500', 'EUR'), receivedAmount: amount('400', 'EUR') }
     answer = behave({ payment: json(paymentAt(receiverUrl(), { ...asked, expiresAt })) })
@@ -139,7 +139,7 @@ describe('a receiver in another wallet', () => {
     })
   })
 
-  test('is read with a new token when the one that was kept is refused', async () => {
+  test('is read with a new token if the cached one is refused', async () => {
     let valid = 'one'
     const grant: RequestListener = (...exchange) => json(token(valid))(...exchange)
     const payment: RequestListener = (request, response) =>
@@ -154,7 +154,7 @@ describe('a receiver in another wallet', () => {
     expect(requests.filter(({ url }) => url === '/auth')).toHaveLength(2)
   })
 
-  test('is asked for nothing that the client would send by itself', async () => {
+  test('gets no requests that the client would send by itself', async () => {
     const sent = vi.spyOn(globalThis, 'fetch')
     answer = behave({})
     expect(await development()(receiverUrl())).toMatchObject({ ok: true })
@@ -162,7 +162,7 @@ describe('a receiver in another wallet', () => {
   })
 })
 
-describe('a receiver that is none', () => {
+describe('an unusable receiver', () => {
   const html: RequestListener = (_, response) => response.end('<p>Hello</p>')
   const moved: RequestListener = (_, response) =>
     response.writeHead(302, { location: `${origin}/elsewhere` }).end()
@@ -176,16 +176,16 @@ describe('a receiver that is none', () => {
       json(paymentAt(receiverUrl(), more))(...exchange)
 
   test.each<[string, Behaviour]>([
-    ['is a page', { view: html }],
-    ['is not there', { view: json({}, 404) }],
-    ['leads elsewhere', { view: moved }],
+    ['is an HTML page', { view: html }],
+    ['does not exist', { view: json({}, 404) }],
+    ['redirects', { view: moved }],
     ['has no authorization server', { view: json({}) }],
-    ['has an authorization server that is no URL', { view: json({ authServer: 'here' }) }],
+    ['has an invalid authorization server URL', { view: json({ authServer: 'here' }) }],
     ['is null', { view: json(null) }],
     ['has 10 MB', { view: huge }],
-    ['gives no grant', { grant: json({ error: { code: 'request_denied' } }, 403) }],
+    ['refuses the grant', { grant: json({ error: { code: 'request_denied' } }, 403) }],
     [
-      'wants consent',
+      'requires consent',
       {
         grant: json({
           interact: { redirect: 'https://a.example', finish: 'x' },
@@ -193,24 +193,24 @@ describe('a receiver that is none', () => {
         }),
       },
     ],
-    ['sends the request for a grant elsewhere', { grant: moved }],
-    ['shows no payment', { payment: json({}, 404) }],
-    ['sends the token elsewhere', { payment: moved }],
+    ['redirects the grant request', { grant: moved }],
+    ['does not return the payment', { payment: json({}, 404) }],
+    ['redirects the request with the token', { payment: moved }],
     [
-      'shows another payment',
+      'returns another payment',
       { payment: broken({ id: 'https://other.example/incoming-payments/2' }) },
     ],
     ['is complete', { payment: broken({ completed: true, methods: [] }) }],
-    ['has what it asked for', { payment: broken({ incomingAmount: amount('0') }) }],
+    ['has received its amount', { payment: broken({ incomingAmount: amount('0') }) }],
     ['has expired', { payment: broken({ expiresAt: '2020-01-01T00:00:00Z' }) }],
     ['cannot be paid over Interledger', { payment: broken({ methods: [] }) }],
     ['mixes assets', { payment: broken({ incomingAmount: amount('1', 'EUR') }) }],
     ['has no amounts', { payment: broken({ receivedAmount: undefined }) }],
     [
-      'has a scale that is none',
+      'has an invalid scale',
       { payment: broken({ receivedAmount: { ...amount('0'), assetScale: -1 } }) },
     ],
-  ])('because it %s is refused for good', async (_, behaviour) => {
+  ])('that %s is refused permanently', async (_, behaviour) => {
     answer = behave(behaviour)
     const found = await development()(receiverUrl())
     expect(found).toMatchObject({ ok: false })
@@ -225,8 +225,8 @@ describe('a receiver that is none', () => {
   test.each<[string, Behaviour]>([
     ['a grant of 10 MB', { grant: huge }],
     ['a payment of 10 MB', { payment: huge }],
-    ['a page for a payment', { payment: html }],
-  ])('because it answers with %s is refused', async (_, behaviour) => {
+    ['an HTML page instead of a payment', { payment: html }],
+  ])('that returns %s is refused', async (_, behaviour) => {
     answer = behave(behaviour)
     expect(await development()(receiverUrl())).toMatchObject({ ok: false })
   })
@@ -235,9 +235,9 @@ describe('a receiver that is none', () => {
     ['its view', { view: silent }],
     ['its grant', { grant: silent }],
     ['its payment', { payment: silent }],
-    ['its view for now', { view: later }],
-    ['its payment for now', { payment: later }],
-  ])('because it does not answer with %s is refused in time', async (_, behaviour) => {
+    ['its view temporarily', { view: later }],
+    ['its payment temporarily', { payment: later }],
+  ])('that does not return %s is refused in time', async (_, behaviour) => {
     answer = behave(behaviour)
     expect(await development({ timeoutMs: 200 })(receiverUrl())).toMatchObject({
       ok: false,
@@ -245,15 +245,15 @@ describe('a receiver that is none', () => {
     })
   })
 
-  test('is refused at its deadline, however many requests that takes', async () => {
+  test('is refused at its deadline, regardless of the number of requests', async () => {
     answer = behave({ payment: silent })
     expect(await development({ deadlineMs: 1 })(receiverUrl())).toMatchObject({
       ok: false,
-      reason: 'the other wallet did not answer within 1 ms',
+      reason: 'the other wallet did not respond within 1 ms',
     })
   })
 
-  test('is not waited for by more than 32 at a time', async () => {
+  test('is refused while 32 other reads are running', async () => {
     answer = silent
     const elsewhere = development({ timeoutMs: 2_000 })
     const reads = Array.from({ length: 40 }, () => elsewhere(receiverUrl()).catch(String))
@@ -279,13 +279,13 @@ describe('a wallet on the internet', () => {
     'https://wallet.example/alice',
     'ftp://other.example/1',
     'not a URL',
-  ])('does not look for a receiver at %s', async (url) => {
+  ])('does not request a receiver at %s', async (url) => {
     const found = await lookingFrom('https://wallet.example')(url)
     expect(found).toMatchObject({ ok: false })
     expect(found).not.toHaveProperty('temporary')
   })
 
-  test('does not reach this machine, and nothing is asked of it', async () => {
+  test('sends no requests to this machine', async () => {
     answer = behave({})
     const elsewhere = lookingFrom('https://wallet.example')
     for (const url of [receiverUrl(), receiverUrl().replace('http:', 'https:')]) {
@@ -297,7 +297,7 @@ describe('a wallet on the internet', () => {
 
 describe('a wallet in development', () => {
   test.each(['https://169.254.169.254/latest/meta-data', 'http://10.0.0.1/op/incoming-payments/1'])(
-    'does not look for a receiver at %s',
+    'does not request a receiver at %s',
     async (url) => {
       const found = await development()(url)
       expect(found).toMatchObject({ ok: false })
@@ -305,7 +305,7 @@ describe('a wallet in development', () => {
     },
   )
 
-  test('does not ask an authorization server for a grant at a private address', async () => {
+  test('does not request a grant from an authorization server at a private address', async () => {
     answer = behave({ view: json({ authServer: 'http://10.0.0.1/auth' }) })
     const found = await development()(receiverUrl())
     expect(found).toMatchObject({ ok: false })

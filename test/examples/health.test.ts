@@ -8,7 +8,7 @@ import { deployments, startDeployment } from '../support/official-client.js'
 
 const request = { method: 'GET', url: '/healthz', headers: [], body: new Uint8Array() }
 
-/** A store whose reads end like this. */
+/** A store with this `load`. */
 const reading = (load: () => Promise<never>): Pick<Store, 'load'> => ({ load })
 
 async function answerOf(store: Pick<Store, 'load'>, timeoutMs?: number) {
@@ -18,11 +18,11 @@ async function answerOf(store: Pick<Store, 'load'>, timeoutMs?: number) {
 }
 
 describe('the health of a process', () => {
-  test('is good while its store answers', async () => {
+  test('is good while its store responds', async () => {
     expect(await answerOf(memoryStore())).toEqual([200, '{"status":"ok"}'])
   })
 
-  test('is bad when its store fails, and nobody is told why', async () => {
+  test('is bad when its store fails, and the response gives no reason', async () => {
     const failing = reading(() => Promise.reject(new Error('no password for postgres://wallet')))
     expect(await answerOf(failing)).toEqual([503, '{"status":"unavailable"}'])
     const throwing = reading(() => {
@@ -31,12 +31,12 @@ describe('the health of a process', () => {
     expect((await answerOf(throwing))[0]).toBe(503)
   })
 
-  test('is bad when its store does not answer in time', async () => {
+  test('is bad when its store does not respond in time', async () => {
     const silent = reading(() => new Promise(() => undefined))
     expect((await answerOf(silent, 20))[0]).toBe(503)
   })
 
-  test('is asked for at one path, by reading', async () => {
+  test('is served at one path, for GET and HEAD', async () => {
     const handle = health(memoryStore())
     expect((await handle({ ...request, url: '/healthz/x' })).status).toBe(404)
     expect((await handle({ ...request, url: '/healthz?from=balancer' })).status).toBe(200)
@@ -47,7 +47,7 @@ describe('the health of a process', () => {
 })
 
 describe.each(deployments)('the wallet on $name', (deployment) => {
-  test('says that it is well wherever it listens', async () => {
+  test('reports that it is healthy at every address', async () => {
     const { baseUrl, auth, stop } = await startDeployment(deployment)
     for (const origin of [baseUrl, new URL(auth).origin]) {
       const response = await fetch(`${origin}/healthz`)
@@ -57,7 +57,7 @@ describe.each(deployments)('the wallet on $name', (deployment) => {
   })
 })
 
-test('the wallet says that it is not well when its storage is not', async () => {
+test('the wallet reports that it is unhealthy when its storage fails', async () => {
   const store = { ...memoryStore(), load: () => Promise.reject(new Error('away')) }
   const storage = { ...memoryStorage(), store }
   const port = await freePort()

@@ -19,20 +19,20 @@ import { alice, bob, incomingAccess, type World } from '../support/world.js'
 const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
 const settlement = settlementAccount('USD')
 
-/** A wallet over a database with a ledger beside the library's table. */
+/** A wallet whose database also contains the host's ledger. */
 interface Bank {
   readonly pool: Pool
   readonly world: World
-  /** Opens a payment to Bob and answers its id. */
+  /** Creates a payment to Bob and returns its id. */
   open(amount?: string): Promise<string>
-  /** What has come in for a payment, and what its transfers have put on Bob's account. */
+  /** Returns what a payment has received, and what its transfers have credited to Bob's account. */
   sums(
     paymentId: string,
     transferIds: readonly string[],
   ): Promise<{ received: string; credited: string }>
-  /** Has Alice pay 10 dollars, 5 euros of which arrive, and answers the id of the payment, which is begun. */
+  /** Alice pays 10 dollars, of which 5 euros arrive. Resolves to the id of the payment, which is begun. */
   begun(): Promise<string>
-  /** What has been sent of a payment and what became of it, and what it has taken from Alice's account. */
+  /** Returns what was sent of a payment, its state, and what was debited from Alice's account. */
   status(paymentId: string): Promise<{ sent: string; state: string; debited: string }>
 }
 
@@ -84,7 +84,7 @@ async function openBank(pool: Pool, store: Store): Promise<Bank> {
   }
 }
 
-/** PGlite as a pool of one connection, which whoever wants it waits for. */
+/** PGlite as a pool of one connection. */
 function poolOfOne(lite: PGlite): Pool {
   let last: Promise<void> = Promise.resolve()
   const query = async (
@@ -119,7 +119,7 @@ function creditsAndCounts(bank: () => Bank): void {
     expect(await sums(paymentId, [one, two])).toEqual({ received: '2500', credited: '2500' })
   })
 
-  test('credits a transfer once, also when it is reported after completion', async () => {
+  test('credits a transfer once, also when it is repeated after completion', async () => {
     const { pool, world, open, sums } = bank()
     const paymentId = await open('100')
     const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
@@ -131,11 +131,11 @@ function creditsAndCounts(bank: () => Bank): void {
   })
 
   test.each([
-    ['comes after completion', {}, 'payment_completed'],
+    ['arrives after completion', {}, 'payment_completed'],
     ['is in another asset', { amount: { ...usd('1'), assetCode: 'EUR' } }, 'invalid_amount'],
-    ['is more than 64 bits', { amount: usd('18446744073709551616') }, 'invalid_amount'],
-    ['is for no payment', { paymentId: 'unknown' }, 'payment_unknown'],
-  ])('leaves no entry of what %s', async (_, change, refusal) => {
+    ['exceeds 64 bits', { amount: usd('18446744073709551616') }, 'invalid_amount'],
+    ['is for an unknown payment', { paymentId: 'unknown' }, 'payment_unknown'],
+  ])('writes no ledger entry if a transfer %s', async (_, change, refusal) => {
     const { pool, world, open, sums } = bank()
     const paymentId = await open('100')
     const first = { paymentId, transferId: name('transfer'), amount: usd('100') }
@@ -146,7 +146,7 @@ function creditsAndCounts(bank: () => Bank): void {
     expect(await sums(paymentId, [transferId])).toEqual({ received: '100', credited: '0' })
   })
 
-  test('leaves the entries of a transfer as they are when its id is used for something else', async () => {
+  test('keeps the entries of a transfer if its id is reused for something else', async () => {
     const { pool, world, open, sums } = bank()
     const [paymentId, other] = [await open(), await open()]
     const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
@@ -159,7 +159,7 @@ function creditsAndCounts(bank: () => Bank): void {
     expect((await sums(other, [])).received).toBe('0')
   })
 
-  test('counts nothing when the host cannot write its entries', async () => {
+  test('counts nothing if the host cannot write its entries', async () => {
     const { pool, world, open, sums } = bank()
     const paymentId = await open()
     const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
@@ -176,7 +176,7 @@ function creditsAndCounts(bank: () => Bank): void {
     expect(await creditIncoming(pool, world.resources, funds)).toMatchObject({ ok: true })
   })
 
-  test('leaves neither behind when the host rolls back after all', async () => {
+  test('leaves neither behind if the host rolls back', async () => {
     const { pool, world, open, sums } = bank()
     const paymentId = await open()
     const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
@@ -189,7 +189,7 @@ function creditsAndCounts(bank: () => Bank): void {
   })
 
   test.each(['ERR_CONTENTION', 'ERR_RESTART_TRANSACTION', '40P01', '40001'])(
-    'begins again from the beginning after %s, and gives up in the end',
+    'restarts after %s, and eventually gives up',
     async (code) => {
       const { pool, world, open, sums } = bank()
       const paymentId = await open()
@@ -212,7 +212,7 @@ function creditsAndCounts(bank: () => Bank): void {
     },
   )
 
-  test.each(['REPEATABLE READ', 'SERIALIZABLE'])('is refused under %s', async (isolation) => {
+  test.each(['REPEATABLE READ', 'SERIALIZABLE'])('is rejected under %s', async (isolation) => {
     const { pool, world, open } = bank()
     const paymentId = await open()
     const client = await pool.connect()
@@ -223,7 +223,7 @@ function creditsAndCounts(bank: () => Bank): void {
       const received = incomingPayments.receive(funds)
       await expect(received).rejects.toMatchObject({ code: 'ERR_TRANSACTION_FAILED' })
       await expect(received).rejects.toThrow(
-        `must be READ COMMITTED, and is ${isolation.toLowerCase()}`,
+        `must be READ COMMITTED, but is ${isolation.toLowerCase()}`,
       )
     } finally {
       await client.query('ROLLBACK')
@@ -232,7 +232,7 @@ function creditsAndCounts(bank: () => Bank): void {
     expect((await bank().sums(paymentId, [])).received).toBe('0')
   })
 
-  test('is refused on a client that has begun no transaction', async () => {
+  test('is rejected on a client without a transaction in progress', async () => {
     const { pool, world, open, sums } = bank()
     const paymentId = await open()
     const client = await pool.connect()
@@ -241,7 +241,7 @@ function creditsAndCounts(bank: () => Bank): void {
       const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
       const received = incomingPayments.receive(funds)
       await expect(received).rejects.toMatchObject({ code: 'ERR_TRANSACTION_FAILED' })
-      await expect(received).rejects.toThrow('needs a client on which a transaction has begun')
+      await expect(received).rejects.toThrow('needs a client with a transaction in progress')
     } finally {
       client.release()
     }
@@ -271,9 +271,9 @@ function debitsAndSettles(bank: () => Bank): void {
   })
 
   test.each([
-    ['what was sent', '700', '300'],
+    ['the sent amount', '700', '300'],
     ['nothing', '0', '0'],
-  ])('debits %s where that is less than might have been', async (_, sent, delivered) => {
+  ])('debits %s if it is below the maximum', async (_, sent, delivered) => {
     const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     const settled = { paymentId, ...totals(sent, delivered) }
@@ -282,7 +282,7 @@ function debitsAndSettles(bank: () => Bank): void {
     expect(await status(paymentId)).toEqual({ sent, state: 'completed', debited: sent })
   })
 
-  test('leaves the entries as they are when another total is reported later', async () => {
+  test('keeps the entries if another total is reported later', async () => {
     const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     await settleOutgoing(pool, world.resources, { paymentId, ...totals('700', '300') })
@@ -292,10 +292,10 @@ function debitsAndSettles(bank: () => Bank): void {
   })
 
   test.each([
-    ['is more than might be sent', totals('1001', '500'), {}, 'totals_exceeded'],
+    ['exceeds the amount to send', totals('1001', '500'), {}, 'totals_exceeded'],
     ['is in another asset', { ...whole, deliveredAmount: usd('500') }, {}, 'invalid_amount'],
-    ['is of no payment', whole, { paymentId: 'unknown' }, 'payment_unknown'],
-  ])('leaves no entry of what %s', async (_, said, change, refusal) => {
+    ['is for an unknown payment', whole, { paymentId: 'unknown' }, 'payment_unknown'],
+  ])('writes no ledger entry if a report %s', async (_, said, change, refusal) => {
     const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     const sent = { paymentId, ...said, ...change }
@@ -303,7 +303,7 @@ function debitsAndSettles(bank: () => Bank): void {
     expect(await status(paymentId)).toEqual({ sent: '0', state: 'begun', debited: '0' })
   })
 
-  test('settles nothing when the host cannot write its entries', async () => {
+  test('settles nothing if the host cannot write its entries', async () => {
     const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     const unknown = 'https://wallet.example/unknown-to-the-ledger'
@@ -326,7 +326,7 @@ function debitsAndSettles(bank: () => Bank): void {
     expect(settled).toMatchObject({ ok: true })
   })
 
-  test('debits once, reported 20 times at once', async () => {
+  test('debits once for 20 concurrent reports', async () => {
     const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     const reports = Array.from({ length: 20 }, () =>
@@ -341,7 +341,7 @@ type Resources = Pick<World['resources'], 'within'>
 type Receive = ResourceServices['incomingPayments']['receive']
 type Settle = ResourceServices['outgoingPayments']['reportSent']
 
-/** The same services, with something done around `receive`. */
+/** The same services with a wrapped `receive`. */
 function withReceive(
   { resources }: World,
   around: (
@@ -394,7 +394,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
   creditsAndCounts(() => bank)
   debitsAndSettles(() => bank)
 
-  /** A pool whose connections do something before each statement that matches. */
+  /** A pool whose connections run a hook before each statement that matches. */
   function interceptedPool(
     pattern: RegExp,
     before: (client: PoolClient & { processID: number }) => Promise<unknown>,
@@ -414,7 +414,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
     return pool
   }
 
-  /** Ends a connection as a failing server does, and waits until its process there is gone. */
+  /** Ends a connection like a failing server, and waits until its process has exited. */
   async function terminate({ processID }: { readonly processID: number }): Promise<void> {
     await bank.pool.query('SELECT pg_terminate_backend($1)', [processID])
     const alive = 'SELECT 1 FROM pg_stat_activity WHERE pid = $1'
@@ -425,7 +425,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
     ['between the entries and receive', /^SAVEPOINT/],
     ['inside receive', /^RELEASE SAVEPOINT/],
     ['between receive and COMMIT', /^COMMIT/],
-  ])('leaves neither behind when its connection dies %s', async (_, pattern) => {
+  ])('leaves neither behind if its connection dies %s', async (_, pattern) => {
     const { world, open, sums } = bank
     const paymentId = await open()
     const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
@@ -436,12 +436,12 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
     await expect(creditIncoming(pool, world.resources, funds)).rejects.toThrow()
     expect(deaths).toBe(1)
     expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '0', credited: '0' })
-    // The pool has got over it, and so has the transfer.
+    // The pool has recovered, and the transfer can be repeated.
     expect(await creditIncoming(pool, world.resources, funds)).toMatchObject({ ok: true })
     expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '100', credited: '100' })
   })
 
-  test('counts both when another connection receives for the same payment meanwhile', async () => {
+  test('counts both when another connection receives for the same payment concurrently', async () => {
     const { world, open, sums } = bank
     const paymentId = await open()
     const [ours, theirs] = [name('transfer'), name('transfer')]
@@ -459,7 +459,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
     expect(await sums(paymentId, [theirs])).toEqual({ received: '130', credited: '30' })
   })
 
-  test('leaves no entry when another connection completes the payment meanwhile', async () => {
+  test('writes no entry if another connection completes the payment concurrently', async () => {
     const { world, open, sums } = bank
     const paymentId = await open('30')
     const [ours, theirs] = [name('transfer'), name('transfer')]
@@ -475,7 +475,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
     expect(await sums(paymentId, [ours])).toEqual({ received: '30', credited: '0' })
   })
 
-  /** Waits until a server process waits for a lock. */
+  /** Waits until a server process is waiting for a lock. */
   async function untilBlocked(processID: number): Promise<void> {
     const text = 'SELECT cardinality(pg_blocking_pids($1)) AS blockers'
     await expect
@@ -486,11 +486,11 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
       .toBeGreaterThan(0)
   }
 
-  test('begins again when it has waited in a circle with another transaction', async () => {
+  test('restarts after a deadlock with another transaction', async () => {
     const { world, open, sums } = bank
     const paymentId = await open()
     const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
-    // Who waits for less long before it looks for a circle is who finds it, and gives way.
+    // The transaction with the shorter deadlock_timeout detects the deadlock and is aborted.
     const other = await poolIn('deadlock_timeout=60s').connect()
     const record = `SELECT 1 FROM open_payments_records
       WHERE kind = 'incoming-payment' AND id = $1 FOR UPDATE`
@@ -526,7 +526,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
     expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '100', credited: '100' })
   })
 
-  test('credits one transfer once, reported 50 times at once', async () => {
+  test('credits one transfer once for 50 concurrent reports', async () => {
     const { pool, world, open, sums } = bank
     const paymentId = await open()
     const funds = { paymentId, transferId: name('transfer'), amount: usd('7') }
@@ -537,7 +537,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
     expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '7', credited: '7' })
   })
 
-  test('credits each of 50 transfers that arrive at once', async () => {
+  test('credits each of 50 concurrent transfers', async () => {
     const { pool, world, open, sums } = bank
     const paymentId = await open()
     const transfers = Array.from({ length: 50 }, (_, i) => ({

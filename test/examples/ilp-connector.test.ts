@@ -29,7 +29,7 @@ function packet(more: Partial<IlpPrepare> = {}): Buffer {
   })
 }
 
-/** A connector between Alice, who sends, and Bob and his neighbours, who fulfill. */
+/** A connector between Alice, who sends, and Bob and other peers, who fulfill. */
 function setUp(
   options: Partial<ConnectorOptions> = {},
   more: Partial<Peer> = {},
@@ -68,7 +68,7 @@ function setUp(
 }
 
 describe('a connector', () => {
-  test('passes a packet on with an earlier expiry, and the reply back', async () => {
+  test('forwards a packet with an earlier expiry, and returns the reply', async () => {
     const { sent, forward, connector } = setUp()
     expect(Buffer.from(await forward())).toEqual(fulfilled)
     expect(sent).toEqual([
@@ -106,7 +106,7 @@ describe('a connector', () => {
     expect(sent.map((packet) => packet.to)).toEqual([to])
   })
 
-  test('converts an amount, and rounds it down', async () => {
+  test('converts an amount and rounds it down', async () => {
     const { sent, forward, connector } = setUp()
     await forward({ destination: 'test.carol.x', amount: '99' })
     expect(sent[0]?.prepare.amount).toBe('89')
@@ -118,11 +118,11 @@ describe('a connector', () => {
     ['has expired', 'R00', { expiresAt: new Date(startOfTests) }],
     ['would expire before a reply', 'R02', { expiresAt: new Date(startOfTests + 1_000) }],
     ['has no route', 'F02', { destination: 'test.bobby.payment' }],
-    ['would go back to its sender', 'F02', { destination: 'test.alice.x' }],
+    ['would return to its sender', 'F02', { destination: 'test.alice.x' }],
     ['is in an asset that is not exchanged', 'F02', {}, { rateOf: () => undefined }],
     ['would be worth nothing', 'R01', { destination: 'test.carol', amount: '1' }],
     [
-      'would have more than 64 bits',
+      'would exceed 64 bits',
       'F08',
       { amount: (2n ** 63n).toString() },
       { rateOf: () => ({ numerator: 2n, denominator: 1n }) },
@@ -135,7 +135,7 @@ describe('a connector', () => {
     expect(connector.balanceOf('test.alice')).toBe(0n)
   })
 
-  test('says how large a packet may be', async () => {
+  test('reports the maximum amount of a packet', async () => {
     const { sent, forward } = setUp({}, { packetAmountMax: 99n })
     const reply = replyOf(await forward())
     if (!isReject(reply)) throw new Error('expected a reject')
@@ -145,7 +145,7 @@ describe('a connector', () => {
     expect(sent).toEqual([])
   })
 
-  test('lets a peer owe no more than its credit, with what is on its way', async () => {
+  test('limits what a peer owes, including packets in flight, to its credit', async () => {
     let release = () => {}
     const held = new Promise<void>((resolve) => {
       release = resolve
@@ -165,19 +165,19 @@ describe('a connector', () => {
   test.each<[string, string, IlpHandler]>([
     ['a reject', 'F06', async () => rejectsOf('test.bob')('F06', 'unexpected')],
     [
-      'a fulfillment of another condition',
+      'a fulfillment that does not match the condition',
       'F05',
       async () => serializeIlpFulfill({ fulfillment: randomBytes(32), data: Buffer.alloc(0) }),
     ],
-    ['what is not an ILP packet', 'T00', async () => Buffer.from('hello')],
-  ])('owes nothing for %s', async (_, code, bob) => {
+    ['bytes that are not an ILP packet', 'T00', async () => Buffer.from('hello')],
+  ])('does not change the balance for %s', async (_, code, bob) => {
     const { forward, connector } = setUp({}, {}, bob)
     expect(outcomeOf(await forward())).toBe(code)
     expect(connector.balanceOf('test.alice')).toBe(0n)
     expect(connector.balanceOf('test.bob')).toBe(0n)
   })
 
-  test('owes nothing for a packet that is fulfilled after it has expired', async () => {
+  test('does not change the balance for a packet that is fulfilled after its expiry', async () => {
     let now = startOfTests
     const { forward, connector } = setUp({ now: () => now }, {}, async () => {
       now += 20_000
@@ -187,18 +187,18 @@ describe('a connector', () => {
     expect(connector.balanceOf('test.bob')).toBe(0n)
   })
 
-  test('rejects a packet that the next node does not answer in time', async () => {
+  test('rejects a packet if the next node does not reply in time', async () => {
     const { forward, connector } = setUp({}, {}, () => new Promise(() => {}))
     expect(outcomeOf(await forward({ expiresAt: new Date(startOfTests + 1_050) }))).toBe('R00')
     expect(connector.balanceOf('test.alice')).toBe(0n)
   })
 
-  test('rejects what is not a packet', async () => {
+  test('rejects bytes that are not a packet', async () => {
     const { connector } = setUp()
     expect(outcomeOf(await connector.from('test.alice')(Buffer.from('hello')))).toBe('F01')
   })
 
-  test('has no handler for a peer that it does not know', () => {
+  test('has no handler for an unknown peer', () => {
     const { connector } = setUp()
     expect(() => connector.from('test.mallory')).toThrow('no peer has the address test.mallory')
   })

@@ -32,11 +32,11 @@ const fate = fc.oneof(
   },
 )
 
-/** A line that treats packets with money as the fates say, and well once those are used up. */
+/** A connection that treats packets with money as listed, and reliably afterwards. */
 function unreliable(receive: IlpHandler, fates: readonly Fate[], details: Details) {
   const remaining = [...fates]
   const late: Uint8Array[] = []
-  // As of a sender over HTTP that could not connect, and of one that could but got no answer.
+  // Like a sender over HTTP that could not connect, and one that connected but got no reply.
   const reject = rejectsOf('')
   const line: IlpHandler = async (packet) => {
     const carriesMoney = (await streamRequest(details, packet)).prepareAmount.greaterThan(0)
@@ -60,7 +60,7 @@ function unreliable(receive: IlpHandler, fates: readonly Fate[], details: Detail
   return { line, late }
 }
 
-/** A receiver that notes the amounts of the packets that it has fulfilled, each once. */
+/** A receiver that records the amounts of the packets that it fulfilled, each once. */
 function noting(receive: IlpHandler) {
   const fulfilled = new Map<string, bigint>()
   const handle: IlpHandler = async (packet) => {
@@ -72,7 +72,7 @@ function noting(receive: IlpHandler) {
   return { handle, sum: () => [...fulfilled.values()].reduce((sum, amount) => sum + amount, 0n) }
 }
 
-test('whatever is lost or repeated, what is credited is what was fulfilled, and the sender believes in no more', {
+test('credits exactly what was fulfilled, and the sender reports no more, for all losses and repeats', {
   timeout: 300_000,
 }, async () => {
   await fc.assert(

@@ -52,7 +52,7 @@ describe('the server', () => {
     return { url, post, handled }
   }
 
-  test('answers a packet with the bytes of the reply', async () => {
+  test('responds to a packet with the bytes of the reply', async () => {
     const { post, handled } = await setUp()
     const body = packet()
     const response = await post({}, { body })
@@ -62,7 +62,7 @@ describe('the server', () => {
     expect(handled.map((bytes) => Buffer.from(bytes))).toEqual([body])
   })
 
-  test('takes any of several tokens', async () => {
+  test('accepts any of several tokens', async () => {
     const { post } = await setUp(['old', 'new'])
     const statusOf = async (token: string) =>
       (await post({ authorization: `bearer ${token}` })).status
@@ -87,7 +87,7 @@ describe('the server', () => {
 })
 
 describe('the client', () => {
-  test('sends the bytes of a packet, and returns those of the reply', async () => {
+  test('sends the bytes of a packet and returns those of the reply', async () => {
     const handled: Buffer[] = []
     const handle = async (bytes: Uint8Array) => {
       handled.push(Buffer.from(bytes))
@@ -106,12 +106,12 @@ describe('the client', () => {
     [503, 'T03'],
     [500, 'R00'],
     [504, 'R00'],
-  ])('rejects a packet that the peer answers with %i: %s', async (status, code) => {
+  ])('rejects a packet if the peer responds with %i: %s', async (status, code) => {
     const url = await serve((_, response) => response.writeHead(status).end('no'))
     expect(outcomeOf(await sendOverHttp({ url, token: 'x' })(packet()))).toBe(code)
   })
 
-  test('rejects a packet as unsent when nothing listens', async () => {
+  test('rejects a packet as unsent if the peer is not listening', async () => {
     const url = `http://localhost:${await freePort()}/ilp`
     expect(outcomeOf(await sendOverHttp({ url, token: 'x' })(packet()))).toBe('T01')
   })
@@ -119,7 +119,7 @@ describe('the client', () => {
   test.each<[string, RequestListener]>([
     ['the connection ends', (request) => request.socket.destroy()],
     [
-      'it is redirected',
+      'the peer redirects',
       (request, response) =>
         request.resume().once('end', () => {
           if (request.url === '/other') response.end(fulfilled)
@@ -137,13 +137,13 @@ describe('the client', () => {
     expect(outcomeOf(await sendOverHttp({ url, token: 'x' })(packet(50)))).toBe('R00')
   })
 
-  test('waits no longer than its timeout', async () => {
+  test('waits at most its timeout', async () => {
     const url = await serve(() => {})
     const send = sendOverHttp({ url, token: 'x', timeoutMs: 50 })
     expect(outcomeOf(await send(packet(600_000)))).toBe('R00')
   })
 
-  test('sends neither a packet that has expired nor what is not a packet', async () => {
+  test('sends neither expired packets nor bytes that are not a packet', async () => {
     let requests = 0
     const url = await serve((_, response) => {
       requests += 1

@@ -25,10 +25,10 @@ const network = createNetwork()
 afterAll(network.close)
 
 const unreachable: IlpHandler = async () => {
-  throw new Error('nothing is sent to the sender')
+  throw new Error('the sender receives no packets')
 }
 
-/** A sender, a connector and a receiver, each behind HTTP on a port of its own. */
+/** A sender, a connector and a receiver, each behind HTTP on its own port. */
 async function path(
   receiver: IlpHandler,
   { from = usd, to = usd, ...more }: { from?: Asset; to?: Asset } & Partial<Peer> = {},
@@ -82,7 +82,7 @@ describe('a payment over ILP', () => {
     expect(await wallet.payment(details)).toMatchObject({ received: '1234', completed: true })
   })
 
-  test('is converted on its way, each packet rounded down', async () => {
+  test('is converted, with each packet rounded down', async () => {
     const wallet = createReceivingWallet()
     const details = await wallet.createPayment({}, carol)
     const { send, connector } = await path(wallet.receiver(), { to: eur })
@@ -119,7 +119,7 @@ describe('a payment over ILP', () => {
     expect(connector.balanceOf('test.sender')).toBe(0n)
   })
 
-  test('sends nothing to a receiver that has another asset than the incoming payment', async () => {
+  test('sends nothing to a receiver whose asset differs from the incoming payment', async () => {
     const wallet = createReceivingWallet()
     const details = await wallet.createPayment({}, carol)
     const { send } = await path(wallet.receiver())
@@ -145,7 +145,7 @@ describe('a payment over ILP', () => {
     expect(result).toEqual({ ok: false, problem: 'ClosedByReceiver', ...nothing })
   })
 
-  test('says how much has arrived when the payment is completed on its way', async () => {
+  test('reports how much arrived if the payment is completed before the end', async () => {
     const wallet = createReceivingWallet()
     const details = await wallet.createPayment()
     const receiver = wallet.receiver()
@@ -165,7 +165,7 @@ describe('a payment over ILP', () => {
     expect(await wallet.received(details)).toBe(500n)
   })
 
-  test('goes on where it stopped after it was aborted', async () => {
+  test('continues after it was aborted', async () => {
     const wallet = createReceivingWallet()
     const incomingAmount = { value: '20000', ...usd }
     const details = await wallet.createPayment({ incomingAmount })
@@ -174,7 +174,7 @@ describe('a payment over ILP', () => {
     const first = await pay(send, details, { deliver: 20_000n }, { signal, onProgress: abort })
     expect(first).toMatchObject({ ok: false, problem: 'Aborted' })
     expect(first.delivered).toBeGreaterThanOrEqual(250n)
-    // The sender has at most 20 packets of 250 on their way.
+    // The sender has at most 20 packets of 250 in flight.
     expect(first.delivered).toBeLessThan(20_000n)
     expect(await wallet.received(details)).toBe(first.delivered)
 
@@ -183,7 +183,7 @@ describe('a payment over ILP', () => {
     expect(await wallet.payment(details)).toMatchObject({ received: '20000', completed: true })
   })
 
-  test('goes on when the receiver is replaced by a new process', async () => {
+  test('continues if a new process replaces the receiver', async () => {
     const wallet = createReceivingWallet()
     const details = await wallet.createPayment()
     const { send } = await path((packet) => wallet.receiver()(packet))
@@ -192,7 +192,7 @@ describe('a payment over ILP', () => {
     expect(await wallet.received(details)).toBe(1_000n)
   })
 
-  test('is sent again where the receiver failed for a while', async () => {
+  test('is retried while the receiver fails temporarily', async () => {
     const wallet = createReceivingWallet()
     const details = await wallet.createPayment()
     let failures = 0
@@ -208,8 +208,8 @@ describe('a payment over ILP', () => {
   })
 })
 
-describe('a receiver that does not tell the truth', () => {
-  /** Fulfills what arrives, and credits it, but says that it was another amount. */
+describe('a dishonest receiver', () => {
+  /** Fulfills and credits packets, but reports another amount. */
   async function liar(said: (amount: bigint) => bigint) {
     const wallet = createReceivingWallet()
     const details = await wallet.createPayment()
@@ -227,16 +227,16 @@ describe('a receiver that does not tell the truth', () => {
     return { details, send, connector }
   }
 
-  test('gets no more than the maximum by saying that less has arrived', async () => {
+  test('gets at most the maximum if it understates what arrived', async () => {
     const { details, send, connector } = await liar((amount) => amount / 2n)
     const result = await pay(send, details, { deliver: 1_000n })
     expect(result).toMatchObject({ ok: false, problem: 'ReceiverProtocolViolation' })
     expect(result.sent).toBe(connector.balanceOf('test.sender'))
     expect(result.sent).toBeLessThanOrEqual(1_000n)
-    expect(result.delivered).toBe(result.sent) // the minimum, to which its fulfillment commits it
+    expect(result.delivered).toBe(result.sent) // the minimum, which its fulfillment confirms
   })
 
-  test('gets less by saying that more has arrived', async () => {
+  test('gets less if it overstates what arrived', async () => {
     const { details, send, connector } = await liar((amount) => amount * 3n)
     const result = await pay(send, details, { deliver: 1_000n })
     expect(result.ok).toBe(true)

@@ -24,7 +24,7 @@ import {
 
 const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
 
-/** A payment and a receiver of it, with a clock that the test moves. */
+/** A payment and its receiver, with a manual clock. */
 async function setUp(request: Parameters<Wallet['createPayment']>[0] = {}) {
   const clock = manualClock()
   const wallet = createReceivingWallet({ clock })
@@ -44,8 +44,8 @@ function rejectOf(reply: Uint8Array): IlpReject {
   return read
 }
 
-describe('a packet that is as it must be', () => {
-  test('is fulfilled with what only the receiver can compute, and credited', async () => {
+describe('a valid packet', () => {
+  test('is fulfilled with a value that only the receiver can compute, and credited', async () => {
     const { details, receive, packet, received } = await setUp()
     const bytes = packet({ amount: 700n, sequence: 9 })
     const reply = await receive(bytes)
@@ -58,7 +58,7 @@ describe('a packet that is as it must be', () => {
     expect(await received()).toBe(700n)
   })
 
-  test('may have more than it asks for, and is credited whole', async () => {
+  test('may exceed the amount that it requests, and is credited in full', async () => {
     const { send, received } = await setUp()
     expect(await send({ amount: 700n, asked: 699n })).toBe('fulfill')
     expect(await received()).toBe(700n)
@@ -71,7 +71,7 @@ describe('a packet that is as it must be', () => {
     expect(await received()).toBe(700n)
   })
 
-  test('is told the asset of the payment when it asks', async () => {
+  test('gets the asset of the payment on request', async () => {
     const { details, receive, packet } = await setUp()
     const frames = [new ConnectionNewAddressFrame('')]
     const reply = await streamReply(details, await receive(packet({ amount: 0n, frames })))
@@ -83,7 +83,7 @@ describe('a packet that is as it must be', () => {
   test.each([
     ['the amount of the payment', { incomingAmount: usd('900') }, '900'],
     ['no limit, if the payment has none', {}, '18446744073709551615'],
-  ])('is told how much its stream may carry: %s', async (_, request, receiveMax) => {
+  ])('gets the limit of its stream: %s', async (_, request, receiveMax) => {
     const { details, receive, packet } = await setUp(request)
     const frames = [new StreamMoneyFrame(1, 1)]
     const { frames: replied } = await streamReply(
@@ -98,28 +98,28 @@ describe('a packet that is as it must be', () => {
     expect(frame.totalReceived.toString()).toBe('7')
   })
 
-  test('is fulfilled without a credit when its amount is zero', async () => {
+  test('is fulfilled without a credit if its amount is zero', async () => {
     const { send, received } = await setUp()
     expect(await send({ amount: 0n })).toBe('fulfill')
     expect(await received()).toBe(0n)
   })
 })
 
-describe('a packet that is refused is never credited', () => {
+describe('a packet is refused and not credited', () => {
   const random = Buffer.alloc(32, 1)
   const flipped = (data: Buffer) =>
     Buffer.from(data.map((byte, i) => (i === data.length - 1 ? byte ^ 1 : byte)))
 
   test.each<[string, string, Omit<PacketOptions, 'amount'>]>([
-    ['its condition is not that of its data', 'F99', { condition: random }],
-    ['less arrives than it asks for', 'F99', { asked: 701n }],
-    ['its data is tampered with, though the condition fits', 'F06', { data: flipped }],
+    ['its condition does not match its data', 'F99', { condition: random }],
+    ['less arrives than it requests', 'F99', { asked: 701n }],
+    ['its data is tampered with, although the condition matches', 'F06', { data: flipped }],
     ['its data is empty', 'F06', { data: () => Buffer.alloc(0) }],
     ['its data is shorter than a tag', 'F06', { data: (data) => data.subarray(0, 16) }],
-    ['its data is a reply of STREAM', 'F06', { type: IlpPacketType.Fulfill }],
+    ['its data is a STREAM reply', 'F06', { type: IlpPacketType.Fulfill }],
     ['it is for another payment', 'F06', { destination: `${ilpAddress}.another` }],
     ['it is for the receiver itself', 'F02', { destination: ilpAddress }],
-    ['it is for someone else', 'F02', { destination: 'test.other.payment' }],
+    ['it is for another receiver', 'F02', { destination: 'test.other.payment' }],
   ])('when %s', async (_, code, options) => {
     const { receive, packet, received } = await setUp()
     const { code: actual, triggeredBy } = rejectOf(
@@ -129,10 +129,10 @@ describe('a packet that is refused is never credited', () => {
     expect(await received()).toBe(0n)
   })
 
-  test('when the payment does not exist, though the details would be its own', async () => {
+  test('when the payment does not exist, although the details are valid', async () => {
     const { wallet, clock } = await setUp()
     const other = createReceivingWallet({ clock })
-    await other.createPayment() // the first id is the same in both, from a seed
+    await other.createPayment() // the first id is the same in both, because of the seed
     const details = await other.createPayment()
     const packet = streamPacket(details, { amount: 1n, expiresAt: clock.now() + 30_000 })
     expect(outcomeOf(await wallet.receiver({ now: clock.now })(packet))).toBe('F02')
@@ -141,14 +141,14 @@ describe('a packet that is refused is never credited', () => {
   test.each([
     ['has expired', 0, 'R00'],
     ['expired long ago', -86_400_000, 'R00'],
-    ['expires before a reply could get back', 400, 'R02'],
+    ['expires before a reply could return', 400, 'R02'],
   ])('when it %s', async (_, leftMs, code) => {
     const { clock, send, received } = await setUp()
     expect(await send({ amount: 700n, expiresAt: clock.now() + leftMs })).toBe(code)
     expect(await received()).toBe(0n)
   })
 
-  test('when the payment is complete, and its sender is told to stop', async () => {
+  test('when the payment is complete, and the sender is asked to stop', async () => {
     const { wallet, details, receive, packet, received } = await setUp()
     await wallet.incomingPayments.complete(details.id)
     const reply = await receive(packet({ amount: 700n }))
@@ -159,7 +159,7 @@ describe('a packet that is refused is never credited', () => {
     expect(await received()).toBe(0n)
   })
 
-  test('when the payment has expired, and its sender is told to stop', async () => {
+  test('when the payment has expired, and the sender is asked to stop', async () => {
     const { clock, details, receive, packet, received } = await setUp({
       expiresAt: '2026-11-21T13:00:00Z',
     })
@@ -181,7 +181,7 @@ describe('a packet that is refused is never credited', () => {
     expect(await received()).toBe(2n ** 64n - 1n)
   })
 
-  test('and a sender that probes the rate reads what arrived', async () => {
+  test('and a sender that probes the rate learns the received amount', async () => {
     const { details, receive, packet } = await setUp()
     const reply = await receive(packet({ amount: 700n, condition: random }))
     const { ilpPacketType, prepareAmount } = await streamReply(details, reply)
@@ -193,7 +193,7 @@ describe('a packet that is refused is never credited', () => {
 describe('bytes that are not a packet', () => {
   test.each([
     ['nothing', () => Buffer.alloc(0)],
-    ['a packet cut short', (packet: Buffer) => packet.subarray(0, -1)],
+    ['a truncated packet', (packet: Buffer) => packet.subarray(0, -1)],
     ['too many bytes', (packet: Buffer) => Buffer.concat([packet, Buffer.alloc(packetBytesMax)])],
     ['another type of packet', (packet: Buffer) => Buffer.concat([Buffer.of(99), packet])],
   ])('are rejected: %s', async (_, mangle) => {
@@ -202,7 +202,7 @@ describe('bytes that are not a packet', () => {
     expect(await received()).toBe(0n)
   })
 
-  test('are always answered with an ILP packet, and credited only if their data is intact', async () => {
+  test('always get an ILP packet as reply, and are credited only if their data is intact', async () => {
     const { wallet, receive, packet, received } = await setUp()
     const valid = packet({ amount: 7n })
     const mutated = fc
@@ -212,7 +212,7 @@ describe('bytes that are not a packet', () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(fc.uint8Array({ maxLength: 200 }), mutated), async (bytes) => {
         if (outcomeOf(await receive(bytes)) !== 'fulfill') return
-        // What was changed is the amount or the expiry, as connectors do.
+        // Only the amount or the expiry changed, which connectors may change.
         const { amount, data } = deserializeIlpPrepare(Buffer.from(bytes))
         expect(data).toEqual(deserializeIlpPrepare(valid).data)
         credited ||= BigInt(amount)
@@ -237,7 +237,7 @@ describe('a packet that arrives more than once', () => {
     expect(await received()).toBe(700n)
   })
 
-  test('is fulfilled also when it has completed the payment', async () => {
+  test('is fulfilled also if it completed the payment', async () => {
     const { receive, packet, received } = await setUp({ incomingAmount: usd('700') })
     const bytes = packet({ amount: 700n })
     expect(outcomeOf(await receive(bytes))).toBe('fulfill')
@@ -255,7 +255,7 @@ describe('a packet that arrives more than once', () => {
     expect(await received()).toBe(700n)
   })
 
-  test('is credited once when it comes twenty times at once', async () => {
+  test('is credited once if it arrives twenty times concurrently', async () => {
     const { receive, packet, received } = await setUp()
     const bytes = packet({ amount: 700n })
     const replies = await Promise.all(Array.from({ length: 20 }, () => receive(bytes)))
@@ -264,7 +264,7 @@ describe('a packet that arrives more than once', () => {
   })
 })
 
-test('packets that come at once are all credited', async () => {
+test('concurrent packets are all credited', async () => {
   const { send, received } = await setUp()
   const amounts = Array.from({ length: 30 }, (_, index) => BigInt(index + 1))
   const outcomes = await Promise.all(amounts.map((amount) => send({ amount })))
@@ -272,7 +272,7 @@ test('packets that come at once are all credited', async () => {
   expect(await received()).toBe(465n)
 })
 
-test('of packets that come at once none is fulfilled after the payment is complete', async () => {
+test('no concurrent packet is fulfilled after the payment is complete', async () => {
   const { send, received } = await setUp({ incomingAmount: usd('100') })
   const outcomes = await Promise.all(Array.from({ length: 20 }, () => send({ amount: 30n })))
   expect(outcomes.filter((outcome) => outcome === 'fulfill')).toHaveLength(4)
@@ -280,8 +280,8 @@ test('of packets that come at once none is fulfilled after the payment is comple
   expect(await received()).toBe(120n)
 })
 
-describe('when what credits a packet fails', () => {
-  /** Credits, or fails before or after it has, as the fates say. */
+describe('when crediting a packet fails', () => {
+  /** Credits packets, or fails before or after the credit, as listed. */
   async function failing(...fates: readonly ('before' | 'after')[]) {
     const { wallet, clock, details, packet, received } = await setUp()
     const { get, receive } = wallet.incomingPayments
@@ -304,7 +304,7 @@ describe('when what credits a packet fails', () => {
   }
 
   test.each(['before', 'after'] as const)(
-    'once, %s it was counted, the receiver asks again',
+    'once, %s it was counted, the receiver retries',
     async (fate) => {
       const { handle, packet, received, unsettled } = await failing(fate)
       expect(outcomeOf(await handle(packet({ amount: 700n })))).toBe('fulfill')
@@ -314,7 +314,7 @@ describe('when what credits a packet fails', () => {
   )
 
   test.each(['before', 'after'] as const)(
-    'again and again, %s it was counted, a repeat of the packet is fulfilled and counts once',
+    'repeatedly, %s it was counted, a repeat of the packet is fulfilled and counts once',
     async (fate) => {
       const { handle, details, packet, received, unsettled } = await failing(fate, fate, fate)
       const bytes = packet({ amount: 700n })
@@ -326,7 +326,7 @@ describe('when what credits a packet fails', () => {
     },
   )
 
-  test('the packet is rejected when the payment cannot be read', async () => {
+  test('because the payment cannot be read, the packet is rejected', async () => {
     const { wallet, clock, packet } = await setUp()
     const errors: unknown[] = []
     const failure = new Error('the database is down')

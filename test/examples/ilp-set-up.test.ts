@@ -48,7 +48,7 @@ function outgoing(more: Partial<OutgoingPaymentEvent> = {}): OutgoingPaymentEven
   }
 }
 
-test('an outgoing payment completes the incoming payment that it is for', async () => {
+test('an outgoing payment completes the incoming payment that it pays', async () => {
   const { wallet, details, receiver, send } = await setUp()
   expect(await sendOverIlp(outgoing(), receiver, send)).toEqual({
     arrived: true,
@@ -58,7 +58,7 @@ test('an outgoing payment completes the incoming payment that it is for', async 
   expect(await wallet.payment(details)).toMatchObject({ received: '900', completed: true })
 })
 
-test('what was sent before is not sent again', async () => {
+test('amounts that were already sent are not sent again', async () => {
   const { wallet, details, receiver, send } = await setUp()
   const before = { sentAmount: usd('401'), deliveredAmount: usd('400') }
   expect(await sendOverIlp(outgoing(before), receiver, send)).toEqual({
@@ -69,7 +69,7 @@ test('what was sent before is not sent again', async () => {
   expect(await wallet.received(details)).toBe(500n)
 })
 
-test('a payment that does not arrive leaves the totals as they were', async () => {
+test('a payment that does not arrive leaves the totals unchanged', async () => {
   const { wallet, details, receiver, send } = await setUp()
   await wallet.incomingPayments.complete(details.id)
   const before = { sentAmount: usd('401'), deliveredAmount: usd('400') }
@@ -80,5 +80,5 @@ test('a payment that does not arrive leaves the totals as they were', async () =
 test('an incoming payment without details cannot be paid', async () => {
   const { receiver, send } = await setUp()
   const closed = { ...receiver, methods: [] }
-  await expect(sendOverIlp(outgoing(), closed, send)).rejects.toThrow('takes no more funds')
+  await expect(sendOverIlp(outgoing(), closed, send)).rejects.toThrow('accepts no more funds')
 })

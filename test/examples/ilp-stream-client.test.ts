@@ -7,7 +7,7 @@ import { createNetwork, createReceivingWallet } from '../support/ilp.js'
 const network = createNetwork()
 afterAll(network.close)
 
-/** A plugin as `ilp-protocol-stream` takes it: it asks its connector for its own address and asset. */
+/** A plugin for `ilp-protocol-stream`, which asks its connector for its own address and asset. */
 function pluginOf(send: IlpHandler) {
   const address = Buffer.from('test.sender')
   const code = Buffer.from('USD')
@@ -28,7 +28,7 @@ function pluginOf(send: IlpHandler) {
   }
 }
 
-test('a payment of another STREAM client arrives too', async () => {
+test('a payment from another STREAM client also arrives', async () => {
   const wallet = createReceivingWallet()
   const incomingAmount = { value: '900', assetCode: 'USD', assetScale: 2 }
   const details = await wallet.createPayment({ incomingAmount })

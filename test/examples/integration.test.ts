@@ -14,7 +14,7 @@ import {
   usd,
 } from '../support/spending.js'
 
-describe('the sender of payments', () => {
+describe('the payment sender', () => {
   async function paid(...outcomes: ({ sent: string; arrived: boolean } | 'crash')[]) {
     const world = createSpendingWorld()
     const client = world.client()
@@ -28,12 +28,12 @@ describe('the sender of payments', () => {
       async send(payment: OutgoingPaymentEvent) {
         asked.push(payment.outgoingPaymentId)
         const outcome = outcomes.shift() ?? 'crash'
-        if (outcome === 'crash') throw new Error('the process has died')
+        if (outcome === 'crash') throw new Error('the process has crashed')
         const { sent, arrived } = outcome
         return { arrived, sentAmount: usd(sent), deliveredAmount: usd(sent) }
       },
     }
-    /** Delivers what is due, and answers what became of the payment. */
+    /** Delivers what is due, and returns the state of the payment. */
     async function drain() {
       const drained = await events.drain(paymentSender(world.resources, rail))
       const { state, sent } = (await outgoingPayments.get(id)) ?? {}
@@ -48,27 +48,27 @@ describe('the sender of payments', () => {
     expect(await drain()).toMatchObject({ state: 'completed', asked: 1 })
   })
 
-  test('ends a payment that arrived with less, or not at all', async () => {
+  test('settles a payment that arrived in part, and fails one that did not arrive', async () => {
     const less = await paid({ sent: '900', arrived: true })
     expect(await less.drain()).toMatchObject({ state: 'completed', sent: '900' })
     const none = await paid({ sent: '100', arrived: false })
     expect(await none.drain()).toMatchObject({ state: 'failed', sent: '100' })
   })
 
-  test('asks the rail again after it has died', async () => {
+  test('asks the rail again after a crash', async () => {
     const { drain, clock } = await paid('crash', { sent: '1000', arrived: true })
     expect(await drain()).toMatchObject({ failed: 1, state: 'begun', asked: 1 })
     clock.advance(60_000)
     expect(await drain()).toMatchObject({ failed: 0, state: 'completed', asked: 2 })
   })
 
-  test('sends nothing that was withdrawn before', async () => {
+  test('sends nothing for a cancelled payment', async () => {
     const { drain, id, resources } = await paid({ sent: '1000', arrived: true })
     await resources.outgoingPayments.cancel(id)
     expect(await drain()).toMatchObject({ failed: 0, state: 'failed', asked: 0 })
   })
 
-  test('does not pass over what cannot be recorded', async () => {
+  test('does not acknowledge an event whose outcome cannot be recorded', async () => {
     const { drain } = await paid({ sent: '1001', arrived: true })
     expect(await drain()).toMatchObject({ failed: 1, state: 'begun' })
   })
@@ -86,12 +86,20 @@ describe('quotes of a market', () => {
   }
 
   test.each([
-    ['what leaves', { debitAmount: usd(500) }, { debitAmount: usd(500), receiveAmount: usd(1) }],
-    ['what arrives', { receiveAmount: usd(5) }, { debitAmount: usd(2), receiveAmount: usd(5) }],
-    ['what is wanted', {}, { debitAmount: usd(2), receiveAmount: usd(700) }],
-    ['nothing to go by', { receiver: `${shopReceiver}0` }, { error: { code: 'invalid_amount' } }],
-    ['nobody to pay', { receiver: goneReceiver }, { error: { code: 'invalid_receiver' } }],
-  ])('are made by %s', async (_, asked, expected) => {
+    [
+      'the debit amount',
+      { debitAmount: usd(500) },
+      { debitAmount: usd(500), receiveAmount: usd(1) },
+    ],
+    [
+      'the receive amount',
+      { receiveAmount: usd(5) },
+      { debitAmount: usd(2), receiveAmount: usd(5) },
+    ],
+    ['the incoming amount', {}, { debitAmount: usd(2), receiveAmount: usd(700) }],
+    ['no amount', { receiver: `${shopReceiver}0` }, { error: { code: 'invalid_amount' } }],
+    ['no receiver', { receiver: goneReceiver }, { error: { code: 'invalid_receiver' } }],
+  ])('are created from %s', async (_, asked, expected) => {
     const world = createSpendingWorld({ resources: { pricing: quotesOf(market) } })
     const client = world.client()
     const { body } = await newQuote(client, await quoteToken(client), asked)

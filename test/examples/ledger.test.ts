@@ -10,7 +10,7 @@ import {
 } from '../support/spending.js'
 import { alice, bob, incomingAccess } from '../support/world.js'
 
-/** A payment of 10 dollars to Bob, and the wallet's ledger, which is told of it. */
+/** A payment of 10 dollars to Bob, and the wallet's ledger. */
 async function opened() {
   const world = createSpendingWorld()
   const client = world.client()
@@ -40,8 +40,8 @@ async function opened() {
 
 const failed = (status: number, code: string) => ({ status, body: { error: { code } } })
 
-describe('the ledger, of a payment that goes out', () => {
-  test('answers with the payment as its client sees it, and Bob has his money', async () => {
+describe("the ledger's reports of an outgoing payment", () => {
+  test('return the payment as its client sees it, and credit Bob', async () => {
     const { payment, report, arrived } = await opened()
     const { status, body } = await report('settle')
     expect(status).toBe(200)
@@ -53,7 +53,7 @@ describe('the ledger, of a payment that goes out', () => {
     expect(await arrived()).toBe('1000')
   })
 
-  test('takes totals, and what it is not told stays as it was', async () => {
+  test('accept totals, and keep earlier values of missing members', async () => {
     const { report, arrived } = await opened()
     const some = { sentAmount: usd(300), deliveredAmount: usd(200) }
     expect((await report('settle', some)).body).toMatchObject({ sentAmount: usd(300) })
@@ -66,7 +66,7 @@ describe('the ledger, of a payment that goes out', () => {
     expect(await report('settle')).toEqual(failed(409, 'payment_over'))
   })
 
-  test('takes a failure, with totals and a reason that clients do not see', async () => {
+  test('accept a failure, with totals and a reason that clients cannot see', async () => {
     const { world, report, arrived } = await opened()
     const said = { sentAmount: usd(20), deliveredAmount: usd(10), reason: 'no liquidity' }
     const { status, body } = await report('fail', said)
@@ -79,7 +79,7 @@ describe('the ledger, of a payment that goes out', () => {
     expect(await report('settle')).toEqual(failed(409, 'payment_over'))
   })
 
-  test('takes a failure without a word', async () => {
+  test('accept a failure without a body', async () => {
     const { report, arrived } = await opened()
     const { status, body } = await report('fail')
     expect([status, body.failed, body.sentAmount]).toEqual([200, true, usd(0)])
@@ -91,7 +91,7 @@ describe('the ledger, of a payment that goes out', () => {
     ['settle', { deliveredAmount: eur(1) }, 'invalid_amount'],
     ['settle', { deliveredAmount: usd('01') }, 'invalid_amount'],
     ['fail', { sentAmount: usd(1000) }, 'payment_sent'],
-  ])('refuses to %s by %j', async (how, said, code) => {
+  ])('refuse to %s with %j', async (how, said, code) => {
     const { report, arrived } = await opened()
     expect(await report(how, said)).toEqual(failed(409, code))
     expect(await arrived()).toBe('0')
@@ -114,14 +114,14 @@ describe('the ledger, of a payment that goes out', () => {
     ['fail', '{'],
     ['fail', { final: true }],
     ['fail', { reason: 1 }],
-  ])('does not understand to %s by %j', async (how, said) => {
+  ])('reject %s with invalid %j', async (how, said) => {
     const { report, arrived } = await opened()
     expect(await report(how, said)).toEqual(failed(400, 'invalid_request'))
     expect(await arrived()).toBe('0')
     expect((await report('fail')).status).toBe(200)
   })
 
-  test('knows its payments, its paths and its method', async () => {
+  test('check the payment, the path and the method', async () => {
     const { path, send } = await opened()
     const unknown = await send('POST', '/outgoing-payments/unknown/settle')
     expect([unknown.status, unknown.body]).toEqual([404, { error: { code: 'payment_unknown' } }])

@@ -10,16 +10,16 @@ test('the search finds the mistake of the naive store, and none in the memory st
   const [, story = '', played, rest] =
     /^The naive store:\n\n([\s\S]+)\n\(found in history (\d+)\)\n\n([\s\S]+)$/.exec(printed.out) ??
     []
-  expect(rest).toBe('The memory store:\n\nnothing wrong in 100 histories\n')
+  expect(rest).toBe('The memory store:\n\nno problem in 100 histories\n')
   expect(Number(played)).toBeLessThanOrEqual(2_000)
-  // Two steps, a grant and a race, with what each of them holds.
+  // Two steps: a grant and a race, with their actions.
   const usd = String.raw`USD \d+\.\d\d`
   for (const line of [
-    `^it had to be refused: grant 1, item 1, .*: limit ${usd}, spent ${usd}, over by ${usd}$`,
-    String.raw`^ {5}it is 20\d\d-\d\d-\d\dT\S+Z$`,
+    `^the wallet accepted it; expected a refusal: grant 1, item 1, .*: limit ${usd}, spent ${usd}, over by ${usd}$`,
+    String.raw`^ {5}time: 20\d\d-\d\d-\d\dT\S+Z$`,
     '^ {2}1\\. grant 1, approved$',
     `^ {5}- item 1: at most ${usd} debited .*: accepted$`,
-    '^ {2}2\\. at once',
+    '^ {2}2\\. concurrently',
     `^ {5}- pay ${usd} to https:\\S+ \\(payment 1, grant 1\\): accepted$`,
     `^ {5}- pay ${usd} to https:\\S+ \\(payment 2, grant 1\\): accepted$`,
   ]) {

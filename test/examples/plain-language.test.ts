@@ -15,7 +15,7 @@ function said(item: AccessItem): string {
   return describeAccess(item).join('\n')
 }
 
-/** Every action that Open Payments 1.3 knows, by type. */
+/** Every action of Open Payments 1.3, by type. */
 const actions: readonly (readonly [AccessType, AccessAction])[] = [
   ...(['create', 'complete', 'read', 'read-all', 'list', 'list-all'] as const).map(
     (action) => ['incoming-payment', action] as const,
@@ -26,19 +26,19 @@ const actions: readonly (readonly [AccessType, AccessAction])[] = [
   ...(['create', 'read', 'read-all'] as const).map((action) => ['quote', action] as const),
 ]
 
-describe('what an app may do', () => {
-  test.each(actions)('is said in words, not in those of the protocol: %s %s', (type, action) => {
+describe('the description of access', () => {
+  test.each(actions)('uses no protocol terms: %s %s', (type, action) => {
     const [line = ''] = describeAccess({ type, actions: [action] })
     expect(line).toMatch(/^[a-z ]{10,}$/)
     expect(line).not.toMatch(/read-all|list-all|incoming|outgoing/)
   })
 
-  test('is said of each action apart, so that none can be taken for another', () => {
+  test('differs for every action', () => {
     const lines = actions.map(([type, action]) => describeAccess({ type, actions: [action] })[0])
     expect(new Set(lines).size).toBe(actions.length)
   })
 
-  test('is said of every action that is asked for, in their order', () => {
+  test('covers every requested action, in order', () => {
     const item: AccessItem = { type: 'incoming-payment', actions: ['read', 'create'] }
     const [one, two, ...rest] = describeAccess(item)
     expect(rest).toEqual([])
@@ -46,13 +46,13 @@ describe('what an app may do', () => {
     expect([two]).toEqual(describeAccess({ ...item, actions: ['create'] }))
   })
 
-  test('names the account and the receiver that it is for', () => {
+  test('names the account and the receiver', () => {
     const receiver = 'https://wallet.example/op/incoming-payments/1'
     expect(said(outgoing({ receiver, debitAmount: usd('1') }))).toContain(alice)
     expect(said(outgoing({ receiver, debitAmount: usd('1') }))).toContain(receiver)
   })
 
-  test('that reaches all payments says so, where one of its own would not', () => {
+  test('says whether it covers all payments or only those of the app', () => {
     const item = { type: 'incoming-payment', identifier: alice } as const
     expect(said({ ...item, actions: ['read-all'] })).toMatch(/\b(every|all)\b/)
     expect(said({ ...item, actions: ['read'] })).not.toMatch(/\b(every|all)\b/)
@@ -76,7 +76,7 @@ describe('an amount', () => {
     expect(said(outgoing({ debitAmount }))).toMatch(new RegExp(`\\b${expected}(?![\\d.])`))
   })
 
-  test('is the very number, at any scale that there is', () => {
+  test('is exact at every scale', () => {
     const amount = fc.record({
       value: fc.bigInt(0n, 2n ** 64n - 1n),
       assetScale: fc.integer({ min: 0, max: 255 }),
@@ -94,7 +94,7 @@ describe('an amount', () => {
     )
   })
 
-  test('that leaves the account is told from one that reaches the other side', () => {
+  test('that is debited is described differently from one that is received', () => {
     const sent = said(outgoing({ debitAmount: usd('2500') }))
     const reached = said(outgoing({ receiveAmount: usd('2500') }))
     expect(sent).toContain('USD 25.00')
@@ -102,7 +102,7 @@ describe('an amount', () => {
     expect(sent).not.toBe(reached)
   })
 
-  test('without an interval is for all payments together', () => {
+  test('without an interval applies to all payments together', () => {
     expect(said(outgoing({ debitAmount: usd('2500') }))).toMatch(/\bin all\b/)
     const interval = 'R/2026-12-01T00:00:00Z/P1M'
     expect(said(outgoing({ debitAmount: usd('2500'), interval }))).not.toMatch(/\bin all\b/)
@@ -115,11 +115,11 @@ describe('a right to pay without a limit', () => {
     ['empty limits', {}],
     ['a receiver only', { receiver: 'https://wallet.example/op/incoming-payments/1' }],
     ['an interval only', { interval: 'R/2026-12-01T00:00:00Z/P1M' }],
-  ])('is called that: %s', (_, limits) => {
+  ])('is described as such: %s', (_, limits) => {
     expect(said(outgoing(limits))).toMatch(/without any limit/)
   })
 
-  test('is not mentioned where there is one, nor where nothing can be paid', () => {
+  test('is not mentioned with a limit, or without a right to pay', () => {
     expect(said(outgoing({ debitAmount: usd('1') }))).not.toMatch(/without any limit/)
     expect(said({ type: 'quote', actions: ['create'] })).not.toMatch(/limit/)
     expect(said({ type: 'incoming-payment', actions: ['create'] })).not.toMatch(/limit/)
@@ -140,38 +140,38 @@ describe('an interval', () => {
     ['R/2026-12-01T00:00:00Z/P1M10D', [/every month and 10 days/]],
     ['R/2026-12-01T13:30:00+02:00/P1M', [/11:30/]],
     ['R4/P1M/2027-04-01T00:00:00Z', [/every month/, /4 times/, /until Thu, 01 Apr 2027 00:00/]],
-  ])('of %s is said in words', (interval, expected) => {
+  ])('of %s is described in words', (interval, expected) => {
     for (const pattern of expected) expect(every(interval)).toMatch(pattern)
   })
 
   test.each([
     [
       'R12/2026-01-31T00:00:00Z/P1M',
-      'in every month, 12 times, the first time from Sat, 31 Jan 2026 00:00 UTC until Sat, 28 Feb 2026 00:00 UTC',
+      'every month, 12 times, the first time from Sat, 31 Jan 2026 00:00 UTC until Sat, 28 Feb 2026 00:00 UTC',
     ],
     [
       'R/2026-12-01T13:30:00+02:00/P1W',
-      'in every week, the first time from Tue, 01 Dec 2026 11:30 UTC until Tue, 08 Dec 2026 11:30 UTC',
+      'every week, the first time from Tue, 01 Dec 2026 11:30 UTC until Tue, 08 Dec 2026 11:30 UTC',
     ],
     [
       'R4/P1M/2027-03-31T00:00:00Z',
-      'in every month, 4 times, the last time from Sun, 28 Feb 2027 00:00 UTC until Wed, 31 Mar 2027 00:00 UTC',
+      'every month, 4 times, the last time from Sun, 28 Feb 2027 00:00 UTC until Wed, 31 Mar 2027 00:00 UTC',
     ],
     [
       'R3/2026-12-01T00:00:00Z/2026-12-02T12:00:00Z',
-      'in every day and 12 hours, 3 times, the first time from Tue, 01 Dec 2026 00:00 UTC until Wed, 02 Dec 2026 12:00 UTC',
+      'every day and 12 hours, 3 times, the first time from Tue, 01 Dec 2026 00:00 UTC until Wed, 02 Dec 2026 12:00 UTC',
     ],
     [
       'R1/2026-12-01T00:00:00Z/P1D',
-      'in every day, once, from Tue, 01 Dec 2026 00:00 UTC until Wed, 02 Dec 2026 00:00 UTC',
+      'every day, once, from Tue, 01 Dec 2026 00:00 UTC until Wed, 02 Dec 2026 00:00 UTC',
     ],
-    ['R/P1M/1970-01-01T00:00:00Z', 'in every month, which is never'],
-  ])('of %s has a turn by which the others can be reckoned', (interval, expected) => {
-    const line = `at most USD 25.00 leaves your account ${expected}`
+    ['R/P1M/1970-01-01T00:00:00Z', 'every month, which never happens'],
+  ])('of %s has one window that determines the others', (interval, expected) => {
+    const line = `at most USD 25.00 is debited from your account ${expected}`
     expect(every(interval).split('\n').at(-1)).toBe(line)
   })
 
-  test('that does not end does not say how often', () => {
+  test('without an end has no number of times', () => {
     expect(every('R/2026-12-01T00:00:00Z/P1M')).not.toMatch(/times/)
     expect(every('R-1/2026-12-01T00:00:00Z/P1M')).not.toMatch(/times/)
   })
@@ -184,11 +184,11 @@ describe('an interval', () => {
     ['R/P1M/2027-12-01T00:00:00Z', 'R/P1D/2027-12-01T00:00:00Z'],
     ['R/2026-12-01T00:00:00Z/P1M', 'R/P1M/2026-12-01T00:00:00Z'],
     ['R/2026-12-01T00:00:00Z/2027-01-01T00:00:00Z', 'R/2026-12-01T00:00:00Z/2026-12-01T00:00:01Z'],
-  ])('of %s reads differently from one of %s, which allows something else', (one, other) => {
+  ])('of %s is described differently from %s', (one, other) => {
     expect(every(one)).not.toBe(every(other))
   })
 
-  test('that bounds payments without an amount is said as well', () => {
+  test('without an amount is described too', () => {
     const interval = 'R2/2026-12-01T00:00:00Z/P1M'
     expect(said(outgoing({ interval }))).toMatch(/every month, 2 times/)
   })

@@ -13,7 +13,7 @@ const amount = (value: bigint | number | string, assetCode = 'USD'): Amount => (
   assetScale: 2,
 })
 
-/** The price of a payment from an account in dollars, or in `from`, to one in `to`. */
+/** Returns the price of a payment from an account in dollars, or in `from`, to one in `to`. */
 function priceOf(
   asked: { readonly debitAmount?: Amount; readonly receiveAmount?: Amount } = {},
   { from = 'USD', to = 'USD', ...more }: Partial<IncomingPayment> & { from?: string; to?: string },
@@ -46,7 +46,7 @@ async function debitOf(received: bigint, assets: { from: string; to: string }): 
   return BigInt(price.debitAmount.value)
 }
 
-/** 0 where it is too small. */
+/** Returns 0 if the amount is too small. */
 async function arrivalOf(debited: bigint, assets: { from: string; to: string }): Promise<bigint> {
   const price = await priceOf({ debitAmount: amount(debited, assets.from) }, assets)
   if ('refusal' in price) {
@@ -60,11 +60,11 @@ async function arrivalOf(debited: bigint, assets: { from: string; to: string }):
 const currency = fc.constantFrom('USD', 'EUR')
 const assets = fc.record({ from: currency, to: currency })
 const value = fc.bigInt({ min: 1n, max: 10n ** 17n })
-/** Around the smallest there are, where a cent is much. */
+/** Very small amounts, where a cent matters. */
 const small = fc.bigInt({ min: 1n, max: 300n })
 
 describe('the price of a payment', () => {
-  test('to receive so much is the least for which that much arrives', async () => {
+  test('for a receive amount is the minimum with which that amount arrives', async () => {
     const property = fc.asyncProperty(fc.oneof(value, small), assets, async (received, pair) => {
       const debited = await debitOf(received, pair)
       expect(await arrivalOf(debited, pair)).toBeGreaterThanOrEqual(received)
@@ -73,7 +73,7 @@ describe('the price of a payment', () => {
     await fc.assert(property, { numRuns: 300 })
   })
 
-  test('is never better for being cut in pieces', async () => {
+  test('never improves by splitting the payment', async () => {
     const property = fc.asyncProperty(small, small, assets, async (one, two, pair) => {
       const whole = await debitOf(one + two, pair)
       const pieces = (await debitOf(one, pair)) + (await debitOf(two, pair))
@@ -84,7 +84,7 @@ describe('the price of a payment', () => {
     await fc.assert(property, { numRuns: 300 })
   })
 
-  test('there and back loses, and never gains', async () => {
+  test('loses money for a round trip and never gains', async () => {
     const property = fc.asyncProperty(fc.oneof(value, small), assets, async (debited, pair) => {
       const arrived = await arrivalOf(debited, pair)
       const back = { from: pair.to, to: pair.from }
@@ -99,7 +99,7 @@ describe('the price of a payment', () => {
     ['1010', 'USD', 'EUR', '925'],
     ['1010', 'EUR', 'USD', '1080'],
     ['2', 'USD', 'USD', '1'],
-  ])('of %s in %s to %s has %s arrive', async (debited, from, to, expected) => {
+  ])('of %s in %s to %s delivers %s', async (debited, from, to, expected) => {
     const price = await priceOf({ debitAmount: amount(debited, from) }, { from, to })
     expect(price).toEqual({
       debitAmount: amount(debited, from),
@@ -112,7 +112,7 @@ describe('the price of a payment', () => {
     ['USD', 'USD', '2'],
     ['USD', 'EUR', '3'],
     ['EUR', 'USD', '2'],
-  ])('of 1 in %s to %s is too small, and %s would do', async (from, to, least) => {
+  ])('of 1 in %s to %s is too small, with a minimum of %s', async (from, to, least) => {
     expect(await priceOf({ debitAmount: amount(1, from) }, { from, to })).toEqual({
       refusal: 'amount_too_small',
       minDebitAmount: amount(least, from),
@@ -120,7 +120,7 @@ describe('the price of a payment', () => {
     expect(await arrivalOf(BigInt(least), { from, to })).toBe(1n)
   })
 
-  test('without an amount is that of what the receiver still wants', async () => {
+  test('without an amount is the price of the amount that the receiver still needs', async () => {
     const more = { incomingAmount: amount(2500, 'EUR'), received: '500', to: 'EUR' }
     expect(await priceOf({}, more)).toMatchObject({
       receiveAmount: amount(2000, 'EUR'),
@@ -130,7 +130,7 @@ describe('the price of a payment', () => {
   })
 })
 
-/** The price of paying a dollar from an account in dollars to a receiver in another wallet. */
+/** Returns the price of paying a dollar from an account in dollars to a receiver in another wallet. */
 function priceElsewhere(found: FoundReceiver, debitAmount: Amount | undefined = amount(1010)) {
   const payments = { idOf: () => undefined, get: () => Promise.reject(new Error('asked')) }
   const receiver = 'https://bank.example/incoming-payments/1'
@@ -141,7 +141,7 @@ function priceElsewhere(found: FoundReceiver, debitAmount: Amount | undefined = 
 describe('the price of a payment to another wallet', () => {
   const asset = { assetCode: 'EUR', assetScale: 4 }
 
-  test('is in its asset, whatever the scale, and ends when it expires', async () => {
+  test('is in its asset at any scale, and expires with it', async () => {
     const debitAmount = amount(1010)
     const receiveAmount = { value: '92592', ...asset }
     const price = { debitAmount, receiveAmount }
@@ -159,14 +159,14 @@ describe('there is no price', () => {
   test.each<[string, Parameters<typeof priceOf>[1]]>([
     ['that is complete', { completed: true }],
     ['that has expired', { expiresAt: Date.now() - 1 }],
-    ['that there is not', { id: 'none' }],
+    ['that does not exist', { id: 'none' }],
     ['in a currency without a rate', { to: 'XTS' }],
   ])('for a receiver %s', async (_, more) => {
     expect(await priceOf(asked, more)).toMatchObject({ refusal: 'receiver_invalid' })
   })
 
   test('for a receiver in another wallet that cannot be read', async () => {
-    const temporary = { ok: false, reason: 'it did not answer', temporary: true } as const
+    const temporary = { ok: false, reason: 'it did not respond', temporary: true } as const
     for (const found of [noReceiver('it is unknown'), temporary]) {
       expect(await priceElsewhere(found)).toEqual({
         refusal: 'receiver_invalid',
@@ -176,14 +176,14 @@ describe('there is no price', () => {
   })
 
   test.each([amount(100, 'EUR'), { ...amount(100), assetScale: 3 }])(
-    'in another asset than that of the receiver: %j',
+    'for an asset that differs from that of the receiver: %j',
     async (receiveAmount) => {
       const price = await priceOf({ receiveAmount }, {})
       expect(price).toMatchObject({ refusal: 'receiver_invalid' })
     },
   )
 
-  test('that has more than 64 bits', async () => {
+  test('for an amount that exceeds 64 bits', async () => {
     const dear = await priceOf({ receiveAmount: amount(amountValueMax) }, {})
     expect(dear).toMatchObject({ refusal: 'receiver_invalid' })
     const much = { debitAmount: amount(amountValueMax, 'EUR') }

@@ -8,21 +8,21 @@ import { freePort } from '../../examples/wallet/free-port.js'
 
 const root = join(import.meta.dirname, '../..')
 const walletScript = 'examples/wallet/main.ts'
-/** How a program ends that was asked to stop and did. */
+/** The exit of a program that stopped on request. */
 export const exited = { code: 0, signal: null }
 
 export type Program = ReturnType<typeof run>
 
 const running = new Set<ChildProcess>()
 
-/** Ends what a failed test has left behind. */
+/** Ends the programs that a failed test left behind. */
 export function killPrograms(): void {
   for (const child of running) child.kill('SIGKILL')
 }
 
-/** A program that runs beside the tests, what it has printed, and how it ended. */
+/** A program that runs next to the tests, with its output and its exit. */
 export function run(script: string, environment: Record<string, string>) {
-  // Some of the names are taken: Vite has a BASE_URL of its own.
+  // Some of the names are in use: Vite sets a BASE_URL of its own.
   const { BASE_URL: _, PORT: __, ADAPTER: ___, ...inherited } = process.env
   const { DATABASE_URL: ____, DATA_DIR: _____, ROLE: ______, ...rest } = inherited
   const env = { ...rest, NO_COLOR: '1', ...environment }
@@ -40,7 +40,7 @@ export function run(script: string, environment: Record<string, string>) {
   return { child, printed, ended }
 }
 
-/** Resolves once it holds of what the program has printed; rejects if the program ends before. */
+/** Resolves once the output matches; rejects if the program ends before. */
 export async function untilPrinted(
   { child, printed, ended }: Program,
   expected: string | ((out: string) => boolean),
@@ -48,26 +48,26 @@ export async function untilPrinted(
   const holds = () =>
     typeof expected === 'string' ? printed.out.includes(expected) : expected(printed.out)
   const over = ended.then(() => {
-    throw new Error(`it ended before it printed what was expected: ${printed.out}${printed.err}`)
+    throw new Error(`the program ended before the expected output: ${printed.out}${printed.err}`)
   })
   const stdout = child.stdout as NonNullable<ChildProcess['stdout']>
   while (!holds()) await Promise.race([once(stdout, 'data'), over])
   over.catch(() => undefined)
 }
 
-/** Runs the wallet without waiting for it. */
+/** Starts the wallet without waiting for it. */
 export function runWallet(environment: Record<string, string>): Program {
   return run(walletScript, environment)
 }
 
-/** What the wallet prints last when it is ready, in each role. */
+/** The last line that the wallet prints when it is ready, in each role. */
 const ready: Readonly<Record<string, RegExp>> = {
-  both: /funds arrive at.*\n/,
-  auth: /owners look at.*\n/,
+  both: /report funds at.*\n/,
+  auth: /connected apps.*\n/,
   resource: /RESOURCE_SERVER_KEY=.*\n/,
 }
 
-/** The wallet, or one side of it, as a program of its own that takes requests. */
+/** Starts the wallet, or one side of it, in its own process, and waits until it accepts requests. */
 export async function startedWallet(environment: Record<string, string> = {}) {
   const port = Number(environment['PORT'] ?? (await freePort()))
   const program = runWallet({ PORT: `${port}`, ...environment })
@@ -76,7 +76,7 @@ export async function startedWallet(environment: Record<string, string> = {}) {
   return { ...program, port, baseUrl: `http://localhost:${port}` }
 }
 
-/** Data directories that need no preparing: most of a first start is the making of a database. */
+/** Creates prepared data directories: most of the time of a first start goes into creating a database. */
 export async function dataDirectories() {
   const parent = await mkdtemp(join(tmpdir(), 'wallet-test-'))
   const template = join(parent, 'template')

@@ -30,7 +30,7 @@ describe('the wallet in two processes', () => {
     await directories.remove()
   })
 
-  /** Starts both, in the order in which an operator has to; the first can be started again. */
+  /** Starts both processes, in the order that an operator needs; the first can be restarted. */
   async function started() {
     const port = await freePort()
     const authUrl = `http://localhost:${port}`
@@ -53,7 +53,7 @@ describe('the wallet in two processes', () => {
 
   async function tokenFor(url: string, access: Access): Promise<string> {
     const grant = await client.grant.request({ url }, { access_token: { access } })
-    if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('there is no token')
+    if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('the grant has no token')
     return grant.access_token.value
   }
 
@@ -61,17 +61,17 @@ describe('the wallet in two processes', () => {
     const finish = { method: 'redirect' as const, uri: shop.finishUri, nonce: 'a-nonce' }
     const interact = { start: ['redirect' as const], finish }
     const grant = await client.grant.request({ url }, { access_token: { access }, interact })
-    if (!isPendingGrant(grant)) throw new Error('it is not pending')
+    if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
     const { location } = await decide(grant.interact.redirect, 'approve')
     const interact_ref = location?.searchParams.get('interact_ref') ?? ''
     const { uri, access_token } = grant.continue
     const continuation = { url: uri, accessToken: access_token.value }
     const issued = await client.grant.continue(continuation, { interact_ref })
-    if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('there is no token')
+    if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('the grant has no token')
     return issued.access_token.value
   }
 
-  /** What a request that the shop has signed is answered, header for header. */
+  /** Returns the response to a signed request of the shop, including its headers. */
   async function signedGet(url: string, accessToken: string): Promise<Response> {
     const headers = { authorization: `GNAP ${accessToken}` }
     const request = { method: 'GET', url, headers }
@@ -85,7 +85,7 @@ describe('the wallet in two processes', () => {
     })
   }
 
-  test('is one wallet to its clients, and one side outlives the other', { timeout }, async () => {
+  test('is one wallet for its clients, and one side survives the other', { timeout }, async () => {
     const { resource, authUrl, startAuth } = await started()
     const first = await startAuth()
     const { baseUrl } = resource
@@ -122,7 +122,9 @@ describe('the wallet in two processes', () => {
     const refused = await signedGet(incoming.id, receiving)
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
     expect((await fetch(`${baseUrl}/healthz`)).status).toBe(200)
-    expect(resource.printed.err).toContain('no token can be checked: the server cannot be reached')
+    expect(resource.printed.err).toContain(
+      'tokens cannot be introspected: the server cannot be reached',
+    )
 
     const second = await startAuth()
     expect((await signedGet(incoming.id, receiving)).status).toBe(200)
@@ -146,7 +148,7 @@ describe('a role', () => {
     expect(readSettings({})).not.toHaveProperty('role')
   })
 
-  test('knows where the other is', () => {
+  test('has the location of the other side', () => {
     expect(
       readSettings({ ROLE: 'resource', PORT: '3001', AUTH_URL: `${AUTH_URL}/` }),
     ).toMatchObject({
@@ -173,10 +175,10 @@ describe('a role', () => {
     [{ ROLE: 'auth', RESOURCE_SERVER_KEY }, 'needs BASE_URL'],
     [{ ROLE: 'auth', BASE_URL }, 'needs RESOURCE_SERVER_KEY'],
     [{ ROLE: 'auth', BASE_URL, RESOURCE_SERVER_KEY: 'x' }, 'needs RESOURCE_SERVER_KEY'],
-    [{ AUTH_URL }, 'AUTH_URL and RESOURCE_SERVER_KEY go with ROLE'],
-    [{ RESOURCE_SERVER_KEY }, 'AUTH_URL and RESOURCE_SERVER_KEY go with ROLE'],
+    [{ AUTH_URL }, 'AUTH_URL and RESOURCE_SERVER_KEY need ROLE'],
+    [{ RESOURCE_SERVER_KEY }, 'AUTH_URL and RESOURCE_SERVER_KEY need ROLE'],
     [{ BASE_URL: `${BASE_URL}/pay` }, 'BASE_URL must be an origin'],
-  ])('is not taken from %j', (environment, message) => {
+  ])('is rejected for %j', (environment, message) => {
     expect(() => readSettings(environment)).toThrow(message)
   })
 })

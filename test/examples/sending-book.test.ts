@@ -11,18 +11,18 @@ afterAll(() => storage.close())
 describe.each<[string, () => SendingBook]>([
   ['in memory', memorySendingBook],
   ['in a database', () => storage.sendings],
-])('the book of payments that are being sent, %s', (_, open) => {
+])('the record of payments in progress, %s', (_, open) => {
   const nothing = { left: 0n, sent: 0n, delivered: 0n }
   const much = { left: 18_446_744_073_709_551_615n, sent: 2n ** 63n, delivered: 1n }
 
-  test('keeps what is written for whoever takes the payment next', async () => {
+  test('keeps the progress for the next writer of a payment', async () => {
     const book = open()
     expect(await book.take('kept', 'first')).toEqual(nothing)
     expect(await book.write('kept', 'first', much)).toBe(true)
     expect(await book.take('kept', 'second')).toEqual(much)
   })
 
-  test('has one writer for a payment: the last who has taken it', async () => {
+  test('has one writer for each payment: the last to take it', async () => {
     const book = open()
     await book.take('shared', 'first')
     await book.take('shared', 'second')
@@ -32,7 +32,7 @@ describe.each<[string, () => SendingBook]>([
     expect(await book.take('shared', 'third')).toEqual({ ...much, sent: 1n })
   })
 
-  test('forgets a payment that is over, and takes nothing more about it', async () => {
+  test('removes a payment that is over, and accepts no more progress for it', async () => {
     const book = open()
     await book.take('over', 'writer')
     await book.write('over', 'writer', much)

@@ -18,12 +18,16 @@ function rejected(code: 'R00' | 'T00' | 'F00'): Uint8Array {
   return serializeIlpReject({ code, triggeredBy: 'test.line', message: '', data: Buffer.alloc(0) })
 }
 
-/** Hands a packet on, or does not. `arrived` is how many packets the receiver has fulfilled before this one. */
+/**
+ * Forwards a packet or not. `arrived` is the number of packets that the receiver fulfilled before this one.
+ */
 type Line = (arrived: number, forward: () => Promise<Uint8Array>) => Promise<Uint8Array>
 
 const goodLine: Line = (_, forward) => forward()
 
-/** A wallet that pays, one that receives, and the line between them, which carries 2.50 in a packet. */
+/**
+ * A paying wallet, a receiving wallet, and the connection between them, which carries 2.50 in each packet.
+ */
 async function opened() {
   const clock = manualClock(Date.now())
   const paying = createSpendingWorld({ clock })
@@ -44,14 +48,14 @@ async function opened() {
   })
   const forward = connector.from('test.sender.usd')
 
-  /** A payment of so much to another wallet, of which it is the only one. */
+  /** Creates a payment to a new incoming payment in the other wallet. */
   async function created(value: string) {
     const details = await receiving.createPayment()
     const { body } = await pay(client, token, value)
     const id = outgoingPayments.idOf(body.id) ?? ''
     const found: FoundReceiver = { ok: true, receiver: { asset, ilp: details } }
 
-    /** A process that hears of the payment, and the line that it sends by. */
+    /** A process that receives the payment's event, and the connection that it uses. */
     function process(line: Line = goodLine, receiver: FoundReceiver = found) {
       const stopping = new AbortController()
       let arrived = 0
@@ -86,7 +90,7 @@ async function opened() {
   return { clock, paying, client, token, book, created }
 }
 
-/** Delivers the packet after so many, and loses the reply. */
+/** Delivers packets, and loses the reply after a number of them. */
 const losingReply =
   (after: number, code: 'R00' | 'T00' = 'R00'): Line =>
   async (arrived, forward) => {
@@ -95,7 +99,7 @@ const losingReply =
   }
 
 describe('a payment to another wallet', () => {
-  test('is sent in packets, and leaves nothing in the book', async () => {
+  test('is sent in packets, and leaves no record behind', async () => {
     const { created, book } = await opened()
     const { id, process, status } = await created('1000')
     expect(await process().drain()).toMatchObject({ failed: 0 })
@@ -119,7 +123,7 @@ describe('a payment to another wallet', () => {
     },
   )
 
-  test('of one packet whose outcome is unknown is over, and the payer is debited', async () => {
+  test('with an unknown outcome of its only packet is over, and the payer is debited', async () => {
     const { created } = await opened()
     const { process, status } = await created('200')
     await process(losingReply(0)).drain()
@@ -127,7 +131,7 @@ describe('a payment to another wallet', () => {
     expect(await status()).toEqual(debited)
   })
 
-  test('goes on where it stopped, in another process', async () => {
+  test('continues in another process', async () => {
     const { created, clock } = await opened()
     const { process, status } = await created('1000')
     const first = process(async (arrived, forward) => {
@@ -145,7 +149,7 @@ describe('a payment to another wallet', () => {
     expect(await status()).toEqual({ state: 'completed', ...all })
   })
 
-  test('is not sent on by a process that ended with a packet on its way', async () => {
+  test('is not continued if a process ended with a packet in flight', async () => {
     const { created, clock } = await opened()
     const { process, status } = await created('1000')
     let hung = () => {}
@@ -168,7 +172,7 @@ describe('a payment to another wallet', () => {
     await process().drain()
     const over = await status()
     expect(over.state).toBe('failed')
-    // The first process is not dead after all, and its packets arrive: the payer has been debited for them.
+    // The first process is still alive, and its packets arrive: the payer was debited for them.
     release()
     await first
     const { received, ...after } = await status()
@@ -176,10 +180,10 @@ describe('a payment to another wallet', () => {
     expect(BigInt(received)).toBeLessThanOrEqual(BigInt(over.sent))
   })
 
-  test('waits for a wallet that does not answer, and fails when that lasts', async () => {
+  test('waits while the other wallet does not respond, and eventually fails', async () => {
     const { created, clock } = await opened()
     const { process, status } = await created('1000')
-    const away = { ok: false, reason: 'it does not answer', temporary: true } as const
+    const away = { ok: false, reason: 'it does not respond', temporary: true } as const
     for (let attempt = 1; attempt < 5; attempt++) {
       expect(await process(goodLine, away).drain()).toMatchObject({ failed: 1 })
       expect(await status()).toMatchObject({ state: 'begun', received: '0' })
@@ -191,14 +195,14 @@ describe('a payment to another wallet', () => {
       sent: '0',
       delivered: '0',
       received: '0',
-      failure: 'it does not answer',
+      failure: 'it does not respond',
     })
   })
 
-  test('arrives once the wallet answers again', async () => {
+  test('arrives once the other wallet responds again', async () => {
     const { created, clock } = await opened()
     const { process, status } = await created('1000')
-    const away = { ok: false, reason: 'it does not answer', temporary: true } as const
+    const away = { ok: false, reason: 'it does not respond', temporary: true } as const
     expect(await process(goodLine, away).drain()).toMatchObject({ failed: 1 })
     clock.advance(3_600_000)
     await process().drain()
@@ -206,21 +210,21 @@ describe('a payment to another wallet', () => {
   })
 
   test.each<[string, FoundReceiver]>([
-    ['takes no more', { ok: false, reason: 'complete' }],
-    ['takes another asset', { ok: true, receiver: { asset: { ...asset, assetScale: 3 } } }],
-    ['has no way to be paid', { ok: true, receiver: { asset } }],
-  ])('fails at once where the receiver %s', async (_, receiver) => {
+    ['accepts no more', { ok: false, reason: 'complete' }],
+    ['has another asset', { ok: true, receiver: { asset: { ...asset, assetScale: 3 } } }],
+    ['has no payment method', { ok: true, receiver: { asset } }],
+  ])('fails immediately if the receiver %s', async (_, receiver) => {
     const { created } = await opened()
     const { process, status } = await created('1000')
     expect(await process(goodLine, receiver).drain()).toMatchObject({ failed: 0 })
     expect(await status()).toMatchObject({ state: 'failed', sent: '0', received: '0' })
   })
 
-  test('is not sent where the book cannot be written', async () => {
+  test('is not sent if its record cannot be written', async () => {
     const { created, book } = await opened()
     const { process, status } = await created('1000')
     const { write } = book
-    Object.assign(book, { write: () => Promise.reject(new Error('the database is away')) })
+    Object.assign(book, { write: () => Promise.reject(new Error('the database is unavailable')) })
     expect(await process().drain()).toMatchObject({ failed: 1 })
     expect(await status()).toMatchObject({ state: 'begun', received: '0' })
     Object.assign(book, { write })
@@ -231,7 +235,7 @@ describe('a payment to another wallet', () => {
     how: fc.constantFrom('lost reply', 'lost packet', 'refused', 'stopped'),
   })
 
-  test('never debits less than has arrived, whatever is lost, refused or stopped', {
+  test('never debits less than arrived, for all losses, refusals and stops', {
     timeout: 180_000,
   }, async () => {
     const property = fc.asyncProperty(fc.array(fault, { maxLength: 4 }), async (faults) => {
@@ -260,7 +264,7 @@ describe('a payment to another wallet', () => {
   })
 })
 
-test('a payment within the wallet arrives by itself, once', async () => {
+test('a payment within the wallet arrives automatically, once', async () => {
   const { paying, client, token } = await opened()
   const { incomingPayments, outgoingPayments, events } = paying.resources
   const incoming = (await client.request([incomingAccess])).body.access_token.value
@@ -268,8 +272,8 @@ test('a payment within the wallet arrives by itself, once', async () => {
   const { body } = await pay(client, token, 1000, { incomingPayment: receiver.id })
   const sender = paymentSender({
     resources: paying.resources,
-    receivers: () => Promise.reject(new Error('nobody is asked')),
-    rail: { from: () => () => Promise.reject(new Error('nothing is sent')) },
+    receivers: () => Promise.reject(new Error('no receiver is read')),
+    rail: { from: () => () => Promise.reject(new Error('no packet is sent')) },
     book: memorySendingBook(),
   })
   const handler = sender(new AbortController().signal)

@@ -11,7 +11,7 @@ import { bob, createWorld, incomingAccess, issuedGrant } from '../support/world.
 
 const { TEST_REDIS_URL: redisUrl, TEST_MARIADB_URL: mariadbUrl } = process.env
 
-/** A store and another over the same data, each with connections of its own. */
+/** Two stores over the same data, each with its own connections. */
 type Pair = readonly [Store, Store]
 
 const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
@@ -36,7 +36,7 @@ function behavesAsAStore(pair: () => Pair): void {
     }
   })
 
-  test('orders, pages and finds what is due as the memory store does, whatever the instants', async () => {
+  test('orders, pages and lists due records like the memory store, for all instants', async () => {
     const [store] = pair()
     const instant = fc.oneof(
       fc.maxSafeInteger(),
@@ -82,7 +82,7 @@ function behavesAsAStore(pair: () => Pair): void {
     )
   })
 
-  test('tells lists apart whose names differ in case, a space at the end or a lone surrogate', async () => {
+  test('distinguishes list names that differ in case, a trailing space or a lone surrogate', async () => {
     const [store] = pair()
     const list = randomUUID()
     const names = [
@@ -108,7 +108,7 @@ function behavesAsAStore(pair: () => Pair): void {
     }
   })
 
-  test('holds a guard on a record that must not exist', async () => {
+  test('keeps a guard on a record that must not exist', async () => {
     const [store] = pair()
     const id = randomUUID()
     const guards = [{ kind: 'transfer' as const, id, version: 0 }]
@@ -119,7 +119,7 @@ function behavesAsAStore(pair: () => Pair): void {
     expect(await store.commit({ changes: [], guards })).toBe(false)
   })
 
-  test('of 40 commits that take three of five records in any order, some always go through', async () => {
+  test('40 concurrent commits to three of five records in any order make progress', async () => {
     const stores = pair()
     const ids = Array.from({ length: 5 }, (): string => randomUUID())
     const taken = Array.from({ length: 40 }, (_, i) => [i, i + 1, i + 3].map((n) => ids[n % 5]))
@@ -141,7 +141,7 @@ function behavesAsAStore(pair: () => Pair): void {
     }
   })
 
-  test('serves the library: consent, rotation, an incoming payment and funds that arrive', async () => {
+  test('serves the library: consent, rotation, an incoming payment and its funds', async () => {
     const world = createWorld({ store: pair()[0] })
     const client = world.client(`shop-${randomUUID()}`)
     const { token } = await issuedGrant(world, client)
@@ -177,7 +177,7 @@ function behavesAsAStore(pair: () => Pair): void {
 }
 
 describe('the Redis recipe', () => {
-  if (redisUrl === undefined) return test.skip('skipped: TEST_REDIS_URL names no server', () => {})
+  if (redisUrl === undefined) return test.skip('skipped: TEST_REDIS_URL is not set', () => {})
 
   const prefix = `test-${randomUUID()}`
   const clients = [createClient({ url: redisUrl }), createClient({ url: redisUrl })] as const
@@ -194,13 +194,13 @@ describe('the Redis recipe', () => {
 
   behavesAsAStore(() => [redisStore(clients[0], { prefix }), redisStore(clients[1], { prefix })])
 
-  test('names all its keys with one hash tag, so that a cluster keeps them in one slot', async () => {
+  test('uses one hash tag in all its keys, so that a cluster keeps them in one slot', async () => {
     await put(redisStore(client, { prefix }), record(randomUUID(), 1, { dueAt: 1 }))
     const tags = (await keys()).map((key) => key.slice(0, key.indexOf('}') + 1))
     expect(tags).toEqual([`{${prefix}}`, `{${prefix}}`])
   })
 
-  test('leaves nothing of a record that is removed', async () => {
+  test('leaves nothing of a removed record behind', async () => {
     const own = `${prefix}-removed`
     const store = redisStore(client, { prefix: own })
     const lists = [1, 2, 3].map((at) => ({ list: `list ${at}`, at }))
@@ -211,7 +211,7 @@ describe('the Redis recipe', () => {
     expect((await keys()).filter((key) => key.includes(own))).toEqual([])
   })
 
-  test('goes on when Redis has forgotten its scripts', async () => {
+  test('continues when Redis has forgotten its scripts', async () => {
     let forgotten = 0
     const forgetful: RedisClient = {
       hGet: (key, field) => client.hGet(key, field),
@@ -227,11 +227,10 @@ describe('the Redis recipe', () => {
 })
 
 describe('the MariaDB recipe', () => {
-  if (mariadbUrl === undefined)
-    return test.skip('skipped: TEST_MARIADB_URL names no server', () => {})
+  if (mariadbUrl === undefined) return test.skip('skipped: TEST_MARIADB_URL is not set', () => {})
 
   const prefix = `test_${randomUUID().replaceAll('-', '')}`
-  // The second pool is set up as differently as a host may set it up.
+  // The second pool has a very different configuration.
   const pools = [
     'connectionLimit=6',
     'connectionLimit=4&foundRows=false&rowsAsArray=true&metaAsArray=true',
@@ -245,7 +244,7 @@ describe('the MariaDB recipe', () => {
   }
 
   beforeAll(async () => {
-    // Several processes may start at once.
+    // Several processes may start concurrently.
     await Promise.all(pools.map((each) => createMariadbTables(each, { prefix })))
   })
   afterAll(async () => {
@@ -272,7 +271,7 @@ describe('the MariaDB recipe', () => {
   }
 
   test.each([1, 2, 3, 4, 5, 6, 7])(
-    'writes nothing when its connection breaks before statement %i of a commit',
+    'writes nothing if its connection breaks before statement %i of a commit',
     async (fatal) => {
       const [changed, created] = [randomUUID(), randomUUID()].toSorted() as [string, string]
       await put(store, record(changed, 1, { lists }))
@@ -290,7 +289,7 @@ describe('the MariaDB recipe', () => {
     },
   )
 
-  test('runs a transaction again that was given up to end a deadlock', async () => {
+  test('retries a transaction that was aborted to resolve a deadlock', async () => {
     const [first, second] = [randomUUID(), randomUUID()].toSorted() as [string, string]
     await put(store, record(first), record(second))
     const other = await pool.getConnection()
@@ -300,7 +299,7 @@ describe('the MariaDB recipe', () => {
       ])
     await other.query('START TRANSACTION')
     await touch(second)
-    // The one who has written less is given up.
+    // MariaDB aborts the transaction that has written less.
     for (let i = 0; i < 20; i++) {
       const columns = '(kind, id, version, body, namespace)'
       const row = `('other', '${first}${i}', 1, '', '')`
@@ -312,7 +311,7 @@ describe('the MariaDB recipe', () => {
     const deadlocking = watched(async (_, sql) => {
       if (sql === 'START TRANSACTION') begun++
       if (!sql.startsWith('UPDATE')) return
-      // By now the commit holds the first record and is about to ask for the second.
+      // The commit now holds the first record and is about to lock the second.
       if (++updates === 2) otherHasBoth = touch(first).then(() => other.query('ROLLBACK'))
     })
     const next = [record(first, 2), record(second, 2)]
@@ -325,7 +324,7 @@ describe('the MariaDB recipe', () => {
     expect(begun).toBe(2)
   })
 
-  test('leaves nothing of a record that is removed', async () => {
+  test('leaves nothing of a removed record behind', async () => {
     const id = randomUUID()
     const before = [await rowsIn('records'), await rowsIn('places')]
     await put(store, record(id, 1, { lists: [...lists, { list: `${prefix} ${id}`, at: 2 }] }))

@@ -15,7 +15,7 @@ import { dataDirectories, exited, killPrograms, startedWallet } from './program.
 const patience = { timeout: 30_000 }
 const timeout = 60_000
 
-/** Two wallets that are each other's peers, with a storage each, and what is told of both. */
+/** Two wallets that are each other's peers, each with its own storage, and the events of both. */
 async function startPair(settle: 'auto' | 'manual', adapterNames: readonly AdapterName[]) {
   const ports = [await freePort(), await freePort()] as const
   const urls = ports.map((port) => `http://localhost:${port}`)
@@ -42,7 +42,7 @@ async function startPair(settle: 'auto' | 'manual', adapterNames: readonly Adapt
     two,
     events,
     undelivered,
-    /** Starts the second wallet again. */
+    /** Restarts the second wallet. */
     restart: () => start(1),
     stop: () => Promise.all([one.stop(), two.stop()]),
   }
@@ -60,11 +60,11 @@ type Origin = Pick<RunningWallet, 'baseUrl'>
 
 async function tokenFor({ baseUrl }: Origin, access: Access): Promise<string> {
   const grant = await client.grant.request({ url: `${baseUrl}/auth` }, { access_token: { access } })
-  if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('there is no token')
+  if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('the grant has no token')
   return grant.access_token.value
 }
 
-/** An invoice of an account, and what has come of it. */
+/** Creates an invoice of an account; returns its URL and state. */
 async function invoiceOf(wallet: Origin, name: string, more: object = {}) {
   const accessToken = await tokenFor(wallet, [
     { type: 'incoming-payment', actions: ['create', 'read', 'complete'] },
@@ -97,13 +97,13 @@ async function payerAt(wallet: Origin, name: string) {
     { url: `${wallet.baseUrl}/auth` },
     { access_token: { access }, interact: { start: ['redirect'], finish } },
   )
-  if (!isPendingGrant(grant)) throw new Error('it is not pending')
+  if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
   const { location } = await decide(grant.interact.redirect, 'approve')
   const interact_ref = location?.searchParams.get('interact_ref') ?? ''
   const { uri, access_token } = grant.continue
   const continuation = { url: uri, accessToken: access_token.value }
   const issued = await client.grant.continue(continuation, { interact_ref })
-  if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('there is no token')
+  if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('the grant has no token')
   const accessToken = issued.access_token.value
 
   const quote = (receiver: string, asked: object = {}) =>
@@ -125,7 +125,7 @@ async function payerAt(wallet: Origin, name: string) {
   }
 }
 
-/** What each peer of a wallet owes it. */
+/** Returns what the peers of a wallet owe it. */
 async function balanceAt({ baseUrl }: Origin): Promise<bigint> {
   const answer = (await (await fetch(`${baseUrl}/ledger/peers`)).json()) as Record<
     string,
@@ -168,7 +168,7 @@ describe.each([
         .poll(async () => (await alice.read(payment.id)).sentAmount, patience)
         .toEqual(usd('2525'))
       expect((await alice.read(payment.id)).failed).toBe(false)
-      // What leaves one wallet arrives at the other, and each of them has it in its books.
+      // What one wallet sends arrives at the other, and both balances show it.
       const after = [await balanceAt(pair[from]), await balanceAt(pair[to])]
       expect(after[0]).toBe((before[0] ?? 0n) - 2500n * cent)
       expect(after[1]).toBe((before[1] ?? 0n) + 2500n * cent)
@@ -193,13 +193,13 @@ describe.each([
         (await balanceAt(pair[to])) - (before[1] ?? 0n),
       ]
       expect(moved).toBe(arrived)
-      // 25 euros are 27 dollars. The packets may cost more by what is rounded, and no more than was debited.
+      // 25 euros are 27 dollars. Rounding may add to the packets' cost, up to the debited amount.
       expect(moved).toBeGreaterThanOrEqual(2700n * cent)
       expect(moved).toBeLessThanOrEqual(2727n * cent)
     },
   )
 
-  test('pay from euros to dollars, a fixed sum that leaves', { timeout }, async () => {
+  test('pay a fixed debit amount from euros to dollars', { timeout }, async () => {
     const receiver = await invoiceOf(pair.one, 'bob')
     const carol = await payerAt(pair.two, 'carol')
     const payment = await carol.payDirectly(receiver.id, eur('1010'))
@@ -224,7 +224,7 @@ describe('a wallet', () => {
     description: 'invalid receiver',
   }
 
-  test('leaves its payments to the ledger where they are settled by hand', {
+  test('waits for reports to its ledger if SETTLE is manual', {
     timeout,
   }, async () => {
     const { one } = pair
@@ -244,7 +244,7 @@ describe('a wallet', () => {
     expect(await invoice.read()).toMatchObject({ completed: true, receivedAmount: usd('1000') })
   })
 
-  test('has no price for a receiver that is none, and creates no payment to it', {
+  test('has no price for an invalid receiver, and creates no payment to it', {
     timeout,
   }, async () => {
     const { one, two } = pair
@@ -283,7 +283,7 @@ describe('a wallet', () => {
     expect(told).toEqual([])
   })
 
-  test('has no price for a receiver that no peer leads to', { timeout }, async () => {
+  test('has no price for a receiver that no peer has a route to', { timeout }, async () => {
     const stranger = await startWallet({ adapter: 'express', port: await freePort() })
     const alice = await payerAt(pair.one, 'alice')
     const invoice = await invoiceOf(stranger, 'bob', { incomingAmount: usd('100') })
@@ -291,7 +291,7 @@ describe('a wallet', () => {
     await stranger.stop()
   })
 
-  test('takes packets from its peers alone', async () => {
+  test('accepts packets only from its peers', async () => {
     const [peer = ''] = Object.keys(
       (await (await fetch(`${pair.one.baseUrl}/ledger/peers`)).json()) as object,
     )
@@ -306,7 +306,7 @@ describe('a wallet', () => {
   })
 })
 
-test('a payment leaves by itself, once, though the receiver of events fails', {
+test('a payment is sent automatically, once, although the event receiver fails', {
   timeout,
 }, async () => {
   const told: string[] = []
@@ -316,7 +316,7 @@ test('a payment leaves by itself, once, though the receiver of events fails', {
     settle: 'auto',
     onEvent({ type }) {
       told.push(type)
-      if (told.filter((other) => other === type).length < 3) throw new Error('it is away')
+      if (told.filter((other) => other === type).length < 3) throw new Error('it is unavailable')
     },
   })
   const alice = await payerAt(wallet, 'alice')
@@ -346,7 +346,9 @@ test('a payment waits for the other wallet to come back', { timeout: 120_000 }, 
   await Promise.all([pair.one.stop(), two.stop()])
 })
 
-test('two programs pay each other, started as the README says', { timeout: 180_000 }, async () => {
+test('two programs started as described in the README pay each other', {
+  timeout: 180_000,
+}, async () => {
   const directories = await dataDirectories()
   const ports = [`${await freePort()}`, `${await freePort()}`] as const
   const start = async (own: 0 | 1) =>

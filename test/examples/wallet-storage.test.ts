@@ -45,7 +45,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-/** Stands before the wallet's processes, at the URL that they publish, and asks them in turn. */
+/** A proxy at the published URL that forwards requests to the wallet's processes in turn. */
 async function openFront() {
   let ports: readonly number[] = []
   let turn = 0
@@ -73,7 +73,7 @@ beforeEach(async () => {
 })
 afterEach(() => front.close())
 
-/** A token for Alice's account, up to the point where the owner has consented and the shop has it. */
+/** Gets a token for Alice's account, with her consent. */
 async function consentedToken() {
   const grant = await client.grant.request(
     { url: `${front.url}/auth` },
@@ -94,13 +94,13 @@ async function consentedToken() {
       },
     },
   )
-  if (!isPendingGrant(grant)) throw new Error('it is not pending')
+  if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
   const { location } = await decide(grant.interact.redirect, 'approve')
   const continued = await client.grant.continue(
     { url: grant.continue.uri, accessToken: grant.continue.access_token.value },
     { interact_ref: location?.searchParams.get('interact_ref') ?? '' },
   )
-  if (!isFinalizedGrantWithAccessToken(continued)) throw new Error('it has no token')
+  if (!isFinalizedGrantWithAccessToken(continued)) throw new Error('the grant has no token')
   return continued.access_token
 }
 
@@ -108,7 +108,7 @@ async function rotated({ manage, value }: { manage: string; value: string }) {
   return (await client.token.rotate({ url: manage, accessToken: value })).access_token
 }
 
-/** A payment to Bob, and how the shop reads it. */
+/** Creates a payment to Bob; returns how the shop reads it. */
 async function openedPayment(more: { readonly expiresAt?: string } = {}) {
   const walletAddress = `${front.url}/bob`
   const access = { type: 'incoming-payment', actions: ['create', 'read'] } as const
@@ -136,7 +136,7 @@ async function keysOf(baseUrl: string): Promise<unknown[]> {
   return Promise.all(keySets)
 }
 
-/** What a wallet has printed of events: their types, in this order. */
+/** Returns the types of the events that a wallet has printed, in order. */
 function eventsOf({ printed }: Program): string[] {
   const lines = printed.out.split('\n').filter((line) => /^\d{4}-\d\d-\d\dT/.test(line))
   return lines.map((line) => line.split('  ')[1] ?? '')
@@ -182,7 +182,7 @@ describe('the wallet with DATA_DIR', () => {
     return { received, environment, close: () => stopped(server) }
   }
 
-  test('loses nothing by a restart or a crash, and lets no other process in', {
+  test('loses nothing in a restart or a crash, and keeps other processes out', {
     timeout,
   }, async () => {
     const receiver = await openReceiver()
@@ -216,7 +216,7 @@ describe('the wallet with DATA_DIR', () => {
     const next = await rotated(token)
     await expect(rotated(rest.first)).rejects.toThrow()
     expect(await arrive(payment.id, transferId, '1000')).toBe(200)
-    // What the receiver was not there for is told now, and nothing else is told again.
+    // Events that the webhook receiver missed are delivered now, and no others are repeated.
     const untold = [
       'incoming-payment.received',
       'grant.requested',
@@ -226,7 +226,8 @@ describe('the wallet with DATA_DIR', () => {
       'grant.rotated',
     ]
     await untilToldOf(untold, second)
-    // Answered after the last of them was acknowledged, which would otherwise be leased for a minute.
+    // The response follows the acknowledgement of the last event, which would otherwise stay leased for a
+    // minute.
     await payment.read()
     second.child.kill('SIGKILL')
     await second.ended
@@ -243,7 +244,7 @@ describe('the wallet with DATA_DIR', () => {
     expect(winner.printed.err).toBe('')
   })
 
-  /** Starts two at the same moment, of which one gets the directory. */
+  /** Starts two processes concurrently, one of which gets the directory. */
   async function oneOfTwo(environment: Record<string, string>) {
     const starts = [1, 2].map(async () => {
       try {
@@ -257,12 +258,12 @@ describe('the wallet with DATA_DIR', () => {
     const losers = outcomes.filter((outcome) => typeof outcome === 'string')
     expect([winners.length, losers.length]).toEqual([1, 1])
     const [winner] = winners
-    if (winner === undefined) throw new Error('nobody has it')
+    if (winner === undefined) throw new Error('no process has it')
     return { winner, loser: losers[0] ?? '' }
   }
 })
 
-test('the wallet has a directory of its own for each run, and takes it away', {
+test('the wallet creates a temporary directory for each run and removes it', {
   timeout,
 }, async () => {
   const ours = async () =>
@@ -278,7 +279,7 @@ test('the wallet has a directory of its own for each run, and takes it away', {
 
 const ILP_TOKEN = 'a-secret-of-the-peers'
 
-test('the wallet knows its peers by the URLs of their wallets, or by their ILP addresses', async () => {
+test('the wallet accepts peers by the URL of their wallet or by ILP address and endpoint', async () => {
   const { readSettings } = await import('../../examples/wallet/settings.js')
   expect(readSettings({}).rail).toEqual({ ilpAddress: 'test.localhost-3000', peers: [], token: '' })
   const PEERS = 'http://localhost:3001, test.bank=https://bank.example/ilp'
@@ -298,19 +299,22 @@ test('the wallet knows its peers by the URLs of their wallets, or by their ILP a
 test.each([
   [{ DATABASE_URL: 'localhost' }, 'DATABASE_URL must be a URL'],
   [{ DATABASE_URL: 'postgres://localhost/x', DATA_DIR: 'x' }, 'not both'],
-  [{ WEBHOOK_URL: 'https://shop.example' }, 'WEBHOOK_URL and WEBHOOK_SECRET go together'],
+  [{ WEBHOOK_URL: 'https://shop.example' }, 'WEBHOOK_URL and WEBHOOK_SECRET must be set together'],
   [{ PORT: '65536' }, 'PORT must be a port number'],
   [{ SETTLE: 'later' }, 'SETTLE must be auto or manual'],
   [{ ILP_ADDRESS: 'wallet' }, 'ILP_ADDRESS must be an ILP address'],
   [{ ILP_ADDRESS: `test.${'x'.repeat(500)}` }, 'ILP_ADDRESS must be an ILP address'],
   [{ PEERS: 'http://localhost:3001' }, 'PEERS needs ILP_TOKEN'],
   [{ PEERS: 'http://localhost:3001', ILP_TOKEN: 'short' }, 'PEERS needs ILP_TOKEN'],
-  [{ PEERS: 'http://localhost:3001/ilp', ILP_TOKEN }, 'each of PEERS must be an origin'],
-  [{ PEERS: 'test.b=localhost', ILP_TOKEN }, 'each of PEERS must be an origin, or'],
-  [{ PEERS: 'b=http://localhost:3001/ilp', ILP_TOKEN }, 'each of PEERS must be an origin, or'],
+  [{ PEERS: 'http://localhost:3001/ilp', ILP_TOKEN }, 'each entry of PEERS must be an origin'],
+  [{ PEERS: 'test.b=localhost', ILP_TOKEN }, 'each entry of PEERS must be an origin, or'],
+  [
+    { PEERS: 'b=http://localhost:3001/ilp', ILP_TOKEN },
+    'each entry of PEERS must be an origin, or',
+  ],
   [{ PEERS: 'http://localhost:3000', ILP_TOKEN }, 'not this one'],
   [{ PEERS: 'http://localhost:3001,http://localhost:3001', ILP_TOKEN }, 'once'],
-])('the wallet refuses %j', async (environment, message) => {
+])('the wallet rejects the settings %j', async (environment, message) => {
   const { readSettings } = await import('../../examples/wallet/settings.js')
   expect(() => readSettings(environment)).toThrow(message)
 })
@@ -327,7 +331,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the wallet on PostgreSQL', ()
     url.searchParams.set('options', `-c search_path=${fresh.schema}`)
     url.searchParams.set('application_name', fresh.schema)
     const environment = { BASE_URL: front.url, DATABASE_URL: url.href }
-    // Both find an empty schema, at the same moment.
+    // Both find an empty schema at the same time.
     const [one, two] = await Promise.all([startedWallet(environment), startedWallet(environment)])
     front.leadTo(one, two)
     const keys = await keysOf(one.baseUrl)
@@ -338,7 +342,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the wallet on PostgreSQL', ()
     expect(await payment.read()).toMatchObject(seen)
     expect(await payment.read()).toMatchObject(seen)
     await untilToldOf(eventsOfFlow, one, two)
-    // One that was told and not acknowledged would come again after a minute.
+    // An event without an acknowledgement would be redelivered after a minute.
     await expect.poll(eventsLeft).toBe(0)
 
     one.child.kill('SIGKILL')

@@ -77,7 +77,7 @@ describe('the wallet, over HTTP', () => {
     return grant
   }
 
-  /** What a browser does with the form, and what it is sent back. */
+  /** Submits the form like a browser; returns the response. */
   async function submit(url: string, decision: string, cookie: string) {
     const response = await fetch(url, {
       method: 'POST',
@@ -95,7 +95,7 @@ describe('the wallet, over HTTP', () => {
     return line.split(';', 1)[0] ?? ''
   }
 
-  /** A page that the account's owner has opened. */
+  /** Opens the page as the account's owner. */
   async function opened(options?: Parameters<typeof asked>[0]) {
     const grant = await asked(options)
     const url = grant.interact.redirect
@@ -117,7 +117,7 @@ describe('the wallet, over HTTP', () => {
   }
 
   describe('the consent page', () => {
-    test('says who asks, for what, up to how much, and where it leads', async () => {
+    test('names the app, the account, the limit and the place to return to', async () => {
       const { url } = await opened()
       const response = await fetch(url)
       const page = await response.text()
@@ -136,7 +136,7 @@ describe('the wallet, over HTTP', () => {
       expect(page).not.toMatch(/<script|outgoing-payment/)
     })
 
-    test('is kept from caches, frames, scripts and the next page', async () => {
+    test('forbids caches, frames, scripts and referrers', async () => {
       const { url } = await opened()
       const { headers } = await fetch(url)
       expect(headers.get('cache-control')).toBe('no-store')
@@ -152,7 +152,7 @@ describe('the wallet, over HTTP', () => {
       expect(cookie).toMatch(/; SameSite=(Lax|Strict)/)
     })
 
-    test('can be looked at as often as one likes', async () => {
+    test('can be opened any number of times', async () => {
       const { grant, url, cookie } = await opened()
       for (let i = 0; i < 3; i++) expect((await fetch(url)).status).toBe(200)
       expect((await fetch(url, { method: 'HEAD' })).status).toBe(200)
@@ -160,7 +160,7 @@ describe('the wallet, over HTTP', () => {
       expect(await continued(grant, refOf(grant, location))).toHaveProperty('access_token')
     })
 
-    test('sends the browser back with 303, and the form is not sent along', async () => {
+    test('redirects the browser with 303, without resubmitting the form', async () => {
       const { grant, url, cookie } = await opened()
       const { response, status, location, text } = await submit(url, 'approve', cookie)
       expect(status).toBe(303)
@@ -171,7 +171,7 @@ describe('the wallet, over HTTP', () => {
       expect(response.headers.get('cache-control')).toBe('no-store')
     })
 
-    test('takes a double click, and the last redirect is the one that counts', async () => {
+    test('accepts a double click, after which the last redirect counts', async () => {
       const { grant, url, cookie } = await opened()
       const clicks = [
         await submit(url, 'approve', cookie),
@@ -186,7 +186,7 @@ describe('the wallet, over HTTP', () => {
       expect(await continued(grant, refs[2])).toHaveProperty('access_token')
     })
 
-    test('takes two clicks at the same time', async () => {
+    test('accepts two concurrent clicks', async () => {
       const { grant, url, cookie } = await opened()
       const clicks = await Promise.all(
         Array.from({ length: 5 }, () => submit(url, 'approve', cookie)),
@@ -198,7 +198,7 @@ describe('the wallet, over HTTP', () => {
       expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
     })
 
-    test('says no for the owner, as often as it is clicked', async () => {
+    test('denies the request for the owner, also when it is clicked again', async () => {
       const { url, cookie } = await opened()
       for (let i = 0; i < 2; i++) {
         const { status, location } = await submit(url, 'deny', cookie)
@@ -216,7 +216,7 @@ describe('the wallet, over HTTP', () => {
     test.each([
       ['approve', 'deny'],
       ['deny', 'approve'],
-    ])('does not change its mind: %s, then %s', async (first, second) => {
+    ])('keeps the first decision: %s, then %s', async (first, second) => {
       const { url, cookie } = await opened()
       expect((await submit(url, first, cookie)).status).toBe(303)
       const { status, location } = await submit(url, second, cookie)
@@ -225,7 +225,7 @@ describe('the wallet, over HTTP', () => {
       expect((await submit(url, first, cookie)).status).toBe(303)
     })
 
-    test('is over once the app has its token', async () => {
+    test('is closed once the app has its token', async () => {
       const { grant, url, cookie } = await opened()
       const { location } = await submit(url, 'approve', cookie)
       await continued(grant, refOf(grant, location))
@@ -236,7 +236,7 @@ describe('the wallet, over HTTP', () => {
       }
     })
 
-    test('sends nobody anywhere where the app wants none back', async () => {
+    test('does not redirect if the app has no finish URI', async () => {
       const { grant, url, cookie } = await opened({ finish: false })
       expect(await (await fetch(url)).text()).toContain('return to the app')
       for (let i = 0; i < 2; i++) {
@@ -247,7 +247,7 @@ describe('the wallet, over HTTP', () => {
       expect(await continued(grant)).toHaveProperty('access_token')
     })
 
-    test('decides nothing for whoever is not signed in', async () => {
+    test('refuses a decision without a session', async () => {
       const { grant, url, cookie } = await opened({ finish: false })
       const forged = cookie.replace(/\.[^.]*$/, `.${'A'.repeat(43)}`)
       const owner = cookie.replace(/\.[^.]*$/, '')
@@ -263,7 +263,7 @@ describe('the wallet, over HTTP', () => {
       expect(await continued(grant)).toHaveProperty('access_token')
     })
 
-    test.each(['approve', 'deny'])('lets nobody else %s for the owner', async (decision) => {
+    test.each(['approve', 'deny'])('does not let another owner %s', async (decision) => {
       const { url, cookie } = await opened()
       const { cookie: cookieOfBob } = await opened({ payer: bob })
       expect(cookieOfBob).toContain('=bob.')
@@ -272,21 +272,24 @@ describe('the wallet, over HTTP', () => {
       expect((await submit(url, 'approve', cookie)).status).toBe(303)
     })
 
-    test.each(['', 'maybe', 'Approve', 'approve '])('decides nothing by %j', async (decision) => {
+    test.each(['', 'maybe', 'Approve', 'approve '])('rejects the decision %j', async (decision) => {
       const { url, cookie } = await opened()
       const { status, location } = await submit(url, decision, cookie)
       expect([status, location]).toEqual([400, null])
       expect((await fetch(url)).status).toBe(200)
     })
 
-    test.each(['PUT', 'PATCH', 'DELETE'])('takes no %s, and says what it takes', async (method) => {
-      const { url, cookie } = await opened()
-      const response = await fetch(url, { method, headers: { cookie } })
-      expect(response.status).toBe(405)
-      expect(response.headers.get('allow')?.split(', ')).toEqual(
-        expect.arrayContaining(['GET', 'POST']),
-      )
-    })
+    test.each(['PUT', 'PATCH', 'DELETE'])(
+      'refuses %s and lists the allowed methods',
+      async (method) => {
+        const { url, cookie } = await opened()
+        const response = await fetch(url, { method, headers: { cookie } })
+        expect(response.status).toBe(405)
+        expect(response.headers.get('allow')?.split(', ')).toEqual(
+          expect.arrayContaining(['GET', 'POST']),
+        )
+      },
+    )
 
     test.each([
       '',
@@ -296,7 +299,7 @@ describe('the wallet, over HTTP', () => {
       '/a.b',
       '/%00',
       `/${'A'.repeat(30)}.${'A'.repeat(22)}`,
-    ])('that there is not sends nobody anywhere: %s', async (path) => {
+    ])('that does not exist does not redirect: %s', async (path) => {
       const cookie = await cookieFrom((await asked()).interact.redirect)
       const url = `${running.baseUrl}/consent${path}`
       const shown = await fetch(url, { redirect: 'manual' })
@@ -306,7 +309,7 @@ describe('the wallet, over HTTP', () => {
       expect([status, location]).toEqual([404, null])
     })
 
-    test('of one interaction is not found with the end of another', async () => {
+    test('of one interaction is not found with the finish nonce of another', async () => {
       const [one, two] = [await asked(), await asked()]
       const [grantId] = one.interact.redirect.split('/').at(-1)?.split('.') ?? []
       const [, path] = two.interact.redirect.split('/').at(-1)?.split('.') ?? []
@@ -318,7 +321,7 @@ describe('the wallet, over HTTP', () => {
   describe('the page of connected apps', () => {
     const page = () => `${running.baseUrl}/grants`
 
-    /** A grant to pay from an account, which its owner has agreed to and the app has a token of. */
+    /** Creates a grant to pay from an account; the app has its token. */
     async function connected(payer = alice) {
       const { grant, url, cookie } = await opened({ payer })
       const { location } = await submit(url, 'approve', cookie)
@@ -345,7 +348,7 @@ describe('the wallet, over HTTP', () => {
       return [response.status, response.headers.get('location')]
     }
 
-    test('shows an owner which app may do what, until it is taken back', async () => {
+    test('shows an owner each app with its access, until the owner revokes it', async () => {
       const { grantId, cookie, spent } = await connected()
       const before = await shown(cookie)
       expect(before.status).toBe(200)
@@ -358,14 +361,14 @@ describe('the wallet, over HTTP', () => {
       await expect(spent()).rejects.toMatchObject({ status: 401, code: 'invalid_token' })
     })
 
-    test('shows nothing that another has agreed to, and takes nothing of it back', async () => {
+    test('neither shows nor revokes the grants of another owner', async () => {
       const [ours, theirs] = [await connected(), await connected(bob)]
       expect((await shown(theirs.cookie)).ids).not.toContain(ours.grantId)
       expect(await revoke(ours.grantId, theirs.cookie)).toEqual([404, null])
       expect(await ours.spent()).toHaveProperty('spentDebitAmount')
     })
 
-    test('is for whoever is signed in', async () => {
+    test('needs a session', async () => {
       const { grantId, cookie, spent } = await connected()
       const forged = cookie.replace(/\.[^.]*$/, `.${'A'.repeat(43)}`)
       for (const each of ['', forged, cookie.replace('=alice.', '=bob.')]) {
@@ -377,7 +380,7 @@ describe('the wallet, over HTTP', () => {
       expect(await spent()).toHaveProperty('spentDebitAmount')
     })
 
-    test('takes back nothing that there is not', async () => {
+    test('refuses to revoke a grant that does not exist', async () => {
       const { cookie } = await connected()
       for (const id of ['', 'unknown', '\0', '../grants', 'A'.repeat(500)]) {
         expect(await revoke(id, cookie), id).toEqual([404, null])
@@ -419,7 +422,7 @@ describe('the wallet, over HTTP', () => {
 
     const failed = (status: number, code: string) => ({ status, body: { error: { code } } })
 
-    test('counts what arrives, up to the amount that was asked for and over it', async () => {
+    test('counts received funds, below, up to and above the incoming amount', async () => {
       const { id, read } = await payment()
       const first = await arrive(id, '1500')
       expect(first.status).toBe(200)
@@ -430,7 +433,7 @@ describe('the wallet, over HTTP', () => {
       expect(await read()).toMatchObject({ receivedAmount: usd('2501'), completed: true })
     })
 
-    test('counts a transfer once, however often it is reported', async () => {
+    test('counts a repeated transfer once', async () => {
       const { id, read } = await payment()
       const transferId = randomUUID()
       const reports = await Promise.all(
@@ -455,7 +458,7 @@ describe('the wallet, over HTTP', () => {
       expect((await other.read()).receivedAmount).toEqual(usd('0'))
     })
 
-    test('refuses what comes after completion, or after expiry', async () => {
+    test('refuses funds after completion or expiry', async () => {
       const { id, read } = await payment({ incomingAmount: usd('100') })
       await arrive(id, '100')
       expect(await arrive(id, '1')).toEqual(failed(409, 'payment_completed'))
@@ -463,7 +466,7 @@ describe('the wallet, over HTTP', () => {
     })
 
     test.each(['0', '-1', '01', '1.5', '1e3', '', ' 1', '18446744073709551616', 'NaN'])(
-      'refuses %j for an amount',
+      'rejects %j as an amount',
       async (value) => {
         const { id, read } = await payment()
         expect(await arrive(id, value)).toEqual(failed(409, 'invalid_amount'))
@@ -476,14 +479,14 @@ describe('the wallet, over HTTP', () => {
       { value: '100', assetCode: 'USD', assetScale: 3 },
       { value: '100', assetCode: 'usd', assetScale: 2 },
       { value: '100', assetCode: 'USD', assetScale: 2.5 },
-    ])('refuses another asset than that of the payment: %j', async (amount) => {
+    ])('refuses an asset that differs from the payment: %j', async (amount) => {
       const { id } = await payment()
       expect(await report({ transferId: randomUUID(), incomingPayment: id, amount })).toEqual(
         failed(409, 'invalid_amount'),
       )
     })
 
-    test('refuses a payment that it does not know', async () => {
+    test('refuses an unknown payment', async () => {
       const { id } = await payment()
       const unknown = failed(404, 'payment_unknown')
       const other = [
@@ -515,11 +518,11 @@ describe('the wallet, over HTTP', () => {
       '{"transferId":"1","incomingPayment":"x","amount":{"value":"1","assetCode":"USD"}}',
       '{"transferId":"1","incomingPayment":"x","amount":null}',
       'x'.repeat(70_000),
-    ])('does not understand %s', async (body) => {
+    ])('rejects %s', async (body) => {
       expect(await report(body)).toEqual(failed(400, 'invalid_request'))
     })
 
-    test('has one path and one method', async () => {
+    test('serves one path and one method', async () => {
       const url = `${running.baseUrl}/ledger`
       const get = await fetch(`${url}/transfers`)
       expect([get.status, get.headers.get('allow')]).toEqual([405, 'POST'])
@@ -532,7 +535,7 @@ describe('the wallet, over HTTP', () => {
   describe('the sweep', () => {
     afterEach(() => vi.restoreAllMocks())
 
-    /** What is told of a payment from Alice's account, once so much time has gone by and all is swept. */
+    /** Returns the events of a payment from Alice's account after some time and a sweep. */
     async function toldAfter(ms: number): Promise<string[]> {
       const { grant, url, cookie } = await opened({ limits: {} })
       const { location } = await submit(url, 'approve', cookie)
@@ -556,7 +559,7 @@ describe('the wallet, over HTTP', () => {
       return told
     }
 
-    test('fails a payment that nobody has begun to send for a day', async () => {
+    test('fails a payment that was not begun within a day', async () => {
       const created = 'outgoing-payment.created'
       expect(await toldAfter(86_000_000)).toEqual([created])
       vi.restoreAllMocks()
@@ -565,7 +568,7 @@ describe('the wallet, over HTTP', () => {
   })
 })
 
-describe('the consent page, whatever an app calls itself', async () => {
+describe('the consent page for untrusted text', async () => {
   const accounts = await demoAccounts('https://wallet.example', memorySecrets())
   const markup = `<img src=x onerror=alert(1)>"'&`
 
@@ -601,11 +604,11 @@ describe('the consent page, whatever an app calls itself', async () => {
     expect(body).not.toContain(`"'&`)
   }
 
-  test('shows it as text and nothing else', async () => {
+  test('escapes the client', async () => {
     expectEscaped((await pageOf({ client: markup }).show()).body)
   })
 
-  test('shows the account and the receiver as text', async () => {
+  test('escapes the account and the receiver', async () => {
     const item = { type: 'outgoing-payment', actions: ['create'] } as const
     expectEscaped((await pageOf({ access: [{ ...item, identifier: markup }] }).show()).body)
     const limits = { receiver: markup }
@@ -616,7 +619,7 @@ describe('the consent page, whatever an app calls itself', async () => {
     expectEscaped((await pageOf({ access: [{ ...item, limits: { interval } }] }).show()).body)
   })
 
-  test('shows why something did not work as text', async () => {
+  test('escapes the reason of an error', async () => {
     const refused = { ok: false, refusal: 'access_widened', reason: markup }
     const { handle, request, show } = pageOf({}, refused)
     const cookie = (await show()).headers['set-cookie']?.split(';')[0] ?? ''
@@ -631,7 +634,7 @@ describe('the consent page, whatever an app calls itself', async () => {
     ['http://localhost:1234/back', 'http://localhost:1234'],
     ['com.example.app:/back', 'com.example.app:'],
     ["https://shop.example/';script-src *", 'https://shop.example'],
-  ])('lets the form lead to %s, and to nowhere else', async (finishUri, target) => {
+  ])('allows the form to redirect to %s only', async (finishUri, target) => {
     const { headers } = await pageOf({ finishUri }).show()
     expect(headers['content-security-policy']).toContain(`form-action 'self' ${target};`)
     expect(headers['content-security-policy']).not.toContain('script-src')
@@ -641,7 +644,7 @@ describe('the consent page, whatever an app calls itself', async () => {
     ['expired', 'expired'],
     ['denied', 'answered'],
     ['closed', 'answered'],
-  ] as const)('says that it is too late when it is %s', async (state, word) => {
+  ] as const)('cannot be answered when it is %s', async (state, word) => {
     const { status, body, headers } = await pageOf({ state }).show()
     expect(status).toBe(410)
     expect(body).toContain(word)
@@ -650,7 +653,7 @@ describe('the consent page, whatever an app calls itself', async () => {
   })
 })
 
-/** Asks for something on a connection that is then kept open. */
+/** Sends a request on a connection that stays open. */
 async function kept(port: number, request: string): Promise<Socket> {
   const socket = connect(port, 'localhost')
   await once(socket, 'connect')
@@ -658,7 +661,7 @@ async function kept(port: number, request: string): Promise<Socket> {
   return socket
 }
 
-/** Resolves when nothing takes connections on a port any more. */
+/** Resolves when the port no longer accepts connections. */
 async function untilRefused(port: number): Promise<void> {
   for (;;) {
     const socket = connect(port, 'localhost')
@@ -684,9 +687,7 @@ describe.concurrent('the wallet, as a program', { timeout: 90_000 }, () => {
   const started = async (environment: Record<string, string> = {}) =>
     startedWallet({ DATA_DIR: await directories.create(), ...environment })
 
-  test('prints its URLs when it is ready, answers at them, and ends on SIGTERM', async ({
-    expect,
-  }) => {
+  test('prints its URLs when it is ready, serves them, and ends on SIGTERM', async ({ expect }) => {
     const { printed, child, ended, baseUrl } = await started({
       ADAPTER: 'fastify',
       SETTLE: 'manual',
@@ -706,20 +707,20 @@ describe.concurrent('the wallet, as a program', { timeout: 90_000 }, () => {
     expect(printed.err).toBe('')
   })
 
-  test('sends payments by itself unless it is told otherwise, and says so', async ({ expect }) => {
+  test('sends payments automatically by default, and says so', async ({ expect }) => {
     const { printed, child, ended } = await started({
       PEERS: 'http://localhost:4001',
       ILP_TOKEN: 'a-secret-of-the-peers',
     })
-    expect(printed.out).toMatch(/payments are sent +by themselves\n/)
-    expect(printed.out).toMatch(/packets leave to +test\.localhost-4001, at http:/)
+    expect(printed.out).toMatch(/payments are sent +automatically\n/)
+    expect(printed.out).toMatch(/ILP peer +test\.localhost-4001, at http:/)
     expect(printed.out).not.toContain('a-secret-of-the-peers')
     child.kill('SIGTERM')
     expect(await ended).toEqual(exited)
     expect(printed.err).toBe('')
   })
 
-  test('ends on SIGTERM though a client keeps its connection open', async ({ expect }) => {
+  test('ends on SIGTERM although a client keeps its connection open', async ({ expect }) => {
     const { child, ended, port } = await started()
     const socket = await kept(port, 'GET /alice HTTP/1.1\r\nHost: localhost\r\n\r\n')
     const [answer] = await once(socket, 'data')
@@ -729,11 +730,11 @@ describe.concurrent('the wallet, as a program', { timeout: 90_000 }, () => {
     socket.destroy()
   })
 
-  test('finishes what it has begun before it ends, and takes nothing new', async ({ expect }) => {
+  test('finishes current requests before it ends, and accepts no new ones', async ({ expect }) => {
     const { child, ended, port } = await started({ ADAPTER: 'hono' })
     const head = 'POST /ledger/transfers HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n'
     const socket = await kept(port, `${head}nu`)
-    // An answer on another connection shows that the one before it has been taken up.
+    // A response on another connection shows that the earlier request has reached the server.
     await fetch(`http://localhost:${port}/alice`)
     child.kill('SIGTERM')
     await untilRefused(port)
@@ -744,7 +745,7 @@ describe.concurrent('the wallet, as a program', { timeout: 90_000 }, () => {
     socket.destroy()
   })
 
-  test('publishes BASE_URL, though it listens elsewhere', async ({ expect }) => {
+  test('publishes BASE_URL although it listens elsewhere', async ({ expect }) => {
     const { printed, child, ended, baseUrl } = await started({
       BASE_URL: 'https://wallet.example/',
     })
@@ -760,9 +761,7 @@ describe.concurrent('the wallet, as a program', { timeout: 90_000 }, () => {
     expect(await ended).toEqual(exited)
   })
 
-  test('fails at once for an adapter that there is not, and names those there are', async ({
-    expect,
-  }) => {
+  test('fails immediately for an unknown adapter, and lists the known ones', async ({ expect }) => {
     const { printed, ended } = runWallet({ PORT: `${await freePort()}`, ADAPTER: 'koa' })
     expect(await ended).toEqual({ code: 1, signal: null })
     expect(printed.err).toBe('ADAPTER must be one of express, fastify, hono\n')
@@ -771,11 +770,14 @@ describe.concurrent('the wallet, as a program', { timeout: 90_000 }, () => {
 })
 
 describe.concurrent('the demo', { timeout: 90_000 }, () => {
-  test.each(Object.keys(adapters) as AdapterName[])('runs to its end on %s', async (adapter) => {
-    const { printed, ended } = run('examples/demo/main.ts', { ADAPTER: adapter })
-    expect(await ended, printed.err).toEqual(exited)
-    expect(printed.out).toContain(`A wallet on ${adapter}`)
-    expect(printed.out).toContain('Everything went as it should.')
-    expect(printed.err).toBe('')
-  })
+  test.each(Object.keys(adapters) as AdapterName[])(
+    'runs without errors on %s',
+    async (adapter) => {
+      const { printed, ended } = run('examples/demo/main.ts', { ADAPTER: adapter })
+      expect(await ended, printed.err).toEqual(exited)
+      expect(printed.out).toContain(`A wallet on ${adapter}`)
+      expect(printed.out).toContain('Everything worked as expected.')
+      expect(printed.err).toBe('')
+    },
+  )
 })

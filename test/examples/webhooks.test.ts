@@ -32,7 +32,7 @@ async function urlOf(server: Server): Promise<string> {
 
 const serve = (listener: RequestListener) => urlOf(createServer(listener))
 
-/** A receiver that keeps what it got, and fails as often as it is told to. */
+/** A receiver that records webhooks, after failing a number of times. */
 async function receiver(options: { readonly failures?: number } = {}) {
   const received: ReceivedWebhook[] = []
   let failures = options.failures ?? 0
@@ -46,14 +46,14 @@ async function receiver(options: { readonly failures?: number } = {}) {
 const delivery = { attempt: 1, signal: new AbortController().signal }
 
 describe('the webhook sender', () => {
-  test('says what happened and when, and the event keeps its id', async () => {
+  test('sends the event and its time, with the id of the event', async () => {
     const { received, url } = await receiver()
     await webhookSender({ url, secret })(event, delivery)
     const { id, type, at: _, ...data } = event
     expect(received).toEqual([{ id, type, timestamp: '2026-11-21T12:00:00.000Z', data }])
   })
 
-  test('has an event come again with the same id when its delivery failed', async () => {
+  test('repeats a failed delivery with the same id', async () => {
     const { received, url } = await receiver({ failures: 1 })
     const world = createWorld()
     const client = world.client()
@@ -80,18 +80,18 @@ describe('the webhook sender', () => {
     })
   })
 
-  test.each([204, 200, 201])('takes %i for an answer', async (status) => {
+  test.each([204, 200, 201])('accepts the status %i', async (status) => {
     const url = await serve((_, response) => response.writeHead(status).end())
     await webhookSender({ url, secret })(event, delivery)
   })
 
-  test.each([301, 304, 400, 410, 500, 503])('does not take %i for one', async (status) => {
+  test.each([301, 304, 400, 410, 500, 503])('treats the status %i as a failure', async (status) => {
     const url = await serve((_, response) => response.writeHead(status).end())
     const sent = webhookSender({ url, secret })(event, delivery)
     await expect(sent).rejects.toThrow()
   })
 
-  test.each([301, 302, 303, 307, 308])('follows no %i', async (status) => {
+  test.each([301, 302, 303, 307, 308])('does not follow a redirect with %i', async (status) => {
     const { received, url } = await receiver()
     const redirecting = await serve((_, response) =>
       response.writeHead(status, { location: url }).end(),
@@ -101,13 +101,13 @@ describe('the webhook sender', () => {
     expect(received).toEqual([])
   })
 
-  test('does not wait for long for whoever does not answer', async () => {
+  test('stops waiting for a receiver that does not respond', async () => {
     const url = await serve(() => undefined)
     const sent = webhookSender({ url, secret, timeoutMs: 50 })(event, delivery)
     await expect(sent).rejects.toMatchObject({ name: 'TimeoutError' })
   })
 
-  test('gives up when the lease of the event is over', async () => {
+  test('gives up when the lease of the event ends', async () => {
     const url = await serve(() => undefined)
     const lease = new AbortController()
     const sent = webhookSender({ url, secret })(event, { attempt: 1, signal: lease.signal })
@@ -115,7 +115,7 @@ describe('the webhook sender', () => {
     await expect(sent).rejects.toMatchObject({ name: 'AbortError' })
   })
 
-  test('rejects when nobody is there', async () => {
+  test('rejects if the receiver is unreachable', async () => {
     const url = await serve(() => undefined)
     await Promise.all(servers.splice(0).map(stopped))
     await expect(webhookSender({ url, secret })(event, delivery)).rejects.toThrow()
@@ -127,11 +127,11 @@ describe('the webhook sender', () => {
     'secret',
     `whsec_${Buffer.alloc(23).toString('base64')}`,
     secret.slice(6),
-  ])('refuses %j for a secret', (bad) => {
+  ])('rejects %j as a secret', (bad) => {
     expect(() => webhookSender({ url: 'https://shop.example', secret: bad })).toThrow('secret')
   })
 
-  test('refuses what is no URL', () => {
+  test('rejects an invalid URL', () => {
     expect(() => webhookSender({ url: 'shop.example', secret })).toThrow()
   })
 })
@@ -139,7 +139,7 @@ describe('the webhook sender', () => {
 describe('the webhook receiver', () => {
   const body = JSON.stringify({ type: 'grant.issued', timestamp: '2026-11-21T12:00:00Z', data: {} })
 
-  /** What a sender signs, with one thing changed on the way. */
+  /** Signs a webhook, optionally with one part changed afterwards. */
   function signed(change: { at?: number; by?: string; headers?: object; body?: string } = {}) {
     const at = new Date(change.at ?? Date.now())
     const headers = {
@@ -151,7 +151,7 @@ describe('the webhook receiver', () => {
     return { method: 'POST', headers, body: change.body ?? body }
   }
 
-  test('answers 204 to what holds', async () => {
+  test('responds with 204 to a valid webhook', async () => {
     const { received, url } = await receiver()
     expect((await fetch(url, signed())).status).toBe(204)
     expect(received.map(({ id }) => id)).toEqual(['id'])
@@ -163,16 +163,16 @@ describe('the webhook receiver', () => {
     ['another id', () => signed({ headers: { 'webhook-id': 'other' } })],
     ['another secret', () => signed({ by: `whsec_${Buffer.alloc(32, 6).toString('base64')}` })],
     ['no signature', () => signed({ headers: { 'webhook-signature': '' } })],
-    ['a signature of old', () => signed({ at: Date.now() - 600_000 })],
-    ['a signature of the future', () => signed({ at: Date.now() + 600_000 })],
+    ['an old signature', () => signed({ at: Date.now() - 600_000 })],
+    ['a signature from the future', () => signed({ at: Date.now() + 600_000 })],
     ['another time', () => signed({ headers: { 'webhook-timestamp': `${2 ** 31}` } })],
-  ])('answers 401 to %s', async (_, request) => {
+  ])('responds with 401 to %s', async (_, request) => {
     const { received, url } = await receiver()
     expect((await fetch(url, request())).status).toBe(401)
     expect(received).toEqual([])
   })
 
-  test('answers 413 to what is too long, and 405 to what is no POST', async () => {
+  test('responds with 413 to a body that is too large, and with 405 to methods other than POST', async () => {
     const { received, url } = await receiver()
     expect((await fetch(url, signed({ body: 'x'.repeat(70_000) }))).status).toBe(413)
     expect((await fetch(url)).status).toBe(405)

@@ -9,18 +9,18 @@ export interface CallerOptions {
   readonly name: string
   readonly wallet: Wallet
   readonly journal: Journal
-  /** Between 0 and 1, 1 excluded. */
+  /** Returns a number from 0 to 1, excluding 1. */
   readonly random: () => number
   readonly now: () => number
-  /** Waits before something unanswered is sent again; rejects when it never will be. */
+  /** Waits before an unanswered request is repeated; rejects when the load was abandoned. */
   readonly pause: () => Promise<void>
-  /** Whoever sends something again for so long has met with more than a fault. */
+  /** The maximum time for repeats. Longer than any fault lasts. */
   readonly patienceMs: number
 }
 
 export type Caller = ReturnType<typeof createCaller>
 
-/** How a customer calls a wallet: signs, writes down what came back, and repeats what had no answer. */
+/** A customer's calls to a wallet: signs requests, records responses, and repeats requests without one. */
 export function createCaller(options: CallerOptions) {
   const { name, wallet, journal, random, now, pause, patienceMs } = options
   const key = testKey(name)
@@ -39,10 +39,13 @@ export function createCaller(options: CallerOptions) {
   }
 
   function surprise(operation: string, { status, body }: Answer): void {
-    journal.surprises.push(`${name}: ${operation} was answered ${status} ${JSON.stringify(body)}`)
+    journal.surprises.push(`${name}: ${operation} returned ${status} ${JSON.stringify(body)}`)
   }
 
-  /** Whether it was acknowledged. What is neither that nor unknown should not have happened. */
+  /**
+   * Returns whether the operation was acknowledged. Any response besides that and an unknown outcome is a
+   * surprise.
+   */
   function noted(operation: string, answer: Answer, expected: number): boolean {
     if (isUnknown(answer)) count(journal.unknown, answer.status)
     else if (answer.status === expected) count(journal.acknowledged, operation)
@@ -50,7 +53,7 @@ export function createCaller(options: CallerOptions) {
     return answer.status === expected
   }
 
-  /** Asks, each time anew, until it is known what has become of it. */
+  /** Repeats a request, with a new signature each time, until its outcome is known. */
   async function insist(
     operation: string,
     expected: number,

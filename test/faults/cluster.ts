@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../../examples/wallet/free-port.js'
 
-/** A PostgreSQL server that belongs to the tests alone, so that they may do with it what they like. */
+/** A PostgreSQL server that belongs to the tests alone, so that they can restart it. */
 export interface Cluster {
   readonly url: string
-  /** What `restartCluster` needs, also in another process. */
+  /** The input of `restartCluster`, which may run in another process. */
   readonly control: ClusterControl
   stop(): Promise<void>
 }
@@ -20,13 +20,13 @@ export interface ClusterControl {
   readonly user: SystemUser | undefined
 }
 
-/** Who the server runs as: PostgreSQL refuses to run as root. */
+/** The user that runs the server: PostgreSQL refuses to run as root. */
 interface SystemUser {
   readonly uid: number
   readonly gid: number
 }
 
-/** Starts one in a directory of its own, or answers `undefined` where PostgreSQL is not installed. */
+/** Starts a server in its own directory, or returns `undefined` if PostgreSQL is not installed. */
 export async function startCluster(): Promise<Cluster | undefined> {
   const bin = findBinaries()
   const user = process.getuid?.() === 0 ? postgresUser() : undefined
@@ -52,7 +52,7 @@ export async function startCluster(): Promise<Cluster | undefined> {
   }
 }
 
-/** A process that outlives this one for as long as it takes to remove the server. */
+/** Starts a process that outlives this one until the server is removed. */
 function keep(control: ClusterControl) {
   const script = fileURLToPath(new URL('keeper.ts', import.meta.url))
   return spawn(process.execPath, ['--import', 'tsx', script, JSON.stringify(control)], {
@@ -61,13 +61,13 @@ function keep(control: ClusterControl) {
   })
 }
 
-/** Ends it, and removes everything that it has written. */
+/** Stops the server and removes all its files. */
 export async function removeCluster(control: ClusterControl): Promise<void> {
   await run(control, 'pg_ctl', ['-D', control.directory, '-m', 'immediate', '-w', 'stop'])
   rmSync(join(control.directory, '..'), { recursive: true, force: true })
 }
 
-/** `fast` ends the sessions and shuts down; `immediate` is a crash, from which the server recovers. */
+/** `fast` ends the sessions and shuts down; `immediate` is a crash, after which the server recovers. */
 export function restartCluster(
   control: ClusterControl,
   mode: 'fast' | 'immediate',
@@ -97,7 +97,7 @@ function postgresUser(): SystemUser | undefined {
   return uid === undefined || gid === undefined ? undefined : { uid: +uid, gid: +gid }
 }
 
-/** What a server that stays behind would write to must not be ours: we would wait for it to close. */
+/** The server that stays behind must not inherit our output, or this process would wait for it to close. */
 function run(
   { bin, user }: Pick<ClusterControl, 'bin' | 'user'>,
   program: string,

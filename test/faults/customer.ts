@@ -17,7 +17,7 @@ export const actions = [
 
 export type Action = (typeof actions)[number]
 
-/** How often each action is taken under load, relative to the others. */
+/** The frequency of each action under load, relative to the others. */
 const weights: Record<Action, number> = {
   'request a token': 2,
   'request with consent': 2,
@@ -37,8 +37,8 @@ export interface Customer {
 }
 
 /**
- * A shop, and the ledger beside it: acts, writes down what it is told, and repeats what was not answered until
- * it is. An action ends when nothing of it is in doubt but a creation that was not answered.
+ * A shop and its ledger: performs actions, records the responses, and repeats requests without a response.
+ * After an action, only creations without a response have an unknown outcome.
  */
 export function createCustomer(options: CallerOptions): Customer {
   const caller = createCaller(options)
@@ -65,7 +65,7 @@ export function anyAction(random: () => number): Action {
   return weighted[Math.floor(random() * weighted.length)] ?? 'receive'
 }
 
-/** The same sequence of numbers for the same seed (mulberry32). */
+/** Returns the same sequence of numbers for the same seed (mulberry32). */
 export function seededNumbers(seed: number): () => number {
   let state = seed | 0
   return () => {

@@ -13,10 +13,10 @@ import { lostStatus } from './wallet.js'
 const database = inject('database')
 const restartCommand = process.env['FAULT_RESTART_COMMAND']
 
-/** The server has to do its work again within this time after its database does. */
+/** The maximum time until the server works again after its database does. */
 const recoveredWithinMs = 10_000
 
-test(`all connections are terminated under load, ${rounds} times, and nothing is half done`, async () => {
+test(`all connections are terminated under load, ${rounds} times, and no operation is half done`, async () => {
   const scene = await enterScene(database.url, seed)
   onTestFinished(scene.leave)
   const random = seededNumbers(seed)
@@ -34,15 +34,15 @@ test(`all connections are terminated under load, ${rounds} times, and nothing is
 
   expect(terminated).toBeGreaterThan(rounds)
   await endWell(scene)
-  console.log(`terminated ${terminated} backends in ${rounds * 5} blows: ${scene.summary()}`)
+  console.log(`terminated ${terminated} backends in ${rounds * 5} rounds: ${scene.summary()}`)
 })
 
 const restart = restartOf(random())
 const skipped = restart === undefined
 test.skipIf(skipped)(
   skipped
-    ? 'PostgreSQL restarts under load (skipped: the server is not ours, and no FAULT_RESTART_COMMAND)'
-    : `PostgreSQL restarts under load, ${rounds} times, and nothing is half done`,
+    ? 'PostgreSQL restarts under load (skipped: the tests did not start this server, and FAULT_RESTART_COMMAND is not set)'
+    : `PostgreSQL restarts under load, ${rounds} times, and no operation is half done`,
   async () => {
     const scene = await enterScene(database.url, seed)
     onTestFinished(scene.leave)
@@ -56,7 +56,7 @@ test.skipIf(skipped)(
   },
 )
 
-/** Customers act before, during and after the blow; then nothing more is in doubt. */
+/** Customers act before, during and after the fault; afterwards no outcome is unknown. */
 async function underLoad(
   { server, load, journal }: Scene,
   blow: () => Promise<unknown>,
@@ -68,20 +68,20 @@ async function underLoad(
   const struckAt = performance.now()
   while (totalOf(journal.acknowledged) < before + 50) {
     const tooLong = performance.now() - struckAt > recoveredWithinMs
-    expect(server.death(), 'the end of the process').toBeUndefined()
+    expect(server.death(), 'the error of a process that died').toBeUndefined()
     if (tooLong) throw new Error(`not recovered: ${JSON.stringify([...journal.unknown])}`)
     await sleep(20)
   }
   await load.settle()
 }
 
-/** The process is the one that was started, has answered every request, and is as good as new. */
+/** Checks that the original process still runs, answered every request, and has fully recovered. */
 async function endWell(scene: Scene): Promise<void> {
   const { server, load, journal } = scene
   expect(await scene.lookInPeace()).toEqual([])
   expect(server.death()).toBeUndefined()
   const statuses = [...journal.unknown.keys()]
-  expect(statuses, 'answers of requests that failed').not.toContain(lostStatus)
+  expect(statuses, 'statuses of failed requests').not.toContain(lostStatus)
   expect(statuses.filter((status) => ![500, 503].includes(status))).toEqual([])
 
   const failed = totalOf(journal.unknown)
@@ -103,7 +103,7 @@ function random(): () => number {
   return seededNumbers(seed)
 }
 
-/** Half of them in good order and half of them a crash, where the server is ours. */
+/** Restarts a server that the tests started: orderly or by a crash, with equal probability. */
 function restartOf(next: () => number): (() => Promise<unknown>) | undefined {
   const { control } = database
   if (control !== undefined) {

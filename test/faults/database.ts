@@ -1,10 +1,10 @@
 import type { TestProject } from 'vitest/node'
 import { type ClusterControl, startCluster } from './cluster.js'
 
-/** The database that the faults happen to. */
+/** The database in which the faults are caused. */
 export interface FaultDatabase {
   readonly url: string
-  /** Present when the server is ours. */
+  /** Present if the tests started the server. */
   readonly control?: ClusterControl
 }
 
@@ -15,8 +15,8 @@ declare module 'vitest' {
 }
 
 /**
- * Starts a PostgreSQL of its own where its programs are found, so that it can be restarted without anybody
- * noticing; else, or with `FAULT_OWN_CLUSTER=0`, takes the one that `TEST_DATABASE_URL` names.
+ * Starts its own PostgreSQL server if the programs are installed, so that restarts do not disturb others.
+ * Otherwise, or with `FAULT_OWN_CLUSTER=0`, uses the server that `TEST_DATABASE_URL` names.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const own = process.env['FAULT_OWN_CLUSTER'] === '0' ? undefined : await startCluster()
@@ -26,7 +26,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   }
   const url = process.env['TEST_DATABASE_URL']
   if (url === undefined) {
-    throw new Error('faults need PostgreSQL: install its server, or set TEST_DATABASE_URL')
+    throw new Error('the fault tests need PostgreSQL: install its server, or set TEST_DATABASE_URL')
   }
   project.provide('database', { url })
   return async () => {}

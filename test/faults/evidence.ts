@@ -10,21 +10,21 @@ import type {
 import { allTokens, type Journal } from './journal.js'
 import type { Wallet } from './wallet.js'
 
-/** What is there to be seen of a wallet, apart from what it has told its clients. */
+/** The observable state of a wallet, apart from its responses to clients. */
 export interface Evidence {
   readonly grants: ReadonlyMap<string, Grant>
   readonly payments: ReadonlyMap<string, IncomingPayment>
   readonly transfers: readonly Transfer[]
-  /** Events that wait to be delivered. */
+  /** Events that have not been delivered. */
   readonly pending: readonly EventRecord[]
   /** Every delivery, in order, repeats included. */
   readonly delivered: readonly DeliveredEvent[]
-  /** Those of the tokens in the journal that a resource server would take. */
+  /** The tokens in the journal that a resource server would accept. */
   readonly active: ReadonlySet<string>
 }
 
 export interface Witness {
-  /** All records of one instant. */
+  /** Returns all records at one instant. */
   readonly records: () => Promise<readonly (readonly [RecordKind, Stored])[]>
   readonly delivered: () => readonly DeliveredEvent[]
   readonly wallet: Wallet
@@ -40,7 +40,7 @@ export async function gather(journal: Journal, witness: Witness): Promise<Eviden
     payments: byId('incoming-payment') as Map<string, IncomingPayment>,
     transfers: of('transfer') as Transfer[],
     pending: of('event') as EventRecord[],
-    // After the records: an event that leaves them meanwhile has been delivered before.
+    // Read after the records, so that an event that has left them is among the deliveries.
     delivered: witness.delivered(),
     active: await activeTokens(journal, witness.wallet),
   }
@@ -53,7 +53,7 @@ async function activeTokens(journal: Journal, wallet: Wallet): Promise<ReadonlyS
   const active = new Set<string>()
   for (let i = 0; i < tokens.length; i += batch) {
     const { status, body } = await wallet.introspect(tokens.slice(i, i + batch))
-    if (status !== 200) throw new Error(`introspection was answered ${status} in peace`)
+    if (status !== 200) throw new Error(`introspection returned ${status} without a fault`)
     for (const token of body) active.add(token)
   }
   return active

@@ -16,12 +16,12 @@ interface Held {
   token: { readonly value: string; readonly manage: string }
 }
 
-/** What a customer does with grants. It rotates and revokes only its own. */
+/** A customer's actions on grants. It rotates and revokes only its own. */
 export function createGrantActions(caller: Caller) {
   const { name, wallet, journal, send, noted, insist, surprise, pick } = caller
   const held: Held[] = []
 
-  /** A grant whose request was not answered is nobody's: there is nothing to repeat it by. */
+  /** A grant request without a response is dropped: nothing identifies it for a repeat. */
   async function requestGrant(access: AccessItem, interact?: object): Promise<Answer | undefined> {
     const client = `https://${name}.example`
     const body = { client, access_token: { access: [access] }, ...(interact && { interact }) }
@@ -71,7 +71,7 @@ export function createGrantActions(caller: Caller) {
     return pick(held.filter(({ entry }) => entry.inFlight === undefined))
   }
 
-  /** Sends a rotation so many times at once, as a client instance does that cannot wait. */
+  /** Sends several concurrent rotations of one token. */
   async function rotate(times: number): Promise<void> {
     const grant = pickIdle()
     if (grant === undefined) return requestToken()
@@ -100,8 +100,8 @@ export function createGrantActions(caller: Caller) {
   }
 
   /**
-   * Does something with a token that is good for incoming payments, while nobody rotates or revokes it.
-   * Answers `undefined` when there is none.
+   * Uses a token for incoming payments while no other action rotates or revokes it. Returns `undefined` if
+   * there is none.
    */
   async function withToken<Result>(
     use: (token: string) => Promise<Result>,

@@ -22,12 +22,12 @@ import type { Wallet } from './wallet.js'
 
 const customerNames = ['shop-1', 'shop-2', 'shop-3']
 
-/** What happens in a history, and how reliable its store is. */
+/** The actions of a history, and the reliability of its store. */
 export interface Plan {
   readonly seed: number
-  /** How many of a hundred calls of the store go wrong. */
+  /** The percentage of store calls that go wrong. */
   readonly faultsPercent: number
-  /** For each customer, one after the other; the customers act at the same time. */
+  /** The actions of each customer, in sequence; the customers act concurrently. */
   readonly actions: readonly (readonly (Action | 'deliver events')[])[]
 }
 
@@ -47,14 +47,14 @@ export interface History {
   readonly struck: ReadonlyMap<Fate, number>
 }
 
-/** How long what was left undone by a delivery takes to come again: a failure, or a lost lease. */
+/** The delays after which an unfinished delivery is repeated: after a failure, or after a lost lease. */
 const delivery = { leaseMs: 2_000, backoffMs: 500, backoffMaxMs: 2_000, attemptsMax: 1_000 }
 const patienceMs = 5_000
 const monthMs = 31 * 86_400_000
 
 /**
- * Lives through a plan on a store that lies, then looks at what came of it with the lies switched off: right
- * away, after all events have been delivered, and once all payments have expired.
+ * Runs a plan on a store that misreports commits, then checks the outcome on a truthful store: immediately,
+ * after all events have been delivered, and after all payments have expired.
  */
 export async function live(store: Store, { seed, faultsPercent, actions }: Plan): Promise<History> {
   const random = seededNumbers(seed)
@@ -184,7 +184,7 @@ async function ignoringFaults(call: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** How much there was of everything, over many histories. */
+/** Counts all outcomes over many histories. */
 export function createTally() {
   const tally = { histories: 0, acknowledged: 0, unknown: 0, struck: 0 }
   return {

@@ -1,23 +1,23 @@
-/** What a client instance, or the ledger, did and was told: exactly that, as it came. */
+/** What a client instance, or the ledger, did and the exact responses. */
 export interface Journal {
   readonly grants: GrantEntry[]
   readonly payments: PaymentEntry[]
-  /** Answers that nobody should ever get, in words. */
+  /** Descriptions of responses that must never occur. */
   readonly surprises: string[]
-  /** Operations that were acknowledged, by name. */
+  /** The number of acknowledged operations, by name. */
   readonly acknowledged: Map<string, number>
-  /** Answers that left open what had happened, by status. */
+  /** The number of responses with an unknown outcome, by status. */
   readonly unknown: Map<number, number>
 }
 
 export interface GrantEntry {
   readonly id: string
   readonly needsConsent: boolean
-  /** Every value of its access token that was ever given out, oldest first. */
+  /** Every value of its access token that was ever issued, oldest first. */
   readonly tokens: string[]
   approved: boolean
   revoked: boolean
-  /** What has been sent and not been answered yet. */
+  /** The request that has been sent and has no response yet. */
   inFlight?: 'approve' | 'continue' | 'rotate' | 'revoke'
 }
 
@@ -25,7 +25,7 @@ export interface PaymentEntry {
   readonly id: string
   /** Name of the customer that created it. */
   readonly owner: string
-  /** Once this much has been received the payment takes no more; absent where any amount is welcome. */
+  /** The amount at which the payment completes; absent for an open amount. */
   readonly limit?: bigint
   readonly transfers: Map<string, TransferEntry>
 }
@@ -53,7 +53,7 @@ export function totalOf(counts: ReadonlyMap<unknown, number>): number {
   return [...counts.values()].reduce((sum, each) => sum + each, 0)
 }
 
-/** The sum of the transfers of a payment that are in this state. */
+/** Returns the sum of a payment's transfers in this state. */
 export function sumOf({ transfers }: PaymentEntry, state: TransferEntry['state']): bigint {
   return [...transfers.values()]
     .filter((transfer) => transfer.state === state)

@@ -5,7 +5,7 @@ import { totalOf } from './journal.js'
 import { enterScene } from './scene.js'
 import { rounds, seed } from './settings.js'
 
-test(`a process that is killed under load, ${rounds} times, loses nothing and does nothing twice`, async () => {
+test(`a process that is killed under load, ${rounds} times, loses nothing and repeats nothing`, async () => {
   const scene = await enterScene(inject('database').url, seed)
   onTestFinished(scene.leave)
   const { server, load, journal } = scene
@@ -20,9 +20,9 @@ test(`a process that is killed under load, ${rounds} times, loses nothing and do
     expect(totalOf(journal.acknowledged), 'operations in this round').toBeGreaterThan(before)
 
     await server.start()
-    expect(await scene.look(), `round ${round}, before anything is repeated`).toEqual([])
+    expect(await scene.look(), `round ${round}, before any repeat`).toEqual([])
     await load.settle()
-    expect(await scene.look(), `round ${round}, once all is settled`).toEqual([])
+    expect(await scene.look(), `round ${round}, after all repeats`).toEqual([])
   }
 
   expect(await scene.lookInPeace()).toEqual([])

@@ -2,10 +2,10 @@ import type { DeliveredEvent } from '../../src/index.js'
 import type { Evidence } from './evidence.js'
 import { type GrantEntry, type Journal, sumOf } from './journal.js'
 
-/** Answers with every breach that it finds, in words. */
+/** Returns a description of every violation that it finds. */
 export type Law = (journal: Journal, evidence: Evidence) => readonly string[]
 
-/** What holds at every instant at which nobody is being served, whatever went wrong before. */
+/** Laws that hold at every instant without requests in progress, whatever went wrong before. */
 export const laws: readonly Law[] = [
   nobodyGotAnAnswerThatNobodyShouldGet,
   everyAcknowledgedPaymentIsThere,
@@ -21,7 +21,7 @@ export const laws: readonly Law[] = [
   eventsOfARecordAreDeliveredInOrder,
 ]
 
-/** What holds besides once the consumer has had its time. */
+/** Laws that also hold after the event consumer has had enough time. */
 export const lawsOfPeace: readonly Law[] = [nothingWaitsToBeDelivered]
 
 export function breaches(all: readonly Law[], journal: Journal, evidence: Evidence): string[] {
@@ -39,7 +39,7 @@ export function everyAcknowledgedPaymentIsThere(
   return journal.payments.filter(({ id }) => !payments.has(id)).map(({ id }) => `${id} is missing`)
 }
 
-/** A transfer whose answer is still open counts or does not; each of the others is known to. */
+/** A transfer without a response may count or not; every other transfer has a known outcome. */
 export function everyPaymentHasReceivedExactlyWhatWasCounted(
   journal: Journal,
   { payments }: Evidence,
@@ -54,7 +54,7 @@ export function everyPaymentHasReceivedExactlyWhatWasCounted(
   })
 }
 
-/** Also where nobody was told: a payment and its transfers are written together or not at all. */
+/** Also for transfers without a response: a payment and its transfers are written together or not at all. */
 export function everyTransferIsCountedOnce(
   _: Journal,
   { payments, transfers }: Evidence,
@@ -88,11 +88,11 @@ export function everyAcknowledgedGrantIsThere(
   return journal.grants.filter(({ id }) => !grants.has(id)).map(({ id }) => `${id} is missing`)
 }
 
-/** Of every value that was ever given out. */
+/** Checks every value that was ever issued. */
 export function noGrantHasTwoLiveTokens(journal: Journal, evidence: Evidence): readonly string[] {
   return journal.grants.flatMap(({ id, tokens }) => {
     const live = tokens.filter((token) => evidence.active.has(token))
-    return live.length <= 1 ? [] : [`${id} has ${live.length}`]
+    return live.length <= 1 ? [] : [`${id} has ${live.length} live tokens`]
   })
 }
 
@@ -103,13 +103,14 @@ export function theLatestTokenIsLiveUnlessRevoked(
   return journal.grants.flatMap(({ id, tokens, revoked, inFlight }) => {
     const latest = tokens.at(-1)
     if (latest === undefined) return []
-    if (revoked) return active.has(latest) ? [`${id} was revoked, and its token is live`] : []
+    if (revoked)
+      return active.has(latest) ? [`${id} was revoked, and its token is still active`] : []
     if (inFlight !== undefined || active.has(latest)) return []
-    return [`${id} has lost its latest token, the ${tokens.length}th`]
+    return [`the latest token of ${id}, the ${tokens.length}th, is not active`]
   })
 }
 
-/** Creation, each arrival of funds and expiry are a version each, so that no version is without an event. */
+/** Creation, each receipt and expiry are one version each, so every version has an event. */
 export function everyVersionOfAPaymentHasItsEvent(
   _: Journal,
   evidence: Evidence,
@@ -122,7 +123,7 @@ export function everyVersionOfAPaymentHasItsEvent(
   )
 }
 
-/** A grant's events are as many as the steps that were acknowledged, and one more at most while one is open. */
+/** A grant has one event for each acknowledged step, and at most one more while a step has no response. */
 export function everyStepOfAGrantHasItsEvent(
   journal: Journal,
   evidence: Evidence,
@@ -158,7 +159,7 @@ function stepsOf({ needsConsent, tokens, approved, revoked, inFlight }: GrantEnt
   }
 }
 
-/** No event of something that did not happen, or was rolled back. */
+/** No event reports a change that did not happen or was rolled back. */
 export function everyEventTellsOfARecordThatIsThere(
   _: Journal,
   evidence: Evidence,
@@ -167,11 +168,13 @@ export function everyEventTellsOfARecordThatIsThere(
     const { recordId, kind, version } = placeOf(eventId)
     const record = kind === 'grant' ? evidence.grants : evidence.payments
     const stored = record.get(recordId)?.version ?? 0
-    return version <= stored ? [] : [`${eventId} tells of a record of version ${stored}`]
+    return version <= stored
+      ? []
+      : [`${eventId} is newer than its record, which is at version ${stored}`]
   })
 }
 
-/** An event may come again, and never for the first time after a later one of its record. */
+/** An event may be repeated, but its first delivery never follows a later event of its record. */
 export function eventsOfARecordAreDeliveredInOrder(
   _: Journal,
   { delivered }: Evidence,
@@ -193,7 +196,7 @@ export function eventsOfARecordAreDeliveredInOrder(
 }
 
 export function nothingWaitsToBeDelivered(_: Journal, { pending }: Evidence): readonly string[] {
-  return pending.map(({ id }) => `${id} is still waiting`)
+  return pending.map(({ id }) => `${id} has not been delivered`)
 }
 
 function eventOf({ id, event }: Evidence['pending'][number]): DeliveredEvent {
@@ -204,7 +207,7 @@ function toldIds({ pending, delivered }: Evidence): ReadonlySet<string> {
   return new Set([...pending, ...delivered].map(({ id }) => id))
 }
 
-/** An event's id is the id, kind and version of its record, and a number. */
+/** An event's id is the id, kind and version of its record, and a counter. */
 function placeOf(eventId: string) {
   const [recordId = '', kind = '', version, number] = eventId.split('.')
   return { recordId, kind, version: Number(version), number: Number(number) }

@@ -8,7 +8,7 @@ import { lastWriteWins } from '../support/stores.js'
 import { createTally, live, plans } from './history.js'
 import { histories, seed } from './settings.js'
 
-/** Lives so many histories, and answers with what they came to. */
+/** Runs histories and returns what happened in them. */
 async function liveMany(numRuns: number, makeStore: () => Store | Promise<Store>) {
   const { tally, add } = createTally()
   const property = fc.asyncProperty(plans, async (plan) => {
@@ -16,15 +16,15 @@ async function liveMany(numRuns: number, makeStore: () => Store | Promise<Store>
     add(history)
     expect(history.breaches).toEqual([])
   })
-  // A search for the smallest history that does harm is worth that much time and no more.
+  // Limits the time for shrinking a counterexample.
   const options = { numRuns, seed, interruptAfterTimeLimit: 120_000 }
   const { failed, errorInstance, counterexample } = await fc.check(property, options)
   expect(errorInstance, JSON.stringify(counterexample)).toBeFalsy()
   return { failed, tally }
 }
 
-describe('a store that lies about what has become of a commit does no harm', () => {
-  // The library's pauses let other processes go first. Here there are none.
+describe('a store that misreports the outcome of commits does no harm', () => {
+  // The library pauses to let other processes continue. There are none here.
   beforeEach(() => void vi.stubGlobal('setTimeout', (run: () => void) => setImmediate(run)))
   afterEach(() => void vi.unstubAllGlobals())
 
@@ -37,7 +37,7 @@ describe('a store that lies about what has become of a commit does no harm', () 
 
   test.each([
     { fault: 'lets the last writer win', twin: lastWriteWins },
-    { fault: 'writes half of a commit now and then', twin: tornCommits },
+    { fault: 'sometimes writes a part of a commit', twin: tornCommits },
   ])('and the same search finds a store that $fault', async ({ twin }) => {
     const property = fc.asyncProperty(plans, async (plan) => {
       return (await live(twin(memoryStore()), plan)).breaches.length === 0
@@ -47,7 +47,7 @@ describe('a store that lies about what has become of a commit does no harm', () 
   })
 })
 
-test('a store that lies about what has become of a commit does no harm on PostgreSQL', async () => {
+test('a store that misreports the outcome of commits does no harm on PostgreSQL', async () => {
   const schema = `faults_${randomBytes(6).toString('hex')}`
   const pool = new Pool({ connectionString: inject('database').url, max: 5 })
   pool.on('error', () => {})
@@ -66,7 +66,7 @@ test('a store that lies about what has become of a commit does no harm on Postgr
   console.log(`lies on PostgreSQL: ${JSON.stringify(tally)}`)
 })
 
-/** A broken store: every few commits of several records, only the first is written. */
+/** A broken store: of every few commits with several records, it writes only the first record. */
 function tornCommits(store: Store): Store {
   let commits = 0
   return {

@@ -6,21 +6,21 @@ import type { Wallet } from './wallet.js'
 export const customerNames = Array.from({ length: 16 }, (_, index) => `shop-${index + 1}`)
 
 export interface Load {
-  /** Lets the customers act, and repeat what was not answered. */
+  /** Lets the customers act, and repeat requests without a response. */
   resume(): void
-  /** Keeps them from beginning anything, and from repeating anything. */
+  /** Stops new actions and repeats. */
   hold(): void
-  /** Lets them repeat what was not answered, and nothing else; resolves once nothing is in doubt. */
+  /** Only lets them repeat requests without a response; resolves when no outcome is unknown. */
   settle(): Promise<void>
-  /** Ends it for good; what was in doubt stays so. */
+  /** Ends the load for good; unknown outcomes stay unknown. */
   abandon(): Promise<void>
 }
 
 const pauseMs = 15
 const patienceMs = 30_000
-const abandoned = new Error('nobody waits for this any more')
+const abandoned = new Error('the load was abandoned')
 
-/** Customers that act without end, all at the same time. */
+/** Starts customers that act continuously and concurrently. */
 export function startLoad(wallet: Wallet, journal: Journal, seed: number): Load {
   let phase: 'acting' | 'held' | 'settling' | 'over' = 'held'
   let resting = customerNames.length

@@ -6,14 +6,14 @@ import type { PaymentEntry } from './journal.js'
 const paymentLimit = 2_000n
 const transferMax = 900
 
-/** What a customer does with incoming payments, and what the ledger reports of anybody's. */
+/** A customer's actions on incoming payments, and the ledger's reports for any payment. */
 export function createPaymentActions(
   caller: Caller,
   { requestToken, withToken }: ReturnType<typeof createGrantActions>,
 ) {
   const { name, wallet, journal, send, noted, insist, surprise, pick, random, unique } = caller
 
-  /** A payment whose creation was not answered may exist; nobody knows where. */
+  /** A payment whose creation had no response may exist, with an unknown id. */
   async function create(): Promise<void> {
     const limit = random() < 0.3 ? paymentLimit : undefined
     const incomingAmount = limit && { value: `${limit}`, assetCode: 'USD', assetScale: 2 }
@@ -34,7 +34,7 @@ export function createPaymentActions(
     await withToken((token) => insist('read a payment', 200, () => send('GET', url, token)))
   }
 
-  /** Reports a transfer until it is known whether it has been counted, which never changes again. */
+  /** Reports a transfer until its outcome is known, which is final. */
   async function report(payment: PaymentEntry, transferId: string): Promise<void> {
     const entry = payment.transfers.get(transferId) ?? {
       value: BigInt(1 + Math.floor(random() * transferMax)),
@@ -54,7 +54,7 @@ export function createPaymentActions(
     entry.state = state
   }
 
-  /** Several transfers arrive at once; one of them is reported twice at once. */
+  /** Reports several concurrent transfers, one of them twice. */
   async function receive(times: number): Promise<void> {
     const payment = pick(journal.payments)
     if (payment === undefined) return create()

@@ -19,18 +19,18 @@ export interface Scene {
   readonly server: ServerProcess
   readonly journal: Journal
   readonly load: Load
-  /** Looks at everything now, while nobody acts: what breaks a law, in words. */
+  /** Checks everything now, while no customer acts. Returns descriptions of the broken laws. */
   look(): Promise<readonly string[]>
-  /** The same once every event has been delivered, or after long enough for that. */
+  /** The same after every event has been delivered, or after enough time for that. */
   lookInPeace(): Promise<readonly string[]>
-  /** What this came to, in one line. */
+  /** A summary in one line. */
   summary(): string
   leave(): Promise<void>
 }
 
 const deliveredWithinMs = 20_000
 
-/** A database schema of its own, an empty wallet in a process of its own, and customers that wait. */
+/** A new database schema, an empty wallet in its own process, and customers that wait to act. */
 export async function enterScene(url: string, seed: number): Promise<Scene> {
   const schema = `faults_${randomBytes(6).toString('hex')}`
   const pool = new Pool({ connectionString: url, max: 2 })
@@ -87,7 +87,7 @@ export async function enterScene(url: string, seed: number): Promise<Scene> {
   }
 }
 
-/** In one statement, so that they are of one instant. */
+/** Uses one statement, so that all records are of the same instant. */
 async function allRecords(pool: Pool, schema: string): Promise<(readonly [RecordKind, Stored])[]> {
   const { rows } = await pool.query<{ kind: RecordKind; value: string }>(
     `SELECT kind, value FROM ${schema}.open_payments_records WHERE kind <> 'replay'`,

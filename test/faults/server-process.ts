@@ -7,20 +7,20 @@ import { lostStatus, type Wallet } from './wallet.js'
 
 export interface ServerProcess {
   readonly wallet: Wallet
-  /** Starts it, or starts it again, and resolves once it serves. */
+  /** Starts or restarts the process; resolves when it serves requests. */
   start(): Promise<void>
-  /** Ends it without notice, in the middle of whatever it does. */
+  /** Kills the process without notice. */
   kill(): Promise<void>
-  /** Ends it in good order; rejects if it had ended by itself before. */
+  /** Stops the process in good order; rejects if it had already ended by itself. */
   stop(): Promise<void>
   runs(): boolean
-  /** What it had to say before it ended unasked; `undefined` if it has not. */
+  /** The error output of a process that ended by itself; otherwise `undefined`. */
   death(): string | undefined
 }
 
 const answerWithinMs = 20_000
 
-/** The wallet of `server.ts`, in a process of its own, and the way to it. */
+/** Runs the wallet of `server.ts` in its own process, and connects to it. */
 export function serverProcess(parameters: readonly string[]): ServerProcess {
   const script = fileURLToPath(new URL('server.ts', import.meta.url))
   let child: ChildProcessWithoutNullStreams | undefined
@@ -45,7 +45,8 @@ export function serverProcess(parameters: readonly string[]): ServerProcess {
 
   async function end(how: (running: ChildProcessWithoutNullStreams) => void): Promise<void> {
     const running = child
-    if (running === undefined || death !== undefined) throw new Error(death ?? 'it has not begun')
+    if (running === undefined || death !== undefined)
+      throw new Error(death ?? 'the server was not started')
     child = undefined
     const exited = once(running, 'exit')
     how(running)
@@ -78,7 +79,7 @@ export function serverProcess(parameters: readonly string[]): ServerProcess {
       )
       for (const [name, value] of headers) outgoing.setHeader(name, value)
       outgoing.on('error', lost)
-      outgoing.on('timeout', () => outgoing.destroy(new Error('no answer in time')))
+      outgoing.on('timeout', () => outgoing.destroy(new Error('no response in time')))
       outgoing.end(body)
     })
   }

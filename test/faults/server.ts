@@ -15,14 +15,14 @@ import { publishedKeys, testKey } from '../support/keys.js'
 import { alice, bob, grantEndpoint, origin, resourceServer } from '../support/world.js'
 
 /**
- * A wallet in a process of its own, to be killed at any moment. It has the library's two servers, a consumer
- * of their events that writes each to a file before it is done with it, and the host's own calls under
- * `/host`. It ends when its standard input does, so that it never outlives the tests.
+ * A wallet in its own process, which the tests may kill at any moment. It has the library's two servers, a
+ * consumer that writes each event to a file before it acknowledges it, and the host's own calls under
+ * `/host`. It ends when its standard input ends, so that it never outlives the tests.
  */
 const [, , databaseUrl = '', schema = '', eventsFile = '', customers = ''] = process.argv
 
 const pool = new Pool({ connectionString: databaseUrl, max: 10, application_name: schema })
-// Without a listener the loss of an idle connection would end the process.
+// Without a listener, losing an idle connection would end the process.
 pool.on('error', () => {})
 
 const usd = { assetCode: 'USD', assetScale: 2 }
@@ -36,7 +36,7 @@ const auth = createAuthorizationServer({
   consentUrl: `${origin}/consent`,
   store,
   clientKeys,
-  // Longer than the tests take, but for what they wait for.
+  // Longer than the tests take, except for those that wait for expiry.
   policy: { accessTokenLifetimeMs: 86_400_000 },
 })
 const resources = createResourceServer({

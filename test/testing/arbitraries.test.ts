@@ -24,7 +24,7 @@ function sample<Value>(arbitrary: fc.Arbitrary<Value>, count = 2_000): readonly 
   return fc.sample(arbitrary, { numRuns: count, seed: 1 })
 }
 
-/** Which of these tests are passed by some value, by their names. */
+/** Returns the names of the checks that at least one value passes. */
 function reached<Value>(
   values: readonly Value[],
   corners: Readonly<Record<string, (value: Value) => boolean>>,
@@ -32,8 +32,8 @@ function reached<Value>(
   return Object.keys(corners).filter((name) => values.some((value) => corners[name]?.(value)))
 }
 
-describe('an interval that is made up', () => {
-  test('is never refused', () => {
+describe('a generated interval', () => {
+  test('is always accepted', () => {
     fc.assert(
       fc.property(fc.oneof(interval(), interval(startOfTests)), (text) => {
         expect(parseInterval(text)).toHaveProperty('interval')
@@ -42,7 +42,7 @@ describe('an interval that is made up', () => {
     )
   })
 
-  test('is sooner or later of every kind', () => {
+  test('covers every form', () => {
     const corners: Readonly<Record<string, (text: string) => boolean>> = {
       'start and duration': (text) => /^R[^/]*\/\d[^/]*\/P/.test(text),
       'duration and end': (text) => /^R[^/]*\/P/.test(text),
@@ -67,7 +67,7 @@ describe('an interval that is made up', () => {
     expect(reached(sample(interval()), corners)).toEqual(Object.keys(corners))
   })
 
-  test('near an instant has a window there, or had, or will have', () => {
+  test('with `around` has a window near that instant', () => {
     const texts = sample(interval(startOfTests), 500)
     const open = texts.filter((text) => {
       const parsed = parseInterval(text)
@@ -78,7 +78,7 @@ describe('an interval that is made up', () => {
   })
 })
 
-test('an invalid interval is always refused', () => {
+test('an invalid interval is always rejected', () => {
   fc.assert(
     fc.property(invalidInterval(), (text) => {
       expect(parseInterval(text), text).toHaveProperty('problem')
@@ -88,13 +88,13 @@ test('an invalid interval is always refused', () => {
 })
 
 describe('an amount', () => {
-  test('is positive, of 64 bits, and reaches the corners', () => {
+  test('is positive, fits 64 bits and covers the edge values', () => {
     const values = sample(amount()).map(({ value }) => parseValue(value) ?? 0n)
     expect(values.every((value) => value > 0n)).toBe(true)
     expect(values).toEqual(expect.arrayContaining([1n, 2n ** 53n + 1n, amountValueMax]))
   })
 
-  test('is in the asset that was asked for, and in several otherwise', () => {
+  test('is in the requested asset, or otherwise in several assets', () => {
     const asset = { assetCode: 'CHF', assetScale: 3 }
     expect(sample(amount(asset), 50)).toEqual(
       Array.from({ length: 50 }, () => expect.objectContaining(asset)),
@@ -102,7 +102,7 @@ describe('an amount', () => {
     expect(new Set(sample(amount(), 200).map(({ assetCode }) => assetCode)).size).toBe(5)
   })
 
-  test('prints as people write it, and is plain JSON all the same', () => {
+  test('prints in readable form and is still plain JSON', () => {
     const printed = (value: string, assetScale: number) => {
       const one = amount({ assetCode: 'USD', assetScale })
       const found = sample(one).find((each) => each.value === value)
@@ -117,7 +117,7 @@ describe('an amount', () => {
 })
 
 describe('limits and access items', () => {
-  /** The servers of a wallet that takes requests for access. */
+  /** A server that accepts grant requests. */
   function requesting() {
     const clock = manualClock()
     const client = testClient({ seed: 'a', kid: 'a', walletAddress: 'https://a.example', clock })
@@ -141,7 +141,7 @@ describe('limits and access items', () => {
       })
   }
 
-  test('are taken by an authorization server, whatever they are', async () => {
+  test('are always accepted by the authorization server', async () => {
     const request = requesting()
     await fc.assert(
       fc.asyncProperty(accessItem(), async (item) => {
@@ -152,7 +152,7 @@ describe('limits and access items', () => {
     )
   })
 
-  test('are of every kind', () => {
+  test('cover every kind', () => {
     const corners: Readonly<Record<string, (item: AccessItem) => boolean>> = {
       'incoming payments': ({ type }) => type === 'incoming-payment',
       'incoming payments of one account': ({ type, identifier }) =>
@@ -189,7 +189,7 @@ describe('limits and access items', () => {
 })
 
 describe('a history', () => {
-  test('begins with a grant, goes forward in time, and is of every kind of step', () => {
+  test('begins with a grant, moves forward in time and covers every kind of step', () => {
     const types = new Set<string>()
     for (const { start, steps } of sample(history(), 500)) {
       expect(steps[0]?.type).toBe('grant')
@@ -200,7 +200,7 @@ describe('a history', () => {
       for (const action of actions) {
         types.add(action.type)
         if (action.type === 'pay') requested.set(action.payment, now)
-        // Nobody has to remember a request for longer.
+        // A wallet does not have to recognize a repeated request for longer.
         if (action.type === 'retry') {
           const at = requested.get(action.request.payment) ?? Number.NaN
           expect(now - at).toBeLessThanOrEqual(30 * 86_400_000)
@@ -215,7 +215,7 @@ describe('a history', () => {
     )
   })
 
-  test('is no longer than it may be, and begins when it should', () => {
+  test('respects the maximum length and the start', () => {
     const start = Date.UTC(2030, 5, 15)
     const short = sample(history({ stepsMax: 3, start }), 200)
     expect(Math.max(...short.map(({ steps }) => steps.length))).toBe(4)
@@ -223,7 +223,7 @@ describe('a history', () => {
     expect(new Set(sample(history(), 200).map((each) => each.start)).size).toBe(4)
   })
 
-  test('is about the account and the receivers of its scene', () => {
+  test('uses the account and the receivers of its scene', () => {
     const chf = { assetCode: 'CHF', assetScale: 2 }
     const yen = { assetCode: 'JPY', assetScale: 0 }
     const url = 'https://shop.example/incoming-payments/7'
@@ -247,32 +247,32 @@ describe('a history', () => {
     }
   })
 
-  test('prints a line for each step, with instants and amounts as people write them', () => {
+  test('prints a line for each step, with readable instants and amounts', () => {
     const { walletAddress } = defaultScene
     expect(walletAddress).toBe('https://wallet.example/alice')
     const text = sample(history(), 300)
       .map((each) => fc.stringify(each))
       .join('\n')
     for (const line of [
-      /^ {5}it is 2026-11-21T12:00:00\.000Z$/m,
+      /^ {5}time: 2026-11-21T12:00:00\.000Z$/m,
       /^ {2}1\. grant 1, approved$/m,
-      /^ {2}1\. grant 1, approved for less than was asked$/m,
+      /^ {2}1\. grant 1, approved for less than requested$/m,
       /^ {5}- item 1: at most USD \d+\.\d\d debited in each window of R\S+$/m,
       /^ {5}- item 2: at most EUR \d+\.\d\d received in all$/m,
-      /^ {2}\d\. pay USD \d+\.\d\d to https:\S+ by a quote \(payment \d+, grant \d\)$/m,
-      /^ {2}\d\. pay USD \d+\.\d\d to https:\S+ \(payment \d+, grant \d, of which EUR \d+\.\d\d arrives\)$/m,
-      /^ {2}\d\. the request for payment \d+ again$/m,
-      /^ {2}\d\. begin to send payment \d+$/m,
+      /^ {2}\d\. pay USD \d+\.\d\d to https:\S+ with a quote \(payment \d+, grant \d\)$/m,
+      /^ {2}\d\. pay USD \d+\.\d\d to https:\S+ \(payment \d+, grant \d, EUR \d+\.\d\d arrives\)$/m,
+      /^ {2}\d\. repeat the request for payment \d+$/m,
+      /^ {2}\d\. begin payment \d+$/m,
       /^ {2}\d\. settle payment \d+, USD \d+\.\d\d sent and EUR \d+\.\d\d delivered, final$/m,
       /^ {2}\d\. fail payment \d+, USD \d+\.\d\d sent and USD \d+\.\d\d delivered$/m,
       /^ {2}\d\. cancel payment \d+$/m,
-      /^ {2}\d\. let lapse what was not begun in time$/m,
+      /^ {2}\d\. fail payments that were not begun in time$/m,
       /^ {2}\d\. rotate the token of grant \d$/m,
       /^ {2}\d\. revoke grant \d$/m,
       /^ {2}\d\. wait until 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ$/m,
-      /^ {2}\d\. at once:\n {5}- \S/m,
-      /^ {2}\d\. at once, committed one after the other:$/m,
-      /^ {2}\d\. at once, committed one after the other from the last:$/m,
+      /^ {2}\d\. concurrently:\n {5}- \S/m,
+      /^ {2}\d\. concurrently, with commits in this order:$/m,
+      /^ {2}\d\. concurrently, with commits in reverse order:$/m,
     ]) {
       expect(text).toMatch(line)
     }

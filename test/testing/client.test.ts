@@ -33,7 +33,7 @@ function server(...clients: readonly ReturnType<typeof testClient>[]) {
 }
 
 describe('a test client', () => {
-  test('with a wallet address is granted what needs no consent, and cannot repeat its request', async () => {
+  test('with a wallet address gets a token without consent and cannot repeat its request', async () => {
     const clock = manualClock()
     const client = testClient({ seed: 'shop', kid: 'shop-key', walletAddress, clock })
     const { auth } = server(client)
@@ -44,7 +44,7 @@ describe('a test client', () => {
     expect((await client.send(auth.handle, request)).status).toBeGreaterThanOrEqual(400)
   })
 
-  test('without one is known by the key that it brings along', async () => {
+  test('without a wallet address is identified by the key in its request', async () => {
     const clock = manualClock()
     const client = testClient({ seed: 'app', kid: 'app-key', clock })
     expect(client.client).toEqual({ jwk: client.publicJwk })
@@ -55,7 +55,7 @@ describe('a test client', () => {
     expect(answer).toMatchObject({ status: 200, body: { access_token: { access } } })
   })
 
-  test('uses its token and its continuation, and is refused when another client does', async () => {
+  test('uses its token and its continuation, which the server refuses to another client', async () => {
     const clock = manualClock()
     const client = testClient({ seed: 'shop', kid: 'shop-key', walletAddress, clock })
     const thief = testClient({ seed: 'thief', kid: 'shop-key', walletAddress, clock })
@@ -80,7 +80,7 @@ describe('a test client', () => {
     })
   })
 
-  test('is refused once its key is not published any more', async () => {
+  test('is refused after its key was withdrawn', async () => {
     const clock = manualClock()
     const client = testClient({ seed: 'shop', kid: 'shop-key', walletAddress, clock })
     const { auth } = server()
@@ -107,7 +107,7 @@ describe('a test client', () => {
     expect(one.thumbprint).toBe(thumbprint)
   })
 
-  test('signs as of its clock, of the time that a request names, or else of now', () => {
+  test('dates signatures by the request, else by its clock, else by the system clock', () => {
     const request = { method: 'GET', url: 'https://wallet.example/op/incoming-payments/1' }
     const createdOf = (signed: ReturnType<ReturnType<typeof testClient>['sign']>) =>
       Number(/;created=(\d+)/.exec(headerOf(signed, 'signature-input') ?? '')?.[1])
@@ -123,7 +123,7 @@ describe('a test client', () => {
     expect(created).toBeLessThanOrEqual(Date.now() / 1000)
   })
 
-  test('sends text and bytes as they are, anything else as JSON, and other headers too', async () => {
+  test('sends text and bytes unchanged, other values as JSON, and additional headers', async () => {
     const client = testClient({ seed: 'shop', kid: 'shop-key', clock: manualClock() })
     const bodies: string[] = []
     const echo: Handler = async ({ body, headers, method, url }) => {
@@ -143,7 +143,7 @@ describe('a test client', () => {
     expect(bodies).toEqual([' {"a": 1}\n', 'bytes', '{"a":[1,null]}', '["b"]'])
   })
 
-  test('makes signatures that verify, and that no longer do once anything was changed', async () => {
+  test('makes signatures that verify, and that fail after any change', async () => {
     const clock = manualClock()
     const client = testClient({ seed: 'shop', kid: 'shop-key', clock })
     const verify = createSignatureVerifier({ url: 'https://wallet.example/own', clock })

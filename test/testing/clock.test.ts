@@ -9,7 +9,7 @@ test('a manual clock stands at the start of tests until it is moved', () => {
   expect(new Date(startOfTests).toISOString()).toBe('2026-11-21T12:00:00.000Z')
 })
 
-test('a manual clock is where the last setting and the advances after it lead', () => {
+test('a manual clock shows the last set instant plus the advances since then', () => {
   const instant = fc.integer({ min: -1e15, max: 1e15 })
   const moves = fc.array(fc.record({ set: fc.boolean(), by: instant }), { maxLength: 20 })
   fc.assert(
@@ -26,7 +26,7 @@ test('a manual clock is where the last setting and the advances after it lead', 
   )
 })
 
-test('manual clocks do not move each other', () => {
+test('manual clocks are independent of each other', () => {
   const [one, other] = [manualClock(5), manualClock(5)]
   one.advance(10)
   expect([one.now(), other.now()]).toEqual([15, 5])

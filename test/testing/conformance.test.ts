@@ -3,7 +3,7 @@ import { memoryStore, type Store } from '../../src/index.js'
 import { type ConformanceCase, storeConformance } from '../../src/testing/index.js'
 import { commits, reads, values } from '../support/broken-stores.js'
 
-/** Two stores from one of these have the same data, as two processes on one database have. */
+/** The stores of one suite share their data, like two processes on one database. */
 function casesOf(decorate: (store: Store) => Store): readonly ConformanceCase[] {
   const shared = memoryStore()
   const options = { sameData: true, dueLagMs: 0, timeoutMs: 500 }
@@ -21,152 +21,158 @@ async function problemOf({ run }: ConformanceCase): Promise<string | undefined> 
   }
 }
 
-/** Every fault, and by their names the cases that have to find it. Others may find it too. */
+/** Every fault, with parts of the names of the cases that must find it. Other cases may find it too. */
 const faults: Readonly<Record<string, readonly [(store: Store) => Store, ...string[]]>> = {
   'the last write wins': [
     commits.lastWriteWins,
-    'creates a record that does not exist, and only once',
-    'replaces the version that it expects',
-    'replaces a record which does not exist',
-    'replaces a record which was removed',
-    'that was removed may be created again',
-    'one creation is lost',
-    'one replacement is lost',
-    'repeated after it took effect',
-    '16 writers who create',
-    '16 writers who replace',
-    'none loses an increment',
-    'moved between records at once',
+    'creates a record that does not exist exactly once',
+    'replaces only the version that it expects',
+    'replaces a record that does not exist',
+    'replaces a removed record',
+    'a removed record can be created again',
+    'one creation that fails',
+    'one replacement that fails',
+    'repeated after it succeeded',
+    '16 concurrent writers creates',
+    '16 concurrent writers replaces',
+    'concurrent increments by 12 workers',
+    'concurrent moves of units',
   ],
-  'check, then act': [
+  'checks before the commit': [
     (store) => commits.checkThenAct(store),
-    '16 writers who create',
-    '16 writers who replace',
-    'who loses a race leaves no trace',
-    'of 12 workers who count in one record',
-    'over the same records in any order',
-    'moved between records at once',
-    'removed while it is replaced',
+    '16 concurrent writers creates',
+    '16 concurrent writers replaces',
+    'loses a race leaves no trace',
+    '12 workers on one record',
+    'over overlapping records',
+    'concurrent moves of units',
+    'removed and replaced concurrently',
   ],
-  'check, then act, under a lock of the process': [
+  'checks under a lock of one process': [
     commits.locksInProcess,
     'two stores that write one record',
-    'count over two stores',
+    '12 workers over two stores',
   ],
-  'an upsert for a creation': [
+  'an upsert instead of a creation': [
     commits.upsert,
-    'creates a record that does not exist, and only once',
-    'one creation is lost',
+    'creates a record that does not exist exactly once',
+    'one creation that fails',
   ],
-  'an upsert that brings a removed record back': [
+  'an upsert that restores a removed record': [
     commits.resurrects,
-    'replaces a record which does not exist',
-    'replaces a record which was removed',
-    'removed while it is replaced',
+    'replaces a record that does not exist',
+    'replaces a removed record',
+    'removed and replaced concurrently',
   ],
-  'later versions are taken too': [
+  'later versions are accepted': [
     commits.takesLaterVersions,
-    'replaces the version that it expects',
-    'that was removed may be created again',
+    'replaces only the version that it expects',
+    'a removed record can be created again',
   ],
-  'half a commit': [
+  'a partial commit': [
     commits.halfCommit,
-    'one creation is lost',
-    'one replacement is lost',
-    'who loses a race leaves no trace',
-    'come one after another',
-    'over the same records in any order',
-    'moved between records at once',
+    'one creation that fails',
+    'one replacement that fails',
+    'loses a race leaves no trace',
+    'are serializable',
+    'over overlapping records',
+    'concurrent moves of units',
   ],
-  'a commit that is seen by halves': [commits.writesOneByOne, 'never sees half of one'],
+  'a commit that becomes visible in parts': [
+    commits.writesOneByOne,
+    'never sees a part of a commit',
+  ],
   'only the first record of a commit': [
     commits.firstOnly,
     'writes records of every kind together',
-    'of 12 workers who count in one record',
+    '12 workers on one record',
   ],
   'lost events': [
     commits.losesEvents,
     'writes records of every kind together',
-    'none loses an increment or its event',
+    'concurrent increments by 12 workers',
   ],
-  'events before what they tell': [commits.eventsFirst, 'who loses a race leaves no trace'],
+  'events written before their records': [commits.eventsFirst, 'loses a race leaves no trace'],
   'ignored guards': [
     commits.ignoresGuards,
     'a guard holds while its record is at its version',
-    'a guard on a record that does not exist, or was removed',
+    'a guard on a record that does not exist or was removed',
     'one guard of several',
     'a commit of guards alone',
-    'guarded record was replaced',
-    'guarded record was removed',
-    'each guard what the other changes',
-    'come one after another',
+    'if its guarded record was replaced',
+    'if its guarded record was removed',
+    'each guard the record that the other changes',
+    'are serializable',
   ],
   'only the first guard': [commits.firstGuardOnly, 'one guard of several'],
-  'guards of what exists': [
+  'guards that only check existing records': [
     commits.guardsOnlyWhatExists,
-    'a guard on a record that does not exist, or was removed',
-    'guarded record was removed',
+    'a guard on a record that does not exist or was removed',
+    'if its guarded record was removed',
   ],
   'guards checked before the commit': [
     commits.guardsFirst,
-    'guarded record was replaced',
-    'guarded record was removed',
-    'each guard what the other changes',
-    'come one after another',
+    'if its guarded record was replaced',
+    'if its guarded record was removed',
+    'each guard the record that the other changes',
+    'are serializable',
   ],
   'guards that write': [
     commits.writesGuards,
     'a guard writes nothing',
-    'many commits may guard the same record',
+    'concurrent commits may guard the same record',
   ],
-  'guards of another kind': [commits.guardsAnyKind, 'a guard knows a record by its kind'],
-  'guards alone not checked': [commits.skipsGuardsAlone, 'a commit of guards alone'],
-  'a refused empty commit': [commits.refusesNothing, 'a commit of nothing at all'],
-  'a repeated commit answered as at first': [
+  'guards that ignore the kind': [commits.guardsAnyKind, 'a guard identifies its record by kind'],
+  'unchecked guards without changes': [commits.skipsGuardsAlone, 'a commit of guards alone'],
+  'a rejected empty commit': [commits.refusesNothing, 'an empty commit succeeds'],
+  'a repeated commit that returns the first result': [
     commits.remembersCommits,
-    'repeated after it took effect',
+    'repeated after it succeeded',
   ],
   'false for a commit that landed': [
     commits.retriesWhatLanded,
-    'creates a record that does not exist, and only once',
+    'creates a record that does not exist exactly once',
   ],
-  'serialization failures passed on': [
+  'serialization failures that are not retried': [
     commits.failsUnderContention,
-    '16 writers who create',
-    'of 12 workers who count in one record',
-    'many commits may guard the same record',
+    '16 concurrent writers creates',
+    '12 workers on one record',
+    'concurrent commits may guard the same record',
   ],
-  'losers without a winner': [
+  'conflicts without a winner': [
     commits.losesSpuriously,
-    'many commits may guard the same record',
-    'count over two stores',
+    'concurrent commits may guard the same record',
+    '12 workers over two stores',
   ],
   deadlocks: [
     commits.deadlocks,
-    'come one after another',
-    'over the same records in any order',
-    'moved between records at once',
+    'are serializable',
+    'over overlapping records',
+    'concurrent moves of units',
   ],
-  'an error for a record that exists': [
+  'an error for an existing record': [
     commits.rejectsDuplicates,
-    'creates a record that does not exist, and only once',
-    'one creation is lost',
+    'creates a record that does not exist exactly once',
+    'one creation that fails',
   ],
-  'answers as the driver gives them': [
+  'the results of the driver': [
     commits.answersLikeTheDriver,
-    'creates a record that does not exist, and only once',
-    'a commit of nothing at all',
+    'creates a record that does not exist exactly once',
+    'an empty commit succeeds',
   ],
-  'removal of any version': [commits.removesAnyVersion, 'is removed at its version only'],
-  'check, then remove': [
+  'removal of any version': [
+    commits.removesAnyVersion,
+    'only removes a record at the given version',
+  ],
+  'a version check before the removal': [
     commits.checkThenRemove,
-    'that 16 remove at once',
-    'removed while it is replaced',
+    '16 concurrent removals',
+    'removed and replaced concurrently',
   ],
-  'removal of what is not there': [
+  'true for the removal of a missing record': [
     commits.removesWhatIsNotThere,
-    'what does not exist, or only as another kind',
-    'that 16 remove at once',
+    'does not exist or exists as another kind',
+    '16 concurrent removals',
     'gone from load and from every list',
   ],
 
@@ -176,101 +182,107 @@ const faults: Readonly<Record<string, readonly [(store: Store) => Store, ...stri
     reads.trueBeforeDurable,
     'load sees a commit',
     'list sees a commit',
-    'that was removed may be created again',
+    'a removed record can be created again',
   ],
-  'loads from a cache of the process': [reads.cachesLoads, 'load from a second store'],
-  'lists from a cache of the process': [reads.cachesPages, 'list from a second store'],
-  'equal places in no stable order': [
+  'loads from a cache in the process': [reads.cachesLoads, 'load from a second store'],
+  'lists from a cache in the process': [reads.cachesPages, 'list from a second store'],
+  'an unstable order of equal places': [
     reads.unstableOrder,
     'a list is ascending by place',
-    'whoever pages sees each record exactly once',
+    'paging returns each record exactly once',
   ],
-  'a cursor by time alone': [
+  'a cursor that ignores the id': [
     reads.cursorByTime,
     'the records next to its cursor',
-    'starts next to its cursor also where no record is',
-    'whoever pages sees each record exactly once',
-    'while others write',
+    'does not have to be an existing record',
+    'paging returns each record exactly once',
+    'while other writers commit',
   ],
-  'a cursor that is included': [reads.cursorIncluded, 'the records next to its cursor'],
-  'a cursor that must be a record': [
+  'a page that includes its cursor': [reads.cursorIncluded, 'the records next to its cursor'],
+  'a cursor that must be an existing record': [
     reads.cursorIsRecord,
-    'starts next to its cursor also where no record is',
+    'does not have to be an existing record',
   ],
-  'ids in the order of a dictionary': [
+  'ids in the order of a locale': [
     reads.localeOrder,
     'a list is ascending by place',
-    'due has what is due',
+    'due returns what is due',
   ],
-  'numbers in the order of their digits': [
+  'numbers compared as text': [
     reads.textOrder,
     'orders places over the whole range',
     'due orders instants over the whole range',
   ],
-  'backwards from the wrong end': [
+  'backward pages from the start of the list': [
     reads.backwardsFromTheStart,
     'the records next to its cursor',
-    'says that there is more exactly when',
+    'reports more exactly when',
   ],
-  'backwards in reverse': [reads.backwardsReversed, 'a list is ascending by place'],
-  'more when the page is full': [reads.moreWhenFull, 'says that there is more exactly when'],
-  'more one too late': [
+  'backward pages in reverse order': [reads.backwardsReversed, 'a list is ascending by place'],
+  'more: true for every full page': [reads.moreWhenFull, 'reports more exactly when'],
+  'more: false one record too early': [
     reads.moreTooLate,
-    'says that there is more exactly when',
-    'whoever pages sees each record exactly once',
+    'reports more exactly when',
+    'paging returns each record exactly once',
   ],
-  'pages by offset': [reads.pagesByOffset, 'while others write'],
-  'lists of any kind': [reads.listsAnyKind, 'and are of its kind, and no others'],
+  'pages by offset': [reads.pagesByOffset, 'while other writers commit'],
+  'lists that ignore the kind': [
+    reads.listsAnyKind,
+    'exactly the records of its kind that name it',
+  ],
   'only the first list': [reads.firstListOnly, 'each of its three lists'],
-  'places that are never given up': [
+  'lists that keep old places': [
     reads.keepsOldPlaces,
-    'moves in its lists, or leaves them',
-    'what its next version lacks is gone',
+    'moves it in its lists',
+    'including members that the next version lacks',
     'gone from load and from every list',
   ],
-  'due of any namespace': [reads.dueOfAnyNamespace, 'due keeps to its namespace'],
-  'due by a pattern': [reads.dueByPattern, 'due keeps to its namespace'],
-  'due without regard to case': [reads.dueFoldsCase, 'due keeps to its namespace'],
-  'due before the instant only': [reads.dueBeforeOnly, 'due has what is due at or before'],
-  'due without a limit': [reads.dueWithoutLimit, 'due has the earliest'],
-  'due, but not the earliest': [reads.dueAnyFew, 'due has the earliest'],
-  'due grants only': [reads.dueOfGrantsOnly, 'due keeps to its kind'],
-  'due as at first': [reads.dueAsAtFirst, 'is due at another time, or no more'],
-  'methods that need their object': [reads.needsThis, 'when they are taken apart'],
+  'due that ignores the namespace': [reads.dueOfAnyNamespace, 'due compares the namespace'],
+  'due that matches a pattern': [reads.dueByPattern, 'due compares the namespace'],
+  'due that ignores case': [reads.dueFoldsCase, 'due compares the namespace'],
+  'due that excludes the instant itself': [
+    reads.dueBeforeOnly,
+    'due returns what is due at or before',
+  ],
+  'due without a limit': [reads.dueWithoutLimit, 'due returns the earliest'],
+  'due that does not return the earliest': [reads.dueAnyFew, 'due returns the earliest'],
+  'due for grants only': [reads.dueOfGrantsOnly, 'due returns records of its kind only'],
+  'due that keeps the first due time': [reads.dueAsAtFirst, 'changes or removes its due time'],
+  'methods that need their object': [reads.needsThis, 'work without their object'],
 
-  'ids without regard to case': [
+  'ids that ignore case': [
     values.foldsCase,
     'differ in one byte',
     'a list is ascending by place',
     '128 characters',
   ],
-  'ids without their last dots': [values.dropsTrailingDots, 'differ in one byte'],
+  'ids without trailing dots': [values.dropsTrailingDots, 'differ in one byte'],
   'ids cut to 64 characters': [values.cutsLongIds, '128 characters'],
   'no ids of one character': [values.needsLongIds, 'of one character'],
   'one table for every kind': [
     values.ignoresKinds,
-    'a record is known by its kind and its id',
-    'a guard knows a record by its kind',
+    'kind and id together identify a record',
+    'a guard identifies its record by kind',
     'writes records of every kind together',
-    'due keeps to its kind',
-    'or only as another kind',
+    'due returns records of its kind only',
+    'or exists as another kind',
   ],
-  'names of lists cut to 255 characters': [
+  'list names cut to 255 characters': [
     values.cutsListNames,
-    'and are of its kind, and no others',
+    'exactly the records of its kind that name it',
   ],
-  'names of lists without their last spaces': [
+  'list names without trailing spaces': [
     values.padsListNames,
-    'and are of its kind, and no others',
+    'exactly the records of its kind that name it',
   ],
-  'text without U+0000': [values.dropsNulCharacters, 'U+0000', 'any JSON comes back'],
+  'text without U+0000': [values.dropsNulCharacters, 'U+0000', 'return any JSON unchanged'],
   'lone surrogates replaced': [
     values.manglesSurrogates,
     'a lone high surrogate',
     'a lone low surrogate',
     'surrogates in the wrong order',
     'a surrogate at the end',
-    'any JSON comes back',
+    'return any JSON unchanged',
   ],
   'text of the basic plane only': [values.dropsSupplementary, 'text outside the basic plane'],
   'normalised text': [values.normalisesText, 'composed and decomposed letters'],
@@ -279,37 +291,45 @@ const faults: Readonly<Record<string, readonly [(store: Store) => Store, ...stri
     'control characters',
     'line separators',
   ],
-  'trimmed text': [values.trimsText, 'was: spaces'],
+  'trimmed text': [values.trimsText, 'unchanged: spaces'],
   'text without a byte order mark': [values.stripsByteOrderMarks, 'a byte order mark'],
-  'text that is escaped once too often': [
+  'text that is escaped twice': [
     values.escapesText,
-    'was: quotes',
-    'was: backslashes',
-    'was: markup',
+    'unchanged: quotes',
+    'unchanged: backslashes',
+    'unchanged: markup',
   ],
-  'text taken for something else': [values.guessesTypes, 'what looks like something else'],
-  'no empty text': [values.emptyIsNull, 'was: empty text', 'empty and absent values'],
-  'nothing that is null': [values.dropsEmpty, 'empty and absent values'],
-  'numbers of 15 digits': [values.roundsNumbers, 'numbers come back', 'any JSON comes back'],
-  'no member called __proto__': [values.losesProto, 'keys come back whatever they are'],
-  'sorted keys': [values.sortsKeys, 'the keys of an object come back in their order'],
-  'no more than 100 levels': [values.cutsDepth, '200 levels'],
+  'text converted to other types': [values.guessesTypes, 'text that looks like other types'],
+  'empty text replaced by null': [
+    values.emptyIsNull,
+    'unchanged: empty text',
+    'empty and absent values',
+  ],
+  'dropped null and empty values': [values.dropsEmpty, 'empty and absent values'],
+  'numbers of 15 digits': [
+    values.roundsNumbers,
+    'numbers are kept unchanged',
+    'return any JSON unchanged',
+  ],
+  'no member called __proto__': [values.losesProto, 'any key is kept'],
+  'sorted keys': [values.sortsKeys, 'order of the keys of an object is kept'],
+  'values cut at 100 levels': [values.cutsDepth, '200 levels'],
   'text cut to 65535 characters': [values.cutsLongText, '64 KiB'],
   'versions merged into each other': [
     values.mergesVersions,
-    'what its next version lacks is gone',
-    'is due at another time, or no more',
+    'including members that the next version lacks',
+    'changes or removes its due time',
   ],
-  'values handed out that are those stored': [
+  'loaded values that alias the stored ones': [
     values.handsOutItsOwn,
-    'a loaded value is its own',
-    'a listed value and a due value',
+    'changing a loaded value',
+    'changing a value from list or due',
   ],
-  'values stored that are those passed in': [
+  'stored values that alias the committed ones': [
     values.keepsWhatWasPassed,
-    'changing it afterwards changes nothing',
+    'changing a value after its commit',
   ],
-  'values read in two moments': [values.readsTwice, 'as it was at one moment'],
+  'values read at two moments': [values.readsTwice, 'stored as it was at one moment'],
 }
 
 const rows = Object.entries(faults).map(([fault, [breaks, ...cases]]) => ({ fault, breaks, cases }))
@@ -324,18 +344,18 @@ describe('the suite passes on', () => {
   })
 
   test.each<[string, (store: Store) => Store]>([
-    ['records kept under a wrapping', (store) => values.translated(store, {})],
-    ['lists put in order by itself', (store) => reads.relisted(store, reads.byPlaceAndId)],
+    ['a wrapping around each record', (store) => values.translated(store, {})],
+    ['lists that it sorts itself', (store) => reads.relisted(store, reads.byPlaceAndId)],
   ])('a store with %s', async (_, decorate) => {
     for (const each of casesOf(decorate)) expect(await problemOf(each), each.name).toBeUndefined()
   })
 
-  test('a store whose due lags, as it may', async () => {
+  test('a store whose due lags within the permitted time', async () => {
     const cases = storeConformance(() => reads.laggingDue(memoryStore()))
     for (const each of cases) expect(await problemOf(each), each.name).toBeUndefined()
   })
 
-  test('one store on which every case runs at once, and once more', async () => {
+  test('one store on which every case runs twice, all concurrently', async () => {
     const shared = memoryStore()
     const both = [storeConformance(() => shared), storeConformance(() => shared)].flat()
     const problems = await Promise.all(both.map(problemOf))
@@ -356,21 +376,21 @@ describe('the suite finds', () => {
     }
   })
 
-  test.each(allCases)('with this case a fault that the table names: $name', ({ name }) => {
+  test.each(allCases)('a listed fault with this case: $name', ({ name }) => {
     const found = rows.filter(({ cases }) => cases.some((part) => name.includes(part)))
     expect(found).not.toEqual([])
   })
 })
 
 describe('the suite', () => {
-  test('has cases for every rule, each with a name of its own', () => {
+  test('has cases for every rule, each with a unique name', () => {
     const names = allCases.map(({ name }) => name)
     expect(new Set(names).size).toBe(names.length)
     const covered = new Set(allCases.map(({ rule }) => rule))
     expect(covered).toEqual(new Set([1, 2, 3, 4, 5, 6, 'ids', 'due', 'remove']))
   })
 
-  test('compares two stores only when it is told that they have the same data', () => {
+  test('compares two stores only if they share the same data', () => {
     const single = storeConformance(memoryStore).map(({ name }) => name)
     const added = allCases.filter(({ name }) => !single.includes(name))
     expect(added).toHaveLength(allCases.length - single.length)
@@ -378,7 +398,7 @@ describe('the suite', () => {
     for (const { name } of added) expect(name).toMatch(/two stores|second store/)
   })
 
-  test('makes one store for each case, and a second one only to compare', async () => {
+  test('makes one store for each case, and a second one only for a comparison', async () => {
     let made = 0
     for (const { run } of storeConformance(() => ({ ...memoryStore(), made: made++ }))) {
       const before = made
@@ -387,31 +407,31 @@ describe('the suite', () => {
     }
   })
 
-  test('says what a store did and what it should have done', async () => {
+  test('reports what a store did and what it should have done', async () => {
     const cases = casesOf(commits.upsert)
     const creates = cases.find(({ name }) => name.includes('creates a record that does not exist'))
     expect(creates && (await problemOf(creates))).toBe(
-      'Store contract, rule 1: creating a record that exists answered true instead of false',
+      'Store contract, rule 1: creating an existing record returned true; expected false',
     )
   })
 
-  test('says why a store should not have rejected, and with what it did', async () => {
+  test('reports the error of a store that rejected, and what to do instead', async () => {
     const cases = casesOf(commits.rejectsDuplicates)
     const creates = cases.find(({ name }) => name.includes('creates a record that does not exist'))
     const problem = creates && (await problemOf(creates))
-    expect(problem).toContain('what is lost to another writer is false')
+    expect(problem).toContain('return false for a conflict with another writer')
     expect(problem).toContain('duplicate key value violates unique constraint')
   })
 
-  test('does not wait for ever', async () => {
+  test('stops waiting for a store that hangs', async () => {
     const hanging: Store = { ...memoryStore(), commit: () => new Promise(() => {}) }
     const [first] = storeConformance(() => hanging, { timeoutMs: 20 })
-    expect(first && (await problemOf(first))).toContain('still not done after 20 ms')
+    expect(first && (await problemOf(first))).toContain('did not finish within 20 ms')
   })
 
   test('fails when the store cannot be made', async () => {
-    const makeStore = () => Promise.reject(new Error('no database there'))
+    const makeStore = () => Promise.reject(new Error('no database'))
     for (const { run } of storeConformance(makeStore))
-      await expect(run()).rejects.toThrow('no data')
+      await expect(run()).rejects.toThrow('no database')
   })
 })

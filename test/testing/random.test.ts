@@ -15,7 +15,7 @@ describe('seeded randomness', () => {
     expect(hex('another')).toBe('e7809d4c595978055ef7d324fa3f7f3c')
   })
 
-  test('is the same bytes however they are asked for', () => {
+  test('returns the same bytes for any split of the requests', () => {
     fc.assert(
       fc.property(
         fc.string(),
@@ -30,7 +30,7 @@ describe('seeded randomness', () => {
     )
   })
 
-  test('is other bytes for another seed', () => {
+  test('returns other bytes for another seed', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (one, other) => {
         fc.pre(one !== other)
@@ -40,18 +40,18 @@ describe('seeded randomness', () => {
     )
   })
 
-  test('fills the array that it is given and answers it', () => {
+  test('fills the given array and returns it', () => {
     const array = new Uint8Array(1_000)
     expect(seededRandom().getRandomValues(array)).toBe(array)
     expect(new Set(array).size).toBeGreaterThan(200)
   })
 
-  test('has every byte about as often, also for seeds that are much alike', () => {
+  test('distributes bytes evenly, also for similar seeds', () => {
     for (const seed of ['', 'a', 'b', 'seed 1', 'seed 2']) {
       const counts = new Array<number>(256).fill(0)
       for (const byte of bytes(seed, 256 * 200)) counts[byte] = (counts[byte] ?? 0) + 1
       const chiSquare = counts.reduce((sum, count) => sum + (count - 200) ** 2 / 200, 0)
-      // 255 degrees of freedom: a fair source is outside of this once in 100,000 times.
+      // 255 degrees of freedom: a fair source is outside this range once in 100,000 runs.
       expect(chiSquare).toBeGreaterThan(165)
       expect(chiSquare).toBeLessThan(360)
     }

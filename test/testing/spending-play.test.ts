@@ -53,7 +53,7 @@ function history(...steps: readonly SpendingStep[]): SpendingHistory {
   return { scene, start: startOfTests, steps }
 }
 
-/** A wallet that answers requests to pay with what it is told to, one after the other. */
+/** A wallet that gives prepared answers to payment requests, in order. */
 function scripted(...answers: readonly (string | false | Partial<SpendingWallet>)[]) {
   const ids = answers.filter((answer) => typeof answer !== 'object')
   const overrides = answers.find((answer) => typeof answer === 'object') as Partial<SpendingWallet>
@@ -81,7 +81,7 @@ async function problemWith(
   }
 }
 
-describe('of payments at once', () => {
+describe('of concurrent payments', () => {
   const race = [grant(item(10)), atOnce(pay(1, 7), pay(2, 7))]
 
   test.each([
@@ -91,16 +91,16 @@ describe('of payments at once', () => {
     expect(await problemWith(race, scripted(...answers))).toBeUndefined()
   })
 
-  test('not both may, where there is room for one', async () => {
+  test('only one may win if the limit allows only one', async () => {
     const problem = await problemWith(race, scripted('one', 'two'))
     expect(problem).toBe(
       [
-        'it had to be refused: grant 1, item 1, the life of the grant: limit USD 0.10, spent USD 0.14, over by USD 0.04',
+        'the wallet accepted it; expected a refusal: grant 1, item 1, the life of the grant: limit USD 0.10, spent USD 0.14, over by USD 0.04',
         '',
-        '     it is 2026-11-21T12:00:00.000Z',
+        '     time: 2026-11-21T12:00:00.000Z',
         '  1. grant 1, approved',
         '     - item 1: at most USD 0.10 debited in all: accepted',
-        '  2. at once:',
+        '  2. concurrently:',
         `     - pay USD 0.07 to ${receiver} (payment 1, grant 1): accepted`,
         `     - pay USD 0.07 to ${receiver} (payment 2, grant 1): accepted`,
         '',
@@ -108,46 +108,50 @@ describe('of payments at once', () => {
     )
   })
 
-  test('one has to', async () => {
+  test('one must win if the limit allows one', async () => {
     const problem = await problemWith(race, scripted(false, false))
-    expect(problem).toMatch(/^it was refused \(no\), and there was no reason to\n/)
+    expect(problem).toMatch(/^the wallet refused it \(no\); expected: accepted\n/)
     expect(await problemWith(race, scripted(false, false), { mayRefuse: true })).toBeUndefined()
   })
 
-  test('it is not known which item was charged, until it shows', async () => {
+  test('either item may have been charged until an answer decides it', async () => {
     const twoItems = [grant(item(7), item(10)), atOnce(pay(1, 7), pay(2, 6))]
     const next = (value: number) => [...twoItems, pay(3, value)]
     const both = ['one', 'two'] as const
-    // Either the 7 is in the first item, and 4 are left, or the 6, and 1 and 3 are.
+    // Either item 1 holds the 7 and item 2 has 4 left, or item 1 holds the 6 and they have 1 and 3 left.
     expect(await problemWith(next(4), scripted(...both, 'three'))).toBeUndefined()
     expect(await problemWith(next(4), scripted(...both, false))).toBeUndefined()
     expect(await problemWith(next(5), scripted(...both, 'three'))).toMatch(/over by USD 0.01/)
-    expect(await problemWith(next(3), scripted(...both, false))).toMatch(/no reason to/)
+    expect(await problemWith(next(3), scripted(...both, false))).toMatch(/expected: accepted/)
   })
 
-  test('those may be refused whose token is rotated meanwhile, and no others', async () => {
+  test('those that run while their token is rotated may be refused, and no others', async () => {
     const rotate = { type: 'rotate', grant: 1 } as const
     const other = { type: 'rotate', grant: 2 } as const
     const second: SpendingAction = { ...grant(item(10)), grant: 2 } as SpendingAction
     const grants = [grant(item(10)), second]
     const steps = (rotation: SpendingAction) => [...grants, atOnce(pay(1, 7), rotation)]
     expect(await problemWith(steps(rotate), scripted(false))).toBeUndefined()
-    expect(await problemWith(steps(other), scripted(false))).toMatch(/no reason to/)
-    expect(await problemWith([...grants, rotate, pay(1, 7)], scripted(false))).toMatch(/no reason/)
+    expect(await problemWith(steps(other), scripted(false))).toMatch(/expected: accepted/)
+    expect(await problemWith([...grants, rotate, pay(1, 7)], scripted(false))).toMatch(
+      /expected: accepted/,
+    )
   })
 })
 
 describe('a repeat', () => {
   const retry = { type: 'retry', request: request(1, 3) } as const
 
-  test('has to be answered with the payment that there is', async () => {
+  test('must return the existing payment', async () => {
     const steps = [grant(item(10)), pay(1, 3), retry]
     expect(await problemWith(steps, scripted('one', 'one'))).toBeUndefined()
-    expect(await problemWith(steps, scripted('one', 'two'))).toMatch(/^payment 1 was made twice\n/)
-    expect(await problemWith(steps, scripted('one', false))).toMatch(/no reason to/)
+    expect(await problemWith(steps, scripted('one', 'two'))).toMatch(
+      /^a repeated request created payment 1 twice\n/,
+    )
+    expect(await problemWith(steps, scripted('one', false))).toMatch(/expected: accepted/)
   })
 
-  test('of what was refused is a new request, and may be accepted when there is room', async () => {
+  test('of a refused request is a new request, which may be accepted within the limit', async () => {
     const cancel = { type: 'cancel', payment: 2 } as const
     const answers = ['two', false, 'one'] as const
     const cancelled = { cancel: async () => ({ accepted: true }) as const }
@@ -157,72 +161,74 @@ describe('a repeat', () => {
     expect(await problemWith(early, scripted(...answers))).toMatch(/over by USD 0.02/)
   })
 
-  test('under a grant that was revoked may be refused, and must not pay again', async () => {
+  test('under a revoked grant may be refused, and must not pay again', async () => {
     const revoke = { type: 'revoke', grant: 1 } as const
     const steps = [grant(item(10)), pay(1, 3), revoke, retry]
     expect(await problemWith(steps, scripted('one', false))).toBeUndefined()
     expect(await problemWith(steps, scripted('one', 'one'))).toBeUndefined()
-    expect(await problemWith(steps, scripted('one', 'two'))).toMatch(/made twice/)
+    expect(await problemWith(steps, scripted('one', 'two'))).toMatch(/created payment 1 twice/)
   })
 })
 
-describe('a wallet is wrong that', () => {
-  test('answers two requests with one payment', async () => {
+describe('a wallet fails the check if it', () => {
+  test('returns the same payment for two requests', async () => {
     const steps = [grant(item(10)), pay(1, 3), pay(2, 3)]
     expect(await problemWith(steps, scripted('one', 'one'))).toMatch(
-      /^two requests were answered with the same payment\n/,
+      /^the wallet returned the same payment for two requests\n/,
     )
   })
 
-  test('says something else of what has been spent', async () => {
+  test('reports a wrong spent amount', async () => {
     const steps = [grant(item(10)), pay(1, 3)]
     const saying = (spent: { spentDebitAmount?: Amount; spentReceiveAmount?: Amount }) =>
       scripted({ pay: async () => ({ accepted: true, id: 'one', ...spent }) })
     expect(await problemWith(steps, saying({ spentDebitAmount: usd(3) }))).toBeUndefined()
-    // What arrives is not limited here, and may be anything.
+    // The receive amount is not limited here, so its total is not checked.
     expect(await problemWith(steps, saying({ spentReceiveAmount: usd(2) }))).toBeUndefined()
     expect(await problemWith(steps, saying({ spentDebitAmount: usd(2) }))).toMatch(
-      /^the wallet says that USD 0.02 has been spent, and it is USD 0.03\n/,
+      /^the wallet reports USD 0.02 as spent; expected USD 0.03\n/,
     )
   })
 
-  test('says itself that something is wrong', async () => {
+  test('reports a problem itself', async () => {
     const steps = [grant(item(10)), pay(1, 3), pay(2, 3)]
     const problem = vi.fn(() =>
-      problem.mock.calls.length === 2 ? 'the books are gone' : undefined,
+      problem.mock.calls.length === 2 ? 'the ledger is missing' : undefined,
     )
     const message = await problemWith(steps, scripted('one', 'two', { problem }))
-    expect(message).toMatch(/^the books are gone\n[\s\S]* {2}2\. pay USD 0.03 [^\n]*: accepted\n$/)
+    expect(message).toMatch(
+      /^the ledger is missing\n[\s\S]* {2}2\. pay USD 0.03 [^\n]*: accepted\n$/,
+    )
   })
 
-  test('fails: the error is told, with the story up to there', async () => {
-    const cause = new Error('the server answered 500')
+  test('rejects: the error has the message, the cause and the history so far', async () => {
+    const cause = new Error('the server responded with 500')
     const wallet = scripted({ pay: () => Promise.reject(cause) })
     const playing = play(history(grant(item(10)), pay(1, 3)), wallet, rules)
     const error = await playing.catch((thrown) => thrown)
     expect(error).toMatchObject({ code: 'ERR_SPENDING', cause })
-    expect(error.message).toMatch(/^the server answered 500\n\n[\s\S]*: the wallet failed\n$/)
+    expect(error.message).toMatch(/^the server responded with 500\n\n[\s\S]*: the wallet failed\n$/)
   })
 })
 
-describe('what a wallet cannot do', () => {
-  test('is left out, and the rest is judged all the same', async () => {
+describe('an unsupported action', () => {
+  test('is skipped, and the rest is still checked', async () => {
     const { cancel: _, ...wallet } = carelessWallet(scene)
     const cancel = { type: 'cancel', payment: 1 } as const
     const steps = [grant(item(10)), pay(1, 9), cancel, pay(2, 2)]
     expect(await problemWith(steps, wallet)).toBeUndefined()
     const generous = { ...wallet, pay: scripted('one', 'two').pay }
     const problem = await problemWith(steps, generous)
-    expect(problem).toMatch(/over by USD 0.01\n[\s\S]* {2}3\. cancel payment 1: left out\n/)
+    expect(problem).toMatch(/over by USD 0.01\n[\s\S]* {2}3\. cancel payment 1: skipped\n/)
   })
 
-  test('what happens to a payment that was refused is left out too', async () => {
+  test('includes actions on a payment that was refused', async () => {
     const begin = { type: 'begin', payment: 1 } as const
     const steps = [grant(item(10)), pay(1, 11), begin, pay(2, 9)]
     expect(await problemWith(steps, carelessWallet(scene))).toBeUndefined()
   })
 
-  test('may be almost everything: a wallet with a clock of its own, which nobody moves', async () => {
+  test('may be almost every action: a wallet whose clock cannot be set', async () => {
     const close = vi.fn()
     function running(): SpendingWallet {
       const { setClock, lapse: _, cancel: __, rotate: ___, ...wallet } = carelessWallet(scene)
@@ -250,7 +256,7 @@ describe('what a wallet cannot do', () => {
     expect(close).toHaveBeenCalledTimes(200)
   })
 
-  test('is closed when it was wrong, too', async () => {
+  test('closes the wallet after a failure too', async () => {
     const close = vi.fn()
     const wallet = () => scripted({ close, grant: () => Promise.reject(new Error('down')) })
     const { failed, numShrinks } = await fc.check(spendingProperty(fc, { wallet, scene }))
@@ -259,12 +265,12 @@ describe('what a wallet cannot do', () => {
   })
 })
 
-describe('where the clock is not ours', () => {
+describe('without control of the clock', () => {
   const midnight = Date.UTC(2026, 10, 22)
   const moments = [midnight - 1, midnight + 1]
   const daily = item(10, 'R/2026-11-21T00:00:00Z/P1D')
 
-  /** Whether answers are right to payments that were asked for just before midnight and answered just after. */
+  /** Whether the judge accepts answers to payments requested just before and answered just after midnight. */
   function judged(...answers: readonly (readonly [value: number, accepted: boolean])[]) {
     const judge = createJudge(rules)
     judge.observe([{ action: grant(daily), answer: { accepted: true }, moments: [startOfTests] }])
@@ -280,17 +286,17 @@ describe('where the clock is not ours', () => {
     expect(judged([6, true], [4, true], [10, true])).toEqual([true, true, true])
   })
 
-  test('and in no third one', () => {
+  test('and in no other window', () => {
     expect(judged([10, true], [10, true], [1, true])).toEqual([true, true, false])
     expect(judged([11, true])).toEqual([false])
     expect(judged([10, false])).toEqual([false])
   })
 })
 
-describe('a wallet whose clock goes on by itself', () => {
+describe('a wallet whose clock advances by itself', () => {
   afterEach(() => vi.restoreAllMocks())
 
-  /** Pays while it strikes midnight. */
+  /** Pays across midnight. */
   async function atMidnight(interval: string, value: number): Promise<string | undefined> {
     const midnight = Date.UTC(2026, 10, 22)
     let now = midnight - 5
@@ -307,14 +313,14 @@ describe('a wallet whose clock goes on by itself', () => {
   test.each([
     ['the window that ends', 'R1/2026-11-21T00:00:00Z/P1D'],
     ['the window that begins', 'R1/2026-11-22T00:00:00Z/P1D'],
-  ])('may have paid in %s, and within its limit', async (_, interval) => {
+  ])('may pay in %s, within its limit', async (_, interval) => {
     expect(await atMidnight(interval, 10)).toBeUndefined()
     expect(await atMidnight(interval, 11)).toMatch(/over by USD 0.01/)
   })
 })
 
 describe('the wallet of this library', () => {
-  test('lets lapse what is due, though its store takes a while to list that', async () => {
+  test('fails payments whose hold expired, although its due list lags', async () => {
     const memory = memoryStore()
     let questions = 0
     const due: Store['due'] = async (...query) => (++questions > 2 ? memory.due(...query) : [])
@@ -326,7 +332,7 @@ describe('the wallet of this library', () => {
   })
 })
 
-describe('what is expected of a history', () => {
+describe('the expectation for a history', () => {
   const daily = item(10, 'R2/2026-11-21T00:00:00Z/P1D')
   const begin = { type: 'begin', payment: 1 } as const
   const fail = { type: 'fail', payment: 1, sentAmount: usd(2), deliveredAmount: usd(2) } as const
@@ -345,7 +351,7 @@ describe('what is expected of a history', () => {
   const expected = expectedSpending(history(...steps))
   const pays = expected.filter(({ action }) => action.type === 'pay')
 
-  test('is an answer to each action', () => {
+  test('has an answer for each action', () => {
     expect(expected.map(({ step }) => step)).toEqual([0, 1, 1, 2, 3, 4, 5, 6, 7, 8])
     expect(pays.map(({ answer }) => answer)).toEqual([
       'accepted',
@@ -356,17 +362,17 @@ describe('what is expected of a history', () => {
     ])
   })
 
-  test('with the reason of each refusal', () => {
+  test('gives the reason of each refusal', () => {
     const [first, second, , fourth, fifth] = pays.map(({ problems }) => problems)
     const window = (day: number) =>
       `grant 1, item 1, the window from 2026-11-${day}T00:00:00.000Z to 2026-11-${day + 1}T00:00:00.000Z`
     expect(first).toEqual([])
     expect(second).toEqual([`${window(21)}: limit USD 0.10, spent USD 0.11, over by USD 0.01`])
     expect(fourth).toEqual([`${window(22)}: limit USD 0.10, spent USD 0.11, over by USD 0.01`])
-    expect(fifth).toEqual(['grant 1, item 1: its last window is over'])
+    expect(fifth).toEqual(['grant 1, item 1: its last window has ended'])
   })
 
-  test('and what every window has spent, a late failure in the window of its payment', () => {
+  test('has the spent amount of every window, with a late failure in the window of its payment', () => {
     const spent = expected.map((step) => step.spent.map(({ spent }) => spent))
     expect(spent).toEqual([
       [],
@@ -386,7 +392,7 @@ describe('what is expected of a history', () => {
     ])
   })
 
-  test('by the counting and the hold of the wallet', () => {
+  test('follows the counting and the hold of the wallet', () => {
     const late = history(grant(daily), wait(Date.UTC(2026, 10, 23)), pay(1, 1))
     const answers = (options: Parameters<typeof expectedSpending>[1]) =>
       expectedSpending(late, options).map(({ answer }) => answer)
@@ -402,7 +408,7 @@ describe('what is expected of a history', () => {
     expect(expectedSpending(held, { holdMs: hour + 1 }).at(-1)?.answer).toBe('accepted')
   })
 
-  test('lapsed payments at the end of their hold, and not before', () => {
+  test('fails payments at the end of their hold, and not before', () => {
     const end = startOfTests + 24 * hour
     const spent = (until: number) =>
       expectedSpending(history(grant(item(10)), pay(1, 9), wait(until), { type: 'lapse' })).at(-1)
@@ -411,7 +417,7 @@ describe('what is expected of a history', () => {
     expect(spent(end)).toBe(0n)
   })
 
-  test('reports that fall back behind earlier ones', () => {
+  test('refuses totals below earlier ones or above the amounts', () => {
     const settle = (sent: number, delivered: number): SpendingAction => ({
       type: 'settle',
       payment: 1,
@@ -429,7 +435,7 @@ describe('what is expected of a history', () => {
     )
   })
 
-  test('items that are for something else', () => {
+  test('refuses payments that no item covers', () => {
     const answer = (more: object) => {
       const other = { ...item(10), ...more } as AccessItem
       return expectedSpending(history(grant(other), pay(1, 1))).at(-1)?.answer

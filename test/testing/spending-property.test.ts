@@ -14,7 +14,7 @@ import { commits } from '../support/broken-stores.js'
 import { carelessWallet, type Mistake } from '../support/careless-wallet.js'
 import { machineWallet } from '../support/machine-wallet.js'
 
-/** What a search has found: the length of the shortest history that goes wrong, and what the error says. */
+/** Returns the length of the shortest counterexample, and its error message. */
 async function search(subject: StoreSubject | WalletSubject, parameters: fc.Parameters<unknown>) {
   const { failed, counterexample, errorInstance, numRuns } = await fc.check(
     spendingProperty(fc, subject),
@@ -29,31 +29,31 @@ async function finds(wallet: () => SpendingWallet, parameters: fc.Parameters<unk
   return search({ wallet, scene }, parameters)
 }
 
-describe('nothing is found', () => {
-  test('in the machines, which agree with the model whatever happens', async () => {
+describe('the search finds nothing', () => {
+  test('in the state machines, which always agree with the model', async () => {
     await fc.assert(spendingProperty(fc, { wallet: () => machineWallet(scene), scene }), {
       numRuns: 600,
     })
   })
 
-  test('in the servers over a store that keeps its contract', async () => {
+  test('in the servers over a store that keeps the contract', async () => {
     await fc.assert(spendingProperty(fc, { store: memoryStore }), { numRuns: 100 })
   })
 
-  test('in the servers where repetitions are counted and payments are held for an hour', async () => {
+  test('in the servers with counted repetitions and a hold of one hour', async () => {
     const policy = { intervalCounting: 'repetitions', holdMs: 3_600_000 } as const
     await fc.assert(spendingProperty(fc, { store: memoryStore, ...policy }), { numRuns: 30 })
   })
 
-  test('in a wallet that makes no mistake', async () => {
+  test('in a wallet without mistakes', async () => {
     await fc.assert(spendingProperty(fc, { wallet: () => carelessWallet(scene), scene }), {
       numRuns: 400,
     })
   })
 })
 
-describe('a wallet is caught in which', () => {
-  /** The most steps that the shortest history may have, its grant included. */
+describe('the search finds a wallet in which', () => {
+  /** The maximum number of steps of the shortest history, its grant included. */
   const caught: Readonly<Record<Mistake, number>> = {
     'a late failure gives back to the window of today': 7,
     'what was sent of a failed payment is given back too': 6,
@@ -79,24 +79,24 @@ describe('a wallet is caught in which', () => {
     'what is received is not limited': 3,
   }
 
-  test.each(Object.entries(caught))('%s, by %d steps at most', async (mistake, stepsMax) => {
+  test.each(Object.entries(caught))('%s, with at most %d steps', async (mistake, stepsMax) => {
     const wallet = () => carelessWallet(scene, mistake as Mistake)
     const { message, steps } = await finds(wallet, { numRuns: 2_000, seed: 1 })
-    expect(message).toMatch(/^[^\n]+\n\n {5}it is 20\d\d-\S+Z\n {2}1\. grant 1, approved/)
+    expect(message).toMatch(/^[^\n]+\n\n {5}time: 20\d\d-\S+Z\n {2}1\. grant 1, approved/)
     expect(steps, message).toBeLessThanOrEqual(stepsMax)
   })
 
-  test('intervals are counted otherwise than it says', async () => {
+  test('intervals are counted differently than declared', async () => {
     const wallet = () => carelessWallet(scene, undefined, 'repetitions')
     const { message } = await finds(wallet, { numRuns: 2_000, seed: 2 })
-    expect(message).toMatch(/its last window is over/)
+    expect(message).toMatch(/its last window has ended/)
   })
 })
 
-describe('a store is caught that', () => {
+describe('the search finds a store that', () => {
   const { lastWriteWins, checkThenAct, ignoresGuards, halfCommit, firstOnly } = commits
 
-  /** Budgets are read from a replica that is one write behind. */
+  /** Reads budgets from a replica that is one write behind. */
   function lagsBehind(store: Store): Store {
     const old = new Map<string, Awaited<ReturnType<Store['load']>>>()
     return {
@@ -110,7 +110,7 @@ describe('a store is caught that', () => {
         )
         const committed = await store.commit(commit)
         for (const [id, budget] of committed ? before : []) old.set(id, budget)
-        // Whoever has lost finds the truth when it looks again.
+        // A writer that lost a race reads the current state next time.
         if (!committed) for (const id of ids) old.delete(id)
         return committed
       },
@@ -119,43 +119,45 @@ describe('a store is caught that', () => {
 
   test.each<readonly [fault: string, (store: Store) => Store, stepsMax: number, seed: number]>([
     ['lets the last writer win', lastWriteWins, 4, 1],
-    ['looks, and then writes', (store) => checkThenAct(store), 4, 1],
+    ['checks before it writes', (store) => checkThenAct(store), 4, 1],
     ['ignores guards', ignoresGuards, 3, 1],
-    ['writes half of a commit', halfCommit, 4, 1],
-    ['writes the first record alone', firstOnly, 4, 1],
-    ['reads what was', lagsBehind, 5, 1],
+    ['writes a part of a commit', halfCommit, 4, 1],
+    ['writes only the first record', firstOnly, 4, 1],
+    ['reads old versions', lagsBehind, 5, 1],
   ])('%s', async (_, broken, stepsMax, seed) => {
     const store = () => broken(memoryStore())
     const { message, steps } = await search({ store }, { numRuns: 2_000, seed })
-    expect(message).toMatch(/^[^\n]+\n\n {5}it is 20\d\d-\S+Z\n {2}1\. grant 1, approved/)
+    expect(message).toMatch(/^[^\n]+\n\n {5}time: 20\d\d-\S+Z\n {2}1\. grant 1, approved/)
     expect(steps, message).toBeLessThanOrEqual(stepsMax)
   })
 })
 
 describe('the error', () => {
-  test('tells the window, its limit, what was spent and how much that is over, and the story', async () => {
+  test('shows the window, its limit, the amount spent, the excess and the history', async () => {
     const wallet = () =>
       carelessWallet(scene, 'what was sent of a failed payment is given back too')
     const { message } = await finds(wallet, { numRuns: 2_000, seed: 1 })
     const limit = String.raw`limit (?:USD|EUR) \d+\.\d\d, spent (?:USD|EUR) \d+\.\d\d, over by (?:USD|EUR) \d+\.\d\d`
     const lines = (message ?? '').split('\n')
-    expect(lines[0]).toMatch(new RegExp(`^it had to be refused: grant 1, item 1, .*: ${limit}$`))
+    expect(lines[0]).toMatch(
+      new RegExp(`^the wallet accepted it; expected a refusal: grant 1, item 1, .*: ${limit}$`),
+    )
     expect(lines.filter((line) => /^ {2}\d\. /.test(line)).at(-1)).toMatch(/: accepted$/)
   })
 
-  test('is the cause of the one that fast-check throws, which prints the history', async () => {
+  test('is the cause of the error of fast-check, which prints the history', async () => {
     const wallet = () => carelessWallet(scene, 'a limit has to be kept strictly')
     const property = spendingProperty(fc, { wallet, scene })
     const error = await fc.assert(property, { numRuns: 50, seed: 1 }).catch((thrown) => thrown)
-    expect(error.message).toMatch(/Counterexample: \[\n {5}it is 20.*\n {2}1\. grant 1, approved\n/)
+    expect(error.message).toMatch(/Counterexample: \[\n {5}time: 20.*\n {2}1\. grant 1, approved\n/)
     expect(error.cause).toMatchObject({ code: 'ERR_SPENDING' })
     expect(error.cause.message).toContain(
-      'it was refused (over the limit), and there was no reason',
+      'the wallet refused it (over the limit); expected: accepted',
     )
   })
 })
 
-test('the histories go everywhere: every answer to every step is expected now and then', () => {
+test('the histories reach every expected outcome of every step', () => {
   const histories = fc.sample(arbitraries(fc).history(), { numRuns: 1_000, seed: 1 })
   const met = new Map<string, number>()
   for (const history of histories) {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { memoryStore, type RecordChange, type Store } from '../../src/index.js'
 import { racingStore } from '../../src/testing/spending/gate.js'
 
-/** A store that takes its time, and tells when commits begin and end. */
+/** A slow store that logs the start and the end of commits. */
 function watchedStore() {
   const told: string[] = []
   const memory = memoryStore()
@@ -28,7 +28,7 @@ function change(kind: RecordChange['kind'], id: string, more: object = {}): Reco
   return { kind, next: { id, version: 1, commandId: id, ...more }, expectedVersion: 0 }
 }
 
-/** Reads, and after so many turns of its own writes. */
+/** A task that reads and, after a number of its own microtasks, writes. */
 function writing(store: Store, id: string, turns: number) {
   return async () => {
     await store.load('grant', id)
@@ -50,16 +50,19 @@ describe('tasks in a race', () => {
   test.each([
     ['in turn', ['begin a', 'end a', 'begin b', 'end b']],
     ['in reverse', ['begin b', 'end b', 'begin a', 'end a']],
-  ] as const)('or one after the other, whoever comes first: %s', async (order, expected) => {
-    for (const turns of [0, 5]) {
-      const { store, told } = watchedStore()
-      const { store: racing, race } = racingStore(store)
-      await race([writing(racing, 'a', 2), writing(racing, 'b', turns)], order)
-      expect(told.slice(2)).toEqual(expected)
-    }
-  })
+  ] as const)(
+    'can commit one after the other, regardless of arrival: %s',
+    async (order, expected) => {
+      for (const turns of [0, 5]) {
+        const { store, told } = watchedStore()
+        const { store: racing, race } = racingStore(store)
+        await race([writing(racing, 'a', 2), writing(racing, 'b', turns)], order)
+        expect(told.slice(2)).toEqual(expected)
+      }
+    },
+  )
 
-  test('do not wait for those that end without writing, or fail', async () => {
+  test('do not wait for tasks that end without writing or fail', async () => {
     const { store, told } = watchedStore()
     const { store: racing, race } = racingStore(store)
     const idle = async () => {
@@ -79,7 +82,7 @@ describe('tasks in a race', () => {
     expect(told.at(-1)).toBe('end b')
   })
 
-  test('are held once: what they write later goes through, as do quotes', async () => {
+  test('wait only once: their later writes and their quotes are not held', async () => {
     const { store, told } = watchedStore()
     const { store: racing, race } = racingStore(store)
     const twice = async () => {
@@ -104,11 +107,15 @@ describe('a payment under a grant', () => {
   const revoked = change('grant', 'g', { state: 'finalized' })
 
   test.each([
-    ['that was revoked before is a problem', [revoked, paid], true],
-    ['that is revoked later is none', [paid, revoked], false],
-    ['that was approved is none', [change('grant', 'g', { state: 'approved' }), paid], false],
+    ['that was revoked before is reported', [revoked, paid], true],
+    ['that is revoked later is not reported', [paid, revoked], false],
     [
-      'while another was revoked is none',
+      'that is approved is not reported',
+      [change('grant', 'g', { state: 'approved' }), paid],
+      false,
+    ],
+    [
+      'while another grant is revoked is not reported',
       [{ ...revoked, next: { ...revoked.next, id: 'h' } }, paid],
       false,
     ],
@@ -118,7 +125,7 @@ describe('a payment under a grant', () => {
     expect(problem() !== undefined).toBe(isProblem)
   })
 
-  test('is none that was refused', async () => {
+  test('is not reported if its commit failed', async () => {
     const memory = memoryStore()
     const { store, problem } = racingStore(memory)
     await store.commit({ changes: [revoked], guards: [] })

@@ -7,7 +7,7 @@ import { turnAt } from '../../src/testing/spending/windows.js'
 
 const day = 86_400_000
 
-/** The window that the model sees, written as dates. */
+/** The window in the model, written as dates. */
 function at(text: string, when: string, counting: IntervalCounting = 'occurrences'): string {
   const turn = turnAt(text, Date.parse(when), counting)
   if (typeof turn === 'string') return turn
@@ -37,7 +37,7 @@ describe('the windows of the model', () => {
     expect(at(text, when)).toBe(window)
   })
 
-  test('are one more where repetitions are counted', () => {
+  test('include one more if the wallet counts repetitions', () => {
     const text = 'R3/2025-05-20T00:00:00Z/P1M'
     expect(at(text, '2025-08-20T00:00:00Z', 'repetitions')).toBe('2025-08-20 2025-09-20')
     expect(at(text, '2025-09-20T00:00:00Z', 'repetitions')).toBe('over')
@@ -48,7 +48,7 @@ describe('the windows of the model', () => {
 
   test('are those of the library, for every interval at every instant', () => {
     const { interval } = arbitraries(fc)
-    // Far away the model takes its time, since it walks.
+    // The model walks month by month, so it is slow for distant instants.
     const instant = fc.oneof(
       { weight: 1, arbitrary: fc.integer({ min: 0, max: 253_402_300_799_999 }) },
       {

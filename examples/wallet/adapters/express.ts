@@ -3,7 +3,7 @@ import express from 'express'
 import { toExpress } from 'open-payments-server/express'
 import type { Wallet } from '../wallet.js'
 
-/** The wallet in Express. */
+/** Serves the wallet with Express. */
 export function expressServer({ mounts }: Wallet): Server {
   const app = express()
   app.disable('x-powered-by')

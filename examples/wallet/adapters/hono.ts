@@ -4,7 +4,7 @@ import { Hono } from 'hono'
 import { toHono } from 'open-payments-server/hono'
 import type { Wallet } from '../wallet.js'
 
-/** The wallet in Hono. */
+/** Serves the wallet with Hono. */
 export function honoServer({ mounts }: Wallet): Server {
   const app = new Hono()
   for (const { path, handle } of mounts) app.all(`${path}/*`, toHono(handle))

@@ -17,32 +17,32 @@ import {
 
 export const atomicityCases: readonly CaseDefinition[] = [
   {
-    name: 'a commit creates a record that does not exist, and only once',
+    name: 'a commit creates a record that does not exist exactly once',
     rule: 1,
     check: createsOnce,
   },
   {
-    name: 'a commit replaces the version that it expects, and no other',
+    name: 'a commit replaces only the version that it expects',
     rule: 1,
     check: replacesExpected,
   },
   {
-    name: 'a commit that replaces a record which does not exist fails and creates nothing',
+    name: 'a commit that replaces a record that does not exist fails and creates nothing',
     rule: 1,
     check: replacesNothing,
   },
   {
-    name: 'a commit that replaces a record which was removed fails and does not bring it back',
+    name: 'a commit that replaces a removed record fails and does not restore it',
     rule: 1,
     check: resurrectsNothing,
   },
   {
-    name: 'a record that was removed may be created again, and lives like a new one',
+    name: 'a removed record can be created again and behaves like a new one',
     rule: 1,
     check: createsAgain,
   },
   {
-    name: 'a commit replaces the whole record: what its next version lacks is gone',
+    name: 'a commit replaces the whole record, including members that the next version lacks',
     rule: 1,
     check: replacesWhole,
   },
@@ -52,25 +52,25 @@ export const atomicityCases: readonly CaseDefinition[] = [
     check: writesEveryKind,
   },
   {
-    name: 'a commit of which one creation is lost writes nothing, wherever it stands in it',
+    name: 'a commit with one creation that fails writes nothing, wherever the creation stands',
     rule: 1,
     check: (trial) => losesAll(trial, 'creation'),
   },
   {
-    name: 'a commit of which one replacement is lost writes nothing, wherever it stands in it',
+    name: 'a commit with one replacement that fails writes nothing, wherever the replacement stands',
     rule: 1,
     check: (trial) => losesAll(trial, 'replacement'),
   },
   {
-    name: 'a commit of nothing at all takes effect',
+    name: 'an empty commit succeeds',
     rule: 1,
     check: async ({ store }) => {
       const committed = await commit(store, [])
-      demand(committed === true, `an empty commit answered ${show(committed)} instead of true`)
+      demand(committed === true, `an empty commit returned ${show(committed)} instead of true`)
     },
   },
   {
-    name: 'a commit that is repeated after it took effect fails and changes nothing',
+    name: 'a commit that is repeated after it succeeded fails and changes nothing',
     rule: 5,
     check: failsRepeated,
   },
@@ -81,17 +81,13 @@ async function createsOnce({ store, namespace }: Trial): Promise<void> {
   const absent = await store.load('grant', id)
   demand(
     absent === undefined,
-    `load answered ${show(absent)} for a record that nobody wrote; it should be undefined`,
+    `load returned ${show(absent)} for a record that was never committed; expected undefined`,
   )
   const first = record(id)
   await mustPut(store, first)
   const again = await put(store, record(id, 1, { commandId: 'another' }))
-  demand(again === false, `creating a record that exists answered ${show(again)} instead of false`)
-  demandSame(
-    await store.load('grant', id),
-    first,
-    'the record after a second creation of it failed',
-  )
+  demand(again === false, `creating an existing record returned ${show(again)}; expected false`)
+  demandSame(await store.load('grant', id), first, 'the record after an attempt to create it again')
 }
 
 async function replacesExpected({ store, namespace }: Trial): Promise<void> {
@@ -101,17 +97,17 @@ async function replacesExpected({ store, namespace }: Trial): Promise<void> {
     const ahead = await put(store, record(id, version))
     demand(
       ahead === false,
-      `expecting version ${version - 1} of a record at version 1, commit answered ${show(ahead)}; ` +
-        'it should be false',
+      `commit expected version ${version - 1} of a record at version 1 and returned ${show(ahead)}; ` +
+        'expected false',
     )
   }
   await mustPut(store, record(id, 2))
   const behind = await put(store, record(id, 2, { commandId: 'another' }))
   demand(
     behind === false,
-    `expecting version 1 of a record at version 2, commit answered ${show(behind)} instead of false`,
+    `commit expected version 1 of a record at version 2 and returned ${show(behind)}; expected false`,
   )
-  demandSame(await store.load('grant', id), record(id, 2), 'the record after commits that failed')
+  demandSame(await store.load('grant', id), record(id, 2), 'the record after failed commits')
 }
 
 async function replacesNothing({ store, namespace }: Trial): Promise<void> {
@@ -119,12 +115,12 @@ async function replacesNothing({ store, namespace }: Trial): Promise<void> {
   const committed = await put(store, record(id, 2))
   demand(
     committed === false,
-    `replacing version 1 of a record that does not exist answered ${show(committed)} instead of false`,
+    `replacing version 1 of a record that does not exist returned ${show(committed)}; expected false`,
   )
   const version = await versionOf(store, id)
   demand(
     version === 0,
-    `replacing a record that does not exist answered false and created it at version ${version}`,
+    `replacing a record that does not exist returned false and created it at version ${version}`,
   )
 }
 
@@ -133,16 +129,16 @@ async function resurrectsNothing({ store, namespace }: Trial): Promise<void> {
   await mustPut(store, record(id))
   await mustPut(store, record(id, 2))
   const removed = await store.remove('grant', id, 2)
-  demand(removed === true, `remove at the stored version answered ${show(removed)}, not true`)
+  demand(removed === true, `remove at the stored version returned ${show(removed)}; expected true`)
   for (const version of [2, 3]) {
     const committed = await put(store, record(id, version))
     demand(
       committed === false,
-      `replacing version ${version - 1} of a record that was removed answered ${show(committed)}; ` +
-        'it should be false: whoever loaded it before its removal must not bring it back',
+      `replacing version ${version - 1} of a removed record returned ${show(committed)}; ` +
+        'expected false: a writer that loaded the record before its removal must not restore it',
     )
     const stored = await versionOf(store, id)
-    demand(stored === 0, `a record that was removed came back at version ${stored}`)
+    demand(stored === 0, `a removed record exists again at version ${stored}`)
   }
 }
 
@@ -150,15 +146,15 @@ async function createsAgain({ store, namespace }: Trial): Promise<void> {
   const id = `${namespace}-a`
   await mustPut(store, record(id, 1, { life: 'first' }))
   await mustPut(store, record(id, 2, { life: 'first' }))
-  demand(await store.remove('grant', id, 2), 'remove at the stored version did not answer true')
+  demand(await store.remove('grant', id, 2), 'remove at the stored version did not return true')
   const second = record(id, 1, { life: 'second' })
   await mustPut(store, second)
-  demandSame(await store.load('grant', id), second, 'a record that was created again')
+  demandSame(await store.load('grant', id), second, 'a record created again after its removal')
   const early = await put(store, record(id, 3, { life: 'first' }))
   demand(
     early === false,
-    `a record was removed at version 2 and created again; replacing its former version 2 answered ` +
-      `${show(early)} instead of false`,
+    `a record was removed at version 2 and created again; replacing the old version 2 returned ` +
+      `${show(early)}; expected false`,
   )
   await mustPut(store, record(id, 2, { life: 'second' }))
 }
@@ -173,15 +169,15 @@ async function replacesWhole({ store, namespace }: Trial): Promise<void> {
     note: 'old',
   })
   await mustPut(store, first)
-  demandSame(await store.load('grant', id), first, 'a record with all of its members')
+  demandSame(await store.load('grant', id), first, 'a record with all members')
   await mustPut(store, record(id, 2))
-  demandSame(await store.load('grant', id), record(id, 2), 'the version after it, which has fewer')
-  const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 5 })
   demandSame(
-    page,
-    { records: [], more: false },
-    'the list that its next version is not in any more',
+    await store.load('grant', id),
+    record(id, 2),
+    'its next version, which has fewer members',
   )
+  const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 5 })
+  demandSame(page, { records: [], more: false }, 'the list that the next version is no longer in')
 }
 
 async function writesEveryKind({ store, namespace }: Trial): Promise<void> {
@@ -192,7 +188,11 @@ async function writesEveryKind({ store, namespace }: Trial): Promise<void> {
     )
     await mustCommit(store, written)
     for (const { kind, next } of written) {
-      demandSame(await store.load(kind, next.id), next, `${kind} ${next.id}, one of 30 committed`)
+      demandSame(
+        await store.load(kind, next.id),
+        next,
+        `${kind} ${next.id}, one of 30 records in a commit`,
+      )
     }
   }
 }
@@ -219,8 +219,8 @@ async function losesAll(
     demandSame(
       { committed, stored },
       { committed: false, stored: [0, 1, 2, 0] },
-      `a commit of four changes of which the ${place}, a ${lost}, could not be made ` +
-        '(versions of: a new record, an old one, the one that was lost, a new event)',
+      `a commit of four changes of which the ${place}, a ${lost}, cannot apply ` +
+        '(versions of: a new record, an existing one, the one in conflict, a new event)',
     )
   }
 }
@@ -236,8 +236,8 @@ async function failsRepeated({ store, namespace }: Trial): Promise<void> {
     const repeated = await commit(store, changes)
     demand(
       repeated === false,
-      `the same commit answered true and then ${show(repeated)}; the second time it should be false, ` +
-        'since its records are past the versions that it expects',
+      `the same commit returned true and then ${show(repeated)}; expected false the second time, ` +
+        'because its records are past the versions that it expects',
     )
     for (const { kind, next } of changes) {
       demandSame(await store.load(kind, next.id), next, 'a record after its commit was repeated')

@@ -1,14 +1,14 @@
 import type { RecordPage, Store } from 'open-payments-server'
 import { demand, isObject, show } from './trial.js'
 
-/** The same store, with errors that say which method did not answer, or answered what it never should. */
+/** Wraps a store so that a rejection or a result of the wrong type fails the case and names the method. */
 export function checkedStore(store: Store): Store {
   return {
     async load(kind, id) {
       const found: unknown = await answerOf('load', store.load(kind, id))
       demand(
         found === undefined || isObject(found),
-        `load answered ${show(found)}; it should be a record, or undefined where there is none`,
+        `load returned ${show(found)}; expected a record, or undefined if it does not exist`,
       )
       return found as Awaited<ReturnType<Store['load']>>
     },
@@ -19,13 +19,13 @@ export function checkedStore(store: Store): Store {
       const page: unknown = await answerOf('list', store.list(query))
       demand(
         isObject(page) && Array.isArray(page['records']) && typeof page['more'] === 'boolean',
-        `list answered ${show(page)}; it should be { records: [...], more: true or false }`,
+        `list returned ${show(page)}; expected { records: [...], more: true or false }`,
       )
       return page as unknown as RecordPage
     },
     async due(kind, namespace, before, limit) {
       const found: unknown = await answerOf('due', store.due(kind, namespace, before, limit))
-      demand(Array.isArray(found), `due answered ${show(found)}; it should be an array of records`)
+      demand(Array.isArray(found), `due returned ${show(found)}; expected an array of records`)
       return found
     },
     async remove(kind, id, version) {
@@ -40,18 +40,15 @@ async function answerOf<Answer>(method: string, answer: Promise<Answer>): Promis
   } catch (error) {
     const problem = error instanceof Error ? error.message : show(error)
     throw new Error(
-      `${method} rejected, which says that its outcome is unknown. While the database is up it should ` +
-        'answer: what is lost to another writer is false, and serialization failures and deadlocks are ' +
-        `tried again. It rejected with: ${problem}`,
+      `${method} rejected, which means that its outcome is unknown. While the database is available, ` +
+        'return false for a conflict with another writer, and retry serialization failures and ' +
+        `deadlocks. It rejected with: ${problem}`,
       { cause: error },
     )
   }
 }
 
 function boolean(method: string, answer: unknown): boolean {
-  demand(
-    typeof answer === 'boolean',
-    `${method} answered ${show(answer)}; it should be true or false`,
-  )
+  demand(typeof answer === 'boolean', `${method} returned ${show(answer)}; expected true or false`)
   return answer
 }

@@ -17,33 +17,33 @@ import { countOf, loadExisting, repeatedly } from './workers.js'
 
 export const concurrencyCases: readonly CaseDefinition[] = [
   {
-    name: 'of 16 writers who create one record at once exactly one does',
+    name: 'exactly one of 16 concurrent writers creates a record',
     rule: 2,
     check: (trial) => oneWins(trial, 1),
   },
   {
-    name: 'of 16 writers who replace one record from the same version exactly one does',
+    name: 'exactly one of 16 concurrent writers replaces a version',
     rule: 2,
     check: (trial) => oneWins(trial, 2),
   },
   {
-    name: 'who loses a race leaves no trace in any other record',
+    name: 'a writer that loses a race leaves no trace in any other record',
     rule: 2,
     check: losersLeaveNoTrace,
   },
   {
-    name: 'of 12 workers who count in one record none loses an increment or its event',
+    name: 'concurrent increments by 12 workers on one record lose no increment and no event',
     rule: 2,
     check: (trial) => nothingIsLost(trial, [trial.store]),
   },
   {
-    name: 'of 12 workers who count over two stores none loses an increment or its event',
+    name: 'concurrent increments by 12 workers over two stores lose no increment and no event',
     rule: 2,
     stores: 2,
     check: async (trial) => nothingIsLost(trial, [trial.store, await trial.another()]),
   },
   {
-    name: 'of two stores that write one record at once exactly one does',
+    name: 'exactly one of two stores that write one record concurrently succeeds',
     rule: 2,
     stores: 2,
     check: twoStoresOneWinner,
@@ -59,12 +59,12 @@ async function oneWins({ store, namespace }: Trial, version: 1 | 2): Promise<voi
     )
     const outcomes = await Promise.all(writers.map((next) => put(store, next)))
     const winners = writers.filter((_, i) => outcomes[i] === true)
-    const did = version === 1 ? 'created one record' : 'replaced one record from the same version'
+    const did = version === 1 ? 'created one record' : 'replaced one version of a record'
     demand(
       winners.length === 1,
-      `16 writers ${did} at once and ${winners.length} of their commits answered true; exactly one should`,
+      `16 writers concurrently ${did} and ${winners.length} commits returned true; expected exactly one`,
     )
-    demandSame(await store.load('grant', id), winners[0], 'the record that 16 writers raced for')
+    demandSame(await store.load('grant', id), winners[0], 'the record after 16 concurrent writes')
   }
 }
 
@@ -79,8 +79,8 @@ async function twoStoresOneWinner({ store, namespace, another }: Trial): Promise
       const winners = outcomes.filter(Boolean).length
       demand(
         winners === 1,
-        `8 writers wrote version ${version} of one record over two stores and ${winners} of their ` +
-          'commits answered true; exactly one should',
+        `8 writers concurrently wrote version ${version} of one record over two stores and ${winners} ` +
+          'commits returned true; expected exactly one',
       )
     }
   }
@@ -99,11 +99,14 @@ async function losersLeaveNoTrace({ store, namespace }: Trial): Promise<void> {
     demandSame(
       traces,
       outcomes,
-      'whether each of 12 writers finds its own new record, if exactly those whose commit answered ' +
-        'true should',
+      'whether each of 12 writers finds its own new record (expected exactly for those whose commit ' +
+        'returned true)',
     )
     const winners = outcomes.filter(Boolean).length
-    demand(winners === 1, `${winners} of 12 writers replaced the same version; exactly one should`)
+    demand(
+      winners === 1,
+      `${winners} of 12 writers replaced the same version; expected exactly one`,
+    )
   }
 }
 
@@ -133,7 +136,7 @@ async function nothingIsLost({ namespace }: Trial, stores: readonly Store[]): Pr
   demandSame(
     { version: counter.version, count: counter['count'] },
     { version: total + 1, count: total },
-    `a counter after ${total} commits answered true, each of which added 1 to it`,
+    `a counter after ${total} successful commits, each of which added 1`,
   )
   const events = await atOnce(total, async (i) => {
     const event = `${id}.${i % workers}.${Math.floor(i / workers)}`
@@ -143,6 +146,6 @@ async function nothingIsLost({ namespace }: Trial, stores: readonly Store[]): Pr
   demandSame(
     counted,
     Array.from({ length: total }, (_, i) => i + 1),
-    `the versions that the events of ${total} commits tell, one event in each commit (0: the event is lost)`,
+    `the counter versions recorded by the events of ${total} commits, one event each (0: event lost)`,
   )
 }

@@ -19,30 +19,30 @@ import { countOf, loadExisting, repeatedly, shuffled } from './workers.js'
 
 export const contentionCases: readonly CaseDefinition[] = [
   {
-    name: 'whoever reads while commits run never sees half of one',
+    name: 'a reader never sees a part of a commit',
     rule: 1,
     check: readersSeeWhole,
   },
   {
-    name: 'many commits over the same records in any order are each all or nothing',
+    name: 'concurrent commits over overlapping records are each all or nothing',
     rule: 1,
     check: overlappingSets,
   },
   {
-    name: 'units that are moved between records at once are neither made nor lost',
+    name: 'concurrent moves of units between records keep their total',
     rule: 1,
     check: unitsAreKept,
   },
   {
-    name: 'commits that create, replace and guard the same records at once come one after another',
+    name: 'concurrent commits that create, replace and guard the same records are serializable',
     rule: 2,
     check: mixedCommits,
   },
 ]
 
 const noneWon =
-  '10 commits from the same versions all answered false: one of them should have taken effect, ' +
-  'since nobody else wrote'
+  '10 commits from the same versions all returned false; one of them must succeed, ' +
+  'because there was no other writer'
 
 async function overlappingSets({ store, namespace }: Trial): Promise<void> {
   const index = seededIndex('overlapping sets')
@@ -69,7 +69,7 @@ async function overlappingSets({ store, namespace }: Trial): Promise<void> {
       const winners = written.filter(({ id }) => id === old.id)
       demand(
         winners.length <= 1,
-        `${winners.length} commits answered true for version ${old.version + 1} of one record`,
+        `${winners.length} commits returned true for version ${old.version + 1} of one record`,
       )
       return winners[0] ?? old
     })
@@ -77,8 +77,8 @@ async function overlappingSets({ store, namespace }: Trial): Promise<void> {
     demandSame(
       stored,
       expected,
-      'five records after 10 commits of two to four of them each, if those that answered true wrote ' +
-        'all of theirs and the others nothing',
+      'five records after 10 commits of two to four of them each (commits that returned true must write ' +
+        'all of their records, the others none)',
     )
     current = expected
   }
@@ -116,14 +116,10 @@ async function unitsAreKept({ store, namespace }: Trial): Promise<void> {
       return to === id ? balance + units : balance
     }, 100),
   )
-  demandSame(
-    balances,
-    expected,
-    'four balances after 60 moves between two of them, all answered true',
-  )
+  demandSame(balances, expected, 'four balances after 60 successful moves between two of them')
 }
 
-/** Each commit writes all four records: who has seen its version of one must find it in the next one too. */
+/** Each commit writes all four records: a reader that sees a version of one must find it in the next too. */
 async function readersSeeWhole({ store, namespace }: Trial): Promise<void> {
   const versions = 40
   const ids = ['a', 'b', 'c', 'd'].map((name) => `${namespace}-${name}`)
@@ -133,15 +129,15 @@ async function readersSeeWhole({ store, namespace }: Trial): Promise<void> {
 
   async function read(order: readonly string[]): Promise<void> {
     for (let round = 1; writing; round++) {
-      // A store that loads without waiting for anything would otherwise keep the writer from its turn.
+      // A store that never waits would otherwise keep the writer from running.
       if (round % 50 === 0) await new Promise((resolve) => setTimeout(resolve, 0))
       let newest = 0
       for (const id of order) {
         const version = await versionOf(store, id)
         demand(
           version >= newest,
-          `a load saw version ${newest} of one record, and the load after it version ${version} of ` +
-            'another one that the same commits write; a commit should become visible all at once',
+          `load returned version ${newest} of one record, and the next load version ${version} of another ` +
+            'record that the same commits write; a commit must become visible as a whole',
         )
         newest = version
       }
@@ -195,13 +191,13 @@ async function mixedCommits({ store, namespace }: Trial): Promise<void> {
     demand(winners.length > 0, noneWon)
     demand(
       canBeOrdered(winners),
-      'of commits at once, several answered true that cannot have come one after another: each guards ' +
-        'a version that another of them replaced (in SQL: lock the rows that are guarded)',
+      'several concurrent commits returned true that no serial order explains: each guards a version ' +
+        'that another of them replaced (in SQL: lock the guarded rows)',
     )
     const written = winners.flatMap(({ replaced, created }) => [...replaced, ...created])
     demand(
       new Set(written.map(({ id }) => id)).size === written.length,
-      'two commits answered true that write the same record from the same version',
+      'two commits returned true that write the same record from the same version',
     )
     const expected = [...current, ...fresh.map((id) => ({ id }))].map(
       (old) => written.find(({ id }) => id === old.id) ?? ('version' in old ? old : undefined),
@@ -211,14 +207,14 @@ async function mixedCommits({ store, namespace }: Trial): Promise<void> {
     demandSame(
       stored.map((each) => each ?? null),
       expected.map((each) => each ?? null),
-      'six records after 10 commits that create, replace and guard some of them, if those that answered ' +
-        'true wrote all of theirs and the others nothing',
+      'six records after 10 commits that create, replace and guard some of them (commits that returned ' +
+        'true must write all of their records, the others none)',
     )
     current = expected.slice(0, current.length) as TestRecord[]
   }
 }
 
-/** Whoever guards a version comes before whoever replaces it. */
+/** A commit that guards a version must precede the commit that replaces it. */
 function canBeOrdered(commits: readonly MixedCommit[]): boolean {
   let left = [...commits]
   while (left.length > 0) {

@@ -14,12 +14,12 @@ import {
 
 export const dueCases: readonly CaseDefinition[] = [
   {
-    name: 'due has what is due at or before the instant, by time and then by the bytes of the id',
+    name: 'due returns what is due at or before the instant, ordered by time and then by the bytes of the id',
     rule: 'due',
     check: ordersByTimeAndId,
   },
   {
-    name: 'due has the earliest when there are more than its limit',
+    name: 'due returns the earliest records when more are due than its limit',
     rule: 'due',
     check: keepsLimit,
   },
@@ -29,19 +29,19 @@ export const dueCases: readonly CaseDefinition[] = [
     check: ordersWholeRange,
   },
   {
-    name: 'due keeps to its namespace, the first 8 characters of the ids, byte for byte',
+    name: 'due compares the namespace, the first 8 characters of the id, byte for byte',
     rule: 'due',
     check: keepsNamespace,
   },
-  { name: 'due keeps to its kind', rule: 'due', check: keepsKind },
+  { name: 'due returns records of its kind only', rule: 'due', check: keepsKind },
   {
-    name: 'a record is due at another time, or no more, with its next version',
+    name: 'the next version of a record changes or removes its due time',
     rule: 'due',
     check: movesWithVersion,
   },
 ]
 
-/** Between two times of asking a store that lags. */
+/** The pause between two queries of a store that lags. */
 const pauseMs = 20
 
 interface DueQuery {
@@ -52,7 +52,7 @@ interface DueQuery {
   readonly kind?: 'grant' | 'event'
 }
 
-/** Asks until the ids are those expected. What is of another namespace must not be seen meanwhile either. */
+/** Repeats the query until it returns the expected ids. No query may return a record of another namespace. */
 async function demandDue(
   { store, namespace: own, dueLagMs }: Trial,
   { namespace = own, before, limit = 100, kind = 'grant' }: DueQuery,
@@ -64,17 +64,14 @@ async function demandDue(
     const foreign = found.find(({ id }) => id.slice(0, 8) !== namespace)
     demand(
       foreign === undefined,
-      `due for the namespace ${show(namespace)} answered ${show(foreign?.id)}, which begins differently`,
+      `due for the namespace ${show(namespace)} returned ${show(foreign?.id)}, which has another prefix`,
     )
-    demand(
-      found.length <= limit,
-      `due answered ${found.length} records, although its limit was ${limit}`,
-    )
+    demand(found.length <= limit, `due returned ${found.length} records; its limit was ${limit}`)
     if (JSON.stringify(idsOf(found)) === JSON.stringify(expected)) return found
     demand(
       performance.now() < deadline,
-      `due before ${before} with a limit of ${limit} answers ${show(idsOf(found))}; ` +
-        `it should be ${show(expected)}, at the latest by now`,
+      `due before ${before} with a limit of ${limit} returned ${show(idsOf(found))}; ` +
+        `expected ${show(expected)} within the permitted lag`,
     )
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
@@ -92,7 +89,7 @@ async function ordersByTimeAndId(trial: Trial): Promise<void> {
     const written = records.find((one) => one.id === each.id)
     demand(
       isSame(each, written),
-      `due answered ${show(each)}; what was written is ${show(written)}`,
+      `due returned ${show(each)}; the committed record is ${show(written)}`,
     )
   }
   await demandDue(trial, { before: 10 }, order.slice(0, 8))
@@ -139,7 +136,7 @@ async function ordersWholeRange(trial: Trial): Promise<void> {
 async function keepsNamespace(trial: Trial): Promise<void> {
   const { store, namespace } = trial
   const [start, end] = [namespace.slice(0, 4), namespace.slice(5)]
-  // What pattern matching, case folding and comparison by a collation take for the same.
+  // Pattern matching, case folding and collations treat these as equal.
   const namespaces = ['_', '-', 'x', 'X', '.', '%'].map((middle) => `${start}${middle}${end}`)
   const written = namespaces.filter((each) => !each.includes('%'))
   for (const each of written) {
@@ -183,7 +180,7 @@ async function movesWithVersion(trial: Trial): Promise<void> {
   await demandDue(trial, { before: 9 }, [b])
   await mustPut(store, record(a, 4, { dueAt: 2 }))
   const [first] = await demandDue(trial, { before: 9 }, [a, b])
-  demand(first?.version === 4, `due answered version ${first?.version} of a record at version 4`)
+  demand(first?.version === 4, `due returned version ${first?.version} of a record at version 4`)
   await store.remove('grant', b, 1)
   await demandDue(trial, { before: 9 }, [a])
 }

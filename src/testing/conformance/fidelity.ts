@@ -12,7 +12,7 @@ import {
   type Trial,
 } from './trial.js'
 
-/** Text that encodings, SQL, JSON columns and templates take for something else. */
+/** Text that encodings, SQL, JSON columns and templates may change. */
 const texts = {
   'U+0000': '\u0000 and a\u0000b',
   'control characters': '\u0001\b\t\n\u000b\f\r\u001b\u001f\u007f\u0080\u009f',
@@ -29,7 +29,7 @@ const texts = {
   markup: '<a href="x">&amp;</a>]]><!-- -->',
   spaces: '  a  \u00a0\u3000 ',
   'empty text': '',
-  'what looks like something else': 'null true false 1e3 NaN undefined [object Object]',
+  'text that looks like other types': 'null true false 1e3 NaN undefined [object Object]',
 }
 
 const numbers = [
@@ -60,17 +60,17 @@ const numbers = [
 
 export const fidelityCases: readonly CaseDefinition[] = [
   ...Object.entries(texts).map(([name, text]) => ({
-    name: `text comes back as it was: ${name}`,
+    name: `text is kept unchanged: ${name}`,
     rule: 4 as const,
     check: (trial: Trial) => keepsText(trial, text),
   })),
   {
-    name: 'numbers come back as they were, to the edges of double precision',
+    name: 'numbers are kept unchanged, to the limits of double precision',
     rule: 4,
     check: (trial) => comesBack(trial, { numbers, each: Object.fromEntries(numbers.entries()) }),
   },
   {
-    name: 'empty and absent values come back as they were, and are told apart',
+    name: 'empty and absent values are kept unchanged and distinct',
     rule: 4,
     check: (trial) =>
       comesBack(trial, {
@@ -82,43 +82,43 @@ export const fidelityCases: readonly CaseDefinition[] = [
       }),
   },
   {
-    name: 'keys come back whatever they are, __proto__ and numbers among them',
+    name: 'any key is kept, including __proto__ and numbers',
     rule: 4,
     check: keepsKeys,
   },
-  { name: 'the keys of an object come back in their order', rule: 4, check: keepsKeyOrder },
+  { name: 'the order of the keys of an object is kept', rule: 4, check: keepsKeyOrder },
   {
-    name: 'a value nested 200 levels deep comes back',
+    name: 'a value nested 200 levels deep is kept',
     rule: 4,
     check: keepsDepth,
   },
   {
-    name: 'a value of 64 KiB and one of 1000 members come back',
+    name: 'a value of 64 KiB and one of 1000 members are kept',
     rule: 4,
     check: keepsSize,
   },
   {
-    name: 'any JSON comes back as it was, from load, list and due',
+    name: 'load, list and due return any JSON unchanged',
     rule: 4,
     check: keepsAnything,
   },
   {
-    name: 'a loaded value is its own: changing it changes neither the record nor what others loaded',
+    name: 'changing a loaded value changes neither the record nor other loaded values',
     rule: 4,
     check: loadedIsOwn,
   },
   {
-    name: 'a listed value and a due value are their own: changing them changes nothing else',
+    name: 'changing a value from list or due changes nothing else',
     rule: 4,
     check: listedIsOwn,
   },
   {
-    name: "a committed value is the store's own: changing it afterwards changes nothing",
+    name: 'changing a value after its commit changes nothing in the store',
     rule: 4,
     check: committedIsOwn,
   },
   {
-    name: 'a value that changes while its commit runs is written as it was at one moment',
+    name: 'a value that changes during its commit is stored as it was at one moment',
     rule: 4,
     check: committedIsWhole,
   },
@@ -126,14 +126,14 @@ export const fidelityCases: readonly CaseDefinition[] = [
 
 async function comesBack({ store, namespace }: Trial, members: object): Promise<void> {
   const id = `${namespace}-a`
-  // Once as a creation and once as a replacement: a store may write the two in different ways.
+  // A store may create and replace in different ways: check both.
   for (const version of [1, 2]) {
     const written = record(id, version, members)
     await mustPut(store, written)
     demandSame(
       await store.load('grant', id),
       written,
-      'what load answers, compared with what was written',
+      'the record from load, compared with the committed one',
     )
   }
 }
@@ -168,7 +168,7 @@ function keepsKeys(trial: Trial): Promise<void> {
     'kind',
   )
   const entries = names.map((name) => [name, { [name]: name }] as const)
-  // Object.fromEntries defines its members, so that __proto__ is one of them.
+  // Object.fromEntries defines own members, __proto__ included.
   const own = Object.fromEntries(entries)
   return comesBack(trial, { ...own, inner: own, list: [own] })
 }
@@ -179,10 +179,10 @@ async function keepsKeyOrder({ store, namespace }: Trial): Promise<void> {
   const written = { zebra: inner, ...record(id), apple: [inner], Mango: 1, b: 2 }
   await mustPut(store, written)
   const found = await store.load('grant', id)
-  demandSame(found, written, 'what load answers, compared with what was written')
+  demandSame(found, written, 'the record from load, compared with the committed one')
   demand(
     JSON.stringify(found) === JSON.stringify(written),
-    `the keys are in another order: wrote ${show(written)}, load answered ${show(found)} ` +
+    `the order of keys changed: committed ${show(written)}, load returned ${show(found)} ` +
       '(a column of type jsonb sorts keys; store text)',
   )
 }
@@ -219,19 +219,19 @@ async function keepsAnything({ store, namespace }: Trial): Promise<void> {
       demandSame(
         await store.load('grant', next.id),
         next,
-        'what load answers, compared with what was written',
+        'the record from load, compared with the committed one',
       )
     }
     const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 20 })
-    demandSame(page.records, written, 'what list answers, compared with what was written')
+    demandSame(page.records, written, 'the records from list, compared with the committed ones')
     const due = await store.due('grant', namespace, 1, 20)
-    demandSame(due, [], 'what due answers although no record has a dueAt')
+    demandSame(due, [], 'the result of due when no record has a dueAt')
   }
 }
 
 const pieces = [...Object.values(texts), 'a', 'Z', '0', 'plain text']
 
-/** Any JSON value, out of numbers and texts that are hard to keep. */
+/** Returns a random JSON value made of numbers and texts that are hard to keep. */
 function anyJson(index: (bound: number) => number, depth: number): unknown {
   const word = () => `${pieces[index(pieces.length)]}${pieces[index(pieces.length)]}`
   const branches = depth === 0 ? 4 : 6
@@ -261,7 +261,7 @@ function withParts(id: string, wanted: string): TestRecord {
   })
 }
 
-/** Changes a value everywhere that it can be changed: one that is frozen does no harm. */
+/** Changes a value in place wherever it is mutable; a store may also return frozen values. */
 function deface(value: unknown): void {
   if (typeof value !== 'object' || value === null) return
   for (const member of Object.values(value)) deface(member)
@@ -278,7 +278,7 @@ async function loadedIsOwn({ store, namespace }: Trial): Promise<void> {
   await mustPut(store, structuredClone(written))
   const [mine, others] = [await store.load('grant', id), await store.load('grant', id)]
   deface(mine)
-  demandSame(others, written, 'a value that was loaded before another loaded value was changed')
+  demandSame(others, written, 'a loaded value after another loaded value was changed')
   demandSame(await store.load('grant', id), written, 'the record after a loaded value was changed')
   const page = await store.list({
     kind: 'grant',
@@ -308,15 +308,11 @@ async function listedIsOwn({ store, namespace }: Trial): Promise<void> {
     'the list after a page of it was changed',
   )
   deface(await store.due('grant', namespace, 5, 5))
-  demandSame(
-    await store.load('grant', id),
-    written,
-    'the record after what due answered was changed',
-  )
+  demandSame(await store.load('grant', id), written, 'the record after a result of due was changed')
   demandSame(
     await list(),
     { records: [written], more: false },
-    'the list after what due answered was changed',
+    'the list after a result of due was changed',
   )
 }
 
@@ -328,15 +324,19 @@ async function committedIsOwn({ store, namespace }: Trial): Promise<void> {
     const written = structuredClone(given)
     const changes = [{ kind: 'grant' as const, next: given, expectedVersion: version - 1 }]
     const committed = await store.commit({ changes, guards: [] })
-    demand(committed === true, `commit answered ${show(committed)} instead of true`)
+    demand(committed === true, `commit returned ${show(committed)}; expected true`)
     deface(changes)
     demandSame(
       await store.load('grant', id),
       written,
-      'the record after the value that was committed was changed by whoever committed it',
+      'the record after the caller changed the value that it committed',
     )
     const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 5 })
-    demandSame(page.records, [written], 'the list after the value that was committed was changed')
+    demandSame(
+      page.records,
+      [written],
+      'the list after the caller changed the value that it committed',
+    )
   }
 }
 
@@ -350,16 +350,16 @@ async function committedIsWhole({ store, namespace }: Trial): Promise<void> {
     given.marks[0] = 1
     given.marks[1] = 1
     given.last = 1
-    demand((await running) === true, 'commit of a new record did not answer true')
+    demand((await running) === true, 'commit of a new record did not return true')
     given.marks[0] = 2
     const found = await store.load('grant', id)
     const either = [0, 1].map((mark) => ({ ...given, marks: [mark, mark], last: mark }))
     demand(
       either.some((whole) => isSame(found, whole)),
-      `a value was changed while its commit ran; stored should be it as it was before or after, and is ` +
+      `a value changed during its commit; the stored value must be the one before or after the change, and is ` +
         show(found),
     )
     const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 20 })
-    demandSame(page.records.at(-1), found, 'the list, compared with what load answers')
+    demandSame(page.records.at(-1), found, 'the record from list, compared with the one from load')
   }
 }

@@ -19,17 +19,17 @@ import {
 
 export const guardCases: readonly CaseDefinition[] = [
   {
-    name: 'a guard holds while its record is at its version, and fails the commit at any other',
+    name: 'a guard holds while its record is at its version and fails the commit at any other version',
     rule: 2,
     check: holdsAtItsVersion,
   },
   {
-    name: 'a guard on a record that does not exist, or was removed, fails the commit',
+    name: 'a guard on a record that does not exist or was removed fails the commit',
     rule: 2,
     check: failsOnNothing,
   },
   {
-    name: 'a guard knows a record by its kind and its id together',
+    name: 'a guard identifies its record by kind and id',
     rule: 2,
     check: knowsKindAndId,
   },
@@ -40,27 +40,27 @@ export const guardCases: readonly CaseDefinition[] = [
   },
   { name: 'a guard writes nothing', rule: 2, check: writesNothing },
   {
-    name: 'a commit of guards alone says whether they hold',
+    name: 'a commit of guards alone reports whether they hold',
     rule: 2,
     check: guardsAlone,
   },
   {
-    name: 'many commits may guard the same record at once',
+    name: 'concurrent commits may guard the same record',
     rule: 2,
     check: shareOneGuard,
   },
   {
-    name: 'a commit whose guarded record was replaced before it took effect fails',
+    name: 'a commit fails if its guarded record was replaced before it took effect',
     rule: 2,
     check: (trial) => guardIsKept(trial, 'replaced'),
   },
   {
-    name: 'a commit whose guarded record was removed before it took effect fails',
+    name: 'a commit fails if its guarded record was removed before it took effect',
     rule: 2,
     check: (trial) => guardIsKept(trial, 'removed'),
   },
   {
-    name: 'two commits that each guard what the other changes do not both take effect',
+    name: 'two commits that each guard the record that the other changes do not both succeed',
     rule: 2,
     check: noWriteSkew,
   },
@@ -75,17 +75,17 @@ async function holdsAtItsVersion({ store, namespace }: Trial): Promise<void> {
     const committed = await commit(store, [change(record(created))], [guard(id, version)])
     demand(
       committed === false,
-      `with a guard at version ${version} of a record at version 2, commit answered ${show(committed)} ` +
-        'instead of false',
+      `commit with a guard at version ${version} of a record at version 2 returned ${show(committed)}; ` +
+        'expected false',
     )
     demand(
       (await versionOf(store, created)) === 0,
-      'a commit that its guard failed has created its record all the same',
+      'a commit whose guard failed still created its record',
     )
   }
   await mustCommit(store, [change(record(`${namespace}-2`))], [guard(id, 2)])
   const version = await versionOf(store, `${namespace}-2`)
-  demand(version === 1, 'a commit whose guard held answered true and did not write its record')
+  demand(version === 1, 'a commit whose guard held returned true but did not write its record')
 }
 
 async function failsOnNothing({ store, namespace }: Trial): Promise<void> {
@@ -95,20 +95,20 @@ async function failsOnNothing({ store, namespace }: Trial): Promise<void> {
   await mustPut(store, record(removed))
   demand(
     await store.remove('grant', removed, 1),
-    'remove at the stored version did not answer true',
+    'remove at the stored version did not return true',
   )
   for (const id of [absent, removed]) {
     const committed = await commit(store, [change(record(created))], [guard(id, 1)])
     demand(
       committed === false,
-      `with a guard on a record that ${id === absent ? 'does not exist' : 'was removed'}, commit ` +
-        `answered ${show(committed)} instead of false`,
+      `commit with a guard on a record that ${id === absent ? 'does not exist' : 'was removed'} ` +
+        `returned ${show(committed)}; expected false`,
     )
     const versions = await versionsOf(store, [created, id])
     demandSame(
       versions,
       [0, 0],
-      'versions of the new and of the guarded record after the commit failed',
+      'versions of the new and of the guarded record after the failed commit',
     )
   }
 }
@@ -121,8 +121,8 @@ async function knowsKindAndId({ store, namespace }: Trial): Promise<void> {
   const foreign = await commit(store, [change(record(`${id}-1`))], [guard(id, 1, 'event')])
   demand(
     foreign === false,
-    `a guard at version 1 of an event at version 2 was taken to be about the grant of the same id, ` +
-      `which is at version 1: commit answered ${show(foreign)}`,
+    `a guard at version 1 of an event at version 2 matched the grant with the same id, ` +
+      `which is at version 1: commit returned ${show(foreign)}; expected false`,
   )
   await mustCommit(store, [change(record(`${id}-2`))], [guard(id, 2, 'event'), guard(id, 1)])
 }
@@ -163,7 +163,7 @@ async function guardsAlone({ store, namespace }: Trial): Promise<void> {
   const outdated = await commit(store, [], [guard(a, 1), guard(b, 1)])
   demand(
     outdated === false,
-    `a commit of two guards, of which one does not hold, answered ${show(outdated)} instead of false`,
+    `a commit of two guards, of which one does not hold, returned ${show(outdated)}; expected false`,
   )
 }
 
@@ -176,14 +176,14 @@ async function shareOneGuard({ store, namespace }: Trial): Promise<void> {
   const failed = outcomes.filter((outcome) => outcome !== true).length
   demand(
     failed === 0,
-    `16 commits guarded the same record, which nobody changed, and ${failed} of them failed; all ` +
-      'should have taken effect, since a guard writes nothing',
+    `16 commits guarded the same record, which no writer changed, and ${failed} of them failed; all ` +
+      'must succeed, because a guard writes nothing',
   )
 }
 
 /**
- * When the record of a guard has been replaced or removed, and a load after that does not show what a commit
- * would write, then that commit can only take effect later, and so must fail.
+ * If the guarded record was replaced or removed, and a later load does not show the commit's changes, then
+ * the commit can only take effect after that, and so it must fail.
  */
 async function guardIsKept(
   { store, namespace }: Trial,
@@ -208,22 +208,22 @@ async function guardIsKept(
     const [{ ended, visible }, ...outcomes] = await Promise.all([end(), ...commits])
     demand(
       ended === true,
-      `a record that others only guarded could not be ${fate}: it answered ${show(ended)}, not true`,
+      `a record that other commits only guarded could not be ${fate}: the call returned ${show(ended)}; expected true`,
     )
     const late = outcomes.filter((outcome, i) => outcome === true && visible[i] === 0)
     demand(
       late.length === 0,
-      `a record was ${fate}, and after that a commit took effect that guards its former version; ` +
-        'the guard must be checked together with the writing (in SQL: lock the row that is guarded)',
+      `a commit that guards a version took effect after the record was ${fate}; check the guard ` +
+        'atomically with the writes (in SQL: lock the guarded row)',
     )
     const stored = await versionsOf(store, ids)
     demandSame(
       stored.map((version) => version === 1),
       outcomes,
-      'whether each of four new records exists, if exactly those whose commit answered true should',
+      'whether each of four new records exists (expected exactly for those whose commit returned true)',
     )
     const after = await commit(store, [change(record(`${guarded}-late`))], [guard(guarded, 1)])
-    demand(after === false, `a guard held although its record had been ${fate} before`)
+    demand(after === false, `a guard held although its record was already ${fate}`)
   }
 }
 
@@ -239,13 +239,13 @@ async function noWriteSkew({ store, namespace }: Trial): Promise<void> {
     })
     demand(
       !outcomes.every(Boolean),
-      'two commits at once, each guarding the version of the record that the other replaces, both ' +
-        'answered true; whichever comes second should fail (in SQL: lock the row that is guarded)',
+      'two concurrent commits, each guarding the version of the record that the other replaces, both ' +
+        'returned true; the later one must fail (in SQL: lock the guarded row)',
     )
     demandSame(
       await versionsOf(store, [a, b]),
       outcomes.map((outcome) => (outcome ? 2 : 1)),
-      'versions of two records, if exactly those whose commit answered true are replaced',
+      'versions of two records (expected: replaced exactly where the commit returned true)',
     )
     if (!outcomes.some(Boolean)) {
       await mustCommit(store, [change(record(a, 2))], [guard(b, 1)])

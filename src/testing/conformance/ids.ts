@@ -22,17 +22,17 @@ export const idCases: readonly CaseDefinition[] = [
     check: differsByByte,
   },
   {
-    name: 'a record is known by its kind and its id together',
+    name: 'kind and id together identify a record',
     rule: 'ids',
     check: knowsKindAndId,
   },
   {
-    name: 'an id of 128 characters is kept whole',
+    name: 'an id of 128 characters is stored in full',
     rule: 'ids',
     check: keepsLongIds,
   },
   {
-    name: 'an id of one character is an id like any other',
+    name: 'an id of one character is valid',
     rule: 'ids',
     check: keepsShortIds,
   },
@@ -69,16 +69,16 @@ async function differsByByte({ store, namespace }: Trial): Promise<void> {
     const found = await store.load('grant', id)
     demand(
       found === undefined,
-      `load answered ${show(found)} for the id ${show(id)}, which nobody wrote; ids are compared byte for byte`,
+      `load returned ${show(found)} for the id ${show(id)}, which was never written; compare ids byte for byte`,
     )
   }
   for (const next of records) await mustPut(store, { ...next, version: 2 })
   for (const { id } of records) {
     demand(
       await store.remove('grant', id, 2),
-      `remove of ${show(id)} at its version did not answer true`,
+      `remove of ${show(id)} at its version did not return true`,
     )
-    demand((await versionOf(store, id)) === 0, `${show(id)} is still there after it was removed`)
+    demand((await versionOf(store, id)) === 0, `${show(id)} still exists after its removal`)
   }
 }
 
@@ -88,7 +88,7 @@ async function knowsKindAndId({ store, namespace }: Trial): Promise<void> {
   for (const kind of kinds) {
     demand(
       (await store.load(kind, id)) === undefined,
-      `there is a record of kind ${kind} although only others of the same id were written`,
+      `a record of kind ${kind} exists although only records of other kinds with its id were written`,
     )
     await mustCommit(store, [change(at(kind, 1), kind)])
   }
@@ -113,14 +113,14 @@ async function knowsKindAndId({ store, namespace }: Trial): Promise<void> {
   const version = kinds.indexOf('transfer') + 1
   demand(
     await store.remove('transfer', id, version),
-    'remove at the stored version did not answer true',
+    'remove at the stored version did not return true',
   )
   for (const [i, kind] of kinds.entries()) {
     const expected = kind === 'transfer' ? undefined : at(kind, i + 1)
     demandSame(
       { record: await store.load(kind, id) },
       { record: expected },
-      `the record of kind ${kind} after that of kind transfer was removed`,
+      `the record of kind ${kind} after the transfer with the same id was removed`,
     )
   }
 }
@@ -136,7 +136,7 @@ async function keepsLongIds({ store, namespace }: Trial): Promise<void> {
     demandSame(await store.load('grant', next.id), next, 'a record with an id of 128 characters')
   }
   const cut = await store.load('grant', start)
-  demand(cut === undefined, `an id was found by its first 127 of 128 characters: ${show(cut)}`)
+  demand(cut === undefined, `the first 127 characters of an id of 128 found a record: ${show(cut)}`)
   const [a, b, upper] = records
   const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 10 })
   demandSame(
@@ -146,10 +146,10 @@ async function keepsLongIds({ store, namespace }: Trial): Promise<void> {
   )
 }
 
-/** Ids of one character belong to nobody: another run of this case may write them too, so it tries again. */
+/** One-character ids have no namespace: concurrent runs of this case share them, so it retries. */
 async function keepsShortIds({ store, namespace }: Trial): Promise<void> {
   for (const id of ['.', '-', '_', '0', 'Z', 'z']) {
-    let problem = 'commit never answered true'
+    let problem = 'commit never returned true'
     let kept = false
     for (let attempts = 0; attempts < 50 && !kept; attempts++) {
       const version = (await versionOf(store, id, 'transfer')) + 1
@@ -157,7 +157,7 @@ async function keepsShortIds({ store, namespace }: Trial): Promise<void> {
       if ((await commit(store, [change(next, 'transfer')])) !== true) continue
       const found = await store.load('transfer', id)
       kept = found?.commandId === next.commandId
-      problem = `commit answered true for ${show(next)}, and load then answered ${show(found)}`
+      problem = `commit returned true for ${show(next)}, and load then returned ${show(found)}`
       await store.remove('transfer', id, version)
     }
     demand(kept, `in 50 attempts the record with the id ${show(id)} was not kept: ${problem}`)

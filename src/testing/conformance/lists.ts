@@ -23,32 +23,32 @@ export const listCases: readonly CaseDefinition[] = [
     check: ordersWholeRange,
   },
   {
-    name: 'a page has the records next to its cursor, in both directions',
+    name: 'a page contains the records next to its cursor, in both directions',
     rule: 6,
     check: startsAtCursor,
   },
   {
-    name: 'a page starts next to its cursor also where no record is, or is any more',
+    name: 'a cursor does not have to be an existing record',
     rule: 6,
     check: startsBetweenRecords,
   },
   {
-    name: 'a page says that there is more exactly when there is',
+    name: 'a page reports more exactly when there is more',
     rule: 6,
     check: saysMore,
   },
   {
-    name: 'a list has the records that name it and are of its kind, and no others',
+    name: 'a list contains exactly the records of its kind that name it',
     rule: 6,
     check: keepsListsApart,
   },
   {
-    name: 'a record is in each of its three lists, at the place that it has there',
+    name: 'a record is in each of its three lists, at its place in that list',
     rule: 6,
     check: inThreeLists,
   },
   {
-    name: 'a record moves in its lists, or leaves them, with its next version',
+    name: 'the next version of a record moves it in its lists or removes it from them',
     rule: 6,
     check: movesWithVersion,
   },
@@ -58,7 +58,7 @@ function pageOf(store: Store, wanted: string, query: Partial<ListQuery> = {}) {
   return store.list({ kind: 'grant', list: wanted, forward: true, limit: 100, ...query })
 }
 
-/** Endings of ids that differ in case, in punctuation or in length, in the order of their bytes. */
+/** Endings of ids that differ in case, punctuation or length, in the order of their bytes. */
 const endings = [
   '',
   '-',
@@ -86,7 +86,7 @@ async function ordersByPlaceAndId({ store, namespace }: Trial): Promise<void> {
       record(`${namespace}-${at}${ending}`, 1, { lists: [{ list: wanted, at }] }),
     ),
   )
-  // Neither in the order of the list nor in its reverse, so that the order of arrival does not help.
+  // Neither in list order nor in reverse: insertion order must not help.
   const arriving = records.map((_, i) => records[(i * 29 + 5) % records.length] ?? record(''))
   await mustPut(store, ...arriving.slice(0, 20))
   await mustPut(store, ...arriving.slice(20))
@@ -97,7 +97,7 @@ async function ordersByPlaceAndId({ store, namespace }: Trial): Promise<void> {
       demandSame(
         idsOf(page.records),
         expected,
-        `ids of a list, asked for ${forward ? 'forwards' : 'backwards'}, ascending by (at, id) byte for byte`,
+        `ids of a list read ${forward ? 'forwards' : 'backwards'}, ascending by (at, id) byte for byte`,
       )
     }
   }
@@ -150,7 +150,7 @@ async function startsAtCursor({ store, namespace }: Trial): Promise<void> {
       demandSame(
         { ids: idsOf(previous.records), more: previous.more },
         { ids: ids.slice(Math.max(0, i - limit), i), more: i > limit },
-        `a page of ${limit} backwards from record ${i} of 12, which has those next to the cursor`,
+        `a page of ${limit} backwards from record ${i} of 12 (expected those next to the cursor)`,
       )
     }
   }
@@ -186,7 +186,7 @@ async function startsBetweenRecords({ store, namespace }: Trial): Promise<void> 
     demandSame(
       { before: idsOf(previous.records), after: idsOf(next.records) },
       { before: before.map(id), after: after.map(id) },
-      `ids before and after the cursor (${at}, …-${name}), at which no record is`,
+      `ids before and after the cursor (${at}, …-${name}), which is not a record`,
     )
   }
 }
@@ -194,8 +194,8 @@ async function startsBetweenRecords({ store, namespace }: Trial): Promise<void> 
 async function saysMore({ store, namespace }: Trial): Promise<void> {
   const wanted = `${namespace} list`
   for (const forward of [true, false]) {
-    const page = await pageOf(store, `${namespace} nobody`, { forward, limit: 3 })
-    demandSame(page, { records: [], more: false }, 'a page of a list that nobody is in')
+    const page = await pageOf(store, `${namespace} empty`, { forward, limit: 3 })
+    demandSame(page, { records: [], more: false }, 'a page of a list without records')
   }
   const records = [1, 2, 3, 4].map((at) =>
     record(`${namespace}-${at}`, 1, { lists: [{ list: wanted, at }] }),
@@ -250,7 +250,7 @@ async function keepsListsApart({ store, namespace }: Trial): Promise<void> {
       demandSame(
         { ids: idsOf(page.records), more: page.more },
         { ids: [`${namespace}-${i}`], more: false },
-        `ids of the grants in the list ${JSON.stringify(commandId)}, which only one grant and one event name`,
+        `ids of the grants in the list ${JSON.stringify(commandId)}, which exactly one grant and one event name`,
       )
     }
   }
@@ -258,7 +258,7 @@ async function keepsListsApart({ store, namespace }: Trial): Promise<void> {
 
 async function inThreeLists({ store, namespace }: Trial): Promise<void> {
   const names = ['one', 'two', 'three'].map((name) => `${namespace} ${name}`)
-  // A list of its own order for each: places ascend in the first, descend in the second, jump in the third.
+  // A different order in each list: ascending in the first, descending in the second, mixed in the third.
   const places = [0, 1, 2, 3, 4].map((i) => [i, 10 - i, (i * 2) % 5])
   const records = places.map((ats, i) =>
     record(`${namespace}-${i}`, 1, {
@@ -274,7 +274,7 @@ async function inThreeLists({ store, namespace }: Trial): Promise<void> {
       demandSame(
         page.records,
         expected,
-        `records of list ${n + 1} of the three that each of them is in`,
+        `records of list ${n + 1} of the three that each record is in`,
       )
     }
     const middle = order[2] ?? 0
@@ -315,6 +315,6 @@ async function movesWithVersion({ store, namespace }: Trial): Promise<void> {
       `ids of two lists after a version whose lists are ${JSON.stringify(lists)}`,
     )
     const listed = pages.flatMap((page) => page.records).filter(({ id }) => id === a)
-    for (const each of listed) demandSame(each, next, 'the record that a list answers')
+    for (const each of listed) demandSame(each, next, 'the record from list')
   }
 }

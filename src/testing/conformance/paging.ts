@@ -14,12 +14,12 @@ import {
 
 export const pagingCases: readonly CaseDefinition[] = [
   {
-    name: 'whoever pages sees each record exactly once, whatever the page size, with equal places',
+    name: 'paging returns each record exactly once for every page size, including equal places',
     rule: 6,
     check: pagesOnce,
   },
   {
-    name: 'whoever pages sees what was there before exactly once, while others write',
+    name: 'paging returns each earlier record exactly once while other writers commit',
     rule: 6,
     check: pagesWhileOthersWrite,
   },
@@ -27,7 +27,7 @@ export const pagingCases: readonly CaseDefinition[] = [
 
 type Turn = Pick<ListQuery, 'forward' | 'limit'>
 
-/** Pages through a whole list and answers the records in the order of the list. */
+/** Pages through a whole list and returns its records in list order. */
 async function pageThrough(
   store: Store,
   wanted: string,
@@ -40,18 +40,18 @@ async function pageThrough(
     const page = await store.list({ kind: 'grant', list: wanted, forward, limit, ...from })
     demand(
       page.records.length <= limit,
-      `list answered ${page.records.length} records although its limit was ${limit}`,
+      `list returned ${page.records.length} records; its limit was ${limit}`,
     )
     demand(
       page.records.length > 0 || !page.more,
-      'list answered no record and says that there is more, so that paging never ends',
+      'list returned no records with more: true, so that paging never ends',
     )
     const last = page.records.at(forward ? -1 : 0)
     if (last !== undefined) cursor = { at: placeOf(last, wanted), id: last.id }
     found.splice(forward ? found.length : 0, 0, ...page.records)
     if (!page.more) return found
   }
-  throw new Error('1000 pages of a list that has fewer records have not come to its end')
+  throw new Error('1000 pages did not reach the end of a list that has fewer records')
 }
 
 async function pagesOnce({ store, namespace }: Trial): Promise<void> {
@@ -113,11 +113,11 @@ async function pagesWhileOthersWrite({ store, namespace }: Trial): Promise<void>
       demandSame(
         [...old].sort(compareIds),
         places.map((_, i) => id(`old${i}`)).sort(compareIds),
-        'ids seen while paging, of the 18 records that were there before the first page (each exactly once)',
+        'ids seen while paging, of the 18 records committed before the first page (each expected exactly once)',
       )
       demand(
         new Set(seen).size === seen.length,
-        'a record that arrived while paging was seen twice',
+        'a record committed while paging was returned twice',
       )
     }
   }

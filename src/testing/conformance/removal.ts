@@ -14,27 +14,27 @@ import {
 
 export const removalCases: readonly CaseDefinition[] = [
   {
-    name: 'a record that is removed is gone from load and from every list',
+    name: 'a removed record is gone from load and from every list',
     rule: 'remove',
     check: goneEverywhere,
   },
   {
-    name: 'a record is removed at its version only',
+    name: 'remove only removes a record at the given version',
     rule: 'remove',
     check: atItsVersionOnly,
   },
   {
-    name: 'what does not exist, or only as another kind, is not removed',
+    name: 'remove returns false for a record that does not exist or exists as another kind only',
     rule: 'remove',
     check: onlyWhatExists,
   },
   {
-    name: 'a record that 16 remove at once is removed by one of them',
+    name: 'exactly one of 16 concurrent removals of a record succeeds',
     rule: 'remove',
     check: removedByOne,
   },
   {
-    name: 'a record that is removed while it is replaced is either gone or replaced',
+    name: 'a record that is removed and replaced concurrently is either gone or replaced',
     rule: 'remove',
     check: removedOrReplaced,
   },
@@ -47,9 +47,12 @@ async function goneEverywhere({ store, namespace }: Trial): Promise<void> {
   ) as [ReturnType<typeof record>, ReturnType<typeof record>]
   await mustPut(store, a, b)
   const removed = await store.remove('grant', a.id, 1)
-  demand(removed === true, `remove at the stored version answered ${show(removed)} instead of true`)
+  demand(removed === true, `remove at the stored version returned ${show(removed)}; expected true`)
   const found = await store.load('grant', a.id)
-  demand(found === undefined, `load answered ${show(found)} for a record that was removed`)
+  demand(
+    found === undefined,
+    `load returned ${show(found)} for a removed record; expected undefined`,
+  )
   for (const forward of [true, false]) {
     const page = await store.list({ kind: 'grant', list: wanted, forward, limit: 1 })
     demandSame(
@@ -61,9 +64,9 @@ async function goneEverywhere({ store, namespace }: Trial): Promise<void> {
   const again = await store.remove('grant', a.id, 1)
   demand(
     again === false,
-    `removing a record for a second time answered ${show(again)} instead of false`,
+    `removing a record for a second time returned ${show(again)}; expected false`,
   )
-  demandSame(await store.load('grant', b.id), b, 'the record beside the one that was removed')
+  demandSame(await store.load('grant', b.id), b, 'the record next to the removed one')
 }
 
 async function atItsVersionOnly({ store, namespace }: Trial): Promise<void> {
@@ -74,15 +77,11 @@ async function atItsVersionOnly({ store, namespace }: Trial): Promise<void> {
     const removed = await store.remove('grant', id, version)
     demand(
       removed === false,
-      `removing a record at version 2 as if it were at ${version} answered ${show(removed)}, not false`,
+      `removing version ${version} of a record at version 2 returned ${show(removed)}; expected false`,
     )
-    demandSame(
-      await store.load('grant', id),
-      record(id, 2),
-      'the record, which should still be there',
-    )
+    demandSame(await store.load('grant', id), record(id, 2), 'the record, which must still exist')
   }
-  demand(await store.remove('grant', id, 2), 'remove at the stored version did not answer true')
+  demand(await store.remove('grant', id, 2), 'remove at the stored version did not return true')
 }
 
 async function onlyWhatExists({ store, namespace }: Trial): Promise<void> {
@@ -92,18 +91,18 @@ async function onlyWhatExists({ store, namespace }: Trial): Promise<void> {
     const absent = await store.remove('grant', b, version)
     demand(
       absent === false,
-      `removing what does not exist answered ${show(absent)} instead of false`,
+      `removing a record that does not exist returned ${show(absent)}; expected false`,
     )
     const foreign = await store.remove('event', a, version)
     demand(
       foreign === false,
-      `removing an event that does not exist answered ${show(foreign)}; there is only a grant of that id`,
+      `removing an event that does not exist returned ${show(foreign)}; only a grant has that id`,
     )
   }
   demandSame(
     await store.load('grant', a),
     record(a),
-    'the record whose id was removed as another kind',
+    'the record after a removal of its id as another kind',
   )
 }
 
@@ -115,9 +114,9 @@ async function removedByOne({ store, namespace }: Trial): Promise<void> {
     const winners = outcomes.filter(Boolean).length
     demand(
       winners === 1,
-      `16 callers removed one record at once and ${winners} were told that they did; exactly one should be`,
+      `16 callers removed one record concurrently and ${winners} calls returned true; expected exactly one`,
     )
-    demand((await versionOf(store, id)) === 0, 'a record is still there after it was removed')
+    demand((await versionOf(store, id)) === 0, 'a record still exists after its removal')
   }
 }
 
@@ -132,12 +131,12 @@ async function removedOrReplaced({ store, namespace }: Trial): Promise<void> {
     const version = await versionOf(store, id)
     demand(
       removed !== replaced,
-      `a record was removed and replaced at once, both from version 1: remove answered ${show(removed)} ` +
-        `and commit ${show(replaced)}; exactly one should be true`,
+      `a record was removed and replaced concurrently, both from version 1: remove returned ${show(removed)} ` +
+        `and commit ${show(replaced)}; expected exactly one true`,
     )
     demand(
       version === (replaced ? 2 : 0),
-      `a record was ${removed ? 'removed' : 'replaced'}, and is at version ${version} (0: gone)`,
+      `a record was ${removed ? 'removed' : 'replaced'}, and is at version ${version} (0: does not exist)`,
     )
   }
 }

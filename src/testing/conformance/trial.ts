@@ -7,20 +7,20 @@ import type {
   VersionGuard,
 } from 'open-payments-server'
 
-/** A rule of the contract in `Store`, by number, or the part of it that a case is about. */
+/** A rule of the `Store` contract, by number, or the part of it that a case checks. */
 export type ConformanceRule = 1 | 2 | 3 | 4 | 5 | 6 | 'ids' | 'due' | 'remove'
 
-/** What a case is run with: a store, and names that nobody else has. */
+/** The input of a case: a store, and names unique to this trial. */
 export interface Trial {
-  /** The store, whose every answer is looked at: a rejection or one of the wrong type fails the case. */
+  /** The store with checked results: a rejection or a result of the wrong type fails the case. */
   readonly store: Store
-  /** The store as it was given. */
+  /** The store that `makeStore` returned. */
   readonly given: Store
-  /** A second store over the same data; only cases that ask for one may call it. */
+  /** Makes a second store over the same data; only cases with `stores: 2` may call it. */
   readonly another: () => Promise<Store>
-  /** 8 characters that every id of the case begins with. */
+  /** The first 8 characters of every id of the case. */
   readonly namespace: string
-  /** How long `due` may take to show a commit, in milliseconds. */
+  /** How long `due` may lag behind a commit, in milliseconds. */
   readonly dueLagMs: number
 }
 
@@ -32,7 +32,7 @@ export interface CaseDefinition {
   readonly check: (trial: Trial) => Promise<void>
 }
 
-/** A record of the suite: any JSON beside what every record has. */
+/** A record of the suite: a stored record with any other JSON members. */
 export interface TestRecord extends Stored {
   readonly [member: string]: unknown
 }
@@ -52,7 +52,7 @@ export function record(id: string, version = 1, more: object = {}): TestRecord {
   return { id, version, commandId: `${id} ${version}`, ...more }
 }
 
-/** The change that writes a record over the version before it. */
+/** Returns the change that writes a record over its previous version. */
 export function change(next: Stored, kind: RecordKind = 'grant'): RecordChange {
   return { kind, next, expectedVersion: next.version - 1 }
 }
@@ -69,7 +69,7 @@ export function commit(
   return store.commit({ changes, guards })
 }
 
-/** Tries to commit grants, each over the version before it. */
+/** Tries to commit grants, each over its previous version. */
 export function put(store: Store, ...records: readonly Stored[]): Promise<boolean> {
   return commit(
     store,
@@ -77,7 +77,7 @@ export function put(store: Store, ...records: readonly Stored[]): Promise<boolea
   )
 }
 
-/** Commits what nothing stands against. */
+/** Commits grants that have no conflict. */
 export async function mustPut(store: Store, ...records: readonly Stored[]): Promise<void> {
   await mustCommit(
     store,
@@ -85,7 +85,7 @@ export async function mustPut(store: Store, ...records: readonly Stored[]): Prom
   )
 }
 
-/** Commits what nothing stands against. */
+/** Commits changes that have no conflict. */
 export async function mustCommit(
   store: Store,
   changes: readonly RecordChange[],
@@ -95,13 +95,13 @@ export async function mustCommit(
   if (committed !== true) {
     const written = changes.map(({ kind, next }) => `${kind} ${next.id} at version ${next.version}`)
     throw new Error(
-      `commit answered ${show(committed)} although every record was at the version that it expected ` +
-        `and nobody else wrote (${written.join(', ')}); it should have written all of it and answered true`,
+      `commit returned ${show(committed)} although every record was at the expected version and there ` +
+        `was no other writer (${written.join(', ')}); expected true and all records written`,
     )
   }
 }
 
-/** Versions of grants as they are stored, 0 for those that do not exist. */
+/** Returns the stored versions of grants, 0 for those that do not exist. */
 export function versionsOf(store: Store, ids: readonly string[]): Promise<number[]> {
   return Promise.all(ids.map((id) => versionOf(store, id)))
 }
@@ -114,11 +114,11 @@ export async function versionOf(
   return (await store.load(kind, id))?.version ?? 0
 }
 
-/** The place that a record has in a list. */
+/** Returns the place of a record in a list. */
 export function placeOf(stored: Stored, commandId: string): number {
   const place = stored.lists?.find((entry: ListEntry) => entry.list === commandId)
   if (place === undefined) {
-    throw new Error(`list answered a record that is not in the list: ${show(stored)}`)
+    throw new Error(`list returned a record that is not in the list: ${show(stored)}`)
   }
   return place.at
 }
@@ -127,29 +127,29 @@ export function idsOf(records: readonly Stored[]): string[] {
   return records.map(({ id }) => id)
 }
 
-/** Compares ids as their bytes do; ids are ASCII, where bytes and code units are the same. */
+/** Compares ids by their bytes; ids are ASCII, where bytes and code units agree. */
 export function compareIds(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1
 }
 
-/** Fails the case unless the condition holds. The message says what the store did and what it should do. */
+/** Fails the case unless the condition holds. The message states what the store did and what was expected. */
 export function demand(condition: boolean, message: string): asserts condition {
   if (!condition) throw new Error(message)
 }
 
-/** Fails the case unless both are the same JSON; the order of keys does not count. */
+/** Fails the case unless both are the same JSON, regardless of key order. */
 export function demandSame(actual: unknown, expected: unknown, what: string): void {
   const difference = differenceOf(expected, actual, '')
   if (difference !== undefined) throw new Error(`${what}: ${difference}`)
 }
 
-/** Whether both are the same JSON; the order of keys does not count. */
+/** Returns whether both are the same JSON, regardless of key order. */
 export function isSame(actual: unknown, expected: unknown): boolean {
   return differenceOf(expected, actual, '') === undefined
 }
 
-/** Runs `work` so many times at once, each with its number. */
+/** Runs `work` `count` times concurrently, each with its index. */
 export function atOnce<Result>(
   count: number,
   work: (index: number) => Promise<Result>,
@@ -157,12 +157,12 @@ export function atOnce<Result>(
   return Promise.all(Array.from({ length: count }, (_, index) => work(index)))
 }
 
-/** Lets whatever waits go on, so many steps far. */
+/** Yields to pending work for a number of microtasks. */
 export async function steps(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await undefined
 }
 
-/** Any value on one line, short enough for a message and with nothing invisible in it. */
+/** Prints a value on one line, shortened for messages and without invisible characters. */
 export function show(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value)
   const visible = text.replace(/[^ -~]/g, escaped)
@@ -173,15 +173,15 @@ function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
-/** Where two JSON values first differ, in words. */
+/** Describes the first difference between two JSON values. */
 function differenceOf(expected: unknown, actual: unknown, path: string): string | undefined {
   const here = path === '' ? 'the whole value' : path
   if (!isObject(expected) || !isObject(actual)) {
     if (JSON.stringify(expected) === JSON.stringify(actual)) return undefined
-    return `${here} should be ${show(expected)} and is ${show(actual)}`
+    return `${here} must be ${show(expected)} and is ${show(actual)}`
   }
   if (Array.isArray(expected) !== Array.isArray(actual)) {
-    return `${here} should be ${show(expected)} and is ${show(actual)}`
+    return `${here} must be ${show(expected)} and is ${show(actual)}`
   }
   for (const key of Object.keys(expected)) {
     if (!Object.hasOwn(actual, key)) return `${here} lacks ${show(key)}`
@@ -189,10 +189,10 @@ function differenceOf(expected: unknown, actual: unknown, path: string): string 
     if (inner !== undefined) return inner
   }
   const extra = Object.keys(actual).find((key) => !Object.hasOwn(expected, key))
-  return extra === undefined ? undefined : `${here} has ${show(extra)}, which it should not have`
+  return extra === undefined ? undefined : `${here} has the unexpected member ${show(extra)}`
 }
 
-/** Whether a value is an object or an array. */
+/** Returns whether a value is an object or an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }

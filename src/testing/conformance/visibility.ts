@@ -13,29 +13,29 @@ import {
 
 export const visibilityCases: readonly CaseDefinition[] = [
   {
-    name: 'load sees a commit as soon as it has answered true',
+    name: 'load sees a commit as soon as it has returned true',
     rule: 3,
     check: async (trial) => loadSees(trial, trial.store),
   },
   {
-    name: 'list sees a commit as soon as it has answered true',
+    name: 'list sees a commit as soon as it has returned true',
     rule: 3,
     check: async (trial) => listSees(trial, trial.store),
   },
   {
-    name: 'load from a second store sees a commit of the first as soon as it has answered true',
+    name: 'load from a second store sees a commit of the first as soon as it has returned true',
     rule: 3,
     stores: 2,
     check: async (trial) => loadSees(trial, await trial.another()),
   },
   {
-    name: 'list from a second store sees a commit of the first as soon as it has answered true',
+    name: 'list from a second store sees a commit of the first as soon as it has returned true',
     rule: 3,
     stores: 2,
     check: async (trial) => listSees(trial, await trial.another()),
   },
   {
-    name: 'the methods of a store work when they are taken apart from it',
+    name: 'the methods of a store work without their object',
     rule: 1,
     check: takenApart,
   },
@@ -52,7 +52,7 @@ async function loadSees({ store, namespace }: Trial, reader: Store): Promise<voi
     demandSame(
       seen,
       seen.map(() => version),
-      'versions that six loads at once answer right after a commit answered true',
+      'versions that six concurrent loads return right after a commit returned true',
     )
   }
 }
@@ -65,7 +65,7 @@ async function listSees({ store, namespace }: Trial, reader: Store): Promise<voi
     await mustPut(store, record(id, 1, { lists: [{ list: wanted, at: -i }] }))
     expected.unshift(id)
     const page = await reader.list({ kind: 'grant', list: wanted, forward: true, limit: 50 })
-    demandSame(idsOf(page.records), expected, 'ids in a list right after a commit answered true')
+    demandSame(idsOf(page.records), expected, 'ids in a list right after a commit returned true')
   }
   for (const id of [...expected]) {
     await mustPut(store, record(id, 2))
@@ -91,9 +91,20 @@ async function takenApart({ given, namespace }: Trial): Promise<void> {
   const wanted = `${namespace} list`
   const written = record(`${namespace}-a`, 1, { dueAt: 1, lists: [{ list: wanted, at: 1 }] })
   await mustPut(store, written)
-  demandSame(await store.load('grant', written.id), written, 'what load answers, taken apart')
+  demandSame(
+    await store.load('grant', written.id),
+    written,
+    'the record from load, called without its object',
+  )
   const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 5 })
-  demandSame(page, { records: [written], more: false }, 'what list answers, taken apart')
+  demandSame(
+    page,
+    { records: [written], more: false },
+    'the page from list, called without its object',
+  )
   await store.due('grant', namespace, 1, 5)
-  demand(await store.remove('grant', written.id, 1), 'remove, taken apart, did not answer true')
+  demand(
+    await store.remove('grant', written.id, 1),
+    'remove, called without its object, did not return true',
+  )
 }

@@ -1,36 +1,36 @@
 import type { Store } from 'open-payments-server'
 import { demand, type TestRecord } from './trial.js'
 
-/** Far more than writers of one record can lose to each other in this suite. */
+/** Far more attempts than a writer of one record can lose in this suite. */
 const attemptsMax = 500
 
-/** Tries until it is told that it worked. Whoever loses has lost to somebody, so this ends. */
+/** Repeats an attempt until it succeeds. Every lost race has a winner, so this ends. */
 export async function repeatedly(attempt: () => Promise<boolean>): Promise<void> {
   for (let attempts = 0; attempts < attemptsMax; attempts++) {
     if (await attempt()) return
   }
   throw new Error(
-    `${attemptsMax} commits in a row answered false, each over records loaded right before it; of ` +
-      'those who race one should win each time',
+    `${attemptsMax} commits in a row returned false, each over records loaded right before it; one of ` +
+      'the racing commits must succeed each time',
   )
 }
 
-/** A grant that is known to exist. */
+/** Loads a grant that must exist. */
 export async function loadExisting(store: Store, id: string): Promise<TestRecord> {
   const found = await store.load('grant', id)
   demand(
     found !== undefined,
-    `load does not find ${id}, which a commit that answered true has written`,
+    `load does not find ${id}, which was written by a commit that returned true`,
   )
   return found as TestRecord
 }
 
-/** What a record that counts has counted. */
+/** Returns the count that a record stores. */
 export function countOf(counter: TestRecord): number {
   return Number(counter['count'])
 }
 
-/** The same items in another order. */
+/** Returns the same items in another order. */
 export function shuffled<Item>(items: readonly Item[], index: (bound: number) => number): Item[] {
   const left = [...items]
   return items.flatMap(() => left.splice(index(left.length), 1))

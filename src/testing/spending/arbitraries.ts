@@ -9,32 +9,32 @@ import { anyAmount } from './values.js'
 export interface LimitsOptions {
   /** The asset of the amounts. Default: any. */
   readonly asset?: Asset
-  /** Intervals have windows near this instant. Default: at any time. */
+  /** An instant near the windows of the intervals. Default: any time. */
   readonly around?: Instant
 }
 
-/** Arbitraries of fast-check for what payment limits are made of. Every value prints as a person writes it. */
+/** fast-check arbitraries for payment limits. Every value prints in readable form. */
 export interface Arbitraries {
-  /** Positive amounts up to the last one of 64 bits, with the values at which sums go wrong. */
+  /** Positive amounts up to 2^64 - 1, including edge values for sums. */
   amount(asset?: Asset): Arbitrary<Amount>
   /**
-   * Repeating intervals that the library takes: all forms, with and without a count, of calendar and exact
-   * lengths, at month ends and leap days, in every way in which RFC 3339 writes an instant.
+   * Repeating intervals that the library accepts: all forms, with and without a count, with calendar and
+   * exact durations, at month ends and leap days, with instants in every RFC 3339 form.
    *
-   * @param around is near the windows. Default: any time from 1970 to 9999.
+   * @param around an instant near the windows. Default: any time from 1970 to 9999.
    */
   interval(around?: Instant): Arbitrary<string>
-  /** Texts that look like repeating intervals, and that the library refuses. */
+  /** Texts that resemble repeating intervals and that the library rejects. */
   invalidInterval(): Arbitrary<string>
-  /** Limits of outgoing payments; an empty object allows anything. */
+  /** Limits of outgoing payments; an empty object means no limits. */
   limits(options?: LimitsOptions): Arbitrary<Limits>
-  /** Access items of every type, as they may be requested. */
+  /** Access items of every type, as a client may request them. */
   accessItem(options?: LimitsOptions): Arbitrary<AccessItem>
-  /** Histories of payments under limits. Give the same options to what they are played on. */
+  /** Histories of payments under limits. Pass the same options to the wallet or property that plays them. */
   history(options?: HistoryOptions): Arbitrary<SpendingHistory>
 }
 
-/** Makes the arbitraries with the module of fast-check that the test itself uses. */
+/** Creates the arbitraries with the fast-check module of the test. */
 export function arbitraries(fc: FastCheck): Arbitraries {
   return {
     amount: (asset) => anyAmount(fc, asset),

@@ -4,32 +4,32 @@ import type { PaymentRequest } from './history.js'
 import { valueText, windowText } from './text.js'
 import { turnAt } from './windows.js'
 
-/** What the wallet promises beside the limits. */
+/** The rules of the wallet besides the limits. */
 export interface SpendingRules {
-  /** What the count of an interval means. */
+  /** How the wallet counts the repetitions of an interval. */
   readonly intervalCounting: IntervalCounting
-  /** How long a payment waits to be begun, in milliseconds. */
+  /** How long a payment may wait until the host begins it, in milliseconds. */
   readonly holdMs: number
   /** The account that pays. */
   readonly walletAddress: string
 }
 
-/** What payments are added up in: one window of a granted item, or the whole life of its grant. */
+/** The scope in which payments are summed: one window of an access item, or the whole life of its grant. */
 export interface Account {
   readonly grant: number
-  /** The place of the item in the grant, from 1. */
+  /** The position of the item in the grant, from 1. */
   readonly item: number
   readonly counts: CountedAmount
   readonly limit: Amount
   readonly window?: SpendingWindow
 }
 
-/** A payment that was accepted. */
+/** A payment that the wallet accepted. */
 export interface BookedPayment {
   readonly request: PaymentRequest
-  /** The wallet's own name for it. */
+  /** The id that the wallet gave it. */
   readonly id?: string
-  /** Absent where no amount is limited. */
+  /** Absent if no amount is limited. */
   readonly account?: Account
   readonly holdUntil: Instant
   readonly state: 'held' | 'begun' | 'completed' | 'failed'
@@ -43,8 +43,8 @@ export interface BookedGrant {
 }
 
 /**
- * All that has happened, as a bookkeeper writes it down: grants, and payments line by line. There are no
- * totals; whoever wants one adds the lines up.
+ * The history so far: grants, and payments line by line. It stores no totals; they are always summed from the
+ * lines.
  */
 export interface Book {
   readonly grants: readonly BookedGrant[]
@@ -57,7 +57,7 @@ export function paymentIn({ payments }: Book, number: number): BookedPayment | u
   return payments.find(({ request }) => request.payment === number)
 }
 
-/** The book with one of its payments changed. */
+/** Returns the book with one payment changed. */
 export function amended(book: Book, number: number, change: Partial<BookedPayment>): Book {
   const payments = book.payments.map((line) =>
     line.request.payment === number ? { ...line, ...change } : line,
@@ -65,7 +65,7 @@ export function amended(book: Book, number: number, change: Partial<BookedPaymen
   return { ...book, payments }
 }
 
-/** What one payment takes of its account: all that may still be sent, or in the end what was. */
+/** Returns how much a payment takes from its account: what may still be sent, or what was sent once final. */
 function takenBy({ request, account, state, sent, delivered }: BookedPayment): bigint {
   if (account === undefined) return 0n
   const actual = account.counts === 'debitAmount' ? sent : delivered
@@ -74,7 +74,7 @@ function takenBy({ request, account, state, sent, delivered }: BookedPayment): b
   return actual > reserved ? actual : reserved
 }
 
-/** What all payments of an account take together. */
+/** Returns how much all payments of an account take together. */
 export function spentIn({ payments }: Book, account: Account): bigint {
   return payments
     .filter((line) => line.account !== undefined && sameAccount(line.account, account))
@@ -85,13 +85,13 @@ function sameAccount(a: Account, b: Account): boolean {
   return a.grant === b.grant && a.item === b.item && a.window?.start === b.window?.start
 }
 
-/** One account, and what has been spent of it. */
+/** An account and what has been spent from it. */
 export interface Spent {
   readonly account: Account
   readonly spent: bigint
 }
 
-/** Every account that payments were made in, in the order of the first ones. */
+/** Returns every account that has payments, in the order of the first payment of each. */
 export function accountsIn(book: Book): readonly Spent[] {
   const accounts: Account[] = []
   for (const { account } of book.payments) {
@@ -101,7 +101,7 @@ export function accountsIn(book: Book): readonly Spent[] {
   return accounts.map((account) => ({ account, spent: spentIn(book, account) }))
 }
 
-/** The accounts that more was taken from than their limit, each in a sentence. */
+/** Describes every account that exceeds its limit. */
 export function overspentIn(book: Book): readonly string[] {
   return accountsIn(book).flatMap(({ account, spent }) =>
     spent > BigInt(account.limit.value) ? [overspentText(account, spent)] : [],
@@ -117,7 +117,7 @@ export function overspentText(account: Account, spent: bigint): string {
   )
 }
 
-/** Where an item stands at an instant: what is counted in which account, or nothing; or why it is closed. */
+/** Returns the account of an item at an instant (none if nothing is limited), or why the item is closed. */
 export function accountAt(
   book: Book,
   grant: number,
@@ -137,7 +137,7 @@ export function accountAt(
   return { account: { grant, item, counts: 'receiveAmount', limit: receiveAmount, ...window } }
 }
 
-/** The item that must be charged for a payment, or why none can be. */
+/** Returns the item that must be charged for a payment, or why no item can be. */
 export function chargeFor(
   book: Book,
   request: PaymentRequest,
@@ -145,7 +145,7 @@ export function chargeFor(
   rules: SpendingRules,
 ): { readonly account?: Account } | { readonly problems: readonly string[] } {
   const { items = [], revoked = true } = book.grants[request.grant - 1] ?? {}
-  if (revoked) return { problems: [`grant ${request.grant} has been revoked`] }
+  if (revoked) return { problems: [`grant ${request.grant} was revoked`] }
   const problems: string[] = []
   for (const [index, item] of items.entries()) {
     const tried = tryItem(book, item, index + 1, request, now, rules)
@@ -165,25 +165,25 @@ function tryItem(
 ): { readonly account?: Account } | string {
   const name = `grant ${request.grant}, item ${number}`
   const fits = type === 'outgoing-payment' && actions.includes('create')
-  if (!fits || identifier !== rules.walletAddress) return `${name} is for something else`
+  if (!fits || identifier !== rules.walletAddress) return `${name} does not cover this payment`
   if (limits.receiver !== undefined && limits.receiver !== request.receiver) {
-    return `${name} is for another receiver`
+    return `${name} limits payments to another receiver`
   }
   const found = accountAt(book, request.grant, number, now, rules)
-  if (found === 'not yet') return `${name}: its first window has not begun`
-  if (found === 'over') return `${name}: its last window is over`
+  if (found === 'not yet') return `${name}: its first window has not started`
+  if (found === 'over') return `${name}: its last window has ended`
   const { account } = found
   if (account === undefined) return {}
   const { limit, counts } = account
   const { value, ...asset } = request[counts]
   if (asset.assetCode !== limit.assetCode || asset.assetScale !== limit.assetScale) {
-    return `${name} is in another asset`
+    return `${name} has limits in another asset`
   }
   const spent = spentIn(book, account) + BigInt(value)
   return spent > BigInt(limit.value) ? overspentText(account, spent) : { account }
 }
 
-/** Whether nothing can be paid under a grant any more: it was revoked, or all its windows are over. */
+/** Returns whether a grant can no longer pay: it was revoked, or all its windows have ended. */
 export function isOver(book: Book, grant: number, now: Instant, rules: SpendingRules): boolean {
   const { items = [], revoked = true } = book.grants[grant - 1] ?? {}
   if (revoked) return true

@@ -3,25 +3,28 @@ import { filledIn, type HistoryOptions } from './histories.js'
 import type { SpendingAction, SpendingHistory } from './history.js'
 import { expectationOf } from './model.js'
 
-/** What is to be expected of one action of a history. */
+/** The expected outcome of one action of a history. */
 export interface ExpectedStep {
-  /** The place of its step in the history, from 0. */
+  /** The index of its step in the history, from 0. */
   readonly step: number
   readonly action: SpendingAction
-  /** `either` where it makes no difference to anybody's money. */
+  /** `either` if both outcomes leave all amounts correct. */
   readonly answer: 'accepted' | 'refused' | 'either'
-  /** Why it has to be refused, a sentence for each granted item; empty otherwise. */
+  /** Why the wallet must refuse it, one sentence for each granted item; otherwise empty. */
   readonly problems: readonly string[]
-  /** What has been spent after it: sent, or reserved for what may still be sent, by grant, item and window. */
+  /**
+   * What has been spent afterwards, by grant, item and window: sent, or reserved because it may still be
+   * sent.
+   */
   readonly spent: readonly Spent[]
 }
 
 /**
- * What payment limits ask for, worked out by a model that shares no code with the library: which creations of a
- * history must be accepted, which must be refused, and what every window has spent after each. What runs at once
- * is taken in the order in which it stands.
+ * Returns what payment limits require, computed by a model that shares no code with the library: which
+ * requests of a history the wallet must accept, which it must refuse, and what every window has spent after
+ * each action. Concurrent actions are applied in the order in which they are listed.
  *
- * @param options as they were given for the history; of these `intervalCounting` and `holdMs` count.
+ * @param options the options of the history; only `intervalCounting` and `holdMs` matter.
  */
 export function expectedSpending(
   history: SpendingHistory,

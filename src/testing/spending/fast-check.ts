@@ -1,10 +1,7 @@
 import type fc from 'fast-check'
 
-/**
- * The module `fast-check` itself. It is handed in by those who use it, so that all others can do without the
- * package.
- */
+/** The module `fast-check`. Callers pass it in, so that the package stays an optional dependency. */
 export type FastCheck = typeof fc
 
-/** Makes values of a type, as fast-check has it. */
+/** An arbitrary of fast-check. */
 export type Arbitrary<Value> = fc.Arbitrary<Value>

@@ -1,28 +1,28 @@
 import type { Commit, RecordChange, Store, Stored } from 'open-payments-server'
 import type { CommitOrder } from './history.js'
 
-/** A store that actions are raced on. */
+/** A store on which actions race. */
 export interface RacingStore {
   readonly store: Store
   /**
-   * Runs tasks at once. Each is held at its first commit until all have come to theirs, or have ended: so all
-   * have read before any has written, which is where races are lost.
+   * Runs tasks concurrently. Each waits at its first commit until all have reached theirs or have ended, so
+   * that all read before any writes: this is where races are lost.
    */
   race<Result>(
     tasks: readonly (() => Promise<Result>)[],
     order: CommitOrder,
   ): Promise<readonly Result[]>
-  /** What was committed though it must not have been, in a sentence. */
+  /** A description of a commit that must not have happened, if there was one. */
   problem(): string | undefined
 }
 
 interface Held {
-  /** What brings the same commits into the same order, however long each took to come here. */
+  /** Sorts commits into the same order in every run, regardless of when they arrive. */
   readonly rank: string
   release(): Promise<unknown>
 }
 
-/** Puts a starting gate in front of a store, and watches that nothing is paid under a grant that has ended. */
+/** Adds a starting gate to a store, and detects payments that are created under a revoked grant. */
 export function racingStore(store: Store): RacingStore {
   const ended = new Set<string>()
   let problem: string | undefined
@@ -38,14 +38,14 @@ export function racingStore(store: Store): RacingStore {
     const tooLate = grantId !== undefined && ended.has(grantId)
     const committed = await store.commit(commit)
     if (!committed) return committed
-    if (tooLate) problem = 'a payment was created when its grant had been revoked already'
+    if (tooLate) problem = 'a payment was created after its grant was revoked'
     for (const { kind, next } of commit.changes) {
       if (kind === 'grant' && text(next, 'state') === 'finalized') ended.add(next.id)
     }
     return committed
   }
 
-  /** Opens the gate once nobody is still on the way. */
+  /** Opens the gate once all running tasks have reached it. */
   async function openWhenFull(): Promise<void> {
     if (runners === 0 || held.length < runners) return
     const waiting = held.sort((a, b) => (a.rank < b.rank ? -1 : 1))
@@ -85,7 +85,7 @@ export function racingStore(store: Store): RacingStore {
         try {
           return await task()
         } finally {
-          // Whoever has been let through is counted no longer.
+          // A task that passed the gate no longer counts as running.
           if (runners > 0) {
             runners -= 1
             void openWhenFull()
@@ -98,7 +98,7 @@ export function racingStore(store: Store): RacingStore {
   }
 }
 
-/** By what is written first, and by which request. */
+/** Ranks a commit by its first record and by the request that it belongs to. */
 function rankOf(changes: readonly RecordChange[]): string {
   const [first] = changes
   if (first === undefined) return ''

@@ -6,21 +6,21 @@ import { planHistory } from './plan.js'
 import { defaultScene, type SpendingScene } from './scene.js'
 import { anyWish, grantWish, type Wish } from './wishes.js'
 
-/** What histories are about, and what the wallet promises beside the limits. */
+/** The scene of the histories, and the rules of the wallet besides the limits. */
 export interface HistoryOptions {
   /** Who pays whom. Default: an account in dollars pays receivers in dollars and euros. */
   readonly scene?: SpendingScene
-  /** When the first step is taken. Default: `startOfTests`, or now and then where calendars have their corners. */
+  /** The time of the first step. Default: `startOfTests`, or sometimes a calendar edge. */
   readonly start?: Instant
-  /** The most steps after the first one, which is always a grant. Default 24. */
+  /** The maximum number of steps after the first one, which is always a grant. Default 24. */
   readonly stepsMax?: number
-  /** What the count of an interval means to the wallet. Default `occurrences`. */
+  /** How the wallet counts the repetitions of an interval. Default `occurrences`. */
   readonly intervalCounting?: IntervalCounting
-  /** How long a payment waits to be begun before it may lapse, in milliseconds. Default 24 hours. */
+  /** How long a payment may wait until the host begins it, in milliseconds. Default 24 hours. */
   readonly holdMs?: number
 }
 
-/** The same options with their defaults. */
+/** Returns the options with their defaults. */
 export function filledIn({
   scene = defaultScene,
   stepsMax = 24,
@@ -38,7 +38,7 @@ const corners: readonly Instant[] = [
   Date.UTC(2026, 11, 31, 23, 59, 59, 999),
 ]
 
-/** Histories of payments under limits, each step of which makes sense after those before it. */
+/** Generates histories of payments under limits in which each step is possible after those before it. */
 export function anyHistory(fc: FastCheck, options: HistoryOptions): Arbitrary<SpendingHistory> {
   const { start } = options
   if (start !== undefined) return historyFrom(fc, start, options)
@@ -55,7 +55,7 @@ function historyFrom(
 ): Arbitrary<SpendingHistory> {
   const { scene, stepsMax, rules } = filledIn(options)
   const wish = anyWish(fc, scene, start)
-  // One array would be short most of the time.
+  // A single array would usually be short.
   const [first, second, third] = [0, 1, 2].map((i) =>
     fc.array(wish, { maxLength: Math.floor((stepsMax + i) / 3), size: 'max' }),
   ) as [Arbitrary<Wish[]>, Arbitrary<Wish[]>, Arbitrary<Wish[]>]

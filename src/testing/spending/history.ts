@@ -2,36 +2,36 @@ import type { AccessItem, Amount, Instant } from 'open-payments-server'
 import type { SpendingScene } from './scene.js'
 import { amountText, instantText, limitsText } from './text.js'
 
-/** A payment that a client instance asks for. Payments are numbered from 1 in the order of their first request. */
+/** A client's request for a payment. Payments are numbered from 1 in the order of their first request. */
 export interface PaymentRequest {
   readonly payment: number
   readonly grant: number
-  /** By a quote that is asked for first, or straight to the incoming payment. */
+  /** `quote`: the client creates a quote first. `direct`: it names the incoming payment in the request. */
   readonly by: 'quote' | 'direct'
   readonly receiver: string
   readonly debitAmount: Amount
-  /** What arrives of it, as the scene says. */
+  /** The amount that arrives, according to the scene. */
   readonly receiveAmount: Amount
 }
 
-/** One thing that a client instance, the account's owner, the host or time does. */
+/** One action of a client instance, the resource owner or the host, or the passage of time. */
 export type SpendingAction =
   | {
       readonly type: 'grant'
       /** Grants are numbered from 1. */
       readonly grant: number
       readonly asked: readonly AccessItem[]
-      /** What the account's owner consented to: all of it, or less. */
+      /** The access that the resource owner approved: all or a part of the request. */
       readonly granted: readonly AccessItem[]
     }
   | ({ readonly type: 'pay' } & PaymentRequest)
-  /** The request of that payment once more, since its response was lost. */
+  /** Repeats a payment request whose response was lost. */
   | { readonly type: 'retry'; readonly request: PaymentRequest }
   | { readonly type: 'begin'; readonly payment: number }
   | {
       readonly type: 'settle'
       readonly payment: number
-      /** Sent and delivered in all. */
+      /** The cumulative sent and delivered amounts. */
       readonly sentAmount: Amount
       readonly deliveredAmount: Amount
       readonly final: boolean
@@ -43,13 +43,13 @@ export type SpendingAction =
       readonly deliveredAmount: Amount
     }
   | { readonly type: 'cancel'; readonly payment: number }
-  /** Payments that were not begun in time fail, and what is old is removed. */
+  /** Fails payments that were not begun in time and removes old records. */
   | { readonly type: 'lapse' }
   | { readonly type: 'rotate'; readonly grant: number }
   | { readonly type: 'revoke'; readonly grant: number }
   | { readonly type: 'wait'; readonly until: Instant }
 
-/** What the host says of a payment. */
+/** What the host reports about a payment. */
 export type SpendingReport = Extract<
   SpendingAction,
   { readonly type: 'begin' | 'settle' | 'fail' | 'cancel' }
@@ -60,8 +60,8 @@ export function isReport(action: SpendingAction): action is SpendingReport {
 }
 
 /**
- * In which order the first commits of actions that run at once reach the store: all together, or one after
- * the other. A wallet behind a network decides that for itself.
+ * The order in which the first commits of concurrent actions reach the store: together, or one after the
+ * other. A wallet behind a network decides this itself.
  */
 export type CommitOrder = 'together' | 'in turn' | 'in reverse'
 
@@ -73,31 +73,31 @@ export interface ActionsAtOnce {
 
 export type SpendingStep = SpendingAction | ActionsAtOnce
 
-/** What happens to payments, step by step. Its `toString` tells it line by line. */
+/** What happens to payments, step by step. Its `toString` prints it line by line. */
 export interface SpendingHistory {
   readonly scene: SpendingScene
   readonly start: Instant
   readonly steps: readonly SpendingStep[]
 }
 
-/** The history as a person reads it, a step on each line. */
+/** Prints the history with one step on each line. */
 export function historyText({ start, steps }: SpendingHistory): string {
   const lines = steps.map((step, index) => numbered(index, stepText(step)))
-  return ['', `     it is ${instantText(start)}`, ...lines, ''].join('\n')
+  return ['', `     time: ${instantText(start)}`, ...lines, ''].join('\n')
 }
 
-/** A step with its number; further lines of it are set in. */
+/** Prints a step with its number; further lines are indented. */
 export function numbered(index: number, text: string): string {
   return `${String(index + 1).padStart(3)}. ${text.replaceAll('\n', '\n     ')}`
 }
 
 const orders: Readonly<Record<CommitOrder, string>> = {
-  together: 'at once',
-  'in turn': 'at once, committed one after the other',
-  'in reverse': 'at once, committed one after the other from the last',
+  together: 'concurrently',
+  'in turn': 'concurrently, with commits in this order',
+  'in reverse': 'concurrently, with commits in reverse order',
 }
 
-/** A step in words. `answers` are what came of its actions, in their order. */
+/** Describes a step. `answers` are the outcomes of its actions, in their order. */
 export function stepText(step: SpendingStep, answers: readonly string[] = []): string {
   if (step.type !== 'at once') return withAnswer(actionText(step), answers[0])
   const lines = step.actions.map((action, i) => `- ${withAnswer(actionText(action), answers[i])}`)
@@ -115,9 +115,9 @@ function actionText(action: SpendingAction): string {
     case 'pay':
       return requestText(action)
     case 'retry':
-      return `the request for payment ${action.request.payment} again`
+      return `repeat the request for payment ${action.request.payment}`
     case 'begin':
-      return `begin to send payment ${action.payment}`
+      return `begin payment ${action.payment}`
     case 'settle':
       return `settle payment ${action.payment}, ${totalsText(action)}${action.final ? ', final' : ''}`
     case 'fail':
@@ -125,7 +125,7 @@ function actionText(action: SpendingAction): string {
     case 'cancel':
       return `cancel payment ${action.payment}`
     case 'lapse':
-      return 'let lapse what was not begun in time'
+      return 'fail payments that were not begun in time'
     case 'rotate':
       return `rotate the token of grant ${action.grant}`
     case 'revoke':
@@ -138,14 +138,14 @@ function actionText(action: SpendingAction): string {
 function grantText({ grant, asked, granted }: SpendingAction & { type: 'grant' }): string {
   const whole = JSON.stringify(asked) === JSON.stringify(granted)
   const items = granted.map((item, index) => `- item ${index + 1}: ${limitsText(item.limits)}`)
-  return [`grant ${grant}, approved${whole ? '' : ' for less than was asked'}`, ...items].join('\n')
+  return [`grant ${grant}, approved${whole ? '' : ' for less than requested'}`, ...items].join('\n')
 }
 
 function requestText({ payment, grant, by, ...paid }: PaymentRequest): string {
   const { receiver, debitAmount, receiveAmount } = paid
   const same = JSON.stringify(debitAmount) === JSON.stringify(receiveAmount)
-  const arriving = same ? '' : `, of which ${amountText(receiveAmount)} arrives`
-  const how = by === 'quote' ? ' by a quote' : ''
+  const arriving = same ? '' : `, ${amountText(receiveAmount)} arrives`
+  const how = by === 'quote' ? ' with a quote' : ''
   return `pay ${amountText(debitAmount)} to ${receiver}${how} (payment ${payment}, grant ${grant}${arriving})`
 }
 

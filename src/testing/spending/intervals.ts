@@ -5,7 +5,7 @@ import { instantText } from './text.js'
 const [secondMs, minuteMs, dayMs] = [1_000, 60_000, 86_400_000]
 const lastInstant: Instant = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
-/** Where calendars have their corners: month ends, leap days and the centuries that have none, both ends. */
+/** Calendar edges: month ends, leap days, century years without a leap day, and both ends of the range. */
 const corners: readonly Instant[] = [
   Date.UTC(2025, 0, 31),
   Date.UTC(2024, 1, 29),
@@ -35,7 +35,7 @@ const commonDurations = [
   'P1Y2M10DT2H30M',
 ] as const
 
-/** Repeating intervals that the library takes: every form, with and without a count. */
+/** Repeating intervals that the library accepts: every form, with and without a count. */
 export function validInterval(fc: FastCheck, around?: Instant): Arbitrary<string> {
   const instants = around === undefined ? anyInstant(fc) : nearInstant(fc, around)
   const durations =
@@ -68,7 +68,7 @@ function anyInstant(fc: FastCheck): Arbitrary<Instant> {
   )
 }
 
-/** Instants whose windows are open at `around`, or will be soon, or have just been. */
+/** Instants whose windows are open at `around`, or open soon after it, or closed just before it. */
 function nearInstant(fc: FastCheck, around: Instant): Arbitrary<Instant> {
   const date = new Date(around)
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
@@ -78,7 +78,7 @@ function nearInstant(fc: FastCheck, around: Instant): Arbitrary<Instant> {
     Date.UTC(year, month),
     Date.UTC(year, month),
     Date.UTC(year, month + 1),
-    // Day 0 of a month is the last one of the month before.
+    // Day 0 of a month is the last day of the month before.
     ...[0, -1, -2, 1].map((months) => Date.UTC(year, month + months, 0)),
     Math.floor(around / dayMs) * dayMs,
     around - minuteMs,
@@ -103,7 +103,7 @@ function startAndEnd(fc: FastCheck, instants: Arbitrary<Instant>): Arbitrary<str
     .map(([start, end]) => `${start}/${end}`)
 }
 
-/** An instant in one of the ways in which RFC 3339 writes it. */
+/** An instant in any of its RFC 3339 forms. */
 function writtenInstant(fc: FastCheck, instants: Arbitrary<Instant>): Arbitrary<string> {
   const zones = fc.oneof(
     { weight: 4, arbitrary: fc.constant(undefined) },
@@ -125,7 +125,7 @@ function writeInstant([at, zone, digits, lowerCase]: [
   digits: number,
   lowerCase: boolean,
 ]): string {
-  // Where the local year would have five digits, or none that count, it is written in UTC.
+  // Write the instant in UTC if its local year is out of range.
   const local = at + (zone ?? 0) * minuteMs
   const writable = zone !== undefined && local <= lastInstant
   const iso = instantText(writable ? local : at)
@@ -142,7 +142,7 @@ function offsetText(minutes: number): string {
   return `${minutes < 0 ? '-' : '+'}${digits.join(':')}`
 }
 
-/** Durations of any components, of a thousand years at most. */
+/** Durations of any components, up to a thousand years. */
 function anyDuration(fc: FastCheck): Arbitrary<string> {
   const part = (unit: string, max: number) =>
     fc
@@ -192,7 +192,7 @@ const brokenInstants = [
   '20260101T000000Z',
 ]
 
-/** Texts that look like repeating intervals, and that the library refuses. */
+/** Texts that resemble repeating intervals and that the library rejects. */
 export function brokenInterval(fc: FastCheck): Arbitrary<string> {
   const good = validInterval(fc)
   const repeats = repetition(fc)
@@ -210,7 +210,7 @@ export function brokenInterval(fc: FastCheck): Arbitrary<string> {
     joined(repeats, length, badInstant),
     joined(repeats, badInstant, instant),
     joined(repeats, length, length),
-    // It ends when it has started, or before.
+    // It ends at its start or before.
     joined(repeats, fc.constant(start), fc.constantFrom(start, '2026-01-30T23:59:59.999Z')),
     joined(repeats, instant),
     joined(repeats, length),

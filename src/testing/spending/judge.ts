@@ -13,11 +13,11 @@ import { expectationOf } from './model.js'
 import { valueText } from './text.js'
 
 export interface JudgeRules extends SpendingRules {
-  /** Whether the wallet may refuse what has room, for reasons of its own. */
+  /** Whether the wallet may refuse a payment within the limits for reasons of its own. */
   readonly mayRefuse: boolean
 }
 
-/** An action that was carried out, what the wallet answered, and when it may have decided. */
+/** An action, the wallet's answer, and the instants at which the wallet may have decided. */
 export interface Observation {
   readonly action: SpendingAction
   readonly answer: {
@@ -30,18 +30,18 @@ export interface Observation {
   readonly moments: readonly Instant[]
 }
 
-/** Follows what a wallet does, and tells what is wrong with it. */
+/** Follows a wallet and reports its mistakes. */
 export interface Judge {
-  /** Takes note of actions that ran at once. Answers what is wrong with them, in sentences; nothing most often. */
+  /** Records actions that ran concurrently. Returns sentences about what is wrong; usually none. */
   observe(observations: readonly Observation[]): readonly string[]
-  /** What the wallet calls a payment, once it was accepted. */
+  /** Returns the wallet's id of a payment that was accepted. */
   idOf(payment: number): string | undefined
 }
 
 /**
- * Judges a wallet by the books. Of actions that ran at once any order may be the true one, and where the clock is
- * not ours a payment may have been decided early or late: then all books that explain the answers are kept, and
- * the wallet is wrong when none is left.
+ * Judges a wallet by the model's books. Concurrent actions may have run in any order, and if the test does
+ * not control the clock, the wallet may have decided a payment at the start or at the end of its request. The
+ * judge keeps every book that explains the answers, and the wallet is wrong when no book is left.
  */
 export function createJudge(rules: JudgeRules): Judge {
   let books: readonly Book[] = [emptyBook]
@@ -75,7 +75,7 @@ interface Excused extends Observation {
   readonly mayRefuse: boolean
 }
 
-/** Whoever pays while the token is rotated may be left with the old one. */
+/** A payment that runs concurrently with a rotation may present the old token. */
 function isCutOff({ action }: Observation, all: readonly Observation[]): boolean {
   if (action.type !== 'pay' && action.type !== 'retry') return false
   const { grant } = requestOf(action)
@@ -84,7 +84,7 @@ function isCutOff({ action }: Observation, all: readonly Observation[]): boolean
 
 interface Followed {
   readonly books: readonly Book[]
-  /** How many of the observations could be explained. */
+  /** How many observations the books explain. */
   readonly depth: number
   readonly problems: readonly string[]
 }
@@ -129,25 +129,32 @@ function explain(
   if (!answer.accepted) {
     if (expected !== 'accepted' || mayRefuse || rules.mayRefuse) return { book }
     const said = answer.reason === undefined ? '' : ` (${answer.reason})`
-    return { problems: [`it was refused${said}, and there was no reason to`] }
+    return { problems: [`the wallet refused it${said}; expected: accepted`] }
   }
   if (expected === 'refused') {
     const overspent = overspentIn(after)
     const reasons = overspent.length > 0 ? overspent : problems
-    return { problems: reasons.map((reason) => `it had to be refused: ${reason}`) }
+    return {
+      problems: reasons.map((reason) => `the wallet accepted it; expected a refusal: ${reason}`),
+    }
   }
   if (repeats !== undefined && repeats.id !== answer.id) {
-    return { problems: [`payment ${repeats.request.payment} was made twice`, ...overspentIn(book)] }
+    return {
+      problems: [
+        `a repeated request created payment ${repeats.request.payment} twice`,
+        ...overspentIn(book),
+      ],
+    }
   }
   const booked = withId(after, action, answer.id)
   if (booked === undefined) {
-    return { problems: ['two requests were answered with the same payment'] }
+    return { problems: ['the wallet returned the same payment for two requests'] }
   }
   const misreported = alone ? misreportedSpending(booked, action, answer) : undefined
   return misreported === undefined ? { book: booked } : { problems: [misreported] }
 }
 
-/** Writes down what the wallet calls a payment, unless another one is called so. */
+/** Records the wallet's id of a payment, unless another payment has that id. */
 function withId(book: Book, action: SpendingAction, id: string | undefined): Book | undefined {
   if (id === undefined || (action.type !== 'pay' && action.type !== 'retry')) return book
   const { payment } = requestOf(action)
@@ -174,12 +181,12 @@ function misreportedSpending(
   const { value, ...asset } = said
   if (spent === BigInt(value)) return undefined
   return (
-    `the wallet says that ${valueText(BigInt(value), asset)} has been spent, ` +
-    `and it is ${valueText(spent, account.limit)}`
+    `the wallet reports ${valueText(BigInt(value), asset)} as spent; ` +
+    `expected ${valueText(spent, account.limit)}`
   )
 }
 
-/** Every order that what ran at once may have had. */
+/** Returns every possible order of concurrent items. */
 function ordersOf<Item>(items: readonly Item[]): readonly (readonly Item[])[] {
   if (items.length < 2) return [items]
   return items.flatMap((first, index) => {
@@ -194,7 +201,7 @@ function distinct(books: readonly Book[]): readonly Book[] {
   return [...byText.values()]
 }
 
-/** The same for books that differ in nothing but the order of their lines: all else follows from the answers. */
+/** Equal for books that differ only in the order of their lines; the rest follows from the answers. */
 function textOf({ payments }: Book): string {
   const lines = payments.map(({ request, account, holdUntil, state, sent, delivered }) =>
     [

@@ -29,11 +29,11 @@ export interface LibraryWalletOptions {
 
 type Fields = { readonly [name: string]: Json }
 
-/** How long the list of what is due may take to show a commit. */
+/** How long the `due` list may lag behind a commit, in milliseconds. */
 const dueLagMs = 5_000
 const hundredYearsMs = 100 * 366 * 86_400_000
 
-/** A wallet of this library on a store, with a client instance in front of it that signs its requests. */
+/** Creates a wallet of this library on a store, with a client instance that signs its requests. */
 export function libraryWallet(store: Store, options: LibraryWalletOptions): SpendingWallet {
   const { scene } = options
   const clock = manualClock()
@@ -47,7 +47,7 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
   const { auth, resources } = createServers(store, origin, client, clock, options)
   const grants = new Map<string, { value: string; manage: string }>()
   const quotes = new Map<string, ReturnType<typeof quote>>()
-  /** Payments that may still be waiting to be begun. */
+  /** Payments that the host may not have begun yet. */
   const held = new Set<string>()
   let nonces = 0
   const newNonce = () => `nonce-${++nonces}`
@@ -66,7 +66,7 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
       walletAddresses: [scene.walletAddress],
       access: [...granted, quoteAccess],
     })
-    if (!approved.ok) throw new Error(`the grant could not be approved: ${approved.reason}`)
+    if (!approved.ok) throw new Error(`approving the grant failed: ${approved.reason}`)
     const continued = await client.send(auth.handle, {
       method: 'POST',
       url: stringOf(next, 'uri'),
@@ -84,10 +84,10 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
     if (by === 'direct') {
       const headers = [['idempotency-key', key]] as const
       const body = { ...common, incomingPayment, debitAmount }
-      // Without a nonce a repeat in the same second would be the same to the byte.
+      // Without a nonce, a repeat in the same second would be byte-identical.
       return create({ body, token, headers, nonce: newNonce() })
     }
-    // A repeat that is under way at the same time waits for the same quote.
+    // Concurrent repeats share one quote.
     const quoted = quotes.get(key) ?? quote(request, token)
     quotes.set(key, quoted)
     const quoteId = await quoted
@@ -191,7 +191,7 @@ function createServers(
   return { auth, resources }
 }
 
-/** The list of what is due may lag: it is asked again until all has lapsed that has to. */
+/** Repeats the query, because `due` may lag, until every payment whose hold expired has failed. */
 async function lapseAll(
   payments: OutgoingPaymentServices,
   held: readonly string[],
@@ -222,7 +222,7 @@ function pricesOf({ receivers }: SpendingScene): Pricing {
   }
 }
 
-/** Servers of one history share nothing with those of another, though they be on one store. */
+/** Gives the servers of each history their own names, although they may share one store. */
 function newName(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(8))
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
@@ -233,7 +233,7 @@ function answerOf(result: { readonly ok: boolean; readonly refusal?: string }) {
   return { accepted: false, reason: result.refusal ?? '' } as const
 }
 
-/** What says no to a payment; a response that says neither yes nor no is a failure of the wallet. */
+/** Returns the refusal of a payment; any other unsuccessful response is an error of the wallet. */
 function refusalOf(response: ClientResponse) {
   const code = fieldsOf(fieldsOf(response.body)['error'])['code']
   const known = ['insufficient_grant', 'invalid_token', 'invalid_quote', 'invalid_rotation']
@@ -246,7 +246,7 @@ function bodyOf(response: ClientResponse, status: number): Fields {
 }
 
 function unexpected({ status, body }: ClientResponse): never {
-  throw new Error(`the server answered ${status} ${JSON.stringify(body)}`)
+  throw new Error(`the server responded with ${status} ${JSON.stringify(body)}`)
 }
 
 function tokenOf(body: Fields): { value: string; manage: string } {

@@ -10,20 +10,20 @@ import {
 } from './book.js'
 import type { PaymentRequest, SpendingAction, SpendingReport } from './history.js'
 
-/** What has to come of an action, and what the books say once it is accepted. */
+/** The expected answer to an action, and the book after it is accepted. */
 export interface Expectation {
-  /** `either` where it makes no difference to anybody's money. */
+  /** `either` if both outcomes leave all amounts correct. */
   readonly answer: 'accepted' | 'refused' | 'either'
   readonly after: Book
-  /** Why it has to be refused. */
+  /** Why the wallet must refuse it. */
   readonly problems?: readonly string[]
-  /** The payment that the answer has to name: the request is a repeat. */
+  /** The payment that the answer must identify, because the request is a repeat. */
   readonly repeats?: BookedPayment
 }
 
 /**
- * The rules of payment limits, as a bookkeeper would apply them: what an action comes to at an instant, by all
- * that has happened before.
+ * The rules of payment limits, as a bookkeeper would apply them: returns what must happen to an action at an
+ * instant, given the history before it.
  */
 export function expectationOf(
   book: Book,
@@ -56,7 +56,7 @@ export function expectationOf(
       return { answer: 'accepted', after: book }
     default: {
       const payment = paymentIn(book, action.payment)
-      if (payment === undefined) return refused(book, `there is no payment ${action.payment}`)
+      if (payment === undefined) return refused(book, `payment ${action.payment} does not exist`)
       return expectReport(book, payment, action, now)
     }
   }
@@ -85,7 +85,7 @@ function expectPayment(
   }
   const after = { ...book, payments: [...book.payments, line] }
   if ('problems' in charge) return { answer: 'refused', after, problems: charge.problems }
-  // By now the quote may have expired, which is a reason to refuse that has nothing to do with limits.
+  // The quote may have expired by now, which is a reason to refuse that is unrelated to limits.
   return { answer: isRetry && request.by === 'quote' ? 'either' : 'accepted', after }
 }
 
@@ -125,7 +125,7 @@ function expectReport(
   }
 }
 
-/** Reports of what was sent: never less than before, nor more than the payment may come to. */
+/** Checks reports of sent totals: they never decrease and never exceed the payment's amounts. */
 function expectTotals(
   payment: BookedPayment,
   report: Extract<SpendingReport, { readonly type: 'settle' | 'fail' }>,
@@ -142,23 +142,23 @@ function expectTotals(
   const after = told({ sent, delivered, state: next })
   const same = sent === payment.sent && delivered === payment.delivered
   if (state === 'held') {
-    // To give up what was not begun harms nobody, whether or not a wallet allows it.
+    // Failing a payment that was not begun moves no money, so a wallet may allow or refuse it.
     if (report.type === 'fail' && sent === 0n) return { answer: 'either', after }
     return refused(after, `payment ${number} was not begun`)
   }
   if (state !== 'begun') {
     const repeated = same && state === (report.type === 'fail' ? 'failed' : 'completed')
     if (repeated) return { answer: 'either', after: told({}) }
-    return refused(after, `payment ${number} has ${state}`)
+    return refused(after, `payment ${number} is ${state}`)
   }
   if (sent < payment.sent || delivered < payment.delivered) {
-    return refused(after, `less was sent of payment ${number} than before`)
+    return refused(after, `the totals of payment ${number} must not decrease`)
   }
   if (sent > (debit ?? 0n) || delivered > (receive ?? 0n)) {
-    return refused(after, `payment ${number} is for less`)
+    return refused(after, `the totals of payment ${number} must not exceed its amounts`)
   }
   if (report.type === 'fail' && whole) {
-    return refused(after, `all of payment ${number} was sent`)
+    return refused(after, `payment ${number} was sent in full`)
   }
   return { answer: 'accepted', after }
 }

@@ -22,28 +22,28 @@ import { readable } from './text.js'
 import { turnAt } from './windows.js'
 import type { PayWish, Share, Wish } from './wishes.js'
 
-/** What a plan knows of the steps before. */
+/** The state of the plan after the steps so far. */
 interface Draft {
   readonly scene: SpendingScene
   readonly rules: SpendingRules
   readonly latest: Instant
   now: Instant
   book: Book
-  /** The payments that there are already when a step begins: what happens at once can only happen to them. */
+  /** The payments that exist when a step begins: concurrent actions can only refer to these. */
   known: readonly BookedPayment[]
   requests: readonly { readonly request: PaymentRequest; readonly at: Instant }[]
-  /** What the host has said of payments. */
+  /** The host's reports about payments. */
   reports: readonly SpendingReport[]
 }
 
-/** No history is longer than this, so that a token can be made to outlive it. */
+/** The maximum length of a history, so that a token can be made to outlive it. */
 const longestMs = 90 * 366 * 86_400_000
-/** Nobody has to remember a request for longer than this. */
+/** How long a wallet must recognize a repeated request at least. */
 const retryMs = 30 * 86_400_000
 
 /**
- * Makes a history of wishes: steps with numbers, amounts and instants. Each is worked out from what is to be
- * expected of the steps before; what there is nothing for is left out.
+ * Turns wishes into a history: steps with numbers, amounts and instants. Each step is derived from the
+ * expected outcome of the steps before it; wishes that are impossible by then are dropped.
  */
 export function planHistory(
   wishes: readonly Wish[],
@@ -104,7 +104,7 @@ function actionOf(draft: Draft, wish: Wish): SpendingAction | undefined {
     case 'fail': {
       const line = paymentFor(draft, wish, 'begun')
       if (line !== undefined) return planTotals(draft, wish, line)
-      // A payment that is to be settled has to be begun first.
+      // The host must begin a payment before it settles it.
       const payment = paymentFor(draft, wish, 'held')?.request.payment
       return payment === undefined ? undefined : { type: 'begin', payment }
     }
@@ -124,14 +124,14 @@ function actionOf(draft: Draft, wish: Wish): SpendingAction | undefined {
   }
 }
 
-/** What was over before it began is granted without its interval: nobody is given such a grant. */
+/** Drops an interval that has ended: the library does not grant an item without remaining windows. */
 function withTimeLeft(item: AccessItem, now: Instant, { intervalCounting }: SpendingRules) {
   const { interval, ...limits } = item.limits ?? {}
   if (interval === undefined || turnAt(interval, now, intervalCounting) !== 'over') return item
   return { ...item, limits }
 }
 
-/** Nor is anybody given the same item twice. */
+/** Removes duplicate items, which the library rejects. */
 function unlike(items: readonly AccessItem[]): readonly AccessItem[] {
   return [...new Map(items.map((item) => [JSON.stringify(item), item])).values()]
 }
@@ -155,7 +155,7 @@ function fromTheEnd<Item>(items: readonly Item[], back: number): Item | undefine
   return items[items.length - 1 - (back % Math.max(1, items.length))]
 }
 
-/** A payment to which this can happen, or now and then any. */
+/** Returns a payment to which the action applies, or sometimes any payment. */
 function paymentFor(
   { known }: Draft,
   { back, any }: { readonly back: number; readonly any: boolean },
@@ -174,7 +174,7 @@ function waitUntil(
   return until > now && until <= latest ? { type: 'wait', until } : undefined
 }
 
-/** When the window of an item ends; where it is not in one, when the next one begins, as far as that is near. */
+/** Returns the end of an item's current window or, outside a window, the start of the next if it is near. */
 function edgeOf({ book, now, rules }: Draft, grant: number, item: number): Instant | undefined {
   const number = grantNumber(book, grant)
   const items = book.grants[number - 1]?.items ?? []
@@ -222,7 +222,7 @@ function within(value: bigint, least: bigint, most: bigint): bigint {
   return value > most ? most : value
 }
 
-/** The one that the item is for, unless another one is wished for; 0 is no wish. */
+/** Returns the receiver of the item, unless the wish selects another; 0 selects none. */
 function chooseReceiver(
   { receivers }: SpendingScene,
   item: AccessItem | undefined,
@@ -253,7 +253,7 @@ function planTotals(
   return type === 'fail' ? { type, ...totals } : { type, ...totals, final }
 }
 
-/** All that has been sent in the end, when so much of it has been sent before. */
+/** Returns the cumulative sent amount for a share, given the amount sent before. */
 function sentOf(share: Share, before: bigint, debit: bigint): bigint {
   switch (share) {
     case 'nothing':

@@ -12,33 +12,33 @@ import { createJudge, type Judge, type JudgeRules, type Observation } from './ju
 import { instantText } from './text.js'
 import type { PaymentAnswer, SpendingAnswer, SpendingWallet } from './wallet.js'
 
-/** What a wallet did wrong, with all that came before it. */
+/** A mistake of the wallet, with the history up to it. */
 export interface SpendingError extends Error {
   readonly code: 'ERR_SPENDING'
 }
 
-/** Runs actions at once, in whichever way brings out the most. */
+/** Runs actions concurrently in a way that is likely to expose races. */
 export type Race = (
   tasks: readonly (() => Promise<Observation | undefined>)[],
   order: CommitOrder,
 ) => Promise<readonly (Observation | undefined)[]>
 
-/** A history on its way through a wallet. */
+/** The state of a history that is being played on a wallet. */
 interface Stage {
   readonly wallet: SpendingWallet
   readonly judge: Judge
   readonly rules: JudgeRules
-  /** What the keys of requests begin with: those of another history are not those of this one. */
+  /** The prefix of request keys: histories share no keys. */
   readonly prefix: string
-  /** What the wallet calls the grants. */
+  /** The wallet's ids of the grants. */
   readonly grants: Map<number, string>
   now: Instant
 }
 
 /**
- * Plays a history on a wallet, and looks after each step whether the wallet was right.
+ * Plays a history on a wallet and checks the wallet after each step.
  *
- * @throws {SpendingError} at the first step that was wrong, with the whole story.
+ * @throws {SpendingError} at the first step that is wrong; its message contains the history so far.
  */
 export async function play(
   history: SpendingHistory,
@@ -70,7 +70,7 @@ export async function play(
   }
 }
 
-/** Carries an action out; `undefined` if it cannot be, and is left out. */
+/** Performs an action. Returns `undefined` if the wallet does not support it or it is impossible. */
 async function observe(stage: Stage, action: SpendingAction): Promise<Observation | undefined> {
   const before = clockOf(stage)
   const answer = await perform(stage, action)
@@ -155,13 +155,13 @@ async function report(
   }
 }
 
-/** Without what makes them readable: a wallet gets what JSON would carry. */
+/** Removes the readable form from the items, so that a wallet receives plain JSON. */
 function plain(items: readonly AccessItem[]): readonly AccessItem[] {
   return JSON.parse(JSON.stringify(items)) as AccessItem[]
 }
 
 function answerText(observation: Observation | undefined): string {
-  if (observation === undefined) return 'left out'
+  if (observation === undefined) return 'skipped'
   const { action, answer } = observation
   if (!answer.accepted) return `refused${answer.reason === undefined ? '' : ` (${answer.reason})`}`
   return action.type === 'wait' || action.type === 'lapse' ? 'done' : 'accepted'
@@ -182,7 +182,7 @@ function spendingError(
   told: readonly string[],
   cause?: unknown,
 ): SpendingError {
-  const story = [`     it is ${instantText(start)}`, ...told]
+  const story = [`     time: ${instantText(start)}`, ...told]
   const text = [problems.join('; '), '', ...story, ''].join('\n')
   const error = new Error(text, cause === undefined ? {} : { cause })
   return Object.assign(error, { code: 'ERR_SPENDING' as const })

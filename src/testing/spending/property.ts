@@ -9,36 +9,39 @@ import { play } from './play.js'
 import type { SpendingScene } from './scene.js'
 import type { SpendingWallet } from './wallet.js'
 
-/** A store to try: the library's servers are put on it, with a clock and a client instance of the test. */
+/** A store to test. The library's servers run on it with a clock and a client instance of the test. */
 export interface StoreSubject extends HistoryOptions {
-  /** Called for each history. Stores may share one database, which keeps what is written: one for tests. */
+  /** Called for each history. Stores may share one database. Records stay in it, so use a test database. */
   readonly store: () => Store | Promise<Store>
 }
 
-/** A whole wallet to try, running or not. */
+/** A complete wallet to test, in this process or behind a network. */
 export interface WalletSubject extends HistoryOptions {
-  /** Called for each history. Until the wallet's clock is set, if it can be, it shows any time. */
+  /** Called for each history. The wallet may show any time until `setClock` is called, if it exists. */
   readonly wallet: () => SpendingWallet | Promise<SpendingWallet>
-  /** An account of the wallet, and incoming payments that it can pay at these prices. */
+  /** An account of the wallet, and incoming payments that it can pay at the given prices. */
   readonly scene: SpendingScene
-  /** When histories begin. Give the present where the wallet's clock cannot be set. */
+  /** The start of the histories. Use the present if the wallet's clock cannot be set. */
   readonly start?: Instant
-  /** True if the wallet may refuse what has room, for reasons of its own. Default false: that is an error. */
+  /**
+   * True if the wallet may refuse payments within the limits for its own reasons. Default false: an error.
+   */
   readonly mayRefuse?: boolean
 }
 
 /**
- * Searches for a way to spend more than a grant's limits allow:
+ * Returns a fast-check property that searches for ways to spend more than a grant's limits allow:
  *
  * ```ts
  * await fc.assert(spendingProperty(fc, { store: () => myStore(pool) }), { numRuns: 2_000 })
  * ```
  *
- * It plays histories of payments and looks after each step: no window of a limit has had more sent or reserved
- * than the limit says, whatever has failed, lapsed, been repeated, withdrawn or done at once; no repeat has paid
- * twice; nothing was refused that had room. What is right is worked out by a model that shares no code with the
- * library. The error tells the shortest history that was found, step by step, with the window, its limit, what
- * was spent and by how much that is over; fast-check puts it in the `cause` of its own error.
+ * It plays histories of payments and checks after each step that no window of a limit has more sent or
+ * reserved than the limit allows, despite failures, expired holds, repeats, cancellations and concurrency;
+ * that no repeat pays twice; and that the wallet refuses no payment within the limits. A model that shares no
+ * code with the library determines the expected results. The error shows the shortest history found, step by
+ * step, with the window, its limit, the amount spent and the excess; fast-check sets it as the `cause` of its
+ * own error.
  */
 export function spendingProperty(
   fc: FastCheck,

@@ -1,29 +1,29 @@
 import type { Amount, Asset } from 'open-payments-server'
 
-/** An incoming payment that can be paid, and what that costs. */
+/** An incoming payment that can be paid, and its price. */
 export interface SpendingReceiver {
   /** URL of the incoming payment. */
   readonly url: string
   readonly asset: Asset
   /**
-   * How many units are debited for one unit that arrives. Default 1: what is debited arrives. What is left when
-   * a debit is divided by it is lost on the way.
+   * Units debited for one unit that arrives. Default 1. The remainder of a debit divided by it is lost in the
+   * conversion.
    */
   readonly unitPrice?: bigint
 }
 
-/** Who pays whom in the histories that are played. */
+/** Who pays whom in the histories. */
 export interface SpendingScene {
   /** The account that pays. */
   readonly walletAddress: string
   readonly asset: Asset
-  /** One at least. */
+  /** At least one receiver. */
   readonly receivers: readonly [SpendingReceiver, ...SpendingReceiver[]]
 }
 
 const usd: Asset = { assetCode: 'USD', assetScale: 2 }
 
-/** Alice has dollars. They arrive as dollars, or as half as many euros. */
+/** Alice's account is in dollars. A payment arrives as dollars, or as half as many euros. */
 export const defaultScene: SpendingScene = {
   walletAddress: 'https://wallet.example/alice',
   asset: usd,
@@ -38,7 +38,7 @@ export const defaultScene: SpendingScene = {
   ],
 }
 
-/** What arrives of a debit. */
+/** Returns the amount that arrives for a debit. */
 export function receivedOf(debit: bigint, { unitPrice = 1n }: SpendingReceiver): bigint {
   return debit / unitPrice
 }

@@ -1,7 +1,7 @@
 import type { AccessItem, Amount, Instant, Limits } from 'open-payments-server'
 import type { SpendingWindow } from 'open-payments-server/core'
 
-/** An amount as people write it: `USD 12.50`. */
+/** Formats an amount: `USD 12.50`. */
 export function amountText({ value, assetCode, assetScale }: Amount): string {
   const digits = value.padStart(assetScale + 1, '0')
   const whole = digits.slice(0, digits.length - assetScale)
@@ -9,7 +9,7 @@ export function amountText({ value, assetCode, assetScale }: Amount): string {
   return `${assetCode} ${assetScale === 0 ? whole : `${whole}.${fraction}`}`
 }
 
-/** A value in an asset, as people write it. */
+/** Formats a value in an asset. */
 export function valueText(value: bigint, { assetCode, assetScale }: Omit<Amount, 'value'>): string {
   const sign = value < 0n ? '-' : ''
   const digits = (value < 0n ? -value : value).toString()
@@ -25,7 +25,7 @@ export function windowText(window: SpendingWindow | undefined): string {
   return `the window from ${instantText(window.start)} to ${instantText(window.end)}`
 }
 
-/** What limits allow, in a line. */
+/** Describes limits on one line. */
 export function limitsText(limits: Limits = {}): string {
   const { debitAmount, receiveAmount, interval, receiver } = limits
   const most = [
@@ -38,14 +38,14 @@ export function limitsText(limits: Limits = {}): string {
   return `${amounts}${when}${receiver === undefined ? '' : `, only to ${receiver}`}`
 }
 
-/** What an access item allows, in a line. */
+/** Describes an access item on one line. */
 export function itemText({ type, actions, identifier, limits }: AccessItem): string {
   const where = identifier === undefined ? '' : ` at ${identifier}`
   const most = type === 'outgoing-payment' ? `: ${limitsText(limits)}` : ''
   return `${actions.join(', ')} ${type}${where}${most}`
 }
 
-/** The same object, which says of itself what it is. As JSON, and to `Object.keys`, it is what it was. */
+/** Gives an object a readable `toString`. Its JSON and its keys stay the same. */
 export function readable<Value extends object>(value: Value, text: () => string): Value {
   return Object.defineProperty(value, 'toString', { value: text })
 }

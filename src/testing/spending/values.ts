@@ -3,7 +3,7 @@ import type { Arbitrary, FastCheck } from './fast-check.js'
 import { amountOf } from './scene.js'
 import { amountText, readable } from './text.js'
 
-/** Values at which sums go wrong: 1, those that a double cannot tell apart, and the last of 64 bits. */
+/** Edge values for sums: 1, integers that a double cannot represent, and the 64-bit maximum. */
 export function valueEdges(fc: FastCheck): Arbitrary<bigint> {
   const double = 2n ** 53n
   return fc.constantFrom(
@@ -19,7 +19,7 @@ export function valueEdges(fc: FastCheck): Arbitrary<bigint> {
   )
 }
 
-/** Positive values. */
+/** Positive values up to 2^64 - 1. */
 export function anyValue(fc: FastCheck): Arbitrary<bigint> {
   return fc.oneof(
     { weight: 3, arbitrary: fc.bigInt({ min: 1n, max: 10_000n }) },
@@ -38,7 +38,7 @@ export function anyAsset(fc: FastCheck): Arbitrary<Asset> {
   )
 }
 
-/** Positive amounts, in any asset or in the one that is given. */
+/** Positive amounts, in any asset or in the given one. */
 export function anyAmount(fc: FastCheck, asset?: Asset): Arbitrary<Amount> {
   const assets = asset === undefined ? anyAsset(fc) : fc.constant(asset)
   return fc.tuple(anyValue(fc), assets).map(([value, asset]) => {

@@ -1,36 +1,36 @@
 import type { AccessItem, Amount, Instant } from 'open-payments-server'
 
-/** How a wallet answered. */
+/** A wallet's answer to an action. */
 export type SpendingAnswer =
   | { readonly accepted: true }
   | { readonly accepted: false; readonly reason?: string }
 
-/** How a wallet answered a request to pay. */
+/** A wallet's answer to a payment request. */
 export type PaymentAnswer =
   | {
       readonly accepted: true
-      /** The wallet's own name for the payment: an answer to a repeat has the same. */
+      /** The wallet's id of the payment. The answer to a repeat has the same id. */
       readonly id: string
       /**
-       * `grantSpentDebitAmount` of the answer: debited and reserved in the window that counts this payment,
-       * this payment included. It is checked where debits are limited.
+       * `grantSpentDebitAmount` of the response: debited and reserved in the window that counts this payment,
+       * this payment included. Checked if the debit amount is limited.
        */
       readonly spentDebitAmount?: Amount
-      /** `grantSpentReceiveAmount` of the answer. It is checked where what arrives is limited. */
+      /** `grantSpentReceiveAmount` of the response. Checked if the receive amount is limited. */
       readonly spentReceiveAmount?: Amount
     }
   | { readonly accepted: false; readonly reason?: string }
 
-/** A request to pay under a grant. */
+/** A request for a payment under a grant. */
 export interface WalletRequest {
-  /** What `grant` has answered. */
+  /** The value that `grant` resolved to. */
   readonly grant: string
   /**
-   * Names the request: with the same key it is the same request again, by the same quote or with the same
-   * `Idempotency-Key`. No two histories have a key in common.
+   * Identifies the request: the same key is the same request again, with the same quote or the same
+   * `Idempotency-Key`. Histories share no keys.
    */
   readonly key: string
-  /** By a quote that is asked for first, or straight to the incoming payment. */
+  /** `quote`: create a quote first. `direct`: name the incoming payment in the request. */
   readonly by: 'quote' | 'direct'
   readonly walletAddress: string
   /** URL of the incoming payment. */
@@ -38,44 +38,45 @@ export interface WalletRequest {
   readonly debitAmount: Amount
 }
 
-/** What has been sent and delivered in all, all attempts together. */
+/** The cumulative sent and delivered amounts of a payment. */
 export interface WalletTotals {
   readonly sentAmount: Amount
   readonly deliveredAmount: Amount
-  /** True when nothing more will be sent. */
+  /** True if nothing more will be sent. */
   readonly final: boolean
 }
 
 /**
- * A wallet whose payment limits are tried: most often a client instance and a host in front of a running server.
- * Each function answers once the wallet has, and rejects where the wallet neither accepted nor refused, such as
- * on a status of 500: that ends the search as a failure. What a wallet cannot do is left out of the histories.
+ * A wallet whose payment limits are tested: usually a client instance and a host in front of a running
+ * server. Each function resolves to the wallet's answer. It rejects if the wallet neither accepts nor
+ * refuses, for example with status 500, which ends the search as a failure. Actions whose optional function
+ * is missing are skipped.
  */
 export interface SpendingWallet {
   /**
-   * Asks for a grant to pay, and has the account's owner approve it for `granted`, which is at most what was
-   * asked. Answers any name for it. Tokens that expire are the wallet's own affair: rotate them when they do.
+   * Requests a grant for payments and has the resource owner approve it for `granted`, which is at most what
+   * was requested. Resolves to any id of the grant. The wallet rotates access tokens that expire itself.
    */
   grant(asked: readonly AccessItem[], granted: readonly AccessItem[]): Promise<string>
   pay(request: WalletRequest): Promise<PaymentAnswer>
-  /** The host claims a payment before it sends it. */
+  /** The host claims a payment before sending it. */
   begin(paymentId: string): Promise<SpendingAnswer>
   settle(paymentId: string, totals: WalletTotals): Promise<SpendingAnswer>
-  /** The host gives a payment up, of which so much was sent. */
+  /** The host fails a payment after sending the given totals. */
   fail(paymentId: string, totals: Omit<WalletTotals, 'final'>): Promise<SpendingAnswer>
-  /** The host withdraws a payment that was not begun. */
+  /** The host cancels a payment that it has not begun. */
   cancel?(paymentId: string): Promise<SpendingAnswer>
-  /** Fails all payments that were not begun in time, and removes what is too old to be of use. */
+  /** Fails all payments that were not begun in time, and removes records that are no longer needed. */
   lapse?(): Promise<void>
   rotate?(grant: string): Promise<SpendingAnswer>
   revoke?(grant: string): Promise<void>
   /**
-   * Moves the wallet's clock, at the beginning of a history also into its past. Without it the clock is `Date`,
-   * and no history waits.
+   * Sets the wallet's clock; at the start of a history possibly to an earlier time. If absent, the clock is
+   * `Date` and histories do not wait.
    */
   setClock?(now: Instant): void | Promise<void>
-  /** What else is wrong with the wallet, in a sentence; asked after each step. */
+  /** Describes any other problem of the wallet; called after each step. */
   problem?(): string | undefined | Promise<string | undefined>
-  /** Called when the history is over. */
+  /** Called at the end of the history. */
   close?(): void | Promise<void>
 }

@@ -1,7 +1,7 @@
 import type { Instant, IntervalCounting } from 'open-payments-server'
 import type { SpendingWindow } from 'open-payments-server/core'
 
-/** Where an instant lies in a repeating interval: in a window, before the first one, or after the last. */
+/** The position of an instant in a repeating interval: in a window, before the first or after the last. */
 export type Turn = SpendingWindow | 'not yet' | 'over'
 
 const dayMs = 86_400_000
@@ -13,22 +13,22 @@ const unitMs: Readonly<Record<string, number>> = {
   S: 1_000,
 }
 
-/** How an interval turns: from an anchor on, or up to it, by so many months and milliseconds each time. */
+/** How an interval repeats: forwards or backwards from an anchor, by months and milliseconds. */
 interface Turning {
   readonly anchor: Instant
   readonly backwards: boolean
   readonly months: number
   readonly ms: number
-  /** How many windows there are. */
+  /** The number of windows. */
   readonly count: number
 }
 
 /**
- * The window of a repeating interval that an instant lies in. It is written apart from the library, and in
- * another way: it walks from the anchor month by month, as one turns the pages of a calendar, so that a mistake
- * in one of them is not repeated in the other.
+ * Returns the window of a repeating interval that contains an instant. It shares no code with the library and
+ * works differently: it walks from the anchor month by month, so that a mistake in one is not repeated in the
+ * other.
  *
- * @param interval that the library takes.
+ * @param interval a repeating interval that the library accepts.
  */
 export function turnAt(interval: string, at: Instant, counting: IntervalCounting): Turn {
   const turning = readTurning(interval, counting)
@@ -44,7 +44,7 @@ export function turnAt(interval: string, at: Instant, counting: IntervalCounting
 }
 
 interface Numbered {
-  /** How many windows lie between this one and the anchor. */
+  /** The number of windows between this one and the anchor. */
   readonly index: number
   readonly window: SpendingWindow
 }
@@ -55,7 +55,7 @@ function windowsOfLength(ms: number, anchor: Instant, at: Instant, backwards: bo
   return { index: backwards ? -windows - 1 : windows, window: { start, end: start + ms } }
 }
 
-/** Turns pages until the next boundary lies on the other side of the instant. */
+/** Walks from the anchor until the next boundary lies beyond the instant. */
 function walked(
   nextPage: () => Instant,
   at: Instant,
@@ -77,7 +77,7 @@ function walked(
   }
 }
 
-/** The anchor's day and time in its own month, and in each month after it or before: the last day at most. */
+/** Returns the anchor's day and time in each successive month, limited to the last day of the month. */
 function pages({ anchor, backwards }: Turning): () => Instant {
   const date = new Date(anchor)
   const [dayOfMonth, timeMs] = [date.getUTCDate(), ((anchor % dayMs) + dayMs) % dayMs]

@@ -6,19 +6,19 @@ import { amountOf, type SpendingScene } from './scene.js'
 import { valueEdges } from './values.js'
 
 /**
- * What a step is about, in terms of what will be there when it is taken: the last payment but one, all that is
- * left. A plan makes steps of them. So a history stays one when wishes are taken out of it, which is how a long
- * counterexample becomes a short one.
+ * A step in terms relative to the state when it runs, such as the last payment but one, or the whole
+ * remainder. A plan turns wishes into steps. A history stays valid when wishes are removed, so fast-check can
+ * shrink long counterexamples.
  */
 export type Wish =
   | {
       readonly type: 'grant'
       readonly items: readonly AccessItem[]
-      /** Whether the owner consents to half of each limit. */
+      /** Whether the resource owner approves half of each limit. */
       readonly halved: boolean
     }
   | PayWish
-  /** A request to pay once more, or what the host said of a payment. */
+  /** Repeats a payment request, or a report of the host. */
   | { readonly type: 'retry' | 'again'; readonly back: number }
   | { readonly type: 'begin' | 'cancel'; readonly back: number; readonly any: boolean }
   | {
@@ -31,7 +31,7 @@ export type Wish =
   | { readonly type: 'lapse' }
   | { readonly type: 'rotate' | 'revoke'; readonly grant: number }
   | { readonly type: 'wait'; readonly ms: number }
-  /** Until the window of an item ends or begins, or until a payment has been held long enough; or 1 ms off. */
+  /** Waits until a window of an item ends or begins, or until a hold expires, or 1 ms before or after. */
   | { readonly type: 'edge'; readonly grant: number; readonly item: number; readonly off: number }
   | { readonly type: 'hold'; readonly back: number; readonly off: number }
   | { readonly type: 'at once'; readonly wishes: readonly Wish[]; readonly commits: CommitOrder }
@@ -39,25 +39,25 @@ export type Wish =
 export interface PayWish {
   readonly type: 'pay'
   readonly grant: number
-  /** The item whose limit the amount is reckoned from. */
+  /** The item whose limit the amount is derived from. */
   readonly item: number
   readonly size: Size
   readonly receiver: number
   readonly by: 'quote' | 'direct'
 }
 
-/** All that is left of a limit, a share of it, or a value; the first two give or take 1. */
+/** The remainder of a limit or a share of it, each plus or minus up to 1, or a fixed value. */
 export type Size =
   | { readonly of: 'rest'; readonly off: bigint }
   | { readonly of: 'limit'; readonly parts: bigint; readonly off: bigint }
   | { readonly of: 'value'; readonly value: bigint }
 
-/** How much of a payment has been sent: of what it may come to, or one unit more than that. */
+/** How much of a payment has been sent: a part of its amount, or one unit more than it. */
 export type Share = 'nothing' | 'one unit' | 'half' | 'all but one unit' | 'all' | 'too much'
 
 const dayMs = 86_400_000
 
-/** A grant, with limits that are tight enough to be reached. */
+/** A grant with limits that are low enough to be reached. */
 export function grantWish(fc: FastCheck, scene: SpendingScene, start: Instant): Arbitrary<Wish> {
   const limits = limitsIn(fc, scene, start)
   const item = limits.map((limits): AccessItem => {
@@ -68,7 +68,7 @@ export function grantWish(fc: FastCheck, scene: SpendingScene, start: Instant): 
     } as const
     return Object.keys(limits).length === 0 ? base : { ...base, limits }
   })
-  // A third item is left free: it is for quotes.
+  // A possible third item covers quotes.
   const items = fc.array(item, { minLength: 1, maxLength: 2 })
   return fc
     .tuple(items, rarely(fc))
@@ -116,7 +116,7 @@ function rarely(fc: FastCheck): Arbitrary<boolean> {
   )
 }
 
-/** One step, or several at once. */
+/** One step, or several concurrent ones. */
 export function anyWish(fc: FastCheck, scene: SpendingScene, start: Instant): Arbitrary<Wish> {
   const acting = actionWish(fc, 1)
   const commits = fc.constantFrom<CommitOrder[]>('together', 'in turn', 'in reverse')
@@ -131,7 +131,9 @@ export function anyWish(fc: FastCheck, scene: SpendingScene, start: Instant): Ar
   )
 }
 
-/** What is done under a grant; revoked it is oftener in a race than otherwise, since that ends the story. */
+/**
+ * An action under a grant. Revocations are more frequent in races, because otherwise they end the history.
+ */
 function actionWish(fc: FastCheck, revocations: number): Arbitrary<Wish> {
   const back = fc.nat({ max: 3 })
   const grant = fc.nat({ max: 2 })

@@ -14,22 +14,22 @@ describe('migrating PGlite', () => {
   const database = fromPglite(lite)
   afterAll(() => lite.close())
 
-  test('makes the tables once, and then has nothing to do', async () => {
+  test('creates the tables once, and then does nothing', async () => {
     expect(await migrate(database)).toEqual({ applied: ['records'] })
     expect(await postgresStore(database).commit({ changes: [change], guards: [] })).toBe(true)
     expect(await migrate(database)).toEqual({ applied: [] })
     expect(await postgresStore(database).load('grant', 'a')).toEqual(change.next)
   })
 
-  test('refuses tables that a later version of the library has made, and leaves them alone', async () => {
+  test('rejects tables of a later version of the library and does not change them', async () => {
     const text = "INSERT INTO open_payments_migrations (version, name) VALUES (99, 'later')"
     await database.query({ text, values: [] })
     await expect(migrate(database)).rejects.toMatchObject({ code: 'ERR_DATABASE_NEWER' })
-    await expect(migrate(database)).rejects.toThrow('the tables are of version 99')
+    await expect(migrate(database)).rejects.toThrow('the tables have version 99')
   })
 
   test.each(['', 'Wallet', 'a b', 'a"b', '1a', 'a'.repeat(41)])(
-    'refuses %j as the name of a schema',
+    'rejects %j as the name of a schema',
     async (schema) => {
       await expect(migrate(database, { schema })).rejects.toMatchObject({
         code: 'ERR_INVALID_OPTION',
@@ -40,7 +40,7 @@ describe('migrating PGlite', () => {
   )
 })
 
-test('the steps are numbered without a gap, and none is taken twice', () => {
+test('migration steps have consecutive, unique versions', () => {
   expect(migrationsOf().map(({ version }) => version)).toEqual(migrationsOf().map((_, i) => i + 1))
   const texts = migrationsOf().flatMap(({ statements }) => statements)
   expect(new Set(texts).size).toBe(texts.length)
@@ -53,14 +53,14 @@ describe.skipIf(servers.PostgreSQL === undefined)('migrating PostgreSQL', () => 
   })
   afterAll(() => fresh.drop())
 
-  test('is done by one of twelve processes that start at the same moment', async () => {
+  test('is performed by one of twelve processes that start concurrently', async () => {
     const pools = Array.from({ length: 12 }, () => fresh.connect({ max: 2 }))
     const { schema } = fresh
     const results = await Promise.all(pools.map((pool) => migrate(pool, { schema })))
     expect(results.flatMap(({ applied }) => applied)).toEqual(['records'])
   })
 
-  test('needs no right to change tables when there is nothing to do', async () => {
+  test('needs no right to change tables if there is nothing to do', async () => {
     const { pool, schema } = fresh
     const role = `${schema}_reader`
     await pool.query(`CREATE ROLE ${role}`)
@@ -77,11 +77,11 @@ describe.skipIf(servers.PostgreSQL === undefined)('migrating PostgreSQL', () => 
     }
   })
 
-  test('that fails half-way leaves nothing behind, and gives its connection back', async () => {
+  test('leaves nothing behind after a failure, and returns its connection to the pool', async () => {
     const other = await freshPostgres({ migrated: false })
     try {
       const { schema } = other
-      // The last index cannot be made, since something else has its name.
+      // The last index cannot be created, because another relation has its name.
       const name = `${schema}.open_payments_records_list_3`
       const pool = other.connect({ max: 1 })
       await pool.query(`CREATE SEQUENCE ${name}`)

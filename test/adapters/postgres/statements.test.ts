@@ -3,7 +3,7 @@ import { createStatements } from '../../../adapters/postgres/statements.js'
 import { migrationsOf } from '../../../adapters/postgres.js'
 import type { RecordChange, Stored } from '../../../src/index.js'
 
-/** What CockroachDB, YugabyteDB or Citus refuse, ignore, or answer differently on each node. */
+/** Features that CockroachDB, YugabyteDB or Citus reject, ignore, or execute differently on each node. */
 const notPortable = [
   /pg_advisory/i,
   /\b(?:SMALL|BIG)?SERIAL\b/i,
@@ -47,24 +47,24 @@ const texts = [
 ]
 
 describe('every statement', () => {
-  test('keeps to what the distributed databases that speak the same protocol run', () => {
+  test('only uses features that PostgreSQL-compatible distributed databases support', () => {
     expect(texts.filter((text) => notPortable.some((pattern) => pattern.test(text)))).toEqual([])
   })
 
-  test('has a name of its own, by which it is prepared', () => {
+  test('has its own name, under which it is prepared', () => {
     const byName = new Map(all.map(({ name, text }) => [name, text]))
     expect(byName.size).toBe(new Set(all.map(({ text }) => text)).size)
     expect([...byName.keys()].every((name) => name !== undefined && name.length <= 63)).toBe(true)
   })
 
-  test('has another name for another schema, since a pool may serve both', () => {
+  test('has another name for another schema, because a pool may serve both', () => {
     const other = createStatements('a'.repeat(40), true).load('grant', 'a')
     expect(other.name).not.toBe(statements.load('grant', 'a').name)
     expect(other.name?.length).toBeLessThanOrEqual(63)
     expect(other.text).toContain(`"${'a'.repeat(40)}".open_payments_records`)
   })
 
-  test('has a name that fits, or none, however many records it writes', () => {
+  test('has a name within the length limit, or none, for any number of records', () => {
     const long = createStatements('a'.repeat(40), true)
     for (const count of [1, 2, 5, 9, 11, 12, 13, 30]) {
       for (const version of [1, 2]) {
@@ -76,14 +76,14 @@ describe('every statement', () => {
     }
   })
 
-  test('has none where statements are not to be prepared', () => {
+  test('has no name if statements must not be prepared', () => {
     expect(createStatements(undefined, false).load('grant', 'a')).toEqual({
       text: statements.load('grant', 'a').text,
       values: ['grant', 'a'],
     })
   })
 
-  test('is the same for commits of the same shape, whatever is in them', () => {
+  test('is the same for all commits of the same shape', () => {
     const commitOf = (id: string) => {
       const changes = [change(record(id, 2, { dueAt: 5 })), change(record(`${id}.event`, 1))]
       return statements.commit({ changes, guards: [] })
@@ -93,7 +93,7 @@ describe('every statement', () => {
 })
 
 describe('a commit', () => {
-  test('takes records in the order of their keys, whatever is done with them', () => {
+  test('takes records in the order of their keys, regardless of the operations', () => {
     const versions = { g: 1, f: 2, d: 1, c: 1, a: 2 }
     const changes = Object.entries(versions).map(([id, version]) => change(record(id, version)))
     const guards = ['e', 'b'].map((id) => ({ kind: 'grant', id, version: 3 }) as const)
@@ -105,12 +105,12 @@ describe('a commit', () => {
     expect(ids).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g'])
   })
 
-  test('that guards nothing locks nothing that it does not write', () => {
+  test('without guards only locks what it writes', () => {
     const changes = [change(record('a', 2)), change(record('b', 2)), change(record('c', 1))]
     expect(statements.commit({ changes, guards: [] }).text).not.toContain('FOR UPDATE')
   })
 
-  test('of a record in more lists than there are columns for is refused as a mistake', () => {
+  test('of a record in more lists than there are columns throws a RangeError', () => {
     const lists = ['a', 'b', 'c', 'd'].map((wanted) => ({ list: wanted, at: 1 }))
     const changes = [change(record('a', 1, { lists }))]
     expect(() => statements.commit({ changes, guards: [] })).toThrow(

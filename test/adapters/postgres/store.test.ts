@@ -13,14 +13,14 @@ function reversed({ changes, guards }: Commit): Commit {
   return { changes: changes.toReversed(), guards: guards.toReversed() }
 }
 
-/** Runs the suite on a store that there is only once the tests have begun. */
+/** Runs the suite on a store that is only created when the tests have begun. */
 function conformance(store: () => Store, rules?: readonly ConformanceCase['rule'][]): void {
   for (const { name, rule, run } of storeConformance(store)) {
     if (rules?.includes(rule) ?? true) test(name, run)
   }
 }
 
-describe('PGlite, which runs one statement after the other', () => {
+describe('PGlite, which runs statements in sequence', () => {
   let database: PostgresDatabase & { close(): Promise<void> }
   beforeAll(async () => {
     database = await freshPglite()
@@ -45,8 +45,8 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
     conformance(() => postgresStore(fresh.pool, { schema: fresh.schema, prepare: false }))
   })
 
-  test('never has commits wait for each other in a circle, whatever they hold, replace and create', async () => {
-    // A circle is found at once here, and broken by an error that the store would retry.
+  test('commits never deadlock, whatever they guard, replace and create', async () => {
+    // The database detects a deadlock quickly here, and raises an error that the store would retry.
     const pool = fresh.connect({ options: '-c deadlock_timeout=5ms', max: 12 })
     const circles: unknown[] = []
     const watched: PostgresClient = {
@@ -71,7 +71,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
     async function work(worker: number): Promise<void> {
       for (let turn = 0; turn < 30; turn++) {
         const commandId = `${worker} ${turn}`
-        // They name things in different orders. Some have not heard of a record that is there, and would create it.
+        // The workers name records in different orders, and some try to create an existing record.
         const picked = [worker, worker + turn].map((number) => replaced[number % replaced.length])
         const changes = await Promise.all(
           [...new Set(picked)].map(async (kind = 'budget', i) => {
@@ -90,18 +90,21 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
     expect(landed).toBeGreaterThan(10)
   })
 
-  describe.each(['repeatable read', 'serializable'])('where %s is the default', (isolation) => {
-    let pool: Pool
-    beforeAll(() => {
-      const level = isolation.replace(' ', '\\ ')
-      pool = fresh.connect({ options: `-c default_transaction_isolation=${level}` })
-    })
+  describe.each(['repeatable read', 'serializable'])(
+    'with %s as the default isolation level',
+    (isolation) => {
+      let pool: Pool
+      beforeAll(() => {
+        const level = isolation.replace(' ', '\\ ')
+        pool = fresh.connect({ options: `-c default_transaction_isolation=${level}` })
+      })
 
-    test('has connections of that level', async () => {
-      const { rows } = await pool.query('SHOW transaction_isolation')
-      expect(rows).toEqual([{ transaction_isolation: isolation }])
-    })
+      test('connections have that level', async () => {
+        const { rows } = await pool.query('SHOW transaction_isolation')
+        expect(rows).toEqual([{ transaction_isolation: isolation }])
+      })
 
-    conformance(() => postgresStore(pool, { schema: fresh.schema }), [1, 2])
-  })
+      conformance(() => postgresStore(pool, { schema: fresh.schema }), [1, 2])
+    },
+  )
 })

@@ -14,7 +14,7 @@ function put(store: Store, ...changes: readonly RecordChange[]): Promise<boolean
 }
 
 describe('in a transaction of PGlite', () => {
-  test('what is committed is there after it, and gone when it is rolled back', async () => {
+  test('a commit persists after COMMIT and disappears after ROLLBACK', async () => {
     const lite = await freshPglite()
     try {
       const outside = postgresStore(lite)
@@ -38,7 +38,7 @@ describe('in a transaction of PGlite', () => {
     }
   })
 
-  test('a client may be wrapped that runs no transactions of its own', () => {
+  test('the client may be a wrapper without transactions of its own', () => {
     expect(fromPglite({ query: async () => ({ rows: [] }) })).not.toHaveProperty('transaction')
   })
 })
@@ -55,7 +55,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     await fresh.pool.query(`DELETE FROM ${fresh.schema}.open_payments_records`)
   })
 
-  /** Runs a test inside a transaction, which is rolled back if it is still open after it. */
+  /** Runs a test inside a transaction, and rolls it back if it is still open afterwards. */
   async function within(
     run: (inside: Store, client: PoolClient) => Promise<void>,
     begin = 'BEGIN',
@@ -70,7 +70,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     }
   }
 
-  test('nobody else sees a commit before COMMIT, and everybody does after it', async () => {
+  test('a commit becomes visible to others with COMMIT, and not before', async () => {
     await within(async (inside, client) => {
       expect(await put(inside, change('a', 1))).toBe(true)
       expect((await inside.load('grant', 'a'))?.version).toBe(1)
@@ -80,7 +80,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     })
   })
 
-  test('a commit that loses is undone alone: what came before it stays, and more may follow', async () => {
+  test('only the losing commit is undone: earlier ones stay, and later ones are possible', async () => {
     await put(outside, change('a', 1))
     await within(async (inside, client) => {
       expect(await put(inside, change('b', 1))).toBe(true)
@@ -94,7 +94,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     expect(loaded.map((record) => record?.version)).toEqual([2, 1, undefined, undefined])
   })
 
-  test('a record that another has changed meanwhile is seen as it is now', async () => {
+  test('a record that another transaction changed is read in its current version', async () => {
     await put(outside, change('a', 1))
     await within(async (inside) => {
       expect((await inside.load('grant', 'a'))?.version).toBe(1)
@@ -106,7 +106,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     expect((await outside.load('grant', 'a'))?.version).toBe(2)
   })
 
-  test('operations that are begun at once do not cut into each other', async () => {
+  test('concurrent operations do not interfere with each other', async () => {
     await put(outside, change('a', 1))
     await within(async (inside, client) => {
       const outcomes = await Promise.all([
@@ -123,7 +123,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
   })
 
   test.each(['REPEATABLE READ', 'SERIALIZABLE'])(
-    '%s is refused before anything is read',
+    '%s is rejected before any record is read',
     async (level) => {
       await within(async (inside) => {
         const refusal = {
@@ -137,13 +137,13 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     },
   )
 
-  test('a client on which no transaction has begun is refused, and nothing is written', async () => {
+  test('a client without a transaction in progress is rejected, and nothing is written', async () => {
     const client = await fresh.pool.connect()
     try {
       const inside = postgresStore.inTransaction(client, { schema: fresh.schema })
       await expect(put(inside, change('a', 1))).rejects.toMatchObject({
         code: 'ERR_TRANSACTION_FAILED',
-        message: 'postgresStore.inTransaction needs a client on which a transaction has begun',
+        message: 'postgresStore.inTransaction needs a client with a transaction in progress',
       })
     } finally {
       client.release()
@@ -151,7 +151,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     expect(await outside.load('grant', 'a')).toBeUndefined()
   })
 
-  test('after an error of the host every operation says that the transaction cannot go on', async () => {
+  test('after an error of the host, every operation reports that the transaction cannot continue', async () => {
     await within(async (inside, client) => {
       await expect(client.query('SELECT 1 / 0')).rejects.toThrow('division by zero')
       const failed = { code: 'ERR_TRANSACTION_FAILED' }
@@ -160,7 +160,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     })
   })
 
-  test('a deadlock asks the host to start again, and the other goes on', async () => {
+  test('a deadlock asks the host to start again, and the other transaction continues', async () => {
     await put(outside, change('a', 1), change('b', 1))
     const bothHaveOne = barrier(2)
     const transfer = (first: string, second: string) =>
@@ -178,7 +178,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
   })
 })
 
-/** Lets everybody go on once so many have come. */
+/** Releases all callers once `count` have arrived. */
 function barrier(count: number): () => Promise<void> {
   let come = 0
   let open: () => void = () => undefined

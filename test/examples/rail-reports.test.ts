@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Departure, depart } from '../../examples/wallet/departures.js'
+import { applyReport, type RailReport } from '../../examples/wallet/rail-reports.js'
 import type { Limits, ResourceServices } from '../../src/index.js'
 import {
   createSpendingWorld,
@@ -12,7 +12,7 @@ import {
 } from '../support/spending.js'
 import { bob, incomingAccess } from '../support/world.js'
 
-/** A wallet in which Alice may pay Bob, and what the rail says in it. */
+/** A wallet in which Alice may pay Bob, with reports of its rail. */
 async function openRail(limits: Limits = { debitAmount: usd(2500) }) {
   const world = createSpendingWorld()
   const client = world.client()
@@ -21,7 +21,7 @@ async function openRail(limits: Limits = { debitAmount: usd(2500) }) {
   const { resources } = world
   const { incomingPayments, outgoingPayments } = resources
 
-  /** A payment of so much to Bob, of whom it is the only one. */
+  /** Creates a payment to Bob's new incoming payment. */
   async function started(value: string, incomingAmount?: string) {
     const more = incomingAmount === undefined ? {} : { incomingAmount: usd(incomingAmount) }
     const { body } = await client.createPayment(incoming, { walletAddress: bob, ...more })
@@ -31,9 +31,9 @@ async function openRail(limits: Limits = { debitAmount: usd(2500) }) {
     return {
       id,
       incomingId,
-      report: (departure?: Departure, services: ResourceServices = resources) =>
-        depart(services, id, departure),
-      /** What has been sent and delivered, what has arrived, and what became of the payment. */
+      report: (railReport?: RailReport, services: ResourceServices = resources) =>
+        applyReport(services, id, railReport),
+      /** Returns what was sent and delivered, what has arrived, and the state of the payment. */
       async status() {
         const payment = await outgoingPayments.get(id)
         const arrived = await incomingPayments.get(incomingId)
@@ -43,27 +43,27 @@ async function openRail(limits: Limits = { debitAmount: usd(2500) }) {
     }
   }
 
-  /** Whether so much may still be spent. */
+  /** Returns whether this amount may still be spent. */
   async function affordable(value: string): Promise<boolean> {
     return (await pay(client, token, value)).status === 201
   }
   return { world, resources, started, affordable }
 }
 
-const settled = (value: number | string, more: object = {}): Departure => ({
+const settled = (value: number | string, more: object = {}): RailReport => ({
   type: 'settle',
   sentAmount: usd(value),
   deliveredAmount: usd(value),
   ...more,
 })
-const gaveUp = (value: number | string): Departure => ({
+const gaveUp = (value: number | string): RailReport => ({
   type: 'fail',
   sentAmount: usd(value),
   deliveredAmount: usd(value),
 })
 
 describe('a payment within the wallet', () => {
-  test('is sent and arrives whole where nothing else is said', async () => {
+  test('is sent and arrives in full without a report', async () => {
     const { started } = await openRail()
     const { report, status } = await started('1000', '1000')
     for (let i = 0; i < 3; i++) {
@@ -77,7 +77,7 @@ describe('a payment within the wallet', () => {
     }
   })
 
-  test('arrives bit by bit as it is sent, each bit once', async () => {
+  test('arrives in parts as it is sent, each part once', async () => {
     const { started } = await openRail()
     const { report, status } = await started('1000')
     for (const total of ['1', '400', '400', '999']) {
@@ -89,7 +89,7 @@ describe('a payment within the wallet', () => {
     expect(await status()).toMatchObject({ arrived: '999', state: 'completed' })
   })
 
-  test('that fails keeps what has arrived, and the rest can be spent again', async () => {
+  test('that fails keeps what has arrived, and the remainder can be spent again', async () => {
     const { started, affordable } = await openRail()
     const { report, status } = await started('2500')
     await report(settled('100'))
@@ -105,7 +105,7 @@ describe('a payment within the wallet', () => {
     expect(await affordable('2200')).toBe(true)
   })
 
-  test('is begun by the first report, and by none once its time to begin has passed', async () => {
+  test('is begun by the first report, unless its hold has expired', async () => {
     const { world, started } = await openRail()
     const [one, two] = [await started('10'), await started('10')]
     expect(await one.report({ type: 'settle' })).toMatchObject({ ok: true })
@@ -116,28 +116,28 @@ describe('a payment within the wallet', () => {
     expect(await one.report()).toMatchObject({ ok: true })
   })
 
-  test.each<[string, Departure, string]>([
+  test.each<[string, RailReport, string]>([
     ['falls', settled('99'), 'totals_receded'],
-    ['is more than was to be sent', settled('1001'), 'totals_exceeded'],
+    ['exceeds the amount to send', settled('1001'), 'totals_exceeded'],
     [
-      'has more sent than delivered',
+      'sends more than it delivers',
       { ...settled('200'), sentAmount: usd(1001) },
       'totals_exceeded',
     ],
     ['is in another asset', { ...settled('200'), deliveredAmount: eur(200) }, 'invalid_amount'],
-    ['is no amount', { ...settled('200'), deliveredAmount: usd('0x10') }, 'invalid_amount'],
-    ['fails what was sent', gaveUp('1000'), 'payment_sent'],
-  ])('has nothing arrive by a report that %s', async (_, departure, refusal) => {
+    ['is not an amount', { ...settled('200'), deliveredAmount: usd('0x10') }, 'invalid_amount'],
+    ['fails a payment that was sent in full', gaveUp('1000'), 'payment_sent'],
+  ])('is not credited by a report that %s', async (_, railReport, refusal) => {
     const { started } = await openRail()
     const { report, status } = await started('1000')
     await report(settled('100'))
     const before = await status()
-    expect(await report(departure)).toMatchObject({ ok: false, refusal })
+    expect(await report(railReport)).toMatchObject({ ok: false, refusal })
     expect(await status()).toEqual(before)
     expect(before).toMatchObject({ arrived: '100', state: 'begun' })
   })
 
-  test('has nothing arrive once it is over', async () => {
+  test('is not credited once it is over', async () => {
     const { started } = await openRail()
     const [failed, complete] = [await started('1000'), await started('1000')]
     await failed.report({ type: 'fail' })
@@ -150,13 +150,13 @@ describe('a payment within the wallet', () => {
     expect(await failed.report({ type: 'fail' })).toMatchObject({ ok: true })
   })
 
-  test('that there is not is not there', async () => {
+  test('that does not exist is undefined', async () => {
     const { resources } = await openRail()
-    expect(await depart(resources, 'unknown', undefined)).toBeUndefined()
+    expect(await applyReport(resources, 'unknown', undefined)).toBeUndefined()
   })
 })
 
-describe('a receiver that takes no more', () => {
+describe('a receiver that accepts no more', () => {
   async function closedAfter(first: string) {
     const rail = await openRail()
     const { incomingId, ...payment } = await rail.started('2000')
@@ -165,14 +165,14 @@ describe('a receiver that takes no more', () => {
     return { ...rail, ...payment }
   }
 
-  test.each<[string, Departure | undefined]>([
+  test.each<[string, RailReport | undefined]>([
     ['settling', undefined],
     ['failing', gaveUp('1500')],
   ])(
-    'fails the payment that reaches it, by %s, as nothing of it has left',
-    async (_, departure) => {
+    'fails the payment that reaches it, by %s, because nothing was sent',
+    async (_, railReport) => {
       const { report, status, affordable } = await closedAfter('500')
-      expect(await report(departure)).toMatchObject({ ok: false, refusal: 'payment_completed' })
+      expect(await report(railReport)).toMatchObject({ ok: false, refusal: 'payment_completed' })
       expect(await status()).toEqual({
         sent: '500',
         delivered: '500',
@@ -184,7 +184,7 @@ describe('a receiver that takes no more', () => {
     },
   )
 
-  test('fails it when it has expired', async () => {
+  test('fails the payment when the receiver has expired', async () => {
     const { world, started } = await openRail()
     const { report, status } = await started('10')
     await report({ type: 'settle' })
@@ -193,7 +193,7 @@ describe('a receiver that takes no more', () => {
     expect(await status()).toMatchObject({ sent: '0', arrived: '0', state: 'failed' })
   })
 
-  test('changes nothing of a report that was counted before', async () => {
+  test('does not affect a repeated report that was counted before', async () => {
     const { started } = await openRail()
     const { report, status } = await started('1000', '600')
     expect(await report(settled('700'))).toMatchObject({ ok: true })
@@ -202,8 +202,8 @@ describe('a receiver that takes no more', () => {
   })
 })
 
-describe('a report whose answer was lost', () => {
-  /** Services that end the process, as it were, before or after the receiver is credited. */
+describe('a report without a response', () => {
+  /** Services that simulate a crash before or after the receiver is credited. */
   function crashing(services: ResourceServices, when: 'before' | 'after'): ResourceServices {
     const crash = () => Promise.reject(new Error('the process has ended'))
     const { incomingPayments, outgoingPayments } = services
@@ -212,12 +212,12 @@ describe('a report whose answer was lost', () => {
       : { ...services, outgoingPayments: { ...outgoingPayments, reportSent: crash, fail: crash } }
   }
 
-  test('counts once when it comes again, though the receiver had been credited', async () => {
+  test('counts once when it is repeated, although the receiver was credited', async () => {
     const { resources, started } = await openRail()
     const { report, status } = await started('1000', '1000')
     await expect(report(undefined, crashing(resources, 'after'))).rejects.toThrow('has ended')
     expect(await status()).toMatchObject({ arrived: '1000', delivered: '0', state: 'begun' })
-    // Another report in its place is refused: it would credit what has been credited.
+    // A different report is refused: it would credit the same amount again.
     expect(await report(settled('400'))).toMatchObject({ ok: false, refusal: 'transfer_mismatch' })
     expect(await status()).toMatchObject({ arrived: '1000', delivered: '0', state: 'begun' })
     expect(await report()).toMatchObject({ ok: true, payment: { state: 'completed' } })
@@ -225,15 +225,15 @@ describe('a report whose answer was lost', () => {
   })
 
   const step = fc.record({
-    type: fc.constantFrom<Departure['type']>('settle', 'settle', 'settle', 'fail'),
+    type: fc.constantFrom<RailReport['type']>('settle', 'settle', 'settle', 'fail'),
     total: fc.nat(1000),
     crash: fc.constantFrom<'before' | 'after' | undefined>(undefined, 'before', 'after'),
     times: fc.integer({ min: 1, max: 3 }),
-    /** Of another report at the same time, which a good rail does not make. */
+    /** The delivered total of a concurrent, contradictory report, which a correct rail does not make. */
     rival: fc.option(fc.nat(1000)),
   })
 
-  test('has as much arrive as was delivered, whatever the reports, repeats and crashes', async () => {
+  test('credits what was delivered, for all reports, repeats and crashes', async () => {
     const { resources, started } = await openRail({})
     const property = fc.asyncProperty(fc.array(step, { maxLength: 6 }), async (steps) => {
       const { report, status } = await started('1000')

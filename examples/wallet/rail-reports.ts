@@ -1,51 +1,51 @@
 import type { OutgoingPayment, ResourceServices, Totals } from 'open-payments-server'
 import { decideOutgoingPayment } from 'open-payments-server/core'
 
-/** What the rail says of a payment that it was to send: totals so far, all attempts together. */
-export type Departure =
+/** A report of the rail on an outgoing payment, with cumulative totals over all attempts. */
+export type RailReport =
   | ({ readonly type: 'settle'; readonly final?: boolean } & Partial<Totals>)
   | ({ readonly type: 'fail'; readonly reason?: string } & Partial<Totals>)
 
-export type Departed =
+export type ReportResult =
   | { readonly ok: true; readonly payment: OutgoingPayment }
   | { readonly ok: false; readonly refusal: string }
 
 /**
- * Records what the rail has sent of a payment, and credits the receiver if that is in this very wallet. The
- * same report may come again at any time, and counts once. One that was not answered has to come again before
- * there is another.
+ * Records what the rail has sent of a payment, and credits the receiver if it is in the same wallet. The rail
+ * may repeat a report at any time; it counts once. A report without a response must be repeated before the
+ * next one.
  *
- * The receiver is credited before the payer's payment is settled: whoever crashes in between has the whole
- * amount reserved still, and the report that comes again ends it. In a database of one's own both are one
- * transaction: see examples/host-transaction.
+ * The receiver is credited before the payer's payment is settled. After a crash in between, the whole amount
+ * is still reserved, and the repeated report settles it. A host with its own database uses one transaction
+ * for both: see examples/host-transaction.
  *
- * @param departure what it leaves out stays as it was reported last. Without it everything has been sent.
- * @returns `undefined` if there is no such payment.
+ * @param report missing members keep their last reported values. Without a report, everything has been sent.
+ * @returns `undefined` if the payment does not exist.
  */
-export async function depart(
+export async function applyReport(
   { incomingPayments, outgoingPayments }: ResourceServices,
   paymentId: string,
-  departure: Departure | undefined,
-): Promise<Departed | undefined> {
+  report: RailReport | undefined,
+): Promise<ReportResult | undefined> {
   const begun = await outgoingPayments.begin(paymentId)
-  // Begun or over already: whether the report still fits is for its own decision.
+  // The payment may already be begun or over: the decision below checks whether the report still applies.
   if (!begun.ok && begun.refusal === 'payment_lapsed') return begun
   const payment = await outgoingPayments.get(paymentId)
   if (payment === undefined) return undefined
-  const report = { ...(departure ?? everythingOf(payment)) }
-  const totals = { ...soFar(payment), ...report }
+  const current = { ...(report ?? everythingOf(payment)) }
+  const totals = { ...soFar(payment), ...current }
 
-  // What cannot be recorded must not be credited.
+  // Credit only what can also be recorded.
   const rehearsal = { ...totals, commandId: 'rehearsal' }
   const decided = decideOutgoingPayment(payment, rehearsal, Date.now(), rehearsalPolicy)
   if (decided.outcome === 'refused') return { ok: false, refusal: decided.refusal }
 
   const credited = await credit(incomingPayments, payment, totals)
   if (!credited.ok) {
-    // The receiver takes no more, and will not tomorrow: the money has not left, and the payer may spend it
-    // on something else. A mismatch is another matter. It says that another report was first.
+    // The receiver will never accept more: the money was not sent, and the payer may spend it on something
+    // else. A mismatch is different: it means that another report was first.
     if (credited.refusal !== 'transfer_mismatch') {
-      await outgoingPayments.fail({ paymentId, reason: `the receiver: ${credited.refusal}` })
+      await outgoingPayments.fail({ paymentId, reason: `receiver: ${credited.refusal}` })
     }
     return credited
   }
@@ -57,7 +57,7 @@ export async function depart(
 
 const rehearsalPolicy = { holdMs: 0, retentionMs: 0 }
 
-function everythingOf({ debitAmount, receiveAmount }: OutgoingPayment): Departure {
+function everythingOf({ debitAmount, receiveAmount }: OutgoingPayment): RailReport {
   return { type: 'settle', sentAmount: debitAmount, deliveredAmount: receiveAmount }
 }
 
@@ -69,14 +69,14 @@ function soFar({ debitAmount, receiveAmount, sent, delivered }: OutgoingPayment)
 }
 
 /**
- * Credits what has been delivered since the last report. Its transfer is named by the total that it starts
- * from: the same report again counts nothing, and of two that disagree one is counted and the other refused.
+ * Credits what has been delivered since the last report. The transfer id contains the previous total: a
+ * repeated report counts nothing, and of two contradictory reports one is counted and the other refused.
  */
 async function credit(
   incomingPayments: ResourceServices['incomingPayments'],
   { id, receiver, delivered }: OutgoingPayment,
   { deliveredAmount }: Totals,
-): Promise<Departed | { readonly ok: true }> {
+): Promise<ReportResult | { readonly ok: true }> {
   const paymentId = incomingPayments.idOf(receiver)
   const more = BigInt(deliveredAmount.value) - BigInt(delivered)
   if (paymentId === undefined || more === 0n) return { ok: true }
