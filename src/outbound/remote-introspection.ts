@@ -64,7 +64,7 @@ export function remoteIntrospection(options: RemoteIntrospectionOptions): Intros
   const { clock = Date, random = crypto } = options
   const key = signingKey(options.key)
   if (typeof resourceServer !== 'string' || resourceServer === '') {
-    throw invalidOption('resourceServer', 'must be the id of this resource server')
+    throw invalidOption('resourceServerId', 'must be the id of this resource server')
   }
   if (typeof nonces !== 'boolean') throw invalidOption('nonces', 'must be true or false')
   if (typeof clock?.now !== 'function') throw invalidOption('clock', 'has no method now')

@@ -14,7 +14,7 @@ export interface PriceRefusal {
   /**
    * `receiver_invalid`: there is no such incoming payment, or it takes nothing more. `amount_missing`: no
    * amount was named, and the receiver names none either. `amount_too_small`: nothing would arrive.
-   * `invalid_amount`: the amount is in an asset that is not taken there, or more than can be priced.
+   * `amount_invalid`: the amount is in an asset that is not taken there, or more than can be priced.
    */
   readonly refusal: 'receiver_invalid' | 'amount_missing' | 'amount_too_small' | 'amount_invalid'
   /** For the operator; the client does not see it. */

@@ -124,8 +124,8 @@ describe('a payment within the wallet', () => {
       { ...settled('200'), sentAmount: usd(1001) },
       'totals_exceeded',
     ],
-    ['is in another asset', { ...settled('200'), deliveredAmount: eur(200) }, 'invalid_amount'],
-    ['is not an amount', { ...settled('200'), deliveredAmount: usd('0x10') }, 'invalid_amount'],
+    ['is in another asset', { ...settled('200'), deliveredAmount: eur(200) }, 'amount_invalid'],
+    ['is not an amount', { ...settled('200'), deliveredAmount: usd('0x10') }, 'amount_invalid'],
     ['fails a payment that was sent in full', gaveUp('1000'), 'payment_sent'],
   ])('is not credited by a report that %s', async (_, railReport, refusal) => {
     const { started } = await openRail()

@@ -469,7 +469,7 @@ describe('the wallet, over HTTP', () => {
       'rejects %j as an amount',
       async (value) => {
         const { id, read } = await payment()
-        expect(await arrive(id, value)).toEqual(failed(409, 'invalid_amount'))
+        expect(await arrive(id, value)).toEqual(failed(409, 'amount_invalid'))
         expect((await read()).receivedAmount).toEqual(usd('0'))
       },
     )
@@ -482,7 +482,7 @@ describe('the wallet, over HTTP', () => {
     ])('refuses an asset that differs from the payment: %j', async (amount) => {
       const { id } = await payment()
       expect(await report({ transferId: randomUUID(), incomingPayment: id, amount })).toEqual(
-        failed(409, 'invalid_amount'),
+        failed(409, 'amount_invalid'),
       )
     })
 

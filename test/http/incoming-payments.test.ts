@@ -273,7 +273,7 @@ describe('funds that arrive', () => {
     await arrive(world, body.id, '18446744073709551615')
     const { body: read } = await client.getPayment(token, body.id)
     expect(read).toMatchObject({ completed: false, receivedAmount: usd('18446744073709551615') })
-    expect(await arrive(world, body.id, '1')).toMatchObject({ refusal: 'invalid_amount' })
+    expect(await arrive(world, body.id, '1')).toMatchObject({ refusal: 'amount_invalid' })
   })
 
   test('are accepted until the instant of expiry, and rejected after it', async () => {

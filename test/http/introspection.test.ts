@@ -140,7 +140,7 @@ describe('a resource server that introspects a token', () => {
     const { value } = await tokenFor()
     calls.length = 0
     await ask({ access_token: value })
-    expect(calls).toEqual(['load grant', 'commit replay'])
+    expect(calls).toEqual(['load grant', 'commit nonce'])
     calls.length = 0
     const parameters = [`keyid="${bankKey.kid}"`, `created=${world.clock.now() / 1000}`]
     await ask({ access_token: value }, { parameters })

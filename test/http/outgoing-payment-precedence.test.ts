@@ -110,7 +110,7 @@ const faults: readonly Fault[] = [
   {
     name: 'the amount is nothing',
     apply: ({ body }) => void Object.assign(body, { debitAmount: usd(0) }),
-    refusal: 'invalid_amount',
+    refusal: 'amount_invalid',
   },
   {
     name: 'the receiver takes nothing',

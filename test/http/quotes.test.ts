@@ -91,8 +91,8 @@ describe('creating a quote', () => {
     const { client, token } = await setUp({ resources: { pricing: { price } } })
     await newQuote(client, token, { walletAddress: `${alice}/`, debitAmount: usd(5) })
     await newQuote(client, token, { receiver: `${shopReceiver}/` })
-    const walletAddress = expect.objectContaining({ url: alice, assetCode: 'USD' })
-    const request = { receiver: shopReceiver, walletAddress, method: 'ilp' }
+    const account = expect.objectContaining({ url: alice, assetCode: 'USD' })
+    const request = { receiver: shopReceiver, account, method: 'ilp' }
     expect(asked).toStrictEqual([{ ...request, debitAmount: usd(5) }, request])
   })
 

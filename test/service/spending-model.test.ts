@@ -21,8 +21,8 @@ describe('a wallet agrees with an independent book', () => {
 
   test('and the histories contain every outcome many times', () => {
     const answers = {
-      quote: 'made invalid_amount receiver_invalid',
-      pay: 'paid limits_exceeded invalid_amount amount_too_small token_unknown',
+      quote: 'made amount_invalid receiver_invalid',
+      pay: 'paid limits_exceeded amount_invalid amount_too_small token_unknown',
       'pay with a key': 'paid limits_exceeded request_differs token_unknown',
       'pay by a quote':
         'paid limits_exceeded quote_expired quote_mismatch quote_unknown request_differs',

@@ -59,7 +59,7 @@ export function machineWallet(): PlayedWallet {
   }
 
   function price(asked: Parameters<typeof listPrice>[0]): Price | string {
-    if ((asked.debitAmount ?? asked.receiveAmount)?.value === '0') return 'invalid_amount'
+    if ((asked.debitAmount ?? asked.receiveAmount)?.value === '0') return 'amount_invalid'
     const answer = listPrice(asked)
     return 'refusal' in answer ? answer.refusal : answer
   }

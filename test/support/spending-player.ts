@@ -63,7 +63,7 @@ interface Sent {
 function priced({ receiver, debitAmount, receiveAmount }: Asked): Terms | string {
   const [asset, per] = receiver === euroReceiver ? (['EUR', 2n] as const) : (['USD', 1n] as const)
   const asked = debitAmount ?? receiveAmount
-  if (asked?.value === '0') return 'invalid_amount'
+  if (asked?.value === '0') return 'amount_invalid'
   if (receiver === goneReceiver) return 'receiver_invalid'
   const value = receiveAmount === undefined ? undefined : BigInt(receiveAmount.value)
   const debit = value === undefined ? BigInt(debitAmount?.value ?? 1_000) : value * per
