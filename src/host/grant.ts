@@ -15,50 +15,50 @@ import { type Page, type PageQuery, readPage, readPageQuery } from '../service/m
 import { hashText } from '../util/hash.js'
 import { invalidOption } from '../util/option-error.js'
 
-/** A grant as its resource owner may see it: without the hashes and nonces of its record. */
+/** The part of a grant that may be shown to its resource owner, without the hashes and nonces of the record. */
 export interface GrantView {
   readonly grantId: string
   /** Wallet address of the client instance, or the URN of its key's thumbprint. */
   readonly client: string
-  /** What the grant is now: it is of use to its client instance while `approved` or `issued`. */
+  /** The current status. The client instance can use the grant while it is `approved` or `issued`. */
   readonly status: GrantStatus
-  /** What was granted, and before that what was asked for. */
+  /** The granted access; before the decision, the requested access. */
   readonly access: readonly AccessItem[]
-  /** How the owner is named to the client instance, and before that who it asked the owner to be. */
+  /** The subject identifier that the client instance receives; before the decision, the requested one. */
   readonly subject?: SubjectId
   readonly createdAt: Instant
-  /** The host's name for the owner who consented. */
+  /** The host's identifier of the owner who consented. */
   readonly resourceOwner?: string
   /** When the owner consented. */
   readonly approvedAt?: Instant
-  /** When it ends by itself, as things stand; absent when it does not, or was ended. */
+  /** When the grant expires unless it is used or extended; absent when it does not expire or has ended. */
   readonly endsAt?: Instant
 }
 
-/** Whose grants the host wants to see, and which page of them. */
+/** A query for a page of a resource owner's grants. */
 export interface GrantListQuery extends PageQuery {
-  /** The host's name for the owner, as it was given to `approve`. */
+  /** The host's identifier of the owner, as passed to `approve`. */
   readonly resourceOwner: string
 }
 
-/** What the host can do with grants from its own code. */
+/** The operations on grants that the host calls. */
 export interface GrantServices {
-  /** Reads the record of a grant, or answers `undefined` if there is none of this id. */
+  /** Resolves to the record of a grant, or to `undefined` if the id is unknown. */
   getRecord(grantId: string): Promise<Grant | undefined>
   /**
-   * A grant as it can be shown, or `undefined` if there is none of this id. Compare its `resourceOwner` with
-   * who is signed in before you show or revoke it.
+   * Resolves to the view of a grant, or to `undefined` if the id is unknown. Compare its `resourceOwner` with
+   * the signed-in user before you show or revoke the grant.
    */
   get(grantId: string): Promise<GrantView | undefined>
   /**
-   * The grants that an owner has consented to, page by page in the order of consent: what a page of connected
-   * apps shows. Those that are over are among them for as long as their records are kept; tell them by
-   * `standing`.
+   * Resolves to a page of the grants that an owner has consented to, in the order of consent, such as for a
+   * page of connected apps. Grants that have ended are included until their records are removed; their
+   * `status` identifies them.
    *
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` for a number or a cursor that is none.
+   * @throws `TypeError` with code `ERR_INVALID_OPTION` if `first`, `last` or `cursor` is invalid.
    */
   list(query: GrantListQuery): Promise<Page<GrantView>>
-  /** Withdraws a grant and with it its token. Answers false if there is none of this id. */
+  /** Revokes a grant together with its access token. Resolves to false if the id is unknown. */
   revoke(grantId: string): Promise<boolean>
 }
 
@@ -94,8 +94,8 @@ export function createGrantServices(
 }
 
 /**
- * The list of the grants of an owner, whose name is any text of the host: hashed, for the list to have a name
- * of one form and one length, and as JSON, since UTF-8 has but one way to write all lone surrogates.
+ * Returns the name of the list of an owner's grants. The owner's identifier can be any string, so it is hashed
+ * to a fixed length. It is hashed as JSON, because UTF-8 encodes all lone surrogates to the same bytes.
  */
 export async function ownerListName(namespace: string, resourceOwner: string): Promise<string> {
   return `${namespace} owner ${await hashText(JSON.stringify(resourceOwner))}`

@@ -10,45 +10,48 @@ import type {
 } from '../service/incoming-payment.js'
 import { type Page, type PaymentListQuery, requireListQuery } from '../service/mechanism/pages.js'
 
-/** What the host does with incoming payments from its own code. */
+/** The operations on incoming payments that the host calls. */
 export interface IncomingPaymentServices {
-  /** Reads a payment by its id, or answers `undefined` if there is none. */
+  /** Resolves to the payment, or to `undefined` if the id is unknown. */
   get(paymentId: string): Promise<IncomingPayment | undefined>
   /**
-   * Reads a page of a wallet address's payments, whoever created them, oldest first. Payments that come while
-   * you page are seen or not; those that were there are seen once each.
+   * Resolves to a page of a wallet address's payments, oldest first, regardless of which client created them.
+   * Each payment that existed before the first page appears exactly once; a payment that is created while you
+   * page may or may not appear.
    *
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option`, such as a `cursor` that is
-   * none.
+   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`, such as `cursor`.
    */
   list(query: PaymentListQuery): Promise<Page<IncomingPayment>>
-  /** The id in a payment's URL, or `undefined` if the URL is not one of this server's. */
+  /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */
   idOf(url: string): string | undefined
-  /** A payment as clients see it, without the details by which it is paid. */
+  /** Returns the payment as clients see it, without its payment methods. */
   toResource(payment: IncomingPayment): IncomingPaymentBody
-  /** Finds the payment that an ILP address was handed out for: the way back from a packet to a payment. */
+  /**
+   * Resolves to the payment that an ILP address was created for, or to `undefined` if there is no such
+   * payment. Use it to find the payment of an incoming packet.
+   */
   findByIlpAddress(ilpAddress: string): Promise<IncomingPayment | undefined>
   /**
-   * Counts funds that have arrived. Refused: credit nobody, and send the funds back. Accepted: the same
-   * `transferId` may be reported again at any time and counts once.
+   * Counts funds that have arrived. If the result is a refusal, do not credit the account and return the
+   * funds. You may report the same `transferId` again at any time; it counts once.
    *
-   * @throws an error with code `ERR_CONTENTION` when others kept changing the payment for 3 s.
+   * @throws an error with code `ERR_CONTENTION` if other writers keep changing the payment for 3 s.
    */
   receive(funds: ReceivedFunds): Promise<ReceiveResult>
   /**
-   * Completes a payment before it has received its `incomingAmount`: it takes no more funds, whoever created it
-   * and whether or not it has expired. One that is complete stays as it is.
+   * Completes a payment, so that it accepts no further funds. It need not have received its `incomingAmount`;
+   * any client may have created it, and it may have expired. A completed payment stays unchanged.
    *
-   * @throws an error with code `ERR_CONTENTION` when others kept changing the payment for 3 s.
+   * @throws an error with code `ERR_CONTENTION` if other writers keep changing the payment for 3 s.
    */
   complete(paymentId: string): Promise<CompleteResult>
   /**
-   * Records the expiry of payments whose time has passed, so that an `incoming-payment.expired` event tells
-   * of each, once. Run it now and then, in as many processes as you like; what is accepted never depends on
-   * it. Payments past their retention that it meets are removed.
+   * Records the expiry of payments whose `expiresAt` has passed, and with it one `incoming-payment.expired`
+   * event for each. Run it periodically, in any number of processes. An expired payment refuses funds even
+   * if its expiry is not recorded yet. Also removes payments past their retention.
    *
-   * @param limit the most payments that it looks at. Default 100.
-   * @returns how many expiries this call has recorded; call again at once until there is none.
+   * @param limit the maximum number of payments to process. Default 100.
+   * @returns the number of expiries that this call recorded. Call again immediately until it is 0.
    */
   expireDue(limit?: number): Promise<number>
 }

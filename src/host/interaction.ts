@@ -12,76 +12,78 @@ import type { Grants } from '../service/grant.js'
 import { newCall, type ServiceContext } from '../service/mechanism/context.js'
 import { ownerListName } from './grant.js'
 
-/** What a consent page shows: who asks, for what, and until when. */
+/** The content of a consent page: the client instance, the requested access and the deadline. */
 export interface InteractionView {
   readonly id: string
   readonly grantId: string
   readonly state: 'pending' | 'approved' | 'denied' | 'expired' | 'closed'
-  /** Wallet address of the client instance, proved by its signature. */
+  /** Wallet address of the client instance, verified by its signature. */
   readonly client: string
-  /** Empty where the client instance asks for a subject alone. */
+  /** The requested access; once approved, the granted access. Empty if only a subject is requested. */
   readonly access: readonly AccessItem[]
   /**
-   * Who the client instance asks the owner to be, and once approved how the owner is named to it. Show it: it
-   * is told who has consented. It is text of the client instance, not a link to follow.
+   * The subject identifier that the client instance requests; once approved, the one that it receives. Show it
+   * to the owner, because the client instance learns who consented. Until then it is text that the client
+   * instance chose: do not render it as a link.
    */
   readonly subject?: SubjectId
-  /** Where the browser will be sent, if the client instance asked for that; show it to the owner. */
+  /** The client instance's finish URI, to which the browser is redirected, if any. Show it to the owner. */
   readonly finishUri?: string
   readonly expiresAt: Instant
 }
 
-/** A resource owner's yes. */
+/** The consent of a resource owner. */
 export interface GrantApproval {
-  /** The host's name for the owner, as it will stand on the grant. */
+  /** The host's identifier of the owner, stored on the grant. */
   readonly resourceOwner: string
-  /** The owner's wallet addresses: every `identifier` granted must be one of them. */
+  /** The owner's wallet addresses. Every granted `identifier` must be one of them. */
   readonly walletAddresses: readonly string[]
-  /** What is granted, when it is less than what was asked. Default: all of it. */
+  /** The granted access, if less than the requested access. Default: all requested access. */
   readonly access?: readonly AccessItem[]
-  /** False leaves the owner unnamed, where the client instance asked for a subject. Default true. */
+  /** When false, the client instance does not receive the subject that it requested. Default true. */
   readonly sharesSubject?: boolean
 }
 
-/** How a decision ended: where to send the browser next, or why it could not be taken. */
+/** The result of a decision: the URL to redirect the browser to, or the reason for the refusal. */
 export type InteractionResult =
   | {
       readonly ok: true
-      /** Send the browser here with status 303; absent: tell the owner to return to the app. */
+      /** Redirect the browser to this URL with status 303. If absent, ask the owner to return to the app. */
       readonly redirect?: string
     }
   | { readonly ok: false; readonly refusal: ConsentRefusal; readonly reason: string }
 
 export interface InteractionOptions {
-  /** Exactly the string that is published as `authServer`. */
+  /** Exactly the string that wallet addresses publish as `authServer`. */
   readonly grantEndpoint: string
   readonly hashEncoding: InteractionHashEncoding
   readonly denialRedirect: DenialRedirect
-  /** Absent: nobody is named to anybody. */
+  /** If absent, no subject is disclosed. */
   readonly subjects?: Subjects
 }
 
 /**
- * What the redirect after a denial carries: `result=grant_rejected` alone, which is what deployed clients
- * look for, or hash and reference as RFC 9635 section 4.2 has it.
+ * The query parameters of the redirect after a denial: only `result=grant_rejected`, which deployed clients
+ * expect, or hash and interaction reference as in RFC 9635 section 4.2.
  */
 export type DenialRedirect = 'open-payments' | 'rfc9635'
 
-/** What the host's consent page works with. */
+/** The operations that the host's consent page calls. */
 export interface Interactions {
   /**
-   * Finds what an interaction is about. Answers `undefined` for an unknown id: show an error page then, and
-   * send the browser nowhere (RFC 9635 section 4.1.1).
+   * Resolves to the view of an interaction, or to `undefined` for an unknown id. In that case show an error
+   * page, and do not redirect the browser (RFC 9635 section 4.1.1).
    */
   get(id: string): Promise<InteractionView | undefined>
   /**
-   * Grants access in the name of a resource owner. The same decision again, before the reference is used,
-   * gives a redirect with a fresh reference, so that a double click or a lost redirect costs nothing.
+   * Approves the request on behalf of a resource owner. Repeating the same decision before the client instance
+   * uses the interaction reference returns a redirect with a new reference, so a double click or a lost
+   * redirect does no harm.
    *
-   * Rejects when `subjects` does; then nothing has been decided.
+   * Rejects when `subjects` rejects; the interaction then remains undecided.
    */
   approve(id: string, approval: GrantApproval): Promise<InteractionResult>
-  /** Declines, once and for all. The same again gives the same redirect. */
+  /** Denies the request permanently. Repeating it returns a redirect again. */
   deny(id: string): Promise<InteractionResult>
 }
 
@@ -117,7 +119,7 @@ export function createInteractions(
     return uri && withParameters(uri, [['result', 'grant_rejected']])
   }
 
-  /** Asks the host how this owner is called, where somebody wants to know. */
+  /** Resolves the owner's subject identifier, if the client instance requested one and the owner shares it. */
   async function subjectOf(
     { requestedSubject: requested, client }: Grant,
     { resourceOwner, walletAddresses, sharesSubject = true }: GrantApproval,
@@ -178,13 +180,13 @@ export function createInteractions(
 const unknownInteraction: InteractionResult = {
   ok: false,
   refusal: 'interaction_unknown',
-  reason: 'there is no such interaction',
+  reason: 'the interaction does not exist',
 }
 
 const anotherSubject: InteractionResult = {
   ok: false,
   refusal: 'not_the_owner',
-  reason: 'the subject asked about is not this owner',
+  reason: 'the requested subject is not this owner',
 }
 
 async function resultOf(

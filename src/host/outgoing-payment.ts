@@ -7,69 +7,69 @@ import { outgoingPaymentResource, resourceId } from '../protocol/resource-url.js
 import { type Page, type PaymentListQuery, requireListQuery } from '../service/mechanism/pages.js'
 import type { OutgoingPaymentResult, OutgoingPayments } from '../service/outgoing-payment.js'
 
-/** What has been sent of a payment, all attempts together. */
+/** The total amounts that the host has sent for a payment, over all attempts. */
 export interface SentReport extends Totals {
   readonly paymentId: string
   /**
-   * True when nothing more will be sent, though less was than might have been: the payment is complete, and
-   * the rest can be spent again. Default: as soon as either amount is reached.
+   * True when the host will not send the rest: the payment completes, and the rest returns to the budget.
+   * Default: the payment completes as soon as it reaches either amount.
    */
   readonly final?: boolean
 }
 
-/** A payment that the host gives up. What is left out stays as it was reported last. */
+/** The report of a failed payment. An omitted total keeps the value that was reported last. */
 export interface FailureReport {
   readonly paymentId: string
-  /** Total debited, which stays counted. */
+  /** The total debited; it stays charged to the budget. */
   readonly sentAmount?: Amount
-  /** Total delivered, which stays counted. */
+  /** The total delivered; it stays charged to the budget. */
   readonly deliveredAmount?: Amount
-  /** For the host's own use; clients do not see it. */
+  /** For the host's own use; never part of a response. */
   readonly reason?: string
 }
 
 /**
- * What the host does with outgoing payments from its own code. It hears of them by the event
- * `outgoing-payment.created`, claims each with `begin` before it sends, and ends it with `settle` or `fail`.
- * Every call may be repeated, and counts once.
+ * The operations on outgoing payments that the host calls. The host receives the event
+ * `outgoing-payment.created`, claims the payment with `begin` before it sends anything, and ends it with
+ * `reportSent` or `fail`. Every call may be repeated and counts once, except that only one `begin` succeeds.
  */
 export interface OutgoingPaymentServices {
-  /** Reads a payment by its id, or answers `undefined` if there is none. */
+  /** Resolves to the payment, or to `undefined` if the id is unknown. */
   get(paymentId: string): Promise<OutgoingPayment | undefined>
   /**
-   * Reads a page of a wallet address's payments, whoever created them, oldest first.
+   * Resolves to a page of a wallet address's payments, oldest first, regardless of which client created them.
    *
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option`, such as a `cursor` that is
-   * none.
+   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`, such as `cursor`.
    */
   list(query: PaymentListQuery): Promise<Page<OutgoingPayment>>
-  /** The id in a payment's URL, or `undefined` if the URL is not one of this server's. */
+  /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */
   idOf(url: string): string | undefined
-  /** A payment as clients see it. */
+  /** Returns the payment as clients see it. */
   toResource(payment: OutgoingPayment): OutgoingPaymentBody
   /**
-   * Claims a payment before it is sent: of those who try, one is told `ok`. From then on it ends by `settle` or
-   * `fail` alone. Whoever crashes after this has to find out what was sent, and report that.
+   * Claims a payment before the host sends it. If several callers try, exactly one gets `ok: true`. From then
+   * on only `reportSent` or `fail` ends the payment. If the host crashes after this call, it must find out how
+   * much it sent, and report that.
    */
   begin(paymentId: string): Promise<OutgoingPaymentResult<'begin'>>
   /**
-   * Reports what has been sent so far. With either amount reached, or `final`, the payment is complete and what
-   * was not used of its budget can be spent again, in the window in which the payment was created.
+   * Reports the totals sent so far. When either amount is reached, or with `final`, the payment completes, and
+   * the unused rest returns to the budget of the window in which the payment was created.
    */
   reportSent(settled: SentReport): Promise<OutgoingPaymentResult<'settle'>>
-  /** Gives up a payment that was begun. What has been sent stays counted; the rest can be spent again. */
+  /** Fails a payment that was begun. The totals sent stay charged; the rest returns to the budget. */
   fail(failed: FailureReport): Promise<OutgoingPaymentResult<'fail'>>
-  /** Withdraws a payment that was not begun; all of it can be spent again. */
+  /** Cancels a payment that was not begun. Its whole amount returns to the budget. */
   cancel(
     paymentId: string,
     why?: { readonly reason?: string },
   ): Promise<OutgoingPaymentResult<'cancel'>>
   /**
-   * Fails payments that nobody began in time, so that what they hold can be spent again. Run it now and then,
-   * in as many processes as you like. Payments past their retention that it meets are removed.
+   * Fails payments that the host did not begin before their hold expired, so that their amounts return to the
+   * budget. Run it periodically, in any number of processes. Also removes payments past their retention.
    *
-   * @param limit the most payments that it looks at. Default 100.
-   * @returns how many have lapsed by this call; call again at once until there is none.
+   * @param limit the maximum number of payments to process. Default 100.
+   * @returns the number of payments that this call failed. Call again immediately until it is 0.
    */
   lapseDue(limit?: number): Promise<number>
 }

@@ -1,19 +1,19 @@
-/** An Ed25519 public key as a JSON Web Key (RFC 8037); members that play no part are left out. */
+/** An Ed25519 public key as a JSON Web Key (RFC 8037), reduced to the members that verification needs. */
 export interface PublicJwk {
   readonly kid: string
   /** The public key, base64url. */
   readonly x: string
 }
 
-/** Which key of which client instance is asked for. */
+/** Identifies one key of one client instance. */
 export interface ClientKeyQuery {
   /** The client instance's wallet address, canonical. */
   readonly walletAddress: string
-  /** The `kid` that the signature names, compared byte for byte. */
+  /** The `keyid` of the signature, compared with the key's `kid` byte for byte. */
   readonly kid: string
   /**
-   * True on a grant request, when the key may be so new that a cached key set lacks it. Later a missing
-   * key has been withdrawn, and looking again would only give whoever holds it a way to cause traffic.
+   * True on a grant request, where the key can be newer than a cached key set. False on later requests: a
+   * key that is missing then has been withdrawn, and a new fetch would let its holder cause traffic.
    */
   readonly mayBeNew: boolean
 }
@@ -24,8 +24,9 @@ export interface ClientKeyQuery {
  */
 export interface ClientKeys {
   /**
-   * Answers the key, or `undefined` when the client instance has no such key (any more). Rejects when
-   * that could not be found out for now: the caller is told to come back, and no grant is harmed.
+   * Resolves to the key, or to `undefined` when the client instance does not publish it, or no longer does.
+   * Rejects when the keys cannot be read at the moment; the client then receives 503 and may retry, and no
+   * grant changes.
    */
   find(query: ClientKeyQuery): Promise<PublicJwk | undefined>
 }

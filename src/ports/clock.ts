@@ -1,6 +1,7 @@
 import type { Instant } from '../core/decision.js'
 
-/** Tells the time. `Date` is one. */
+/** The source of the current time. `Date` is an implementation. */
 export interface Clock {
+  /** Returns the current time in milliseconds since the Unix epoch. */
   now(): Instant
 }

@@ -7,7 +7,7 @@ import type { Asset } from '../core/amount.js'
  */
 export interface IlpPaymentMethod {
   readonly type: 'ilp'
-  /** Where the STREAM connection goes; at most 1023 characters. */
+  /** The ILP address of the STREAM connection; at most 1023 characters. */
   readonly ilpAddress: string
   /** Shared secret of the STREAM connection, base64url. */
   readonly sharedSecret: string
@@ -15,7 +15,7 @@ export interface IlpPaymentMethod {
 
 export type PaymentMethod = IlpPaymentMethod
 
-/** The payment that details are wanted for. */
+/** The incoming payment whose payment details are requested. */
 export interface PaymentDetailsQuery {
   readonly paymentId: string
   readonly walletAddress: string
@@ -23,15 +23,16 @@ export interface PaymentDetailsQuery {
 }
 
 /**
- * Makes the details by which an incoming payment can be paid, and finds the payment that details belong
- * to. `ilpPaymentMethods` derives both from a secret of the host and the payment's id.
+ * Creates the details by which an incoming payment can be paid, and finds the payment that an ILP address
+ * belongs to. `ilpPaymentMethods` derives both from a secret of the host and the payment's id.
  */
 export interface PaymentMethods {
   /**
-   * The details of one payment: unique to it, and the same each time they are asked for, since the
-   * library stores none. Called once before a payment is created, and at each read while it is open.
+   * Resolves to the details of one payment. They must be unique to the payment and the same in every call,
+   * because the library does not store them. Called once before a payment is created, and at each read
+   * while it is open.
    */
   detailsOf(query: PaymentDetailsQuery): Promise<readonly PaymentMethod[]>
-  /** The id of the payment that an ILP address was made for, if it was made here. */
+  /** Returns the id of the payment that an ILP address was created for, or `undefined` for any other address. */
   paymentIdOf(ilpAddress: string): string | undefined
 }

@@ -2,33 +2,34 @@ import type { Amount } from '../core/amount.js'
 import type { Price, PriceQuery } from '../core/quote.js'
 import type { WalletAddress } from './wallet-addresses.js'
 
-/** A payment whose price is wanted. */
+/** A payment to price. */
 export interface PriceRequest extends PriceQuery {
-  /** The account that would pay. */
+  /** The account that the payment would debit. */
   readonly account: WalletAddress
   readonly method: 'ilp'
 }
 
-/** Why there is no price. */
+/** Why a payment cannot be priced. */
 export interface PriceRefusal {
   /**
-   * `receiver_invalid`: there is no such incoming payment, or it takes nothing more. `amount_missing`: no
-   * amount was named, and the receiver names none either. `amount_too_small`: nothing would arrive.
-   * `amount_invalid`: the amount is in an asset that is not taken there, or more than can be priced.
+   * - `receiver_invalid`: the incoming payment does not exist, or does not accept further funds.
+   * - `amount_missing`: neither the request nor the incoming payment has an amount.
+   * - `amount_too_small`: the amount is too small to deliver anything.
+   * - `amount_invalid`: the receiver does not accept the amount's asset, or the amount is too large to price.
    */
   readonly refusal: 'receiver_invalid' | 'amount_missing' | 'amount_too_small' | 'amount_invalid'
-  /** For the operator; the client does not see it. */
+  /** For the operator; never part of a response. */
   readonly reason?: string
-  /** With `amount_too_small`: the least that has to be debited for something to arrive. */
+  /** With `amount_too_small`: the smallest debit amount that delivers something. */
   readonly minDebitAmount?: Amount
 }
 
-/** Prices payments: what the host charges, and what arrives. */
+/** Prices payments: determines what the host debits and what the receiver gets. */
 export interface Pricing {
   /**
-   * Answers what a payment costs, or why it cannot be made. An amount that was asked for is answered as it
-   * was asked; `debitAmount` is in the asset of the wallet address; both are more than nothing. Rejects when
-   * the price cannot be had for now.
+   * Resolves to the price of a payment, or to the reason why it cannot be priced. A price repeats the amount
+   * of the request unchanged. `debitAmount` is in the account's asset, and both amounts are positive.
+   * Rejects when the host cannot determine a price at the moment.
    */
   price(request: PriceRequest): Promise<Price | PriceRefusal>
 }

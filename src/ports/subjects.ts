@@ -1,27 +1,28 @@
 import type { SubjectId } from '../core/grant/subject.js'
 
-/** A client instance asks who the resource owner is, and the owner agrees to be named. */
+/** A client instance's request for the subject identifier of a resource owner who agreed to share it. */
 export interface SubjectQuery {
-  /** The host's name for the owner, as it was given to `approve`. */
+  /** The host's identifier of the owner, as passed to `approve`. */
   readonly resourceOwner: string
-  /** The owner's wallet addresses as they were given to `approve`, canonical. */
+  /** The owner's wallet addresses as passed to `approve`, in canonical form. */
   readonly walletAddresses: readonly string[]
-  /** Who the client instance takes the owner to be. */
+  /** The subject identifier that the client instance asked to confirm. */
   readonly requested: SubjectId
-  /** Wallet address of the client instance, proved by its signature. */
+  /** Wallet address of the client instance, verified by its signature. */
   readonly client: string
 }
 
 /**
- * Names resource owners to client instances. `walletAddressSubjects` is the implementation that confirms a
- * wallet address.
+ * Determines the subject identifiers of resource owners that client instances receive (RFC 9635 section 2.2).
+ * `walletAddressSubjects` is an implementation that confirms wallet addresses.
  */
 export interface Subjects {
   /**
-   * Answers what the owner is called for this client instance: the identifier that was asked for, or another
-   * of the same owner. `undefined` when that is not this owner: the approval is refused then, for one owner
-   * must not be taken for another. Called at each approval that names the owner; what it answered when the
-   * grant was approved is kept with it. When it rejects, so does the approval, and nothing has happened.
+   * Resolves to the owner's identifier for this client instance: the requested one, or another identifier of
+   * the same owner. Resolves to `undefined` when the requested subject is not this owner; the approval is
+   * then refused, because a client instance must not mistake one owner for another. Called at each approval
+   * that shares the subject; the grant stores the result. When it rejects, the approval rejects and nothing
+   * changes.
    */
   resolve(query: SubjectQuery): Promise<SubjectId | undefined>
 }

@@ -1,25 +1,26 @@
-/** A piece of work that is worth measuring. Names no client, record, token or key. */
+/** A measured unit of work. It identifies no client instance, record, token or key. */
 export type TelemetryActivity =
   | { readonly type: 'request'; readonly server: string; readonly method: string }
   | { readonly type: 'store'; readonly call: string; readonly kind?: string }
   | { readonly type: 'verify' }
 
-/** What is known of a request once it has been answered. */
+/** The outcome of a request, available when its response is ready. */
 export interface RequestOutcome {
-  /** The operation that was asked for; absent when there was none at that path. */
+  /** The requested operation; absent when no operation matches the path and method. */
   readonly operation?: string
   readonly status: number
-  /** The precise refusal, as `onRefusal` reports it; absent when the request was served. */
+  /** The precise refusal, as `onRefusal` reports it; absent when the request succeeded. */
   readonly refusal?: string
 }
 
 /**
- * Watches work as it is done: requests, and within them store calls and signature verifications.
- * `openTelemetry` in `open-payments-server/opentelemetry` is one.
+ * Measures requests, and within them store calls and signature verifications. `openTelemetry` in
+ * `open-payments-server/opentelemetry` is an implementation.
  */
 export interface Telemetry {
   /**
-   * Calls `work` once and at once, and returns what it returns. A request tells its outcome before it ends.
+   * Calls `work` exactly once, synchronously, and returns its promise. For a request, `work` reports the
+   * outcome through its argument before the promise resolves.
    */
   observe<Result>(
     activity: TelemetryActivity,

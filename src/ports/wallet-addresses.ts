@@ -1,20 +1,20 @@
 import type { Asset } from '../core/amount.js'
 import type { PublicJwk } from './client-keys.js'
 
-/** An account that can be paid, as the host describes it. */
+/** An account of the host that can send and receive payments. */
 export interface WalletAddress extends Asset {
   /** The wallet address itself: an absolute URL, canonical, without a trailing slash. */
   readonly url: string
-  /** A name that the account's owner chose for counterparties to see. */
+  /** The name that the account's owner chose to show to counterparties. */
   readonly publicName?: string
-  /** False refuses new incoming payments with `inactive_wallet_address`. Default true. */
+  /** When false, new payments and quotes are refused with `inactive_wallet_address`. Default true. */
   readonly active?: boolean
-  /** Public keys that the account's owner signs with when acting as a client instance. */
+  /** Public keys of the account as a client instance, published at `{url}/jwks.json`. */
   readonly keys?: readonly PublicJwk[]
 }
 
 /** Looks up the host's accounts. */
 export interface WalletAddresses {
-  /** Answers the account behind a canonical wallet address, or `undefined` if there is none here. */
+  /** Resolves to the account of a canonical wallet address, or to `undefined` if the host has no such account. */
   find(url: string): Promise<WalletAddress | undefined>
 }
