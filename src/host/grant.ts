@@ -31,7 +31,7 @@ export interface GrantView {
   readonly resourceOwner?: string
   /** When the owner consented. */
   readonly approvedAt?: Instant
-  /** When the grant expires unless it is used or extended; absent when it does not expire or has ended. */
+  /** When the grant expires if it does not change; absent if it does not expire or has already ended. */
   readonly endsAt?: Instant
 }
 

@@ -14,7 +14,7 @@ import type { HttpRefusal } from './refusals.js'
 
 export type Candidates = readonly SignatureCandidate[]
 
-/** What can be known of the signatures without a key: the first check of every signed operation. */
+/** Checks everything about the signatures that needs no key: the first check of every signed operation. */
 export async function inspect(
   { message, call, seen }: Exchange,
   rules: SignatureRules,
@@ -28,17 +28,17 @@ export async function inspect(
 
 const token68 = /^GNAP +([A-Za-z0-9\-._~+/]+=*)$/i
 
-/** The token of an `Authorization: GNAP …` header, as it was written. */
+/** Reads the token of an `Authorization: GNAP …` header (RFC 9635 section 7.2) without parsing it. */
 export function presentedToken({ message }: Exchange): { token: string } | HttpRefusal {
   const authorization = message.fields.get('authorization')?.[0]
-  if (authorization === undefined) return refuse('token_missing', 'there is no Authorization')
+  if (authorization === undefined) return refuse('token_missing', 'Authorization is missing')
   const [, token] = token68.exec(authorization) ?? []
   return token === undefined
-    ? refuse('token_malformed', 'Authorization is not GNAP and one token')
+    ? refuse('token_malformed', 'Authorization is not a GNAP scheme with one token')
     : { token }
 }
 
-/** The token taken apart. One of another class, or of no form of ours, is as good as unknown. */
+/** Parses the presented token. A token of another class or format is refused as unknown. */
 export function presentedCredential(
   exchange: Exchange,
   kind: CredentialClass,
@@ -47,11 +47,11 @@ export function presentedCredential(
   if ('outcome' in presented) return presented
   return (
     parseCredential(kind, presented.token) ??
-    refuse('token_unknown', 'the token is not of the class that is wanted here')
+    refuse('token_unknown', 'the token is not of the required class')
   )
 }
 
-/** Verifies that one of the signatures was made by this very key, whose client may then call too often. */
+/** Verifies one of the signatures with this key, then applies the rate limit of its client. */
 export async function prove(
   { seen, limit, telemetry }: Exchange,
   candidates: Candidates,
@@ -72,7 +72,7 @@ export async function prove(
   return nonce === undefined ? proof : { ...proof, nonce }
 }
 
-/** Verifies that the client instance to which a grant is bound has signed. */
+/** Verifies one of the signatures with the key that a grant is bound to. */
 export async function proveGrant(
   exchange: Exchange,
   candidates: Candidates,
@@ -80,19 +80,19 @@ export async function proveGrant(
   clientKeys: ClientKeys,
 ): Promise<Proof | HttpRefusal> {
   if (!candidates.some(({ keyid }) => keyid === client.kid)) {
-    return refuse('signature_invalid', 'keyid is not that of the key the grant is bound to')
+    return refuse('signature_invalid', 'keyid does not match the key that the grant is bound to')
   }
   const key = await available(() => boundKey(client, clientKeys))
   if ('outcome' in key) return key
   if ('problem' in key) {
     return key.problem === 'withdrawn'
       ? refuse('client_invalid', 'the client no longer has this key')
-      : refuse('signature_invalid', 'the client has another key under this kid now')
+      : refuse('signature_invalid', 'the client now publishes another key with this kid')
   }
   return prove(exchange, candidates, key, client)
 }
 
-/** Asks the port for a key of a client instance that is not known yet. */
+/** Resolves to the key with which a client instance requests a grant. */
 export async function findKey(
   clientKeys: ClientKeys,
   walletAddress: string,
@@ -102,12 +102,12 @@ export async function findKey(
   return key ?? refuse('client_invalid', 'the client has no such key')
 }
 
-/** Tells keys that are not there from keys that cannot be had for now. */
+/** Turns a rejection into a refusal with 503, so that an outage does not look like a missing key. */
 async function available<Result>(ask: () => Promise<Result>): Promise<Result | HttpRefusal> {
   try {
     return await ask()
   } catch (error) {
-    const reason = error instanceof Error ? error.message : 'the client keys cannot be had'
+    const reason = error instanceof Error ? error.message : 'the client keys are unavailable'
     return refuse('client_unavailable', reason)
   }
 }

@@ -48,14 +48,15 @@ export interface AuthorizationServerOptions extends ServerOptions {
   readonly consentUrl: string
   readonly clientKeys: ClientKeys
   /**
-   * Names resource owners to client instances that ask for a subject, such as `walletAddressSubjects`. It always
-   * takes the owner's consent. Default: requests for a subject are refused.
+   * Determines the subject that client instances receive when they request one, such as
+   * `walletAddressSubjects`. It always requires the owner's consent. Default: requests for a subject are
+   * refused.
    */
   readonly subjects?: Subjects
   readonly policy?: AuthorizationPolicy
   /**
-   * Resource servers in other processes, which ask about access tokens at `{grantEndpoint}/introspect`, as
-   * `remoteIntrospection` does. Default: none, and nothing is served there.
+   * Resource servers in other processes, which introspect access tokens at `{grantEndpoint}/introspect`, as
+   * `remoteIntrospection` does. Default: none; the route is not served.
    */
   readonly resourceServers?: readonly RegisteredResourceServer[]
 }
@@ -69,9 +70,9 @@ export type AuthorizationOperation =
   | 'revokeToken'
   | 'introspectToken'
 
-/** What the host can do on a store of its choice: see `AuthorizationServer.within`. */
+/** The services for the host's own code. `AuthorizationServer.within` returns them on another store. */
 export interface AuthorizationServices {
-  /** What the host's consent page works with. */
+  /** The operations that the host's consent page calls. */
   readonly interactions: Interactions
   readonly grants: GrantServices
 }
@@ -79,24 +80,24 @@ export interface AuthorizationServices {
 export interface AuthorizationServer extends AuthorizationServices {
   /** Serves every route below the grant endpoint. */
   readonly handle: Handler
-  /** The same operation by operation, for hosts that route for themselves. */
+  /** One handler for each operation, for hosts with their own router. */
   readonly handlers: Readonly<Record<AuthorizationOperation, Handler>>
   readonly routes: readonly Route[]
-  /** What happened to grants, for the host to hear of. */
+  /** The events of grants, for the host to consume. */
   readonly events: EventOutbox
   /**
-   * The same services on another store: one inside a transaction that the host holds, so that they commit
-   * or roll back together with the host's own rows.
+   * Returns the same services on another store, such as one inside a transaction of the host, so that their
+   * writes commit or roll back together with the host's own rows.
    */
   within(store: Store): AuthorizationServices
   /**
    * Removes records past their retention: finished grants and used signatures.
    *
-   * @param limit the most records that it looks at. Default 1,000.
-   * @returns how many it has removed; call again at once until there is none.
+   * @param limit the maximum number of records to process. Default 1,000.
+   * @returns the number of records removed. Call again immediately until it is 0.
    */
   purge(limit?: number): Promise<number>
-  /** Tells a resource server in the same process about an access token. */
+  /** Introspects access tokens for a resource server in the same process. */
   readonly introspect: Introspect
 }
 
@@ -116,10 +117,10 @@ const introspectionRoute: Route = {
 }
 
 /**
- * Creates the authorization server: grant requests, interaction, continuation and tokens of GNAP
- * (RFC 9635) as Open Payments profiles it.
+ * Creates the authorization server: grant requests, interaction, continuation and token management of GNAP
+ * (RFC 9635) in the profile of Open Payments.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
+ * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
  */
 export function createAuthorizationServer(
   options: AuthorizationServerOptions,

@@ -1,14 +1,14 @@
 import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
 
-/** A handler of the Fetch API, as Next.js, Bun, Deno and Workers take it. */
+/** A request handler of the Fetch API, as used by Next.js, Bun, Deno and Workers. */
 export type FetchHandler = (request: Request) => Promise<Response>
 
-/** The bytes of a body are gone, because something in the host read it first. */
+/** The error for a request body whose bytes are unavailable because other code in the host read it first. */
 export interface RawBodyError extends TypeError {
   readonly code: 'ERR_RAW_BODY_UNAVAILABLE'
 }
 
-/** Says that a body was consumed before it could be verified, and how to mount the handler instead. */
+/** Creates the error for a body that was consumed before verification; `remedy` says how to mount the handler. */
 export function rawBodyError(remedy: string): RawBodyError {
   const problem = 'the request body was consumed before open-payments-server could verify its bytes'
   return Object.assign(new TypeError(`${problem}: ${remedy}`), {
@@ -17,10 +17,10 @@ export function rawBodyError(remedy: string): RawBodyError {
 }
 
 /**
- * Serves a handler where requests come as Fetch API objects. The runtime has resolved dot segments and
- * joined header lines by then, so what could hide behind that is refused.
+ * Turns a handler into one of the Fetch API. The runtime has already resolved dot segments and joined header
+ * lines, so requests that would be ambiguous because of this are refused.
  *
- * @throws {RawBodyError} when the body has been read already.
+ * The returned handler rejects with a `RawBodyError` if the body has already been read.
  */
 export function toFetch(handle: Handler<string | Uint8Array>): FetchHandler {
   return async (request) => {
@@ -29,7 +29,7 @@ export function toFetch(handle: Handler<string | Uint8Array>): FetchHandler {
   }
 }
 
-/** What a Fetch API request, whose body has been read, is to a handler. */
+/** Converts a Fetch API request and its body to the request of a handler. */
 export function requestFromFetch(request: Request, body: Uint8Array): HttpRequest {
   const { method, url, headers } = request
   return { method, url: targetOf(url), headers: [...headers], headersMerged: true, body }
@@ -43,7 +43,7 @@ export function responseForFetch({
   return new Response(body ?? null, { status, headers: { ...headers } })
 }
 
-/** Path and query as they stand in the URL; its origin is whatever the client claimed in `Host`. */
+/** Returns path and query exactly as in the URL. The origin is dropped: the client chose it in `Host`. */
 function targetOf(url: string): string {
   const start = url.indexOf('/', url.indexOf('//') + 2)
   const end = url.indexOf('#')
@@ -51,9 +51,9 @@ function targetOf(url: string): string {
 }
 
 /**
- * Reads the body of a Fetch API request, no further than one byte over the limit.
+ * Reads the body of a Fetch API request. Stops reading once the body exceeds `bodyBytesMax`.
  *
- * @throws {RawBodyError} when the body has been read already.
+ * @throws {RawBodyError} if the body has already been read.
  */
 export async function readFetchBody(request: Request): Promise<Uint8Array> {
   if (request.bodyUsed || request.body?.locked) {

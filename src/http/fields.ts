@@ -4,7 +4,7 @@ import type { HttpRequest } from './message.js'
 const linesMax = 128
 const valueLengthMax = 8 * 1024
 
-/** Fields of which a second line would let two readers disagree about the request. */
+/** Fields that must not repeat, because two recipients could then interpret the request differently. */
 const singletons = [
   'authorization',
   'content-type',
@@ -14,14 +14,14 @@ const singletons = [
   'host',
 ]
 
-/** Of these a joined value would show its comma; `Content-Digest` has commas of its own. */
+/** Singletons whose value never contains a comma, so that a comma reveals joined lines. */
 const commaless = singletons.filter((name) => name !== 'content-digest')
 
 export type ReadFields =
   | { readonly fields: FieldLines }
   | { readonly refusal: 'headers_invalid' | 'media_type_unsupported'; readonly reason: string }
 
-/** Sorts header lines by lower-case name, and refuses what could be understood in two ways. */
+/** Groups header lines by lower-case name, and refuses headers that are ambiguous. */
 export function readFields(request: HttpRequest): ReadFields {
   const { headers, headersMerged = false, body } = request
   if (headers.length > linesMax) return invalid(`more than ${linesMax} header lines`)
@@ -52,7 +52,7 @@ export function readFields(request: HttpRequest): ReadFields {
   return { fields }
 }
 
-/** The message that a signature covers: a request whose headers are in order, at a known target. */
+/** Reads the message that a signature covers, and refuses a request with ambiguous headers. */
 export function readMessage(
   request: HttpRequest,
   origin: string,
@@ -74,7 +74,7 @@ function isJson(contentType: string | undefined): boolean {
 
 const unusual = /^[\t ]|[\t ]$|[\r\n\0]/
 
-/** Strips the white space that may surround a field value (RFC 9110 section 5.5), and no other. */
+/** Strips only the whitespace that may surround a field value (RFC 9110 section 5.5). */
 function trimmed(value: string): string | undefined {
   return /[\r\n\0]/.test(value) ? undefined : value.replace(/^[\t ]+|[\t ]+$/g, '')
 }

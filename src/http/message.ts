@@ -1,23 +1,23 @@
 /**
- * A request as it came over the wire. Signatures cover bytes and spellings, so nothing in it may have been
- * parsed, decoded or put in order.
+ * A request exactly as received. Signatures cover the exact bytes, so no part of it may be parsed, decoded or
+ * reordered.
  */
 export interface HttpRequest {
-  /** As received: `POST`. */
+  /** The method as received, such as `POST`. */
   readonly method: string
-  /** The request target as received: path and query, still escaped (`originalUrl`, `raw.url`). */
+  /** The request target as received: path and query, still percent-encoded (`originalUrl`, `raw.url`). */
   readonly url: string
-  /** One entry for each header line, in order, names in any case. */
+  /** One entry for each header line, in the order received. Names may be in any case. */
   readonly headers: readonly (readonly [name: string, value: string])[]
-  /** True where the runtime joins header lines of one name, as Fetch does: then they cannot be counted. */
+  /** True if the runtime joins header lines with the same name, as Fetch does, so they cannot be counted. */
   readonly headersMerged?: boolean
-  /** The bytes of the body; of a body over `bodyBytesMax` at least one byte more than that. */
+  /** The bytes of the body. If it exceeds `bodyBytesMax`, its first `bodyBytesMax` + 1 bytes are enough. */
   readonly body: Uint8Array
 }
 
 /**
- * What to send back. A `body` that is a string is sent in UTF-8. The servers of this library send text; a
- * handler of your own may send bytes: `Handler<string | Uint8Array>`.
+ * The response to send. Encode a string `body` in UTF-8. The servers of this library return strings; a handler
+ * of your own may return bytes: `Handler<string | Uint8Array>`.
  */
 export interface HttpResponse<Body extends string | Uint8Array = string> {
   readonly status: number
@@ -26,7 +26,7 @@ export interface HttpResponse<Body extends string | Uint8Array = string> {
   readonly body?: Body
 }
 
-/** Serves one request. It answers everything that a client can send; it never rejects. */
+/** Serves one request. Resolves to a response for every possible request, and never rejects. */
 export type Handler<Body extends string | Uint8Array = string> = (
   request: HttpRequest,
 ) => Promise<HttpResponse<Body>>

@@ -13,50 +13,50 @@ import type { ServerHooks } from './pipeline.js'
 import type { RateLimiting } from './rate-limit.js'
 import type { PublicUrl } from './target.js'
 
-/** What is added to the time must still be a time. */
+/** Keeps the sum of a time and a duration within the range of `Date`. */
 const durationMaxMs = 100 * 366 * 86_400_000
 
-/** Options that every server with a store has. */
+/** Options common to the servers with a store. */
 export interface ServerOptions extends ServerHooks, RateLimiting {
   readonly store: Store
-  /** Tells the time. Default: `Date`. */
+  /** The source of the current time. Default: `Date`. */
   readonly clock?: Clock
-  /** Makes secrets and ids. Default: the global `crypto`. */
+  /** The source of random bytes for secrets and ids. Default: the global `crypto`. */
   readonly random?: Random
   readonly signatures?: SignatureOptions
   /**
-   * The path prefix that a proxy in front takes away, such as `/api`, when the server is published with
-   * it. Default: none.
+   * The prefix of the published path that a reverse proxy strips before it forwards a request, such as `/api`.
+   * Default: none.
    */
   readonly strippedPrefix?: string
   /**
-   * Whether what happens is recorded as events in the commit that it happens by. Default true: deliver them
-   * with `consumeEvents`, since an event is kept until then. With false there are none.
+   * Whether each commit also records events. If true, deliver them with `consumeEvents`: the store keeps every
+   * event until its delivery. If false, there are no events. Default true.
    */
   readonly recordsEvents?: boolean
 }
 
-/** How strict the check of HTTP message signatures is. */
+/** How HTTP message signatures (RFC 9421) are checked. */
 export interface SignatureOptions {
-  /** How old `created` may be. Default 300,000. */
+  /** The maximum age of `created`, in milliseconds. Default 300,000. */
   readonly ageMaxMs?: number
-  /** How far in the future `created` may be, for clocks that differ. Default 60,000. */
+  /** How far `created` may be in the future, in milliseconds, to tolerate clock skew. Default 60,000. */
   readonly skewMaxMs?: number
   /**
-   * Whether a byte-identical repeat without a nonce is refused everywhere. It always is where it could
-   * do harm: continuation and rotation. Elsewhere two honest requests of one second may be the same to
-   * the byte. Default `accept-repeat`.
+   * Whether every operation refuses a byte-identical repeat of a request without a nonce. Continuation, rotation
+   * and payments without a quote always refuse it. For other operations, two legitimate requests in the same
+   * second can be byte-identical. Default `accept-repeat`.
    */
   readonly repeats?: RepeatRule
   /**
    * Whether `Signature-Input` and `Signature` must be Structured Fields, as RFC 9421 section 4 requires.
-   * With false, the forms that the official PHP and Rust SDKs write are accepted as well, on every operation
-   * but introspection; docs/deviations.md has them. Default false.
+   * If false, every operation except introspection also accepts the forms that the official PHP and Rust SDKs
+   * send; see docs/deviations.md. Default false.
    */
   readonly strict?: boolean
 }
 
-/** Builds what the services work with, refusing a setup that could not work before it is relied on. */
+/** Validates the common options, and creates the context of the services. */
 export function serviceContext(options: ServerOptions, serverUrl: string): ServiceContext {
   const { store, clock = Date, random = crypto, recordsEvents = true, telemetry } = options
   requireHooks(options)
@@ -78,12 +78,15 @@ export function serviceContext(options: ServerOptions, serverUrl: string): Servi
   }
 }
 
-/** The same on another store: one inside a transaction of the host, where nobody may wait for a turn. */
+/**
+ * Returns the context on another store, such as one inside a transaction of the host. It has no queues: the
+ * queue's current holder may wait for a lock that this transaction holds.
+ */
 export function contextOn(store: Store, context: ServiceContext): ServiceContext {
   return { ...context, store: requireStore(store), queues: undefined }
 }
 
-/** Asks for many bytes at a time, since each question has its price; every byte is handed out once. */
+/** Reads random bytes in batches, because each call has a fixed cost. Each byte is used once. */
 function pooled(random: Random): Random {
   const pool = new Uint8Array(1_024)
   let used = pool.length
@@ -107,7 +110,7 @@ export function repeatRule({ signatures }: ServerOptions): RepeatRule {
   return requireOneOf('signatures.repeats', repeats, ['accept-repeat', 'refuse-repeat'])
 }
 
-/** Reads which signatures are accepted. */
+/** Reads the signature options. */
 export function signatureRules({
   ageMaxMs = 300_000,
   skewMaxMs = 60_000,
@@ -121,7 +124,7 @@ export function signatureRules({
   return { ageMaxMs, skewMaxMs, strict }
 }
 
-/** Fills durations in with their defaults, refusing anything that is none. */
+/** Validates durations in milliseconds, and fills in defaults. */
 export function durations<Name extends string>(
   option: string,
   defaults: Readonly<Record<Name, number>>,
@@ -140,10 +143,10 @@ export function requireMethods(option: string, value: unknown, methods: readonly
   const missing = methods.find(
     (method) => typeof (value as Record<string, unknown>)[method] !== 'function',
   )
-  if (missing !== undefined) throw invalidOption(option, `has no method ${missing}`)
+  if (missing !== undefined) throw invalidOption(option, `must have a method ${missing}`)
 }
 
-/** Checks a store that is given later than the other options. */
+/** Checks that a store has all methods of the contract. */
 export function requireStore(store: Store): Store {
   requireMethods('store', store, ['load', 'commit', 'list', 'due', 'remove'])
   return store
@@ -167,17 +170,17 @@ export function requireOneOf<Value extends string>(
   throw invalidOption(option, `must be one of ${allowed.join(', ')}`)
 }
 
-/** A misspelt option would leave its default standing, unnoticed. */
+/** Rejects unknown options: a misspelled one would otherwise silently keep its default. */
 export function requireKnown(option: string, given: object, known: readonly string[]): void {
   const unknown = Object.keys(given).find((name) => !known.includes(name))
   if (unknown !== undefined) throw invalidOption(`${option}.${unknown}`, 'is not an option')
 }
 
-/** A prefix that the configured URL does not have would make every request one for nothing. */
+/** Checks the stripped prefix against the configured URL: a wrong prefix would make every request a 404. */
 export function requirePrefix(prefix: string, { basePath }: PublicUrl): string {
   if (prefix === '') return prefix
   if (typeof prefix === 'string' && `${basePath}/`.startsWith(`${prefix}/`)) return prefix
-  throw invalidOption('strippedPrefix', 'must be what the path of the URL begins with')
+  throw invalidOption('strippedPrefix', 'must be a prefix of the path of the URL')
 }
 
 export function requireHooks(hooks: ServerHooks & RateLimiting): void {
@@ -191,5 +194,5 @@ export function requireHooks(hooks: ServerHooks & RateLimiting): void {
 function requireDuration(option: string, value: unknown): void {
   const whole = typeof value === 'number' && Number.isSafeInteger(value)
   if (whole && value >= 0 && value <= durationMaxMs) return
-  throw invalidOption(option, 'must be a whole number of milliseconds, at most a hundred years')
+  throw invalidOption(option, 'must be an integer number of milliseconds, at most 100 years')
 }

@@ -18,44 +18,44 @@ import {
 import { matchRoute, type Route } from './routes.js'
 import { type PublicUrl, resolveTarget } from './target.js'
 
-/** What an operator learns of a refused request: which check, and never the request itself. */
+/** The report of a refused request for the operator. It identifies the failed check, not the request's content. */
 export interface RefusalReport {
   /** The precise refusal. */
   readonly refusal: Refusal
-  /** Which header, which check: never part of the response. */
+  /** The failed check in words; never part of the response. */
   readonly reason: string
-  /** Status and code that the client was given. */
+  /** The status and error code of the response. */
   readonly status: number
   readonly code: string
   readonly method: string
-  /** The operation that was asked for; absent when there was none at that path. */
+  /** The requested operation; absent if the request was refused before its operation was known. */
   readonly operation?: ServerOperation
-  /** The `keyid` that was claimed, once the signature's form had been checked. */
+  /** The claimed `keyid`; present once the form of the signature has been checked. */
   readonly keyid?: string
-  /** The client instance, once its signature has been verified. */
+  /** The client instance; present once its signature has been verified. */
   readonly client?: string
   readonly at: Instant
 }
 
-/** How the host watches what a server does. No hook changes an answer, nor may it throw. */
+/** Hooks by which the host observes a server. A hook cannot change a response, and must not throw. */
 export interface ServerHooks {
   readonly onRefusal?: (report: RefusalReport) => void
-  /** Receives what went wrong behind a 500 or 503: a failing store, port or hook. */
+  /** Receives the error behind a 500 or 503, or of `rateLimit`: a failing store, port or function of the host. */
   readonly onError?: (error: unknown) => void
-  /** Measures requests, store calls and signature verifications. Default: nothing does. */
+  /** Measures requests, store calls and signature verifications. Default: none. */
   readonly telemetry?: Telemetry
 }
 
-/** A request on its way through a server, as far as it has been understood. */
+/** A request whose size, route and headers have been checked, with its operation. */
 export interface Exchange {
   readonly message: SignedMessage
   readonly operation: ServerOperation
-  /** The segment of the path that `{id}` stands for. */
+  /** The part of the path that matches the `{id}` or `{path}` of the route. */
   readonly id: string
   readonly call: Call
-  /** What is learnt on the way, for the report of a refusal. */
+  /** The caller as far as it is known, for the report of a refusal. */
   readonly seen: { keyid?: string; client?: string }
-  /** Asks for the host's limits, once it is known who calls, or that it need not be known. */
+  /** Applies the host's rate limit: after the signature is verified, or immediately for unsigned operations. */
   readonly limit: (caller?: Caller) => Promise<HttpRefusal | undefined>
   readonly telemetry?: Telemetry | undefined
 }
@@ -71,14 +71,14 @@ interface Pipeline {
   readonly routes: readonly Route[]
   readonly serve: { readonly [Name in ServerOperation]?: Serve }
   readonly newCall: () => Call
-  /** Value of `WWW-Authenticate`, on every 401. */
+  /** The value of `WWW-Authenticate` on every 401 response. */
   readonly challenge?: string
-  /** Headers of every response. Default: none. */
+  /** Additional headers of every response. Default: none. */
   readonly headers?: HttpResponse['headers']
   readonly watch: ServerHooks & RateLimiting
 }
 
-/** Makes the handler of all of a server's routes, and one for each operation alone. */
+/** Creates the handler of all routes of a server, and one handler for each operation. */
 export function createHandlers<Name extends ServerOperation>(
   pipeline: Pipeline & { readonly serve: Readonly<Record<Name, Serve>> },
 ) {
@@ -92,8 +92,8 @@ export function createHandlers<Name extends ServerOperation>(
 }
 
 /**
- * Makes a handler of some of a server's routes. The order is the same for every route: size, route and
- * headers here; then signature, token, key, schema and decision in the operation.
+ * Creates a handler of some routes of a server. The order of the checks is the same for every route: size,
+ * route and headers here; then signature, token, key, schema and decision in the operation.
  */
 function createHandler(pipeline: Pipeline, routes: readonly Route[]): Handler {
   const { server, watch } = pipeline
@@ -128,7 +128,7 @@ async function answerTo(
       const serve = pipeline.serve[operation]
       answer = serve
         ? await serve({ message, operation, id, call, seen, limit, telemetry })
-        : refuse('internal', 'no such operation')
+        : refuse('internal', 'the operation has no implementation')
     }
   } catch (error) {
     answer = refuseError(error)
@@ -147,7 +147,7 @@ async function answerTo(
   return finished(request, response, pipeline)
 }
 
-/** Where the host's counting fails, calls are served: an outage of it must not become one of the server. */
+/** Fails open: if the host's `rateLimit` throws, the call is served, so that its outage does not spread. */
 function limiter(
   { rateLimit, onError }: Pipeline['watch'],
   call: Omit<RateLimitedCall, keyof Caller>,
@@ -157,7 +157,7 @@ function limiter(
     try {
       const retryAt = await limitedUntil(rateLimit, { ...call, ...caller })
       if (retryAt === undefined) return undefined
-      return { ...refuse('rate_limited', 'over the limits of the host'), retryAt }
+      return { ...refuse('rate_limited', 'the call exceeds the rate limit of the host'), retryAt }
     } catch (error) {
       report(() => onError?.(error))
       return undefined
@@ -165,12 +165,12 @@ function limiter(
   }
 }
 
-/** Serves an operation that anybody may call without a signature. */
+/** Serves an operation that needs no signature, after the rate limit. */
 export function unsigned(serve: Serve): Serve {
   return async (exchange) => (await exchange.limit()) ?? serve(exchange)
 }
 
-/** Adds the server's own headers. A response to HEAD has no content (RFC 9110 section 9.3.2). */
+/** Adds the server's headers, and removes the content of a response to HEAD (RFC 9110 section 9.3.2). */
 function finished(
   { method }: HttpRequest,
   response: HttpResponse,
@@ -200,14 +200,17 @@ function understand(
   const match = matchRoute(routes, request.method, target.path)
   if ('refusal' in match) {
     return match.refusal === 'route_unknown'
-      ? refuse(match.refusal, 'no operation has this path')
-      : { ...refuse(match.refusal, 'no operation has this method'), allow: match.allow }
+      ? refuse(match.refusal, 'no operation matches this path')
+      : {
+          ...refuse(match.refusal, 'no operation at this path has this method'),
+          allow: match.allow,
+        }
   }
   const read = readMessage(request, url.origin, target.target)
   return 'refusal' in read ? refuse(read.refusal, read.reason) : { ...match, ...read }
 }
 
-/** The JSON of a request's body: `value` is `undefined` when there was no body. */
+/** Parses the JSON of a request's body. `value` is `undefined` if the body is empty. */
 export function readBody({ body }: SignedMessage): { value: Json | undefined } | HttpRefusal {
   if (body.length === 0) return { value: undefined }
   const value = parseJson(body)
@@ -218,7 +221,7 @@ export function refuse(refusal: Refusal, reason: string): HttpRefusal {
   return { ok: false, outcome: 'refused', refusal, reason }
 }
 
-/** Reads a request's body by its schema. */
+/** Parses and validates a request's body. */
 export function readContent<Content>(
   message: SignedMessage,
   read: (value: Json | undefined) => Parsed<Content>,
@@ -229,7 +232,7 @@ export function readContent<Content>(
   return 'value' in content ? content : refuseProblem('body_invalid', content)
 }
 
-/** Refuses a body or a query, telling the client where it is wrong. */
+/** Refuses a body or query; the response's `details` contain the path and the problem. */
 export function refuseProblem(
   refusal: 'body_invalid' | 'query_invalid',
   { path, problem }: BodyProblem,
@@ -238,7 +241,7 @@ export function refuseProblem(
   return { ...refuse(refusal, `${path} ${problem}`.trim()), details }
 }
 
-/** A response with a JSON body. Nothing that is served here may be kept by a cache. */
+/** Creates a response with a JSON body. Caches must not store any response. */
 export function json(status: number, value: object): HttpResponse {
   const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
   return { status, headers, body: JSON.stringify(value) }
@@ -249,8 +252,8 @@ export const noContent: HttpResponse = { status: 204, headers: { 'cache-control'
 function refuseError(error: unknown): HttpRefusal {
   const busy = error instanceof Error && 'code' in error && error.code === 'ERR_CONTENTION'
   return busy
-    ? refuse('busy', 'other writers kept winning')
-    : refuse('internal', error instanceof Error ? error.name : 'something else than an error')
+    ? refuse('busy', 'other writers kept changing the same records')
+    : refuse('internal', error instanceof Error ? error.name : 'the thrown value is not an Error')
 }
 
 function reportRefusal(
@@ -268,11 +271,11 @@ function reportRefusal(
   report(() => watch.onRefusal?.({ refusal, reason, status, code, method, ...where, ...seen, at }))
 }
 
-/** A hook that throws must not turn one answer into another. */
+/** Calls a hook, and ignores its errors: a hook must not change the response. */
 function report(hook: () => void): void {
   try {
     hook()
   } catch {
-    // There is nobody left to tell.
+    // A failing error hook cannot be reported anywhere.
   }
 }

@@ -1,7 +1,7 @@
 import type { Instant, JsonObject } from '../core/decision.js'
 import type { HttpResponse } from './message.js'
 
-/** The operations that are served, by the names that their handlers have. */
+/** The names of all operations of the servers. */
 export type ServerOperation =
   | 'requestGrant'
   | 'discover'
@@ -26,7 +26,7 @@ export type ServerOperation =
 
 type Server = 'authorizationServer' | 'resourceServer' | 'walletAddressServer'
 
-/** What a client is told: a status, a code to branch on, and words that say no more than that. */
+/** The error that a client receives: a status, a machine-readable code and a description without details. */
 export interface PublicError {
   readonly status: number
   readonly code: string
@@ -36,8 +36,8 @@ export interface PublicError {
 type Row = { readonly [Where in ServerOperation | Server]?: PublicError }
 
 /**
- * Every refusal, and what it looks like from outside: per server, and per operation where that differs.
- * Rows stand in order of precedence; where several apply, the first is answered.
+ * Every refusal with its public error: per server, and per operation where it differs. Rows are in order of
+ * precedence: if several apply to a request, the response is that of the first.
  *
  * @see RFC 9635 section 3.6; Open Payments OpenAPI, responses of each operation
  */
@@ -62,7 +62,7 @@ export const refusals = {
   signature_invalid: {
     introspectToken: resourceServerInvalid(),
     authorizationServer: error(401, 'invalid_client', 'Invalid signature'),
-    // Deployed clients look for these very words.
+    // Deployed clients match this text.
     resourceServer: error(401, 'invalid_signature', 'Signature validation error'),
   },
   token_missing: {
@@ -82,7 +82,7 @@ export const refusals = {
     cancelGrant: error(401, 'invalid_continuation', 'Unknown continuation'),
     rotateToken: error(404, 'invalid_rotation', 'Unknown token'),
     revokeToken: error(401, 'invalid_client', 'Unknown token'),
-    // As are these.
+    // Deployed clients match this text.
     resourceServer: error(401, 'invalid_token', 'Invalid Token'),
   },
   introspection_unavailable: {
@@ -201,11 +201,11 @@ export const refusals = {
     resourceServer: error(400, 'invalid_amount', 'Missing amount'),
   },
   amount_too_small: {
-    // Deployed clients look for these words, and for `minSendAmount` in the details.
+    // Deployed clients match this text, and read `minSendAmount` in the details.
     resourceServer: error(400, 'invalid_amount', 'non-positive receive amount'),
   },
   receiver_invalid: {
-    // And for these.
+    // Deployed clients match this text.
     resourceServer: error(400, 'invalid_receiver', 'invalid receiver'),
   },
   quote_unknown: {
@@ -218,7 +218,7 @@ export const refusals = {
     resourceServer: error(400, 'invalid_quote', 'invalid quote'),
   },
   limits_exceeded: {
-    // And for this one, which means that the budget is spent.
+    // Deployed clients read this text as an exhausted budget.
     resourceServer: error(403, 'insufficient_grant', 'unauthorized'),
   },
   resource_unknown: {
@@ -237,10 +237,13 @@ export const refusals = {
   },
 } as const satisfies Record<string, Row>
 
-/** The precise name of a refusal, for the operator. Clients see a `PublicError`. */
+/** The precise code of a refusal, for the operator. Clients receive a `PublicError`. */
 export type Refusal = keyof typeof refusals
 
-/** A refusal on its way out: which one, why (for the operator), and what else the client may know. */
+/**
+ * A refused request: the code and reason for the operator, and the additional content of the response
+ * (`Retry-After`, error `details`, `Allow`).
+ */
 export interface HttpRefusal {
   readonly ok: false
   readonly outcome: 'refused'
@@ -260,7 +263,7 @@ export interface RefusalContext {
 
 const retryLaterSeconds = 1
 
-/** Looks a refusal up in the table. */
+/** Returns the public error of a refusal for a server and operation. */
 export function publicError(
   refusal: Refusal,
   { server, operation }: Pick<RefusalContext, 'server' | 'operation'>,
@@ -271,7 +274,7 @@ export function publicError(
   return found ?? error(500, 'internal_error', 'Internal server error')
 }
 
-/** The response that a refusal is answered with. */
+/** Returns the response for a refusal. */
 export function refusalResponse(refused: HttpRefusal, context: RefusalContext): HttpResponse {
   const { status, code, description } = publicError(refused.refusal, context)
   const { details, allow, retryAt } = refused
@@ -294,7 +297,10 @@ function error(status: number, code: string, description: string): PublicError {
   return { status, code, description }
 }
 
-/** Errors of resource servers are 400 (RFC 9767 section 3.5), and do not tell which ids are known. */
+/**
+ * Returns the error for a resource server that is not authenticated: 400 (RFC 9767 section 3.5), the same for
+ * unknown ids and invalid signatures, so that it does not reveal which ids exist.
+ */
 function resourceServerInvalid(): PublicError {
   return error(400, 'invalid_resource_server', 'Unknown resource server, or invalid signature')
 }

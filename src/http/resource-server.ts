@@ -48,20 +48,20 @@ export interface ResourceServerOptions extends ServerOptions {
   /** URL of the resource server, exactly the string that wallet addresses publish as `resourceServer`. */
   readonly baseUrl: string
   /**
-   * URL of the grant endpoint, exactly the string that wallet addresses publish as `authServer`: sent to clients
-   * that come without a good token, and shown with every incoming payment to the public.
+   * URL of the grant endpoint, exactly the string that wallet addresses publish as `authServer`. It is sent in
+   * `WWW-Authenticate` to clients without a valid token, and in the public view of incoming payments.
    */
   readonly grantEndpoint: string
-  /** `introspect` of the authorization server, or another way to ask it. */
+  /** `introspect` of the authorization server in this process, or `remoteIntrospection`. */
   readonly introspect: Introspect
   readonly walletAddresses: WalletAddresses
   readonly paymentMethods: PaymentMethods
-  /** Prices payments that go out. Without it there are no quotes and no outgoing payments here. */
+  /** Prices outgoing payments. Without it, quotes and outgoing payments are not served. */
   readonly pricing?: Pricing
   readonly policy?: ResourcePolicy
 }
 
-/** What the host can do on a store of its choice: see `ResourceServer.within`. */
+/** The services for the host's own code. `ResourceServer.within` returns them on another store. */
 export interface ResourceServices {
   readonly incomingPayments: IncomingPaymentServices
   readonly outgoingPayments: OutgoingPaymentServices
@@ -82,21 +82,21 @@ export type ResourceOperation =
 export interface ResourceServer extends ResourceServices {
   /** Serves every route below `baseUrl`. */
   readonly handle: Handler
-  /** The same operation by operation, for hosts that route for themselves. */
+  /** One handler for each operation, for hosts with their own router. */
   readonly handlers: Readonly<Record<ResourceOperation, Handler>>
   readonly routes: readonly Route[]
-  /** What happened to payments, for the host to hear of. */
+  /** The events of payments and quotes, for the host to consume. */
   readonly events: EventOutbox
   /**
-   * The same services on another store: one inside a transaction that the host holds, so that they commit
-   * or roll back together with the host's own rows.
+   * Returns the same services on another store, such as one inside a transaction of the host, so that their
+   * writes commit or roll back together with the host's own rows.
    */
   within(store: Store): ResourceServices
   /**
-   * Removes records past their retention: payments, quotes, budgets, transfers, used signatures.
+   * Removes records past their retention: payments, quotes, budgets, transfers and used signatures.
    *
-   * @param limit the most records of each kind that it looks at. Default 1,000.
-   * @returns how many it has removed; call again at once until there is none.
+   * @param limit the maximum number of records of each kind to process. Default 1,000.
+   * @returns the number of records removed. Call again immediately until it is 0.
    */
   purge(limit?: number): Promise<number>
 }
@@ -122,10 +122,10 @@ const spendingRoutes: readonly Route[] = [
 ]
 
 /**
- * Creates the resource server of an account servicing entity: its incoming payments, and with `quotes` its
- * quotes and outgoing payments.
+ * Creates the resource server of an account servicing entity: incoming payments and, if `pricing` is
+ * configured, quotes and outgoing payments (Open Payments OpenAPI, Resource Server API).
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
+ * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
  */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   const { introspect, walletAddresses, paymentMethods, grantEndpoint } = options
@@ -212,5 +212,5 @@ function spendingOperations(
   }
 }
 
-/** Never asked: without a price there are no routes that lead here. */
-const noQuotes: Pricing = { price: () => Promise.reject(new Error('there are no quotes')) }
+/** Never called: without `pricing`, no route leads to quotes. */
+const noQuotes: Pricing = { price: () => Promise.reject(new Error('pricing is not configured')) }

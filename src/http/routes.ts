@@ -1,8 +1,8 @@
 import type { ServerOperation } from './refusals.js'
 
 /**
- * One operation and where it is served: `path` is relative to the server's URL, `{id}` in it stands for one
- * segment, `{path}` for any number of them.
+ * The route of an operation. `path` is relative to the server's URL; in it, `{id}` matches one segment and
+ * `{path}` any number of segments.
  */
 export interface Route {
   readonly operation: ServerOperation
@@ -16,8 +16,8 @@ export type RouteMatch =
   | { readonly refusal: 'method_unknown'; readonly allow: string }
 
 /**
- * Finds the route of a request. HEAD is GET without the body (RFC 9110 section 9.3.2). One slash at the end of
- * a path makes no difference, because some clients append one to the URLs that they were given.
+ * Finds the route of a request. HEAD is routed like GET (RFC 9110 section 9.3.2). One trailing slash is ignored,
+ * because some clients append one to the URLs that they received.
  */
 export function matchRoute(routes: readonly Route[], method: string, target: string): RouteMatch {
   const path = target.endsWith('/') ? target.slice(0, -1) : target
@@ -33,7 +33,7 @@ export function matchRoute(routes: readonly Route[], method: string, target: str
   return { route, id: idIn(route.path, path) ?? '' }
 }
 
-/** What the braces stand for, empty for a path without any, `undefined` for another path. */
+/** Returns the text that the braces match, `''` for a pattern without braces, `undefined` without a match. */
 function idIn(pattern: string, path: string): string | undefined {
   const [before = '', braces, after = ''] = pattern.split(/(\{id\}|\{path\})/)
   if (braces === undefined) return path === pattern ? '' : undefined

@@ -8,30 +8,30 @@ import { requireMethods, requirePrefix, type SignatureOptions, signatureRules } 
 import { publicUrl, resolveTarget } from './target.js'
 
 export interface SignatureVerifierOptions {
-  /** URL below which the signed routes lie, as clients know it. */
+  /** The base URL of the signed routes, as clients use it. */
   readonly url: string
-  /** Tells the time. Default: `Date`. */
+  /** The source of the current time. Default: `Date`. */
   readonly clock?: Clock
-  /** How old and how early `created` may be, and whether the forms of SDKs are refused. */
+  /** Limits of `created`, and whether only Structured Fields are accepted. */
   readonly signatures?: Omit<SignatureOptions, 'repeats'>
-  /** The path prefix that a proxy in front takes away. Default: none. */
+  /** The prefix of the published path that a reverse proxy strips. Default: none. */
   readonly strippedPrefix?: string
 }
 
-/** What a signature turned out to be worth. `reason` is for logs, not for the caller. */
+/** The result of a signature check. `reason` is for logs; do not send it to the caller. */
 export type SignatureVerdict =
   | { readonly verified: true; readonly keyid: string; readonly nonce?: string }
   | { readonly verified: false; readonly reason: string }
 
-/** Checks whether a request was signed with a key. */
+/** Checks whether a request has a valid signature by a key. */
 export type SignatureVerifier = (request: HttpRequest, key: PublicJwk) => Promise<SignatureVerdict>
 
 /**
- * Creates a check of HTTP message signatures (RFC 9421, Ed25519) and content digests (RFC 9530), by the same
- * rules as those of the servers here, for signed routes of the host's own. It keeps no nonces: a host that
- * needs each request to count once remembers the nonce that it is told.
+ * Creates a verifier of HTTP message signatures (RFC 9421, Ed25519) and content digests (RFC 9530) for the
+ * host's own signed routes, with the same rules as the servers of this library. It does not store nonces: to
+ * detect replays, the host must store the `nonce` of each result.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
+ * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
  */
 export function createSignatureVerifier(options: SignatureVerifierOptions): SignatureVerifier {
   const { clock = Date } = options

@@ -19,25 +19,25 @@ import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
 
 export interface WalletAddressServerOptions extends ServerHooks, RateLimiting {
-  /** URL below which the wallet addresses lie, such as `https://wallet.example`. */
+  /** The base URL of the wallet addresses, such as `https://wallet.example`. */
   readonly baseUrl: string
   readonly walletAddresses: WalletAddresses
   /** URL of the grant endpoint, published as `authServer`. */
   readonly grantEndpoint: string
   /** URL of the resource server, published as `resourceServer`. */
   readonly resourceServer: string
-  /** Tells the time. Default: `Date`. */
+  /** The source of the current time. Default: `Date`. */
   readonly clock?: Clock
-  /** The path prefix that a proxy in front takes away. Default: none. */
+  /** The prefix of the published path that a reverse proxy strips. Default: none. */
   readonly strippedPrefix?: string
 }
 
 export type WalletAddressOperation = 'getWalletAddress' | 'getWalletAddressKeys' | 'preflight'
 
 export interface WalletAddressServer {
-  /** Serves every wallet address below `baseUrl`; what is none is answered with 404. */
+  /** Serves every wallet address below `baseUrl`, and responds with 404 to any other path. */
   readonly handle: Handler
-  /** The same operation by operation, for hosts that route for themselves. */
+  /** One handler for each operation, for hosts with their own router. */
   readonly handlers: Readonly<Record<WalletAddressOperation, Handler>>
   readonly routes: readonly Route[]
 }
@@ -49,8 +49,8 @@ const routes: readonly Route[] = [
 ]
 
 /**
- * Wallet addresses and key sets are public, and pages read them from other origins. Every response says so,
- * errors too, so that a page can tell a missing wallet address from a network failure.
+ * Wallet addresses and key sets are public, and web pages read them from other origins. Error responses have
+ * the header too, so that a page can distinguish a missing wallet address from a network failure.
  */
 const crossOrigin = { 'access-control-allow-origin': '*' }
 
@@ -66,10 +66,10 @@ const preflightResponse: HttpResponse = {
 }
 
 /**
- * Creates the server of wallet addresses, where every client starts: what an account is called, what it is
- * counted in, and which servers speak for it.
+ * Creates the wallet address server, where every client starts: it serves the name and asset of an account, the
+ * URLs of its authorization server and resource server, and its public keys.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
+ * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
  * @see Open Payments OpenAPI, Wallet Address API
  */
 export function createWalletAddressServer(
@@ -87,7 +87,7 @@ export function createWalletAddressServer(
   async function find({ id }: Exchange): Promise<WalletAddress | HttpRefusal> {
     const walletAddress = canonicalUrl(baseUrl + id)
     const found = walletAddress && (await walletAddresses.find(walletAddress))
-    return found || refuse('resource_unknown', 'there is no such wallet address')
+    return found || refuse('resource_unknown', 'the wallet address does not exist')
   }
 
   return createHandlers({

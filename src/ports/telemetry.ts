@@ -6,7 +6,7 @@ export type TelemetryActivity =
 
 /** The outcome of a request, available when its response is ready. */
 export interface RequestOutcome {
-  /** The requested operation; absent when no operation matches the path and method. */
+  /** The requested operation; absent if the request was refused before its operation was known. */
   readonly operation?: string
   readonly status: number
   /** The precise refusal, as `onRefusal` reports it; absent when the request succeeded. */

@@ -4,10 +4,10 @@ import { newCall, type ServiceContext } from './mechanism/context.js'
 import { removeRetired, sweep } from './mechanism/sweeps.js'
 
 /**
- * Removes budgets that nobody will look at again: those whose window is long over, and those for the life of
- * a grant that is no more. Where grants are kept out of reach the latter stay.
+ * Removes budgets that no later request can read: those past their retention, and lifetime budgets of grants that
+ * no longer exist. Lifetime budgets stay if the grants are not in this store.
  *
- * @returns how many it has removed, of at most `limit` that it has looked at.
+ * @returns the number of budgets removed, of at most `limit` processed.
  */
 export function purgeBudgets(
   context: ServiceContext,

@@ -31,15 +31,15 @@ import {
   transactSigned,
 } from './mechanism/transact.js'
 
-/** A grant as it stands after an operation, with the secrets that its client instance may be told. */
+/** A grant after an operation, with the secrets for the response to its client instance. */
 export interface GrantAnswer {
   readonly outcome: 'answered'
   readonly grant: Grant
-  /** Secret of the access token; absent while there is none to give. */
+  /** Secret of the access token; absent if the response contains no token. */
   readonly tokenSecret?: string
 }
 
-/** What a grant request is answered with. */
+/** The result of a grant request. */
 export type RequestAnswer =
   | (GrantAnswer & { readonly continuationSecret: string })
   | Refused<RequestRefusal>
@@ -56,7 +56,7 @@ export interface GrantRequestInput {
 
 export type Grants = ReturnType<typeof createGrants>
 
-/** The operations on grants: each loads, decides and commits, and tells secrets only to their owner. */
+/** Creates the operations on grants. Each loads, decides and commits. Only hashes of secrets are stored. */
 export function createGrants(context: ServiceContext, policy: GrantPolicy) {
   const { random } = context
 
@@ -83,7 +83,7 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
     }
   }
 
-  /** Carries out a command of the host on a grant. */
+  /** Runs a command of the host on a grant. */
   function run<Type extends keyof GrantRefusals>(
     grant: Grant,
     command: Extract<GrantCommand, { readonly type: Type }>,
@@ -92,7 +92,7 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
     return transact(context, operation<Type>(grant, command, call))
   }
 
-  /** Carries out a command of a client instance, signed, on a grant. */
+  /** Runs a command of a client instance, whose signed request counts once, on a grant. */
   function runSigned<Type extends keyof GrantRefusals>(
     grant: Grant,
     command: Extract<GrantCommand, { readonly type: Type }>,
@@ -126,14 +126,14 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
     return commitNew<RequestAnswer>(context, 'grant', decision, result, nonceGuard)
   }
 
-  /** The successor of a presented secret. Its salt is stored, so that the same can be made again. */
+  /** Derives the next token from a presented secret. The salt is stored, so that a retry derives the same token. */
   async function nextTokenOf(presented: string): Promise<NextToken> {
     const salt = newSecret(random)
     const hash = await hashSecret(await deriveSecret(presented, salt))
     return { hash, manage: newPath(random), salt }
   }
 
-  /** Answers with the token that was derived from `presented`, now or when the response was lost. */
+  /** Returns the grant with the token derived from `presented`, by this request or by one whose response was lost. */
   async function answer<Type extends keyof GrantRefusals>(
     decision: GrantDecision<Type> | Replayed,
     presented: string,
@@ -179,7 +179,7 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
     return answer<'rotate'>(await runSigned(grant, command, call, nonceGuard), secret)
   }
 
-  /** The grant that a continuation token and its path lead to together. */
+  /** Resolves to the grant that has both this continuation token and this path. */
   async function byContinuation({ grantId, secret }: Credential, path: string) {
     const grant = await load(grantId)
     if (grant === undefined || grant.continuation.path !== path) return undefined
@@ -187,7 +187,7 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
     return sameHash(tokenHash, await hashSecret(secret)) ? grant : undefined
   }
 
-  /** The grant whose live or last replaced access token is managed at this path. */
+  /** Resolves to the grant whose current or last replaced access token is managed at this path. */
   async function byManagedToken({ grantId, secret }: Credential, manage: string) {
     const grant = await load(grantId)
     const presented = { hash: await hashSecret(secret), manage, secret }
@@ -198,7 +198,7 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
   return { load, run, runSigned, request, continueGrant, rotate, byContinuation, byManagedToken }
 }
 
-/** A token that is presented at its management URI, with the secret its successor derives from. */
+/** A token that is presented at its management URI, with the secret from which the next token is derived. */
 export interface PresentedToken extends ManagedToken {
   readonly secret: string
 }

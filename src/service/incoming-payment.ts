@@ -43,11 +43,11 @@ import {
   transactSigned,
 } from './mechanism/transact.js'
 
-/** Funds that arrived with a payment's details, as the host's ledger knows them. */
+/** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {
-  /** Id of the incoming payment: see `findByIlpAddress` and `idOf`. */
+  /** The id of the incoming payment; see `findByIlpAddress` and `idOf`. */
   readonly paymentId: string
-  /** The host's own id of this arrival. The same id counts once, however often it is reported. */
+  /** The host's id of this transfer. Repeated reports of the same id count once. */
   readonly transferId: string
   readonly amount: Amount
 }
@@ -57,8 +57,8 @@ export type ReceiveResult =
       readonly ok: true
       readonly payment: IncomingPayment
       /**
-       * True if this call counted the funds: credit the account. False if they were counted before, by an earlier
-       * call with the same `transferId`: the account has been credited.
+       * True if this call counted the funds: credit the account. False if an earlier call with the same
+       * `transferId` counted them: do not credit the account again.
        */
       readonly changed: boolean
     }
@@ -74,14 +74,14 @@ export type CompleteResult =
 
 type PaymentRefusal = CreateRefusal | AccountRefusal
 
-/** A payment with the details by which it can be paid now: none once it takes no more funds. */
+/** A payment with its payment methods: none if it no longer accepts funds. */
 export interface PayablePayment {
   readonly outcome: 'answered'
   readonly payment: IncomingPayment
   readonly methods: readonly PaymentMethod[]
 }
 
-/** What has become of a payment that was to be completed; absent once it has been removed. */
+/** The result of a completion; `payment` is absent if the payment has been removed. */
 export interface Completion {
   readonly outcome: 'answered'
   readonly payment?: IncomingPayment
@@ -94,7 +94,7 @@ export interface IncomingPaymentPorts {
 
 export type IncomingPayments = ReturnType<typeof createIncomingPayments>
 
-/** The operations on incoming payments. */
+/** Creates the operations on incoming payments. */
 export function createIncomingPayments(
   context: ServiceContext,
   { walletAddresses, paymentMethods }: IncomingPaymentPorts,
@@ -119,7 +119,7 @@ export function createIncomingPayments(
     const decision = await decideCreation(id, request, client, call)
     if (decision.outcome === 'refused')
       return consumeNonce(context, nonceGuard, decision, { refused: true })
-    // Before anything is written: a payment that nobody could pay is of no use.
+    // Before the commit: if the payment methods are unavailable, no payment must be created.
     const result = await payable(decision.record, call.now)
     return commitNew(context, 'incoming-payment', decision, result, nonceGuard)
   }
@@ -140,7 +140,7 @@ export function createIncomingPayments(
     return createIncomingPayment(command, now, policy)
   }
 
-  /** The payment with its details; it has none once it takes no more funds. */
+  /** Resolves to the payment with its payment methods: none if it no longer accepts funds. */
   async function payable(payment: IncomingPayment, now: Instant): Promise<PayablePayment> {
     const { id: paymentId, walletAddress, asset } = payment
     const methods = isOpen(payment, now)
@@ -160,20 +160,20 @@ export function createIncomingPayments(
       decide: (loaded) => decideReceive(context, loaded, funds, transferId, call),
     })
     if (!decision.ok) return { ok: false, refusal: decision.refusal, reason: decision.reason }
-    // A commit whose response was lost is found again by its transfer, whoever wrote to the payment since.
+    // The transfer identifies a commit whose response was lost, even if the payment has changed since.
     const changed = decision.outcome === 'changed' || transfer?.commandId === call.commandId
     return { ok: true, payment: decision.record, changed }
   }
 
-  /** The transfer after the payment: what a payment refuses to take may be what it has counted already. */
+  /** Loads the transfer after the payment: a payment that refuses a transfer may already have counted it. */
   async function loadBoth(paymentId: string, transferId: string): Promise<LoadedReceive> {
     const payment = await load(paymentId)
     const transfer = (await store.load('transfer', transferId)) as Transfer | undefined
-    // Counted between the two reads: the payment to answer with is the one that includes it.
+    // If it was counted between the two reads, the result must be the payment that includes it.
     return { payment: transfer === undefined ? payment : await load(paymentId), transfer }
   }
 
-  /** Completes a payment that was loaded. One that is complete already is answered as it is. */
+  /** Completes a loaded payment. A payment that is already complete is returned unchanged. */
   async function complete(
     payment: IncomingPayment,
     { now, commandId }: Call,
@@ -206,7 +206,7 @@ export function createIncomingPayments(
       : { ok: false, refusal: unknownPayment.refusal, reason: unknownPayment.reason }
   }
 
-  /** Records the expiry of a payment; false if another has, or if it is complete or removed after all. */
+  /** Records the expiry of a payment. Resolves to false if it is already recorded, completed or removed. */
   async function expire(payment: IncomingPayment): Promise<boolean> {
     const { now, commandId } = newCall(context)
     return transact<IncomingPayment | undefined, boolean>(context, {
@@ -228,7 +228,7 @@ export function createIncomingPayments(
     })
   }
 
-  /** Settles what is due: payments that have expired unnoticed are told of, those past their retention go. */
+  /** Records the expiry of due payments, and removes payments past their retention. */
   async function settleDue(limit: number): Promise<{ expired: number; removed: number }> {
     const { settled: expired, removed } = await settleOrRemove<IncomingPayment>(
       context,
@@ -254,11 +254,11 @@ interface DecidedReceive {
     IncomingPaymentEvent,
     ReceiveRefusal | 'payment_unknown'
   >
-  /** The transfer as it was loaded. */
+  /** The transfer, loaded after the payment. */
   readonly transfer: Transfer | undefined
 }
 
-const unknownPayment = refused('payment_unknown', 'there is no such incoming payment')
+const unknownPayment = refused('payment_unknown', 'the incoming payment does not exist')
 
 function decideReceive(
   context: ServiceContext,

@@ -11,8 +11,8 @@ import type { ServiceContext } from './mechanism/context.js'
 const inactive: Introspection = { active: false }
 
 /**
- * Tells whether an access token is good now, for what, and by which key (RFC 9767 section 3.3). A token of
- * another class or server, an old value and a key that its owner has withdrawn are all just inactive.
+ * Creates the introspection of access tokens (RFC 9767 section 3.3). A token of another class or server, a
+ * replaced token, and a token whose key the client instance no longer publishes are inactive.
  */
 export function createIntrospect(
   context: ServiceContext,
@@ -44,7 +44,7 @@ export function createIntrospect(
   return Object.assign(introspect, { store: context.givenStore })
 }
 
-/** What is known of an access token that is good now. */
+/** Resolves to an active token, or refuses an inactive one or a failed introspection. */
 export async function introspected(
   introspect: Introspect,
   accessToken: string,

@@ -25,7 +25,7 @@ import {
 import type { OutgoingPayments, SpendingPolicy } from './outgoing-payment.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
 
-/** What is to be paid: by a quote, or straight to an incoming payment at a price that is made now. */
+/** The payment to create: from a quote, or directly to an incoming payment, which is priced now. */
 export type PaymentInput = {
   readonly walletAddress: string
   readonly metadata?: JsonObject
@@ -34,19 +34,19 @@ export type PaymentInput = {
   | { readonly incomingPayment: string; readonly debitAmount: Amount }
 )
 
-/** Who pays, and what their token allows. */
+/** The client instance that creates the payment, and its token. */
 export interface Spender {
   readonly client: string
   readonly token: ActiveToken
-  /** Asks about the token again, since a grant may have changed while others were writing. */
+  /** Introspects the token again, because the grant may have changed when a commit lost a race. */
   renew(): Promise<ActiveToken | Refused<TokenRefusal>>
 }
 
-/** A payment, and what has been spent in the window that counts it, this payment included. */
+/** A payment, and the total spent in its window, including this payment. */
 export interface PaymentAnswer {
   readonly outcome: 'answered'
   readonly payment: OutgoingPayment
-  /** Absent for a payment that is older than its budget is kept. */
+  /** Absent if the payment's budget has been removed. */
   readonly spent?: SpentAmounts
 }
 
@@ -61,14 +61,14 @@ interface CreationDependencies {
   readonly payments: OutgoingPayments
 }
 
-/** One request to pay, fixed before anything is loaded. */
+/** The inputs of one creation, fixed before anything is loaded. */
 interface Creation extends Call {
   readonly namespace: string
   readonly id: string
   readonly input: PaymentInput
   readonly repeat: Repeat
   readonly spender: Spender
-  /** What was priced for this payment alone; absent where a quote says it. */
+  /** The price of a payment without a quote; absent with a quote, which contains it. */
   readonly price?: Spending
 }
 
@@ -76,11 +76,11 @@ interface Loaded {
   readonly token: ActiveToken | Refused<TokenRefusal>
   readonly terms: Spending | Refused<QuoteRefusal>
   readonly candidates: readonly Candidate[]
-  /** The payment that this request, or an earlier one like it, has created. */
+  /** The payment that this request, or an earlier identical one, created. */
   readonly payment?: OutgoingPayment | undefined
 }
 
-/** A payment as it was decided, with its budget where that was written too. */
+/** A created payment, with its budget if the same commit wrote it. */
 interface Created {
   readonly outcome: 'created'
   readonly payment: OutgoingPayment
@@ -90,10 +90,11 @@ interface Created {
 type Decided = Created | PaymentCreationRefused
 
 /**
- * Creates outgoing payments: payment, budget, event, used signature and the guard on the grant in one commit.
+ * Creates the operation that creates outgoing payments. One commit contains the payment, budget, event, used
+ * signature and the guard on the grant.
  *
- * A payment has the id of its quote, or one that follows from client instance and idempotency key. So there is
- * one at most, a repeat finds it, and no further record is needed.
+ * The id of a payment is that of its quote, or is derived from client instance and idempotency key. So there is
+ * at most one payment, a repeat finds it, and no further record is needed.
  */
 export function createPaymentCreation(
   context: ServiceContext,
@@ -117,12 +118,12 @@ export function createPaymentCreation(
     const repeat = { client, requestHash: await hashText(JSON.stringify(input)) }
     const keyed = idempotencyKey && namespace + (await idOfKey(client, idempotencyKey))
     const earlier = keyed ? await madeBefore(keyed, repeat) : undefined
-    // A key makes a repeat harmless, so that a signature of the same second is no reason to refuse it.
+    // The key makes a repeat harmless, so an identical signature from the same second is not a replay.
     if (earlier !== undefined) return answerAgain(earlier, unlessSignature(nonceGuard))
 
     const priced = await priceOf(input)
     if (priced.outcome === 'refused') {
-      // What was paid from an account stays paid when the account has closed.
+      // A repeat still returns its payment after the account was closed.
       const made = 'quoteId' in input ? await madeBefore(input.quoteId, repeat) : undefined
       return made === undefined
         ? consumeNonce(context, nonceGuard, priced, { refused: true })
@@ -133,7 +134,7 @@ export function createPaymentCreation(
     const first = await load(creation, spender.token)
     const attempt = decide(creation, first)
     const operation = {
-      // What is refused now may have been granted before, to a request whose response was lost.
+      // A request that is refused now may have succeeded before, with its response lost.
       loaded: attempt.refused ? { ...first, payment: await payments.load(id) } : first,
       reload: () => reload(creation),
       decide: (loaded: Loaded) => (loaded === first ? attempt : decide(creation, loaded)),
@@ -141,19 +142,19 @@ export function createPaymentCreation(
     }
     const decided = await transactSigned<Loaded, Decided>(context, operation, nonceGuard)
     if (decided.outcome === 'created') return answer(decided)
-    // The same bytes at the same time: whichever came first has paid for both, as its key says.
+    // Concurrent identical requests share one payment through the idempotency key.
     const bytes =
       keyed && decided.refusal === 'replayed' && unlessSignature(nonceGuard) === undefined
     const made = bytes ? await madeBefore(keyed, repeat) : undefined
     return made === undefined ? decided : answerAgain(made, undefined)
   }
 
-  /** The payment of that id, if this request would be a repeat of the one that made it. */
+  /** Resolves to the payment with this id, if this request repeats the one that created it. */
   async function madeBefore(id: string, repeat: Repeat) {
     return repeated(await payments.load(id), repeat)
   }
 
-  /** What is to be paid at which price; a quote says it itself, once it is loaded. */
+  /** Prices a payment without a quote. A quote contains its price, so only its account is checked here. */
   async function priceOf(input: PaymentInput) {
     const { walletAddress } = input
     if ('quoteId' in input) {
@@ -166,7 +167,7 @@ export function createPaymentCreation(
     return { outcome: 'priced', price: { ...priced.price, receiver } } as const
   }
 
-  /** All at once: neither the quote nor a budget depends on the other. */
+  /** Loads the quote and the budgets concurrently, because neither depends on the other. */
   async function load(creation: Creation, token: Loaded['token']): Promise<Loaded> {
     const [terms, candidates] = await Promise.all([
       termsOf(creation),
@@ -175,7 +176,7 @@ export function createPaymentCreation(
     return { token, terms, candidates }
   }
 
-  /** The payment last: a budget that is spent may have been spent on it. */
+  /** Loads the payment last: an exhausted budget may have been spent on this payment. */
   async function reload(creation: Creation): Promise<Loaded> {
     const loaded = await load(creation, await creation.spender.renew())
     return { ...loaded, payment: await payments.load(creation.id) }
@@ -188,7 +189,7 @@ export function createPaymentCreation(
     return usableQuote(await quotes.load(id), use, now)
   }
 
-  /** The granted items that allow payments from there, with the budgets of the windows that are open. */
+  /** Loads the granted items for payments from the wallet address, with the budgets of their open windows. */
   function candidatesOf(
     { namespace, now, input }: Creation,
     { access, grantId }: ActiveToken,
@@ -246,7 +247,7 @@ export function createPaymentCreation(
     return { changes, guards: guardsOf(token), result, refused: false }
   }
 
-  /** That the grant is still as it was introspected, where it lies in the store that is written to. */
+  /** Guards the version of the introspected grant, if the grant is in the store of this commit. */
   function guardsOf({ grantId, grantVersion }: ActiveToken) {
     if (grantVersion === undefined || introspect.store !== context.givenStore) return []
     return [{ kind: 'grant', id: grantId, version: grantVersion } as const]
@@ -277,7 +278,7 @@ function unlessSignature(nonceGuard: NonceGuard | undefined): NonceGuard | undef
   return nonceGuard?.consumedByRefusal === true ? nonceGuard : undefined
 }
 
-/** As long as ids that are random, so that nobody tells them apart. */
+/** Derives an id of the same length as random ids, so that clients cannot distinguish them. */
 async function idOfKey(client: string, idempotencyKey: string): Promise<string> {
   return (await hashText(`${client} ${idempotencyKey}`)).slice(0, 22)
 }

@@ -38,24 +38,24 @@ import { loadOwn } from './mechanism/records.js'
 import { settleOrRemove } from './mechanism/sweeps.js'
 import { transact } from './mechanism/transact.js'
 
-/** What the host decides about payments that go out. */
+/** The policy for outgoing payments, quotes and budgets. */
 export interface SpendingPolicy {
   readonly payments: OutgoingPaymentPolicy
   readonly quotes: QuotePolicy
   readonly budgets: BudgetPolicy
 }
 
-/** What the host says with a command: all of it but the id that the library gives it. */
+/** The members of a command that the host supplies. */
 type Said<Command> = Omit<Command, 'type' | 'commandId'>
 
 type Command<Type> = Extract<OutgoingPaymentCommand, { readonly type: Type }>
 
-/** What became of a command of the host. */
+/** The result of a command of the host. */
 export type OutgoingPaymentResult<Type extends keyof OutgoingPaymentRefusals> =
   | {
       readonly ok: true
       readonly payment: OutgoingPayment
-      /** Whether this call changed the payment. False for a report that had been recorded before. */
+      /** Whether this call changed the payment. False for a report that was already recorded. */
       readonly changed: boolean
     }
   | {
@@ -66,7 +66,7 @@ export type OutgoingPaymentResult<Type extends keyof OutgoingPaymentRefusals> =
 
 export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
 
-/** What the host does with outgoing payments, and what time does to them. */
+/** Creates the operations of the host on outgoing payments, and the sweep of due payments. */
 export function createOutgoingPayments(context: ServiceContext, policy: SpendingPolicy) {
   const { store } = context
 
@@ -82,8 +82,8 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
   }
 
   /**
-   * What has been spent under a token's grant, of all its items for outgoing payments together, in the windows
-   * that are open now.
+   * Resolves to the amounts spent under a token's grant in the windows that are open now, summed over all its
+   * access items for outgoing payments.
    */
   async function spentUnder({ grantId, access }: ActiveToken, now: Instant): Promise<SpentAmounts> {
     const namespace = await context.namespace()
@@ -103,13 +103,13 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
     return payment === undefined ? {} : { payment, budget: await loadBudget(payment.budgetId) }
   }
 
-  /** For what changes nothing of what a payment holds. */
+  /** Loads a payment without its budget, for commands that do not change the amount that it holds. */
   async function loadAlone(id: string): Promise<Loaded> {
     const payment = await load(id)
     return payment === undefined ? {} : { payment }
   }
 
-  /** Carries out a command: the payment and what it gives back to its budget change together. */
+  /** Runs a command. One commit changes the payment and returns unspent amounts to its budget. */
   async function run<Type extends keyof OutgoingPaymentRefusals>(
     id: string,
     say: (commandId: string) => Command<Type>,
@@ -145,12 +145,12 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
       : {
           ok: true,
           payment: result.record,
-          // A commit whose response was lost is found again as a record of this command.
+          // If a commit's response was lost, the reloaded record has this command's id.
           changed: result.outcome === 'changed' || result.record.commandId === commandId,
         }
   }
 
-  /** Settles what is due: payments that nobody began in time fail, and those past their retention go. */
+  /** Fails payments whose hold has expired, and removes payments past their retention. */
   async function settleDue(limit: number): Promise<{ lapsed: number; removed: number }> {
     const { settled: lapsed, removed } = await settleOrRemove<OutgoingPayment>(
       context,
@@ -186,14 +186,14 @@ interface Loaded {
   readonly budget?: Budget | undefined
 }
 
-const unknownPayment = refused('payment_unknown', 'there is no such outgoing payment')
+const unknownPayment = refused('payment_unknown', 'the outgoing payment does not exist')
 
-/** Zero of the limited amount: before the first payment no other asset is known. */
+/** Returns zero in the asset of the limit: no other asset is known before the first payment. */
 function nothingSpent({ limit }: Allowance): Partial<SpentAmounts> {
   return limit === undefined ? {} : { [limit.counts]: { ...limit.maximum, value: '0' } }
 }
 
-/** What a payment no longer holds goes back to its budget: nothing while it may still be sent. */
+/** Returns the change that gives released amounts back to the budget: none while the payment may still be sent. */
 function givenBack(
   before: OutgoingPayment,
   after: OutgoingPayment,

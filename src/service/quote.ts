@@ -22,7 +22,7 @@ export interface QuotePorts {
   readonly quotes: Pricing
 }
 
-/** Why there is no price. What the client instance may know of it, beside the refusal, is in `details`. */
+/** Why a payment cannot be priced. `details` is part of the response to the client instance. */
 export type PricingRefused = Refused<AccountRefusal | PriceRefusal['refusal'] | 'quote_expired'> & {
   readonly details?: JsonObject
 }
@@ -34,11 +34,11 @@ export interface QuoteAnswer {
 
 export type QuoteOperations = ReturnType<typeof createQuotes>
 
-/** The operations on quotes. */
+/** Creates the operations on quotes. */
 export function createQuotes(context: ServiceContext, ports: QuotePorts, policy: QuotePolicy) {
   const load = (id: string) => loadOwn<Quote>(context, 'quote', id)
 
-  /** Asks the host what a payment costs, and takes no answer that is none to the question. */
+  /** Requests a price from the host, and validates the price that it returned. */
   async function price(
     request: QuoteRequest,
   ): Promise<{ readonly outcome: 'priced'; readonly price: Price } | PricingRefused> {
@@ -48,7 +48,7 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
     const { receiver, debitAmount, receiveAmount } = request
     const asked = debitAmount ?? receiveAmount
     if (asked !== undefined && parseValue(asked.value) === 0n) {
-      return refused('amount_invalid', 'an amount of nothing was asked for')
+      return refused('amount_invalid', 'the amount must be positive')
     }
     if (debitAmount !== undefined && !sameAsset(debitAmount, account)) {
       return refused('amount_invalid', 'debitAmount is not in the asset of the wallet address')
@@ -96,7 +96,7 @@ function refusedPrice({ refusal, reason, minDebitAmount }: PriceRefusal): Pricin
   return { ...answer, details: { minSendAmount: { value, assetCode, assetScale } } }
 }
 
-/** The host's answer is no price: a mistake of the host, of which the client can know nothing. */
+/** Creates the error for an invalid price: a mistake of the host, so the client receives status 500. */
 function wrongPrice(problem: string): TypeError {
   return new TypeError(`the price of a payment is wrong: ${problem.trim()}`)
 }

@@ -280,7 +280,7 @@ describe('the host', () => {
       expect(await incomingPayments.complete(id)).toEqual({
         ok: false,
         refusal: 'payment_unknown',
-        reason: 'there is no such incoming payment',
+        reason: 'the incoming payment does not exist',
       })
     }
   })

@@ -1,17 +1,17 @@
 import { json, noContent, type Serve, unsigned } from '../pipeline.js'
 
 export interface DiscoveryOptions {
-  /** The grant endpoint as it is published. */
+  /** The published URL of the grant endpoint. */
   readonly grantEndpoint: string
-  /** Whether resource owners can be named to client instances. */
+  /** Whether client instances can request a subject. */
   readonly namesSubjects: boolean
 }
 
 const headers = { allow: 'POST, OPTIONS' }
 
 /**
- * `OPTIONS {grantEndpoint}` (RFC 9635 section 9): what the authorization server supports, and nothing that it
- * does not. A preflight request of CORS is no question of GNAP, and gets no content.
+ * `OPTIONS {grantEndpoint}` (RFC 9635 section 9): the features that the authorization server supports. A CORS
+ * preflight request is not GNAP discovery, and gets no content.
  */
 export function discover({ grantEndpoint, namesSubjects }: DiscoveryOptions): Serve {
   const supported = json(200, {

@@ -10,11 +10,11 @@ import type { AccessTokenBody, ContinueBody, SubjectBody } from '../../protocol/
 import type { GrantAnswer } from '../../service/grant.js'
 import type { Call } from '../../service/mechanism/context.js'
 
-/** Where client instances and resource owners are sent. */
+/** The URLs from which the URIs in grant responses are built. */
 export interface GrantUrls {
-  /** The grant endpoint without a trailing slash: what continuation and management URIs begin with. */
+  /** The grant endpoint without a trailing slash; the base of continuation and token management URIs. */
   readonly baseUrl: string
-  /** The host's consent page without a trailing slash. */
+  /** The URL of the host's consent page without a trailing slash. */
   readonly consentUrl: string
 }
 
@@ -24,7 +24,7 @@ export function interactBody({ id, interaction }: Grant, { consentUrl }: GrantUr
   return { interact: { redirect, finish: interaction.nonce } }
 }
 
-/** What the client instance was granted, and how to continue. */
+/** Returns the access token, subject and continuation of a grant response (RFC 9635 section 3). */
 export function grantBody(
   answer: GrantAnswer,
   continuationSecret: string,
@@ -58,7 +58,7 @@ function subjectBody({ subject }: Grant): { subject?: SubjectBody } {
   return subject === undefined ? {} : { subject: { sub_ids: [subject] } }
 }
 
-/** Sent with every answer; `wait` only while there is something to wait for. */
+/** Returns `continue` (RFC 9635 section 3.1), with `wait` only until the access token is issued. */
 function continueBody(grant: Grant, secret: string, { baseUrl }: GrantUrls): ContinueBody {
   const { id, continuation } = grant
   const value = formatCredential(continuationTokenClass, { grantId: id, secret })

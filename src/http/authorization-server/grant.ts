@@ -48,7 +48,7 @@ import type { HttpRefusal } from '../refusals.js'
 import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
 import { type MayRequest, refuseRequest } from './may-request.js'
 
-/** What the operations on grants work with. */
+/** The dependencies of the operations on grants. */
 export interface GrantDependencies extends GrantUrls {
   readonly context: ServiceContext
   readonly grants: Grants
@@ -57,12 +57,12 @@ export interface GrantDependencies extends GrantUrls {
   readonly requiresConsent: (item: AccessItem) => boolean
   readonly requiresFinish: (item: AccessItem) => boolean
   readonly subjectRequiresFinish: boolean
-  /** Whether there is anybody to name resource owners. */
+  /** Whether the `subjects` option is configured. */
   readonly namesSubjects: boolean
   readonly mayRequest: MayRequest
 }
 
-/** `POST {grantEndpoint}` (RFC 9635 section 2). Only `client` is read before its key is proved. */
+/** `POST {grantEndpoint}` (RFC 9635 section 2). Only `client` is read before its signature is verified. */
 export function requestGrant(deps: GrantDependencies): Serve {
   const { context, grants } = deps
   return async (exchange) => {
@@ -103,14 +103,14 @@ export function requestGrant(deps: GrantDependencies): Serve {
   }
 }
 
-/** Refuses what is not served here, and then what the host does not allow. */
+/** Refuses an unsupported subject, and then a request that the host does not allow. */
 async function refuseAsked(
   { access, subject }: GrantRequest,
   client: GrantClient,
   { namesSubjects, mayRequest }: GrantDependencies,
 ): Promise<HttpRefusal | undefined> {
   if (subject !== undefined && !namesSubjects) {
-    return refuse('subject_unsupported', 'there is no option subjects')
+    return refuse('subject_unsupported', 'the subjects option is not configured')
   }
   const asked = { client: clientId(client), access }
   return refuseRequest(mayRequest, subject === undefined ? asked : { ...asked, subject })
@@ -145,7 +145,7 @@ export function cancelGrant(deps: GrantDependencies): Serve {
   }
 }
 
-/** `POST /token/{id}` (RFC 9635 section 6.1). The managed token itself is compared, not only the key. */
+/** `POST /token/{id}` (RFC 9635 section 6.1). Checks the managed token itself, in addition to the key. */
 export function rotateToken(deps: GrantDependencies): Serve {
   return async (exchange) => {
     const managed = await presentedManagedToken(exchange, deps, 'refuse-repeat')
@@ -160,7 +160,7 @@ export function rotateToken(deps: GrantDependencies): Serve {
   }
 }
 
-/** `DELETE /token/{id}` (RFC 9635 section 6.2): also of a token that has expired or is revoked already. */
+/** `DELETE /token/{id}` (RFC 9635 section 6.2). Succeeds for an expired or revoked token too. */
 export function revokeToken(deps: GrantDependencies): Serve {
   return async (exchange) => {
     const managed = await presentedManagedToken(exchange, deps, deps.repeats)
@@ -177,14 +177,17 @@ export function revokeToken(deps: GrantDependencies): Serve {
   }
 }
 
-/** Proves the client instance that a grant request names, by a key that it publishes or brings. */
+/** Authenticates the client instance of a grant request, by a key that it publishes or sends in the request. */
 async function proveClient(
   exchange: Exchange,
   candidates: Candidates,
   named: RequestingClient,
   clientKeys: ClientKeys,
 ): Promise<{ client: GrantClient; proof: Proof } | HttpRefusal> {
-  let refused: HttpRefusal = refuse('signature_invalid', 'keyid is not that of the key given')
+  let refused: HttpRefusal = refuse(
+    'signature_invalid',
+    'keyid does not match the key in the request',
+  )
   for (const kid of new Set(candidates.map(({ keyid }) => keyid))) {
     if ('jwk' in named && named.jwk.kid !== kid) continue
     const key = 'jwk' in named ? named.jwk : await findKey(clientKeys, named.walletAddress, kid)
@@ -202,7 +205,7 @@ async function proveClient(
   return refused
 }
 
-/** Identifies a grant by its URI and token together, and proves that its client instance calls. */
+/** Finds a grant by its continuation URI and token together, and authenticates its client instance. */
 function presentedContinuation(exchange: Exchange, deps: GrantDependencies, rule: RepeatRule) {
   return presented(exchange, deps, rule, {
     kind: continuationTokenClass,
@@ -210,24 +213,24 @@ function presentedContinuation(exchange: Exchange, deps: GrantDependencies, rule
       const grant = await deps.grants.byContinuation(credential, path)
       return grant && { grant, secret: credential.secret }
     },
-    unknown: 'no grant has this continuation URI and token together',
+    unknown: 'no grant has both this continuation URI and this token',
   })
 }
 
-/** Identifies a grant by a management URI and the token managed there, and proves its client instance. */
+/** Finds a grant by a management URI and its token, and authenticates its client instance. */
 function presentedManagedToken(exchange: Exchange, deps: GrantDependencies, rule: RepeatRule) {
   return presented(exchange, deps, rule, {
     kind: accessTokenClass,
     find: deps.grants.byManagedToken,
-    unknown: 'not the token that is managed at this URI',
+    unknown: 'the token is not the one managed at this URI',
   })
 }
 
-/** How a grant is found by a token and by the path that the token is good for. */
+/** How to find a grant by a token and the path that belongs to the token. */
 interface Presented<Found> {
   readonly kind: CredentialClass
   readonly find: (credential: Credential, path: string) => Promise<Found | undefined>
-  /** Why there is none, for the operator. */
+  /** The reason for the operator if no grant is found. */
   readonly unknown: string
 }
 
@@ -249,7 +252,7 @@ async function presented<Found extends { readonly grant: Grant }>(
   return { ...found, nonceGuard: await nonceGuardOf(context, proof, rule, exchange.call) }
 }
 
-/** Rotation takes no content; `{ key }` would ask for a key rotation (RFC 9635 section 6.1.1). */
+/** Refuses content: rotation has none, and `{ key }` would request a key rotation (RFC 9635 section 6.1.1). */
 function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
   const body = readBody(message)
   if ('outcome' in body) return body
@@ -258,7 +261,9 @@ function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
   const members = Object.entries(body.value).filter(([, value]) => value !== null)
   const asked = members.map(([name]) => name)
   if (asked.includes('key')) {
-    return refuse('key_rotation_unsupported', 'the body asks for a key rotation')
+    return refuse('key_rotation_unsupported', 'the body requests a key rotation')
   }
-  return asked.length === 0 ? undefined : refuse('body_invalid', 'rotation takes no content')
+  return asked.length === 0
+    ? undefined
+    : refuse('body_invalid', 'the body of a rotation must be empty')
 }

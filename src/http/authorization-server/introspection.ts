@@ -23,23 +23,23 @@ import type {
   ResourceServerRegistry,
 } from './resource-server-registry.js'
 
-/** What introspection over HTTP works with. */
+/** The dependencies of introspection over HTTP. */
 export interface IntrospectionDependencies {
   readonly context: ServiceContext
   readonly introspect: Introspect
-  /** The grant endpoint as it is published: the issuer of every token. */
+  /** The published URL of the grant endpoint: the issuer of every token. */
   readonly grantEndpoint: string
   readonly registry: ResourceServerRegistry
   readonly repeats: RepeatRule
 }
 
 /**
- * `POST {grantEndpoint}/introspect` (RFC 9767 section 3.3), for resource servers in other processes. Each
- * signs with a key of its own; of the body only `resource_server` is read before that is proved.
+ * `POST {grantEndpoint}/introspect` (RFC 9767 section 3.3), for resource servers in other processes. Each signs
+ * with its own key. Only `resource_server` of the body is read before the signature is verified.
  */
 export function introspectToken(deps: IntrospectionDependencies): Serve {
   const { context } = deps
-  // The dialects are those of client SDKs, which no resource server signs its questions with.
+  // Only client SDKs send the forms that `strict` excludes; resource servers do not.
   const rules = { ...context.signatureRules, strict: true }
   return async (exchange) => {
     const candidates = await inspect(exchange, rules)
@@ -50,7 +50,10 @@ export function introspectToken(deps: IntrospectionDependencies): Serve {
     if ('refusal' in named) return refuse(named.refusal, named.reason)
     const resourceServer = deps.registry(named)
     if (resourceServer === undefined) {
-      return refuse('resource_server_invalid', 'no resource server is registered by this id or key')
+      return refuse(
+        'resource_server_invalid',
+        'no resource server is registered with this id or key',
+      )
     }
     const proof = await proveResourceServer(exchange, candidates, resourceServer)
     if ('outcome' in proof) return proof
@@ -71,16 +74,16 @@ export function introspectToken(deps: IntrospectionDependencies): Serve {
   }
 }
 
-/** Proves that one of the resource server's own keys has signed. */
+/** Authenticates a resource server by one of its registered keys. */
 async function proveResourceServer(
   exchange: Exchange,
   candidates: Candidates,
   { id, keys }: RegisteredResourceServer,
 ): Promise<Proof | HttpRefusal> {
-  let refused = refuse('signature_invalid', 'keyid is that of no key of the resource server')
+  let refused = refuse('signature_invalid', 'keyid does not match a key of the resource server')
   for (const key of keys) {
     if (!candidates.some(({ keyid }) => keyid === key.kid)) continue
-    // To the host's hooks it goes by its id, as a client instance goes by its wallet address.
+    // Hooks receive its id as `client`, where they receive the wallet address of a client instance.
     const named = { walletAddress: id, thumbprint: await thumbprintOf(key) }
     const proof = await prove(exchange, candidates, key, named)
     if (!('outcome' in proof)) return proof
@@ -89,7 +92,10 @@ async function proveResourceServer(
   return refused
 }
 
-/** The token as far as this resource server may know it; `undefined` where it is of no use there. */
+/**
+ * Resolves to the token with the access that this resource server serves, or to `undefined` if the token is not
+ * active there or does not allow the access that the request asks to check.
+ */
 async function tokenFor(
   { accessToken, answerable, needed }: IntrospectionRequest,
   { accessTypes }: RegisteredResourceServer,

@@ -3,22 +3,22 @@ import type { SubjectId } from '../../core/grant/subject.js'
 import { refuse } from '../pipeline.js'
 import type { HttpRefusal } from '../refusals.js'
 
-/** What a client instance asks for, once its signature has been verified and nothing granted yet. */
+/** A grant request whose signature has been verified, before anything is granted. */
 export interface RequestedGrant {
   /** Wallet address of the client instance, or the URN of its key's thumbprint. */
   readonly client: string
-  /** Empty where a subject alone is asked for. */
+  /** The requested access. Empty if only a subject is requested. */
   readonly access: readonly AccessItem[]
   readonly subject?: SubjectId
 }
 
-/** Whether a request may be made at all, and if not, perhaps why: for the operator, no client is told. */
+/** Whether to allow a grant request, or the reason why not, which is for the operator and not for the client. */
 export type MayRequestAnswer = boolean | { readonly reason: string }
 
-/** The host's say in who may ask for what. */
+/** Decides whether a client instance may make a grant request. */
 export type MayRequest = (asked: RequestedGrant) => MayRequestAnswer | Promise<MayRequestAnswer>
 
-/** Refuses what the host does not allow. Only `true` allows: what is no answer is none in favour. */
+/** Refuses a request that the host does not allow. Fails closed: only `true` allows it. */
 export async function refuseRequest(
   mayRequest: MayRequest,
   asked: RequestedGrant,

@@ -12,48 +12,48 @@ import {
 } from '../options.js'
 import type { MayRequest } from './may-request.js'
 
-/** What the host decides about grants. Every part has a default; durations are in milliseconds. */
+/** The host's policy for grants. Every member has a default; durations are in milliseconds. */
 export interface AuthorizationPolicy {
-  /** Life of an access token. Default 600,000. */
+  /** The lifetime of an access token. Default 600,000. */
   readonly accessTokenLifetimeMs?: number
   /** How long a resource owner has to decide. Default 600,000. */
   readonly interactionLifetimeMs?: number
-  /** How long a client instance waits between continuation calls. Default 5,000. */
+  /** How long a client instance must wait between continuation requests. Default 5,000. */
   readonly waitMs?: number
-  /** How long a lost response of a continuation or rotation can be asked for again. Default 60,000. */
+  /** How long a client instance can repeat a continuation or rotation whose response was lost. Default 60,000. */
   readonly retryMs?: number
-  /** How long a grant without consent lives after its last token has expired. Default 30 days. */
+  /** How long a grant without consent remains valid after its last token expired. Default 30 days. */
   readonly unusedLifetimeMs?: number
-  /** How long the record of a finished grant is kept. Default 30 days. */
+  /** How long the record of an ended grant is kept. Default 30 days. */
   readonly retentionMs?: number
   /**
-   * Whether a resource owner has to consent to this access. Default: to every action on outgoing payments, and
-   * to `list-all`. `read-all` on incoming payments needs no consent, because the wallet of a payer asks for it
-   * without any user of this wallet.
+   * Whether access requires the consent of a resource owner. Default: true for every action on outgoing payments
+   * and for `list-all`. `read-all` on incoming payments requires no consent, because a payer's wallet requests
+   * it without a user of this wallet.
    */
   readonly requiresConsent?: (item: AccessItem) => boolean
-  /** Whether the interaction must end with a redirect to the client instance. Default: never. */
+  /** Whether access requires an interaction that ends with a redirect (`finish`). Default: false for all access. */
   readonly requiresFinish?: (item: AccessItem) => boolean
   /**
-   * Whether an interaction that names the resource owner must end with a redirect to the client instance. With
-   * the redirect a client instance knows that who consented is who began; by polling alone it does not, and
-   * must not sign anybody in by what it learns. Default false.
+   * Whether a request for a subject requires an interaction that ends with a redirect (`finish`). The redirect
+   * shows the client instance that the owner who consented is the user who began. Polling does not show this,
+   * so a client instance that polls must not sign a user in with the subject. Default false.
    */
   readonly subjectRequiresFinish?: boolean
   /**
-   * Who may ask for what at all, decided once a grant request is known to come from its client and before
-   * anything is granted or shown to a resource owner. Anything but `true` refuses with 403; when it throws,
-   * the request fails with 500. Default: everybody may ask.
+   * Decides whether a client instance may make a grant request. Called after the signature is verified and the
+   * body validated, before anything is granted or shown to a resource owner. Any result other than `true`
+   * refuses the request with 403; an exception results in 500. Default: every request is allowed.
    */
   readonly mayRequest?: MayRequest
-  /** How the interaction hash is written. Default `base64`, which deployed clients compare. */
+  /** The encoding of the interaction hash. Default `base64`, which deployed clients expect. */
   readonly interactionHash?: InteractionHashEncoding
-  /** What the redirect after a denial carries. Default `open-payments`. */
+  /** The query parameters of the redirect after a denial. Default `open-payments`. */
   readonly denialRedirect?: DenialRedirect
   /**
-   * What the count of an interval means: `R3/…` is 3 windows (`occurrences`), or 3 repetitions of the first
-   * and so 4 (`repetitions`). A change holds for grants made after it; those made before keep their windows.
-   * Default `occurrences`.
+   * The meaning of the count of an interval: `R3/…` is 3 windows (`occurrences`), or the first window and 3
+   * repetitions of it, so 4 windows (`repetitions`). A change applies to new grants; existing grants keep their
+   * windows. Default `occurrences`.
    */
   readonly intervalCounting?: IntervalCounting
 }
@@ -69,7 +69,7 @@ const defaultDurations: Omit<GrantPolicy, 'intervalCounting'> = {
   retentionMs: 30 * day,
 }
 
-/** Reads a policy, filling in what it leaves out. */
+/** Validates the policy, and fills in defaults. */
 export function authorizationRules(policy: AuthorizationPolicy) {
   const {
     requiresConsent = needsConsentByDefault,

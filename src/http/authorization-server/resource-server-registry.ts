@@ -5,17 +5,17 @@ import type { AskingResourceServer } from '../../protocol/introspection.js'
 import { invalidOption } from '../../util/option-error.js'
 import { requireKnown } from '../options.js'
 
-/** A resource server in another process, which may ask about access tokens. */
+/** A resource server in another process that may introspect access tokens. */
 export interface RegisteredResourceServer {
-  /** The name that it goes by, such as its URL: 1 to 256 characters. */
+  /** The identifier that it sends as `resource_server`, such as its URL: 1 to 256 characters. */
   readonly id: string
-  /** Public keys that it signs with: one, or two while they are being changed. */
+  /** The public keys that it signs with: usually one, and two during a key change. */
   readonly keys: readonly PublicJwk[]
-  /** Resource types that it serves; it hears of no others. Default: all. */
+  /** The access types that it serves. Introspection returns no others. Default: all. */
   readonly accessTypes?: readonly AccessType[]
 }
 
-/** Finds the resource server that a request names. */
+/** Returns the registered resource server that a request identifies by id or key, or `undefined`. */
 export type ResourceServerRegistry = (
   named: AskingResourceServer,
 ) => RegisteredResourceServer | undefined
@@ -23,21 +23,22 @@ export type ResourceServerRegistry = (
 const option = 'resourceServers'
 const idLengthMax = 256
 
-/** Reads the resource servers of the options. Every id and every key is that of one alone. */
+/** Validates the registered resource servers. Each id and each key must belong to only one of them. */
 export function resourceServerRegistry(
   given: readonly RegisteredResourceServer[] = [],
 ): ResourceServerRegistry {
-  if (!Array.isArray(given)) throw invalidOption(option, 'must be a list')
+  if (!Array.isArray(given)) throw invalidOption(option, 'must be an array')
   const byId = new Map<string, RegisteredResourceServer>()
   const byKey = new Map<string, RegisteredResourceServer>()
   for (const [index, server] of given.entries()) {
     const where = `${option}.${index}`
     const registered = readResourceServer(where, server)
     const { id, keys } = registered
-    if (byId.has(id)) throw invalidOption(`${where}.id`, 'is that of another resource server')
+    if (byId.has(id))
+      throw invalidOption(`${where}.id`, 'duplicates the id of another resource server')
     byId.set(id, registered)
     for (const { x } of keys) {
-      if (byKey.has(x)) throw invalidOption(`${where}.keys`, 'has a key that is there already')
+      if (byKey.has(x)) throw invalidOption(`${where}.keys`, 'contains a duplicate key')
       byKey.set(x, registered)
     }
   }
@@ -52,29 +53,30 @@ function readResourceServer(
   const { id, keys, accessTypes, ...rest } = given
   requireKnown(where, rest, [])
   if (typeof id !== 'string' || id === '' || id.length > idLengthMax) {
-    throw invalidOption(`${where}.id`, `must be a text of 1 to ${idLengthMax} characters`)
+    throw invalidOption(`${where}.id`, `must be a string of 1 to ${idLengthMax} characters`)
   }
   if (!Array.isArray(keys) || keys.length === 0) {
-    throw invalidOption(`${where}.keys`, 'must be a list of at least one key')
+    throw invalidOption(`${where}.keys`, 'must be an array of at least one key')
   }
   const screened = keys.map((key: PublicJwk) => readKey(`${where}.keys`, key))
   if (new Set(screened.map(({ kid }) => kid)).size < screened.length) {
-    throw invalidOption(`${where}.keys`, 'has a kid twice')
+    throw invalidOption(`${where}.keys`, 'contains a duplicate kid')
   }
   if (accessTypes === undefined) return { id, keys: screened }
   const known = Object.keys(accessActions)
   if (!Array.isArray(accessTypes) || !accessTypes.every((type) => known.includes(type))) {
-    throw invalidOption(`${where}.accessTypes`, `must be a list of ${known.join(', ')}`)
+    throw invalidOption(`${where}.accessTypes`, `must be an array of ${known.join(', ')}`)
   }
   return { id, keys: screened, accessTypes }
 }
 
 function readKey(where: string, key: PublicJwk): PublicJwk {
-  if (typeof key !== 'object' || key === null) throw invalidOption(where, 'must hold keys')
-  // A private key has no business here, even if only its public half were read.
-  if ('d' in key) throw invalidOption(where, 'has a private key')
+  if (typeof key !== 'object' || key === null)
+    throw invalidOption(where, 'must contain JSON Web Keys')
+  // A private key in the options is a mistake, even though only its public part would be used.
+  if ('d' in key) throw invalidOption(where, 'must not contain a private key')
   const screened = screenJwk(publishedJwk(key))
   if ('problem' in screened)
-    throw invalidOption(where, `has a key that will not do: ${screened.problem}`)
+    throw invalidOption(where, `contains an unusable key: ${screened.problem}`)
   return screened.jwk
 }

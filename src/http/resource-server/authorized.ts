@@ -14,35 +14,35 @@ import { inspect, presentedToken, prove } from '../authenticate.js'
 import { type Exchange, refuse, type Serve } from '../pipeline.js'
 import type { HttpRefusal } from '../refusals.js'
 
-/** What every operation of a resource server works with. */
+/** The dependencies of every operation of a resource server. */
 export interface ResourceDependencies {
   readonly context: ServiceContext
   readonly introspect: Introspect
-  /** The resource server's URL without a trailing slash: what the URLs of its resources begin with. */
+  /** The resource server's URL without a trailing slash; the base of the URLs of its resources. */
   readonly baseUrl: string
   readonly repeats: RepeatRule
 }
 
-/** A request whose token is good and whose signature was made by the key that the token is bound to. */
+/** A request with an active token, signed with the key that the token is bound to. */
 export interface Authorized {
   readonly token: ActiveToken
-  /** As it was presented, to be asked about again when a commit has lost. */
+  /** The presented token, introspected again when a commit loses a race. */
   readonly accessToken: string
-  /** Who creates and owns: see `clientId`. */
+  /** The client instance, as `clientId` identifies it. */
   readonly client: string
   readonly proof: Proof
   readonly nonceGuard: NonceGuard | undefined
-  /** The item that allows this at a wallet address, or anywhere if none is named. */
+  /** Returns the access item that allows an action at the wallet address, or at any if it is omitted. */
   permitted(type: AccessType, action: AccessAction, walletAddress?: string): GrantedItem | undefined
-  /** Whether a resource may be read: the client's own with `read`, any client's that `read-all` covers. */
+  /** Whether the token may read a resource: with `read` the client's own, with `read-all` that of any client. */
   readable(type: AccessType, resource: { walletAddress: string; client: string }): boolean
-  /** Refuses the request, at the price of its nonce. */
+  /** Refuses the request, and consumes its nonce. */
   refusing(refusal: HttpRefusal): Promise<HttpRefusal | Replayed>
-  /** Refuses a request whose token does not allow it. */
+  /** Refuses a request that the token does not allow, and consumes its nonce. */
   insufficient(type: AccessType, action: AccessAction): Promise<HttpRefusal | Replayed>
 }
 
-/** Serves a request once it is known whose it is and what its token allows. */
+/** Serves a request after its signature and token have been verified. */
 export function authorized(
   deps: ResourceDependencies,
   serve: (exchange: Exchange, authorized: Authorized) => ReturnType<Serve>,
@@ -53,7 +53,7 @@ export function authorized(
   }
 }
 
-/** Signature without a key, token, introspection, curve: in this order, each cheaper than the next. */
+/** Checks the signature's form, the token, introspection and the signature itself: the cheapest check first. */
 async function authorize(
   exchange: Exchange,
   { context, introspect, repeats }: ResourceDependencies,

@@ -4,15 +4,15 @@ import { consumeNonce } from '../../service/mechanism/nonces.js'
 import { json, refuse, type Serve } from '../pipeline.js'
 import { authorized, type ResourceDependencies } from './authorized.js'
 
-/** A type of resource that can be read one by one. */
+/** A resource type with an operation that reads a single resource. */
 interface Readable<Resource> {
   readonly type: AccessType
   load(id: string): Promise<Resource | undefined>
-  /** The resource as its readers see it. */
+  /** Returns the response body for a resource. */
   toBody(resource: Resource, now: Instant): object | Promise<object>
 }
 
-/** Serves a resource to the client instance that created it, and to any whose `read-all` covers it. */
+/** Serves a resource to the client instance that created it, and to others whose token allows `read-all`. */
 export function getResource<Resource extends { walletAddress: string; client: string }>(
   deps: ResourceDependencies,
   { type, load, toBody }: Readable<Resource>,
@@ -23,7 +23,7 @@ export function getResource<Resource extends { walletAddress: string; client: st
       if (permitted(type, 'read') === undefined) return insufficient(type, 'read')
       const resource = await load(id)
       if (resource === undefined || !readable(type, resource)) {
-        const reason = `there is no such ${type} for this token to read`
+        const reason = `the token can read no ${type} with this id`
         return refusing(refuse('resource_unknown', reason))
       }
       const answer = json(200, await toBody(resource, call.now))

@@ -22,10 +22,10 @@ import { authorized, type ResourceDependencies } from './authorized.js'
 import { getResource } from './get-resource.js'
 import { listResources } from './lists.js'
 
-/** What the operations on incoming payments work with. */
+/** The dependencies of the operations on incoming payments. */
 export interface IncomingPaymentDependencies extends ResourceDependencies {
   readonly payments: IncomingPayments
-  /** URL of the grant endpoint, as it is published. */
+  /** The published URL of the grant endpoint. */
   readonly grantEndpoint: string
 }
 
@@ -49,7 +49,7 @@ export function createIncomingPayment(deps: IncomingPaymentDependencies): Serve 
   )
 }
 
-/** `GET /incoming-payments` (`list-incoming-payments`), without the details by which they are paid. */
+/** `GET /incoming-payments` (`list-incoming-payments`), without payment methods. */
 export function listIncomingPayments(deps: IncomingPaymentDependencies): Serve {
   const { payments } = deps
   return listResources(deps, {
@@ -60,8 +60,8 @@ export function listIncomingPayments(deps: IncomingPaymentDependencies): Serve {
 }
 
 /**
- * `GET /incoming-payments/{id}` (`get-incoming-payment`), for the client instance that created it, and for
- * anybody as far as the public may know. Credentials that are no good never lead to the public view.
+ * `GET /incoming-payments/{id}` (`get-incoming-payment`): the whole payment for a token that may read it, and
+ * the public view for a request without credentials. Invalid credentials never result in the public view.
  */
 export function getIncomingPayment(deps: IncomingPaymentDependencies): Serve {
   const { payments } = deps
@@ -83,7 +83,7 @@ function hasCredentials({ message }: Exchange): boolean {
   return ['authorization', 'signature', 'signature-input'].some((name) => message.fields.has(name))
 }
 
-/** `POST /incoming-payments/{id}/complete` (`complete-incoming-payment`), by whoever created it. */
+/** `POST /incoming-payments/{id}/complete` (`complete-incoming-payment`), for the client that created it. */
 export function completeIncomingPayment(deps: IncomingPaymentDependencies): Serve {
   const { payments } = deps
   return authorized(
@@ -96,7 +96,7 @@ export function completeIncomingPayment(deps: IncomingPaymentDependencies): Serv
       if (payment === undefined) return refusing(unknownPayment)
       const allowed = permitted(type, 'complete', payment.walletAddress) !== undefined
       if (!allowed || payment.client !== client) {
-        return refusing(refuse('resource_unknown', 'the payment is not for this token to complete'))
+        return refusing(refuse('resource_unknown', 'the token cannot complete this payment'))
       }
       const answer = await payments.complete(payment, exchange.call, nonceGuard)
       if (answer.outcome === 'refused') return answer
@@ -107,16 +107,16 @@ export function completeIncomingPayment(deps: IncomingPaymentDependencies): Serv
   )
 }
 
-/** Completion takes no content: what it might ask for would not happen. */
+/** Refuses content: completion has none, so its members would be silently ignored. */
 function unwantedBody({ message }: Exchange): HttpRefusal | undefined {
   const body = readBody(message)
   if ('outcome' in body) return body
   const { value } = body
   const empty = value === undefined || (isObject(value) && Object.keys(value).length === 0)
-  return empty ? undefined : refuse('body_invalid', 'completion takes no content')
+  return empty ? undefined : refuse('body_invalid', 'the body of a completion must be empty')
 }
 
-const unknownPayment = refuse('resource_unknown', 'there is no such incoming payment')
+const unknownPayment = refuse('resource_unknown', 'the incoming payment does not exist')
 
 function payableBody({ payment, methods }: PayablePayment, deps: IncomingPaymentDependencies) {
   return incomingPaymentWithMethods(payment, urlOf(payment, deps), methods)

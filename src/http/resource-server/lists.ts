@@ -13,23 +13,23 @@ import {
 import { json, refuse, refuseProblem, type Serve } from '../pipeline.js'
 import { authorized, type ResourceDependencies } from './authorized.js'
 
-/** What the query of a list operation asks for. */
+/** The parsed query of a list operation. */
 export interface ListRequest {
   readonly walletAddress: string
   readonly page: PageRequest
 }
 
-/** A type of resource that can be listed. */
+/** A resource type with a list operation. */
 export interface Listing<Resource> {
   readonly type: AccessType
   list(scope: ListScope, page: PageRequest): Promise<Page<Resource>>
-  /** A resource as clients see it. */
+  /** Returns the body of a resource in the list. */
   toBody(resource: Resource): object
 }
 
 /**
- * Serves a list of a wallet address: the resources of the client instance that asks, or with `list-all` those
- * of all.
+ * Serves a list of a wallet address: the resources that the requesting client instance created, or with
+ * `list-all` those of all clients.
  *
  * @see Open Payments OpenAPI, `list-incoming-payments`, `list-outgoing-payments`
  */
@@ -72,7 +72,7 @@ export function readListRequest({ target }: Pick<SignedMessage, 'target'>): Pars
   if (text === undefined) return { path: 'wallet-address', problem: 'is missing' }
   const walletAddress = canonicalUrl(text)
   if (walletAddress === undefined) {
-    const problem = 'is no canonical https URL without userinfo, query and fragment'
+    const problem = 'must be an https URL without userinfo, query or fragment'
     return { path: 'wallet-address', problem }
   }
   const page = readPageQuery({
@@ -83,7 +83,7 @@ export function readListRequest({ target }: Pick<SignedMessage, 'target'>): Pars
   return 'value' in page ? { value: { walletAddress, page: page.value } } : page
 }
 
-/** A published client writes this name in place of the one in the OpenAPI document. */
+/** A published client sends this name instead of the one in the OpenAPI document. */
 const aliases: Readonly<Record<string, string>> = { walletAddress: 'wallet-address' }
 
 /** Reads each parameter at most once, and rejects unknown ones: ignoring a filter would show other payments. */
@@ -94,16 +94,16 @@ function readQuery(target: string): Parsed<Parameters> {
   )
   const known = parameters.map((name) => given.filter(([each]) => each === name))
   if (known.flat().length < given.length) {
-    return { path: '', problem: 'there is a parameter that is not known here' }
+    return { path: '', problem: 'the query contains an unknown parameter' }
   }
   const repeated = parameters.find((_, index) => (known[index]?.length ?? 0) > 1)
-  if (repeated !== undefined) return { path: repeated, problem: 'is there more than once' }
-  // Some clients write every parameter that they know of, an absent one without a value.
+  if (repeated !== undefined) return { path: repeated, problem: 'must not be repeated' }
+  // Some clients send every parameter that they know, with an empty value if it is not set.
   const present = given.filter(([name, value]) => value !== '' || name === 'wallet-address')
   return { value: Object.fromEntries(present) }
 }
 
-/** NaN for what is not written as a whole number is: `1e1`, `+5`, `007`. */
+/** Returns NaN for any form other than plain decimal digits, such as `1e1`, `+5` or `007`. */
 function wholeNumber(text: string): number {
   return /^(?:0|[1-9]\d*)$/.test(text) ? Number(text) : Number.NaN
 }

@@ -18,7 +18,7 @@ import { authorized, type ResourceDependencies } from './authorized.js'
 import { getResource } from './get-resource.js'
 import { listResources } from './lists.js'
 
-/** What the operations on outgoing payments work with. */
+/** The dependencies of the operations on outgoing payments. */
 export interface OutgoingPaymentDependencies extends ResourceDependencies {
   readonly payments: OutgoingPayments
   readonly create: PaymentCreation
@@ -27,8 +27,8 @@ export interface OutgoingPaymentDependencies extends ResourceDependencies {
 const type = 'outgoing-payment'
 
 /**
- * `POST /outgoing-payments` (Open Payments OpenAPI, `create-outgoing-payment`). The same client instance that
- * repeats a `quoteId`, or an `Idempotency-Key`, with an equal body gets the payment that it has.
+ * `POST /outgoing-payments` (Open Payments OpenAPI, `create-outgoing-payment`). A client instance that repeats
+ * a `quoteId`, or an `Idempotency-Key`, with an equal body gets the existing payment.
  */
 export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
   return authorized(deps, async (exchange, authorization) => {
@@ -48,7 +48,7 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
       token,
       renew: () => introspected(deps.introspect, authorization.accessToken),
     }
-    // Without a quote nothing but its signature tells a replay from a second payment.
+    // Without a quote, only the signature distinguishes a replay from a second payment.
     const nonceGuard =
       'quoteId' in input
         ? authorization.nonceGuard
@@ -79,12 +79,12 @@ export function getOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
   })
 }
 
-/** `GET /outgoing-payment-grant` (`get-outgoing-payment-grant`): reads, and changes nothing. */
+/** `GET /outgoing-payment-grant` (`get-outgoing-payment-grant`): the amounts spent under the token's grant. */
 export function getOutgoingPaymentGrant(deps: OutgoingPaymentDependencies): Serve {
   const { context, payments } = deps
   return authorized(deps, async (exchange, { token, nonceGuard, refusing }) => {
     if (!token.access.some((item) => item.type === type)) {
-      return refusing(refuse('access_insufficient', 'the token is for no outgoing payments'))
+      return refusing(refuse('access_insufficient', 'the token has no access to outgoing payments'))
     }
     const spent = await payments.spentUnder(token, exchange.call.now)
     const body = {
@@ -95,7 +95,7 @@ export function getOutgoingPaymentGrant(deps: OutgoingPaymentDependencies): Serv
   })
 }
 
-/** The request with its quote's id in place of its URL. A URL that is none of ours is that of no quote. */
+/** Replaces the quote's URL with its id; a URL of another server becomes `''`, which is no quote's id. */
 function inputOf(request: OutgoingPaymentRequest, baseUrl: string): PaymentInput {
   if (!('quoteId' in request)) return request
   return { ...request, quoteId: resourceId(baseUrl, 'quotes', request.quoteId) ?? '' }
@@ -103,13 +103,13 @@ function inputOf(request: OutgoingPaymentRequest, baseUrl: string): PaymentInput
 
 const keyPattern = /^[\x21-\x7e]{1,255}$/
 
-/** A key of the client's own choice, by which it may repeat a request whose response was lost. */
+/** Reads the key that the client chose, so that it can repeat a request whose response was lost. */
 function readIdempotencyKey({ message }: Exchange): { idempotencyKey?: string } | HttpRefusal {
   const [key, ...others] = message.fields.get('idempotency-key') ?? []
   if (key === undefined) return {}
   return keyPattern.test(key) && others.length === 0
     ? { idempotencyKey: key }
-    : refuse('idempotency_key_invalid', 'Idempotency-Key is not 1 to 255 visible characters')
+    : refuse('idempotency_key_invalid', 'Idempotency-Key must be 1 to 255 visible ASCII characters')
 }
 
 function createdBody(
@@ -119,7 +119,7 @@ function createdBody(
 ) {
   return {
     ...outgoingPaymentResource(payment, baseUrl, call.now),
-    // Left out where they are null: the schema of a created payment, unlike that of a grant, has no null.
+    // Omitted if null: the schema of a created payment, unlike that of a grant, does not allow null.
     ...(spent?.debitAmount && { grantSpentDebitAmount: spent.debitAmount }),
     ...(spent?.receiveAmount && { grantSpentReceiveAmount: spent.receiveAmount }),
   }

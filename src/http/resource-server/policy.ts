@@ -3,19 +3,19 @@ import type { SpendingPolicy } from '../../service/outgoing-payment.js'
 import { invalidOption } from '../../util/option-error.js'
 import { durations, requireKnown } from '../options.js'
 
-/** What the host decides about payments. Durations are in milliseconds. */
+/** The host's policy for payments and quotes. Durations are in milliseconds. */
 export interface ResourcePolicy {
-  /** Life of an incoming payment whose creator named no `expiresAt`. Default 30 days. */
+  /** The lifetime of an incoming payment that is created without `expiresAt`. Default 30 days. */
   readonly incomingPaymentExpiryDefaultMs?: number
-  /** How far away `expiresAt` may be. Default 30 days. */
+  /** How far in the future `expiresAt` of an incoming payment may be. Default 30 days. */
   readonly incomingPaymentExpiryMaxMs?: number
-  /** How long after its expiry a payment is kept, before `purge` may remove it. Default 365 days. */
+  /** How long an incoming payment is kept after its expiry, before `purge` may remove it. Default 365 days. */
   readonly incomingPaymentRetentionMs?: number
-  /** Life of a quote, if the host's price does not end sooner. Default 300,000. */
+  /** The lifetime of a quote, unless the host's price expires earlier. Default 300,000. */
   readonly quoteLifetimeMs?: number
-  /** How long an outgoing payment waits for the host to begin it, before it fails. Default 24 hours. */
+  /** How long the host has to begin an outgoing payment, before it fails. Default 24 hours. */
   readonly outgoingPaymentHoldMs?: number
-  /** How long after its end an outgoing payment is kept, before `purge` may remove it. Default 365 days. */
+  /** How long an outgoing payment is kept after its end, before `purge` may remove it. Default 365 days. */
   readonly outgoingPaymentRetentionMs?: number
 }
 
@@ -30,7 +30,7 @@ const defaults = {
   outgoingPaymentRetentionMs: 365 * day,
 }
 
-/** Fills the policy in with its defaults, and sorts it by who decides by it. */
+/** Validates the policy, fills in defaults, and splits it by the services that use it. */
 export function resourcePolicy(given: ResourcePolicy): {
   readonly incoming: IncomingPaymentPolicy
   readonly spending: SpendingPolicy
@@ -49,21 +49,24 @@ export function resourcePolicy(given: ResourcePolicy): {
     quoteLifetimeMs: lifetimeMs,
     outgoingPaymentHoldMs: holdMs,
   })) {
-    if (value === 0) throw invalidOption(`policy.${option}`, 'must be more than nothing')
+    if (value === 0) throw invalidOption(`policy.${option}`, 'must be positive')
   }
   if (expiryDefaultMs > expiryMaxMs) {
-    throw invalidOption('policy.incomingPaymentExpiryDefaultMs', 'exceeds the maximum')
+    throw invalidOption(
+      'policy.incomingPaymentExpiryDefaultMs',
+      'must not exceed incomingPaymentExpiryMaxMs',
+    )
   }
   if (retentionMs < lifetimeMs) {
-    // A quote must not outlive the payment by which it is known to have been used.
-    throw invalidOption('policy.outgoingPaymentRetentionMs', 'is less than quoteLifetimeMs')
+    // The payment shows that its quote has been used, so it must be kept until the quote expires.
+    throw invalidOption('policy.outgoingPaymentRetentionMs', 'must be at least quoteLifetimeMs')
   }
   return {
     incoming: { expiryDefaultMs, expiryMaxMs, retentionMs: incomingPaymentRetentionMs },
     spending: {
       payments: { holdMs, retentionMs },
       quotes: { lifetimeMs, retentionMs: day },
-      // Longer than its payments, which give back to it when they end.
+      // Kept longer than its payments, which return unspent amounts to it when they end.
       budgets: { retentionMs: retentionMs + day },
     },
   }

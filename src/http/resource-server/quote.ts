@@ -5,7 +5,7 @@ import { json, readContent, refuse, type Serve } from '../pipeline.js'
 import { authorized, type ResourceDependencies } from './authorized.js'
 import { getResource } from './get-resource.js'
 
-/** What the operations on quotes work with. */
+/** The dependencies of the operations on quotes. */
 export interface QuoteDependencies extends ResourceDependencies {
   readonly quotes: QuoteOperations
 }
@@ -31,7 +31,7 @@ export function createQuote(deps: QuoteDependencies): Serve {
   )
 }
 
-/** `GET /quotes/{id}` (`get-quote`), for the client instance that asked for it. */
+/** `GET /quotes/{id}` (`get-quote`), for a token that may read the quote. */
 export function getQuote(deps: QuoteDependencies): Serve {
   const { quotes, baseUrl } = deps
   return getResource(deps, {

@@ -8,22 +8,22 @@ import {
 import { sleep } from './sleep.js'
 
 export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
-  /** Wait before looking again when nothing was due, in milliseconds. Default 1,000. */
+  /** How long to wait before the next poll if no event was due, in milliseconds. Default 1,000. */
   readonly pollMs?: number
-  /** Hears of what the store throws; the consumer tries again after `pollMs`. It must not throw itself. */
+  /** Receives errors of the store; the consumer retries after `pollMs`. Must not throw. */
   readonly onError?: (error: unknown) => void
 }
 
 export interface EventConsumer {
-  /** Begins no further delivery, and resolves when those that have begun are over. */
+  /** Starts no further delivery, and resolves when the started ones have ended. */
   stop(): Promise<void>
 }
 
 /**
- * Delivers the events of one or more servers as they come, until it is stopped. Any number of processes may
- * run one, and each event goes to one of them at a time: see `EventSource.drain`.
+ * Delivers the events of one or more servers continuously until it is stopped. Any number of processes may run
+ * a consumer; one at a time delivers an event, see `EventOutbox.drain`.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
+ * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
  */
 export function consumeEvents(
   sources: readonly EventOutbox[],

@@ -5,19 +5,19 @@ import { newPath } from '../../protocol/credential.js'
 import type { SignatureRules } from '../../protocol/http-signature/inspect.js'
 import type { TransactContext } from './transact.js'
 
-/** What every service works with. */
+/** The dependencies common to all services. */
 export interface ServiceContext extends TransactContext {
-  /** The store as the host gave it: whether two servers share one is seen by this. */
+  /** The store that the host passed, without telemetry, to compare whether two servers share a store. */
   readonly givenStore: Store
   readonly clock: Clock
-  /** What the ids of this server begin with. */
+  /** Resolves to the prefix of all ids of this server. */
   readonly namespace: () => Promise<string>
   readonly signatureRules: SignatureRules
-  /** Whether what happens is written down as events, for a consumer to deliver. */
+  /** Whether commits also record events. */
   readonly recordsEvents: boolean
 }
 
-/** One operation: its time and its command id, fixed when it begins. */
+/** The time and command id of an operation, fixed when it begins. */
 export interface Call {
   readonly now: Instant
   readonly commandId: string

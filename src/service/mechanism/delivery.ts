@@ -2,83 +2,82 @@ import type { Instant } from '../../core/decision.js'
 import { invalidOption } from '../../util/option-error.js'
 import type { DomainEvent } from './events.js'
 
-/** An event as a handler gets it. */
+/** An event as passed to a handler. */
 export type DeliveredEvent = DomainEvent & {
-  /** The same at every delivery of this event: what a handler tells repeats by. */
+  /** The same in every delivery of an event, so that a handler can detect repeats. */
   readonly id: string
 }
 
 export interface Delivery {
-  /** 1 at first; more when an earlier delivery failed or was not finished in time. */
+  /** 1 for the first delivery; higher if earlier deliveries failed or did not finish in time. */
   readonly attempt: number
-  /** Given when the lease ends: what is still being done is no longer waited for. */
+  /** Aborted when the lease ends. The consumer then no longer waits for the handler. */
   readonly signal: AbortSignal
 }
 
 /**
- * Hears of an event. When it resolves the event is done; when it rejects, or has not ended within its lease, it
- * comes again later.
+ * Handles an event. The event is done when the handler resolves. If it rejects, or does not finish within the
+ * lease, the event is delivered again later.
  */
 export type EventHandler = (event: DeliveredEvent, delivery: Delivery) => Promise<void> | void
 
-/** A delivery that failed, and what becomes of the event. */
+/** A failed delivery. */
 export interface FailedDelivery {
   readonly event: DeliveredEvent
   readonly attempt: number
   readonly error: unknown
-  /** When it will be tried again; absent when it was set aside. */
+  /** When the event is delivered again; absent if it was set aside. */
   readonly retryAt?: Instant
 }
 
-/** How events are delivered: positive whole numbers, durations in milliseconds. */
+/** How events are delivered. Numbers must be positive integers; durations are in milliseconds. */
 export interface DrainOptions {
-  /** The most events that one call delivers. Default 100. */
+  /** The maximum number of events that one call delivers. Default 100. */
   readonly limit?: number
-  /** How many records' events are delivered at a time. Default 8. */
+  /** The number of records whose events are delivered concurrently. Default 8. */
   readonly concurrency?: number
-  /** How long a handler may take before its delivery has failed. Default 60,000. */
+  /** How long a handler may take before its delivery fails. Default 60,000. */
   readonly leaseMs?: number
-  /** Wait after the first failure; it doubles with each further one. Default 1,000. */
+  /** The wait after the first failure; each further failure doubles it. Default 1,000. */
   readonly backoffMs?: number
-  /** The longest wait between two deliveries. Default 3,600,000. */
+  /** The maximum wait between two deliveries. Default 3,600,000. */
   readonly backoffMaxMs?: number
-  /** After so many deliveries, failed or never finished, it is set aside. Default 16, about four hours. */
+  /** The number of failed or unfinished deliveries after which an event is set aside. Default 16, about 4 hours. */
   readonly attemptsMax?: number
-  /** Hears of each delivery that failed. */
+  /** Receives each failed delivery. */
   readonly onFailure?: (failure: FailedDelivery) => void
-  /** Once aborted, no further delivery begins. */
+  /** Once aborted, no further delivery starts. */
   readonly signal?: AbortSignal
 }
 
-/** What one call of `drain` came to, in events. */
+/** The number of events that one call of `drain` delivered, and of those whose delivery failed. */
 export interface DrainResult {
   readonly delivered: number
   readonly failed: number
 }
 
-/** An event that was given up after its last delivery failed. */
+/** An event whose deliveries all failed: a dead letter. */
 export interface SetAsideEvent {
   readonly event: DeliveredEvent
   readonly attempts: number
   readonly setAsideAt: Instant
 }
 
-/** The events of one server, waiting to be delivered. */
+/** The undelivered events of a server. */
 export interface EventOutbox {
   /**
-   * Delivers the events that are due, each at least once, those of one record in the order in which they
-   * happened. Any number of processes may do so at a time. An event that fails holds up the later ones of
-   * its own record, and nothing else.
+   * Delivers due events at least once, and the events of each record in order. Any number of processes may call
+   * it concurrently. A failing event delays only the later events of its own record.
    *
-   * @throws whatever the store throws; events on the way are then delivered again when their lease ends.
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
+   * @throws the store's error; events in delivery are then delivered again when their lease ends.
+   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
    */
   drain(handler: EventHandler, options?: DrainOptions): Promise<DrainResult>
-  /** The oldest events that were given up; later ones of the same record have gone on without them. */
+  /** Resolves to the oldest events that were set aside. Later events of the same record do not wait for them. */
   listSetAside(limit?: number): Promise<readonly SetAsideEvent[]>
-  /** Has an event that was set aside delivered again. False: there is no such event. */
+  /** Schedules an event that was set aside for delivery. Resolves to false if there is no such event. */
   retry(eventId: string): Promise<boolean>
-  /** Forgets an event that was set aside. False: there is no such event. */
+  /** Removes an event that was set aside. Resolves to false if there is no such event. */
   discard(eventId: string): Promise<boolean>
 }
 
@@ -93,7 +92,7 @@ export const drainDefaults = {
 
 export type Settings = DrainOptions & typeof drainDefaults
 
-/** Fills in what is not given, and refuses numbers by which nothing could be delivered. */
+/** Validates the options, and fills in defaults. */
 export function drainSettings(options: DrainOptions): Settings {
   const settings = { ...drainDefaults }
   for (const name of Object.keys(drainDefaults) as (keyof typeof drainDefaults)[]) {
@@ -105,5 +104,5 @@ export function drainSettings(options: DrainOptions): Settings {
 
 export function requirePositive(option: string, value: number): void {
   if (Number.isSafeInteger(value) && value > 0) return
-  throw invalidOption(option, 'must be a positive whole number')
+  throw invalidOption(option, 'must be a positive integer')
 }

@@ -6,23 +6,23 @@ import type { QuoteEvent } from '../../core/quote.js'
 import type { RecordChange, RecordKind } from '../../ports/store.js'
 import type { ServiceContext } from './context.js'
 
-/** Something that happened, as a host hears of it. No event carries a token, reference, key or secret. */
+/** A change of a record, for the host. No event contains a token, interaction reference, key or secret. */
 export type DomainEvent = GrantEvent | IncomingPaymentEvent | OutgoingPaymentEvent | QuoteEvent
 
-/** An event as it is stored: a record, written in the commit of what it tells, removed once delivered. */
+/** The record of an event, written in the same commit as the change, and removed after delivery. */
 export interface EventRecord extends Stored {
   readonly event: DomainEvent
-  /** How often delivery has begun. */
+  /** The number of deliveries started. */
   readonly attempts: number
-  /** When a delivery of it last failed; absent while none has. */
+  /** When a delivery last failed; absent if none has failed. */
   readonly failedAt?: Instant
-  /** When it was given up; absent while it is to be delivered. */
+  /** When the event was set aside; absent if it is still to be delivered. */
   readonly setAsideAt?: Instant
-  /** Its place among the events of its record, or among those that were given up. */
+  /** The event's position among the events of its record, or among the events that were set aside. */
   readonly lists: readonly [ListEntry]
 }
 
-/** A record's change together with the events of it. */
+/** Returns the change of a record and those of its events. */
 export function changesOf(
   { recordsEvents }: Pick<ServiceContext, 'recordsEvents'>,
   kind: RecordKind,
@@ -55,8 +55,8 @@ function eventChange(
 }
 
 /**
- * Where an event stands among those of its record, which its id says. They are ordered by the record's
- * version, since the clocks of two hosts may disagree.
+ * Returns the position of an event among those of its record, read from its id. Events are ordered by the
+ * record's version, because the clocks of two hosts may differ.
  */
 export function placeOf(eventId: string): ListEntry {
   const [recordId, kind, version] = eventId.split('.')

@@ -5,9 +5,9 @@ import { hashText } from '../../util/hash.js'
 import type { Call, ServiceContext } from './context.js'
 import { type NonceGuard, type Replayed, transactSigned } from './transact.js'
 
-/** A signature that was verified: whose it is, and what makes it the only one of its kind. */
+/** A verified signature and its replay identifier. */
 export interface Proof {
-  /** Thumbprint of the key that made it. */
+  /** The thumbprint of the key that signed. */
   readonly thumbprint: string
   readonly keyid: string
   readonly createdAt: Instant
@@ -17,11 +17,11 @@ export interface Proof {
 
 /**
  * Whether a byte-identical repeat of a request without a nonce is refused. Ed25519 is deterministic and
- * deployed clients send no nonce, so two honest requests of one second can be the same to the byte.
+ * deployed clients send no nonce, so two legitimate requests in the same second can be byte-identical.
  */
 export type RepeatRule = 'accept-repeat' | 'refuse-repeat'
 
-/** The record that makes a request count once, or `undefined` where repeats are welcome. */
+/** Returns the record that makes a request count once, or `undefined` if repeats are accepted. */
 export async function nonceGuardOf(
   context: ServiceContext,
   proof: Proof,
@@ -42,14 +42,14 @@ export async function nonceGuardOf(
   }
 }
 
-/** What a bare signature is known by, so that what it brought about can tell itself that it was used. */
+/** Returns the signature hash to store on the grant if the request has no nonce. */
 export function signatureOf(nonceGuard: NonceGuard | undefined): Pick<Derivation, 'signature'> {
   return nonceGuard === undefined || nonceGuard.consumedByRefusal
     ? {}
     : { signature: nonceGuard.change.next.id }
 }
 
-/** Spends a request's nonce for an answer that writes nothing else: a refusal, or what was only read. */
+/** Consumes the nonce of a request that writes nothing else: a refused request or a read. */
 export function consumeNonce<Result>(
   context: ServiceContext,
   nonceGuard: NonceGuard | undefined,

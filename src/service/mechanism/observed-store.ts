@@ -1,7 +1,7 @@
 import type { Store } from '../../ports/store.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 
-/** The same store, each call of which is observed. */
+/** Returns the store with each call measured. */
 export function observedStore(store: Store, telemetry: Telemetry): Store {
   function observe<Result>(
     call: keyof Store,

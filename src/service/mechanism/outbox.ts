@@ -14,15 +14,15 @@ import { type EventRecord, placeOf } from './events.js'
 import { inParallel } from './parallel.js'
 import { sleep } from './sleep.js'
 
-/** How many events of one record are read at a time. */
+/** The number of events of one record that are read at a time. */
 const pageLimit = 20
 
-/** The fewest events that are looked up at a time, since some may have to wait behind others. */
+/** The minimum number of due events to look up, because some may have to wait for others. */
 const batchMin = 100
 
 /**
- * What became of an event. Held: it is not to be delivered now. Lost: another writer has changed it.
- * Overrun: it was delivered, but took so long that another consumer has been given it as well.
+ * The outcome of an event. Held: it must not be delivered now. Lost: another writer changed it. Overrun: the
+ * delivery outlasted its lease, so another consumer may deliver the event too.
  */
 type Outcome = 'delivered' | 'failed' | 'held' | 'lost' | 'overrun'
 
@@ -46,7 +46,7 @@ export function createOutbox(context: ServiceContext): EventOutbox {
       return outcome
     }
 
-    /** One after the other, until there is none left, one fails, or another consumer has the next. */
+    /** Delivers events in order until none is left, one fails, or another consumer has leased the next. */
     async function deliverAll([stream, found]: Stream): Promise<void> {
       for (let again = true; again && !isOver(); ) {
         const query = { kind: 'event', list: stream, forward: true, limit: pageLimit } as const
@@ -60,7 +60,7 @@ export function createOutbox(context: ServiceContext): EventOutbox {
           if (last !== 'delivered') break
           delivered += 1
         }
-        // One that is lost after others were delivered may just have been made to stand behind them.
+        // After successful deliveries, a lost event may only have been rescheduled by `standBehind`.
         again = delivered > 0 && (last === 'lost' || (last === 'delivered' && more))
       }
     }
@@ -69,7 +69,7 @@ export function createOutbox(context: ServiceContext): EventOutbox {
     return total
   }
 
-  /** Only the oldest event of a record may be passed in, or it would overtake. */
+  /** Delivers an event. It must be the oldest of its record, to preserve the order. */
   async function deliver(
     record: EventRecord,
     handler: EventHandler,
@@ -80,7 +80,7 @@ export function createOutbox(context: ServiceContext): EventOutbox {
     const event = deliveredEvent(record)
     if (record.attempts >= settings.attemptsMax) {
       if (!(await giveUp(record))) return 'lost'
-      const error = new Error('its last delivery was begun and never finished')
+      const error = new Error('the last delivery started but did not finish')
       settings.onFailure?.({ event, attempt: record.attempts, error })
       return 'failed'
     }
@@ -99,7 +99,7 @@ export function createOutbox(context: ServiceContext): EventOutbox {
     return (await store.remove('event', leased.id, leased.version)) ? 'delivered' : 'overrun'
   }
 
-  /** Answers when the event comes again, or `undefined` if it has been set aside. */
+  /** Resolves to the time of the next delivery, or to `undefined` if the event was set aside. */
   async function postpone(record: EventRecord, settings: Settings): Promise<Instant | undefined> {
     const call = newCall(context)
     if (record.attempts >= settings.attemptsMax) {
@@ -108,11 +108,11 @@ export function createOutbox(context: ServiceContext): EventOutbox {
     const pauseMs = settings.backoffMs * 2 ** (record.attempts - 1)
     const retryAt = call.now + Math.min(settings.backoffMaxMs, pauseMs)
     const isOurs = await replace(record, { dueAt: retryAt, failedAt: call.now }, call)
-    // Its lease had ended, and another consumer has it now.
+    // If the lease had ended, another consumer may have the event.
     return isOurs ? retryAt : call.now
   }
 
-  /** Sets an event aside; false if another writer has changed it. */
+  /** Sets an event aside. Resolves to false if another writer changed it. */
   async function giveUp({ dueAt: _dueAt, ...record }: EventRecord): Promise<boolean> {
     const call = newCall(context)
     const lists = [{ list: await setAsideList(), at: call.now }] as const
@@ -120,8 +120,8 @@ export function createOutbox(context: ServiceContext): EventOutbox {
   }
 
   /**
-   * Has events come up no sooner than the one before them, which is in trouble: otherwise they would fill
-   * every batch, and other records' events with them would wait. Whoever delivers that one goes on to them.
+   * Reschedules the events behind a failing one to its `dueAt`. Otherwise they would fill every batch and delay
+   * the events of other records. The consumer that delivers the first event continues with them.
    */
   async function standBehind(head: EventRecord, found: readonly EventRecord[]): Promise<void> {
     const { dueAt } = head
@@ -185,7 +185,7 @@ export function createOutbox(context: ServiceContext): EventOutbox {
   }
 }
 
-/** Waits for a handler as long as it has its event to itself. */
+/** Waits for a handler until the lease of its event ends. */
 async function withinLease(
   leaseMs: number,
   handle: (signal: AbortSignal) => ReturnType<EventHandler>,
@@ -196,7 +196,7 @@ async function withinLease(
     await sleep(leaseMs, handled.signal)
     if (handled.signal.aborted) return
     lease.abort()
-    throw new Error(`not finished within ${leaseMs} ms`)
+    throw new Error(`the handler did not finish within ${leaseMs} ms`)
   }
   try {
     await Promise.race([handle(lease.signal), end()])
@@ -205,7 +205,7 @@ async function withinLease(
   }
 }
 
-/** The events of one record, or the place in the lists where they are, and those that have been found. */
+/** The list of a record's events, and those of them that are due. */
 type Stream = readonly [commandId: string, found: readonly EventRecord[]]
 
 function streamsOf(records: readonly EventRecord[]): ReadonlyMap<string, readonly EventRecord[]> {
@@ -219,7 +219,7 @@ function streamsOf(records: readonly EventRecord[]): ReadonlyMap<string, readonl
   return streams
 }
 
-/** Leased, backing off or set aside. Before its first delivery an event waits for nothing but older ones. */
+/** Whether an event is leased, backing off or set aside. A new event waits only for older ones. */
 function isHeld({ attempts, dueAt }: EventRecord, now: Instant): boolean {
   return dueAt === undefined || (attempts > 0 && dueAt > now)
 }

@@ -5,23 +5,23 @@ import { canonicalUrl } from '../../protocol/url.js'
 import { decodeUtf8, encodeUtf8, fromBase64url, toBase64url } from '../../util/bytes.js'
 import { invalidOption } from '../../util/option-error.js'
 
-/** Which page of a list is wanted: `first` or `last`, or neither for the first 20 after the cursor. */
+/** The requested page of a list: with `first` or `last`, or without both the first 20 after the cursor. */
 export interface PageQuery {
-  /** So many after the cursor, or from the beginning of the list: 1 to 100. */
+  /** The number of items after the cursor, or from the start of the list: 1 to 100. */
   readonly first?: number
-  /** So many before the cursor, or up to the end of the list: 1 to 100. */
+  /** The number of items before the cursor, or up to the end of the list: 1 to 100. */
   readonly last?: number
   /** `startCursor` or `endCursor` of another page. */
   readonly cursor?: string
 }
 
-/** Which of a wallet address's payments the host wants to see, whoever created them. */
+/** A query for a page of a wallet address's payments, regardless of which client created them. */
 export interface PaymentListQuery extends PageQuery {
   readonly walletAddress: string
 }
 
 /**
- * Where a page lies in its list. A page on which there is nothing has no cursors.
+ * The position of a page in its list. An empty page has no cursors.
  *
  * @see Open Payments OpenAPI, schema `page-info`
  */
@@ -32,19 +32,19 @@ export interface PageInfo {
   readonly hasPreviousPage: boolean
 }
 
-/** A page of a list, oldest first whichever way one pages. */
+/** A page of a list, oldest item first in both directions. */
 export interface Page<Item> {
   readonly pagination: PageInfo
   readonly result: readonly Item[]
 }
 
-/** Whose payments a list holds: all of a wallet address, or those of one client instance. */
+/** The payments in a list: all of a wallet address, or those that one client instance created. */
 export interface ListScope {
   readonly walletAddress: string
   readonly client?: string
 }
 
-/** A page query that has been understood. */
+/** A validated page query. */
 export type PageRequest = Pick<ListQuery, 'cursor' | 'forward' | 'limit'>
 
 type Place = NonNullable<ListQuery['cursor']>
@@ -53,13 +53,13 @@ const limitDefault = 20
 const limitMax = 100
 const cursorLengthMax = 256
 
-/** The name of a list: what `Stored.lists` and `Store.list` call it. */
+/** Returns the name of a list, as used by `Stored.lists` and `Store.list`. */
 export function listName(namespace: string, { walletAddress, client }: ListScope): string {
   const all = `${namespace} ${walletAddress}`
   return client === undefined ? all : `${all} ${client}`
 }
 
-/** The lists that a payment of a wallet address is in: the one of all, and the one of its client instance. */
+/** Returns the lists of a payment: that of all payments of the wallet address, and that of its client instance. */
 export function listsOf(
   namespace: string,
   walletAddress: string,
@@ -74,40 +74,41 @@ export function listsOf(
 
 export function readPageQuery({ first, last, cursor }: PageQuery): Parsed<PageRequest> {
   if (first !== undefined && last !== undefined) {
-    return { path: 'last', problem: 'cannot stand beside first' }
+    return { path: 'last', problem: 'must not be used together with first' }
   }
   const limit = first ?? last ?? limitDefault
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > limitMax) {
     const path = last === undefined ? 'first' : 'last'
-    return { path, problem: `is no whole number from 1 to ${limitMax}` }
+    return { path, problem: `must be an integer from 1 to ${limitMax}` }
   }
   const page = { forward: last === undefined, limit }
   if (cursor === undefined) return { value: page }
   const place = parseCursor(cursor)
   return place === undefined
-    ? { path: 'cursor', problem: 'is no cursor of a page' }
+    ? { path: 'cursor', problem: 'is not a valid cursor' }
     : { value: { ...page, cursor: place } }
 }
 
 /**
- * Reads what the host asks for.
+ * Validates a list query of the host.
  *
- * @throws {OptionError} for a wallet address, a number or a cursor that is none.
+ * @throws {OptionError} if `walletAddress`, `first`, `last` or `cursor` is invalid.
  */
 export function requireListQuery({ walletAddress, ...query }: PaymentListQuery): {
   readonly scope: ListScope
   readonly page: PageRequest
 } {
   const canonical = canonicalUrl(walletAddress)
-  if (canonical === undefined) throw invalidOption('walletAddress', 'is no canonical https URL')
+  if (canonical === undefined)
+    throw invalidOption('walletAddress', 'must be an https URL without userinfo, query or fragment')
   const page = readPageQuery(query)
   if (!('value' in page)) throw invalidOption(page.path, page.problem)
   return { scope: { walletAddress: canonical }, page: page.value }
 }
 
 /**
- * Reads a page of a list. A cursor is no more than a place in the order of creation: that of another list
- * shows nothing of it. Beside the page itself it costs a second query where a cursor is given.
+ * Reads a page of a list. A cursor is only a position in the order of creation, so a cursor of another list
+ * reveals none of its items. A page with a cursor takes a second query.
  */
 export async function readPage<Item extends Stored>(
   store: Store,
@@ -118,7 +119,7 @@ export async function readPage<Item extends Stored>(
   const { records, more } = await store.list({ ...list, ...request })
   const [start, end] = [records.at(0), records.at(-1)].map((record) => placeIn(record, list.list))
   const nearest = forward ? start : end
-  // Of an empty page nothing lies beyond the cursor: whatever there is lies on its other side.
+  // If the page is empty, all items lie on the other side of the query's cursor.
   const from = nearest === undefined ? {} : { cursor: nearest }
   const behind =
     cursor !== undefined &&

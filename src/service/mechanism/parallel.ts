@@ -1,4 +1,4 @@
-/** Runs one task for each item, so many at a time; rejects with the first error once all have ended. */
+/** Runs a task for each item with limited concurrency. Rejects with the first error after all tasks have ended. */
 export async function inParallel<Item>(
   items: readonly Item[],
   concurrency: number,

@@ -1,9 +1,9 @@
 /**
- * Lets those of this process who lost a race try again one after another, in the order in which they came:
- * all at once, each but one would do its work for nothing, and the slowest might never have its turn.
+ * Serializes the retries of operations in this process that lost a race, in order of arrival. Concurrently, all
+ * but one would fail again, and the slowest might never succeed.
  */
 export interface Queues {
-  /** Resolves when it is the caller's turn, which lasts until what it resolved with is called. */
+  /** Resolves when the caller is first in the queue. The caller must call the resolved function to leave it. */
   take(key: string): Promise<() => void>
 }
 

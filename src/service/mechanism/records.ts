@@ -5,7 +5,7 @@ import type { ServiceContext } from './context.js'
 import { changesOf, type DomainEvent } from './events.js'
 import { type NonceGuard, type Operation, type Replayed, transactSigned } from './transact.js'
 
-/** Reads a record of this server. The ids of other servers, and what is no id, lead to none. */
+/** Loads a record of this server. Resolves to `undefined` for invalid ids and those of other servers. */
 export async function loadOwn<Found extends Stored>(
   { store, namespace }: Pick<ServiceContext, 'store' | 'namespace'>,
   kind: RecordKind,
@@ -16,8 +16,8 @@ export async function loadOwn<Found extends Stored>(
 }
 
 /**
- * Writes a record that was decided to be made, with its events. Nobody else has its id: a record that is there
- * after all is this one, of which the commit landed and the answer was lost.
+ * Commits a new record with its events. The id is unique to this command: an existing record with this id means
+ * that this commit succeeded and its response was lost.
  */
 export function commitNew<Result>(
   context: ServiceContext,

@@ -1,7 +1,7 @@
-/** The longest that a timer can be set for: a longer one would end at once. */
+/** The longest delay of a timer: a longer one would fire immediately. */
 const timerMaxMs = 2 ** 31 - 1
 
-/** Resolves after this time, or as soon as the signal is given; then no timer is left behind. */
+/** Resolves after the delay, or as soon as the signal is aborted, and clears its timer. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve()

@@ -6,10 +6,10 @@ import { inParallel } from './parallel.js'
 const concurrency = 8
 
 /**
- * Settles what is due of one kind, at most `limit` records, several at a time. Any number of processes may
- * do so: each record is settled by a compare-and-set, whose loser answers false.
+ * Settles due records of one kind, at most `limit` of them, several concurrently. Any number of processes may
+ * sweep: each record is settled by a compare-and-set, which resolves to false for the loser.
  *
- * @returns how many this call has settled.
+ * @returns the number of records that this call settled.
  */
 export async function sweep(
   context: ServiceContext,
@@ -26,7 +26,7 @@ export async function sweep(
   return settled
 }
 
-/** Removes a record once its time has passed. It stays when it was changed meanwhile. */
+/** Removes a record past its retention, unless it has changed since it was loaded. */
 export async function removeRetired(
   { store }: ServiceContext,
   kind: RecordKind,
@@ -37,10 +37,10 @@ export async function removeRetired(
 }
 
 /**
- * Settles records that something is still to be done with, and removes those past their retention. Both, since
- * either would otherwise stand before the other in what is due, for good.
+ * Settles due records, and removes those past their retention. One sweep does both, because records of one sort
+ * would otherwise permanently fill the batches of due records and hide the other sort.
  *
- * @param settle answers whether this call has done it.
+ * @param settle resolves to whether this call settled the record.
  */
 export async function settleOrRemove<Due extends Stored>(
   context: ServiceContext,
@@ -59,7 +59,7 @@ export async function settleOrRemove<Due extends Stored>(
   return { settled, removed: all - settled }
 }
 
-/** Removes the records of these kinds whose time has passed, at most `limit` in all. */
+/** Removes records of these kinds past their retention, at most `limit` in total. */
 export async function purge(
   context: ServiceContext,
   kinds: readonly RecordKind[],

@@ -4,10 +4,10 @@ import type { RecordChange, Store, TransactionError, VersionGuard } from '../../
 import type { Queues } from './queues.js'
 import { sleep } from './sleep.js'
 
-/** Measures and spends real time while the store is busy; never the time that decisions are made by. */
+/** Real time for retries. Decisions never use it; their time is an argument. */
 export interface Pacing {
   elapsedMs(): number
-  /** Ends early when the signal is given. */
+  /** Resolves after the delay, or as soon as the signal is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
@@ -16,39 +16,39 @@ export const realPacing: Pacing = {
   sleep,
 }
 
-/** Too many writers for one record, for too long: nothing was written, and the caller may come back. */
+/** The error when other writers keep changing the same records. Nothing was written; the caller may retry. */
 export interface ContentionError extends Error {
   readonly code: 'ERR_CONTENTION'
 }
 
-/** What a decision wants: records to write, and what to answer once they are. */
+/** The result of a decision: the records to write, and the result to return after the commit. */
 export interface Attempt<Result> {
   readonly changes: readonly RecordChange[]
-  /** What must still hold for the changes to take effect. */
+  /** Versions that must still be current for the changes to take effect. */
   readonly guards?: readonly VersionGuard[]
   readonly result: Result
   readonly refused: boolean
-  /** Whether the changes tell by themselves that the request's signature has been used. Default: they do not. */
+  /** Whether the changes themselves record that the request's signature has been used. Default false. */
   readonly recordsSignature?: boolean
 }
 
 /**
- * A record that makes a signed request count once: of its nonce, or of the signature itself where the
- * operation does not take a byte-identical repeat.
+ * A record that makes a signed request count once: that of its nonce, or that of the signature itself if the
+ * operation refuses byte-identical repeats.
  */
 export interface NonceGuard {
   readonly change: RecordChange
-  /** A nonce is spent by a refusal too; a bare signature only by what it brought about. */
+  /** True for a nonce, which a refusal consumes too; false for a signature, which only a success consumes. */
   readonly consumedByRefusal: boolean
 }
 
 export interface Operation<Loaded, Result> {
-  /** What the caller holds already; every later attempt reloads. */
+  /** The records for the first attempt, already loaded; every later attempt reloads. */
   readonly loaded: Loaded
   readonly reload: () => Promise<Loaded>
   /** Pure: secrets, ids and the time are fixed before the first attempt. */
   readonly decide: (loaded: Loaded) => Attempt<Result>
-  /** What others are likely to change at the same time: who loses a race for it waits for a turn. */
+  /** The name of a contended record. An operation that loses a race for it retries in its queue. */
   readonly contended?: string | undefined
 }
 
@@ -59,7 +59,7 @@ export interface TransactContext {
   readonly store: Store
   readonly random: Random
   readonly pacing: Pacing
-  /** Absent inside a transaction of the host, which may hold what the one before is waiting for. */
+  /** Absent inside a transaction of the host, which may hold a lock that the queue's current holder waits for. */
   readonly queues?: Queues | undefined
 }
 
@@ -67,14 +67,14 @@ const deadlineMs = 3_000
 const pauseMaxMs = 64
 
 /**
- * Load, decide, commit: the one loop in which races are settled.
+ * Runs an operation: load, decide, commit. All races are resolved in this loop.
  *
- * A commit that fails, or whose outcome is unknown, is decided again over reloaded records, with jitter,
- * for up to 3 s. Since every machine knows its own command by its id, a commit that had landed after all
- * is recognised and answered as it would have been.
+ * After a commit that failed, or whose outcome is unknown, it reloads the records and decides again, with
+ * jitter, for up to 3 s. A record with the operation's command id shows that an earlier commit succeeded; the
+ * decision then returns the same result.
  *
- * @throws {ContentionError} when the deadline passes while others keep winning.
- * @throws {TransactionError} at once, from a store inside the host's own transaction.
+ * @throws {ContentionError} if the deadline passes while other writers keep changing the records.
+ * @throws {TransactionError} without a retry, from a store inside the host's transaction.
  */
 export function transact<Loaded, Result>(
   context: TransactContext,
@@ -83,7 +83,7 @@ export function transact<Loaded, Result>(
   return settle(context, operation, undefined) as Promise<Result>
 }
 
-/** The same for a signed request, which counts once if `once` is given. */
+/** Runs the operation of a signed request, which counts once if it has a `nonceGuard`. */
 export function transactSigned<Loaded, Result>(
   context: TransactContext,
   operation: Operation<Loaded, Result>,
@@ -103,7 +103,7 @@ async function settle<Loaded, Result>(
     const turn = context.queues.take(operation.contended)
     leave = () => void turn.then((over) => over())
     const inTime = new AbortController()
-    // Whoever is before may be stuck for longer than anybody should wait.
+    // Stops waiting after the deadline, even if the previous holder never finishes.
     await Promise.race([turn, context.pacing.sleep(deadlineMs, inTime.signal)])
     inTime.abort()
   }
@@ -157,7 +157,7 @@ async function attempts<Loaded, Result>(
   }
 }
 
-/** Throws what no further attempt can mend: the host's own transaction has failed. */
+/** Rethrows the error of a failed host transaction, which no retry can repair. */
 function retriable(error: unknown): unknown {
   if (isTransactionError(error)) throw error
   return error
@@ -169,7 +169,7 @@ function isTransactionError(error: unknown): error is TransactionError {
 }
 
 function replayed(): Replayed {
-  return refused('replayed', 'the same signature or nonce has been used before')
+  return refused('replayed', 'the signature or nonce has already been used')
 }
 
 async function consumedBy(
@@ -181,7 +181,7 @@ async function consumedBy(
   return stored.commandId === change.next.commandId ? 'us' : 'another'
 }
 
-/** Between nothing and a bound that doubles, so that those who lost together do not meet again. */
+/** Returns a random delay below a bound that doubles, so that concurrent losers do not collide again. */
 function pauseMs(random: Random, attempt: number): number {
   const [byte = 0] = random.getRandomValues(new Uint8Array(1))
   return (byte / 255) * Math.min(pauseMaxMs, 2 ** attempt)

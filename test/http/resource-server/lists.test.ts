@@ -106,7 +106,7 @@ describe('the query of a list', () => {
     for (const path of ['first', 'last']) {
       expect(read(`?wallet-address=${escaped}&${path}=${number}`)).toEqual({
         path,
-        problem: 'is no whole number from 1 to 100',
+        problem: 'must be an integer from 1 to 100',
       })
     }
   })
@@ -127,7 +127,7 @@ describe('the query of a list', () => {
     ]) {
       expect(read(query)).toEqual({
         path: '',
-        problem: 'there is a parameter that is not known here',
+        problem: 'the query contains an unknown parameter',
       })
     }
   })

@@ -256,7 +256,11 @@ describe('a handler that fails', () => {
     vi.useRealTimers()
     expect(heard).toEqual([`${free}.incoming-payment.1.1`])
     expect(failures).toMatchObject([
-      { attempt: 1, error: new Error('not finished within 1000 ms'), retryAt: expect.anything() },
+      {
+        attempt: 1,
+        error: new Error('the handler did not finish within 1000 ms'),
+        retryAt: expect.anything(),
+      },
     ])
 
     setup.clock.advance(5)
@@ -294,7 +298,7 @@ describe('a handler that fails', () => {
     expect(failures).toEqual([
       expect.objectContaining({
         attempt: 3,
-        error: new Error('its last delivery was begun and never finished'),
+        error: new Error('the last delivery started but did not finish'),
       }),
     ])
     expect(failures[0]).not.toHaveProperty('retryAt')

@@ -281,7 +281,7 @@ describe('a cursor', () => {
     ['a place without its encoding', '1 abc'],
     ['the id of a payment', 'namespac-001'],
   ])('is rejected when it is %s', (_, cursor) => {
-    const problem = { path: 'cursor', problem: 'is no cursor of a page' }
+    const problem = { path: 'cursor', problem: 'is not a valid cursor' }
     expect(readPageQuery({ cursor })).toEqual(problem)
     expect(readPageQuery({ cursor, last: 3 })).toEqual(problem)
   })
@@ -305,7 +305,7 @@ describe('the size of a page', () => {
   test.each([0, -1, 101, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])(
     'must not be %s',
     (number) => {
-      const problem = 'is no whole number from 1 to 100'
+      const problem = 'must be an integer from 1 to 100'
       expect(readPageQuery({ first: number })).toEqual({ path: 'first', problem })
       expect(readPageQuery({ last: number })).toEqual({ path: 'last', problem })
     },
