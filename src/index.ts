@@ -1,6 +1,6 @@
 /**
- * Serve Open Payments from your own accounts: the GNAP authorization server, the resource server and the
- * wallet addresses, over your own storage.
+ * Serves Open Payments for the accounts of a payment backend: a GNAP authorization server, a resource server and
+ * a wallet address server, on a store that the host provides.
  *
  * @module
  */

@@ -201,10 +201,7 @@ function understand(
   if ('refusal' in match) {
     return match.refusal === 'route_unknown'
       ? refuse(match.refusal, 'no operation matches this path')
-      : {
-          ...refuse(match.refusal, 'no operation at this path has this method'),
-          allow: match.allow,
-        }
+      : { ...refuse(match.refusal, 'no operation has this method'), allow: match.allow }
   }
   const read = readMessage(request, url.origin, target.target)
   return 'refusal' in read ? refuse(read.refusal, read.reason) : { ...match, ...read }

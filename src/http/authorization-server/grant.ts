@@ -184,10 +184,7 @@ async function proveClient(
   named: RequestingClient,
   clientKeys: ClientKeys,
 ): Promise<{ client: GrantClient; proof: Proof } | HttpRefusal> {
-  let refused: HttpRefusal = refuse(
-    'signature_invalid',
-    'keyid does not match the key in the request',
-  )
+  let refused: HttpRefusal = refuse('signature_invalid', 'keyid does not match the given key')
   for (const kid of new Set(candidates.map(({ keyid }) => keyid))) {
     if ('jwk' in named && named.jwk.kid !== kid) continue
     const key = 'jwk' in named ? named.jwk : await findKey(clientKeys, named.walletAddress, kid)
@@ -263,7 +260,5 @@ function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
   if (asked.includes('key')) {
     return refuse('key_rotation_unsupported', 'the body requests a key rotation')
   }
-  return asked.length === 0
-    ? undefined
-    : refuse('body_invalid', 'the body of a rotation must be empty')
+  return asked.length === 0 ? undefined : refuse('body_invalid', 'the body must be empty')
 }

@@ -50,10 +50,7 @@ export function introspectToken(deps: IntrospectionDependencies): Serve {
     if ('refusal' in named) return refuse(named.refusal, named.reason)
     const resourceServer = deps.registry(named)
     if (resourceServer === undefined) {
-      return refuse(
-        'resource_server_invalid',
-        'no resource server is registered with this id or key',
-      )
+      return refuse('resource_server_invalid', 'no resource server has this id or key')
     }
     const proof = await proveResourceServer(exchange, candidates, resourceServer)
     if ('outcome' in proof) return proof

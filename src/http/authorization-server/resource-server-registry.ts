@@ -34,8 +34,7 @@ export function resourceServerRegistry(
     const where = `${option}.${index}`
     const registered = readResourceServer(where, server)
     const { id, keys } = registered
-    if (byId.has(id))
-      throw invalidOption(`${where}.id`, 'duplicates the id of another resource server')
+    if (byId.has(id)) throw invalidOption(`${where}.id`, 'must be unique')
     byId.set(id, registered)
     for (const { x } of keys) {
       if (byKey.has(x)) throw invalidOption(`${where}.keys`, 'contains a duplicate key')
@@ -71,8 +70,7 @@ function readResourceServer(
 }
 
 function readKey(where: string, key: PublicJwk): PublicJwk {
-  if (typeof key !== 'object' || key === null)
-    throw invalidOption(where, 'must contain JSON Web Keys')
+  if (typeof key !== 'object' || key === null) throw invalidOption(where, 'must be JWKs')
   // A private key in the options is a mistake, even though only its public part would be used.
   if ('d' in key) throw invalidOption(where, 'must not contain a private key')
   const screened = screenJwk(publishedJwk(key))

@@ -113,7 +113,7 @@ function unwantedBody({ message }: Exchange): HttpRefusal | undefined {
   if ('outcome' in body) return body
   const { value } = body
   const empty = value === undefined || (isObject(value) && Object.keys(value).length === 0)
-  return empty ? undefined : refuse('body_invalid', 'the body of a completion must be empty')
+  return empty ? undefined : refuse('body_invalid', 'the body must be empty')
 }
 
 const unknownPayment = refuse('resource_unknown', 'the incoming payment does not exist')

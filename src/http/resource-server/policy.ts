@@ -52,10 +52,7 @@ export function resourcePolicy(given: ResourcePolicy): {
     if (value === 0) throw invalidOption(`policy.${option}`, 'must be positive')
   }
   if (expiryDefaultMs > expiryMaxMs) {
-    throw invalidOption(
-      'policy.incomingPaymentExpiryDefaultMs',
-      'must not exceed incomingPaymentExpiryMaxMs',
-    )
+    throw invalidOption('policy.incomingPaymentExpiryDefaultMs', 'must not exceed the maximum')
   }
   if (retentionMs < lifetimeMs) {
     // The payment shows that its quote has been used, so it must be kept until the quote expires.

@@ -99,8 +99,7 @@ export function requireListQuery({ walletAddress, ...query }: PaymentListQuery):
   readonly page: PageRequest
 } {
   const canonical = canonicalUrl(walletAddress)
-  if (canonical === undefined)
-    throw invalidOption('walletAddress', 'must be an https URL without userinfo, query or fragment')
+  if (canonical === undefined) throw invalidOption('walletAddress', 'must be a valid https URL')
   const page = readPageQuery(query)
   if (!('value' in page)) throw invalidOption(page.path, page.problem)
   return { scope: { walletAddress: canonical }, page: page.value }
