@@ -1,6 +1,6 @@
 /**
- * Serves Open Payments for the accounts of a payment backend: a GNAP authorization server, a resource server and
- * a wallet address server, on a store that the host provides.
+ * Serves Open Payments for the accounts of a payment backend: a GNAP authorization server, a resource
+ * server and a wallet address server, on a store that the host provides.
  *
  * @module
  */

@@ -15,7 +15,9 @@ import { type Page, type PageQuery, readPage, readPageQuery } from '../service/m
 import { hashText } from '../util/hash.js'
 import { invalidOption } from '../util/option-error.js'
 
-/** The part of a grant that may be shown to its resource owner, without the hashes and nonces of the record. */
+/**
+ * The part of a grant that may be shown to its resource owner, without the hashes and nonces of the record.
+ */
 export interface GrantView {
   readonly grantId: string
   /** Wallet address of the client instance, or the URN of its key's thumbprint. */
@@ -94,8 +96,9 @@ export function createGrantServices(
 }
 
 /**
- * Returns the name of the list of an owner's grants. The owner's identifier can be any string, so it is hashed
- * to a fixed length. It is hashed as JSON, because UTF-8 encodes all lone surrogates to the same bytes.
+ * Returns the name of the list of an owner's grants. The owner's identifier can be any string, so it is
+ * hashed to a fixed length. It is hashed as JSON, because UTF-8 encodes all lone surrogates to the same
+ * bytes.
  */
 export async function ownerListName(namespace: string, resourceOwner: string): Promise<string> {
   return `${namespace} owner ${await hashText(JSON.stringify(resourceOwner))}`

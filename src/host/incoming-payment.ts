@@ -15,11 +15,12 @@ export interface IncomingPaymentServices {
   /** Resolves to the payment, or to `undefined` if the id is unknown. */
   get(paymentId: string): Promise<IncomingPayment | undefined>
   /**
-   * Resolves to a page of a wallet address's payments, oldest first, regardless of which client created them.
-   * Each payment that existed before the first page appears exactly once; a payment that is created while you
-   * page may or may not appear.
+   * Resolves to a page of a wallet address's payments, oldest first, regardless of which client created
+   * them. Each payment that existed before the first page appears exactly once; a payment that is created
+   * while you page may or may not appear.
    *
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`, such as `cursor`.
+   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`, such as
+   * `cursor`.
    */
   list(query: PaymentListQuery): Promise<Page<IncomingPayment>>
   /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */

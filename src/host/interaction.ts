@@ -22,9 +22,9 @@ export interface InteractionView {
   /** The requested access; once approved, the granted access. Empty if only a subject is requested. */
   readonly access: readonly AccessItem[]
   /**
-   * The subject identifier that the client instance requests; once approved, the one that it receives. Show it
-   * to the owner, because the client instance learns who consented. Until then it is text that the client
-   * instance chose: do not render it as a link.
+   * The subject identifier that the client instance requests; once approved, the one that it receives. Show
+   * it to the owner, because the client instance learns who consented. Until then it is text that the
+   * client instance chose: do not render it as a link.
    */
   readonly subject?: SubjectId
   /** The client instance's finish URI, to which the browser is redirected, if any. Show it to the owner. */
@@ -76,9 +76,9 @@ export interface Interactions {
    */
   get(id: string): Promise<InteractionView | undefined>
   /**
-   * Approves the request on behalf of a resource owner. Repeating the same decision before the client instance
-   * uses the interaction reference returns a redirect with a new reference, so a double click or a lost
-   * redirect does no harm.
+   * Approves the request on behalf of a resource owner. Repeating the same decision before the client
+   * instance uses the interaction reference returns a redirect with a new reference, so a double click or a
+   * lost redirect does no harm.
    *
    * Rejects when `subjects` rejects; the interaction then remains undecided.
    */
@@ -119,7 +119,9 @@ export function createInteractions(
     return uri && withParameters(uri, [['result', 'grant_rejected']])
   }
 
-  /** Resolves the owner's subject identifier, if the client instance requested one and the owner shares it. */
+  /**
+   * Resolves the owner's subject identifier, if the client instance requested one and the owner shares it.
+   */
   async function subjectOf(
     { requestedSubject: requested, client }: Grant,
     { resourceOwner, walletAddresses, sharesSubject = true }: GrantApproval,

@@ -37,9 +37,11 @@ export interface OutgoingPaymentServices {
   /** Resolves to the payment, or to `undefined` if the id is unknown. */
   get(paymentId: string): Promise<OutgoingPayment | undefined>
   /**
-   * Resolves to a page of a wallet address's payments, oldest first, regardless of which client created them.
+   * Resolves to a page of a wallet address's payments, oldest first, regardless of which client created
+   * them.
    *
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`, such as `cursor`.
+   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`, such as
+   * `cursor`.
    */
   list(query: PaymentListQuery): Promise<Page<OutgoingPayment>>
   /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */
@@ -47,14 +49,14 @@ export interface OutgoingPaymentServices {
   /** Returns the payment as clients see it. */
   toResource(payment: OutgoingPayment): OutgoingPaymentBody
   /**
-   * Claims a payment before the host sends it. If several callers try, exactly one gets `ok: true`. From then
-   * on only `reportSent` or `fail` ends the payment. If the host crashes after this call, it must find out how
-   * much it sent, and report that.
+   * Claims a payment before the host sends it. If several callers try, exactly one gets `ok: true`. From
+   * then on only `reportSent` or `fail` ends the payment. If the host crashes after this call, it must find
+   * out how much it sent, and report that.
    */
   begin(paymentId: string): Promise<OutgoingPaymentResult<'begin'>>
   /**
-   * Reports the totals sent so far. When either amount is reached, or with `final`, the payment completes, and
-   * the unused rest returns to the budget of the window in which the payment was created.
+   * Reports the totals sent so far. When either amount is reached, or with `final`, the payment completes,
+   * and the unused rest returns to the budget of the window in which the payment was created.
    */
   reportSent(settled: SentReport): Promise<OutgoingPaymentResult<'settle'>>
   /** Fails a payment that was begun. The totals sent stay charged; the rest returns to the budget. */

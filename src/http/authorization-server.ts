@@ -91,7 +91,7 @@ export interface AuthorizationServer extends AuthorizationServices {
    */
   within(store: Store): AuthorizationServices
   /**
-   * Removes records past their retention: finished grants and used signatures.
+   * Removes records past their retention: ended grants and used signatures.
    *
    * @param limit the maximum number of records to process. Default 1,000.
    * @returns the number of records removed. Call again immediately until it is 0.

@@ -24,23 +24,25 @@ export type ReadFields =
 /** Groups header lines by lower-case name, and refuses headers that are ambiguous. */
 export function readFields(request: HttpRequest): ReadFields {
   const { headers, headersMerged = false, body } = request
-  if (headers.length > linesMax) return invalid(`more than ${linesMax} header lines`)
+  if (headers.length > linesMax)
+    return invalid(`the request has more than ${linesMax} header lines`)
   const fields = new Map<string, string[]>()
   for (const [name, value] of headers) {
     if (name.startsWith(':')) continue
-    if (value.length > valueLengthMax) return invalid(`a header of over ${valueLengthMax} bytes`)
+    if (value.length > valueLengthMax)
+      return invalid(`a header value exceeds ${valueLengthMax} bytes`)
     const line = unusual.test(value) ? trimmed(value) : value
-    if (line === undefined) return invalid('a header with a line break')
+    if (line === undefined) return invalid('a header value contains a line break')
     const key = name.toLowerCase()
     const lines = fields.get(key)
     if (lines === undefined) fields.set(key, [line])
     else lines.push(line)
   }
   const repeated = singletons.find((name) => (fields.get(name)?.length ?? 0) > 1)
-  if (repeated !== undefined) return invalid(`more than one ${repeated}`)
+  if (repeated !== undefined) return invalid(`the request repeats ${repeated}`)
   if (headersMerged) {
     const joined = commaless.find((name) => fields.get(name)?.[0]?.includes(','))
-    if (joined !== undefined) return invalid(`more than one ${joined}`)
+    if (joined !== undefined) return invalid(`the request repeats ${joined}`)
   }
   const coding = fields.get('content-encoding')?.[0]
   if (coding !== undefined && coding.toLowerCase() !== 'identity') {

@@ -16,8 +16,8 @@ export interface HttpRequest {
 }
 
 /**
- * The response to send. Encode a string `body` in UTF-8. The servers of this library return strings; a handler
- * of your own may return bytes: `Handler<string | Uint8Array>`.
+ * The response to send. Encode a string `body` in UTF-8. The servers of this library return strings; a
+ * handler of your own may return bytes: `Handler<string | Uint8Array>`.
  */
 export interface HttpResponse<Body extends string | Uint8Array = string> {
   readonly status: number

@@ -25,13 +25,13 @@ export interface ServerOptions extends ServerHooks, RateLimiting {
   readonly random?: Random
   readonly signatures?: SignatureOptions
   /**
-   * The prefix of the published path that a reverse proxy strips before it forwards a request, such as `/api`.
-   * Default: none.
+   * The prefix of the published path that a reverse proxy strips before it forwards a request, such as
+   * `/api`. Default: none.
    */
   readonly strippedPrefix?: string
   /**
-   * Whether each commit also records events. If true, deliver them with `consumeEvents`: the store keeps every
-   * event until its delivery. If false, there are no events. Default true.
+   * Whether each commit also records events. If true, deliver them with `consumeEvents`: the store keeps
+   * every event until its delivery. If false, there are no events. Default true.
    */
   readonly recordsEvents?: boolean
 }
@@ -43,9 +43,9 @@ export interface SignatureOptions {
   /** How far `created` may be in the future, in milliseconds, to tolerate clock skew. Default 60,000. */
   readonly skewMaxMs?: number
   /**
-   * Whether every operation refuses a byte-identical repeat of a request without a nonce. Continuation, rotation
-   * and payments without a quote always refuse it. For other operations, two legitimate requests in the same
-   * second can be byte-identical. Default `accept-repeat`.
+   * Whether every operation refuses a byte-identical repeat of a request without a nonce. Continuation,
+   * rotation and payments without a quote always refuse it. For other operations, two legitimate requests
+   * in the same second can be byte-identical. Default `accept-repeat`.
    */
   readonly repeats?: RepeatRule
   /**

@@ -18,7 +18,10 @@ import {
 import { matchRoute, type Route } from './routes.js'
 import { type PublicUrl, resolveTarget } from './target.js'
 
-/** The report of a refused request for the operator. It identifies the failed check, not the request's content. */
+/**
+ * The report of a refused request for the operator. It identifies the failed check, not the request's
+ * content.
+ */
 export interface RefusalReport {
   /** The precise refusal. */
   readonly refusal: Refusal
@@ -40,7 +43,10 @@ export interface RefusalReport {
 /** Hooks by which the host observes a server. A hook cannot change a response, and must not throw. */
 export interface ServerHooks {
   readonly onRefusal?: (report: RefusalReport) => void
-  /** Receives the error behind a 500 or 503, or of `rateLimit`: a failing store, port or function of the host. */
+  /**
+   * Receives the error behind a 500 or 503, or of `rateLimit`: a failing store, port or function of the
+   * host.
+   */
   readonly onError?: (error: unknown) => void
   /** Measures requests, store calls and signature verifications. Default: none. */
   readonly telemetry?: Telemetry
@@ -55,7 +61,9 @@ export interface Exchange {
   readonly call: Call
   /** The caller as far as it is known, for the report of a refusal. */
   readonly seen: { keyid?: string; client?: string }
-  /** Applies the host's rate limit: after the signature is verified, or immediately for unsigned operations. */
+  /**
+   * Applies the host's rate limit: after the signature is verified, or immediately for unsigned operations.
+   */
   readonly limit: (caller?: Caller) => Promise<HttpRefusal | undefined>
   readonly telemetry?: Telemetry | undefined
 }

@@ -48,8 +48,8 @@ export interface ResourceServerOptions extends ServerOptions {
   /** URL of the resource server, exactly the string that wallet addresses publish as `resourceServer`. */
   readonly baseUrl: string
   /**
-   * URL of the grant endpoint, exactly the string that wallet addresses publish as `authServer`. It is sent in
-   * `WWW-Authenticate` to clients without a valid token, and in the public view of incoming payments.
+   * URL of the grant endpoint, exactly the string that wallet addresses publish as `authServer`. It is sent
+   * in `WWW-Authenticate` to clients without a valid token, and in the public view of incoming payments.
    */
   readonly grantEndpoint: string
   /** `introspect` of the authorization server in this process, or `remoteIntrospection`. */
@@ -134,7 +134,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   requireFunction('introspect', introspect)
   requireMethods('walletAddresses', walletAddresses, ['find'])
   requireMethods('paymentMethods', paymentMethods, ['detailsOf', 'paymentIdOf'])
-  if (options.pricing !== undefined) requireMethods('quotes', options.pricing, ['price'])
+  if (options.pricing !== undefined) requireMethods('pricing', options.pricing, ['price'])
   const policy = resourcePolicy(options.policy ?? {})
   const context = serviceContext(options, options.baseUrl)
   const baseUrl = url.origin + url.basePath

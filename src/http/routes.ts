@@ -16,8 +16,8 @@ export type RouteMatch =
   | { readonly refusal: 'method_unknown'; readonly allow: string }
 
 /**
- * Finds the route of a request. HEAD is routed like GET (RFC 9110 section 9.3.2). One trailing slash is ignored,
- * because some clients append one to the URLs that they received.
+ * Finds the route of a request. HEAD is routed like GET (RFC 9110 section 9.3.2). One trailing slash is
+ * ignored, because some clients append one to the URLs that they received.
  */
 export function matchRoute(routes: readonly Route[], method: string, target: string): RouteMatch {
   const path = target.endsWith('/') ? target.slice(0, -1) : target

@@ -66,8 +66,8 @@ const preflightResponse: HttpResponse = {
 }
 
 /**
- * Creates the wallet address server, where every client starts: it serves the name and asset of an account, the
- * URLs of its authorization server and resource server, and its public keys.
+ * Creates the wallet address server, where every client starts: it serves the name and asset of an account,
+ * the URLs of its authorization server and resource server, and its public keys.
  *
  * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
  * @see Open Payments OpenAPI, Wallet Address API

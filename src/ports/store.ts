@@ -15,11 +15,15 @@ export type RecordKind =
 export interface RecordChange {
   readonly kind: RecordKind
   readonly next: Stored
-  /** The version that must be stored now; 0 when the record must not exist. `next` has this version plus 1. */
+  /**
+   * The version that must be stored now; 0 when the record must not exist. `next` has this version plus 1.
+   */
   readonly expectedVersion: number
 }
 
-/** A record that must still be at this version for the commit to take effect. The commit does not write it. */
+/**
+ * A record that must still be at this version for the commit to take effect. The commit does not write it.
+ */
 export interface VersionGuard {
   readonly kind: RecordKind
   readonly id: string

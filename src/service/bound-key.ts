@@ -6,8 +6,8 @@ import { thumbprintOf } from '../protocol/http-signature/jwk.js'
 export type BoundKey = PublicJwk | { readonly problem: 'withdrawn' | 'replaced' }
 
 /**
- * Resolves to the key that a grant is bound to, if the client instance still publishes it. A different key with
- * the same `kid` does not replace it: the grant can then no longer be used.
+ * Resolves to the key that a grant is bound to, if the client instance still publishes it. A different key
+ * with the same `kid` does not replace it: the grant can then no longer be used.
  */
 export async function boundKey(client: GrantClient, clientKeys: ClientKeys): Promise<BoundKey> {
   const { walletAddress, kid, thumbprint, x } = client

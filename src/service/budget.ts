@@ -4,8 +4,8 @@ import { newCall, type ServiceContext } from './mechanism/context.js'
 import { removeRetired, sweep } from './mechanism/sweeps.js'
 
 /**
- * Removes budgets that no later request can read: those past their retention, and lifetime budgets of grants that
- * no longer exist. Lifetime budgets stay if the grants are not in this store.
+ * Removes budgets that no later request can read: those past their retention, and lifetime budgets of
+ * grants that no longer exist. Lifetime budgets stay if the grants are not in this store.
  *
  * @returns the number of budgets removed, of at most `limit` processed.
  */

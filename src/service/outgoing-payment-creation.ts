@@ -90,11 +90,11 @@ interface Created {
 type Decided = Created | PaymentCreationRefused
 
 /**
- * Creates the operation that creates outgoing payments. One commit contains the payment, budget, event, used
- * signature and the guard on the grant.
+ * Creates the operation that creates outgoing payments. One commit contains the payment, budget, event,
+ * used signature and the guard on the grant.
  *
- * The id of a payment is that of its quote, or is derived from client instance and idempotency key. So there is
- * at most one payment, a repeat finds it, and no further record is needed.
+ * The id of a payment is that of its quote, or is derived from client instance and idempotency key. So
+ * there is at most one payment, a repeat finds it, and no further record is needed.
  */
 export function createPaymentCreation(
   context: ServiceContext,

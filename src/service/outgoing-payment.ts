@@ -193,7 +193,10 @@ function nothingSpent({ limit }: Allowance): Partial<SpentAmounts> {
   return limit === undefined ? {} : { [limit.counts]: { ...limit.maximum, value: '0' } }
 }
 
-/** Returns the change that gives released amounts back to the budget: none while the payment may still be sent. */
+/**
+ * Returns the change that gives released amounts back to the budget: none while the payment may still be
+ * sent.
+ */
 function givenBack(
   before: OutgoingPayment,
   after: OutgoingPayment,

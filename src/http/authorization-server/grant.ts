@@ -177,7 +177,9 @@ export function revokeToken(deps: GrantDependencies): Serve {
   }
 }
 
-/** Authenticates the client instance of a grant request, by a key that it publishes or sends in the request. */
+/**
+ * Authenticates the client instance of a grant request, by a key that it publishes or sends in the request.
+ */
 async function proveClient(
   exchange: Exchange,
   candidates: Candidates,
@@ -249,7 +251,9 @@ async function presented<Found extends { readonly grant: Grant }>(
   return { ...found, nonceGuard: await nonceGuardOf(context, proof, rule, exchange.call) }
 }
 
-/** Refuses content: rotation has none, and `{ key }` would request a key rotation (RFC 9635 section 6.1.1). */
+/**
+ * Refuses content: rotation has none, and `{ key }` would request a key rotation (RFC 9635 section 6.1.1).
+ */
 function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
   const body = readBody(message)
   if ('outcome' in body) return body

@@ -34,8 +34,8 @@ export interface IntrospectionDependencies {
 }
 
 /**
- * `POST {grantEndpoint}/introspect` (RFC 9767 section 3.3), for resource servers in other processes. Each signs
- * with its own key. Only `resource_server` of the body is read before the signature is verified.
+ * `POST {grantEndpoint}/introspect` (RFC 9767 section 3.3), for resource servers in other processes. Each
+ * signs with its own key. Only `resource_server` of the body is read before the signature is verified.
  */
 export function introspectToken(deps: IntrospectionDependencies): Serve {
   const { context } = deps
@@ -90,8 +90,8 @@ async function proveResourceServer(
 }
 
 /**
- * Resolves to the token with the access that this resource server serves, or to `undefined` if the token is not
- * active there or does not allow the access that the request asks to check.
+ * Resolves to the token with the access that this resource server serves, or to `undefined` if the token is
+ * not active there or does not allow the access that the request asks to check.
  */
 async function tokenFor(
   { accessToken, answerable, needed }: IntrospectionRequest,

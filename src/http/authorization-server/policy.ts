@@ -20,30 +20,36 @@ export interface AuthorizationPolicy {
   readonly interactionLifetimeMs?: number
   /** How long a client instance must wait between continuation requests. Default 5,000. */
   readonly waitMs?: number
-  /** How long a client instance can repeat a continuation or rotation whose response was lost. Default 60,000. */
+  /**
+   * How long a client instance can repeat a continuation or rotation whose response was lost. Default
+   * 60,000.
+   */
   readonly retryMs?: number
   /** How long a grant without consent remains valid after its last token expired. Default 30 days. */
   readonly unusedLifetimeMs?: number
   /** How long the record of an ended grant is kept. Default 30 days. */
   readonly retentionMs?: number
   /**
-   * Whether access requires the consent of a resource owner. Default: true for every action on outgoing payments
-   * and for `list-all`. `read-all` on incoming payments requires no consent, because a payer's wallet requests
-   * it without a user of this wallet.
+   * Whether access requires the consent of a resource owner. Default: true for every action on outgoing
+   * payments and for `list-all`. `read-all` on incoming payments requires no consent, because a payer's
+   * wallet requests it without a user of this wallet.
    */
   readonly requiresConsent?: (item: AccessItem) => boolean
-  /** Whether access requires an interaction that ends with a redirect (`finish`). Default: false for all access. */
+  /**
+   * Whether access requires an interaction that ends with a redirect (`finish`). Default: false for all
+   * access.
+   */
   readonly requiresFinish?: (item: AccessItem) => boolean
   /**
-   * Whether a request for a subject requires an interaction that ends with a redirect (`finish`). The redirect
-   * shows the client instance that the owner who consented is the user who began. Polling does not show this,
-   * so a client instance that polls must not sign a user in with the subject. Default false.
+   * Whether a request for a subject requires an interaction that ends with a redirect (`finish`). The
+   * redirect shows the client instance that the owner who consented is the user who began. Polling does not
+   * show this, so a client instance that polls must not sign a user in with the subject. Default false.
    */
   readonly subjectRequiresFinish?: boolean
   /**
-   * Decides whether a client instance may make a grant request. Called after the signature is verified and the
-   * body validated, before anything is granted or shown to a resource owner. Any result other than `true`
-   * refuses the request with 403; an exception results in 500. Default: every request is allowed.
+   * Decides whether a client instance may make a grant request. Called after the signature is verified and
+   * the body validated, before anything is granted or shown to a resource owner. Any result other than
+   * `true` refuses the request with 403; an exception results in 500. Default: every request is allowed.
    */
   readonly mayRequest?: MayRequest
   /** The encoding of the interaction hash. Default `base64`, which deployed clients expect. */
@@ -52,8 +58,8 @@ export interface AuthorizationPolicy {
   readonly denialRedirect?: DenialRedirect
   /**
    * The meaning of the count of an interval: `R3/…` is 3 windows (`occurrences`), or the first window and 3
-   * repetitions of it, so 4 windows (`repetitions`). A change applies to new grants; existing grants keep their
-   * windows. Default `occurrences`.
+   * repetitions of it, so 4 windows (`repetitions`). A change applies to new grants; existing grants keep
+   * their windows. Default `occurrences`.
    */
   readonly intervalCounting?: IntervalCounting
 }

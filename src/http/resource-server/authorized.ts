@@ -34,7 +34,10 @@ export interface Authorized {
   readonly nonceGuard: NonceGuard | undefined
   /** Returns the access item that allows an action at the wallet address, or at any if it is omitted. */
   permitted(type: AccessType, action: AccessAction, walletAddress?: string): GrantedItem | undefined
-  /** Whether the token may read a resource: with `read` the client's own, with `read-all` that of any client. */
+  /**
+   * Whether the token may read a resource: with `read` the client's own, with `read-all` that of any
+   * client.
+   */
   readable(type: AccessType, resource: { walletAddress: string; client: string }): boolean
   /** Refuses the request, and consumes its nonce. */
   refusing(refusal: HttpRefusal): Promise<HttpRefusal | Replayed>
@@ -53,7 +56,9 @@ export function authorized(
   }
 }
 
-/** Checks the signature's form, the token, introspection and the signature itself: the cheapest check first. */
+/**
+ * Checks the signature's form, the token, introspection and the signature itself: the cheapest check first.
+ */
 async function authorize(
   exchange: Exchange,
   { context, introspect, repeats }: ResourceDependencies,

@@ -86,7 +86,9 @@ export function readListRequest({ target }: Pick<SignedMessage, 'target'>): Pars
 /** A published client sends this name instead of the one in the OpenAPI document. */
 const aliases: Readonly<Record<string, string>> = { walletAddress: 'wallet-address' }
 
-/** Reads each parameter at most once, and rejects unknown ones: ignoring a filter would show other payments. */
+/**
+ * Reads each parameter at most once, and rejects unknown ones: ignoring a filter would show other payments.
+ */
 function readQuery(target: string): Parsed<Parameters> {
   const start = target.indexOf('?')
   const given = [...new URLSearchParams(start === -1 ? '' : target.slice(start))].map(

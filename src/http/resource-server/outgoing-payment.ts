@@ -27,8 +27,8 @@ export interface OutgoingPaymentDependencies extends ResourceDependencies {
 const type = 'outgoing-payment'
 
 /**
- * `POST /outgoing-payments` (Open Payments OpenAPI, `create-outgoing-payment`). A client instance that repeats
- * a `quoteId`, or an `Idempotency-Key`, with an equal body gets the existing payment.
+ * `POST /outgoing-payments` (Open Payments OpenAPI, `create-outgoing-payment`). A client instance that
+ * repeats a `quoteId`, or an `Idempotency-Key`, with an equal body gets the existing payment.
  */
 export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
   return authorized(deps, async (exchange, authorization) => {
@@ -79,7 +79,9 @@ export function getOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
   })
 }
 
-/** `GET /outgoing-payment-grant` (`get-outgoing-payment-grant`): the amounts spent under the token's grant. */
+/**
+ * `GET /outgoing-payment-grant` (`get-outgoing-payment-grant`): the amounts spent under the token's grant.
+ */
 export function getOutgoingPaymentGrant(deps: OutgoingPaymentDependencies): Serve {
   const { context, payments } = deps
   return authorized(deps, async (exchange, { token, nonceGuard, refusing }) => {

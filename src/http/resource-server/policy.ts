@@ -9,7 +9,9 @@ export interface ResourcePolicy {
   readonly incomingPaymentExpiryDefaultMs?: number
   /** How far in the future `expiresAt` of an incoming payment may be. Default 30 days. */
   readonly incomingPaymentExpiryMaxMs?: number
-  /** How long an incoming payment is kept after its expiry, before `purge` may remove it. Default 365 days. */
+  /**
+   * How long an incoming payment is kept after its expiry, before `purge` may remove it. Default 365 days.
+   */
   readonly incomingPaymentRetentionMs?: number
   /** The lifetime of a quote, unless the host's price expires earlier. Default 300,000. */
   readonly quoteLifetimeMs?: number

@@ -20,8 +20,8 @@ export interface EventConsumer {
 }
 
 /**
- * Delivers the events of one or more servers continuously until it is stopped. Any number of processes may run
- * a consumer; one at a time delivers an event, see `EventOutbox.drain`.
+ * Delivers the events of one or more servers continuously until it is stopped. Any number of processes may
+ * run a consumer; one at a time delivers an event, see `EventOutbox.drain`.
  *
  * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
  */

@@ -120,8 +120,8 @@ export function createOutbox(context: ServiceContext): EventOutbox {
   }
 
   /**
-   * Reschedules the events behind a failing one to its `dueAt`. Otherwise they would fill every batch and delay
-   * the events of other records. The consumer that delivers the first event continues with them.
+   * Reschedules the events behind a failing one to its `dueAt`. Otherwise they would fill every batch and
+   * delay the events of other records. The consumer that delivers the first event continues with them.
    */
   async function standBehind(head: EventRecord, found: readonly EventRecord[]): Promise<void> {
     const { dueAt } = head

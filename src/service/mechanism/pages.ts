@@ -59,7 +59,10 @@ export function listName(namespace: string, { walletAddress, client }: ListScope
   return client === undefined ? all : `${all} ${client}`
 }
 
-/** Returns the lists of a payment: that of all payments of the wallet address, and that of its client instance. */
+/**
+ * Returns the lists of a payment: that of all payments of the wallet address, and that of its client
+ * instance.
+ */
 export function listsOf(
   namespace: string,
   walletAddress: string,

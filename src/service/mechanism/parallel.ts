@@ -1,4 +1,7 @@
-/** Runs a task for each item with limited concurrency. Rejects with the first error after all tasks have ended. */
+/**
+ * Runs a task for each item with limited concurrency. Rejects with the first error after all tasks have
+ * ended.
+ */
 export async function inParallel<Item>(
   items: readonly Item[],
   concurrency: number,

@@ -1,9 +1,11 @@
 /**
- * Serializes the retries of operations in this process that lost a race, in order of arrival. Concurrently, all
- * but one would fail again, and the slowest might never succeed.
+ * Serializes the retries of operations in this process that lost a race, in order of arrival. Concurrently,
+ * all but one would fail again, and the slowest might never succeed.
  */
 export interface Queues {
-  /** Resolves when the caller is first in the queue. The caller must call the resolved function to leave it. */
+  /**
+   * Resolves when the caller is first in the queue. The caller must call the resolved function to leave it.
+   */
   take(key: string): Promise<() => void>
 }
 

@@ -16,8 +16,8 @@ export async function loadOwn<Found extends Stored>(
 }
 
 /**
- * Commits a new record with its events. The id is unique to this command: an existing record with this id means
- * that this commit succeeded and its response was lost.
+ * Commits a new record with its events. The id is unique to this command: an existing record with this id
+ * means that this commit succeeded and its response was lost.
  */
 export function commitNew<Result>(
   context: ServiceContext,

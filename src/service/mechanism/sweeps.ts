@@ -37,8 +37,8 @@ export async function removeRetired(
 }
 
 /**
- * Settles due records, and removes those past their retention. One sweep does both, because records of one sort
- * would otherwise permanently fill the batches of due records and hide the other sort.
+ * Settles due records, and removes those past their retention. One sweep does both, because records of one
+ * sort would otherwise permanently fill the batches of due records and hide the other sort.
  *
  * @param settle resolves to whether this call settled the record.
  */

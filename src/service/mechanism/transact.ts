@@ -59,7 +59,10 @@ export interface TransactContext {
   readonly store: Store
   readonly random: Random
   readonly pacing: Pacing
-  /** Absent inside a transaction of the host, which may hold a lock that the queue's current holder waits for. */
+  /**
+   * Absent inside a transaction of the host, which may hold a lock that the queue's current holder waits
+   * for.
+   */
   readonly queues?: Queues | undefined
 }
 
