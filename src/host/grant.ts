@@ -97,8 +97,7 @@ export function createGrantServices(
 
 /**
  * Returns the name of the list of an owner's grants. The owner's identifier can be any string, so it is
- * hashed to a fixed length. It is hashed as JSON, because UTF-8 encodes all lone surrogates to the same
- * bytes.
+ * hashed to a fixed length. It is hashed as JSON, because UTF-8 does not distinguish lone surrogates.
  */
 export async function ownerListName(namespace: string, resourceOwner: string): Promise<string> {
   return `${namespace} owner ${await hashText(JSON.stringify(resourceOwner))}`

@@ -19,8 +19,7 @@ export interface IncomingPaymentServices {
    * them. Each payment that existed before the first page appears exactly once; a payment that is created
    * while you page may or may not appear.
    *
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`, such as
-   * `cursor`.
+   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
    */
   list(query: PaymentListQuery): Promise<Page<IncomingPayment>>
   /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */

@@ -37,11 +37,9 @@ export interface OutgoingPaymentServices {
   /** Resolves to the payment, or to `undefined` if the id is unknown. */
   get(paymentId: string): Promise<OutgoingPayment | undefined>
   /**
-   * Resolves to a page of a wallet address's payments, oldest first, regardless of which client created
-   * them.
+   * Resolves to a page of a wallet address's payments, oldest first, regardless of the client.
    *
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`, such as
-   * `cursor`.
+   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
    */
   list(query: PaymentListQuery): Promise<Page<OutgoingPayment>>
   /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */

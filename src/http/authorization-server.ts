@@ -49,8 +49,7 @@ export interface AuthorizationServerOptions extends ServerOptions {
   readonly clientKeys: ClientKeys
   /**
    * Determines the subject that client instances receive when they request one, such as
-   * `walletAddressSubjects`. It always requires the owner's consent. Default: requests for a subject are
-   * refused.
+   * `walletAddressSubjects`. It always requires the owner's consent. Default: such requests are refused.
    */
   readonly subjects?: Subjects
   readonly policy?: AuthorizationPolicy

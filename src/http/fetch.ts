@@ -8,10 +8,7 @@ export interface RawBodyError extends TypeError {
   readonly code: 'ERR_RAW_BODY_UNAVAILABLE'
 }
 
-/**
- * Creates the error for a body that was consumed before verification; `remedy` says how to mount the
- * handler.
- */
+/** Creates the error for an already consumed body; `remedy` says how to mount the handler. */
 export function rawBodyError(remedy: string): RawBodyError {
   const problem = 'the request body was consumed before open-payments-server could verify its bytes'
   return Object.assign(new TypeError(`${problem}: ${remedy}`), {

@@ -44,8 +44,8 @@ export interface SignatureOptions {
   readonly skewMaxMs?: number
   /**
    * Whether every operation refuses a byte-identical repeat of a request without a nonce. Continuation,
-   * rotation and payments without a quote always refuse it. For other operations, two legitimate requests
-   * in the same second can be byte-identical. Default `accept-repeat`.
+   * rotation and payments without a quote or `Idempotency-Key` always refuse it. In other operations, two
+   * legitimate requests in the same second can be byte-identical. Default `accept-repeat`.
    */
   readonly repeats?: RepeatRule
   /**

@@ -18,10 +18,7 @@ import {
 import { matchRoute, type Route } from './routes.js'
 import { type PublicUrl, resolveTarget } from './target.js'
 
-/**
- * The report of a refused request for the operator. It identifies the failed check, not the request's
- * content.
- */
+/** The report of a refused request for the operator. It contains the failed check, not the request. */
 export interface RefusalReport {
   /** The precise refusal. */
   readonly refusal: Refusal
@@ -43,10 +40,7 @@ export interface RefusalReport {
 /** Hooks by which the host observes a server. A hook cannot change a response, and must not throw. */
 export interface ServerHooks {
   readonly onRefusal?: (report: RefusalReport) => void
-  /**
-   * Receives the error behind a 500 or 503, or of `rateLimit`: a failing store, port or function of the
-   * host.
-   */
+  /** Receives the error of a failing store, port or hook, such as the cause of a 500 or 503. */
   readonly onError?: (error: unknown) => void
   /** Measures requests, store calls and signature verifications. Default: none. */
   readonly telemetry?: Telemetry

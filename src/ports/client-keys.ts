@@ -25,8 +25,7 @@ export interface ClientKeyQuery {
 export interface ClientKeys {
   /**
    * Resolves to the key, or to `undefined` when the client instance does not publish it, or no longer does.
-   * Rejects when the keys cannot be read at the moment; the client then receives 503 and may retry, and no
-   * grant changes.
+   * Rejects when the keys cannot be read at the moment; the client then receives 503, and no grant changes.
    */
   find(query: ClientKeyQuery): Promise<PublicJwk | undefined>
 }

@@ -33,9 +33,6 @@ export interface PaymentMethods {
    * while it is open.
    */
   detailsOf(query: PaymentDetailsQuery): Promise<readonly PaymentMethod[]>
-  /**
-   * Returns the id of the payment that an ILP address was created for, or `undefined` for any other
-   * address.
-   */
+  /** Returns the id of the payment that an ILP address belongs to, or `undefined` for other addresses. */
   paymentIdOf(ilpAddress: string): string | undefined
 }

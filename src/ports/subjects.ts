@@ -21,8 +21,7 @@ export interface Subjects {
    * Resolves to the owner's identifier for this client instance: the requested one, or another identifier of
    * the same owner. Resolves to `undefined` when the requested subject is not this owner; the approval is
    * then refused, because a client instance must not mistake one owner for another. Called at each approval
-   * that shares the subject; the grant stores the result. When it rejects, the approval rejects and nothing
-   * changes.
+   * that shares the subject; the grant stores the result. When it rejects, so does the approval.
    */
   resolve(query: SubjectQuery): Promise<SubjectId | undefined>
 }

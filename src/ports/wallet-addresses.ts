@@ -15,9 +15,6 @@ export interface WalletAddress extends Asset {
 
 /** Looks up the host's accounts. */
 export interface WalletAddresses {
-  /**
-   * Resolves to the account of a canonical wallet address, or to `undefined` if the host has no such
-   * account.
-   */
+  /** Resolves to the account of a canonical wallet address, or to `undefined` if it does not exist. */
   find(url: string): Promise<WalletAddress | undefined>
 }

@@ -126,20 +126,14 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
     return commitNew<RequestAnswer>(context, 'grant', decision, result, nonceGuard)
   }
 
-  /**
-   * Derives the next token from a presented secret. The salt is stored, so that a retry derives the same
-   * token.
-   */
+  /** Derives the next token from a presented secret. With the stored salt, a retry derives the same one. */
   async function nextTokenOf(presented: string): Promise<NextToken> {
     const salt = newSecret(random)
     const hash = await hashSecret(await deriveSecret(presented, salt))
     return { hash, manage: newPath(random), salt }
   }
 
-  /**
-   * Returns the grant with the token derived from `presented`, by this request or by one whose response was
-   * lost.
-   */
+  /** Returns the grant with the token derived from `presented`, now or before its response was lost. */
   async function answer<Type extends keyof GrantRefusals>(
     decision: GrantDecision<Type> | Replayed,
     presented: string,

@@ -193,10 +193,7 @@ function nothingSpent({ limit }: Allowance): Partial<SpentAmounts> {
   return limit === undefined ? {} : { [limit.counts]: { ...limit.maximum, value: '0' } }
 }
 
-/**
- * Returns the change that gives released amounts back to the budget: none while the payment may still be
- * sent.
- */
+/** Returns the change that releases unsent amounts to the budget: none while the payment can be sent. */
 function givenBack(
   before: OutgoingPayment,
   after: OutgoingPayment,

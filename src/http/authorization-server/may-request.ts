@@ -12,10 +12,7 @@ export interface RequestedGrant {
   readonly subject?: SubjectId
 }
 
-/**
- * Whether to allow a grant request, or the reason why not, which is for the operator and not for the
- * client.
- */
+/** Whether to allow a grant request, or a reason for refusing it, which only the operator sees. */
 export type MayRequestAnswer = boolean | { readonly reason: string }
 
 /** Decides whether a client instance may make a grant request. */

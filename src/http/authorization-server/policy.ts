@@ -20,10 +20,7 @@ export interface AuthorizationPolicy {
   readonly interactionLifetimeMs?: number
   /** How long a client instance must wait between continuation requests. Default 5,000. */
   readonly waitMs?: number
-  /**
-   * How long a client instance can repeat a continuation or rotation whose response was lost. Default
-   * 60,000.
-   */
+  /** How long a continuation or rotation can be repeated if its response was lost. Default 60,000. */
   readonly retryMs?: number
   /** How long a grant without consent remains valid after its last token expired. Default 30 days. */
   readonly unusedLifetimeMs?: number
@@ -35,10 +32,7 @@ export interface AuthorizationPolicy {
    * wallet requests it without a user of this wallet.
    */
   readonly requiresConsent?: (item: AccessItem) => boolean
-  /**
-   * Whether access requires an interaction that ends with a redirect (`finish`). Default: false for all
-   * access.
-   */
+  /** Whether access requires an interaction that ends with a redirect (`finish`). Default: never. */
   readonly requiresFinish?: (item: AccessItem) => boolean
   /**
    * Whether a request for a subject requires an interaction that ends with a redirect (`finish`). The

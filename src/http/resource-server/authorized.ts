@@ -34,10 +34,7 @@ export interface Authorized {
   readonly nonceGuard: NonceGuard | undefined
   /** Returns the access item that allows an action at the wallet address, or at any if it is omitted. */
   permitted(type: AccessType, action: AccessAction, walletAddress?: string): GrantedItem | undefined
-  /**
-   * Whether the token may read a resource: with `read` the client's own, with `read-all` that of any
-   * client.
-   */
+  /** Whether the token allows reading a resource: the client's own with `read`, any with `read-all`. */
   readable(type: AccessType, resource: { walletAddress: string; client: string }): boolean
   /** Refuses the request, and consumes its nonce. */
   refusing(refusal: HttpRefusal): Promise<HttpRefusal | Replayed>

@@ -42,10 +42,7 @@ export interface DrainOptions {
   readonly backoffMs?: number
   /** The maximum wait between two deliveries. Default 3,600,000. */
   readonly backoffMaxMs?: number
-  /**
-   * The number of failed or unfinished deliveries after which an event is set aside. Default 16, about 4
-   * hours.
-   */
+  /** The number of failed deliveries after which an event is set aside. Default 16, about 4 hours. */
   readonly attemptsMax?: number
   /** Receives each failed delivery. */
   readonly onFailure?: (failure: FailedDelivery) => void
@@ -76,10 +73,7 @@ export interface EventOutbox {
    * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
    */
   drain(handler: EventHandler, options?: DrainOptions): Promise<DrainResult>
-  /**
-   * Resolves to the oldest events that were set aside. Later events of the same record do not wait for
-   * them.
-   */
+  /** Resolves to the oldest events that were set aside. Later events of the same record proceed. */
   listSetAside(limit?: number): Promise<readonly SetAsideEvent[]>
   /** Schedules an event that was set aside for delivery. Resolves to false if there is no such event. */
   retry(eventId: string): Promise<boolean>

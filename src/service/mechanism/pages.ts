@@ -59,10 +59,7 @@ export function listName(namespace: string, { walletAddress, client }: ListScope
   return client === undefined ? all : `${all} ${client}`
 }
 
-/**
- * Returns the lists of a payment: that of all payments of the wallet address, and that of its client
- * instance.
- */
+/** Returns the lists of a payment: that of its wallet address, and that of its client instance there. */
 export function listsOf(
   namespace: string,
   walletAddress: string,

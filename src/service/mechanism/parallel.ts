@@ -1,7 +1,4 @@
-/**
- * Runs a task for each item with limited concurrency. Rejects with the first error after all tasks have
- * ended.
- */
+/** Runs a task for each item with limited concurrency. Rejects with the first error after all have ended. */
 export async function inParallel<Item>(
   items: readonly Item[],
   concurrency: number,

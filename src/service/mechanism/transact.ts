@@ -59,10 +59,7 @@ export interface TransactContext {
   readonly store: Store
   readonly random: Random
   readonly pacing: Pacing
-  /**
-   * Absent inside a transaction of the host, which may hold a lock that the queue's current holder waits
-   * for.
-   */
+  /** Absent inside a transaction of the host: the queue's holder may wait for a lock of that transaction. */
   readonly queues?: Queues | undefined
 }
 
