@@ -50,8 +50,8 @@ async function windowLookup(): Promise<Figure[]> {
   const now = Date.now()
   const lookups = (start: string, duration: string) => {
     const parsed = parseInterval(`R/${start}/${duration}`)
-    if ('problem' in parsed) throw new Error(parsed.problem)
-    const { interval } = parsed
+    if (!parsed.ok) throw new Error(parsed.problem)
+    const interval = parsed.value
     return () =>
       perCallUs(20, () => {
         for (let i = 0; i < 1_000; i++) {

@@ -63,8 +63,8 @@ export function money({ value, assetCode, assetScale }: Amount): string {
 /** Describes how often an interval repeats and its first window, from which owners can infer the others. */
 function describeInterval(text: string): string {
   const parsed = parseInterval(text)
-  if ('problem' in parsed) return ` (${text})`
-  const { interval } = parsed
+  if (!parsed.ok) return ` (${text})`
+  const interval = parsed.value
   const each =
     interval.form === 'start/end'
       ? `every ${length(elapsed(interval.end - interval.start))}`

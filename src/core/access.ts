@@ -73,7 +73,7 @@ export function endOfItems(items: readonly GrantedItem[]): Instant | undefined {
 function endOfItem({ limits, intervalCounting }: GrantedItem): Instant | undefined {
   if (limits?.interval === undefined) return undefined
   const parsed = parseInterval(limits.interval)
-  return 'problem' in parsed ? undefined : endOfWindows(parsed.interval, intervalCounting)
+  return parsed.ok ? endOfWindows(parsed.value, intervalCounting) : undefined
 }
 
 /** The item that clients see: without what is only bookkeeping. */

@@ -1,6 +1,7 @@
 import { addMonths, create } from 'temporal-polyfill/fns/PlainDate'
 import type { Instant } from './decision.js'
 import { lastInstant, parseInstant } from './instant.js'
+import { ok, type Problem, type Result } from './result.js'
 
 /** A calendar duration, component by component: a month is not a number of milliseconds. */
 export interface CalendarDuration {
@@ -43,7 +44,7 @@ export interface SpendingWindow {
 }
 
 /** What `parseInterval` answers: the interval, or what is wrong with the text. */
-export type ParsedInterval = { readonly interval: RepeatingInterval } | { readonly problem: string }
+export type ParsedInterval = Result<RepeatingInterval, Problem>
 
 const lengthMax = 128
 const dayMs = 86_400_000
@@ -60,46 +61,53 @@ const duration =
  * empty or zero. A limit on spending is what a thief would stretch, so nothing is guessed.
  */
 export function parseInterval(text: string): ParsedInterval {
-  if (text.length > lengthMax) return { problem: `is longer than ${lengthMax} characters` }
+  if (text.length > lengthMax)
+    return { ok: false, problem: `is longer than ${lengthMax} characters` }
   const [repetition = '', first = '', second = '', ...rest] = text.split('/')
-  if (second === '' || rest.length > 0) return { problem: 'is not of the form R[n]/a/b' }
+  if (second === '' || rest.length > 0) return { ok: false, problem: 'is not of the form R[n]/a/b' }
   if (!/^R(?:-1|[1-9]\d{0,5})?$/.test(repetition)) {
-    return { problem: 'repeats neither 1 to 999999 times nor without end (R, R-1)' }
+    return { ok: false, problem: 'repeats neither 1 to 999999 times nor without end (R, R-1)' }
   }
   const span = parseSpan(first, second)
-  if ('problem' in span) return span
+  if (!span.ok) return span
   const count = /^R\d/.test(repetition) ? { count: Number(repetition.slice(1)) } : {}
-  return { interval: { ...count, ...span } }
+  return ok({ ...count, ...span.value })
 }
 
-function parseSpan(first: string, second: string): IntervalSpan | { problem: string } {
+function parseSpan(first: string, second: string): Result<IntervalSpan, Problem> {
   const start = parseInstant(first)
   const end = parseInstant(second)
   if (start !== undefined && end !== undefined) {
     return start < end
-      ? { form: 'start/end', start, end }
-      : { problem: 'ends before it has started' }
+      ? ok({ form: 'start/end', start, end })
+      : { ok: false, problem: 'ends before it has started' }
   }
   const length = parseDuration(start === undefined ? first : second)
-  if ('problem' in length) return length
-  if (start !== undefined) return { form: 'start/duration', start, duration: length }
-  if (end !== undefined) return { form: 'duration/end', duration: length, end }
-  return { problem: 'has neither a start nor an end that is an RFC 3339 date-time with an offset' }
+  if (!length.ok) return length
+  if (start !== undefined) return ok({ form: 'start/duration', start, duration: length.value })
+  if (end !== undefined) return ok({ form: 'duration/end', duration: length.value, end })
+  return {
+    ok: false,
+    problem: 'has neither a start nor an end that is an RFC 3339 date-time with an offset',
+  }
 }
 
-function parseDuration(text: string): CalendarDuration | { problem: string } {
+function parseDuration(text: string): Result<CalendarDuration, Problem> {
   const parts = duration.exec(text)
   if (parts === null) {
-    return { problem: 'has neither two date-times nor a date-time and a duration such as P1M' }
+    return {
+      ok: false,
+      problem: 'has neither two date-times nor a date-time and a duration such as P1M',
+    }
   }
   const [weeks = 0, years = 0, months = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = parts
     .slice(1)
     .map((part) => Number(part ?? 0))
   const read = { years, months, weeks, days, hours, minutes, seconds }
   const mostMs = (years * 366 + months * 31) * dayMs + exactMsOf(read)
-  if (mostMs === 0) return { problem: 'lasts no time at all' }
-  if (mostMs > durationMaxMs) return { problem: 'lasts longer than a thousand years' }
-  return read
+  if (mostMs === 0) return { ok: false, problem: 'lasts no time at all' }
+  if (mostMs > durationMaxMs) return { ok: false, problem: 'lasts longer than a thousand years' }
+  return ok(read)
 }
 
 /** All of a duration but its years and months. */

@@ -63,7 +63,7 @@ export function allowanceAt(
   let window: SpendingWindow | undefined
   if (interval !== undefined) {
     const parsed = parseInterval(interval)
-    window = 'problem' in parsed ? undefined : windowAt(parsed.interval, now, intervalCounting)
+    window = parsed.ok ? windowAt(parsed.value, now, intervalCounting) : undefined
     if (window === undefined) return refused('limits_exceeded', 'outside every window of the grant')
   }
   const maximum = debitAmount ?? receiveAmount

@@ -7,6 +7,7 @@ import {
   type OutgoingPaymentEvent,
   type OutgoingPaymentPolicy,
 } from './outgoing-payment/record.js'
+import { ok, type Result } from './result.js'
 
 /** The host claims the payment: from now on it may be sending it, and it does not lapse. */
 export interface BeginPayment {
@@ -129,11 +130,11 @@ function settle(
   if (payment.state === 'created') return notBegun
   if (payment.state === 'failed') return over(payment)
   const totals = readTotals(payment, command)
-  if ('outcome' in totals) return totals
-  const { sent, delivered } = totals
+  if (!totals.ok) return totals
+  const { sent, delivered } = totals.value
   const same = sent === payment.sent && delivered === payment.delivered
   if (payment.state === 'completed') return same ? unchanged(payment) : over(payment)
-  const completed = command.final === true || isWhole(payment, totals)
+  const completed = command.final === true || isWhole(payment, totals.value)
   if (same && !completed) return unchanged(payment)
   const changes = { sent, delivered, state: completed ? 'completed' : 'begun' } as const
   const type = completed ? 'outgoing-payment.completed' : 'outgoing-payment.settled'
@@ -149,13 +150,13 @@ function fail(
   if (payment.state === 'created') return notBegun
   if (payment.state === 'completed') return over(payment)
   const totals = readTotals(payment, command)
-  if ('outcome' in totals) return totals
-  const { sent, delivered } = totals
+  if (!totals.ok) return totals
+  const { sent, delivered } = totals.value
   if (payment.state === 'failed') {
     const same = sent === payment.sent && delivered === payment.delivered
     return same ? unchanged(payment) : over(payment)
   }
-  if (isWhole(payment, totals)) {
+  if (isWhole(payment, totals.value)) {
     return refused('payment_sent', 'all of it has been sent, so that it has not failed')
   }
   const changes = { sent, delivered, ...failed(command.reason) }
@@ -194,7 +195,7 @@ function lapse(
 function readTotals(
   payment: OutgoingPayment,
   { sentAmount, deliveredAmount }: Partial<Totals>,
-): { sent: string; delivered: string } | Refused<TotalsRefusal> {
+): Result<{ sent: string; delivered: string }, Refused<TotalsRefusal>> {
   const totals = { sent: payment.sent, delivered: payment.delivered }
   for (const [name, amount, most] of [
     ['sent', sentAmount, payment.debitAmount],
@@ -211,7 +212,7 @@ function readTotals(
     }
     totals[name] = amount.value
   }
-  return totals
+  return ok(totals)
 }
 
 /** Whether nothing is left to send, or the receiver has all that it should get. */

@@ -7,6 +7,7 @@ import {
   refused,
   type Stored,
 } from './decision.js'
+import { ok, type Result } from './result.js'
 
 /**
  * What a payment would cost, promised for a while to the client instance that asked.
@@ -118,14 +119,14 @@ export function usableQuote(
   quote: Quote | undefined,
   { walletAddress, client }: QuoteUse,
   now: Instant,
-): Quote | Refused<QuoteRefusal> {
+): Result<Quote, Refused<QuoteRefusal>> {
   if (quote === undefined || quote.client !== client) {
     return refused('quote_unknown', 'this client has no such quote')
   }
   if (quote.walletAddress !== walletAddress) {
     return refused('quote_mismatch', 'the quote is for another wallet address')
   }
-  return now >= quote.expiresAt ? refused('quote_expired', 'the quote has expired') : quote
+  return now >= quote.expiresAt ? refused('quote_expired', 'the quote has expired') : ok(quote)
 }
 
 function quoteEvent(quote: Quote): QuoteEvent {

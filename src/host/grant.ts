@@ -79,7 +79,7 @@ export function createGrantServices(
     },
     async list({ resourceOwner, ...query }) {
       const page = readPageQuery(query)
-      if (!('value' in page)) throw invalidOption(page.path, page.problem)
+      if (!page.ok) throw invalidOption(page.path, page.problem)
       const wanted = await ownerListName(await context.namespace(), resourceOwner)
       const list = { kind: 'grant', list: wanted } as const
       const { pagination, result } = await readPage<Grant>(context.store, list, page.value)

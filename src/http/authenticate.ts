@@ -20,10 +20,10 @@ export async function inspect(
   rules: SignatureRules,
 ): Promise<Candidates | HttpRefusal> {
   const inspection = await inspectSignatures(message, call.now, rules)
-  if ('problem' in inspection) return refuse('signature_invalid', inspection.problem)
-  const keyid = inspection.candidates[0]?.keyid
+  if (!inspection.ok) return refuse('signature_invalid', inspection.problem)
+  const keyid = inspection.value[0]?.keyid
   if (keyid !== undefined) seen.keyid = keyid
-  return inspection.candidates
+  return inspection.value
 }
 
 const token68 = /^GNAP +([A-Za-z0-9\-._~+/]+=*)$/i

@@ -228,7 +228,7 @@ export function readContent<Content>(
   const body = readBody(message)
   if ('outcome' in body) return body
   const content = read(body.value)
-  return 'value' in content ? content : refuseProblem('body_invalid', content)
+  return content.ok ? content : refuseProblem('body_invalid', content)
 }
 
 /** Refuses a body or query; the response's `details` contain the path and the problem. */

@@ -47,8 +47,8 @@ export function createSignatureVerifier(options: SignatureVerifierOptions): Sign
     const read = readMessage(request, url.origin, target.target)
     if ('refusal' in read) return unverified(read.reason)
     const inspection = await inspectSignatures(read.message, clock.now(), rules)
-    if ('problem' in inspection) return unverified(inspection.problem)
-    const proof = await verifyCandidates(inspection.candidates, key)
+    if (!inspection.ok) return unverified(inspection.problem)
+    const proof = await verifyCandidates(inspection.value, key)
     if (proof === undefined) return unverified('no signature verifies with this key')
     const { keyid, nonce } = proof
     return nonce === undefined ? { verified: true, keyid } : { verified: true, keyid, nonce }

@@ -40,7 +40,7 @@ function keySet(keys: readonly Json[]): KeySet {
       // Two keys of one name: nobody can say which was meant.
       if (only === undefined || others.length > 0) return undefined
       const screened = screenJwk(only)
-      return 'jwk' in screened ? screened.jwk : undefined
+      return screened.ok ? screened.value : undefined
     },
   }
 }

@@ -86,7 +86,7 @@ export function remoteIntrospection(options: RemoteIntrospectionOptions): Intros
     const request = nonces ? { ...unsigned, nonce: newPath(random) } : unsigned
     const answer = await post(url, await signatureHeaders(request, key), body)
     const read = readIntrospectionAnswer(parseJson(answer), grantEndpoint)
-    if (!('value' in read)) throw new Error(`the answer is malformed: ${read.path} ${read.problem}`)
+    if (!read.ok) throw new Error(`the answer is malformed: ${read.path} ${read.problem}`)
     if (!read.value.active) return read.value
     const thumbprint = await thumbprintOf(read.value.key)
     return { ...read.value, key: { ...read.value.key, thumbprint } }
@@ -101,8 +101,8 @@ function signingKey(key: RemoteIntrospectionOptions['key']): SigningKey {
     throw invalidOption('key.privateKey', 'must be a JWK')
   }
   const read = readSigningKey(kid, privateKey)
-  if ('problem' in read) throw invalidOption('key', read.problem)
-  return read
+  if (!read.ok) throw invalidOption('key', read.problem)
+  return read.value
 }
 
 /** The URL as it is sent and signed. */

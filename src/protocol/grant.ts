@@ -4,6 +4,7 @@ import type { Json } from '../core/decision.js'
 import type { Finish } from '../core/grant/record.js'
 import type { SubjectId } from '../core/grant/subject.js'
 import { parseInterval } from '../core/interval.js'
+import { ok, type Result } from '../core/result.js'
 import type { PublicJwk } from '../ports/client-keys.js'
 import { finishUriProblem } from './finish-uri.js'
 import { screenJwk } from './http-signature/jwk.js'
@@ -16,6 +17,7 @@ import {
   receiverSchema,
   refusing,
   requestObjectOf,
+  type Unreadable,
   urlSchema,
 } from './schema.js'
 import { canonicalUrl, parseUrl } from './url.js'
@@ -34,19 +36,17 @@ export interface GrantRequest {
 const accessItemsMax = 3
 const nonceLengthMax = 256
 
+type ReadClient = Result<RequestingClient, Unreadable<'body_invalid' | 'client_invalid'>>
+
 /**
  * Reads `client`: a wallet address as a string or in an object, or a key by value.
  *
  * @see RFC 9635 section 2.3; Open Payments OpenAPI, schema `client`
  */
-export function readClient(
-  body: Json,
-):
-  | RequestingClient
-  | { readonly refusal: 'body_invalid' | 'client_invalid'; readonly reason: string } {
+export function readClient(body: Json): ReadClient {
   const client = isObject(body) ? body['client'] : undefined
   if (typeof client === 'string') return readWalletAddress(client)
-  if (!isObject(client)) return { refusal: 'body_invalid', reason: 'client is missing' }
+  if (!isObject(client)) return { ok: false, refusal: 'body_invalid', reason: 'client is missing' }
   const { walletAddress, jwk } = client
   const [member, ...others] = Object.keys(client).filter((name) => client[name] !== null)
   if (others.length === 0 && member === 'walletAddress' && typeof walletAddress === 'string') {
@@ -54,16 +54,18 @@ export function readClient(
   }
   if (others.length === 0 && member === 'jwk') {
     const screened = screenJwk(jwk)
-    return 'jwk' in screened ? screened : { refusal: 'client_invalid', reason: screened.problem }
+    return screened.ok
+      ? ok({ jwk: screened.value })
+      : { ok: false, refusal: 'client_invalid', reason: screened.problem }
   }
-  return { refusal: 'body_invalid', reason: 'client is neither walletAddress nor jwk' }
+  return { ok: false, refusal: 'body_invalid', reason: 'client is neither walletAddress nor jwk' }
 }
 
-function readWalletAddress(text: string) {
+function readWalletAddress(text: string): ReadClient {
   const walletAddress = canonicalUrl(text)
   return walletAddress === undefined
-    ? ({ refusal: 'client_invalid', reason: 'client is no canonical wallet address' } as const)
-    : { walletAddress }
+    ? { ok: false, refusal: 'client_invalid', reason: 'client is no canonical wallet address' }
+    : ok({ walletAddress })
 }
 
 const uniqueActions = <Action extends string>(actions: readonly Action[]) =>
@@ -90,7 +92,7 @@ const limitsSchema = v.pipe(
 
 function intervalProblem(text: string): string | undefined {
   const parsed = parseInterval(text)
-  return 'problem' in parsed ? parsed.problem : undefined
+  return parsed.ok ? undefined : parsed.problem
 }
 
 /** @see Open Payments OpenAPI, schema `access-item` */
@@ -178,21 +180,21 @@ const grantRequestSchema = requestObjectOf(
 /** Reads a grant request but for its `client`: access, a subject, or both. */
 export function readGrantRequest(body: Json): Parsed<GrantRequest> {
   const parsed = parseWith(grantRequestSchema, body)
-  if (!('value' in parsed)) return parsed
+  if (!parsed.ok) return parsed
   const { access_token, subject, interact } = parsed.value
   if (access_token === undefined && subject === undefined) {
-    return { path: 'access_token', problem: 'is missing' }
+    return { ok: false, path: 'access_token', problem: 'is missing' }
   }
   const access = (access_token?.access ?? []).map((item) => publicItem(item as AccessItem))
   if (new Set(access.map((item) => JSON.stringify(item))).size < access.length) {
-    return { path: 'access_token.access', problem: 'has an item twice' }
+    return { ok: false, path: 'access_token.access', problem: 'has an item twice' }
   }
   const [asked] = subject?.sub_ids ?? []
   const request = asked === undefined ? { access } : { access, subject: asked }
-  if (interact === undefined) return { value: request }
-  if (interact.finish === undefined) return { value: { ...request, interact: {} } }
+  if (interact === undefined) return ok(request)
+  if (interact.finish === undefined) return ok({ ...request, interact: {} })
   const { uri, nonce, hash_method: hashMethod } = interact.finish
-  return { value: { ...request, interact: { finish: { uri, nonce, hashMethod } } } }
+  return ok({ ...request, interact: { finish: { uri, nonce, hashMethod } } })
 }
 
 const continuationSchema = requestObjectOf(
@@ -207,14 +209,14 @@ const continuationSchema = requestObjectOf(
  * @see RFC 9635 sections 5.1 and 5.2
  */
 export function readContinuation(body: Json | undefined): Parsed<{ interactRef?: string }> {
-  if (body === undefined) return { value: {} }
+  if (body === undefined) return ok({})
   const parsed = parseWith(continuationSchema, body)
-  if (!('value' in parsed)) return parsed
+  if (!parsed.ok) return parsed
   const interactRef = parsed.value.interact_ref
-  if (interactRef !== undefined) return { value: { interactRef } }
+  if (interactRef !== undefined) return ok({ interactRef })
   return isObject(body) && Object.values(body).some((value) => value !== null)
-    ? { path: 'interact_ref', problem: 'is missing' }
-    : { value: {} }
+    ? { ok: false, path: 'interact_ref', problem: 'is missing' }
+    : ok({})
 }
 
 /** An access token on the wire (Open Payments OpenAPI, schema `access_token`). */

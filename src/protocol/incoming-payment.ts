@@ -3,6 +3,7 @@ import type { Amount } from '../core/amount.js'
 import type { Instant, Json, JsonObject } from '../core/decision.js'
 import { type IncomingPayment, receivedAmount } from '../core/incoming-payment.js'
 import { formatInstant, parseInstant } from '../core/instant.js'
+import { ok } from '../core/result.js'
 import type { PaymentMethod } from '../ports/payment-methods.js'
 import { readMetadata } from './metadata.js'
 import {
@@ -44,19 +45,17 @@ function instantProblem(text: string): string | undefined {
  */
 export function readIncomingPaymentRequest(body: Json | undefined): Parsed<IncomingPaymentRequest> {
   const parsed = parseWith(requestSchema, body)
-  if (!('value' in parsed)) return parsed
+  if (!parsed.ok) return parsed
   const { walletAddress, incomingAmount, expiresAt } = parsed.value
   const metadata = readMetadata(body)
-  if (!('value' in metadata)) return metadata
+  if (!metadata.ok) return metadata
   const expiry = expiresAt === undefined ? undefined : parseInstant(expiresAt)
-  return {
-    value: {
-      walletAddress,
-      ...(incomingAmount === undefined ? {} : { incomingAmount }),
-      ...(expiry === undefined ? {} : { expiresAt: expiry }),
-      ...metadata.value,
-    },
-  }
+  return ok({
+    walletAddress,
+    ...(incomingAmount === undefined ? {} : { incomingAmount }),
+    ...(expiry === undefined ? {} : { expiresAt: expiry }),
+    ...metadata.value,
+  })
 }
 
 /** An incoming payment on the wire (Open Payments OpenAPI, schema `incoming-payment`). */

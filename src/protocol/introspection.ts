@@ -8,11 +8,19 @@ import {
   publicItem,
 } from '../core/access.js'
 import type { Instant, Json } from '../core/decision.js'
+import { ok, type Result } from '../core/result.js'
 import type { PublicJwk } from '../ports/client-keys.js'
 import type { ActiveToken } from '../ports/introspect.js'
 import { publishedJwk, screenJwk } from './http-signature/jwk.js'
 import { isObject } from './json.js'
-import { amountSchema, objectOf, type Parsed, parseWith, urlSchema } from './schema.js'
+import {
+  amountSchema,
+  objectOf,
+  type Parsed,
+  parseWith,
+  type Unreadable,
+  urlSchema,
+} from './schema.js'
 
 /** The one way of proving a key that tokens are bound by here (RFC 9635 section 7.3.1). */
 const proof = 'httpsig'
@@ -27,19 +35,21 @@ export type AskingResourceServer = { readonly id: string } | { readonly jwk: Pub
  */
 export function readResourceServer(
   body: Json,
-):
-  | AskingResourceServer
-  | { readonly refusal: 'body_invalid' | 'resource_server_invalid'; readonly reason: string } {
+): Result<AskingResourceServer, Unreadable<'body_invalid' | 'resource_server_invalid'>> {
   const named = isObject(body) ? body['resource_server'] : undefined
-  if (typeof named === 'string') return { id: named }
+  if (typeof named === 'string') return ok({ id: named })
   const key = isObject(named) ? named['key'] : undefined
   if (!isObject(key) || key['proof'] !== proof) {
-    return { refusal: 'body_invalid', reason: 'resource_server is neither an id nor a key' }
+    return {
+      ok: false,
+      refusal: 'body_invalid',
+      reason: 'resource_server is neither an id nor a key',
+    }
   }
   const screened = screenJwk(key['jwk'])
-  return 'jwk' in screened
-    ? screened
-    : { refusal: 'resource_server_invalid', reason: screened.problem }
+  return screened.ok
+    ? ok({ jwk: screened.value })
+    : { ok: false, refusal: 'resource_server_invalid', reason: screened.problem }
 }
 
 /** A right that a resource server needs a token to have. */
@@ -88,12 +98,14 @@ const neededSchema = v.array(
  */
 export function readIntrospectionRequest(body: Json): Parsed<IntrospectionRequest> {
   const parsed = parseWith(requestSchema, body)
-  if (!('value' in parsed)) return parsed
+  if (!parsed.ok) return parsed
   const { access_token: accessToken, proof: wanted = proof, access = [] } = parsed.value
   const needed = parseWith(neededSchema, access)
-  return 'value' in needed
-    ? { value: { accessToken, answerable: wanted === proof, needed: needed.value } }
-    : { value: { accessToken, answerable: false, needed: [] } }
+  return ok(
+    needed.ok
+      ? { accessToken, answerable: wanted === proof, needed: needed.value }
+      : { accessToken, answerable: false, needed: [] },
+  )
 }
 
 /** What a resource server sends. */
@@ -193,14 +205,14 @@ export function readIntrospectionAnswer(
   issuer: string,
 ): Parsed<IntrospectionAnswer> {
   const active = isObject(body) ? body['active'] : undefined
-  if (active === false) return { value: { active } }
-  if (active !== true) return { path: 'active', problem: 'is neither true nor false' }
+  if (active === false) return ok({ active })
+  if (active !== true) return { ok: false, path: 'active', problem: 'is neither true nor false' }
   const parsed = parseWith(activeSchema, body)
-  if (!('value' in parsed)) return parsed
+  if (!parsed.ok) return parsed
   const { iss, exp, access, key, grant: grantId, client } = parsed.value
-  if (iss !== issuer) return { path: 'iss', problem: 'is another authorization server' }
+  if (iss !== issuer) return { ok: false, path: 'iss', problem: 'is another authorization server' }
   const screened = screenJwk(key.jwk)
-  if ('problem' in screened) return { path: 'key.jwk', problem: screened.problem }
-  const answer = { active, grantId, access, key: screened.jwk, expiresAt: exp * 1000 }
-  return { value: client === undefined ? answer : { ...answer, ...client } }
+  if (!screened.ok) return { ok: false, path: 'key.jwk', problem: screened.problem }
+  const answer = { active, grantId, access, key: screened.value, expiresAt: exp * 1000 }
+  return ok(client === undefined ? answer : { ...answer, ...client })
 }

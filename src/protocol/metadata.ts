@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../core/decision.js'
+import { ok } from '../core/result.js'
 import { encodeUtf8 } from '../util/bytes.js'
 import { depthOf, isObject } from './json.js'
 import type { Parsed } from './schema.js'
@@ -12,13 +13,13 @@ const depthMax = 8
  */
 export function readMetadata(body: Json | undefined): Parsed<{ readonly metadata?: JsonObject }> {
   const metadata = isObject(body) ? body['metadata'] : undefined
-  if (metadata === undefined || metadata === null) return { value: {} }
+  if (metadata === undefined || metadata === null) return ok({})
   const path = 'metadata'
-  if (!isObject(metadata)) return { path, problem: 'is of the wrong type' }
+  if (!isObject(metadata)) return { ok: false, path, problem: 'is of the wrong type' }
   if (depthOf(metadata, depthMax) === undefined) {
-    return { path, problem: `is nested more than ${depthMax} levels deep` }
+    return { ok: false, path, problem: `is nested more than ${depthMax} levels deep` }
   }
   return encodeUtf8(JSON.stringify(metadata)).length > bytesMax
-    ? { path, problem: `is larger than ${bytesMax} bytes` }
-    : { value: { metadata } }
+    ? { ok: false, path, problem: `is larger than ${bytesMax} bytes` }
+    : ok({ metadata })
 }

@@ -4,6 +4,7 @@ import type { Instant, Json, JsonObject } from '../core/decision.js'
 import { formatInstant } from '../core/instant.js'
 import { hasFailed, type OutgoingPayment, sentAmount } from '../core/outgoing-payment/record.js'
 import type { Price, PriceQuery, Quote } from '../core/quote.js'
+import { ok } from '../core/result.js'
 import type { PriceRefusal } from '../ports/pricing.js'
 import { isObject } from './json.js'
 import { readMetadata } from './metadata.js'
@@ -45,16 +46,14 @@ const quoteRequestSchema = v.pipe(
  */
 export function readQuoteRequest(body: Json | undefined): Parsed<QuoteRequest> {
   const parsed = parseWith(quoteRequestSchema, body)
-  if (!('value' in parsed)) return parsed
+  if (!parsed.ok) return parsed
   const { walletAddress, receiver, debitAmount, receiveAmount } = parsed.value
-  return {
-    value: {
-      walletAddress,
-      receiver,
-      ...(debitAmount && { debitAmount }),
-      ...(receiveAmount && { receiveAmount }),
-    },
-  }
+  return ok({
+    walletAddress,
+    receiver,
+    ...(debitAmount && { debitAmount }),
+    ...(receiveAmount && { receiveAmount }),
+  })
 }
 
 const priceSchema = objectOf(
@@ -85,21 +84,19 @@ const priceRefusalSchema = objectOf(
 export function readPriceAnswer(answer: unknown): Parsed<Price | PriceRefusal> {
   if (typeof answer === 'object' && answer !== null && 'refusal' in answer) {
     const parsed = parseWith(priceRefusalSchema, answer)
-    if (!('value' in parsed)) return parsed
+    if (!parsed.ok) return parsed
     const { refusal, reason, minDebitAmount } = parsed.value
-    return {
-      value: {
-        refusal,
-        ...(reason === undefined ? {} : { reason }),
-        ...(minDebitAmount && { minDebitAmount }),
-      },
-    }
+    return ok({
+      refusal,
+      ...(reason === undefined ? {} : { reason }),
+      ...(minDebitAmount && { minDebitAmount }),
+    })
   }
   const parsed = parseWith(priceSchema, answer)
-  if (!('value' in parsed)) return parsed
+  if (!parsed.ok) return parsed
   const { debitAmount, receiveAmount, expiresAt } = parsed.value
   const amounts = { debitAmount, receiveAmount }
-  return { value: expiresAt === undefined ? amounts : { ...amounts, expiresAt } }
+  return ok(expiresAt === undefined ? amounts : { ...amounts, expiresAt })
 }
 
 /** What a client instance asks for when it pays: by a quote, or straight to an incoming payment. */
@@ -136,11 +133,11 @@ const toIncomingPaymentSchema = requestObjectOf(
 export function readOutgoingPaymentRequest(body: Json | undefined): Parsed<OutgoingPaymentRequest> {
   const direct = isObject(body) && (body['incomingPayment'] ?? null) !== null
   const parsed = direct ? parseWith(toIncomingPaymentSchema, body) : parseWith(byQuoteSchema, body)
-  if (!('value' in parsed)) return parsed
+  if (!parsed.ok) return parsed
   const metadata = readMetadata(body)
-  if (!('value' in metadata)) return metadata
+  if (!metadata.ok) return metadata
   const { metadata: _copied, ...asked } = parsed.value
-  return { value: { ...asked, ...metadata.value } }
+  return ok({ ...asked, ...metadata.value })
 }
 
 /** A quote on the wire (Open Payments OpenAPI, schema `quote`). */

@@ -1,15 +1,23 @@
 import * as v from 'valibot'
 import { parseValue } from '../core/amount.js'
+import { ok, type Problem, type Result } from '../core/result.js'
 import { isObject } from './json.js'
 import { canonicalUrl } from './url.js'
 
 /** What is wrong with a body: where, and why, without a word of what it held. */
-export interface BodyProblem {
+export interface BodyProblem extends Problem {
   readonly path: string
-  readonly problem: string
 }
 
-export type Parsed<T> = { readonly value: T } | BodyProblem
+/** Why the party that a request names cannot be read. */
+export interface Unreadable<Refusal extends string> {
+  readonly ok: false
+  readonly refusal: Refusal
+  readonly reason: string
+}
+
+/** What was read, or the first problem. */
+export type Parsed<T> = Result<T, BodyProblem>
 
 /** Runs a schema and answers its output, or the first problem in words of our own. */
 export function parseWith<Schema extends v.GenericSchema>(
@@ -17,9 +25,9 @@ export function parseWith<Schema extends v.GenericSchema>(
   input: unknown,
 ): Parsed<v.InferOutput<Schema>> {
   const result = v.safeParse(schema, input, { abortEarly: true })
-  if (result.success) return { value: result.output }
+  if (result.success) return ok(result.output)
   const [issue] = result.issues
-  return { path: pathOf(issue), problem: problemOf(issue) }
+  return { ok: false, path: pathOf(issue), problem: problemOf(issue) }
 }
 
 /** Long enough for any name that a specification has, and too short for a secret. */

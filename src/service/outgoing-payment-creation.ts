@@ -6,6 +6,7 @@ import { allowanceAt, type LimitsRefusal, type Spending } from '../core/limits.j
 import { createOutgoingPayment, type Repeat, repeated } from '../core/outgoing-payment/create.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import { type QuoteRefusal, usableQuote } from '../core/quote.js'
+import { ok, type Result } from '../core/result.js'
 import type { ActiveToken, Introspect, TokenRefusal } from '../ports/introspect.js'
 import type { RecordChange } from '../ports/store.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
@@ -74,7 +75,7 @@ interface Creation extends Call {
 
 interface Loaded {
   readonly token: ActiveToken | Refused<TokenRefusal>
-  readonly terms: Spending | Refused<QuoteRefusal>
+  readonly terms: Result<Spending, Refused<QuoteRefusal>>
   readonly candidates: readonly Candidate[]
   /** The payment that this request, or an earlier identical one, created. */
   readonly payment?: OutgoingPayment | undefined
@@ -182,9 +183,9 @@ export function createPaymentCreation(
     return { ...loaded, payment: await payments.load(creation.id) }
   }
 
-  async function termsOf(creation: Creation): Promise<Spending | Refused<QuoteRefusal>> {
+  async function termsOf(creation: Creation): Promise<Result<Spending, Refused<QuoteRefusal>>> {
     const { price, id, input, spender, now } = creation
-    if (price !== undefined) return price
+    if (price !== undefined) return ok(price)
     const use = { walletAddress: input.walletAddress, client: spender.client }
     return usableQuote(await quotes.load(id), use, now)
   }
@@ -212,13 +213,14 @@ export function createPaymentCreation(
     const { token, terms, candidates, payment } = loaded
     const earlier = repeated(payment, creation.repeat)
     if (earlier !== undefined) {
-      const differs = 'outcome' in earlier
-      const result = differs ? earlier : ({ outcome: 'created', payment: earlier } as const)
-      return { changes: [], result, refused: differs }
+      const result = earlier.ok
+        ? ({ outcome: 'created', payment: earlier.value } as const)
+        : earlier
+      return { changes: [], result, refused: !earlier.ok }
     }
     if ('outcome' in token) return { changes: [], result: token, refused: true }
-    if ('outcome' in terms) return { changes: [], result: terms, refused: true }
-    const { receiver, debitAmount, receiveAmount } = terms
+    if (!terms.ok) return { changes: [], result: terms, refused: true }
+    const { receiver, debitAmount, receiveAmount } = terms.value
     const { now, commandId, id, namespace, repeat, input, spender } = creation
     const { walletAddress, metadata } = input
     const command = {
@@ -254,11 +256,11 @@ export function createPaymentCreation(
   }
 
   async function answerAgain(
-    earlier: OutgoingPayment | Refused<'request_differs'>,
+    earlier: Result<OutgoingPayment, Refused<'request_differs'>>,
     nonceGuard: NonceGuard | undefined,
   ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
-    if ('outcome' in earlier) return consumeNonce(context, nonceGuard, earlier, { refused: true })
-    const again = await answer({ outcome: 'created', payment: earlier })
+    if (!earlier.ok) return consumeNonce(context, nonceGuard, earlier, { refused: true })
+    const again = await answer({ outcome: 'created', payment: earlier.value })
     return consumeNonce(context, nonceGuard, again, { refused: false })
   }
 

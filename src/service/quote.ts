@@ -60,7 +60,7 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
     }
     const given = await ports.quotes.price({ ...query, account: account, method: 'ilp' })
     const answer = readPriceAnswer(given)
-    if (!('value' in answer)) throw wrongPrice(`${answer.path} ${answer.problem}`)
+    if (!answer.ok) throw wrongPrice(`${answer.path} ${answer.problem}`)
     if ('refusal' in answer.value) return refusedPrice(answer.value)
     const problem = priceProblem(answer.value, query, account)
     if (problem !== undefined) throw wrongPrice(problem)

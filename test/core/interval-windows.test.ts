@@ -26,8 +26,8 @@ const lastInstant = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 function read(text: string): RepeatingInterval {
   const parsed = parseInterval(text)
-  if ('problem' in parsed) throw new Error(`${text} ${parsed.problem}`)
-  return parsed.interval
+  if (!parsed.ok) throw new Error(`${text} ${parsed.problem}`)
+  return parsed.value
 }
 
 /** Formats an instant; the texts of an interval may omit the time. */

@@ -15,7 +15,7 @@ function lasting(components: Partial<CalendarDuration>): CalendarDuration {
 
 function problemOf(text: string): string | undefined {
   const parsed = parseInterval(text)
-  return 'problem' in parsed ? parsed.problem : undefined
+  return parsed.ok ? undefined : parsed.problem
 }
 
 const oneMonth = { form: 'start/duration', start: may, duration: lasting({ months: 1 }) } as const
@@ -67,7 +67,7 @@ describe('parsing an interval', () => {
       { count: 1, form: 'start/end', start: may, end: may + 1 },
     ],
   ])('reads the interval from %s: %s', (_, text, interval) => {
-    expect(parseInterval(text)).toEqual({ interval })
+    expect(parseInterval(text)).toEqual({ ok: true, value: interval })
   })
 
   test.each<readonly [text: string, count: number | undefined]>([
@@ -79,7 +79,7 @@ describe('parsing an interval', () => {
   ])('reads the repetition %s', (repetition, count) => {
     const parsed = parseInterval(`${repetition}/2025-05-20T13:00:00Z/P1M`)
     const interval = count === undefined ? oneMonth : { count, ...oneMonth }
-    expect(parsed).toEqual({ interval })
+    expect(parsed).toEqual({ ok: true, value: interval })
   })
 
   test.each<readonly [text: string, components: Partial<CalendarDuration>]>([
@@ -100,10 +100,12 @@ describe('parsing an interval', () => {
   ])('reads the duration %s', (text, components) => {
     const duration = lasting(components)
     expect(parseInterval(`R/2025-05-20T13:00:00Z/${text}`)).toEqual({
-      interval: { form: 'start/duration', start: may, duration },
+      ok: true,
+      value: { form: 'start/duration', start: may, duration },
     })
     expect(parseInterval(`R/${text}/2025-05-20T13:00:00Z`)).toEqual({
-      interval: { form: 'duration/end', end: may, duration },
+      ok: true,
+      value: { form: 'duration/end', end: may, duration },
     })
   })
 
@@ -124,7 +126,8 @@ describe('parsing an interval', () => {
           const text = `R${count ?? ''}/${new Date(start).toISOString()}/${lasts}`
           const interval = { form: 'start/duration', start, duration }
           expect(parseInterval(text)).toEqual({
-            interval: count === undefined ? interval : { count, ...interval },
+            ok: true,
+            value: count === undefined ? interval : { count, ...interval },
           })
         },
       ),

@@ -117,7 +117,7 @@ describe('creating an outgoing payment', () => {
   test('is recognised as a repetition only from the same client instance with the same request', () => {
     const { record } = created()
     const { client, requestHash } = record
-    expect(repeated(record, { client, requestHash })).toBe(record)
+    expect(repeated(record, { client, requestHash })).toEqual({ ok: true, value: record })
     expect(repeated(record, { client, requestHash: 'other' })).toMatchObject({
       refusal: 'request_differs',
     })

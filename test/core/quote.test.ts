@@ -140,8 +140,8 @@ describe('using a quote', () => {
 
   test('is possible for the requesting client instance, from the same wallet address, until it expires', () => {
     const good = quote()
-    expect(usableQuote(good, use, now)).toBe(good)
-    expect(usableQuote(good, use, good.expiresAt - 1)).toBe(good)
+    expect(usableQuote(good, use, now)).toEqual({ ok: true, value: good })
+    expect(usableQuote(good, use, good.expiresAt - 1)).toEqual({ ok: true, value: good })
     expect(usableQuote(good, use, good.expiresAt)).toMatchObject({ refusal: 'quote_expired' })
   })
 
@@ -176,8 +176,8 @@ describe('using a quote', () => {
           const made = quote({ walletAddress, client })
           const answer = usableQuote(made, { walletAddress: from, client: commandId }, at)
           const usable = walletAddress === from && client === commandId && at < made.expiresAt
-          expect(answer === made).toBe(usable)
-          expect('refusal' in answer).toBe(!usable)
+          expect(answer.ok).toBe(usable)
+          expect(answer.ok && answer.value).toBe(usable && made)
         },
       ),
       { numRuns: 300 },

@@ -135,8 +135,8 @@ describe('the introspection of a token', () => {
       startOfTests,
       profileFreshness,
     )
-    if ('problem' in inspection) throw new Error(inspection.problem)
-    const proof = await verifyCandidates(inspection.candidates, bankKey)
+    if (!inspection.ok) throw new Error(inspection.problem)
+    const proof = await verifyCandidates(inspection.value, bankKey)
     expect(proof).toMatchObject({
       createdAt: startOfTests,
       nonce: expect.stringMatching(/^.{22}$/),

@@ -53,7 +53,7 @@ function without(object: JsonMembers, name: string): JsonMembers {
 /** The access items that `readGrantRequest` returns. */
 function accessOf(body: Json) {
   const read = readGrantRequest(body)
-  return 'value' in read ? read.value.access : read
+  return read.ok ? read.value.access : read
 }
 
 describe('readClient', () => {
@@ -72,7 +72,10 @@ describe('readClient', () => {
       { walletAddress: alice },
     ],
   ] as const)('reads %s', (_, client, expected) => {
-    expect(readClient({ client, access_token: 'not looked at yet' })).toEqual(expected)
+    expect(readClient({ client, access_token: 'not looked at yet' })).toEqual({
+      ok: true,
+      value: expected,
+    })
   })
 
   test.each<readonly [string, Json]>([
@@ -95,7 +98,11 @@ describe('readClient', () => {
     ['a key in the form of RFC 9635', { client: { key: { proof: 'httpsig', jwk } } }],
     ['an instance id', { client: { instance_id: '1' } }],
   ])('rejects a malformed client: %s', (_, body) => {
-    expect(readClient(body)).toMatchObject({ refusal: 'body_invalid', reason: expect.any(String) })
+    expect(readClient(body)).toMatchObject({
+      ok: false,
+      refusal: 'body_invalid',
+      reason: expect.any(String),
+    })
   })
 
   test.each<readonly [string, Json]>([
@@ -113,7 +120,7 @@ describe('readClient', () => {
     ['a key set', { jwk: { keys: [jwk] } }],
   ])('rejects an invalid client: %s', (_, client) => {
     const read = readClient({ client })
-    expect(read).toMatchObject({ refusal: 'client_invalid', reason: expect.any(String) })
+    expect(read).toMatchObject({ ok: false, refusal: 'client_invalid', reason: expect.any(String) })
   })
 
   test('the reason never quotes the client', () => {
@@ -166,6 +173,7 @@ describe('readGrantRequest', () => {
       },
     }
     expect(readGrantRequest(body)).toStrictEqual({
+      ok: true,
       value: {
         access: body.access_token.access,
         interact: {
@@ -227,7 +235,7 @@ describe('readGrantRequest', () => {
     ['unknown members', interacting({ start: ['redirect'], hints: { ui_locales: ['de'] } }), {}],
   ])('reads the interaction: %s', (_, body, expected) => {
     const read = readGrantRequest(body)
-    expect('value' in read && read.value.interact).toStrictEqual(expected)
+    expect(read.ok && read.value.interact).toStrictEqual(expected)
   })
 
   test.each<readonly [what: string, withNull: Json, without: Json]>([
@@ -263,7 +271,7 @@ describe('readGrantRequest', () => {
     ],
   ])('reads a null %s as absent', (_, withNull, without) => {
     expect(readGrantRequest(withNull)).toStrictEqual(readGrantRequest(without))
-    expect(readGrantRequest(withNull)).toHaveProperty('value')
+    expect(readGrantRequest(withNull)).toHaveProperty('ok', true)
   })
 
   test.each<readonly [what: string, body: Json, path: string]>([
@@ -284,7 +292,7 @@ describe('readGrantRequest', () => {
     ['start', interacting({ start: null }), 'interact.start'],
     ['the URI of a finish', finishing({ uri: null }), 'interact.finish.uri'],
   ])('requires %s and rejects null', (_, body, path) => {
-    expect(readGrantRequest(body)).toEqual({ path, problem: expect.any(String) })
+    expect(readGrantRequest(body)).toEqual({ ok: false, path, problem: expect.any(String) })
   })
 
   test('ignores unknown members that do not change the response, at the top level and beside access', () => {
@@ -310,7 +318,10 @@ describe('readGrantRequest', () => {
     ],
   ])('reads a subject %s', (_, body, access) => {
     const subject = { id: alice, format: 'uri' }
-    expect(readGrantRequest(body)).toStrictEqual({ value: { access, subject, interact: {} } })
+    expect(readGrantRequest(body)).toStrictEqual({
+      ok: true,
+      value: { access, subject, interact: {} },
+    })
   })
 
   test.each([
@@ -628,8 +639,8 @@ describe('readGrantRequest', () => {
     'rejects a malformed request and names the position: %s',
     (_, body, path) => {
       const read = readGrantRequest(body)
-      expect(read).toEqual({ path: expect.any(String), problem: expect.any(String) })
-      expect('path' in read && read.path).toBe(path)
+      expect(read).toEqual({ ok: false, path: expect.any(String), problem: expect.any(String) })
+      expect(!read.ok && read.path).toBe(path)
     },
   )
 
@@ -645,16 +656,21 @@ describe('readGrantRequest', () => {
     ['an identifier', namingBy([]), 'subject.sub_ids.0'],
   ])('rejects an array in place of an object: %s', (_, body, place) => {
     const read = readGrantRequest(body)
-    expect(read).toEqual({ path: expect.stringContaining(place), problem: expect.any(String) })
+    expect(read).toEqual({
+      ok: false,
+      path: expect.stringContaining(place),
+      problem: expect.any(String),
+    })
   })
 
   test('accepts a nonce of 256 characters', () => {
-    expect(readGrantRequest(finishing({ nonce: 'n'.repeat(256) }))).toHaveProperty('value')
+    expect(readGrantRequest(finishing({ nonce: 'n'.repeat(256) }))).toHaveProperty('ok', true)
   })
 
   test.each(['method', 'uri', 'nonce'])('rejects a finish without its %s', (name) => {
     const body = interacting({ start: ['redirect'], finish: without(finish, name) })
     expect(readGrantRequest(body)).toEqual({
+      ok: false,
       path: `interact.finish.${name}`,
       problem: 'is missing',
     })
@@ -681,7 +697,7 @@ describe('readGrantRequest', () => {
     fc.assert(
       fc.property(body, (body) => {
         const read = readGrantRequest(body)
-        if (!('value' in read)) return
+        if (!read.ok) return
         const token = body['access_token'] as { access: readonly JsonMembers[] }
         expect(read.value.access).toMatchObject(token.access)
       }),
@@ -696,14 +712,14 @@ describe('readGrantRequest', () => {
         typeof value === 'string' ? value + marker : value,
       ) as Json
       const read = readGrantRequest(marked)
-      expect(JSON.stringify('value' in read ? {} : read)).not.toContain(marker)
+      expect(JSON.stringify(read.ok ? {} : read)).not.toContain(marker)
     }
   })
 
   test('the name of an unknown member is escaped and truncated in the problem', () => {
     for (const name of ['a\r\n2026-11-21 forged line', '\u001b[2J', 'x'.repeat(60_000)]) {
       const read = readGrantRequest(requestFor({ ...incoming, [name]: 1 }))
-      const { path, problem } = 'path' in read ? read : { path: '', problem: '' }
+      const { path, problem } = !read.ok ? read : { path: '', problem: '' }
       expect(path + problem).toMatch(/^[\x20-\x7e]{1,512}$/)
     }
   })
@@ -711,7 +727,7 @@ describe('readGrantRequest', () => {
 
 describe('readContinuation', () => {
   test('reads a null reference as absent, which makes the call a poll', () => {
-    expect(readContinuation({ interact_ref: null })).toStrictEqual({ value: {} })
+    expect(readContinuation({ interact_ref: null })).toStrictEqual({ ok: true, value: {} })
   })
 
   test.each([
@@ -729,7 +745,7 @@ describe('readContinuation', () => {
       { interactRef: 'r'.repeat(256) },
     ],
   ])('reads %s', (_, body, value) => {
-    expect(readContinuation(body)).toStrictEqual({ value })
+    expect(readContinuation(body)).toStrictEqual({ ok: true, value })
   })
 
   test.each<readonly [string, Json, string]>([
@@ -743,7 +759,7 @@ describe('readContinuation', () => {
     ['a reference in an array', { interact_ref: ['ref'] }, 'interact_ref'],
     ['a reference of 257 characters', { interact_ref: 'r'.repeat(257) }, 'interact_ref'],
   ])('rejects a malformed body: %s', (_, body, path) => {
-    expect(readContinuation(body)).toEqual({ path, problem: expect.any(String) })
+    expect(readContinuation(body)).toEqual({ ok: false, path, problem: expect.any(String) })
   })
 
   test('the problem never quotes the reference', () => {

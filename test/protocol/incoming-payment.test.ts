@@ -24,7 +24,7 @@ function received(text: string): Json | undefined {
 
 function metadataOf(body: Json | undefined): unknown {
   const read = readIncomingPaymentRequest(body)
-  return 'value' in read ? read.value.metadata : read
+  return read.ok ? read.value.metadata : read
 }
 
 /** Returns an object with the given number of levels. */
@@ -37,13 +37,17 @@ function nested(levels: number): JsonMembers {
 describe('readIncomingPaymentRequest', () => {
   test('requires only a wallet address', () => {
     expect(readIncomingPaymentRequest({ walletAddress: bob })).toStrictEqual({
+      ok: true,
       value: { walletAddress: bob },
     })
   })
 
   test('reads null optional members as absent', () => {
     const body = { walletAddress: bob, incomingAmount: null, expiresAt: null, metadata: null }
-    expect(readIncomingPaymentRequest(body)).toStrictEqual({ value: { walletAddress: bob } })
+    expect(readIncomingPaymentRequest(body)).toStrictEqual({
+      ok: true,
+      value: { walletAddress: bob },
+    })
   })
 
   test('keeps null in metadata', () => {
@@ -59,6 +63,7 @@ describe('readIncomingPaymentRequest', () => {
       metadata: { externalRef: 'INV2022-02-0137' },
     }
     expect(readIncomingPaymentRequest(body)).toStrictEqual({
+      ok: true,
       value: {
         walletAddress: 'https://openpayments.guide/alice',
         incomingAmount: body.incomingAmount,
@@ -142,12 +147,16 @@ describe('readIncomingPaymentRequest', () => {
     ['metadata that is a number', requestWith({ metadata: 0 }), 'metadata'],
     ['metadata that is false', requestWith({ metadata: false }), 'metadata'],
   ])('rejects a malformed body and names the position: %s', (_, body, path) => {
-    expect(readIncomingPaymentRequest(body)).toEqual({ path, problem: expect.any(String) })
+    expect(readIncomingPaymentRequest(body)).toEqual({
+      ok: false,
+      path,
+      problem: expect.any(String),
+    })
   })
 
   test('rejects an array', () => {
-    expect(readIncomingPaymentRequest([])).toHaveProperty('problem')
-    expect(readIncomingPaymentRequest([bob])).toHaveProperty('problem')
+    expect(readIncomingPaymentRequest([])).toHaveProperty('ok', false)
+    expect(readIncomingPaymentRequest([bob])).toHaveProperty('ok', false)
   })
 
   test('the problem never quotes a value', () => {
@@ -156,7 +165,7 @@ describe('readIncomingPaymentRequest', () => {
     for (const name of names) {
       for (const value of values) {
         const read = readIncomingPaymentRequest(requestWith({ [name]: value }))
-        expect(read).toHaveProperty('problem')
+        expect(read).toHaveProperty('ok', false)
         expect(JSON.stringify(read)).not.toContain('shibboleth')
       }
     }
@@ -165,7 +174,7 @@ describe('readIncomingPaymentRequest', () => {
   test('the name of an unknown member is escaped and truncated in the problem', () => {
     for (const name of ['a\r\n2026-11-21 forged line', '\u001b[2J', 'x'.repeat(60_000)]) {
       const read = readIncomingPaymentRequest(requestWith({ [name]: 1 }))
-      const { path, problem } = 'path' in read ? read : { path: '', problem: '' }
+      const { path, problem } = !read.ok ? read : { path: '', problem: '' }
       expect(path + problem).toMatch(/^[\x20-\x7e]{1,512}$/)
     }
   })
@@ -226,7 +235,7 @@ describe('metadata', () => {
 
   test('is refused with a member that could set the prototype', () => {
     const body = received(`{"walletAddress":"${bob}","metadata":{"a":{"__proto__":{}}}}`)
-    expect(readIncomingPaymentRequest(body)).toHaveProperty('problem')
+    expect(readIncomingPaymentRequest(body)).toHaveProperty('ok', false)
   })
 
   test('may be empty', () => {
@@ -236,6 +245,7 @@ describe('metadata', () => {
   test('may have eight levels but not nine', () => {
     expect(metadataOf(requestWith({ metadata: nested(8) }))).toStrictEqual(nested(8))
     expect(readIncomingPaymentRequest(requestWith({ metadata: nested(9) }))).toEqual({
+      ok: false,
       path: 'metadata',
       problem: expect.any(String),
     })
@@ -246,7 +256,7 @@ describe('metadata', () => {
     expect(metadataOf(requestWith({ metadata: { a: inArrays(7) } }))).toBeDefined()
     expect(
       readIncomingPaymentRequest(requestWith({ metadata: { a: inArrays(8) } })),
-    ).toHaveProperty('problem')
+    ).toHaveProperty('ok', false)
   })
 
   test.each([
@@ -261,6 +271,7 @@ describe('metadata', () => {
     expect(Buffer.byteLength(JSON.stringify({ note }))).toBe(8192)
     expect(metadataOf(requestWith({ metadata: { note } }))).toStrictEqual({ note })
     expect(readIncomingPaymentRequest(requestWith({ metadata: { note: `${note}x` } }))).toEqual({
+      ok: false,
       path: 'metadata',
       problem: expect.any(String),
     })

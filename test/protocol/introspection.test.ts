@@ -90,7 +90,7 @@ describe('the introspection of a token', () => {
       fc.property(arbitrary, (more) => {
         const { walletAddress: _, ...base } = token
         const answer = read(wired(introspectionBody({ ...base, ...more }, issuer)))
-        expect(answer).toEqual({ value: { active: true, key: { kid, x }, ...more } })
+        expect(answer).toEqual({ ok: true, value: { active: true, key: { kid, x }, ...more } })
       }),
       { numRuns: 300 },
     )
@@ -107,7 +107,7 @@ describe('the introspection of a token', () => {
   test.each([{ active: false }, { active: false, access: [], reason: 'x' }])(
     'is inactive for %j',
     (answer) => {
-      expect(read(answer)).toEqual({ value: { active: false } })
+      expect(read(answer)).toEqual({ ok: true, value: { active: false } })
     },
   )
 })
@@ -189,13 +189,17 @@ const malformed: [string, Json | undefined][] = [
 
 describe('a malformed introspection response', () => {
   test.each(malformed)('is rejected: %s', (_, answer) => {
-    expect(read(answer)).toEqual({ path: expect.any(String), problem: expect.any(String) })
+    expect(read(answer)).toEqual({
+      ok: false,
+      path: expect.any(String),
+      problem: expect.any(String),
+    })
   })
 
   test('is rejected for any other JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (answer) => {
-        expect(read(answer as Json)).toHaveProperty('problem')
+        expect(read(answer as Json)).toHaveProperty('ok', false)
       }),
       { numRuns: 300 },
     )
@@ -207,15 +211,16 @@ describe('an introspection request', () => {
 
   test('names the token, the proof method of its key, and the resource server', () => {
     expect(question).toEqual({ access_token: 'token', proof: 'httpsig', resource_server: 'bank' })
-    expect(readResourceServer(question)).toEqual({ id: 'bank' })
+    expect(readResourceServer(question)).toEqual({ ok: true, value: { id: 'bank' } })
     expect(readIntrospectionRequest(question)).toEqual({
+      ok: true,
       value: { accessToken: 'token', answerable: true, needed: [] },
     })
   })
 
   test('may identify the resource server by its key', () => {
     const asking = { ...question, resource_server: { key: { proof: 'httpsig', jwk } } }
-    expect(readResourceServer(asking)).toEqual({ jwk: { kid, x } })
+    expect(readResourceServer(asking)).toEqual({ ok: true, value: { jwk: { kid, x } } })
   })
 
   test.each([
@@ -236,7 +241,7 @@ describe('an introspection request', () => {
       'resource_server_invalid',
     ],
   ] as const)('without an identified resource server is refused: %s', (_, asking, refusal) => {
-    expect(readResourceServer(asking && wired(asking))).toMatchObject({ refusal })
+    expect(readResourceServer(asking && wired(asking))).toMatchObject({ ok: false, refusal })
   })
 
   test.each([
@@ -245,7 +250,7 @@ describe('an introspection request', () => {
     ['a proof that is not a string', { proof: {} }],
     ['access that is not a list', { access: {} }],
   ])('is malformed with %s', (_, change) => {
-    expect(readIntrospectionRequest(wired({ ...question, ...change }))).toHaveProperty('problem')
+    expect(readIntrospectionRequest(wired({ ...question, ...change }))).toHaveProperty('ok', false)
   })
 
   test('may name the required access', () => {

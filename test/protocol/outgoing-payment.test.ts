@@ -80,7 +80,7 @@ describe('a null member', () => {
       'debitAmount',
     ],
   ])('is refused where it is required: %s', (_, read, path) => {
-    expect(read).toEqual({ path, problem: 'is missing' })
+    expect(read).toEqual({ ok: false, path, problem: 'is missing' })
   })
 })
 
@@ -91,6 +91,7 @@ describe('readQuoteRequest', () => {
     ['a fixed receive amount', { receiveAmount: { ...usd, assetCode: 'EUR' } }],
   ])('reads each form in the OpenAPI: %s', (_, amounts) => {
     expect(readQuoteRequest(asked(amounts))).toStrictEqual({
+      ok: true,
       value: { walletAddress: alice, receiver, ...amounts },
     })
   })
@@ -100,7 +101,10 @@ describe('readQuoteRequest', () => {
       walletAddress: 'https://WALLET.example:443/alice/',
       receiver: 'https://Bank.example/incoming-payments/1/',
     })
-    expect(readQuoteRequest(body)).toStrictEqual({ value: { walletAddress: alice, receiver } })
+    expect(readQuoteRequest(body)).toStrictEqual({
+      ok: true,
+      value: { walletAddress: alice, receiver },
+    })
   })
 
   test.each<readonly [string, Json | undefined, string]>([
@@ -119,12 +123,13 @@ describe('readQuoteRequest', () => {
     ['metadata', asked({ metadata: {} }), 'metadata'],
     ['an unknown member', asked({ constructor: 1 }), 'constructor'],
   ])('rejects a malformed body and names the position: %s', (_, body, path) => {
-    expect(readQuoteRequest(body)).toEqual({ path, problem: expect.any(String) })
+    expect(readQuoteRequest(body)).toEqual({ ok: false, path, problem: expect.any(String) })
   })
 
   test.each(noAmounts)('rejects %s in either amount', (_, amount, within) => {
     for (const name of ['debitAmount', 'receiveAmount']) {
       expect(readQuoteRequest(asked({ [name]: amount }))).toEqual({
+        ok: false,
         path: name + within,
         problem: expect.any(String),
       })
@@ -135,19 +140,20 @@ describe('readQuoteRequest', () => {
 describe('readOutgoingPaymentRequest', () => {
   test('reads a payment by quote', () => {
     expect(readOutgoingPaymentRequest(byQuote())).toStrictEqual({
+      ok: true,
       value: { walletAddress: alice, quoteId },
     })
   })
 
   test('reads a payment directly to an incoming payment', () => {
-    expect(readOutgoingPaymentRequest(direct())).toStrictEqual({ value: direct() })
+    expect(readOutgoingPaymentRequest(direct())).toStrictEqual({ ok: true, value: direct() })
   })
 
   test('keeps metadata unchanged in both forms', () => {
     const metadata = { constructor: 'kept', '0': [null], note: '\u0000' }
     for (const body of [byQuote({ metadata }), direct({ metadata })]) {
       const read = readOutgoingPaymentRequest(body)
-      expect(JSON.stringify('value' in read && read.value.metadata)).toBe(JSON.stringify(metadata))
+      expect(JSON.stringify(read.ok && read.value.metadata)).toBe(JSON.stringify(metadata))
     }
   })
 
@@ -177,11 +183,16 @@ describe('readOutgoingPaymentRequest', () => {
     ['oversized metadata', byQuote({ metadata: { note: 'x'.repeat(8192) } }), 'metadata'],
     ['an unknown member', byQuote({ method: 'ilp' }), 'method'],
   ])('rejects a malformed body and names the position: %s', (_, body, path) => {
-    expect(readOutgoingPaymentRequest(body)).toEqual({ path, problem: expect.any(String) })
+    expect(readOutgoingPaymentRequest(body)).toEqual({
+      ok: false,
+      path,
+      problem: expect.any(String),
+    })
   })
 
   test.each(noAmounts)('rejects %s', (_, amount, within) => {
     expect(readOutgoingPaymentRequest(direct({ debitAmount: amount }))).toEqual({
+      ok: false,
       path: `debitAmount${within}`,
       problem: expect.any(String),
     })
@@ -214,23 +225,27 @@ describe('readPriceAnswer', () => {
 
   test('reads a price and omits additional members of the host’s answer', () => {
     const more = { fee: 5n, debitAmount: { ...dollars(100), margin: '3' }, at: new Date() }
-    expect(readPriceAnswer({ ...price, ...more })).toStrictEqual({ value: price })
-    expect(readPriceAnswer({ ...price, expiresAt: undefined })).toStrictEqual({ value: price })
+    expect(readPriceAnswer({ ...price, ...more })).toStrictEqual({ ok: true, value: price })
+    expect(readPriceAnswer({ ...price, expiresAt: undefined })).toStrictEqual({
+      ok: true,
+      value: price,
+    })
     expect(readPriceAnswer({ ...price, expiresAt: 17 })).toStrictEqual({
+      ok: true,
       value: { ...price, expiresAt: 17 },
     })
   })
 
   test('reads the reason for a refusal', () => {
     for (const refusal of ['receiver_invalid', 'amount_missing', 'amount_too_small']) {
-      expect(readPriceAnswer({ refusal })).toStrictEqual({ value: { refusal } })
+      expect(readPriceAnswer({ refusal })).toStrictEqual({ ok: true, value: { refusal } })
     }
     const small = {
       refusal: 'amount_too_small',
       reason: 'a fee of 10',
       minDebitAmount: dollars(11),
     }
-    expect(readPriceAnswer({ ...small, more: 1 })).toStrictEqual({ value: small })
+    expect(readPriceAnswer({ ...small, more: 1 })).toStrictEqual({ ok: true, value: small })
   })
 
   test.each<readonly [string, unknown]>([
@@ -255,6 +270,7 @@ describe('readPriceAnswer', () => {
     ['a reason that is not a string', { refusal: 'receiver_invalid', reason: new Error('x') }],
   ])('rejects an invalid answer: %s', (_, answer) => {
     expect(readPriceAnswer(answer)).toEqual({
+      ok: false,
       path: expect.any(String),
       problem: expect.any(String),
     })

@@ -79,8 +79,8 @@ export function carelessWallet(
 
   function windowStart(text: string): number | undefined {
     const parsed = parseInterval(text)
-    if ('problem' in parsed) return undefined
-    let { interval } = parsed
+    if (!parsed.ok) return undefined
+    let interval = parsed.value
     if (makes('the first window is reckoned from midnight') && interval.form !== 'duration/end') {
       interval = { ...interval, start: Math.floor(interval.start / dayMs) * dayMs }
     }

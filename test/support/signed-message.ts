@@ -49,5 +49,5 @@ export function lineOf(message: SignedMessage, name: string): string {
 }
 
 export function problemOf(inspection: Inspection): string | undefined {
-  return 'problem' in inspection ? inspection.problem : undefined
+  return inspection.ok ? undefined : inspection.problem
 }

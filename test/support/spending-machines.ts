@@ -10,6 +10,7 @@ import {
   type OutgoingPaymentRefusals,
 } from '../../src/core/outgoing-payment.js'
 import { createQuote, type Price, type Quote, usableQuote } from '../../src/core/quote.js'
+import { ok } from '../../src/core/result.js'
 import { manualClock } from './clock.js'
 import { deepFreeze } from './frozen.js'
 import { listPrice } from './spending.js'
@@ -78,7 +79,9 @@ export function machineWallet(): PlayedWallet {
     }
     const receiver = request.incomingPayment
     const answer = price({ receiver, debitAmount: request.debitAmount })
-    return typeof answer === 'string' ? { refusal: answer } : { receiver, ...answer }
+    return typeof answer === 'string'
+      ? ({ ok: false, refusal: answer } as const)
+      : ok({ receiver, ...answer })
   }
 
   function candidates({ id: grantId, items }: Granted, { walletAddress }: PayRequest) {
@@ -101,10 +104,10 @@ export function machineWallet(): PlayedWallet {
       return { refusal: 'identifier_foreign' }
     }
     const { id = `payment-${commandId()}`, earlier } = earlierOf(granted, request, key)
-    if (earlier !== undefined) return 'refusal' in earlier ? earlierRefused : answer(earlier)
+    if (earlier !== undefined) return earlier.ok ? answer(earlier.value) : earlierRefused
     const terms = termsOf(granted, request)
-    if ('refusal' in terms) return { refusal: terms.refusal }
-    const { receiver, debitAmount, receiveAmount } = terms
+    if (!terms.ok) return { refusal: terms.refusal }
+    const { receiver, debitAmount, receiveAmount } = terms.value
     const decision = createOutgoingPayment(
       {
         commandId: commandId(),

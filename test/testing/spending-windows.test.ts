@@ -61,9 +61,9 @@ describe('the windows of the model', () => {
     fc.assert(
       fc.property(texts, instant, counting, (text, at, counting) => {
         const parsed = parseInterval(text)
-        if ('problem' in parsed) throw new Error(parsed.problem)
+        if (!parsed.ok) throw new Error(parsed.problem)
         const turn = turnAt(text, at, counting)
-        const window = windowAt(parsed.interval, at, counting)
+        const window = windowAt(parsed.value, at, counting)
         expect(typeof turn === 'string' ? undefined : turn).toEqual(window)
         // The edges themselves, where the library and its model could differ by one.
         for (const edge of window === undefined ? [] : [window.start, window.end - 1]) {

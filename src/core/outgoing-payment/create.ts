@@ -16,6 +16,7 @@ import {
   refused,
 } from '../decision.js'
 import type { LimitsRefusal } from '../limits.js'
+import { ok, type Result } from '../result.js'
 import {
   type OutgoingPayment,
   type OutgoingPaymentEvent,
@@ -89,9 +90,9 @@ export type Repeat = Pick<OutgoingPayment, 'client' | 'requestHash'>
 export function repeated(
   payment: OutgoingPayment | undefined,
   { client, requestHash }: Repeat,
-): OutgoingPayment | Refused<'request_differs'> | undefined {
+): Result<OutgoingPayment, Refused<'request_differs'>> | undefined {
   if (payment?.client !== client) return undefined
   return payment.requestHash === requestHash
-    ? payment
+    ? ok(payment)
     : refused('request_differs', 'this quote or key was used for another payment')
 }

@@ -71,13 +71,13 @@ export function requestGrant(deps: GrantDependencies): Serve {
     const body = readBody(exchange.message)
     if ('outcome' in body) return body
     const named = readClient(body.value ?? null)
-    if ('refusal' in named) return refuse(named.refusal, named.reason)
-    const proved = await proveClient(exchange, candidates, named, deps.clientKeys)
+    if (!named.ok) return refuse(named.refusal, named.reason)
+    const proved = await proveClient(exchange, candidates, named.value, deps.clientKeys)
     if ('outcome' in proved) return proved
     const { client, proof } = proved
     const nonceGuard = await nonceGuardOf(context, proof, deps.repeats, exchange.call)
     const request = readGrantRequest(body.value ?? null)
-    if (!('value' in request)) {
+    if (!request.ok) {
       return consumeNonce(context, nonceGuard, refuseProblem('body_invalid', request), {
         refused: true,
       })

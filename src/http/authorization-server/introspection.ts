@@ -47,8 +47,8 @@ export function introspectToken(deps: IntrospectionDependencies): Serve {
     const body = readBody(exchange.message)
     if ('outcome' in body) return body
     const named = readResourceServer(body.value ?? null)
-    if ('refusal' in named) return refuse(named.refusal, named.reason)
-    const resourceServer = deps.registry(named)
+    if (!named.ok) return refuse(named.refusal, named.reason)
+    const resourceServer = deps.registry(named.value)
     if (resourceServer === undefined) {
       return refuse('resource_server_invalid', 'no resource server has this id or key')
     }
@@ -56,7 +56,7 @@ export function introspectToken(deps: IntrospectionDependencies): Serve {
     if ('outcome' in proof) return proof
     const nonceGuard = await nonceGuardOf(context, proof, deps.repeats, exchange.call)
     const request = readIntrospectionRequest(body.value ?? null)
-    if (!('value' in request)) {
+    if (!request.ok) {
       return consumeNonce(context, nonceGuard, refuseProblem('body_invalid', request), {
         refused: true,
       })

@@ -74,7 +74,6 @@ function readKey(where: string, key: PublicJwk): PublicJwk {
   // A private key in the options is a mistake, even though only its public part would be used.
   if ('d' in key) throw invalidOption(where, 'must not contain a private key')
   const screened = screenJwk(publishedJwk(key))
-  if ('problem' in screened)
-    throw invalidOption(where, `contains an unusable key: ${screened.problem}`)
-  return screened.jwk
+  if (!screened.ok) throw invalidOption(where, `contains an unusable key: ${screened.problem}`)
+  return screened.value
 }

@@ -1,5 +1,6 @@
 import type { AccessType } from '../../core/access.js'
 import type { Stored } from '../../core/decision.js'
+import { ok } from '../../core/result.js'
 import type { SignedMessage } from '../../protocol/http-signature/components.js'
 import type { Parsed } from '../../protocol/schema.js'
 import { canonicalUrl } from '../../protocol/url.js'
@@ -42,7 +43,7 @@ export function listResources<Resource extends Stored>(
     async (exchange, { permitted, client, nonceGuard, refusing, insufficient }) => {
       if (permitted(type, 'list') === undefined) return insufficient(type, 'list')
       const request = readListRequest(exchange.message)
-      if (!('value' in request)) return refusing(refuseProblem('query_invalid', request))
+      if (!request.ok) return refusing(refuseProblem('query_invalid', request))
       const { walletAddress, page } = request.value
       if (permitted(type, 'list', walletAddress) === undefined) {
         return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
@@ -67,20 +68,20 @@ type Parameters = { readonly [Name in (typeof parameters)[number]]?: string }
  */
 export function readListRequest({ target }: Pick<SignedMessage, 'target'>): Parsed<ListRequest> {
   const query = readQuery(target)
-  if (!('value' in query)) return query
+  if (!query.ok) return query
   const { 'wallet-address': text, first, last, cursor } = query.value
-  if (text === undefined) return { path: 'wallet-address', problem: 'is missing' }
+  if (text === undefined) return { ok: false, path: 'wallet-address', problem: 'is missing' }
   const walletAddress = canonicalUrl(text)
   if (walletAddress === undefined) {
     const problem = 'must be an https URL without userinfo, query or fragment'
-    return { path: 'wallet-address', problem }
+    return { ok: false, path: 'wallet-address', problem }
   }
   const page = readPageQuery({
     ...(first === undefined ? {} : { first: wholeNumber(first) }),
     ...(last === undefined ? {} : { last: wholeNumber(last) }),
     ...(cursor === undefined ? {} : { cursor }),
   })
-  return 'value' in page ? { value: { walletAddress, page: page.value } } : page
+  return page.ok ? ok({ walletAddress, page: page.value }) : page
 }
 
 /** A published client sends this name instead of the one in the OpenAPI document. */
@@ -96,13 +97,13 @@ function readQuery(target: string): Parsed<Parameters> {
   )
   const known = parameters.map((name) => given.filter(([each]) => each === name))
   if (known.flat().length < given.length) {
-    return { path: '', problem: 'the query contains an unknown parameter' }
+    return { ok: false, path: '', problem: 'the query contains an unknown parameter' }
   }
   const repeated = parameters.find((_, index) => (known[index]?.length ?? 0) > 1)
-  if (repeated !== undefined) return { path: repeated, problem: 'must not be repeated' }
+  if (repeated !== undefined) return { ok: false, path: repeated, problem: 'must not be repeated' }
   // Some clients send every parameter that they know, with an empty value if it is not set.
   const present = given.filter(([name, value]) => value !== '' || name === 'wallet-address')
-  return { value: Object.fromEntries(present) }
+  return ok(Object.fromEntries(present))
 }
 
 /** Returns NaN for any form other than plain decimal digits, such as `1e1`, `+5` or `007`. */

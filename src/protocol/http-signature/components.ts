@@ -1,3 +1,4 @@
+import { ok, type Problem, type Result } from '../../core/result.js'
 import { encodeUtf8 } from '../../util/bytes.js'
 import {
   type Item,
@@ -26,7 +27,7 @@ export interface SignedMessage {
 }
 
 /** A component's value, or why it has none (RFC 9421 section 2.5). */
-export type ComponentValue = { readonly value: string } | { readonly problem: string }
+export type ComponentValue = Result<string, Problem>
 
 /** Printable ASCII and inner tabs: what can stand in a signature base without changing its lines. */
 const safeValue = /^[\x20-\x7e\t]*$/
@@ -35,17 +36,21 @@ const dictionaryFields = new Set(['content-digest', 'signature', 'signature-inpu
 
 /** Finds the value of one covered component in the message that was received. */
 export function componentValue([name, parameters]: Item, message: SignedMessage): ComponentValue {
-  if (typeof name !== 'string') return { problem: 'a component identifier is not a String' }
-  if (parameters.has('req')) return { problem: `"${name}" refers to a request from a request` }
+  if (typeof name !== 'string')
+    return { ok: false, problem: 'a component identifier is not a String' }
+  if (parameters.has('req'))
+    return { ok: false, problem: `"${name}" refers to a request from a request` }
   if (name.startsWith('@')) {
     if (name === '@query-param') return queryParameter(message, parameters)
-    if (parameters.size > 0) return { problem: `"${name}" has an unknown parameter` }
+    if (parameters.size > 0) return { ok: false, problem: `"${name}" has an unknown parameter` }
     const value = derived(name, message)
-    return value === undefined ? { problem: `"${name}" is no component of a request` } : { value }
+    return value === undefined
+      ? { ok: false, problem: `"${name}" is no component of a request` }
+      : ok(value)
   }
-  if (!fieldName.test(name)) return { problem: `"${name}" is no lower-case field name` }
+  if (!fieldName.test(name)) return { ok: false, problem: `"${name}" is no lower-case field name` }
   const lines = message.fields.get(name)
-  if (lines === undefined) return { problem: `"${name}" is not in the request` }
+  if (lines === undefined) return { ok: false, problem: `"${name}" is not in the request` }
   return fieldValue(name, lines, parameters, message)
 }
 
@@ -79,15 +84,15 @@ function derived(name: string, { method, origin, target }: SignedMessage): strin
 function queryParameter({ target }: SignedMessage, parameters: Item[1]): ComponentValue {
   const name = parameters.get('name')
   if (typeof name !== 'string' || parameters.size !== 1) {
-    return { problem: '"@query-param" needs the parameter name and no other' }
+    return { ok: false, problem: '"@query-param" needs the parameter name and no other' }
   }
   const query = target.includes('?') ? target.slice(target.indexOf('?') + 1) : ''
   const values = [...new URLSearchParams(query)].filter(([key]) => reencode(key) === name)
   const [only, ...others] = values
   if (only === undefined || others.length > 0) {
-    return { problem: '"@query-param" names a parameter that is not there exactly once' }
+    return { ok: false, problem: '"@query-param" names a parameter that is not there exactly once' }
   }
-  return { value: reencode(only[1]) }
+  return ok(reencode(only[1]))
 }
 
 /** The form-urlencoded set of RFC 9421 section 2.2.8: `encodeURIComponent`, and most of what that leaves. */
@@ -105,12 +110,12 @@ function fieldValue(
   message: SignedMessage,
 ): ComponentValue {
   const combined = combinedValue(lines)
-  if (!safeValue.test(combined)) return { problem: `"${name}" is not ASCII` }
-  if (parameters.size === 0) return { value: combined }
+  if (!safeValue.test(combined)) return { ok: false, problem: `"${name}" is not ASCII` }
+  if (parameters.size === 0) return ok(combined)
   for (const [key, value] of parameters) {
     const known = key === 'key' ? typeof value === 'string' : key === 'sf' || key === 'bs'
     if (!known || (key !== 'key' && value !== true)) {
-      return { problem: `"${name}" has an unknown parameter` }
+      return { ok: false, problem: `"${name}" has an unknown parameter` }
     }
   }
   if (parameters.has('bs')) return byteSequences(name, lines, parameters, message)
@@ -123,18 +128,19 @@ function byteSequences(
   parameters: Item[1],
   message: SignedMessage,
 ): ComponentValue {
-  if (parameters.size > 1) return { problem: `"${name}" has bs beside sf or key` }
+  if (parameters.size > 1) return { ok: false, problem: `"${name}" has bs beside sf or key` }
   if (message.fieldsMerged)
-    return { problem: `"${name}";bs needs field lines that were not joined` }
-  return { value: serializeByteSequences(lines.map(encodeUtf8)) }
+    return { ok: false, problem: `"${name}";bs needs field lines that were not joined` }
+  return ok(serializeByteSequences(lines.map(encodeUtf8)))
 }
 
 function structured(name: string, combined: string, key: unknown): ComponentValue {
-  if (!dictionaryFields.has(name)) return { problem: `"${name}" is of no known structured type` }
+  if (!dictionaryFields.has(name))
+    return { ok: false, problem: `"${name}" is of no known structured type` }
   const dictionary = parseStrictDictionary(combined)?.members
-  if (dictionary === undefined) return { problem: `"${name}" is no dictionary` }
-  if (typeof key !== 'string') return { value: serializeDictionary(new Map(dictionary)) }
+  if (dictionary === undefined) return { ok: false, problem: `"${name}" is no dictionary` }
+  if (typeof key !== 'string') return ok(serializeDictionary(new Map(dictionary)))
   const member = dictionary.get(key)
-  if (member === undefined) return { problem: `"${name}" has no member of that key` }
-  return { value: isInnerList(member) ? serializeInnerList(member) : serializeItem(member) }
+  if (member === undefined) return { ok: false, problem: `"${name}" has no member of that key` }
+  return ok(isInnerList(member) ? serializeInnerList(member) : serializeItem(member))
 }

@@ -1,4 +1,5 @@
 import type { Instant } from '../../core/decision.js'
+import { ok, type Problem, type Result } from '../../core/result.js'
 import { combinedValue, componentValue, type SignedMessage } from './components.js'
 import { contentDigestProblem } from './content-digest.js'
 import { readDialect, type SignatureFields } from './dialects.js'
@@ -37,9 +38,7 @@ export interface SignatureCandidate {
   readonly bases: readonly string[]
 }
 
-export type Inspection =
-  | { readonly candidates: readonly SignatureCandidate[] }
-  | { readonly problem: string }
+export type Inspection = Result<readonly SignatureCandidate[], Problem>
 
 const labelsMax = 4
 const componentsMax = 16
@@ -58,31 +57,31 @@ export async function inspectSignatures(
   rules: SignatureRules,
 ): Promise<Inspection> {
   const fields = signatureFields(message, rules)
-  if ('problem' in fields) return fields
+  if (!fields.ok) return fields
   const candidates: SignatureCandidate[] = []
   let problem = 'there is no signature'
-  for (const [label, input] of fields.inputs.members) {
-    const result = inspectOne(label, input, fields, message, now, rules)
-    if ('problem' in result) problem = result.problem
-    else candidates.push(result)
+  for (const [label, input] of fields.value.inputs.members) {
+    const result = inspectOne(label, input, fields.value, message, now, rules)
+    if (result.ok) candidates.push(result.value)
+    else problem = result.problem
   }
-  if (candidates.length === 0) return { problem }
+  if (candidates.length === 0) return { ok: false, problem }
   const digest = message.fields.get('content-digest')
   if (digest !== undefined) {
     const wrong = await contentDigestProblem(combinedValue(digest), message.body)
-    if (wrong !== undefined) return { problem: wrong }
+    if (wrong !== undefined) return { ok: false, problem: wrong }
   }
-  return { candidates }
+  return ok(candidates)
 }
 
 function signatureFields(
   { fields }: SignedMessage,
   { strict = false }: SignatureRules,
-): SignatureFields | { problem: string } {
+): Result<SignatureFields, Problem> {
   const inputLines = fields.get('signature-input')
   const signatureLines = fields.get('signature')
-  if (inputLines === undefined) return { problem: 'there is no Signature-Input' }
-  if (signatureLines === undefined) return { problem: 'there is no Signature' }
+  if (inputLines === undefined) return { ok: false, problem: 'there is no Signature-Input' }
+  if (signatureLines === undefined) return { ok: false, problem: 'there is no Signature' }
   const input = combinedValue(inputLines)
   const signature = combinedValue(signatureLines)
   const inputs = parseStrictDictionary(input)
@@ -91,18 +90,24 @@ function signatureFields(
   const read = standard ?? (strict ? undefined : readDialect(input, signature))
   if (read === undefined) {
     const name = inputs === undefined ? 'Signature-Input' : 'Signature'
-    return { problem: `${name} is not a Structured Fields dictionary, or has a key twice` }
+    return {
+      ok: false,
+      problem: `${name} is not a Structured Fields dictionary, or has a key twice`,
+    }
   }
-  return labelsProblem(read) ?? read
+  return labelsProblem(read) ?? ok(read)
 }
 
-function labelsProblem({ inputs, signatures }: SignatureFields): { problem: string } | undefined {
+function labelsProblem({ inputs, signatures }: SignatureFields): Problem | undefined {
   const labels = [...inputs.members.keys()]
-  if (labels.length > labelsMax) return { problem: `there are more than ${labelsMax} signatures` }
+  if (labels.length > labelsMax)
+    return { ok: false, problem: `there are more than ${labelsMax} signatures` }
   const matching =
     labels.length === signatures.members.size &&
     labels.every((label) => signatures.members.has(label))
-  return matching ? undefined : { problem: 'Signature-Input and Signature have different labels' }
+  return matching
+    ? undefined
+    : { ok: false, problem: 'Signature-Input and Signature have different labels' }
 }
 
 function inspectOne(
@@ -112,20 +117,20 @@ function inspectOne(
   message: SignedMessage,
   now: Instant,
   freshness: Freshness,
-): SignatureCandidate | { problem: string } {
-  if (!isInnerList(input)) return { problem: 'Signature-Input is no list of components' }
+): Result<SignatureCandidate, Problem> {
+  if (!isInnerList(input)) return { ok: false, problem: 'Signature-Input is no list of components' }
   const signature = byteSequence(signatures.members.get(label))
   if (signature?.length !== signatureLength) {
-    return { problem: `Signature is no byte sequence of ${signatureLength} bytes` }
+    return { ok: false, problem: `Signature is no byte sequence of ${signatureLength} bytes` }
   }
   const coverage = coverageProblem(input[0], message)
-  if (coverage !== undefined) return { problem: coverage }
-  if (inputs.decimals.has(`${label} created`)) return { problem: 'created is a decimal' }
-  if (inputs.decimals.has(`${label} expires`)) return { problem: 'expires is a decimal' }
+  if (coverage !== undefined) return { ok: false, problem: coverage }
+  if (inputs.decimals.has(`${label} created`)) return { ok: false, problem: 'created is a decimal' }
+  if (inputs.decimals.has(`${label} expires`)) return { ok: false, problem: 'expires is a decimal' }
   const parameters = readParameters(input[1], now, freshness)
-  if ('problem' in parameters) return parameters
+  if (!parameters.ok) return parameters
   const bases = signatureBases(input, inputs.canonicalList, message)
-  return 'problem' in bases ? bases : { ...parameters, signature, bases: bases.bases }
+  return bases.ok ? ok({ ...parameters.value, signature, bases: bases.value }) : bases
 }
 
 /** Whether no component is covered twice, and those that the profile requires are (RFC 9635 7.3.1). */
@@ -152,28 +157,29 @@ function readParameters(
   parameters: Parameters,
   now: Instant,
   { ageMaxMs, skewMaxMs }: Freshness,
-): Omit<SignatureCandidate, 'signature' | 'bases'> | { problem: string } {
+): Result<Omit<SignatureCandidate, 'signature' | 'bases'>, Problem> {
   const created = parameters.get('created')
   const expires = parameters.get('expires')
   const keyid = parameters.get('keyid')
   const nonce = parameters.get('nonce')
   const tag = parameters.get('tag')
   const alg = parameters.get('alg')
-  if (tag !== undefined && tag !== 'gnap') return { problem: 'tag is not gnap' }
-  if (alg !== undefined && alg !== 'ed25519') return { problem: 'alg is not ed25519' }
-  if (!isText(keyid)) return { problem: 'keyid is missing or no String' }
-  if (nonce !== undefined && !isText(nonce)) return { problem: 'nonce is no String' }
-  if (typeof created !== 'number') return { problem: 'created is missing or no Integer' }
+  if (tag !== undefined && tag !== 'gnap') return { ok: false, problem: 'tag is not gnap' }
+  if (alg !== undefined && alg !== 'ed25519') return { ok: false, problem: 'alg is not ed25519' }
+  if (!isText(keyid)) return { ok: false, problem: 'keyid is missing or no String' }
+  if (nonce !== undefined && !isText(nonce)) return { ok: false, problem: 'nonce is no String' }
+  if (typeof created !== 'number') return { ok: false, problem: 'created is missing or no Integer' }
   if (expires !== undefined && typeof expires !== 'number') {
-    return { problem: 'expires is no Integer' }
+    return { ok: false, problem: 'expires is no Integer' }
   }
   if (expires !== undefined && expires <= created)
-    return { problem: 'expires is not after created' }
+    return { ok: false, problem: 'expires is not after created' }
   const createdAt = created * 1000
-  if (now - createdAt > ageMaxMs) return { problem: 'created is too long ago' }
-  if (createdAt - now > skewMaxMs) return { problem: 'created is in the future' }
-  if (expires !== undefined && now > expires * 1000) return { problem: 'expires has passed' }
-  return nonce === undefined ? { keyid, createdAt } : { keyid, createdAt, nonce }
+  if (now - createdAt > ageMaxMs) return { ok: false, problem: 'created is too long ago' }
+  if (createdAt - now > skewMaxMs) return { ok: false, problem: 'created is in the future' }
+  if (expires !== undefined && now > expires * 1000)
+    return { ok: false, problem: 'expires has passed' }
+  return ok(nonce === undefined ? { keyid, createdAt } : { keyid, createdAt, nonce })
 }
 
 /** The signature base, rebuilt from the message that was received (RFC 9421 section 2.5). */
@@ -181,7 +187,7 @@ function signatureBases(
   input: InnerList,
   canonical: string | undefined,
   message: SignedMessage,
-): { bases: readonly string[] } | { problem: string } {
+): Result<readonly string[], Problem> {
   const [components] = input
   // An origin is the same with and without the slash (RFC 9110 section 4.2.3), but not to a signature.
   const atOrigin = message.target === '/'
@@ -189,7 +195,7 @@ function signatureBases(
   let slashless = ''
   for (const component of components) {
     const result = componentValue(component, message)
-    if ('problem' in result) return result
+    if (!result.ok) return result
     const identifier = identifierOf(component)
     base += `${identifier}: ${result.value}\n`
     if (!atOrigin) continue
@@ -197,7 +203,7 @@ function signatureBases(
     slashless += `${identifier}: ${value}\n`
   }
   const end = `"@signature-params": ${canonical ?? serializeInnerList(input)}`
-  return { bases: atOrigin ? [base + end, slashless + end] : [base + end] }
+  return ok(atOrigin ? [base + end, slashless + end] : [base + end])
 }
 
 function identifierOf(component: Item): string {

@@ -1,3 +1,4 @@
+import { ok, type Problem, type Result } from '../../core/result.js'
 import type { PublicJwk } from '../../ports/client-keys.js'
 import { hashText } from '../../util/hash.js'
 import { isObject } from '../json.js'
@@ -6,7 +7,7 @@ import { verifierOf } from './ed25519.js'
 const kidLengthMax = 256
 
 /** A screened key, or why it is not to be used. The reason never quotes the key. */
-export type ScreenedJwk = { readonly jwk: PublicJwk } | { readonly problem: string }
+export type ScreenedJwk = Result<PublicJwk, Problem>
 
 /**
  * Screens a JSON Web Key that a client instance presents or publishes: an Ed25519 public key with `kid`
@@ -15,20 +16,22 @@ export type ScreenedJwk = { readonly jwk: PublicJwk } | { readonly problem: stri
  * @see RFC 9635 section 7.1; RFC 8037
  */
 export function screenJwk(value: unknown): ScreenedJwk {
-  if (!isObject(value)) return { problem: 'the key is no JSON object' }
+  if (!isObject(value)) return { ok: false, problem: 'the key is no JSON object' }
   const { kty, crv, alg, use, kid, x } = value
-  if (Object.hasOwn(value, 'd')) return { problem: 'the key is a private key' }
+  if (Object.hasOwn(value, 'd')) return { ok: false, problem: 'the key is a private key' }
   if (kty !== 'OKP' || crv !== 'Ed25519')
-    return { problem: 'the key is not of kty OKP, crv Ed25519' }
-  if (alg !== 'EdDSA' && alg !== 'Ed25519') return { problem: 'the key has no alg EdDSA' }
-  if (use !== undefined && use !== 'sig') return { problem: 'the key is not for signatures' }
+    return { ok: false, problem: 'the key is not of kty OKP, crv Ed25519' }
+  if (alg !== 'EdDSA' && alg !== 'Ed25519')
+    return { ok: false, problem: 'the key has no alg EdDSA' }
+  if (use !== undefined && use !== 'sig')
+    return { ok: false, problem: 'the key is not for signatures' }
   if (typeof kid !== 'string' || kid === '' || kid.length > kidLengthMax) {
-    return { problem: `the key has no kid of 1 to ${kidLengthMax} characters` }
+    return { ok: false, problem: `the key has no kid of 1 to ${kidLengthMax} characters` }
   }
   if (typeof x !== 'string' || verifierOf(x) === undefined) {
-    return { problem: 'x is no canonical Ed25519 public key of full order' }
+    return { ok: false, problem: 'x is no canonical Ed25519 public key of full order' }
   }
-  return { jwk: { kid, x } }
+  return ok({ kid, x })
 }
 
 /** The key's thumbprint (RFC 7638), computed over the canonical spelling that `screenJwk` lets pass. */

@@ -1,4 +1,5 @@
 import type { Instant } from '../../core/decision.js'
+import { ok, type Problem, type Result } from '../../core/result.js'
 import { sha256 } from '../../util/hash.js'
 import { type Signer, signerOf } from './ed25519.js'
 import {
@@ -33,14 +34,18 @@ const kidForm = /^[\x20-\x7e]{1,256}$/
 export function readSigningKey(
   kid: unknown,
   { kty, crv, x, d }: PrivateJwk,
-): SigningKey | { readonly problem: string } {
+): Result<SigningKey, Problem> {
   if (typeof kid !== 'string' || !kidForm.test(kid)) {
-    return { problem: 'has no kid of 1 to 256 printable ASCII characters' }
+    return { ok: false, problem: 'has no kid of 1 to 256 printable ASCII characters' }
   }
-  if (kty !== 'OKP' || crv !== 'Ed25519') return { problem: 'is not of kty OKP, crv Ed25519' }
-  if (typeof x !== 'string' || typeof d !== 'string') return { problem: 'has no x and d' }
+  if (kty !== 'OKP' || crv !== 'Ed25519')
+    return { ok: false, problem: 'is not of kty OKP, crv Ed25519' }
+  if (typeof x !== 'string' || typeof d !== 'string')
+    return { ok: false, problem: 'has no x and d' }
   const sign = signerOf({ x, d })
-  return sign === undefined ? { problem: 'has no x and d that belong together' } : { kid, sign }
+  return sign === undefined
+    ? { ok: false, problem: 'has no x and d that belong together' }
+    : ok({ kid, sign })
 }
 
 /** A request before it is signed. */

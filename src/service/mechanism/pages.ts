@@ -1,4 +1,5 @@
 import type { Instant, ListEntry, Stored } from '../../core/decision.js'
+import { ok } from '../../core/result.js'
 import type { ListQuery, RecordKind, Store } from '../../ports/store.js'
 import type { Parsed } from '../../protocol/schema.js'
 import { canonicalUrl } from '../../protocol/url.js'
@@ -74,19 +75,19 @@ export function listsOf(
 
 export function readPageQuery({ first, last, cursor }: PageQuery): Parsed<PageRequest> {
   if (first !== undefined && last !== undefined) {
-    return { path: 'last', problem: 'must not be used together with first' }
+    return { ok: false, path: 'last', problem: 'must not be used together with first' }
   }
   const limit = first ?? last ?? limitDefault
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > limitMax) {
     const path = last === undefined ? 'first' : 'last'
-    return { path, problem: `must be an integer from 1 to ${limitMax}` }
+    return { ok: false, path, problem: `must be an integer from 1 to ${limitMax}` }
   }
   const page = { forward: last === undefined, limit }
-  if (cursor === undefined) return { value: page }
+  if (cursor === undefined) return ok(page)
   const place = parseCursor(cursor)
   return place === undefined
-    ? { path: 'cursor', problem: 'is not a valid cursor' }
-    : { value: { ...page, cursor: place } }
+    ? { ok: false, path: 'cursor', problem: 'is not a valid cursor' }
+    : ok({ ...page, cursor: place })
 }
 
 /**
@@ -101,7 +102,7 @@ export function requireListQuery({ walletAddress, ...query }: PaymentListQuery):
   const canonical = canonicalUrl(walletAddress)
   if (canonical === undefined) throw invalidOption('walletAddress', 'must be a valid https URL')
   const page = readPageQuery(query)
-  if (!('value' in page)) throw invalidOption(page.path, page.problem)
+  if (!page.ok) throw invalidOption(page.path, page.problem)
   return { scope: { walletAddress: canonical }, page: page.value }
 }
 

@@ -10,7 +10,7 @@ const cursor = Buffer.from('1795000000000 namespac-001').toString('base64url')
 const place = { at: 1_795_000_000_000, id: 'namespac-001' }
 
 const read = (query: string) => readListRequest({ target: `/op/incoming-payments${query}` })
-const page = (more: object) => ({ value: { walletAddress: bob, page: more } })
+const page = (more: object) => ({ ok: true, value: { walletAddress: bob, page: more } })
 
 describe('the query of a list', () => {
   test.each<readonly [query: string, page: object]>([
@@ -47,6 +47,7 @@ describe('the query of a list', () => {
           asked.searchParams.set(name, value.toString())
         }
         expect(readListRequest({ target: asked.pathname + asked.search })).toEqual({
+          ok: true,
           value: {
             walletAddress: canonicalUrl(walletAddress),
             page: { forward: true, limit: 3 },
@@ -83,7 +84,7 @@ describe('the query of a list', () => {
     ['cursor', `?wallet-address=${escaped}&cursor=1`],
     ['cursor', `?wallet-address=${escaped}&cursor=241de237-f989-42be-926d-c0c1fca57708`],
   ])('is refused with an error that names %s: "%s"', (path, query) => {
-    expect(read(query)).toEqual({ path, problem: expect.any(String) })
+    expect(read(query)).toEqual({ ok: false, path, problem: expect.any(String) })
   })
 
   test('reads an optional parameter without a value as absent', () => {
@@ -105,6 +106,7 @@ describe('the query of a list', () => {
   test.each([...numbers, ...others])('must not have the page size "%s"', (number) => {
     for (const path of ['first', 'last']) {
       expect(read(`?wallet-address=${escaped}&${path}=${number}`)).toEqual({
+        ok: false,
         path,
         problem: 'must be an integer from 1 to 100',
       })
@@ -126,6 +128,7 @@ describe('the query of a list', () => {
       `?wallet-address=${escaped}&${parameter}`,
     ]) {
       expect(read(query)).toEqual({
+        ok: false,
         path: '',
         problem: 'the query contains an unknown parameter',
       })
@@ -143,7 +146,7 @@ describe('the query of a list', () => {
     fc.assert(
       fc.property(query, (query) => {
         const answer = read(`?${query}`)
-        if ('value' in answer) return
+        if (answer.ok) return
         expect(['', 'wallet-address', 'first', 'last', 'cursor']).toContain(answer.path)
         expect(refuseProblem('query_invalid', answer)).toMatchObject({ refusal: 'query_invalid' })
       }),

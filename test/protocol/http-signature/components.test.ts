@@ -29,7 +29,7 @@ function identifier(text: string): Item {
 
 function valueFor(text: string, changes: Partial<SignedMessage> = {}): string | undefined {
   const result = componentValue(identifier(text), { ...message, ...changes })
-  return 'value' in result ? result.value : undefined
+  return result.ok ? result.value : undefined
 }
 
 function withLines(name: string, ...lines: string[]): Partial<SignedMessage> {
@@ -401,7 +401,7 @@ describe('any component identifier', () => {
             ['signature', lines],
           ])
           const result = componentValue([name, new Map(parameters)], { ...message, fields })
-          if ('value' in result) expect(result.value).toMatch(/^[\x20-\x7e\t]*$/)
+          if (result.ok) expect(result.value).toMatch(/^[\x20-\x7e\t]*$/)
           else expect(result.problem).toEqual(expect.any(String))
         },
       ),

@@ -55,8 +55,8 @@ function inspect(message: SignedMessage, strict = false) {
 
 async function accepted(message: SignedMessage, strict = false): Promise<boolean> {
   const inspection = await inspect(message, strict)
-  if ('problem' in inspection) return false
-  return (await verifyCandidates(inspection.candidates, key)) !== undefined
+  if (!inspection.ok) return false
+  return (await verifyCandidates(inspection.value, key)) !== undefined
 }
 
 function messageBy(sdk: Sdk, options: Partial<SignOptions> = {}): SignedMessage {
@@ -236,7 +236,8 @@ describe.each(sdks)('the dialect of %s', (sdk) => {
         ? `(${order.map((name) => `"${name}"`).join(' ')});${phpParameters}`
         : `(${order.join(' ')});${rustParameters}`
     expect(inspection).toEqual({
-      candidates: [
+      ok: true,
+      value: [
         {
           keyid: 'shop-key',
           createdAt: now,

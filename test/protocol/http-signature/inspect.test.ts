@@ -34,15 +34,15 @@ async function problem(message: SignedMessage, now?: number): Promise<string | u
 
 async function candidatesOf(message: SignedMessage, now?: number) {
   const inspection = await inspect(message, now)
-  if ('problem' in inspection) throw new Error(inspection.problem)
-  return inspection.candidates
+  if (!inspection.ok) throw new Error(inspection.problem)
+  return inspection.value
 }
 
 /** Returns whether a signature of the message verifies with this key. */
 async function accepts(message: SignedMessage, signer: PublicJwk = key, now?: number) {
   const inspection = await inspect(message, now)
-  if ('problem' in inspection) return false
-  return (await verifyCandidates(inspection.candidates, signer)) !== undefined
+  if (!inspection.ok) return false
+  return (await verifyCandidates(inspection.value, signer)) !== undefined
 }
 
 /** Returns a message with this `Signature-Input`; inspection does not depend on the signature bytes. */

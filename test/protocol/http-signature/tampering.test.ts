@@ -98,8 +98,8 @@ function signedParts(message: SignedMessage): SignedPart[] {
 
 async function accepted(message: SignedMessage): Promise<boolean> {
   const inspection = await inspectSignatures(message, now, profileFreshness)
-  if ('problem' in inspection) return false
-  return (await verifyCandidates(inspection.candidates, key)) !== undefined
+  if (!inspection.ok) return false
+  return (await verifyCandidates(inspection.value, key)) !== undefined
 }
 
 /**

@@ -55,7 +55,7 @@ describe('RFC 9421, the Ed25519 key of appendix B.1.4', () => {
     expect(jwk.x).toBe(x)
     const der = createPublicKey({ key: Buffer.from(spki, 'base64'), format: 'der', type: 'spki' })
     expect(der.export({ format: 'jwk' })).toEqual(jwk)
-    expect(screenJwk({ ...jwk, kid, alg: 'EdDSA' })).toEqual({ jwk: { kid, x } })
+    expect(screenJwk({ ...jwk, kid, alg: 'EdDSA' })).toEqual({ ok: true, value: { kid, x } })
   })
 
   test('has the thumbprint of RFC 7638', async () => {
@@ -104,7 +104,7 @@ describe('RFC 9421, the signature of appendix B.2.6', () => {
     if (member === undefined || !isInnerList(member)) throw new Error('no list')
     const lines = member[0].map((component) => {
       const result = componentValue(component, message)
-      if ('problem' in result) throw new Error(result.problem)
+      if (!result.ok) throw new Error(result.problem)
       return `${serializeItem(component)}: ${result.value}`
     })
     return [...lines, `"@signature-params": ${serializeInnerList(member)}`].join('\n')
@@ -207,7 +207,7 @@ describe('a GNAP request signed by that key', () => {
   test('is accepted with exactly this signature base', async () => {
     const message = messageOf(request)
     const inspection = await inspectSignatures(message, created * 1000, profileFreshness)
-    const candidates = 'candidates' in inspection ? inspection.candidates : []
+    const candidates = inspection.ok ? inspection.value : []
     expect(candidates).toEqual([
       {
         keyid: kid,
@@ -343,8 +343,8 @@ describe('requests of the Open Payments SDKs', () => {
     const [, seconds] = /created=(\d+)/.exec(lineOf(message, 'signature-input')) ?? []
     const now = Number(seconds) * 1000
     const inspection = await inspectSignatures(message, now, profileFreshness)
-    if ('problem' in inspection) return false
-    return (await verifyCandidates(inspection.candidates, key)) !== undefined
+    if (!inspection.ok) return false
+    return (await verifyCandidates(inspection.value, key)) !== undefined
   }
 
   test.each([

@@ -27,7 +27,7 @@ async function put(store: Store, record: Stored): Promise<void> {
 
 function pageOf(store: Store, query: PageQuery, wanted = ofBob): Promise<Page<Stored>> {
   const read = readPageQuery(query)
-  if (!('value' in read)) throw new Error(`${read.path} ${read.problem}`)
+  if (!read.ok) throw new Error(`${read.path} ${read.problem}`)
   return readPage(store, { kind, list: wanted }, read.value)
 }
 
@@ -252,6 +252,7 @@ describe('a cursor', () => {
       fc.property(at, id, (at, id) => {
         const cursor = written(`${at} ${id}`)
         expect(readPageQuery({ cursor })).toEqual({
+          ok: true,
           value: { forward: true, limit: 20, cursor: { at, id } },
         })
       }),
@@ -281,7 +282,7 @@ describe('a cursor', () => {
     ['a place without its encoding', '1 abc'],
     ['the id of a payment', 'namespac-001'],
   ])('is rejected when it is %s', (_, cursor) => {
-    const problem = { path: 'cursor', problem: 'is not a valid cursor' }
+    const problem = { ok: false, path: 'cursor', problem: 'is not a valid cursor' }
     expect(readPageQuery({ cursor })).toEqual(problem)
     expect(readPageQuery({ cursor, last: 3 })).toEqual(problem)
   })
@@ -298,8 +299,14 @@ describe('a cursor', () => {
 
 describe('the size of a page', () => {
   test.each([1, 2, 20, 99, 100])('may be %s', (number) => {
-    expect(readPageQuery({ first: number })).toEqual({ value: { forward: true, limit: number } })
-    expect(readPageQuery({ last: number })).toEqual({ value: { forward: false, limit: number } })
+    expect(readPageQuery({ first: number })).toEqual({
+      ok: true,
+      value: { forward: true, limit: number },
+    })
+    expect(readPageQuery({ last: number })).toEqual({
+      ok: true,
+      value: { forward: false, limit: number },
+    })
   })
 
   test.each([0, -1, 101, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])(
