@@ -8,7 +8,7 @@ export type AccessType = 'incoming-payment' | 'outgoing-payment' | 'quote'
 /** What a client instance may do with a resource. `read-all` includes `read`, `list-all` `list`. */
 export type AccessAction = 'create' | 'complete' | 'read' | 'read-all' | 'list' | 'list-all'
 
-/** The actions that each resource type knows (Open Payments OpenAPI, `access-incoming` and siblings). */
+/** The actions of each resource type (Open Payments OpenAPI, `access-incoming` and siblings). */
 export const accessActions = {
   'incoming-payment': ['create', 'complete', 'read', 'read-all', 'list', 'list-all'],
   'outgoing-payment': ['create', 'read', 'read-all', 'list', 'list-all'],
@@ -16,13 +16,13 @@ export const accessActions = {
 } as const satisfies Record<AccessType, readonly AccessAction[]>
 
 /**
- * Limits under which outgoing payments may be created. All amounts are maxima: of all payments in one
- * window of `interval`, or without an interval of all payments under the grant.
+ * Limits on outgoing payments. Each amount is a maximum for all payments in one window of `interval`, or, without
+ * an interval, for all payments under the grant.
  *
  * @see Open Payments OpenAPI, schema `limits-outgoing`
  */
 export interface Limits {
-  /** URL of the one incoming payment that may be paid. */
+  /** URL of the only incoming payment that may be paid. */
   readonly receiver?: string
   /** ISO 8601 repeating interval. */
   readonly interval?: string
@@ -31,7 +31,7 @@ export interface Limits {
 }
 
 /**
- * One right: these actions on resources of this type, of the wallet address `identifier` if given.
+ * One access right: actions on resources of one type, limited to the wallet address `identifier` if present.
  *
  * @see RFC 9635 section 8; Open Payments OpenAPI, schema `access-item`
  */
@@ -42,14 +42,14 @@ export interface AccessItem {
   readonly limits?: Limits
 }
 
-/** A right as it was granted. Its `itemId` outlives every rotation: spending is counted by it. */
+/** An access right as granted. Rotation does not change `itemId`, by which spending is counted. */
 export interface GrantedItem extends AccessItem {
   readonly itemId: string
-  /** How the windows of its interval are counted, as it was when it was granted. Default `occurrences`. */
+  /** How the windows of the interval are counted, fixed when the item is granted. Default: `occurrences`. */
   readonly intervalCounting?: IntervalCounting
 }
 
-/** The order in which `grantedItems` numbers items is the order in which they were granted. */
+/** Assigns item ids in order: `1` for the first item. */
 export function grantedItems(
   items: readonly AccessItem[],
   intervalCounting: IntervalCounting,
@@ -62,8 +62,8 @@ export function grantedItems(
 }
 
 /**
- * When the last window of all these items is over; `undefined` if one of them can be used without end.
- * Quotes do not count: they are of no use but to payments.
+ * Returns the end of the last window of all items, or `undefined` if an item can be used without end. Quote
+ * items are ignored, because a quote is only useful for a payment.
  */
 export function endOfItems(items: readonly GrantedItem[]): Instant | undefined {
   const ends = items.filter(({ type }) => type !== 'quote').map(endOfItem)
@@ -76,7 +76,7 @@ function endOfItem({ limits, intervalCounting }: GrantedItem): Instant | undefin
   return parsed.ok ? endOfWindows(parsed.value, intervalCounting) : undefined
 }
 
-/** The item that clients see: without what is only bookkeeping. */
+/** Returns the item as clients see it, without internal members. */
 export function publicItem({ type, actions, identifier, limits }: AccessItem): AccessItem {
   return {
     type,
@@ -86,7 +86,7 @@ export function publicItem({ type, actions, identifier, limits }: AccessItem): A
   }
 }
 
-/** Whether an item is one that a client could have been granted: what the host hands in is not trusted. */
+/** Whether an item could be granted to a client. Checks items that the host passes in. */
 export function isWellFormed({ type, actions, limits = {} }: AccessItem): boolean {
   const known: readonly AccessAction[] = accessActions[type] ?? []
   const amounts = [limits.debitAmount, limits.receiveAmount].filter(
@@ -112,8 +112,8 @@ export function covers(wide: AccessItem, narrow: AccessItem): boolean {
 }
 
 /**
- * Whether every item of `narrow` can be paired with an item of its own in `wide` that covers it. Two
- * items under one wide item would each have its whole budget, which is twice what was asked.
+ * Whether every item of `narrow` can be paired with a separate item of `wide` that covers it. Two items under
+ * one wide item would each have its full budget, twice the amount in the request.
  */
 export function coversAll(wide: readonly AccessItem[], narrow: readonly AccessItem[]): boolean {
   const [first, ...others] = narrow
@@ -130,8 +130,8 @@ export function coversAll(wide: readonly AccessItem[], narrow: readonly AccessIt
 }
 
 /**
- * The first item that allows `action` on resources of `type` at the wallet address `identifier`. An item
- * without an identifier allows the action at any wallet address, unless `needsIdentifier` says otherwise.
+ * Finds the first item that allows `action` on resources of `type` at the wallet address `identifier`. An item
+ * without an identifier allows the action at any wallet address, unless `needsIdentifier` returns true.
  */
 export function permits<Item extends AccessItem>(
   items: readonly Item[],
@@ -151,8 +151,8 @@ export function permits<Item extends AccessItem>(
 }
 
 /**
- * Whether an action reaches other client instances' resources at the wallet address that its item names, and
- * nowhere if the item names none.
+ * Whether an action gives access to resources of other client instances, and therefore requires an item with an
+ * identifier.
  *
  * `read-all` on incoming payments is the exception. The wallet of a payer uses it to read an incoming payment
  * whose URL it was given, at a resource server that does not know it. The URL holds 128 random bits, so
@@ -169,7 +169,7 @@ function includesAction(actions: readonly AccessAction[], action: AccessAction):
   return false
 }
 
-/** An interval must be the same to the byte: windows are counted from its text. */
+/** Intervals must be identical text, because their text determines the windows. */
 function coversLimits(wide: Limits, narrow: Limits): boolean {
   return (
     (wide.receiver === undefined || wide.receiver === narrow.receiver) &&

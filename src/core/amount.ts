@@ -11,17 +11,17 @@ export interface Amount {
   readonly assetScale: number
 }
 
-/** What an amount is counted in. */
+/** The asset of an amount. */
 export type Asset = Pick<Amount, 'assetCode' | 'assetScale'>
 
-/** The largest amount that the schema's `uint64` can carry. */
+/** The largest value of an unsigned 64-bit integer, which is the format of `value`. */
 export const amountValueMax = 18_446_744_073_709_551_615n
 
 const canonical = /^(?:0|[1-9][0-9]{0,19})$/
 
 /**
- * Reads the `value` of an amount, or answers `undefined` for anything that is not the one spelling
- * of an unsigned 64-bit integer. `BigInt` alone takes `""`, `" 5 "` and `"0x10"`.
+ * Parses the `value` of an amount. Returns `undefined` for text that is not the canonical decimal form of an
+ * unsigned 64-bit integer. `BigInt` alone would accept `""`, `" 5 "` and `"0x10"`.
  */
 export function parseValue(text: string): bigint | undefined {
   if (!canonical.test(text)) return undefined

@@ -5,22 +5,22 @@ import { type Allowance, allow, type CountedAmount, type Spending } from './limi
 import { ok, type Result } from './result.js'
 
 /**
- * What has been spent under one granted item in one window, or for the grant's life where the item has no
- * interval. Its cost does not grow with the payments that it counts.
+ * The amounts spent under one granted item in one window, or over the life of the grant if the item has no
+ * interval. Its size does not depend on the number of payments.
  */
 export interface Budget extends Stored {
   readonly grantId: string
   readonly itemId: string
-  /** Start of the window; absent where the budget is for the grant's life. */
+  /** Start of the window; absent if the budget covers the life of the grant. */
   readonly windowStart?: Instant
-  /** Totals: sent by payments that have ended, reserved by those that may still be sent. */
+  /** Totals of the amounts that ended payments sent and open payments reserve. */
   readonly spent: SpentAmounts
 }
 
 /**
- * What payments have taken, by the payer's account and by what receivers get. `null` where the total cannot be
- * given as one amount: payments were in different assets, or it exceeds 64 bits. A limited amount is never
- * `null`, since all payments under a limit are in its asset.
+ * The totals that payments debit from the payer and deliver to receivers. A total is `null` if it cannot be
+ * expressed as one amount: the payments have different assets, or the sum exceeds 64 bits. The total of a limited
+ * amount is never `null`, because all payments under a limit are in its asset.
  */
 export type SpentAmounts = { readonly [Name in CountedAmount]: Amount | null }
 
@@ -29,7 +29,7 @@ export interface BudgetPolicy {
   readonly retentionMs: number
 }
 
-/** A granted item that covers a payment, with its budget as it stands; absent if nothing was spent yet. */
+/** A granted item that may cover a payment, and its current budget, absent before the first payment. */
 export interface Candidate {
   readonly item: GrantedItem
   readonly budget?: Budget
@@ -42,7 +42,7 @@ export interface Charge {
   readonly grantId: string
 }
 
-/** What a payment is charged to. */
+/** The item and budget that a payment is charged to. */
 export interface Charged {
   readonly item: GrantedItem
   /** The budget with this payment included. */
@@ -50,8 +50,8 @@ export interface Charged {
 }
 
 /**
- * Charges a payment to the first item that covers it and has room, in the order in which they were granted. It
- * reserves both amounts in full, so that nothing is sent that was not counted before.
+ * Charges a payment to the first granted item that covers it and has enough budget left. Reserves both amounts
+ * in full, so that every amount is counted before it is sent.
  */
 export function decideSpending(
   candidates: readonly Candidate[],
@@ -60,7 +60,10 @@ export function decideSpending(
   now: Instant,
   policy: BudgetPolicy,
 ): Result<Charged, Refused<'limits_exceeded'>> {
-  let refusal = refused('limits_exceeded', 'no granted item allows payments from there')
+  let refusal = refused(
+    'limits_exceeded',
+    'no granted item allows payments from this wallet address',
+  )
   for (const { item, budget } of candidates) {
     const allowed = allow(item, spending, now)
     if (!allowed.ok) {
@@ -74,7 +77,7 @@ export function decideSpending(
   return refusal
 }
 
-/** The id of the budget that payments are counted in. */
+/** Returns the id of the budget that counts payments under an item. */
 export function budgetId(
   { namespace, grantId }: Omit<Charge, 'commandId'>,
   { itemId }: GrantedItem,
@@ -119,12 +122,13 @@ function counted(budget: Budget | undefined, { counts, maximum }: NonNullable<Al
   return spent === null || !sameAsset(spent, maximum) ? amountValueMax : units(spent)
 }
 
-/** What a payment holds of its budget, in units of its amounts. */
+/** The amounts that a payment reserves in its budget. */
 export type HeldAmounts = { readonly [Name in CountedAmount]: bigint }
 
 /**
- * Gives back what a payment held and no longer holds, in the window of the payment's own creation. Returns
- * `undefined` where the payment holds what it held.
+ * Releases the amounts that a payment no longer reserves, in the budget of the window in which it was created.
+ *
+ * @returns `undefined` if the reserved amounts have not changed.
  */
 export function release(
   budget: Budget,
@@ -146,7 +150,7 @@ function less(spent: Amount | null, value: bigint): Amount | null {
   return spent && { ...spent, value: (units(spent) - value).toString() }
 }
 
-/** The sum of several totals; an amount that none of them has is `null`. */
+/** Adds totals. An amount that is absent from all of them is `null`. */
 export function totalSpent(parts: readonly Partial<SpentAmounts>[]): SpentAmounts {
   return {
     debitAmount: sum(parts.map(({ debitAmount }) => debitAmount)),
@@ -154,7 +158,7 @@ export function totalSpent(parts: readonly Partial<SpentAmounts>[]): SpentAmount
   }
 }
 
-/** Zero has no asset of its own: a window whose payments all failed is open to another asset. */
+/** Ignores the asset of a zero amount, so a window in which all payments failed accepts another asset. */
 function sum(amounts: readonly (Amount | null | undefined)[]): Amount | null {
   const given = amounts.filter((amount) => amount !== undefined)
   const [first = null, ...others] = given.filter((amount) => amount === null || units(amount) > 0n)
@@ -184,7 +188,7 @@ function nextBudget(
   return { ...fields, version: (before?.version ?? 0) + 1, commandId, spent }
 }
 
-/** A budget for the grant's life is looked at again and again, and goes when its grant has gone. */
+/** A budget for the life of a grant has no retention time: it is removed after its grant is gone. */
 function retention(windowEnd: Instant | undefined, now: Instant, { retentionMs }: BudgetPolicy) {
   if (windowEnd === undefined) return { dueAt: now + retentionMs }
   const retainUntil = Math.max(windowEnd, now) + retentionMs

@@ -1,7 +1,7 @@
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export type Instant = number
 
-/** Any value that JSON can carry: what records, events and metadata are made of. */
+/** Any JSON value. Records, events and metadata consist of these. */
 export type Json =
   | string
   | number
@@ -14,25 +14,25 @@ export type Json =
 export type JsonObject = { readonly [key: string]: Json }
 
 /**
- * What every stored record has. A record is plain JSON: no `Date`, `bigint`, `undefined` or class
- * instance, so that any database keeps it and any log prints it.
+ * The members that every stored record has. A record is plain JSON: it contains no `Date`, `bigint`,
+ * `undefined` or class instance, so any database can store it and any log can print it.
  */
 export interface Stored {
   /** Matches `[A-Za-z0-9._-]{1,128}`; compared byte for byte. */
   readonly id: string
-  /** 1 for the first commit, then one more each time. */
+  /** 1 for the first commit; each later commit adds 1. */
   readonly version: number
-  /** The id of the command that wrote this version: how a writer recognises its own work. */
+  /** The id of the command that wrote this version, by which a writer recognises its own commit. */
   readonly commandId: string
-  /** `Store.due` lists the record from then on. */
+  /** `Store.due` returns the record from this time on. */
   readonly dueAt?: Instant
-  /** The record may be removed after that; it never has to be. */
+  /** The record may be removed after this time, but need not be. */
   readonly retainUntil?: Instant
-  /** Where `Store.list` finds the record: at most three places, each once. */
+  /** The lists in which `Store.list` finds the record: at most three, without duplicates. */
   readonly lists?: readonly ListEntry[]
 }
 
-/** One place in which a record is listed, and the number that orders it there: most often an instant. */
+/** A list that contains the record, and the number that orders it there, usually an instant. */
 export interface ListEntry {
   readonly list: string
   readonly at: Instant
@@ -46,24 +46,24 @@ export interface Changed<R, E> {
   readonly events: readonly E[]
 }
 
-/** The command has been carried out before: answer from the record, write nothing. */
+/** The command was carried out earlier: respond from the record and write nothing. */
 export interface Unchanged<R> {
   readonly ok: true
   readonly outcome: 'unchanged'
   readonly record: R
 }
 
-/** The machine declined. `reason` is for the operator; only `refusal` decides what the caller sees. */
+/** The machine declined. `reason` is for the operator; `refusal` alone determines what the caller sees. */
 export interface Refused<Refusal extends string> {
   readonly ok: false
   readonly outcome: 'refused'
   readonly refusal: Refusal
   readonly reason: string
-  /** When the same call may succeed, if it is a matter of waiting. */
+  /** When the same call may succeed. Set only if waiting helps. */
   readonly retryAt?: Instant
 }
 
-/** What a state machine answers. It never throws for anything that a caller can cause. */
+/** The result of a state machine, which never throws for anything that a caller can cause. */
 export type Decision<R, E, Refusal extends string> = Changed<R, E> | Unchanged<R> | Refused<Refusal>
 
 export function changed<R, E>(record: R, ...events: readonly E[]): Changed<R, E> {
@@ -84,7 +84,7 @@ export function refused<Refusal extends string>(
     : { ok: false, outcome: 'refused', refusal, reason, retryAt }
 }
 
-/** Compares two hashes without telling by its duration how much of them agrees. */
+/** Compares two hashes in constant time, so the duration does not disclose how much of them agrees. */
 export function sameHash(a: string, b: string): boolean {
   if (a.length !== b.length) return false
   let difference = 0

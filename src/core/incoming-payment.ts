@@ -100,13 +100,14 @@ export function createIncomingPayment(
     }
     const value = parseValue(incomingAmount.value)
     if (value === undefined || value === 0n) {
-      return refused('amount_invalid', 'incomingAmount is no positive amount')
+      return refused('amount_invalid', 'incomingAmount is not a positive amount')
     }
   }
-  if (!Number.isSafeInteger(expiresAt)) return refused('expiry_invalid', 'expiresAt is no instant')
+  if (!Number.isSafeInteger(expiresAt))
+    return refused('expiry_invalid', 'expiresAt must be an integer')
   if (expiresAt <= now) return refused('expiry_invalid', 'expiresAt is not in the future')
   if (expiresAt > now + policy.expiryMaxMs) {
-    return refused('expiry_invalid', 'expiresAt is further away than policy allows')
+    return refused('expiry_invalid', 'expiresAt is later than the policy allows')
   }
   const payment: IncomingPayment = {
     ...rest,
@@ -153,7 +154,7 @@ export function decideIncomingPayment(
   if (transfer !== undefined) {
     return transfer.paymentId === payment.id && sameAmount(transfer.amount, amount)
       ? unchanged(payment)
-      : refused('transfer_mismatch', 'this transfer id was used for something else')
+      : refused('transfer_mismatch', 'the transfer id was used for another payment or amount')
   }
   const value = parseValue(amount.value)
   if (value === undefined || value === 0n || !sameAsset(amount, payment.asset)) {

@@ -5,14 +5,14 @@ const dateTime =
 
 const minuteMs = 60_000
 
-/** 9999-12-31T23:59:59.999Z: the last instant that a four-digit year can write. */
+/** 9999-12-31T23:59:59.999Z, the last instant with a four-digit year. */
 export const lastInstant: Instant = 253_402_300_799_999
 
 /**
- * Reads an RFC 3339 date-time from 1970 on, with any number of fractional digits. Digits beyond milliseconds
- * are cut off, never rounded up, so that a limit never lasts longer than it was written. Returns `undefined`
- * for text that the grammar or the calendar does not have (30 February, hour 24) and for leap seconds.
- * `Date.parse` accepts far more.
+ * Parses an RFC 3339 date-time from 1970 on, with any number of fractional digits. Truncates digits beyond
+ * milliseconds instead of rounding, so a limit never ends later than written. Returns `undefined` for text that
+ * does not match the grammar, for dates that do not exist (30 February, hour 24) and for leap seconds.
+ * `Date.parse` is much more lenient.
  */
 export function parseInstant(text: string): Instant | undefined {
   const parts = dateTime.exec(text)
@@ -44,7 +44,7 @@ export function parseInstant(text: string): Instant | undefined {
   return instant >= 0 && instant <= lastInstant ? instant : undefined
 }
 
-/** Writes an instant as an RFC 3339 date-time in UTC, with milliseconds. */
+/** Formats an instant as an RFC 3339 date-time in UTC, with milliseconds. */
 export function formatInstant(instant: Instant): string {
   return new Date(instant).toISOString()
 }

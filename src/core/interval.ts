@@ -15,13 +15,13 @@ export interface CalendarDuration {
 }
 
 /**
- * An ISO 8601 repeating interval, `R[n]/…/…`. Without `count` it repeats for ever.
+ * An ISO 8601 repeating interval, `R[n]/…/…`. Without `count` it repeats without end.
  *
  * @see Open Payments OpenAPI, schema `interval`
  */
 export type RepeatingInterval = { readonly count?: number } & IntervalSpan
 
-/** What repeats, in the form in which it was written. */
+/** The span that repeats, in the form in which it was written. */
 export type IntervalSpan =
   | {
       readonly form: 'start/duration'
@@ -32,23 +32,23 @@ export type IntervalSpan =
   | { readonly form: 'start/end'; readonly start: Instant; readonly end: Instant }
 
 /**
- * What the count of `R3/…` means: 3 windows in all (`occurrences`), or 3 repetitions of the first, which are
- * 4 windows (`repetitions`).
+ * The meaning of the count in `R3/…`: 3 windows in total (`occurrences`), or 3 repetitions after the first
+ * window, so 4 windows (`repetitions`).
  */
 export type IntervalCounting = 'occurrences' | 'repetitions'
 
-/** One turn of a repeating interval. Its end, which is the start of the next one, lies outside it. */
+/** One window of a repeating interval. `end` is exclusive: it is the start of the next window. */
 export interface SpendingWindow {
   readonly start: Instant
   readonly end: Instant
 }
 
-/** What `parseInterval` answers: the interval, or what is wrong with the text. */
+/** The interval, or the problem with its text. */
 export type ParsedInterval = Result<RepeatingInterval, Problem>
 
 const lengthMax = 128
 const dayMs = 86_400_000
-/** A thousand years: more than anyone can mean, and far within what can be reckoned with. */
+/** A thousand years: longer than any real limit, and within the range of date arithmetic. */
 const durationMaxMs = 1_000 * 366 * dayMs
 /** 400 years of the calendar have 4,800 months and 146,097 days. */
 const meanMonthMs = (146_097 * dayMs) / 4_800
@@ -56,17 +56,18 @@ const duration =
   /^P(?:(\d{1,9})W|(?=\d|T\d)(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?)$/
 
 /**
- * Reads a repeating interval by a strict grammar: the three forms of the OpenAPI's examples, 1 to
- * 999,999 repetitions (absent or -1: unbounded), whole components, offsets required, nothing negative,
- * empty or zero. A limit on spending is what a thief would stretch, so nothing is guessed.
+ * Parses a repeating interval with a strict grammar: the three forms in the examples of the OpenAPI, and 1 to
+ * 999,999 repetitions (absent or -1: unbounded). Components must be integers, date-times must have an offset,
+ * and nothing may be negative, empty or zero. Ambiguous text is rejected, because a lenient reading could raise
+ * a spending limit.
  */
 export function parseInterval(text: string): ParsedInterval {
   if (text.length > lengthMax)
-    return { ok: false, problem: `is longer than ${lengthMax} characters` }
+    return { ok: false, problem: `must have at most ${lengthMax} characters` }
   const [repetition = '', first = '', second = '', ...rest] = text.split('/')
-  if (second === '' || rest.length > 0) return { ok: false, problem: 'is not of the form R[n]/a/b' }
+  if (second === '' || rest.length > 0) return { ok: false, problem: 'must have the form R[n]/a/b' }
   if (!/^R(?:-1|[1-9]\d{0,5})?$/.test(repetition)) {
-    return { ok: false, problem: 'repeats neither 1 to 999999 times nor without end (R, R-1)' }
+    return { ok: false, problem: 'must repeat 1 to 999999 times, or without end (R or R-1)' }
   }
   const span = parseSpan(first, second)
   if (!span.ok) return span
@@ -80,7 +81,7 @@ function parseSpan(first: string, second: string): Result<IntervalSpan, Problem>
   if (start !== undefined && end !== undefined) {
     return start < end
       ? ok({ form: 'start/end', start, end })
-      : { ok: false, problem: 'ends before it has started' }
+      : { ok: false, problem: 'must end after it starts' }
   }
   const length = parseDuration(start === undefined ? first : second)
   if (!length.ok) return length
@@ -88,7 +89,7 @@ function parseSpan(first: string, second: string): Result<IntervalSpan, Problem>
   if (end !== undefined) return ok({ form: 'duration/end', duration: length.value, end })
   return {
     ok: false,
-    problem: 'has neither a start nor an end that is an RFC 3339 date-time with an offset',
+    problem: 'must have a start or an end that is an RFC 3339 date-time with an offset',
   }
 }
 
@@ -97,7 +98,7 @@ function parseDuration(text: string): Result<CalendarDuration, Problem> {
   if (parts === null) {
     return {
       ok: false,
-      problem: 'has neither two date-times nor a date-time and a duration such as P1M',
+      problem: 'must have two date-times, or a date-time and a duration such as P1M',
     }
   }
   const [weeks = 0, years = 0, months = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = parts
@@ -105,24 +106,26 @@ function parseDuration(text: string): Result<CalendarDuration, Problem> {
     .map((part) => Number(part ?? 0))
   const read = { years, months, weeks, days, hours, minutes, seconds }
   const mostMs = (years * 366 + months * 31) * dayMs + exactMsOf(read)
-  if (mostMs === 0) return { ok: false, problem: 'lasts no time at all' }
-  if (mostMs > durationMaxMs) return { ok: false, problem: 'lasts longer than a thousand years' }
+  if (mostMs === 0) return { ok: false, problem: 'must be longer than zero' }
+  if (mostMs > durationMaxMs)
+    return { ok: false, problem: 'must not be longer than a thousand years' }
   return ok(read)
 }
 
-/** All of a duration but its years and months. */
+/** The length of a duration without its years and months. */
 function exactMsOf({ weeks, days, hours, minutes, seconds }: CalendarDuration): number {
   return (weeks * 7 + days) * dayMs + ((hours * 60 + minutes) * 60 + seconds) * 1000
 }
 
 /**
- * The window that an instant lies in, or `undefined` before the first window, from the end of the last one
- * on, and at what is no instant of the years 1970 to 9999. The window's own start may lie before 1970.
+ * Finds the window that contains an instant. The start of the window may be before 1970.
  *
- * Windows are reckoned in UTC from what the interval is anchored at, not from each other: from 31 January
- * on by P1M they start on 28 February, 31 March, 30 April. The work is the same wherever the instant lies.
+ * Windows are calculated in UTC from the anchor of the interval, not from the window before: monthly windows
+ * from 31 January start on 28 February, 31 March and 30 April. The cost does not depend on the instant.
  *
- * @param interval as `parseInterval` answers it.
+ * @param interval the value that `parseInterval` returns.
+ * @returns `undefined` before the first window, from the end of the last window on, and for a number that is
+ *   not an instant in the years 1970 to 9999.
  */
 export function windowAt(
   interval: RepeatingInterval,
@@ -138,23 +141,24 @@ export function windowAt(
 }
 
 /**
- * When the last window is over; `undefined` if there is none, or none before the year 10000. What is
- * anchored at an end repeats backwards from it, so that there it is over even if it repeats without end.
+ * Returns the end of the last window. An interval with an end as its anchor repeats backwards from that end,
+ * so it has a last window even if it repeats without end.
  *
- * @param interval as `parseInterval` answers it.
+ * @param interval the value that `parseInterval` returns.
+ * @returns `undefined` if there is no last window, or it ends after the year 9999.
  */
 export function endOfWindows(
   interval: RepeatingInterval,
   counting: IntervalCounting = 'occurrences',
 ): Instant | undefined {
   const turns = turnsOf(interval, counting)
-  // Further out there are no dates to reckon with, and the mean is never wrong by more than days.
+  // `Date` cannot represent boundaries much further out, and the estimate is off by a few days at most.
   if (turns.anchor + turns.beyond * turns.meanMs > 2 * lastInstant) return undefined
   const end = boundary(turns, turns.beyond)
   return end > lastInstant ? undefined : end
 }
 
-/** Window k lasts from `anchor + k × duration` to the next such boundary, for k from `first` to below `beyond`. */
+/** Window k starts at `anchor + k × duration` and ends at the next boundary, for `first` ≤ k < `beyond`. */
 interface Turns {
   readonly anchor: Instant
   readonly months: number
@@ -187,8 +191,8 @@ function lengthOf(duration: CalendarDuration) {
 }
 
 /**
- * The k of the last boundary that is not after an instant. Where there are months the estimate may be off,
- * by one at most: boundaries lie a few days from their mean, and a month apart.
+ * Returns the k of the last boundary at or before an instant. With months the estimate may be off by one:
+ * boundaries differ from their mean position by a few days, and are at least a month apart.
  */
 function turnAt(turns: Turns, at: Instant): number {
   const k = Math.floor((at - turns.anchor) / turns.meanMs)
@@ -196,7 +200,7 @@ function turnAt(turns: Turns, at: Instant): number {
   return boundary(turns, k + 1) > at ? k : k + 1
 }
 
-/** Months come first, and stop at the end of a month that is too short; the rest has one length always. */
+/** Adds months first and constrains the day to the length of the month; the remaining length is fixed. */
 function boundary({ anchor, months, exactMs }: Turns, k: number): Instant {
   return monthsFrom(anchor, k * months) + k * exactMs
 }

@@ -15,19 +15,19 @@ export interface Spending {
 /** The two amounts of a payment. A limit counts one of them. */
 export type CountedAmount = 'debitAmount' | 'receiveAmount'
 
-/** What may be spent under one granted item at an instant. */
+/** The spending that one granted item allows at an instant. */
 export interface Allowance {
-  /** The amount that is limited, and its maximum; absent where the limits name no amount. */
+  /** The limited amount and its maximum; absent if the limits contain no amount. */
   readonly limit?: { readonly counts: CountedAmount; readonly maximum: Amount }
-  /** The window of the interval; absent where spending is counted for the grant's life. */
+  /** The window of the interval; absent if spending is counted over the life of the grant. */
   readonly window?: SpendingWindow
 }
 
 export type LimitsRefusal = 'limits_exceeded'
 
 /**
- * Checks a payment against the limits of one granted item, without what was spent under it before: receiver,
- * window, asset and the amount of this payment alone.
+ * Checks the receiver, window, asset and amount of one payment against the limits of a granted item. Earlier
+ * payments are not considered.
  *
  * @see Open Payments OpenAPI, schema `limits-outgoing`
  */
@@ -38,7 +38,7 @@ export function allow(
 ): Result<Allowance, Refused<LimitsRefusal>> {
   const { receiver } = item.limits ?? {}
   if (receiver !== undefined && receiver !== spending.receiver) {
-    return refused('limits_exceeded', 'the receiver is not the one that was granted')
+    return refused('limits_exceeded', 'the receiver is not the receiver in the limits')
   }
   const allowed = allowanceAt(item, now)
   if (!allowed.ok || allowed.value.limit === undefined) return allowed
@@ -49,12 +49,12 @@ export function allow(
   }
   const [asked, most] = [parseValue(amount.value), parseValue(maximum.value)]
   if (asked === undefined || most === undefined || asked > most) {
-    return refused('limits_exceeded', `${counts} alone is over the limit`)
+    return refused('limits_exceeded', `${counts} alone exceeds the limit`)
   }
   return allowed
 }
 
-/** What may be spent under an item at an instant; refused outside every window of its interval. */
+/** Returns the allowance of an item at an instant. Refuses outside all windows of its interval. */
 export function allowanceAt(
   { limits = {}, intervalCounting }: GrantedItem,
   now: Instant,
@@ -64,7 +64,8 @@ export function allowanceAt(
   if (interval !== undefined) {
     const parsed = parseInterval(interval)
     window = parsed.ok ? windowAt(parsed.value, now, intervalCounting) : undefined
-    if (window === undefined) return refused('limits_exceeded', 'outside every window of the grant')
+    if (window === undefined)
+      return refused('limits_exceeded', 'the time is outside all windows of the grant')
   }
   const maximum = debitAmount ?? receiveAmount
   const counts = debitAmount === undefined ? 'receiveAmount' : 'debitAmount'

@@ -157,7 +157,7 @@ function fail(
     return same ? unchanged(payment) : over(payment)
   }
   if (isWhole(payment, totals.value)) {
-    return refused('payment_sent', 'all of it has been sent, so that it has not failed')
+    return refused('payment_sent', 'the payment has been sent in full, so it cannot fail')
   }
   const changes = { sent, delivered, ...failed(command.reason) }
   return nextPayment(payment, changes, 'outgoing-payment.failed', command.commandId, now, policy)
@@ -203,12 +203,13 @@ function readTotals(
   ] as const) {
     if (amount === undefined) continue
     const value = sameAsset(amount, most) ? parseValue(amount.value) : undefined
-    if (value === undefined) return refused('amount_invalid', `${name} is no amount in its asset`)
+    if (value === undefined)
+      return refused('amount_invalid', `${name} is not an amount in its asset`)
     if (value < (parseValue(totals[name]) ?? 0n)) {
-      return refused('totals_receded', `less was ${name} than has been reported before`)
+      return refused('totals_receded', `${name} is less than an earlier report`)
     }
     if (value > (parseValue(most.value) ?? 0n)) {
-      return refused('totals_exceeded', `more was ${name} than the payment allows`)
+      return refused('totals_exceeded', `${name} is more than the payment allows`)
     }
     totals[name] = amount.value
   }

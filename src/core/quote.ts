@@ -10,25 +10,25 @@ import {
 import { ok, type Result } from './result.js'
 
 /**
- * What a payment would cost, promised for a while to the client instance that asked.
+ * The price of a payment, which the client instance that requested it can use until it expires.
  *
  * @see Open Payments OpenAPI, schema `quote`
  */
 export interface Quote extends Stored {
   readonly walletAddress: string
-  /** The client instance that asked, and the only one that may use it: see `clientId`. */
+  /** The client instance that created the quote and alone may use it: see `clientId`. */
   readonly client: string
-  /** URL of the incoming payment that would be paid. */
+  /** URL of the incoming payment to pay. */
   readonly receiver: string
   readonly method: 'ilp'
   readonly debitAmount: Amount
   readonly receiveAmount: Amount
   readonly createdAt: Instant
-  /** The quote is good until then, and no longer at that instant. */
+  /** The quote is valid before this instant. */
   readonly expiresAt: Instant
 }
 
-/** Somebody was told what a payment would cost. */
+/** A client instance received a quote. */
 export interface QuoteEvent {
   readonly type: 'quote.created'
   readonly at: Instant
@@ -41,35 +41,35 @@ export interface QuoteEvent {
 }
 
 export interface QuotePolicy {
-  /** Life of a quote, in milliseconds, if its price does not end sooner. */
+  /** Lifetime of a quote, in milliseconds, if its price does not expire earlier. */
   readonly lifetimeMs: number
-  /** How long the record is kept after its expiry, in milliseconds. */
+  /** How long the record is kept after the quote expires, in milliseconds. */
   readonly retentionMs: number
 }
 
-/** What was asked for: one of the amounts, or neither where the receiver says how much it wants. */
+/** A request for a price: with one amount, or with neither if the receiver specifies the amount. */
 export interface PriceQuery {
   readonly receiver: string
   readonly debitAmount?: Amount
   readonly receiveAmount?: Amount
 }
 
-/** What a payment costs, and how long that holds. */
+/** The price of a payment, and how long it is valid. */
 export interface Price {
   readonly debitAmount: Amount
   readonly receiveAmount: Amount
-  /** When the price ends, if that is before the quote would. */
+  /** When the price expires, if that is before the end of the quote's lifetime. */
   readonly expiresAt?: Instant
 }
 
-/** What is wrong with a price as an answer to what was asked; `undefined` if nothing is. */
+/** Returns the reason why a price does not answer a query, or `undefined` if it does. */
 export function priceProblem(price: Price, query: PriceQuery, asset: Asset): string | undefined {
   for (const name of ['debitAmount', 'receiveAmount'] as const) {
     const value = parseValue(price[name].value)
-    if (value === undefined || value === 0n) return `${name} is no positive amount`
+    if (value === undefined || value === 0n) return `${name} is not a positive amount`
     const asked = query[name]
     if (asked !== undefined && !sameAmount(asked, price[name])) {
-      return `${name} is not the amount that was asked for`
+      return `${name} is not the amount in the query`
     }
   }
   return sameAsset(price.debitAmount, asset)
@@ -85,14 +85,14 @@ export interface CreateQuote extends Price {
   readonly receiver: string
 }
 
-/** Promises a price. */
+/** Creates a quote for a price. */
 export function createQuote(
   { expiresAt: priceEndsAt, ...command }: CreateQuote,
   now: Instant,
   { lifetimeMs, retentionMs }: QuotePolicy,
 ): Changed<Quote, QuoteEvent> | Refused<'quote_expired'> {
   const expiresAt = Math.min(now + lifetimeMs, priceEndsAt ?? Number.POSITIVE_INFINITY)
-  if (!(expiresAt > now)) return refused('quote_expired', 'the price has ended already')
+  if (!(expiresAt > now)) return refused('quote_expired', 'the price has already expired')
   const retainUntil = expiresAt + retentionMs
   const quote: Quote = {
     ...command,
@@ -106,7 +106,7 @@ export function createQuote(
   return changed(quote, quoteEvent(quote))
 }
 
-/** Who wants to pay by a quote, and from where. */
+/** The client instance that pays with a quote, and the wallet address it pays from. */
 export interface QuoteUse {
   readonly walletAddress: string
   readonly client: string
@@ -114,7 +114,7 @@ export interface QuoteUse {
 
 export type QuoteRefusal = 'quote_unknown' | 'quote_expired' | 'quote_mismatch'
 
-/** The quote, or why it cannot be used. To others than the client instance that asked there is none. */
+/** Checks that a client instance can use a quote. Other client instances cannot tell that the quote exists. */
 export function usableQuote(
   quote: Quote | undefined,
   { walletAddress, client }: QuoteUse,

@@ -53,7 +53,7 @@ interface Entry {
 export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientKeys {
   const { fetch = guardedFetch(options), clock = Date } = options
   if (typeof fetch !== 'function') throw invalidOption('fetch', 'must be a function')
-  if (typeof clock?.now !== 'function') throw invalidOption('clock', 'has no method now')
+  if (typeof clock?.now !== 'function') throw invalidOption('clock', 'must have a method now')
   const entries = new Map<string, Entry>()
   const gate = hostGate(clock)
 

@@ -81,14 +81,14 @@ export function guardedFetch({
     throw invalidOption('ports', 'must be port numbers')
   }
   if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > timeoutMaxMs) {
-    throw invalidOption('timeoutMs', `must be a whole number from 1 to ${timeoutMaxMs}`)
+    throw invalidOption('timeoutMs', `must be an integer from 1 to ${timeoutMaxMs}`)
   }
   const node = nodeParts()
   return (url, request = {}) => {
     const local = allowLoopback && isLoopback(url)
-    if (url.protocol !== 'https:' && !local) return refuse('only https may be fetched')
+    if (url.protocol !== 'https:' && !local) return refuse('the URL must use https')
     const port = Number(url.port || 443)
-    if (!local && !ports.includes(port)) return refuse('the port is not one that may be used')
+    if (!local && !ports.includes(port)) return refuse('the port is not allowed')
     const signals = request.signal === undefined ? [] : [request.signal]
     const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...signals])
     return exchange(url, { ...request, signal }, node, local)
@@ -101,7 +101,7 @@ function nodeParts(): NodeParts {
   const dns = nodeModule<typeof NodeDns>('node:dns')
   const net = nodeModule<typeof NodeNet>('node:net')
   if (!http || !https || !dns || !net) {
-    throw invalidOption('fetch', 'is required where there is no Node to guard connections with')
+    throw invalidOption('fetch', 'is required on runtimes other than Node')
   }
   return { http, https, lookup: dns.lookup, guard: addressGuard(net) }
 }
@@ -156,7 +156,7 @@ function checkedLookup(
       if (error !== null || first === undefined) {
         callback(error ?? new Error('the name has no address'), '')
       } else if (!addresses.every(({ address }) => allowed(address))) {
-        callback(fetchRefusal('the name leads to an address that is not public'), '')
+        callback(fetchRefusal('the name resolves to an address that is not public'), '')
       } else if (options.all === true) {
         callback(null, addresses)
       } else {

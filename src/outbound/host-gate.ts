@@ -54,7 +54,7 @@ export function hostGate(clock: Clock): HostGate {
       return
     }
     if (state.active === 0) {
-      if (busyHosts >= hostsBusyMax) throw gateFullError('too many hosts are being asked')
+      if (busyHosts >= hostsBusyMax) throw gateFullError('too many hosts have requests in progress')
       busyHosts += 1
     }
     state.active += 1

@@ -29,10 +29,10 @@ export function cachedIntrospect(
   { ttlMs, entriesMax = 10_000 }: IntrospectionCacheOptions,
 ): Introspect {
   if (!Number.isInteger(ttlMs) || ttlMs < 1 || ttlMs > ttlMaxMs) {
-    throw invalidOption('cache.ttlMs', `must be a whole number from 1 to ${ttlMaxMs}`)
+    throw invalidOption('cache.ttlMs', `must be an integer from 1 to ${ttlMaxMs}`)
   }
   if (!Number.isSafeInteger(entriesMax) || entriesMax < 1) {
-    throw invalidOption('cache.entriesMax', 'must be a whole number of at least 1')
+    throw invalidOption('cache.entriesMax', 'must be an integer of at least 1')
   }
   const entries = new Map<string, Entry>()
 

@@ -30,7 +30,7 @@ export function jsonPost({
 }: JsonPostOptions): JsonPost {
   if (typeof fetch !== 'function') throw invalidOption('fetch', 'must be a function')
   if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > timeoutMaxMs) {
-    throw invalidOption('timeoutMs', `must be a whole number from 1 to ${timeoutMaxMs}`)
+    throw invalidOption('timeoutMs', `must be an integer from 1 to ${timeoutMaxMs}`)
   }
 
   async function send(signal: AbortSignal, ...[url, headers, body]: Parameters<JsonPost>) {
@@ -52,12 +52,12 @@ export function jsonPost({
       send(signal, ...request),
       aborted(signal),
     ]).catch((cause: unknown) => {
-      throw signal.aborted ? new Error(`no answer within ${timeoutMs} ms`) : unreachable(cause)
+      throw signal.aborted ? new Error(`no response within ${timeoutMs} ms`) : unreachable(cause)
     })
-    if (status !== 200) throw new Error(`the answer has status ${status}`)
-    if (content === undefined) throw new Error('the answer is too large')
+    if (status !== 200) throw new Error(`the response has status ${status}`)
+    if (content === undefined) throw new Error('the response is too large')
     if (!/^application\/json[\t ]*(?:;|$)/i.test(contentType)) {
-      throw new Error('the answer is not JSON')
+      throw new Error('the response is not JSON')
     }
     return content
   }

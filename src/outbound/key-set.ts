@@ -21,8 +21,9 @@ export const emptyKeySet: KeySet = { find: () => undefined }
  */
 export function readKeySet({ status, contentType, body }: FetchedDocument): KeySet {
   if (status === 404 || status === 410) return emptyKeySet
-  if (status >= 500 || status === 429) throw new Error(`the key set was answered with ${status}`)
-  if (status !== 200) throw fetchRefusal(`the key set was answered with ${status}`)
+  if (status >= 500 || status === 429)
+    throw new Error(`the response for the key set has status ${status}`)
+  if (status !== 200) throw fetchRefusal(`the response for the key set has status ${status}`)
   if (!/^application\/(?:[\w.-]+\+)?json[\t ]*(?:;|$)/i.test(contentType)) {
     throw fetchRefusal('the key set is not JSON')
   }

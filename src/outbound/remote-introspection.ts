@@ -67,9 +67,9 @@ export function remoteIntrospection(options: RemoteIntrospectionOptions): Intros
     throw invalidOption('resourceServerId', 'must be the id of this resource server')
   }
   if (typeof nonces !== 'boolean') throw invalidOption('nonces', 'must be true or false')
-  if (typeof clock?.now !== 'function') throw invalidOption('clock', 'has no method now')
+  if (typeof clock?.now !== 'function') throw invalidOption('clock', 'must have a method now')
   if (typeof random?.getRandomValues !== 'function') {
-    throw invalidOption('random', 'has no method getRandomValues')
+    throw invalidOption('random', 'must have a method getRandomValues')
   }
   const url = endpointOf(options)
   const post = jsonPost(options)
@@ -86,7 +86,7 @@ export function remoteIntrospection(options: RemoteIntrospectionOptions): Intros
     const request = nonces ? { ...unsigned, nonce: newPath(random) } : unsigned
     const answer = await post(url, await signatureHeaders(request, key), body)
     const read = readIntrospectionAnswer(parseJson(answer), grantEndpoint)
-    if (!read.ok) throw new Error(`the answer is malformed: ${read.path} ${read.problem}`)
+    if (!read.ok) throw new Error(`the response is malformed: ${read.path} ${read.problem}`)
     if (!read.value.active) return read.value
     const thumbprint = await thumbprintOf(read.value.key)
     return { ...read.value, key: { ...read.value.key, thumbprint } }
@@ -120,9 +120,9 @@ function endpointOf(options: RemoteIntrospectionOptions): string {
 function checkedUrl(option: string, text: unknown, allowLoopback: boolean): URL {
   const url = typeof text === 'string' ? parseUrl(text) : undefined
   if (url === undefined || url.search !== '' || String(text).includes('#')) {
-    throw invalidOption(option, 'must be an absolute URL without userinfo, query and fragment')
+    throw invalidOption(option, 'must be an absolute URL without userinfo, query or fragment')
   }
   const local = allowLoopback && url.protocol === 'http:' && isLoopback(url)
   if (url.protocol === 'https:' || local) return url
-  throw invalidOption(option, 'must be https, or with allowLoopback http on loopback')
+  throw invalidOption(option, 'must use https, or http on loopback with allowLoopback')
 }

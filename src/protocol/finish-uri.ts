@@ -12,13 +12,14 @@ const appScheme = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/
  */
 export function finishUriProblem(text: string): string | undefined {
   const url = parseUrl(text)
-  if (url === undefined) return 'is no absolute URI of printable ASCII without userinfo'
-  if (text.includes('#')) return 'has a fragment'
+  if (url === undefined)
+    return 'must be an absolute URI of printable ASCII characters, without userinfo'
+  if (text.includes('#')) return 'must not have a fragment'
   if (!isSecure(url) && !appScheme.test(url.protocol)) {
-    return 'is neither https, nor http on loopback, nor of an app scheme'
+    return 'must use https, http on loopback, or an app scheme'
   }
   if (reserved.some((name) => url.searchParams.has(name))) {
-    return 'has a parameter of its own named hash, interact_ref or result'
+    return 'must not have a parameter named hash, interact_ref or result'
   }
   return undefined
 }

@@ -58,13 +58,17 @@ export function readClient(body: Json): ReadClient {
       ? ok({ jwk: screened.value })
       : { ok: false, refusal: 'client_invalid', reason: screened.problem }
   }
-  return { ok: false, refusal: 'body_invalid', reason: 'client is neither walletAddress nor jwk' }
+  return {
+    ok: false,
+    refusal: 'body_invalid',
+    reason: 'client must have either walletAddress or jwk',
+  }
 }
 
 function readWalletAddress(text: string): ReadClient {
   const walletAddress = canonicalUrl(text)
   return walletAddress === undefined
-    ? { ok: false, refusal: 'client_invalid', reason: 'client is no canonical wallet address' }
+    ? { ok: false, refusal: 'client_invalid', reason: 'client is not a canonical wallet address' }
     : ok({ walletAddress })
 }
 
@@ -72,7 +76,7 @@ const uniqueActions = <Action extends string>(actions: readonly Action[]) =>
   v.pipe(
     v.array(v.picklist(actions)),
     v.minLength(1, 'is empty'),
-    v.check((given) => new Set(given).size === given.length, 'has an action twice'),
+    v.check((given) => new Set(given).size === given.length, 'contains duplicate actions'),
   )
 
 const limitsSchema = v.pipe(
@@ -86,7 +90,7 @@ const limitsSchema = v.pipe(
   ),
   v.check(
     ({ debitAmount, receiveAmount }) => !(debitAmount && receiveAmount),
-    'has both debitAmount and receiveAmount',
+    'must not contain both debitAmount and receiveAmount',
   ),
 )
 
@@ -128,13 +132,13 @@ const subjectSchema = requestObjectOf(
           }),
         ),
       ),
-      v.length(1, 'has not exactly one item'),
+      v.length(1, 'must contain exactly one item'),
     ),
   }),
 )
 
 function subjectIdProblem(text: string): string | undefined {
-  return parseUrl(text) === undefined ? 'is no absolute URI without userinfo' : undefined
+  return parseUrl(text) === undefined ? 'must be an absolute URI without userinfo' : undefined
 }
 
 const finishSchema = requestObjectOf(
@@ -155,7 +159,7 @@ const grantRequestSchema = requestObjectOf(
           access: v.pipe(
             v.array(accessItemSchema),
             v.minLength(1, 'is empty'),
-            v.maxLength(accessItemsMax, `has more than ${accessItemsMax} items`),
+            v.maxLength(accessItemsMax, `must contain at most ${accessItemsMax} items`),
           ),
           label: v.optional(v.never()),
           flags: v.optional(v.never()),
@@ -168,7 +172,7 @@ const grantRequestSchema = requestObjectOf(
         v.object({
           start: v.pipe(
             v.array(v.union([v.string(), v.object({ mode: v.string() })])),
-            v.includes('redirect', 'does not offer redirect'),
+            v.includes('redirect', 'must include redirect'),
           ),
           finish: v.optional(finishSchema),
         }),
@@ -187,7 +191,7 @@ export function readGrantRequest(body: Json): Parsed<GrantRequest> {
   }
   const access = (access_token?.access ?? []).map((item) => publicItem(item as AccessItem))
   if (new Set(access.map((item) => JSON.stringify(item))).size < access.length) {
-    return { ok: false, path: 'access_token.access', problem: 'has an item twice' }
+    return { ok: false, path: 'access_token.access', problem: 'contains duplicate access items' }
   }
   const [asked] = subject?.sub_ids ?? []
   const request = asked === undefined ? { access } : { access, subject: asked }

@@ -43,7 +43,7 @@ export function readResourceServer(
     return {
       ok: false,
       refusal: 'body_invalid',
-      reason: 'resource_server is neither an id nor a key',
+      reason: 'resource_server must be an id or a key',
     }
   }
   const screened = screenJwk(key['jwk'])
@@ -157,11 +157,14 @@ const grantedItemSchema = v.pipe(
           }),
         ),
       ),
-      itemId: v.pipe(v.string(), v.regex(/^[1-9][0-9]{0,3}$/, 'is no number of an item')),
+      itemId: v.pipe(
+        v.string(),
+        v.regex(/^[1-9][0-9]{0,3}$/, 'must be the index of an access item'),
+      ),
       intervalCounting: v.exactOptional(v.picklist(['occurrences', 'repetitions'])),
     }),
   ),
-  v.check((item) => isWellFormed(item), 'is nothing that can be granted'),
+  v.check((item) => isWellFormed(item), 'is not an access item that can be granted'),
 )
 
 const lastSecond = Date.UTC(10_000, 0) / 1000 - 1
@@ -169,16 +172,16 @@ const lastSecond = Date.UTC(10_000, 0) / 1000 - 1
 const activeSchema = objectOf(
   v.object({
     iss: v.string(),
-    exp: v.pipe(v.number(), v.integer('is no integer'), v.minValue(0), v.maxValue(lastSecond)),
+    exp: v.pipe(v.number(), v.integer('must be an integer'), v.minValue(0), v.maxValue(lastSecond)),
     access: v.pipe(
       v.array(grantedItemSchema),
       v.check(
         (items) => new Set(items.map(({ itemId }) => itemId)).size === items.length,
-        'has an itemId twice',
+        'contains a duplicate itemId',
       ),
     ),
     key: objectOf(v.object({ proof: v.literal(proof), jwk: v.unknown() })),
-    grant: v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{1,64}$/, 'is no id of a grant')),
+    grant: v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be a grant id')),
     client: v.exactOptional(objectOf(v.object({ walletAddress: urlSchema }))),
     // Never sent from here, and not to be passed over: each would make the token good for less.
     aud: v.optional(v.never()),
@@ -206,11 +209,12 @@ export function readIntrospectionAnswer(
 ): Parsed<IntrospectionAnswer> {
   const active = isObject(body) ? body['active'] : undefined
   if (active === false) return ok({ active })
-  if (active !== true) return { ok: false, path: 'active', problem: 'is neither true nor false' }
+  if (active !== true) return { ok: false, path: 'active', problem: 'must be true or false' }
   const parsed = parseWith(activeSchema, body)
   if (!parsed.ok) return parsed
   const { iss, exp, access, key, grant: grantId, client } = parsed.value
-  if (iss !== issuer) return { ok: false, path: 'iss', problem: 'is another authorization server' }
+  if (iss !== issuer)
+    return { ok: false, path: 'iss', problem: 'must be the grant endpoint that was queried' }
   const screened = screenJwk(key.jwk)
   if (!screened.ok) return { ok: false, path: 'key.jwk', problem: screened.problem }
   const answer = { active, grantId, access, key: screened.value, expiresAt: exp * 1000 }

@@ -15,11 +15,11 @@ export function readMetadata(body: Json | undefined): Parsed<{ readonly metadata
   const metadata = isObject(body) ? body['metadata'] : undefined
   if (metadata === undefined || metadata === null) return ok({})
   const path = 'metadata'
-  if (!isObject(metadata)) return { ok: false, path, problem: 'is of the wrong type' }
+  if (!isObject(metadata)) return { ok: false, path, problem: 'has the wrong type' }
   if (depthOf(metadata, depthMax) === undefined) {
-    return { ok: false, path, problem: `is nested more than ${depthMax} levels deep` }
+    return { ok: false, path, problem: `must not be nested more than ${depthMax} levels deep` }
   }
   return encodeUtf8(JSON.stringify(metadata)).length > bytesMax
-    ? { ok: false, path, problem: `is larger than ${bytesMax} bytes` }
+    ? { ok: false, path, problem: `must not be larger than ${bytesMax} bytes` }
     : ok({ metadata })
 }

@@ -35,7 +35,7 @@ const quoteRequestSchema = v.pipe(
   ),
   v.check(
     ({ debitAmount, receiveAmount }) => !(debitAmount && receiveAmount),
-    'has both debitAmount and receiveAmount',
+    'must not contain both debitAmount and receiveAmount',
   ),
 )
 
@@ -60,7 +60,7 @@ const priceSchema = objectOf(
   v.object({
     debitAmount: amountSchema,
     receiveAmount: amountSchema,
-    expiresAt: v.optional(v.pipe(v.number(), v.safeInteger('is no whole number'))),
+    expiresAt: v.optional(v.pipe(v.number(), v.safeInteger('must be an integer'))),
   }),
 )
 

@@ -45,7 +45,7 @@ function problemOf(issue: v.BaseIssue<unknown>): string {
   if (issue.expected === 'never') return 'is not allowed here'
   if (issue.received === 'undefined') return 'is missing'
   const closed = issue.type === 'picklist' || issue.type === 'literal' || issue.type === 'variant'
-  return closed ? 'is none of the allowed values' : 'is of the wrong type'
+  return closed ? 'must be one of the allowed values' : 'has the wrong type'
 }
 
 /** A schema of objects that takes objects only: valibot takes arrays for objects too. */
@@ -70,8 +70,8 @@ function withoutNulls<Value>(value: Value): Value {
 export function printableText(lengthMax: number) {
   return v.pipe(
     v.string(),
-    v.regex(/^[\x21-\x7e]+$/, 'is not printable ASCII'),
-    v.maxLength(lengthMax, `has more than ${lengthMax} characters`),
+    v.regex(/^[\x21-\x7e]+$/, 'must contain only printable ASCII characters'),
+    v.maxLength(lengthMax, `must have at most ${lengthMax} characters`),
   )
 }
 
@@ -82,14 +82,14 @@ export const amountSchema = objectOf(
   v.object({
     value: v.pipe(
       v.string(),
-      v.check((text) => parseValue(text) !== undefined, 'is no unsigned 64-bit integer'),
+      v.check((text) => parseValue(text) !== undefined, 'must be an unsigned 64-bit integer'),
     ),
     assetCode: printableText(assetCodeLengthMax),
     assetScale: v.pipe(
       v.number(),
-      v.integer('is no integer'),
-      v.minValue(0, 'is below 0'),
-      v.maxValue(255, 'is above 255'),
+      v.integer('must be an integer'),
+      v.minValue(0, 'must not be less than 0'),
+      v.maxValue(255, 'must not be greater than 255'),
     ),
   }),
 )
@@ -108,7 +108,7 @@ export const urlSchema = v.pipe(
 /** @see Open Payments OpenAPI, schema `receiver` */
 export const receiverSchema = v.pipe(
   urlSchema,
-  v.regex(/\/incoming-payments\/.+$/, 'is no URL of an incoming payment'),
+  v.regex(/\/incoming-payments\/.+$/, 'must be the URL of an incoming payment'),
 )
 
 /** A check that says in its own words what is wrong with a text. */

@@ -174,11 +174,11 @@ describe('a further payment', () => {
     const full = taken([{ item: capped(50n) }], 50n)
     const elsewhere = item({ receiver: 'https://bank.example/incoming-payments/2' }, '2')
     expect(spend([{ item: capped(50n), budget: full }, { item: elsewhere }], 1n)).toMatchObject({
-      reason: 'the receiver is not the one that was granted',
+      reason: 'the receiver is not the receiver in the limits',
     })
     expect(spend([], 1n)).toMatchObject({
       refusal: 'limits_exceeded',
-      reason: 'no granted item allows payments from there',
+      reason: 'no granted item allows payments from this wallet address',
     })
   })
 

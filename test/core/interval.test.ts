@@ -232,7 +232,7 @@ describe('parsing an invalid interval returns a reason', () => {
   test.each(['P1001Y', 'P1000000Y', 'P12200M', 'P999999999D', 'P500YT999999999H'])(
     'rejects a duration above a thousand years: %s',
     (duration) => {
-      expect(problemOf(`R/${start}/${duration}`)).toBe('lasts longer than a thousand years')
+      expect(problemOf(`R/${start}/${duration}`)).toBe('must not be longer than a thousand years')
     },
   )
 

@@ -26,7 +26,7 @@ describe('checking a payment against the limits of one granted item', () => {
   test('allows only the granted receiver', () => {
     expect(allow(item({ receiver }), spending, now)).toEqual({ ok: true, value: {} })
     expect(allow(item({ receiver: elsewhere }), spending, now)).toMatchObject(
-      refusedBecause('the receiver is not the one that was granted'),
+      refusedBecause('the receiver is not the receiver in the limits'),
     )
   })
 
@@ -40,7 +40,7 @@ describe('checking a payment against the limits of one granted item', () => {
       value: { limit: { counts, maximum: of(value) } },
     })
     expect(allow(item({ [counts]: of(value - 1n) }), spending, now)).toMatchObject(
-      refusedBecause(`${counts} alone is over the limit`),
+      refusedBecause(`${counts} alone exceeds the limit`),
     )
   })
 
@@ -69,10 +69,10 @@ describe('checking a payment against the limits of one granted item', () => {
     (value) => {
       const limited = item({ debitAmount: dollars(1000) })
       expect(allow(limited, { ...spending, debitAmount: dollars(value) }, now)).toMatchObject(
-        refusedBecause('debitAmount alone is over the limit'),
+        refusedBecause('debitAmount alone exceeds the limit'),
       )
       expect(allow(item({ debitAmount: dollars(value) }), spending, now)).toMatchObject(
-        refusedBecause('debitAmount alone is over the limit'),
+        refusedBecause('debitAmount alone exceeds the limit'),
       )
     },
   )
@@ -97,7 +97,7 @@ describe('an item with an interval', () => {
   ])('applies its limit to the current window: %s', (_, instant, window) => {
     const allowance = allowanceAt(item(windows), instant)
     const limit = { counts: 'debitAmount', maximum: windows.debitAmount }
-    const closed = refusedBecause('outside every window of the grant')
+    const closed = refusedBecause('the time is outside all windows of the grant')
     if (window === undefined) expect(allowance).toMatchObject(closed)
     else expect(allowance).toEqual({ ok: true, value: { limit, window } })
     expect(allow(item(windows), spending, instant)).toMatchObject(

@@ -117,18 +117,18 @@ describe('validating a price', () => {
   })
 
   test.each<readonly [string, object, Partial<PriceQuery>]>([
-    ['debitAmount is not the amount that was asked for', {}, { debitAmount: dollars(99) }],
+    ['debitAmount is not the amount in the query', {}, { debitAmount: dollars(99) }],
     [
-      'debitAmount is not the amount that was asked for',
+      'debitAmount is not the amount in the query',
       { debitAmount: { ...dollars(100), assetScale: 3 } },
       { debitAmount: dollars(100) },
     ],
-    ['receiveAmount is not the amount that was asked for', {}, { receiveAmount: dollars(50) }],
-    ['debitAmount is no positive amount', { debitAmount: dollars(0) }, {}],
-    ['receiveAmount is no positive amount', { receiveAmount: euros(0) }, {}],
-    ['debitAmount is no positive amount', { debitAmount: dollars(-1) }, {}],
-    ['receiveAmount is no positive amount', { receiveAmount: euros('1.5') }, {}],
-    ['receiveAmount is no positive amount', { receiveAmount: euros(most + 1n) }, {}],
+    ['receiveAmount is not the amount in the query', {}, { receiveAmount: dollars(50) }],
+    ['debitAmount is not a positive amount', { debitAmount: dollars(0) }, {}],
+    ['receiveAmount is not a positive amount', { receiveAmount: euros(0) }, {}],
+    ['debitAmount is not a positive amount', { debitAmount: dollars(-1) }, {}],
+    ['receiveAmount is not a positive amount', { receiveAmount: euros('1.5') }, {}],
+    ['receiveAmount is not a positive amount', { receiveAmount: euros(most + 1n) }, {}],
     ['debitAmount is not in the asset of the wallet address', { debitAmount: euros(100) }, {}],
   ])('reports the problem: %s', (problem, changes, named) => {
     expect(priceProblem({ ...price, ...changes }, { receiver, ...named }, asset)).toBe(problem)

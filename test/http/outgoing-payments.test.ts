@@ -248,7 +248,7 @@ describe('creating an outgoing payment', () => {
       expect(errorOf(answer)).toEqual([400, 'invalid_request'])
       expect(answer.body.error.details).toEqual({
         path: 'debitAmount.value',
-        problem: 'is no unsigned 64-bit integer',
+        problem: 'must be an unsigned 64-bit integer',
       })
     },
   )

@@ -178,7 +178,7 @@ describe('creating a quote', () => {
         expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
         expect(answer.body.error.details).toEqual({
           path: `${name}.value`,
-          problem: 'is no unsigned 64-bit integer',
+          problem: 'must be an unsigned 64-bit integer',
         })
       }
     },

@@ -45,8 +45,8 @@ const signedByServers = (signatures: SignatureOptions): WorldOptions => ({
 })
 
 const malformed = {
-  php: 'Signature is not a Structured Fields dictionary, or has a key twice',
-  rust: 'Signature-Input is not a Structured Fields dictionary, or has a key twice',
+  php: 'Signature is not a Structured Fields dictionary, or contains a duplicate key',
+  rust: 'Signature-Input is not a Structured Fields dictionary, or contains a duplicate key',
 }
 
 const grantBody = JSON.stringify({

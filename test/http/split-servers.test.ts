@@ -257,7 +257,7 @@ describe('a bank whose two servers are connected only by HTTP', () => {
     const bank = await setUp({ key })
     const shop = clientOf(bank)
     expect((await shop.create((await shop.grant()).value)).status).toBe(503)
-    expect(bank.refusals.at(-1)?.reason).toBe('the answer has status 400')
+    expect(bank.refusals.at(-1)?.reason).toBe('the response has status 400')
   })
 
   test('sends fewer requests with a cache, and accepts a revoked token until the cache entry expires', async () => {

@@ -197,7 +197,7 @@ describe('a response of the authorization server', () => {
         if (status === 204) response.end()
         else send(response, activeBody())
       }
-      await expectFailed(`the answer has status ${status}`)
+      await expectFailed(`the response has status ${status}`)
       expect(received).toHaveLength(1)
     },
   )
@@ -274,7 +274,7 @@ describe('a response of the authorization server', () => {
 
   test('that does not arrive in time is an error', async () => {
     answer = () => {}
-    await expectFailed('no answer within 50 ms', { timeoutMs: 50 })
+    await expectFailed('no response within 50 ms', { timeoutMs: 50 })
   })
 
   test('must arrive within 2 s unless the options set another timeout', async () => {
@@ -288,7 +288,7 @@ describe('a response of the authorization server', () => {
     answer = (_, response) => {
       response.setHeader('content-type', 'application/json').write('{"active":')
     }
-    await expectFailed('no answer within 100 ms', { timeoutMs: 100 })
+    await expectFailed('no response within 100 ms', { timeoutMs: 100 })
   })
 
   test('that is cut off before or during transmission is an error', async () => {
@@ -329,7 +329,7 @@ describe('a fetch from the host', () => {
 
   test('that never settles and ignores the signal is abandoned', async () => {
     const fetch = () => new Promise<globalThis.Response>(() => {})
-    await expectFailed('no answer within 20 ms', { fetch, timeoutMs: 20 })
+    await expectFailed('no response within 20 ms', { fetch, timeoutMs: 20 })
   })
 
   test('that fails with the request in its message is not quoted', async () => {

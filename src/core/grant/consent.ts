@@ -46,7 +46,8 @@ export function approve(
   policy: GrantPolicy,
 ): Consented {
   const interaction = grant.interaction
-  if (interaction === undefined) return refused('interaction_unknown', 'nothing to consent to')
+  if (interaction === undefined)
+    return refused('interaction_unknown', 'the grant has no interaction')
   const status = grantStatus(grant, now, policy)
   if (status === 'denied') return refused('decided_otherwise', 'the request has been denied')
   if (status !== 'pending' && status !== 'approved') return over(status)
@@ -85,7 +86,7 @@ export function deny(
   policy: GrantPolicy,
 ): Consented {
   if (grant.interaction === undefined) {
-    return refused('interaction_unknown', 'nothing to consent to')
+    return refused('interaction_unknown', 'the grant has no interaction')
   }
   const status = grantStatus(grant, now, policy)
   if (status === 'denied') return unchanged(grant)
@@ -111,7 +112,8 @@ function repeat(
     access.length === granted.length &&
     coversAll(granted, access) &&
     coversAll(access, granted)
-  if (!same) return refused('decided_otherwise', 'the request has been approved in another way')
+  if (!same)
+    return refused('decided_otherwise', 'the request has been approved with a different decision')
   if (interaction.finish === undefined) return unchanged(grant)
   const changes = withRef(interaction, command.refHash)
   return changed(nextVersion(grant, changes, command.commandId, now, policy))
@@ -160,7 +162,7 @@ function refuseAccess(
     return refused('access_widened', 'the access granted is not covered by what was requested')
   }
   if (!access.every(isWellFormed)) {
-    return refused('access_widened', 'an item is none that could have been requested')
+    return refused('access_widened', 'an item is not a valid access item')
   }
   if (access.some(lacksIdentifier)) {
     return refused('identifier_required', 'the access needs a wallet address as its identifier')

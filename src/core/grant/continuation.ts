@@ -40,7 +40,7 @@ export function continueGrant(
 
   const nextCallAt = continuation.acceptedAt + continuation.waitMs
   if (grant.state === 'pending' && now < nextCallAt) {
-    return refused('too_fast', 'called before wait had passed', nextCallAt)
+    return refused('too_fast', 'the call came before the wait was over', nextCallAt)
   }
   if (refHash === undefined && interaction?.finish !== undefined) {
     return refused('poll_with_finish', 'the grant has a finish method and is continued by it')

@@ -36,10 +36,16 @@ export function requestGrant(
 ): Changed<Grant, GrantEvent> | Refused<RequestRefusal> {
   const { needsConsent, interact } = command
   if (needsConsent && interact === undefined) {
-    return refused('interaction_required', 'the access asked for needs consent, but no interact')
+    return refused(
+      'interaction_required',
+      'the requested access needs consent, but interact is missing',
+    )
   }
   if (needsConsent && command.client.walletAddress === undefined) {
-    return refused('interaction_by_key', 'a client known by its key alone cannot be consented to')
+    return refused(
+      'interaction_by_key',
+      'a client identified only by its key cannot request access that needs consent',
+    )
   }
   if (needsConsent && command.needsFinish && interact?.finish === undefined) {
     return refused('finish_required', 'policy requires a finish method for this access')

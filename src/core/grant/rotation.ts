@@ -47,7 +47,7 @@ export function rotate(
     return refused('token_not_managed_here', 'not the token of this management URI')
   }
   if (which === 'replaced' && now >= (grant.derivation?.until ?? 0)) {
-    return refused('token_not_managed_here', 'the token was replaced, and its retry time is over')
+    return refused('token_not_managed_here', 'the token was replaced, and the retry window is over')
   }
   const status = grantStatus(grant, now, policy)
   if (status === 'token-revoked') return refused('token_revoked', 'the token has been revoked')

@@ -24,7 +24,7 @@ import {
   outgoingPaymentEvent,
 } from './record.js'
 
-/** A client instance pays, by a price that it was promised or that is made for it now. */
+/** A client instance creates a payment, from a quote or at a price that is determined now. */
 export interface CreateOutgoingPayment extends Charge {
   readonly id: string
   readonly walletAddress: string
@@ -36,17 +36,17 @@ export interface CreateOutgoingPayment extends Charge {
   readonly receiveAmount: Amount
   readonly metadata?: JsonObject
   readonly lists: readonly ListEntry[]
-  /** The granted items that allow payments from there, in the order in which they were granted. */
+  /** The granted items that allow payments from the wallet address, in the order in which they were granted. */
   readonly candidates: readonly Candidate[]
 }
 
-/** A payment that was created, together with the budget that counts it. */
+/** A new payment and the budget that counts it. */
 export interface CreatedPayment extends Changed<OutgoingPayment, OutgoingPaymentEvent> {
-  /** The budget, with what the payment reserves of it. */
+  /** The budget, including the amounts that the payment reserves. */
   readonly budget: Budget
 }
 
-/** Creates an outgoing payment, and reserves all that it may debit or deliver in the budget of its window. */
+/** Creates an outgoing payment, and reserves its full amounts in the budget of the current window. */
 export function createOutgoingPayment(
   { candidates, namespace, ...command }: CreateOutgoingPayment,
   now: Instant,
@@ -79,13 +79,14 @@ export function createOutgoingPayment(
   return { ...changed(payment, event), budget }
 }
 
-/** What a repeat is measured by: who asks, and for what. */
+/** The client instance and the request that identify a repeat. */
 export type Repeat = Pick<OutgoingPayment, 'client' | 'requestHash'>
 
 /**
- * The payment that a request of the same client instance has created before, or why it is no repeat of that:
- * whoever asks for the same again gets the payment that it has, whatever became of quote, window and budget
- * since. To others there is none.
+ * Checks whether a request repeats the one that created a payment. A repeat gets the same payment, even if the
+ * quote has expired, the window has ended or the budget is spent.
+ *
+ * @returns `undefined` if there is no payment, or another client instance created it.
  */
 export function repeated(
   payment: OutgoingPayment | undefined,

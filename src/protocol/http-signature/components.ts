@@ -39,16 +39,17 @@ export function componentValue([name, parameters]: Item, message: SignedMessage)
   if (typeof name !== 'string')
     return { ok: false, problem: 'a component identifier is not a String' }
   if (parameters.has('req'))
-    return { ok: false, problem: `"${name}" refers to a request from a request` }
+    return { ok: false, problem: `"${name}" has the parameter req, which only responses may use` }
   if (name.startsWith('@')) {
     if (name === '@query-param') return queryParameter(message, parameters)
     if (parameters.size > 0) return { ok: false, problem: `"${name}" has an unknown parameter` }
     const value = derived(name, message)
     return value === undefined
-      ? { ok: false, problem: `"${name}" is no component of a request` }
+      ? { ok: false, problem: `"${name}" is not a component of a request` }
       : ok(value)
   }
-  if (!fieldName.test(name)) return { ok: false, problem: `"${name}" is no lower-case field name` }
+  if (!fieldName.test(name))
+    return { ok: false, problem: `"${name}" is not a lower-case field name` }
   const lines = message.fields.get(name)
   if (lines === undefined) return { ok: false, problem: `"${name}" is not in the request` }
   return fieldValue(name, lines, parameters, message)
@@ -84,13 +85,16 @@ function derived(name: string, { method, origin, target }: SignedMessage): strin
 function queryParameter({ target }: SignedMessage, parameters: Item[1]): ComponentValue {
   const name = parameters.get('name')
   if (typeof name !== 'string' || parameters.size !== 1) {
-    return { ok: false, problem: '"@query-param" needs the parameter name and no other' }
+    return { ok: false, problem: '"@query-param" must have the parameter name and no other' }
   }
   const query = target.includes('?') ? target.slice(target.indexOf('?') + 1) : ''
   const values = [...new URLSearchParams(query)].filter(([key]) => reencode(key) === name)
   const [only, ...others] = values
   if (only === undefined || others.length > 0) {
-    return { ok: false, problem: '"@query-param" names a parameter that is not there exactly once' }
+    return {
+      ok: false,
+      problem: '"@query-param" must name a query parameter that occurs exactly once',
+    }
   }
   return ok(reencode(only[1]))
 }
@@ -128,19 +132,20 @@ function byteSequences(
   parameters: Item[1],
   message: SignedMessage,
 ): ComponentValue {
-  if (parameters.size > 1) return { ok: false, problem: `"${name}" has bs beside sf or key` }
+  if (parameters.size > 1) return { ok: false, problem: `"${name}" combines bs with sf or key` }
   if (message.fieldsMerged)
-    return { ok: false, problem: `"${name}";bs needs field lines that were not joined` }
+    return { ok: false, problem: `"${name}";bs requires separate field lines` }
   return ok(serializeByteSequences(lines.map(encodeUtf8)))
 }
 
 function structured(name: string, combined: string, key: unknown): ComponentValue {
   if (!dictionaryFields.has(name))
-    return { ok: false, problem: `"${name}" is of no known structured type` }
+    return { ok: false, problem: `"${name}" has no known structured type` }
   const dictionary = parseStrictDictionary(combined)?.members
-  if (dictionary === undefined) return { ok: false, problem: `"${name}" is no dictionary` }
+  if (dictionary === undefined)
+    return { ok: false, problem: `"${name}" is not a Structured Fields dictionary` }
   if (typeof key !== 'string') return ok(serializeDictionary(new Map(dictionary)))
   const member = dictionary.get(key)
-  if (member === undefined) return { ok: false, problem: `"${name}" has no member of that key` }
+  if (member === undefined) return { ok: false, problem: `"${name}" has no member with that key` }
   return ok(isInnerList(member) ? serializeInnerList(member) : serializeItem(member))
 }

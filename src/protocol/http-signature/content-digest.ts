@@ -22,7 +22,7 @@ export async function contentDigestProblem(
   for (const { name, digest } of algorithms) {
     if (!members.has(name)) continue
     const claimed = byteSequence(members.get(name))
-    if (claimed === undefined) return `Content-Digest ${name} is no byte sequence`
+    if (claimed === undefined) return `Content-Digest ${name} is not a byte sequence`
     if (!sameBytes(claimed, await digest(body))) return `Content-Digest ${name} does not match`
     matches += 1
   }

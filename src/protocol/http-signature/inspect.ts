@@ -80,8 +80,8 @@ function signatureFields(
 ): Result<SignatureFields, Problem> {
   const inputLines = fields.get('signature-input')
   const signatureLines = fields.get('signature')
-  if (inputLines === undefined) return { ok: false, problem: 'there is no Signature-Input' }
-  if (signatureLines === undefined) return { ok: false, problem: 'there is no Signature' }
+  if (inputLines === undefined) return { ok: false, problem: 'Signature-Input is missing' }
+  if (signatureLines === undefined) return { ok: false, problem: 'Signature is missing' }
   const input = combinedValue(inputLines)
   const signature = combinedValue(signatureLines)
   const inputs = parseStrictDictionary(input)
@@ -92,7 +92,7 @@ function signatureFields(
     const name = inputs === undefined ? 'Signature-Input' : 'Signature'
     return {
       ok: false,
-      problem: `${name} is not a Structured Fields dictionary, or has a key twice`,
+      problem: `${name} is not a Structured Fields dictionary, or contains a duplicate key`,
     }
   }
   return labelsProblem(read) ?? ok(read)
@@ -118,10 +118,11 @@ function inspectOne(
   now: Instant,
   freshness: Freshness,
 ): Result<SignatureCandidate, Problem> {
-  if (!isInnerList(input)) return { ok: false, problem: 'Signature-Input is no list of components' }
+  if (!isInnerList(input))
+    return { ok: false, problem: 'Signature-Input is not a list of components' }
   const signature = byteSequence(signatures.members.get(label))
   if (signature?.length !== signatureLength) {
-    return { ok: false, problem: `Signature is no byte sequence of ${signatureLength} bytes` }
+    return { ok: false, problem: `Signature is not a byte sequence of ${signatureLength} bytes` }
   }
   const coverage = coverageProblem(input[0], message)
   if (coverage !== undefined) return { ok: false, problem: coverage }
@@ -166,11 +167,12 @@ function readParameters(
   const alg = parameters.get('alg')
   if (tag !== undefined && tag !== 'gnap') return { ok: false, problem: 'tag is not gnap' }
   if (alg !== undefined && alg !== 'ed25519') return { ok: false, problem: 'alg is not ed25519' }
-  if (!isText(keyid)) return { ok: false, problem: 'keyid is missing or no String' }
-  if (nonce !== undefined && !isText(nonce)) return { ok: false, problem: 'nonce is no String' }
-  if (typeof created !== 'number') return { ok: false, problem: 'created is missing or no Integer' }
+  if (!isText(keyid)) return { ok: false, problem: 'keyid is missing or not a String' }
+  if (nonce !== undefined && !isText(nonce)) return { ok: false, problem: 'nonce is not a String' }
+  if (typeof created !== 'number')
+    return { ok: false, problem: 'created is missing or not an Integer' }
   if (expires !== undefined && typeof expires !== 'number') {
-    return { ok: false, problem: 'expires is no Integer' }
+    return { ok: false, problem: 'expires is not an Integer' }
   }
   if (expires !== undefined && expires <= created)
     return { ok: false, problem: 'expires is not after created' }

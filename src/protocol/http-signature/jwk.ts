@@ -16,20 +16,20 @@ export type ScreenedJwk = Result<PublicJwk, Problem>
  * @see RFC 9635 section 7.1; RFC 8037
  */
 export function screenJwk(value: unknown): ScreenedJwk {
-  if (!isObject(value)) return { ok: false, problem: 'the key is no JSON object' }
+  if (!isObject(value)) return { ok: false, problem: 'the key is not a JSON object' }
   const { kty, crv, alg, use, kid, x } = value
   if (Object.hasOwn(value, 'd')) return { ok: false, problem: 'the key is a private key' }
   if (kty !== 'OKP' || crv !== 'Ed25519')
-    return { ok: false, problem: 'the key is not of kty OKP, crv Ed25519' }
+    return { ok: false, problem: 'the key must have kty OKP and crv Ed25519' }
   if (alg !== 'EdDSA' && alg !== 'Ed25519')
-    return { ok: false, problem: 'the key has no alg EdDSA' }
+    return { ok: false, problem: 'the key must have alg EdDSA' }
   if (use !== undefined && use !== 'sig')
-    return { ok: false, problem: 'the key is not for signatures' }
+    return { ok: false, problem: 'the key must have use sig, or no use' }
   if (typeof kid !== 'string' || kid === '' || kid.length > kidLengthMax) {
-    return { ok: false, problem: `the key has no kid of 1 to ${kidLengthMax} characters` }
+    return { ok: false, problem: `the key must have a kid of 1 to ${kidLengthMax} characters` }
   }
   if (typeof x !== 'string' || verifierOf(x) === undefined) {
-    return { ok: false, problem: 'x is no canonical Ed25519 public key of full order' }
+    return { ok: false, problem: 'x is not a canonical Ed25519 public key of full order' }
   }
   return ok({ kid, x })
 }

@@ -36,15 +36,15 @@ export function readSigningKey(
   { kty, crv, x, d }: PrivateJwk,
 ): Result<SigningKey, Problem> {
   if (typeof kid !== 'string' || !kidForm.test(kid)) {
-    return { ok: false, problem: 'has no kid of 1 to 256 printable ASCII characters' }
+    return { ok: false, problem: 'must have a kid of 1 to 256 printable ASCII characters' }
   }
   if (kty !== 'OKP' || crv !== 'Ed25519')
-    return { ok: false, problem: 'is not of kty OKP, crv Ed25519' }
+    return { ok: false, problem: 'must have kty OKP and crv Ed25519' }
   if (typeof x !== 'string' || typeof d !== 'string')
-    return { ok: false, problem: 'has no x and d' }
+    return { ok: false, problem: 'must have x and d' }
   const sign = signerOf({ x, d })
   return sign === undefined
-    ? { ok: false, problem: 'has no x and d that belong together' }
+    ? { ok: false, problem: 'must have x and d of the same key pair' }
     : ok({ kid, sign })
 }
 
