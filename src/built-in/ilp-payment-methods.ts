@@ -4,23 +4,23 @@ import { hmacSha256 } from '../util/hash.js'
 import { invalidOption } from '../util/option-error.js'
 
 export interface IlpPaymentMethodsOptions {
-  /** ILP address under which this server receives, such as `g.wallet.example`, at most 960 characters. */
+  /** ILP address prefix of this server, such as `g.wallet.example`, at most 960 characters. */
   readonly addressPrefix: string
-  /** Secret key of the host, 32 bytes or more. With another key, details already given stop working. */
+  /** Secret key of the host, at least 32 bytes. Changing it invalidates payment methods that senders already have. */
   readonly secret: Uint8Array
 }
 
-/** What a receiver of STREAM packets needs to read and fulfill those of one payment. */
+/** The payment id and secret with which a STREAM receiver reads and fulfills the packets of a payment. */
 export interface IlpCredentials {
   readonly paymentId: string
   /** Shared secret of the STREAM connection, 32 bytes. */
   readonly sharedSecret: Uint8Array
 }
 
-/** Payment details that are derived, and can therefore be derived again when a packet arrives. */
+/** Payment methods that are derived from the payment id, and can be derived again when a packet arrives. */
 export interface IlpPaymentMethods extends PaymentMethods {
   /**
-   * The payment id that an ILP address contains, with its shared secret: the same secret that `detailsOf`
+   * Returns the payment id in an ILP address, and its shared secret, which is the secret that `detailsOf`
    * encodes. It reads no store, so the payment may not exist. A packet that decrypts under the secret was made
    * by a sender that has the details of the payment.
    *
@@ -34,10 +34,10 @@ const prefixLengthMax = 960
 const secretLengthMin = 32
 
 /**
- * Payment details without a store of their own: the ILP address is the prefix and the payment's id, the
- * shared secret the HMAC-SHA-256 of the id under a key of the host.
+ * Creates payment methods that need no store. The ILP address is the prefix followed by the payment id. The shared
+ * secret is the HMAC-SHA-256 of the id under the host's key.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` for a prefix that is no ILP address or a short key.
+ * @throws `TypeError` with code `ERR_INVALID_OPTION` for a prefix that is not an ILP address, or a key that is too short.
  * @see Open Payments OpenAPI, schema `ilp-payment-method`
  */
 export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPaymentMethods {
@@ -51,7 +51,7 @@ export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPayment
   if (!(options.secret instanceof Uint8Array) || options.secret.length < secretLengthMin) {
     throw invalidOption('secret', 'must be a Uint8Array of at least 32 bytes')
   }
-  // A copy: the slice of a Buffer would change when the host wipes its key.
+  // Copies the key, because `slice` of a Buffer shares its memory with a key that the host may wipe.
   const secret = Uint8Array.from(options.secret)
   const prefix = `${options.addressPrefix}.`
 
@@ -59,7 +59,7 @@ export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPayment
 
   function paymentIdOf(ilpAddress: string): string | undefined {
     if (!ilpAddress.startsWith(prefix)) return undefined
-    // A STREAM sender may address a sub-address of the payment's own.
+    // A STREAM sender may append segments to the address of the payment.
     const [paymentId] = ilpAddress.slice(prefix.length).split('.')
     return paymentId === '' ? undefined : paymentId
   }
@@ -73,7 +73,7 @@ export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPayment
     async credentialsOf(ilpAddress) {
       const paymentId = paymentIdOf(ilpAddress)
       if (paymentId === undefined) return undefined
-      // On Node it is a Buffer, whose slices are not copies as those of a Uint8Array are.
+      // On Node the HMAC is a Buffer, whose `slice` does not copy, unlike that of a Uint8Array.
       return { paymentId, sharedSecret: Uint8Array.from(await sharedSecretOf(paymentId)) }
     },
   }

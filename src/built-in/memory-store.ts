@@ -8,15 +8,15 @@ import type {
   VersionGuard,
 } from '../ports/store.js'
 
-/** One record, kept as text so that nobody can reach into it. */
+/** One record, stored as text so that callers cannot mutate it. */
 interface Slot {
   readonly version: number
   readonly text: string
 }
 
 /**
- * Keeps records in the memory of one process, for tests and for trying things out: what it holds is gone
- * when the process ends. It waits between its steps as a database would, so that it hides no race.
+ * Creates a store in the memory of one process, for tests and experiments. Its records are lost when the process
+ * ends. Each method is asynchronous between its steps, like a database, so that it does not hide races.
  */
 export function memoryStore(): Store {
   const kinds = new Map<RecordKind, Map<string, Slot>>()
@@ -86,7 +86,7 @@ export function memoryStore(): Store {
   }
 }
 
-/** Lets whatever else is waiting go first. */
+/** Lets other pending callbacks run first. */
 function turn(): Promise<void> {
   return Promise.resolve()
 }

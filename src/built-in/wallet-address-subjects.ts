@@ -1,7 +1,7 @@
 import type { Subjects } from '../ports/subjects.js'
 import { canonicalUrl } from '../protocol/url.js'
 
-/** Confirms the wallet address that a client instance asked about, when it is one of the owner's. */
+/** Confirms the requested subject if it is one of the resource owner's wallet addresses. */
 export const walletAddressSubjects: Subjects = {
   async resolve({ requested, walletAddresses }) {
     const walletAddress = canonicalUrl(requested.id)

@@ -168,7 +168,7 @@ function sum(amounts: readonly (Amount | null | undefined)[]): Amount | null {
   return total > amountValueMax ? null : { ...first, value: total.toString() }
 }
 
-/** A budget for the grant's life, to be looked at again later. */
+/** Postpones the next retention check of a budget for the life of a grant. */
 export function keep(
   budget: Budget,
   commandId: string,

@@ -20,7 +20,7 @@ import type { Grant, GrantPolicy } from './grant/record.js'
 import { type RotateRefusal, type RotateToken, rotate } from './grant/rotation.js'
 import { isRepeat } from './grant/token.js'
 
-/** Everything that can happen to a grant once it has been requested. */
+/** The commands that change a grant after its creation. */
 export type GrantCommand =
   | ApproveGrant
   | DenyGrant
@@ -30,7 +30,7 @@ export type GrantCommand =
   | CancelGrant
   | RevokeGrant
 
-/** What each command can be refused with. */
+/** The refusals of each command. */
 export interface GrantRefusals {
   readonly approve: ConsentRefusal
   readonly deny: ConsentRefusal
@@ -48,11 +48,11 @@ export type GrantDecision<Type extends keyof GrantRefusals> = Decision<
 >
 
 /**
- * The grant's machine: `pending → approved → finalized`.
+ * The state machine of a grant: `pending → approved → finalized`.
  *
- * Pure and total. A command that finds its own id on the record has been carried out before, and is
- * looked for first, so that a commit whose answer was lost is harmless; then the bytes that the live token was
- * derived for, which are good for nothing more.
+ * Pure and total. A command whose id is on the record has already been carried out and changes nothing, so a
+ * commit whose result was lost can be repeated safely. A request with the signature from which the current token
+ * was derived is refused as a replay.
  */
 export function decideGrant<Type extends keyof GrantRefusals>(
   grant: Grant,
@@ -67,7 +67,8 @@ export function decideGrant(
   policy: GrantPolicy,
 ): GrantDecision<keyof GrantRefusals> {
   if (grant.commandId === command.commandId) return unchanged(grant)
-  if ('signature' in command && isRepeat(grant, command.signature)) {
+  const derives = command.type === 'continue' || command.type === 'rotate'
+  if (derives && isRepeat(grant, command.signature)) {
     return refused('replayed', 'the same signature or nonce has been used before')
   }
   switch (command.type) {

@@ -20,8 +20,8 @@ import {
 } from './decision.js'
 
 /**
- * An incoming payment as it is stored. The details by which it can be paid are not in it: they are made
- * from its id whenever they are asked for, so that no secret lies in the store.
+ * The record of an incoming payment. It does not contain the payment methods, which are derived from its id on
+ * each read, so the store contains no secrets.
  *
  * @see Open Payments OpenAPI, schema `incoming-payment`
  */
@@ -30,19 +30,19 @@ export interface IncomingPayment extends Stored {
   /** The client instance that created it and may read it: see `clientId`. */
   readonly client: string
   readonly asset: Asset
-  /** The most that should be paid in; absent if any amount is welcome. */
+  /** The amount to receive; absent if the payment has no target amount. */
   readonly incomingAmount?: Amount
-  /** The value paid in so far, in units of `asset`. */
+  /** The value received so far, in units of `asset`. */
   readonly received: string
   readonly completed: boolean
   readonly createdAt: Instant
   readonly expiresAt: Instant
-  /** Set once the event of its expiry has been recorded. What it may receive is read off `expiresAt` alone. */
+  /** Set when the event of its expiry is recorded. Whether it accepts funds depends on `expiresAt` alone. */
   readonly expiryRecorded?: true
   readonly metadata?: JsonObject
 }
 
-/** One arrival of funds, stored so that it counts once however often it is reported. */
+/** A receipt of funds, stored so that it counts only once even if the host reports it again. */
 export interface Transfer extends Stored {
   readonly paymentId: string
   readonly amount: Amount
@@ -65,9 +65,9 @@ export interface IncomingPaymentEvent {
 }
 
 export interface IncomingPaymentPolicy {
-  /** Applies when the client names no `expiresAt`, in milliseconds. */
+  /** Lifetime of a payment whose client specifies no `expiresAt`, in milliseconds. */
   readonly expiryDefaultMs: number
-  /** The furthest `expiresAt` accepted, in milliseconds from now. */
+  /** The latest accepted `expiresAt`, in milliseconds from now. */
   readonly expiryMaxMs: number
   /** How long the record is kept after its expiry, in milliseconds. */
   readonly retentionMs: number
@@ -87,7 +87,7 @@ export interface CreateIncomingPayment {
 
 export type CreateRefusal = 'amount_invalid' | 'expiry_invalid'
 
-/** Creates an incoming payment that has received nothing yet. */
+/** Creates an incoming payment. */
 export function createIncomingPayment(
   command: CreateIncomingPayment,
   now: Instant,
@@ -123,7 +123,7 @@ export function createIncomingPayment(
   return changed(payment, paymentEvent('incoming-payment.created', payment, now))
 }
 
-/** Funds have arrived with the payment's details. */
+/** The host reports funds that arrived for the payment. */
 export interface ReceiveFunds {
   readonly type: 'receive'
   readonly commandId: string
@@ -137,11 +137,11 @@ export type ReceiveRefusal =
   | 'amount_invalid'
 
 /**
- * Decides whether a payment takes the funds that arrived for it.
+ * Decides whether a payment accepts funds.
  *
- * An arrival that has been counted gives the earlier answer, also after completion or expiry. Overshoot
- * is taken whole and completes the payment; whatever comes later is rejected, as is everything once the
- * clock has passed `expiresAt`.
+ * A transfer that has been counted gives the same result again, even after completion or expiry. A transfer that
+ * exceeds `incomingAmount` is accepted in full and completes the payment. Transfers after completion or after
+ * `expiresAt` are refused.
  */
 export function decideIncomingPayment(
   payment: IncomingPayment,
@@ -183,15 +183,15 @@ export function decideIncomingPayment(
     : changed(next, received)
 }
 
-/** Nobody is going to pay any more: the client instance says so, or the host. */
+/** The client instance or the host ends the payment, which then accepts no more funds. */
 export interface CompletePayment {
   readonly type: 'complete'
   readonly commandId: string
 }
 
 /**
- * Completes a payment that has received less than its `incomingAmount`, or has none. It takes no more funds
- * from then on. Time is no obstacle: what is complete after its expiry takes as little as it did before.
+ * Completes a payment that has not received its `incomingAmount`, or has none. It then accepts no more funds. An
+ * expired payment can be completed too.
  */
 export function completeIncomingPayment(
   payment: IncomingPayment,
@@ -209,15 +209,15 @@ export function completeIncomingPayment(
   return changed(next, paymentEvent('incoming-payment.completed', next, now))
 }
 
-/** A payment's time has passed: tell those who listen. */
+/** Records the expiry of a payment and emits its event. */
 export interface ExpirePayment {
   readonly type: 'expire'
   readonly commandId: string
 }
 
 /**
- * Records that a payment has expired, once. It changes nothing that a client sees: a payment takes no funds
- * after `expiresAt` whether or not this has run. A completed payment does not expire.
+ * Records once that a payment has expired. Clients see no difference: a payment accepts no funds after
+ * `expiresAt` even if this has not run. A completed payment does not expire.
  */
 export function expireIncomingPayment(
   payment: IncomingPayment,
@@ -236,12 +236,12 @@ export function expireIncomingPayment(
   return changed(next, paymentEvent('incoming-payment.expired', next, now))
 }
 
-/** Nothing more will happen to the payment: what is due next is the end of its retention. */
+/** An ended payment is next due at the end of its retention. */
 function retired({ expiresAt, retainUntil = expiresAt }: IncomingPayment) {
   return { dueAt: retainUntil, retainUntil }
 }
 
-/** How long the record of a transfer is kept: longer than its payment, which may be asked about until then. */
+/** Returns until when a transfer is kept: a day longer than its payment, so that repeats are recognized. */
 export function retainTransferUntil({
   expiresAt,
   retainUntil = expiresAt,
@@ -251,7 +251,7 @@ export function retainTransferUntil({
 
 const day = 86_400_000
 
-/** Whether funds are still welcome: what decides if payment details are handed out. */
+/** Whether the payment still accepts funds. Clients receive payment methods only then. */
 export function isOpen(payment: IncomingPayment, now: Instant): boolean {
   return !payment.completed && now <= payment.expiresAt
 }

@@ -9,13 +9,13 @@ import {
 } from './outgoing-payment/record.js'
 import { ok, type Result } from './result.js'
 
-/** The host claims the payment: from now on it may be sending it, and it does not lapse. */
+/** The host claims the payment to send it. It can no longer lapse. */
 export interface BeginPayment {
   readonly type: 'begin'
   readonly commandId: string
 }
 
-/** What has been sent and delivered in all, all attempts together. */
+/** The total amounts sent and delivered, over all attempts. */
 export interface Totals {
   /** Total debited so far, in the asset of `debitAmount`. */
   readonly sentAmount: Amount
@@ -23,29 +23,29 @@ export interface Totals {
   readonly deliveredAmount: Amount
 }
 
-/** The host reports what has been sent: with everything sent, or `final`, the payment is complete. */
+/** The host reports the totals. With the full amount, or with `final`, the payment is complete. */
 export interface ReportSent extends Totals {
   readonly type: 'settle'
   readonly commandId: string
-  /** True when nothing more will be sent, though less was than might have been. */
+  /** True if the host will send no more, although the payment allows more. */
   readonly final?: boolean
 }
 
-/** The host gives up. What has been sent stays counted; the rest can be spent again. */
+/** The host gives up. The amounts sent stay counted; the rest returns to the budget. */
 export interface FailPayment extends Partial<Totals> {
   readonly type: 'fail'
   readonly commandId: string
   readonly reason?: string
 }
 
-/** The account's owner, or the host, withdraws a payment that has not been begun. */
+/** The resource owner or the host cancels a payment that has not been begun. */
 export interface CancelPayment {
   readonly type: 'cancel'
   readonly commandId: string
   readonly reason?: string
 }
 
-/** Nobody began the payment in time. */
+/** The host did not begin the payment before its hold expired. */
 export interface LapsePayment {
   readonly type: 'lapse'
   readonly commandId: string
@@ -58,10 +58,10 @@ export type OutgoingPaymentCommand =
   | CancelPayment
   | LapsePayment
 
-/** Why totals are not taken. */
+/** Why reported totals are refused. */
 export type TotalsRefusal = 'amount_invalid' | 'totals_receded' | 'totals_exceeded'
 
-/** What each command can be refused with. */
+/** The refusals of each command. */
 export interface OutgoingPaymentRefusals {
   readonly begin: 'payment_begun' | 'payment_lapsed' | 'payment_over'
   readonly settle: 'payment_not_begun' | 'payment_over' | TotalsRefusal
@@ -77,8 +77,8 @@ export type OutgoingPaymentDecision<Type extends keyof OutgoingPaymentRefusals> 
 >
 
 /**
- * The outgoing payment's machine. Pure and total: a command that finds its own id on the record, or a
- * report that says what is known already, changes nothing.
+ * The state machine of an outgoing payment. Pure and total: a command whose id is on the record, or a report of
+ * totals that are already recorded, changes nothing.
  */
 export function decideOutgoingPayment<Type extends keyof OutgoingPaymentRefusals>(
   payment: OutgoingPayment,
@@ -116,7 +116,7 @@ function begin(
   if (payment.state === 'begun') return refused('payment_begun', 'the payment has been begun')
   if (isOver(payment)) return over(payment)
   if (now >= payment.holdUntil) {
-    return refused('payment_lapsed', 'the payment was not begun in time')
+    return refused('payment_lapsed', 'the payment was not begun before its hold expired')
   }
   return nextPayment(payment, { state: 'begun' }, 'outgoing-payment.begun', commandId, now, policy)
 }
@@ -189,8 +189,8 @@ function lapse(
 }
 
 /**
- * Reads totals, which never fall and never pass what the payment was created with: that much was counted
- * when it was created, and no more.
+ * Reads totals, which must not decrease and must not exceed the amounts of the payment, because the budget counts
+ * only those.
  */
 function readTotals(
   payment: OutgoingPayment,
@@ -216,7 +216,7 @@ function readTotals(
   return ok(totals)
 }
 
-/** Whether nothing is left to send, or the receiver has all that it should get. */
+/** Whether the full amount has been sent or delivered. */
 function isWhole(
   { debitAmount, receiveAmount }: OutgoingPayment,
   { sent, delivered }: Pick<OutgoingPayment, 'sent' | 'delivered'>,

@@ -1,6 +1,6 @@
 import type * as NodeNet from 'node:net'
 
-/** Ranges that no public host has: private, local, reserved, documentation. */
+/** Address ranges without public hosts: private, local, reserved, documentation. */
 const blockedIpv4 = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -19,7 +19,7 @@ const blockedIpv4 = [
   ['240.0.0.0', 4],
 ] as const
 
-/** All that has been handed out of IPv6, and what of it leads elsewhere than to a public host. */
+/** The allocated range of IPv6, and its subranges without public hosts. */
 const globalUnicast = ['2000::', 3] as const
 const blockedIpv6 = [
   ['2001::', 23],
@@ -28,7 +28,7 @@ const blockedIpv6 = [
   ['3fff::', 20],
 ] as const
 
-/** Tells addresses that may be connected to on behalf of a stranger from those that may not. */
+/** Distinguishes addresses to which the library may connect on behalf of an untrusted party. */
 export interface AddressGuard {
   /** An address on the public internet. */
   isPublic(address: string): boolean
@@ -36,8 +36,8 @@ export interface AddressGuard {
 }
 
 /**
- * Builds the guard from Node's own `BlockList`, one list for each family: in a list of both, a subnet of
- * mapped addresses would match every IPv4 address.
+ * Creates a guard from `BlockList` of Node. Each address family has its own list, because in a common list a subnet
+ * of mapped addresses would match every IPv4 address.
  */
 export function addressGuard({ BlockList, isIP }: typeof NodeNet): AddressGuard {
   const ipv4 = new BlockList()

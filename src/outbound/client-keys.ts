@@ -13,19 +13,19 @@ import { emptyKeySet, type KeySet, readKeySet } from './key-set.js'
 
 export interface RemoteClientKeysOptions extends GuardedFetchOptions {
   /**
-   * Gets documents instead of the guarded fetch of this library, which needs Node. It follows no redirect
-   * and reaches no private address, or strangers will use it to do so.
+   * Fetches documents instead of `guardedFetch`, which requires Node. It must not follow redirects or connect to
+   * private addresses, because clients choose the URLs.
    */
   readonly fetch?: DocumentFetch
-  /** Tells the time that keys are cached by. Default: `Date`. */
+  /** Clock for cache lifetimes. Default: `Date`. */
   readonly clock?: Clock
 }
 
-/** How long a key set is used without asking again. */
+/** How long a key set is used before it is fetched again. */
 const freshMs = 300_000
-/** How long it is used while its server does not answer. */
+/** How long it is used while its server fails. */
 const staleMs = 900_000
-/** How long a host is left alone after it had no good answer, or after a new key was looked for there. */
+/** The pause between requests to a host after it failed, or after a search for a new key. */
 const pauseMs = 30_000
 const entriesMax = 10_000
 
@@ -33,7 +33,7 @@ interface Entry {
   readonly url: URL
   keys: KeySet | undefined
   keysAt: Instant
-  /** How long `keys` needs no second look. */
+  /** Until when `keys` is used without fetching. */
   freshUntil: Instant
   failure: unknown
   failedUntil: Instant
@@ -43,12 +43,12 @@ interface Entry {
 /**
  * Finds client keys at `{walletAddress}/jwks.json`.
  *
- * Key sets are cached for 300 s, fetched once at a time, and used for up to 900 s while their server fails
- * with network errors or 5xx. A document that is gone, or a `kid` that is no longer in it, is a key that has
- * been withdrawn. On a grant request an unknown `kid` is looked up afresh, unless its host was asked in the
- * last 30 s.
+ * Each key set is cached for 300 s, and used for up to 900 s while its server fails with network errors, 429 or
+ * 5xx. At most one request for a key set is in progress. If the document or the `kid` no longer exists, the key
+ * has been withdrawn. For a grant request with an unknown `kid` the key set is fetched again, unless the library
+ * has sent a request to the same host in the last 30 s.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` where there is neither Node nor a `fetch`.
+ * @throws {OptionError} for an invalid option, and on runtimes other than Node without `fetch`.
  */
 export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientKeys {
   const { fetch = guardedFetch(options), clock = Date } = options
@@ -83,13 +83,13 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientK
         accept(entry, emptyKeySet, now)
       } else {
         entry.failure = error
-        // Where there was no room to ask, the host has not failed, and may be asked as soon as there is.
+        // If the gate was full, the host has not failed, and the next request may be sent immediately.
         entry.failedUntil = isGateFull(error) ? now : now + pauseMs
       }
     }
   }
 
-  /** Whether a key that the cached set lacks may be looked for again. */
+  /** Whether the key set may be fetched again for a key that the cached set lacks. */
   function mayLookAgain(entry: Entry, now: Instant): boolean {
     const askedAt = gate.lastAskedAt(entry.url.host)
     return askedAt === undefined || now - askedAt >= pauseMs
@@ -124,7 +124,7 @@ function newEntry(walletAddress: string): Entry {
   }
 }
 
-/** A set without keys is believed for a short while only: it may be a mistake that is mended soon. */
+/** Caches a set without keys only briefly, because it may be a mistake that the client soon corrects. */
 function accept(entry: Entry, keys: KeySet, now: Instant): void {
   entry.keys = keys
   entry.keysAt = now
@@ -133,7 +133,7 @@ function accept(entry: Entry, keys: KeySet, now: Instant): void {
   entry.failedUntil = Number.NEGATIVE_INFINITY
 }
 
-/** A key that could not be looked for is not a key that is missing. */
+/** Throws if the key set could not be fetched, because the key may exist. */
 function answer(
   { keys, keysAt, freshUntil, failure }: Entry,
   kid: string,

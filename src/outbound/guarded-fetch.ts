@@ -7,7 +7,7 @@ import { nodeModule } from '../util/node-module.js'
 import { invalidOption } from '../util/option-error.js'
 import { type AddressGuard, addressGuard } from './addresses.js'
 
-/** What came back: the status, and the body if it is JSON of a bearable size. */
+/** A response of at most 64 KiB. */
 export interface FetchedDocument {
   readonly status: number
   readonly contentType: string
@@ -15,37 +15,37 @@ export interface FetchedDocument {
 }
 
 /**
- * Gets a document from a URL that a stranger named. Rejects with a `FetchRefusal` when the URL or its
- * answer is not acceptable and never will be, and with any other error when it may be later.
+ * Fetches a document from a URL that an untrusted party chose. Rejects with a `FetchRefusal` if the URL or the
+ * response breaks a rule, and with another error if a later request may succeed.
  */
 export type DocumentFetch = (url: URL) => Promise<FetchedDocument>
 
-/** A request other than a plain GET, to a URL that a stranger named. */
+/** A request to a URL that an untrusted party chose. */
 export interface GuardedRequest {
   /** Default: `GET`. */
   readonly method?: string
-  /** Default: `accept: application/json` and nothing else. */
+  /** Default: only `accept: application/json`. */
   readonly headers?: Readonly<Record<string, string>>
-  /** At most what the host itself has composed: it is held in memory. */
+  /** The body, which is held in memory. */
   readonly body?: Uint8Array
-  /** Ends the request when aborted; the promise rejects. */
+  /** Cancels the request; the promise rejects. */
   readonly signal?: AbortSignal
 }
 
 /** Sends a request under the rules of `guardedFetch`; without `request` it is a `DocumentFetch`. */
 export type GuardedFetch = (url: URL, request?: GuardedRequest) => Promise<FetchedDocument>
 
-/** A URL or an answer that will not get better by asking again. */
+/** A URL or a response that breaks a rule, so that another attempt would fail too. */
 export interface FetchRefusal extends Error {
   readonly code: 'ERR_FETCH_REFUSED'
 }
 
 export interface GuardedFetchOptions {
-  /** Lets http and https reach this machine, for development. Default false. */
+  /** Allows http and https to loopback addresses, for development. Default: false. */
   readonly allowLoopback?: boolean
-  /** Ports that may be connected to. Default: 443 only, and any on loopback where that is allowed. */
+  /** Allowed ports. Default: 443. With `allowLoopback`, all ports on loopback are allowed. */
   readonly ports?: readonly number[]
-  /** Time for the whole exchange in milliseconds, at most 60,000. Default 2,000. */
+  /** Timeout for the whole exchange, in milliseconds, at most 60,000. Default: 2,000. */
   readonly timeoutMs?: number
 }
 
@@ -60,15 +60,15 @@ interface NodeParts {
 }
 
 /**
- * Makes a function that sends requests to URLs which strangers named, such as the receiver of a payment. It
- * connects over https to public addresses only, follows no redirects, and reads at most 64 KiB within the
- * timeout. It connects to the very address that it checked, so that a second look-up cannot lead elsewhere.
+ * Creates a function that sends requests to URLs that untrusted parties chose, such as the receiver of a payment.
+ * It connects only over https and to public addresses, does not follow redirects, and reads at most 64 KiB within
+ * the timeout. It connects to the address that it checked, so a second DNS lookup cannot return another one.
  *
  * The function resolves for every status. It rejects with a `FetchRefusal` (`code` is `ERR_FETCH_REFUSED`)
- * when the URL or the size of the answer breaks a rule, and with another error when the server cannot be
- * reached or takes too long.
+ * if the URL or the size of the response breaks a rule, and with another error if the server cannot be reached or
+ * does not respond in time.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` for options that cannot work, and without Node.
+ * @throws {OptionError} for an invalid option, and on runtimes other than Node.
  */
 export function guardedFetch({
   allowLoopback = false,
@@ -128,7 +128,7 @@ function exchange(
       signal,
     })
     request.on('error', reject)
-    // A server may change protocols, or hang up, without either a response or an error.
+    // A server can upgrade the connection, or close it, without a response or an error event.
     let responded = false
     request.on('upgrade', (_response, socket) => socket.destroy())
     request.on('close', () => {
@@ -145,7 +145,7 @@ function exchange(
   })
 }
 
-/** Resolves a name itself and hands on what it has checked, all of it: one bad address spoils the name. */
+/** Resolves a name and checks all its addresses. A name with one forbidden address is refused. */
 function checkedLookup(
   lookup: typeof NodeDns.lookup,
   allowed: (address: string) => boolean,

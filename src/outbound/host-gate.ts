@@ -1,15 +1,15 @@
 import type { Instant } from '../core/decision.js'
 import type { Clock } from '../ports/clock.js'
 
-/** Keeps the library from being turned against others: few requests at a time, and remembered by host. */
+/** Limits the concurrent requests per host, so that clients cannot use the library to attack others. */
 export interface HostGate {
-  /** Runs a request when its host has room for it; rejects with a `GateFullError` when too many wait. */
+  /** Runs a request when its host has a free slot. Rejects with a `GateFullError` if too many wait. */
   run<Result>(host: string, request: () => Promise<Result>): Promise<Result>
-  /** When the host was last asked for anything. */
+  /** When the last request to the host started. */
   lastAskedAt(host: string): Instant | undefined
 }
 
-/** There was no room to ask: nothing is known of the host by this. */
+/** The request was not sent, because a limit was reached. The error says nothing about the host. */
 export interface GateFullError extends Error {
   readonly code: 'ERR_GATE_FULL'
 }
@@ -37,7 +37,7 @@ export function hostGate(clock: Clock): HostGate {
     return state
   }
 
-  /** Those that are being asked are few, and are passed over. */
+  /** Removes the oldest host without active requests. */
   function forgetOldest(): void {
     for (const [host, { active }] of hosts) {
       if (active > 0) continue
@@ -49,7 +49,7 @@ export function hostGate(clock: Clock): HostGate {
   async function enter(state: HostState): Promise<void> {
     if (state.active >= activeMax) {
       if (state.waiting.length >= waitingMax) throw gateFullError('too many requests to one host')
-      // Whoever leaves hands the place over, so that it is taken already when the wait is over.
+      // A finished request passes its slot on, so the slot is already counted when the wait ends.
       await new Promise<void>((resolve) => state.waiting.push(resolve))
       return
     }

@@ -5,10 +5,12 @@ import { hashText } from '../util/hash.js'
 import { invalidOption } from '../util/option-error.js'
 
 export interface IntrospectionCacheOptions {
-  /** How long an active token is believed to be active, in milliseconds, at most 60,000: as long as a revoked
-   * one may go on being used. */
+  /**
+   * How long an active token is cached, in milliseconds, at most 60,000. A revoked token can still be used for this
+   * time.
+   */
   readonly ttlMs: number
-  /** The most tokens that are remembered; those not used for longest are forgotten. Default 10,000. */
+  /** Maximum number of cached tokens. The least recently used are removed first. Default: 10,000. */
   readonly entriesMax?: number
 }
 
@@ -20,8 +22,8 @@ interface Entry {
 }
 
 /**
- * Remembers active tokens for a while, by their SHA-256, and none beyond its expiry. An inactive answer is not
- * kept, since a token may become active the moment after; nor is a failure.
+ * Caches active tokens by their SHA-256, until they expire at the latest. Does not cache failures, or inactive
+ * tokens, which may become active later.
  */
 export function cachedIntrospect(
   introspect: Introspect,
@@ -36,7 +38,7 @@ export function cachedIntrospect(
   }
   const entries = new Map<string, Entry>()
 
-  /** Also moves the entry to where those are that were used last. */
+  /** Returns a cached token, and moves it to the end of the map as the most recently used. */
   function known(id: string, now: Instant): ActiveToken | undefined {
     const entry = entries.get(id)
     if (entry === undefined) return undefined
@@ -54,7 +56,7 @@ export function cachedIntrospect(
 
   return async (query) => {
     const id = await hashText(query.accessToken)
-    // The answer is as old as the question: what happens while it is under way is not in it.
+    // The lifetime starts before the request, because the token may be revoked while it is in progress.
     const askedAt = clock.now()
     const remembered = known(id, askedAt)
     if (remembered !== undefined) return remembered

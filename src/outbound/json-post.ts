@@ -1,13 +1,13 @@
 import { invalidOption } from '../util/option-error.js'
 
 export interface JsonPostOptions {
-  /** How long an answer may take, in milliseconds, at most 60,000. Default 2,000. */
+  /** Timeout for a response, in milliseconds, at most 60,000. Default: 2,000. */
   readonly timeoutMs?: number
   /** Sends requests. Default: the global `fetch`. */
   readonly fetch?: typeof fetch
 }
 
-/** Posts JSON and answers the bytes of the JSON that came back with 200. Rejects for any other answer. */
+/** Posts JSON and resolves to the bytes of a JSON response with status 200. Rejects for any other response. */
 export type JsonPost = (
   url: string,
   headers: Readonly<Record<string, string>>,
@@ -18,11 +18,11 @@ const timeoutMaxMs = 60_000
 const answerBytesMax = 64 * 1024
 
 /**
- * Posts to a server that the host has configured and trusts, so that its address may be a private one. Follows
- * no redirect, takes no more than 64 KiB, and gives up in time even where `fetch` knows of no signals. Errors
- * say which of these it was, and nothing of what was sent or came back.
+ * Creates a function that posts to a server that the host configured and trusts, which may have a private address.
+ * It does not follow redirects, reads at most 64 KiB, and enforces the timeout even if `fetch` ignores signals. Its
+ * errors name the cause, but contain nothing of the request or response.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` for options that could not work.
+ * @throws {OptionError} for an invalid option.
  */
 export function jsonPost({
   fetch = globalThis.fetch,
@@ -69,7 +69,7 @@ function aborted(signal: AbortSignal): Promise<never> {
   })
 }
 
-/** Reads an answer no further than the limit; `undefined` for one that goes beyond. */
+/** Reads a response up to the limit. Returns `undefined` if it is longer. */
 async function contentOf({ body }: Response): Promise<Uint8Array | undefined> {
   const reader = body?.getReader()
   const chunks: Uint8Array<ArrayBuffer>[] = []
@@ -85,7 +85,7 @@ async function contentOf({ body }: Response): Promise<Uint8Array | undefined> {
   return new Uint8Array(await new Blob(chunks).arrayBuffer())
 }
 
-/** Names the fault if the system had a name for it. */
+/** Adds the system's error code, if there is one. */
 function unreachable(cause: unknown): Error {
   const { code } = (cause instanceof Error && (cause.cause as { code?: unknown })) || {}
   const named = typeof code === 'string' && /^[A-Z_]+$/.test(code) ? ` (${code})` : ''

@@ -4,7 +4,7 @@ import { screenJwk } from '../protocol/http-signature/jwk.js'
 import { isObject, parseJson } from '../protocol/json.js'
 import { type FetchedDocument, fetchRefusal } from './guarded-fetch.js'
 
-/** The keys that a client instance publishes, by `kid`, screened when one is asked for. */
+/** The keys that a client instance publishes. `find` screens the key that it returns. */
 export interface KeySet {
   find(kid: string): PublicJwk | undefined
 }
@@ -14,10 +14,9 @@ const keysMax = 20
 export const emptyKeySet: KeySet = { find: () => undefined }
 
 /**
- * Reads what `{walletAddress}/jwks.json` answered with. A document that is gone (404, 410) has no keys.
+ * Reads the response from `{walletAddress}/jwks.json`. With 404 or 410 the key set is empty.
  *
- * @throws a `FetchRefusal` for an answer that no well-behaved server gives, and another error for one that
- *   may get better by itself.
+ * @throws {FetchRefusal} for an invalid response; another error for a status that may be temporary.
  */
 export function readKeySet({ status, contentType, body }: FetchedDocument): KeySet {
   if (status === 404 || status === 410) return emptyKeySet
@@ -38,7 +37,7 @@ function keySet(keys: readonly Json[]): KeySet {
   return {
     find(kid) {
       const [only, ...others] = keys.filter((key) => isObject(key) && key['kid'] === kid)
-      // Two keys of one name: nobody can say which was meant.
+      // Ambiguous: two keys share this `kid`.
       if (only === undefined || others.length > 0) return undefined
       const screened = screenJwk(only)
       return screened.ok ? screened.value : undefined

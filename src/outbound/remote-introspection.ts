@@ -18,46 +18,45 @@ import { cachedIntrospect, type IntrospectionCacheOptions } from './introspectio
 import { jsonPost } from './json-post.js'
 
 export interface RemoteIntrospectionOptions {
-  /** URL of the grant endpoint, exactly as the authorization server has it: the issuer of its tokens. */
+  /** URL of the grant endpoint, exactly as configured at the authorization server: the issuer of its tokens. */
   readonly grantEndpoint: string
-  /** Where tokens are asked about. Default: `{grantEndpoint}/introspect`. */
+  /** URL of the introspection endpoint. Default: `{grantEndpoint}/introspect`. */
   readonly introspectionEndpoint?: string
-  /** The id that the authorization server knows this resource server by. */
+  /** The id of this resource server at the authorization server. */
   readonly resourceServerId: string
-  /** The key that this resource server signs with, and the `kid` that its public half is registered by. */
+  /** The signing key of this resource server, and the `kid` under which its public key is registered. */
   readonly key: { readonly kid: string; readonly privateKey: PrivateJwk }
-  /** How long an answer may take, in milliseconds, at most 60,000. Default 2,000. */
+  /** Timeout for a response, in milliseconds, at most 60,000. Default: 2,000. */
   readonly timeoutMs?: number
   /**
-   * Remembers active tokens for a while, which spares most requests, at the price that a revoked token goes on
-   * being good until then. Default: every token is asked about each time.
+   * Caches active tokens. This avoids most requests, but a revoked token stays valid until its cache entry expires.
+   * Default: no cache.
    */
   readonly cache?: IntrospectionCacheOptions
   /**
-   * Whether every request has a nonce, so that nobody can send a captured one again. With false the
-   * authorization server has nothing to write for a request that only reads. Default true.
+   * Whether each request has a nonce, so that a captured request cannot be replayed. Without nonces, the
+   * authorization server writes no record for an introspection request. Default: true.
    */
   readonly nonces?: boolean
-  /** Lets http reach this machine, for development. Default false. */
+  /** Allows http to loopback addresses, for development. Default: false. */
   readonly allowLoopback?: boolean
   /** Sends requests. Default: the global `fetch`. */
   readonly fetch?: typeof fetch
-  /** Tells the time. Default: `Date`. */
+  /** Clock for the signatures. Default: `Date`. */
   readonly clock?: Clock
-  /** Makes nonces. Default: the global `crypto`. */
+  /** Source of nonces. Default: the global `crypto`. */
   readonly random?: Random
 }
 
 /**
- * Asks the authorization server in another process about access tokens (RFC 9767 section 3.3): what
- * `createResourceServer` takes as `introspect`. Requests are signed with the resource server's own key, which
- * is registered there as one of `resourceServers`.
+ * Creates the option `introspect` of `createResourceServer` for an authorization server in another process (RFC 9767
+ * section 3.3). Requests are signed with the key of the resource server, which must be registered in the option
+ * `resourceServers` of the authorization server.
  *
- * Follows no redirect, and takes no answer of over 64 KiB. It rejects when there is no answer in time, and for
- * any answer but a well-formed one: clients then get 503 with `Retry-After`, and the token is taken neither for
- * active nor for inactive.
+ * The function does not follow redirects and reads at most 64 KiB. It rejects if there is no valid response in time.
+ * Clients then get 503 with `Retry-After`, and the token is treated neither as active nor as inactive.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the `option` that could not work.
+ * @throws {OptionError} for an invalid option.
  */
 export function remoteIntrospection(options: RemoteIntrospectionOptions): Introspect {
   const { grantEndpoint, resourceServerId: resourceServer, cache, nonces = true } = options
@@ -75,7 +74,7 @@ export function remoteIntrospection(options: RemoteIntrospectionOptions): Intros
   const post = jsonPost(options)
 
   async function introspect({ accessToken }: { readonly accessToken: string }) {
-    // What is no access token by its form is not worth a question, which anybody could cause.
+    // Malformed tokens are rejected locally, so they cause no introspection requests.
     const known = parseCredential(accessTokenClass, accessToken) !== undefined
     return known ? ask(accessToken) : ({ active: false } as const)
   }
@@ -105,7 +104,7 @@ function signingKey(key: RemoteIntrospectionOptions['key']): SigningKey {
   return read.value
 }
 
-/** The URL as it is sent and signed. */
+/** Returns the URL that is requested and signed. */
 function endpointOf(options: RemoteIntrospectionOptions): string {
   const { grantEndpoint, introspectionEndpoint, allowLoopback = false } = options
   if (typeof allowLoopback !== 'boolean') {

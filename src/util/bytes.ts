@@ -10,7 +10,7 @@ export function encodeUtf8(text: string): Uint8Array {
   return utf8Encoder.encode(text)
 }
 
-/** Answers `undefined` for bytes that are not UTF-8. A byte order mark is kept, not swallowed. */
+/** Returns `undefined` for bytes that are not UTF-8. Keeps a byte order mark. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     return utf8Decoder.decode(bytes)
@@ -19,7 +19,7 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** base64url without padding (RFC 4648 section 5). */
+/** Encodes base64url without padding (RFC 4648 section 5). */
 export function toBase64url(bytes: Uint8Array): string {
   let text = ''
   for (let i = 0; i < bytes.length; i += 3) {
@@ -35,14 +35,14 @@ export function toBase64url(bytes: Uint8Array): string {
 }
 
 /**
- * Reads base64url in its one canonical spelling: no padding, no other alphabet, and no stray bits in the
- * last character, which would give one key several spellings and so several thumbprints.
+ * Decodes canonical base64url: without padding, and without stray bits in the last character, which would give
+ * one key several encodings and thumbprints. Returns `undefined` for other text.
  */
 export function fromBase64url(text: string): Uint8Array | undefined {
   return decode(text, urlDigits)
 }
 
-/** Reads standard base64 with its padding and no stray bits. */
+/** Decodes standard base64 with padding and without stray bits. Returns `undefined` for other text. */
 export function fromBase64(text: string): Uint8Array | undefined {
   if (text.length % 4 !== 0) return undefined
   return decode(text.replace(/={1,2}$/, ''), standardDigits)
@@ -68,13 +68,13 @@ function decode(text: string, digits: Uint8Array): Uint8Array | undefined {
   return strayBits === 0 ? bytes : undefined
 }
 
-/** Standard base64 with padding (RFC 4648 section 4). */
+/** Encodes standard base64 with padding (RFC 4648 section 4). */
 export function toBase64(bytes: Uint8Array): string {
   const unpadded = toBase64url(bytes).replaceAll('-', '+').replaceAll('_', '/')
   return unpadded.padEnd(Math.ceil(unpadded.length / 4) * 4, '=')
 }
 
-/** Compares byte strings without telling by its duration how much of them agrees. */
+/** Compares byte strings in constant time, so the duration does not disclose how much of them agrees. */
 export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false
   let difference = 0

@@ -2,7 +2,7 @@ import type * as NodeCrypto from 'node:crypto'
 import { encodeUtf8, toBase64url } from './bytes.js'
 import { nodeModule } from './node-module.js'
 
-/** A digest that is there at once on Node, and a promise where only Web Crypto is at hand. */
+/** A digest: synchronous on Node, and a promise on runtimes with only Web Crypto. */
 export type Digest = Uint8Array | Promise<Uint8Array>
 
 const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
@@ -11,7 +11,7 @@ export function sha256(data: Uint8Array | string): Digest {
   return digest('sha256', 'SHA-256', data)
 }
 
-/** SHA-256 in base64url: as ids and thumbprints hold it, and as secrets are compared by it. */
+/** Computes the SHA-256 in base64url, as in ids, thumbprints and stored hashes of secrets. */
 export async function hashText(data: Uint8Array | string): Promise<string> {
   return toBase64url(await sha256(data))
 }
@@ -33,7 +33,7 @@ function digest(nodeName: string, webName: string, data: Uint8Array | string): D
   return crypto.subtle.digest(webName, asBuffer(bytes)).then((hash) => new Uint8Array(hash))
 }
 
-/** `crypto.hash` came with Node 20.12 and is about twice as fast for short inputs. */
+/** `crypto.hash` exists since Node 20.12 and is about twice as fast for short inputs. */
 function nodeDigest(
   { hash, createHash }: typeof NodeCrypto,
   name: string,
@@ -48,7 +48,7 @@ async function webHmac(key: Uint8Array, data: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.sign('HMAC', imported, asBuffer(data)))
 }
 
-/** Web Crypto's types exclude views on shared memory, which these never are. */
+/** The types of Web Crypto exclude views of shared memory, which the library never creates. */
 function asBuffer(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return bytes as Uint8Array<ArrayBuffer>
 }

@@ -3,8 +3,8 @@ interface MaybeNode {
 }
 
 /**
- * A built-in module of Node, where there is one. Reached this way, not by an import, so that the library
- * bundles for runtimes that have none.
+ * Returns a built-in module of Node, or `undefined` on other runtimes. Uses no import, so that the library can be
+ * bundled for those runtimes.
  */
 export function nodeModule<Module>(id: `node:${string}`): Module | undefined {
   const builtin = (globalThis as MaybeNode).process?.getBuiltinModule?.(id)

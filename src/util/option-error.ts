@@ -1,7 +1,7 @@
-/** A mistake in how the host set the library up, found when it does so. */
+/** An invalid option that the host passed to the library. */
 export interface OptionError extends TypeError {
   readonly code: 'ERR_INVALID_OPTION'
-  /** The option at fault. */
+  /** Name of the invalid option. */
   readonly option: string
 }
 

@@ -5,20 +5,20 @@ import { finalize, grantedAccess, nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, grantStatus, type Interaction } from './record.js'
 import type { SubjectId } from './subject.js'
 
-/** A resource owner agrees, perhaps to less than was asked. */
+/** A resource owner approves all or part of the requested access. */
 export interface ApproveGrant {
   readonly type: 'approve'
   readonly commandId: string
   readonly resourceOwner: string
-  /** The owner's wallet addresses: what is granted must be theirs to grant. */
+  /** The owner's wallet addresses. Granted items may name only these. */
   readonly walletAddresses: readonly string[]
-  /** What is granted, if it is less than what was asked. */
+  /** The granted access, if it is less than the requested access. */
   readonly access?: readonly AccessItem[]
-  /** How the owner is named to the client instance, if it asked and the owner does not withhold it. */
+  /** The subject to disclose to the client instance, if it requested one and the owner agrees. */
   readonly subject?: SubjectId
-  /** Name of the list in which the grant is found by its owner. Default: it stands in none. */
+  /** Name of the owner's list of grants. Default: the grant is not listed. */
   readonly listName?: string
-  /** SHA-256 of the interaction reference that goes out with the redirect, if there is one. */
+  /** SHA-256 of the interaction reference in the redirect. Unused without a finish method. */
   readonly refHash: string
 }
 
@@ -96,7 +96,7 @@ export function deny(
   return changed(next, grantEvent('grant.denied', next, now))
 }
 
-/** A double click: the same decision again gives a fresh reference, and the old one dies. */
+/** Repeats the same decision, as a double click does: a new interaction reference replaces the old one. */
 function repeat(
   grant: Grant,
   interaction: Interaction,
@@ -119,7 +119,7 @@ function repeat(
   return changed(nextVersion(grant, changes, command.commandId, now, policy))
 }
 
-/** Nobody is named to a client instance that did not ask. */
+/** Discloses a subject only to a client instance that requested one. */
 function subjectToTell({ requestedSubject }: Grant, { subject }: ApproveGrant) {
   return requestedSubject && subject
 }

@@ -11,7 +11,7 @@ export interface ContinueGrant {
   /** SHA-256 of the interaction reference; absent when polling. */
   readonly refHash?: string
   readonly nextToken: NextToken
-  /** Hash of the request's signature; absent where a nonce tells a repeat of it. */
+  /** Hash of the request's signature; absent if the request has a nonce to detect a replay by. */
   readonly signature?: string
 }
 
@@ -27,7 +27,7 @@ export type ContinueRefusal =
 
 type Continued = Decision<Grant, GrantEvent, ContinueRefusal>
 
-/** The order of these checks is the order of the rows in the table of refusals. */
+/** Decides a continuation request. The checks have the same order as the table of refusals. */
 export function continueGrant(
   grant: Grant,
   command: ContinueGrant,
@@ -73,7 +73,7 @@ function refuseFinished(status: GrantStatus) {
   }
 }
 
-/** The response was lost: within the window the token that was derived then is derived again. */
+/** Repeats a lost response: within the retry window the same token is derived again. */
 function retry(grant: Grant, refHash: string | undefined, now: Instant): Continued {
   const derivation = grant.derivation
   const presented = refHash ?? grant.continuation.tokenHash
@@ -110,7 +110,7 @@ function issue(grant: Grant, command: ContinueGrant, now: Instant, policy: Grant
   return changed(next, grantEvent('grant.issued', next, now))
 }
 
-/** Once its answer cannot be asked for again, nothing is left that the grant would be good for. */
+/** A grant of only a subject ends when its response can no longer be repeated. */
 function subjectAlone({ derivation }: ReturnType<typeof derivedToken>, now: Instant) {
   return { derivation, issuedAt: now, endsAt: derivation.until }
 }

@@ -4,20 +4,20 @@ import { finalize } from './next.js'
 import { type Grant, type GrantPolicy, type GrantStatus, grantStatus } from './record.js'
 import { type ManagedToken, managedToken } from './rotation.js'
 
-/** The client instance takes its request back (RFC 9635 section 5.4). */
+/** The client instance cancels its request or grant (RFC 9635 section 5.4). */
 export interface CancelGrant {
   readonly type: 'cancel'
   readonly commandId: string
 }
 
-/** The client instance gives its access token up (RFC 9635 section 6.2). */
+/** The client instance revokes its access token (RFC 9635 section 6.2). */
 export interface RevokeToken {
   readonly type: 'revoke-token'
   readonly commandId: string
   readonly presented: ManagedToken
 }
 
-/** The resource owner, or the host in their name, withdraws what was granted. */
+/** The resource owner, or the host on their behalf, revokes the grant. */
 export interface RevokeGrant {
   readonly type: 'revoke'
   readonly commandId: string
@@ -68,7 +68,7 @@ function end(
   return changed(next, grantEvent('grant.revoked', next, now))
 }
 
-/** Whether there is anything left to end. What time has ended is as final as what somebody did. */
+/** Whether the grant can still be ended. A grant that expired is as final as one that was revoked. */
 function isOpen(status: GrantStatus): boolean {
   return status === 'pending' || status === 'approved' || status === 'issued'
 }

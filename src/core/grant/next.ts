@@ -4,7 +4,7 @@ import { endOf, type Finalization, type Grant, type GrantPolicy } from './record
 
 type Bookkeeping = 'id' | 'version' | 'commandId' | 'dueAt' | 'retainUntil'
 
-/** The grant's next version: every transition goes through here, so that none forgets the bookkeeping. */
+/** Returns the next version of a grant. Every transition uses it to update version and retention. */
 export function nextVersion(
   grant: Grant,
   changes: Partial<Omit<Grant, Bookkeeping>>,
@@ -19,7 +19,7 @@ export function nextVersion(
   return withRetention(kept, now, policy)
 }
 
-/** The grant's last version. Hashes stay, so that a repeat can be told from a stranger. */
+/** Finalizes a grant. Keeps the hashes, so that a repeated request is still recognized. */
 export function finalize(
   grant: Grant,
   as: Finalization,
@@ -36,7 +36,7 @@ export function finalize(
   )
 }
 
-/** What a grant comes to: settled when it is made, so that no later policy moves its windows or its end. */
+/** Returns the granted items and their end, fixed now so that a later policy does not change them. */
 export function grantedAccess(
   access: readonly AccessItem[],
   policy: GrantPolicy,
@@ -47,8 +47,8 @@ export function grantedAccess(
 }
 
 /**
- * Sets anew how long the record is of use to anyone. A grant with consent stays until it is revoked or its
- * last window is over; one whose windows were over before it was made is kept as long as any.
+ * Updates the retention of the record. A grant with consent is kept until it is revoked or its last window ends.
+ * If its windows ended before its creation, the retention period starts now.
  */
 export function withRetention(grant: Grant, now: Instant, policy: GrantPolicy): Grant {
   const { dueAt: _dueAt, retainUntil: _retainUntil, ...rest } = grant

@@ -4,18 +4,18 @@ import type { IntervalCounting } from '../interval.js'
 import type { SubjectId } from './subject.js'
 
 /**
- * Who asks. A client instance is known by its wallet address, whose JWKS holds its keys, or by the key
- * alone (directed identity). Either way the grant is bound to the key's thumbprint (RFC 7638).
+ * The client instance, identified by its wallet address, whose JWKS contains its keys, or by its key alone
+ * (directed identity). In both cases the grant is bound to the thumbprint of the key (RFC 7638).
  */
 export interface GrantClient {
   readonly walletAddress?: string
   readonly kid: string
   readonly thumbprint: string
-  /** The public key itself, when the client instance has no wallet address to look it up at. */
+  /** The public key, if the client instance has no wallet address. */
   readonly x?: string
 }
 
-/** Where the browser goes when the interaction is over (RFC 9635 section 2.5.2). */
+/** The redirect of the browser at the end of the interaction (RFC 9635 section 2.5.2). */
 export interface Finish {
   readonly uri: string
   readonly nonce: string
@@ -24,15 +24,15 @@ export interface Finish {
 
 export type HashMethod = 'sha-256' | 'sha-512'
 
-/** The part of a grant that a resource owner meets (RFC 9635 section 4). */
+/** The interaction of a grant with a resource owner (RFC 9635 section 4). */
 export interface Interaction {
-  /** The grant's own random part of the interaction's path. */
+  /** Random part of the path of the interaction. */
   readonly path: string
   readonly expiresAt: Instant
   /** The server's nonce for the interaction hash. */
   readonly nonce: string
   readonly finish?: Finish
-  /** SHA-256 of the one interaction reference that is good now. */
+  /** SHA-256 of the current interaction reference. */
   readonly refHash?: string
 }
 
@@ -42,23 +42,23 @@ export interface Continuation {
   /** SHA-256 of the continuation token's secret. */
   readonly tokenHash: string
   readonly waitMs: number
-  /** When the last call was accepted; the wait counts from here. */
+  /** When the last call was accepted; the wait starts then. */
   readonly acceptedAt: Instant
 }
 
-/** The one live access token. */
+/** The current access token. */
 export interface IssuedToken {
   /** SHA-256 of its secret. */
   readonly hash: string
-  /** The random part of its management URI's path; a new one with each token. */
+  /** The random part of the path of its management URI, new for each token. */
   readonly manage: string
   readonly issuedAt: Instant
   readonly expiresAt: Instant
 }
 
 /**
- * How the live token was derived, so that a client instance that lost the response gets the same one
- * again: the HMAC of `salt` under the secret whose hash is `from`.
+ * How the current token was derived: it is the HMAC of `salt` under the secret whose hash is `from`. A client
+ * instance that lost the response can therefore get the same token again.
  */
 export interface Derivation {
   readonly from: string
@@ -66,22 +66,22 @@ export interface Derivation {
   readonly manage?: string
   readonly salt: string
   readonly until: Instant
-  /** Hash of the signature that asked for it, where no nonce tells a repeat of the same bytes. */
+  /** Hash of the request's signature, if the request had no nonce to detect a replay by. */
   readonly signature?: string
 }
 
-/** Why a grant will never change again. */
+/** Why a grant is final. */
 export type Finalization = 'denied' | 'cancelled' | 'revoked' | 'token-revoked'
 
-/** In whose name access was granted. */
+/** The resource owner's consent. */
 export interface Consent {
   readonly resourceOwner: string
   readonly at: Instant
 }
 
 /**
- * A grant, with its interaction, its continuation and its access token: one record, so that revoking it
- * revokes its token by construction.
+ * A grant with its interaction, continuation and access token, in one record, so revoking the grant always
+ * revokes its token.
  */
 export interface Grant extends Stored {
   readonly state: 'pending' | 'approved' | 'finalized'
@@ -89,44 +89,44 @@ export interface Grant extends Stored {
   readonly createdAt: Instant
   readonly client: GrantClient
   readonly requested: readonly AccessItem[]
-  /** Who the client instance asked the resource owner to be; absent when it did not ask. */
+  /** The subject that the client instance requested, if any. */
   readonly requestedSubject?: SubjectId
-  /** Set once approved; absent while the resource owner has not decided. */
+  /** The granted access; absent until approved. */
   readonly granted?: readonly GrantedItem[]
-  /** How the resource owner is named to the client instance. Absent until approved, and where it was withheld. */
+  /** The subject that the client instance receives. Absent until approved, or if the owner withheld it. */
   readonly subject?: SubjectId
   /**
-   * When the last window of what was granted is over, and with it the grant. Absent where an item other than
+   * End of the last window of the granted items, at which the grant ends. Absent where an item other than
    * a quote has no interval, or one that repeats without end. A grant of a subject alone ends when its answer
    * cannot be asked for again.
    */
   readonly endsAt?: Instant
-  /** Absent when policy asked for no consent. */
+  /** Absent if the policy did not require consent. */
   readonly consent?: Consent
   readonly interaction?: Interaction
   readonly continuation: Continuation
   readonly token?: IssuedToken
-  /** When a grant of a subject alone was issued, which has no access token to tell it by. */
+  /** When a grant of only a subject was issued; it has no access token with that instant. */
   readonly issuedAt?: Instant
   readonly derivation?: Derivation
 }
 
-/** What the machine decides by. Durations are in milliseconds. */
+/** The policy for grants. Durations are in milliseconds. */
 export interface GrantPolicy {
   readonly accessTokenLifetimeMs: number
   readonly interactionLifetimeMs: number
   readonly waitMs: number
-  /** How long a lost response can be asked for again. */
+  /** How long a request can be repeated to get a lost response again. */
   readonly retryMs: number
-  /** How long a grant that needed no consent lives on after its last token has expired. */
+  /** How long a grant without consent lasts after its last token has expired. */
   readonly unusedLifetimeMs: number
-  /** How long a finished grant is kept, so that its credentials are still told from unknown ones. */
+  /** How long an ended grant is kept, so that its credentials still get specific refusals. */
   readonly retentionMs: number
-  /** How the windows of intervals are counted in grants that are made from now on. */
+  /** How the windows of intervals are counted in new grants. */
   readonly intervalCounting: IntervalCounting
 }
 
-/** What a grant is at an instant. Expiry is read off the clock, never written by a job. */
+/** The status of a grant at an instant. Expiry depends on the clock alone; no job records it. */
 export type GrantStatus =
   | 'pending'
   | 'approved'
@@ -146,14 +146,14 @@ export function grantStatus(grant: Grant, now: Instant, policy: GrantPolicy): Gr
   return isIssued(grant) ? 'issued' : 'approved'
 }
 
-/** Whether the client instance has been given what was granted. */
+/** Whether the client instance has received the granted access or subject. */
 export function isIssued({ token, issuedAt }: Grant): boolean {
   return token !== undefined || issuedAt !== undefined
 }
 
 /**
- * When the grant's life ends by itself: with its last window, and without a resource owner's consent also
- * when it has not been used for long. Otherwise it lives until it is revoked.
+ * Returns when the grant ends without being revoked: at the end of its last window, and, without a resource
+ * owner's consent, also after it has not been used for `unusedLifetimeMs`. `undefined` if it does not end.
  */
 export function endOf(grant: Grant, policy: GrantPolicy): Instant | undefined {
   const { consent, token, endsAt } = grant
@@ -162,7 +162,7 @@ export function endOf(grant: Grant, policy: GrantPolicy): Instant | undefined {
   return endsAt === undefined ? unusedAt : Math.min(unusedAt, endsAt)
 }
 
-/** The name by which a client instance owns what it creates: its wallet address, or its key (RFC 9278). */
+/** Returns the owner id of a client instance's resources: its wallet address or its key's URN (RFC 9278). */
 export function clientId(client: Pick<GrantClient, 'walletAddress' | 'thumbprint'>): string {
   return client.walletAddress ?? `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${client.thumbprint}`
 }

@@ -6,20 +6,20 @@ import type { Finish, Grant, GrantClient, GrantPolicy, Interaction } from './rec
 import type { SubjectId } from './subject.js'
 import { issuedToken } from './token.js'
 
-/** A client instance asks for access (RFC 9635 section 2). Every secret comes in as its hash. */
+/** A client instance requests access (RFC 9635 section 2). Secrets are passed as hashes. */
 export interface RequestGrant {
   readonly commandId: string
   readonly id: string
   readonly client: GrantClient
-  /** May be empty where a subject is asked for. */
+  /** May be empty if a subject is requested. */
   readonly access: readonly AccessItem[]
-  /** Who the resource owner is asked to be; needs consent. */
+  /** The requested subject; needs consent. */
   readonly subject?: SubjectId
-  /** Whether policy wants a resource owner to decide. */
+  /** Whether the policy requires a resource owner's consent. */
   readonly needsConsent: boolean
-  /** Whether policy wants the interaction to end with a redirect back to the client instance. */
+  /** Whether the policy requires the interaction to end with a redirect to the client instance. */
   readonly needsFinish: boolean
-  /** What the client instance can do for an interaction; absent if it offered none. */
+  /** The interaction methods of the client instance; absent if it offered none. */
   readonly interact?: { readonly finish?: Finish }
   readonly interaction: Pick<Interaction, 'path' | 'nonce'>
   readonly continuation: { readonly path: string; readonly tokenHash: string }
@@ -28,7 +28,7 @@ export interface RequestGrant {
 
 export type RequestRefusal = 'interaction_required' | 'interaction_by_key' | 'finish_required'
 
-/** Creates a grant: with a token at once, or pending until a resource owner has decided. */
+/** Creates a grant: with a token immediately, or pending until a resource owner has decided. */
 export function requestGrant(
   command: RequestGrant,
   now: Instant,

@@ -4,7 +4,7 @@ import { nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, grantStatus } from './record.js'
 import { derivedToken, type NextToken } from './token.js'
 
-/** A token as it is presented at a management URI. */
+/** The token that a request presents at a management URI. */
 export interface ManagedToken {
   /** SHA-256 of the token's secret. */
   readonly hash: string
@@ -18,13 +18,13 @@ export interface RotateToken {
   readonly commandId: string
   readonly presented: ManagedToken
   readonly nextToken: NextToken
-  /** Hash of the request's signature; absent where a nonce tells a repeat of it. */
+  /** Hash of the request's signature; absent if the request has a nonce to detect a replay by. */
   readonly signature?: string
 }
 
 export type RotateRefusal = 'token_not_managed_here' | 'token_revoked' | 'grant_over'
 
-/** Which of the grant's tokens is presented, if any: the live one, or the one it replaced last. */
+/** Returns which token of the grant is presented: the current one or the one it replaced, if either. */
 export function managedToken(
   grant: Grant,
   { hash, manage }: ManagedToken,
@@ -61,7 +61,7 @@ export function rotate(
   return changed(next, grantEvent('grant.rotated', next, now))
 }
 
-/** Whether a presented access token is good at the resource server (RFC 9767 section 3.3). */
+/** Whether an access token is active at the resource server (RFC 9767 section 3.3). */
 export function isActive(
   grant: Grant,
   tokenHash: string,

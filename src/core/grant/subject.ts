@@ -1,5 +1,5 @@
 /**
- * What stands for a person: an absolute URI, such as a wallet address.
+ * The identifier of a person: an absolute URI, such as a wallet address.
  *
  * @see RFC 9493; Open Payments OpenAPI, schema `subject`
  */

@@ -1,17 +1,17 @@
 import type { Instant } from '../decision.js'
 import type { Derivation, Grant, GrantPolicy, IssuedToken } from './record.js'
 
-/** What a new token is made of. The command carries it whole, so that deciding twice changes nothing. */
+/** The parts of a new token. The command contains all of them, so deciding again gives the same token. */
 export interface NextToken {
   /** SHA-256 of the new token's secret. */
   readonly hash: string
   /** The random part of the new management URI. */
   readonly manage: string
-  /** What the secret was derived with. */
+  /** The salt from which the secret was derived. */
   readonly salt: string
 }
 
-/** An access token as it is issued: its life begins now, and lasts no longer than the grant. */
+/** Creates an access token that is valid from now on, and not beyond the end of the grant. */
 export function issuedToken(
   { endsAt = Number.POSITIVE_INFINITY }: Pick<Grant, 'endsAt'>,
   { hash, manage }: Pick<IssuedToken, 'hash' | 'manage'>,
@@ -22,12 +22,12 @@ export function issuedToken(
   return { hash, manage, issuedAt: now, expiresAt }
 }
 
-/** Whether the very bytes that the live token was derived for are there again. */
+/** Whether the current token was derived from a request with the same signature. */
 export function isRepeat({ derivation }: Grant, signature: string | undefined): boolean {
   return signature !== undefined && derivation?.signature === signature
 }
 
-/** A token derived from what was presented, and how to derive it again when the response was lost. */
+/** Creates a token derived from the presented secret, and the record to derive it again for a lost response. */
 export function derivedToken(
   grant: Pick<Grant, 'endsAt'>,
   nextToken: NextToken,

@@ -3,8 +3,8 @@ import type { HeldAmounts } from '../budget.js'
 import { type Changed, changed, type Instant, type JsonObject, type Stored } from '../decision.js'
 
 /**
- * An outgoing payment as it is stored: `created → begun → completed | failed`. The host sends it; this is
- * what clients may know of it, and what it holds of its grant's budget.
+ * The record of an outgoing payment: `created → begun → completed | failed`. The host sends the payment; the
+ * record contains what clients can read of it, and what it reserves in the budget of its grant.
  *
  * @see Open Payments OpenAPI, schema `outgoing-payment`
  */
@@ -15,17 +15,17 @@ export interface OutgoingPayment extends Stored {
   readonly grantId: string
   /** The granted item that it was charged to. */
   readonly itemId: string
-  /** Id of the budget that counts it: of the window in which it was created. */
+  /** Id of the budget of the window in which it was created. */
   readonly budgetId: string
-  /** Id of the quote that it was created by; it is the payment's own id too. */
+  /** Id of the quote that it was created from; the payment has the same id. */
   readonly quoteId?: string
-  /** SHA-256 of what was asked for: a repeat has to ask for the same. */
+  /** SHA-256 of the request, by which a repeat is recognized. */
   readonly requestHash: string
   /** URL of the incoming payment that is paid. */
   readonly receiver: string
-  /** The most that may be debited. */
+  /** The maximum to debit. */
   readonly debitAmount: Amount
-  /** What the receiver should get. */
+  /** The amount to deliver to the receiver. */
   readonly receiveAmount: Amount
   /** The value debited so far, in the asset of `debitAmount`. */
   readonly sent: string
@@ -33,16 +33,16 @@ export interface OutgoingPayment extends Stored {
   readonly delivered: string
   readonly state: 'created' | 'begun' | 'completed' | 'failed'
   readonly createdAt: Instant
-  /** Until then the host may begin to send it; then it fails, and gives back what it holds. */
+  /** The host must begin the payment before this instant. Otherwise it fails and its reservation is released. */
   readonly holdUntil: Instant
   readonly endedAt?: Instant
-  /** Why it failed, in the host's own words or ours; clients do not see it. */
+  /** Why it failed, as text from the host or the library. Clients do not see it. */
   readonly failure?: string
   readonly metadata?: JsonObject
 }
 
 export interface OutgoingPaymentPolicy {
-  /** How long a payment waits to be begun, in milliseconds. */
+  /** How long the host can begin a payment after its creation, in milliseconds. */
   readonly holdMs: number
   /** How long the record is kept after its end, in milliseconds. */
   readonly retentionMs: number
@@ -71,19 +71,19 @@ export interface OutgoingPaymentEvent {
   readonly deliveredAmount: Amount
 }
 
-/** Whether nothing more can happen to the payment. */
+/** Whether the payment has ended. */
 export function isOver({ state }: OutgoingPayment): boolean {
   return state === 'completed' || state === 'failed'
 }
 
-/** Whether the payment has failed, recorded or not: what was not begun in time can never be sent. */
+/** Whether the payment has failed. A payment that was not begun in time has failed before that is recorded. */
 export function hasFailed({ state, holdUntil }: OutgoingPayment, now: Instant): boolean {
   return state === 'failed' || (state === 'created' && now >= holdUntil)
 }
 
 /**
- * What a payment holds of its budget, in units of its amounts: all of them as long as it may be sent, and once
- * it has ended what was really sent. What a budget has spent is the sum of what its payments hold.
+ * Returns the amounts that a payment reserves in its budget: its full amounts until it ends, and then the amounts
+ * actually sent and delivered. The total of a budget is the sum over its payments.
  */
 export function heldBy(payment: OutgoingPayment): HeldAmounts {
   const { sent, delivered, debitAmount, receiveAmount } = payment
@@ -99,7 +99,7 @@ export function sentAmount({ sent, debitAmount }: OutgoingPayment): Amount {
   return { ...debitAmount, value: sent }
 }
 
-/** The payment's next version: every transition goes through here, so that none forgets the bookkeeping. */
+/** Returns the next version of a payment. Every transition uses it to update version and retention. */
 export function nextPayment(
   payment: OutgoingPayment,
   changes: Partial<Pick<OutgoingPayment, 'state' | 'sent' | 'delivered' | 'failure'>>,
@@ -108,7 +108,7 @@ export function nextPayment(
   now: Instant,
   { retentionMs }: OutgoingPaymentPolicy,
 ): Changed<OutgoingPayment, OutgoingPaymentEvent> {
-  // Begun, a payment waits for the host alone; nothing is due of it until it has ended.
+  // A payment that has been begun waits for the host, so it has no due time until it ends.
   const { dueAt: _dueAt, ...rest } = payment
   const moved: OutgoingPayment = { ...rest, ...changes, version: payment.version + 1, commandId }
   const retainUntil = now + retentionMs
