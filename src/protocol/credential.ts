@@ -3,15 +3,15 @@ import { encodeUtf8, toBase64url } from '../util/bytes.js'
 import { hashText, hmacSha256 } from '../util/hash.js'
 
 /**
- * What a token is good for, written on it. An access token is of no use for continuing a grant, nor a
- * continuation token at a resource server, whatever else agrees.
+ * The prefix that states the class of a token. An access token never continues a grant, and a resource server never
+ * accepts a continuation token.
  */
 export type CredentialClass = 'opa_' | 'opc_'
 
 export const accessTokenClass: CredentialClass = 'opa_'
 export const continuationTokenClass: CredentialClass = 'opc_'
 
-/** A token taken apart: `<class><grant id>.<secret>`. */
+/** The parts of a token `<class><grant id>.<secret>`. */
 export interface Credential {
   readonly grantId: string
   readonly secret: string
@@ -28,27 +28,27 @@ const credential = new RegExp(`^(op[ac]_)(${grantIdPattern})\\.(${secretPattern}
 const path = new RegExp(`^(${grantIdPattern})\\.(${randomPattern})$`)
 const idPattern = new RegExp(`^${grantIdPattern}$`)
 
-/** 256 random bits, base64url: a secret that is stored as its SHA-256 only. */
+/** Creates a secret of 256 random bits in base64url. The store contains only its SHA-256. */
 export function newSecret(random: Random): string {
   return toBase64url(random.getRandomValues(new Uint8Array(secretBytes)))
 }
 
-/** 128 random bits, base64url: the part of a path that nobody guesses, but that is no secret. */
+/** Creates the random part of a path, 128 bits in base64url: unguessable, but not secret. */
 export function newPath(random: Random): string {
   return toBase64url(random.getRandomValues(new Uint8Array(pathBytes)))
 }
 
-/** An id that begins with the namespace of the server that gave it. */
+/** Creates an id that starts with the namespace of the server. */
 export function newId(namespace: string, random: Random): string {
   return namespace + newPath(random)
 }
 
-/** Whether an id is one that a server of this namespace may have given. */
+/** Whether an id has the form of ids from a server with this namespace. */
 export function isIdOf(namespace: string, id: string): boolean {
   return id.startsWith(namespace) && idPattern.test(id)
 }
 
-/** Tells servers on one store apart: the first 8 characters of the SHA-256 of the server's URL. */
+/** Returns the first 8 characters of the SHA-256 of a server's URL, which separate servers that share a store. */
 export async function namespaceOf(serverUrl: string): Promise<string> {
   return (await hashText(serverUrl)).slice(0, namespaceLength)
 }
@@ -63,7 +63,7 @@ export function parseCredential(kind: CredentialClass, text: string): Credential
   return { grantId, secret }
 }
 
-/** The last segment of a `continue`, `token` or interaction path: a grant's id and its random part. */
+/** Formats the last segment of a `continue`, `token` or interaction path: the grant id and a random part. */
 export function formatPath(grantId: string, own: string): string {
   return `${grantId}.${own}`
 }
@@ -78,8 +78,8 @@ export function hashSecret(text: string): Promise<string> {
 }
 
 /**
- * The secret that follows from one presented secret and a stored salt. Whoever lost the response and
- * presents the same secret again gets the same successor, though no token was ever stored.
+ * Derives the next secret from the presented secret and a stored salt. A client instance that lost the response
+ * and presents the same secret again gets the same next token, although the store contains no token.
  */
 export async function deriveSecret(presented: string, salt: string): Promise<string> {
   return toBase64url(await hmacSha256(encodeUtf8(presented), encodeUtf8(salt)))

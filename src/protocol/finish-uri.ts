@@ -1,14 +1,14 @@
 import { isSecure, parseUrl } from './url.js'
 
-/** Parameters that the redirect adds. A client that had its own of that name would read the wrong one. */
+/** Parameters that the redirect adds. The client could not distinguish them from its own of the same name. */
 const reserved = ['hash', 'interact_ref', 'result']
 
-/** A private-use scheme of an app, named by a reversed domain (RFC 8252 section 7.1). */
+/** A private-use scheme of an app: a reversed domain name (RFC 8252 section 7.1). */
 const appScheme = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/
 
 /**
- * Why a URI may not be where the browser is sent after an interaction, or `undefined` if it may: https,
- * http on loopback, or an app's own scheme; no fragment, no userinfo (RFC 9635 section 2.5.2).
+ * Returns why a finish URI is not acceptable, or `undefined` if it is. It must use https, http on loopback or an app
+ * scheme, and must have no fragment and no userinfo (RFC 9635 section 2.5.2).
  */
 export function finishUriProblem(text: string): string | undefined {
   const url = parseUrl(text)
@@ -24,7 +24,7 @@ export function finishUriProblem(text: string): string | undefined {
   return undefined
 }
 
-/** Adds parameters to a finish URI, leaving what the client instance wrote as it is. */
+/** Adds parameters to a finish URI without changing the rest of it. */
 export function withParameters(
   uri: string,
   parameters: readonly (readonly [name: string, value: string])[],

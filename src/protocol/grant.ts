@@ -22,12 +22,12 @@ import {
 } from './schema.js'
 import { canonicalUrl, parseUrl } from './url.js'
 
-/** Who signs a grant request: the only part of it that is read before the signature is checked. */
+/** The client instance of a grant request, the only member that is read before the signature is verified. */
 export type RequestingClient = { readonly walletAddress: string } | { readonly jwk: PublicJwk }
 
-/** The rest of a grant request. */
+/** A grant request without its `client`. */
 export interface GrantRequest {
-  /** Empty where a subject alone is asked for. */
+  /** Empty if only a subject is requested. */
   readonly access: readonly AccessItem[]
   readonly subject?: SubjectId
   readonly interact?: { readonly finish?: Finish }
@@ -150,7 +150,7 @@ const finishSchema = requestObjectOf(
   }),
 )
 
-/** What stays unnamed is not ours to refuse, but for what would change the meaning of the answer. */
+/** Unknown members are ignored unless they would change the response. */
 const grantRequestSchema = requestObjectOf(
   v.object({
     access_token: v.optional(
@@ -181,7 +181,7 @@ const grantRequestSchema = requestObjectOf(
   }),
 )
 
-/** Reads a grant request but for its `client`: access, a subject, or both. */
+/** Reads a grant request except its `client`: access, a subject, or both. */
 export function readGrantRequest(body: Json): Parsed<GrantRequest> {
   const parsed = parseWith(grantRequestSchema, body)
   if (!parsed.ok) return parsed
@@ -208,7 +208,7 @@ const continuationSchema = requestObjectOf(
 )
 
 /**
- * Reads the body of a continuation request. No body and an empty object are a poll.
+ * Reads the body of a continuation request. A request without a body, or with an empty object, is a poll.
  *
  * @see RFC 9635 sections 5.1 and 5.2
  */
@@ -231,12 +231,12 @@ export interface AccessTokenBody {
   readonly access: readonly AccessItem[]
 }
 
-/** Who the resource owner is, on the wire (Open Payments OpenAPI, schema `subject`). */
+/** The subject on the wire (Open Payments OpenAPI, schema `subject`). */
 export interface SubjectBody {
   readonly sub_ids: readonly [SubjectId]
 }
 
-/** How to continue, on the wire (Open Payments OpenAPI, schema `continue`). */
+/** The continuation on the wire (Open Payments OpenAPI, schema `continue`). */
 export interface ContinueBody {
   readonly access_token: { readonly value: string }
   readonly uri: string

@@ -15,7 +15,7 @@ import {
   urlSchema,
 } from './schema.js'
 
-/** What a client instance asks for when it creates an incoming payment. */
+/** A request to create an incoming payment. */
 export interface IncomingPaymentRequest {
   readonly walletAddress: string
   readonly incomingAmount?: Amount
@@ -84,7 +84,7 @@ export function incomingPaymentBody(payment: IncomingPayment, id: string): Incom
   }
 }
 
-/** The same with the details by which it can be paid (schema `incoming-payment-with-methods`). */
+/** An incoming payment with its payment methods (schema `incoming-payment-with-methods`). */
 export function incomingPaymentWithMethods(
   payment: IncomingPayment,
   id: string,
@@ -93,10 +93,10 @@ export function incomingPaymentWithMethods(
   return { ...incomingPaymentBody(payment, id), methods }
 }
 
-/** What anybody may know of an incoming payment (schema `public-incoming-payment`). */
+/** An incoming payment as unauthenticated requests see it (schema `public-incoming-payment`). */
 export interface PublicIncomingPaymentBody {
   readonly receivedAmount: Amount
-  /** URL of the grant endpoint at which the rest can be asked for. */
+  /** URL of the grant endpoint for access to the full payment. */
   readonly authServer: string
 }
 

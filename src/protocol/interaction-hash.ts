@@ -2,19 +2,19 @@ import type { HashMethod } from '../core/grant/record.js'
 import { toBase64, toBase64url } from '../util/bytes.js'
 import { sha256, sha512 } from '../util/hash.js'
 
-/** How the interaction hash is written. Deployed clients compare standard base64 with padding. */
+/** The encoding of the interaction hash. Deployed clients compare standard base64 with padding. */
 export type InteractionHashEncoding = 'base64' | 'base64url'
 
 export interface InteractionHashInput {
   readonly clientNonce: string
   readonly serverNonce: string
   readonly interactRef: string
-  /** Exactly the string that is published as `authServer`: a slash more gives another hash. */
+  /** Exactly the string that is published as `authServer`; an additional slash changes the hash. */
   readonly grantEndpoint: string
 }
 
 /**
- * The hash by which a client instance knows that a redirect comes from the server that it asked.
+ * Computes the hash with which a client instance verifies that a redirect comes from its authorization server.
  *
  * @see RFC 9635 section 4.2.3
  */

@@ -22,14 +22,14 @@ import {
   urlSchema,
 } from './schema.js'
 
-/** The one way of proving a key that tokens are bound by here (RFC 9635 section 7.3.1). */
+/** The only supported key proof method (RFC 9635 section 7.3.1). */
 const proof = 'httpsig'
 
-/** Which resource server asks: one that is known by its id, or by its key. */
+/** The resource server that sent the request, identified by its id or its key. */
 export type AskingResourceServer = { readonly id: string } | { readonly jwk: PublicJwk }
 
 /**
- * Reads `resource_server`: the only part of the request that is read before the signature is checked.
+ * Reads `resource_server`, the only member of the request that is read before the signature is verified.
  *
  * @see RFC 9767 section 3.2
  */
@@ -52,19 +52,19 @@ export function readResourceServer(
     : { ok: false, refusal: 'resource_server_invalid', reason: screened.problem }
 }
 
-/** A right that a resource server needs a token to have. */
+/** Access that a token must include for the resource server to accept it. */
 export interface NeededAccess {
   readonly type: AccessType
   readonly actions: readonly AccessAction[]
   readonly identifier?: string
 }
 
-/** The rest of the request. */
+/** An introspection request without its `resource_server`. */
 export interface IntrospectionRequest {
   readonly accessToken: string
   /**
-   * False where the request asks for something that no token here can have: another way of proving the key,
-   * or access of a kind that is not understood.
+   * False if no token of this server can meet the request, because it requires another proof method or unknown
+   * access.
    */
   readonly answerable: boolean
   readonly needed: readonly NeededAccess[]
@@ -92,7 +92,7 @@ const neededSchema = v.array(
 )
 
 /**
- * Reads an introspection request but for its `resource_server`.
+ * Reads an introspection request except its `resource_server`.
  *
  * @see RFC 9767 section 3.3
  */
@@ -108,14 +108,14 @@ export function readIntrospectionRequest(body: Json): Parsed<IntrospectionReques
   )
 }
 
-/** What a resource server sends. */
+/** Returns the body of an introspection request. */
 export function introspectionRequestBody(accessToken: string, resourceServer: string) {
   return { access_token: accessToken, proof, resource_server: resourceServer }
 }
 
 /**
- * What a resource server is told of an active token. `grant`, `client` and, in an item of `access`, `itemId`
- * and `intervalCounting` are members of our own: without them nobody could tell what was spent, and by whom.
+ * Returns the response for an active token. `grant`, `client` and, in items of `access`, `itemId` and
+ * `intervalCounting` are extensions, which the resource server needs to count spending per grant and item.
  *
  * @see RFC 9767 section 3.3
  */
@@ -140,7 +140,7 @@ function grantedItemBody(item: GrantedItem): GrantedItem {
 
 const shortText = v.pipe(v.string(), v.maxLength(2048, 'is too long'))
 
-/** Its texts are taken as they are: what was granted must not become something else on the way. */
+/** Does not canonicalize text, so that the granted access is not changed in transit. */
 const grantedItemSchema = v.pipe(
   objectOf(
     v.strictObject({
@@ -183,14 +183,14 @@ const activeSchema = objectOf(
     key: objectOf(v.object({ proof: v.literal(proof), jwk: v.unknown() })),
     grant: v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be a grant id')),
     client: v.exactOptional(objectOf(v.object({ walletAddress: urlSchema }))),
-    // Never sent from here, and not to be passed over: each would make the token good for less.
+    // The library never sends these, and must not ignore them, because each would restrict the token.
     aud: v.optional(v.never()),
     nbf: v.optional(v.never()),
     flags: v.optional(v.never()),
   }),
 )
 
-/** What an authorization server said of a token. */
+/** An introspection response. */
 export type IntrospectionAnswer =
   | { readonly active: false }
   | {
@@ -202,7 +202,7 @@ export type IntrospectionAnswer =
       readonly expiresAt: Instant
     }
 
-/** Reads the answer of the authorization server whose grant endpoint is `issuer`. */
+/** Reads an introspection response of the authorization server whose grant endpoint is `issuer`. */
 export function readIntrospectionAnswer(
   body: Json | undefined,
   issuer: string,

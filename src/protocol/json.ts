@@ -4,9 +4,9 @@ import { decodeUtf8 } from '../util/bytes.js'
 const depthMax = 32
 
 /**
- * Reads JSON text as it came over the wire. Answers `undefined` for bytes that are not UTF-8 or not JSON,
- * for objects with a `__proto__` member, for numbers beyond the range of a double and for nesting beyond
- * 32 levels: none of these could be handled, stored or given back as it was.
+ * Parses JSON from the wire. Returns `undefined` for bytes that are not UTF-8 or not JSON, and for values that cannot
+ * be processed and stored without loss: objects with a `__proto__` member, numbers beyond the range of a double, and
+ * nesting deeper than 32 levels.
  */
 export function parseJson(bytes: Uint8Array): Json | undefined {
   const text = decodeUtf8(bytes)
@@ -21,8 +21,8 @@ export function parseJson(bytes: Uint8Array): Json | undefined {
 }
 
 /**
- * How many levels of objects and arrays a value has: 0 for a scalar. Answers `undefined` beyond `max`,
- * and for members and numbers that JSON cannot carry faithfully.
+ * Returns the number of nested levels of objects and arrays, 0 for a scalar. Returns `undefined` for more than `max`
+ * levels, and for a `__proto__` member or a number that is not finite.
  */
 export function depthOf(value: Json, max: number): number | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? 0 : undefined

@@ -8,8 +8,8 @@ const bytesMax = 8 * 1024
 const depthMax = 8
 
 /**
- * Reads the `metadata` of a request's body as it was parsed, not as a schema would copy it, since it is given
- * back key for key: an object of at most 8 KiB and 8 levels.
+ * Reads the `metadata` of a request body: an object of at most 8 KiB and 8 levels. Returns the parsed object itself,
+ * because responses repeat it unchanged and a schema would copy it.
  */
 export function readMetadata(body: Json | undefined): Parsed<{ readonly metadata?: JsonObject }> {
   const metadata = isObject(body) ? body['metadata'] : undefined

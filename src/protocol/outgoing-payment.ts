@@ -18,7 +18,7 @@ import {
   urlSchema,
 } from './schema.js'
 
-/** What a client instance asks for when it wants to know a price. */
+/** A request to create a quote. */
 export interface QuoteRequest extends PriceQuery {
   readonly walletAddress: string
 }
@@ -78,8 +78,8 @@ const priceRefusalSchema = objectOf(
 )
 
 /**
- * Reads what the host's `price` has answered, as strictly as what comes from a client: it is stored and shown,
- * and nothing of it but what is asked for.
+ * Reads the value that the host's `price` returned, as strictly as a request, because it is stored and sent to
+ * clients. Unknown members are dropped.
  */
 export function readPriceAnswer(answer: unknown): Parsed<Price | PriceRefusal> {
   if (typeof answer === 'object' && answer !== null && 'refusal' in answer) {
@@ -99,7 +99,7 @@ export function readPriceAnswer(answer: unknown): Parsed<Price | PriceRefusal> {
   return ok(expiresAt === undefined ? amounts : { ...amounts, expiresAt })
 }
 
-/** What a client instance asks for when it pays: by a quote, or straight to an incoming payment. */
+/** A request to create an outgoing payment, from a quote or directly to an incoming payment. */
 export type OutgoingPaymentRequest = {
   readonly walletAddress: string
   readonly metadata?: JsonObject
@@ -181,7 +181,7 @@ export interface OutgoingPaymentBody {
   readonly createdAt: string
 }
 
-/** `urls` are those of the payment and of its quote. */
+/** Returns the body for a payment. `urls` are the URLs of the payment and its quote. */
 export function outgoingPaymentBody(
   payment: OutgoingPayment,
   urls: { readonly id: string; readonly quoteId?: string },

@@ -3,15 +3,15 @@ import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import { type OutgoingPaymentBody, outgoingPaymentBody } from './outgoing-payment.js'
 import { canonicalUrl } from './url.js'
 
-/** Where resources of one kind lie, below the resource server's URL. */
+/** The path of a collection, relative to the URL of the resource server. */
 export type Collection = 'incoming-payments' | 'outgoing-payments' | 'quotes'
 
-/** The URL that identifies a resource; `baseUrl` has no trailing slash. */
+/** Returns the URL of a resource. `baseUrl` must have no trailing slash. */
 export function resourceUrl(baseUrl: string, collection: Collection, id: string): string {
   return `${baseUrl}/${collection}/${id}`
 }
 
-/** The id in a resource's URL, or `undefined` if the URL is not one of this server's. */
+/** Returns the id in the URL of a resource, or `undefined` for a URL of another server or collection. */
 export function resourceId(
   baseUrl: string,
   collection: Collection,

@@ -4,22 +4,22 @@ import { ok, type Problem, type Result } from '../core/result.js'
 import { isObject } from './json.js'
 import { canonicalUrl } from './url.js'
 
-/** What is wrong with a body: where, and why, without a word of what it held. */
+/** The place and reason of an invalid member. Contains nothing of its value. */
 export interface BodyProblem extends Problem {
   readonly path: string
 }
 
-/** Why the party that a request names cannot be read. */
+/** Why the client instance or resource server in a request cannot be read. */
 export interface Unreadable<Refusal extends string> {
   readonly ok: false
   readonly refusal: Refusal
   readonly reason: string
 }
 
-/** What was read, or the first problem. */
+/** The value that was read, or the first problem. */
 export type Parsed<T> = Result<T, BodyProblem>
 
-/** Runs a schema and answers its output, or the first problem in words of our own. */
+/** Runs a schema and returns its output, or the first problem with a message of this library. */
 export function parseWith<Schema extends v.GenericSchema>(
   schema: Schema,
   input: unknown,
@@ -30,10 +30,10 @@ export function parseWith<Schema extends v.GenericSchema>(
   return { ok: false, path: pathOf(issue), problem: problemOf(issue) }
 }
 
-/** Long enough for any name that a specification has, and too short for a secret. */
+/** Matches all member names of the specifications, and is too short for a secret. */
 const speakableKey = /^[A-Za-z0-9_-]{1,32}$/
 
-/** Where the problem is. A member that the client named in its own way is not repeated, only its place. */
+/** Returns the path of a problem. Omits names that the client chose, which may be secrets. */
 function pathOf(issue: v.BaseIssue<unknown>): string {
   const keys = issue.path?.map(({ key }) => String(key)) ?? []
   const unspeakable = keys.findIndex((key) => !speakableKey.test(key))
@@ -48,14 +48,14 @@ function problemOf(issue: v.BaseIssue<unknown>): string {
   return closed ? 'must be one of the allowed values' : 'has the wrong type'
 }
 
-/** A schema of objects that takes objects only: valibot takes arrays for objects too. */
+/** A schema that accepts only objects. An object schema of valibot accepts arrays too. */
 export function objectOf<Schema extends v.GenericSchema>(schema: Schema) {
   return v.pipe(v.custom<v.InferInput<Schema>>(isObject), schema)
 }
 
 /**
- * A schema of objects that clients send. A member that is `null` counts as left out, because some clients write
- * every member that they know of.
+ * A schema for objects that clients send. Treats a `null` member as absent, because some clients write all members
+ * of a type.
  */
 export function requestObjectOf<Schema extends v.GenericSchema>(schema: Schema) {
   return v.pipe(v.custom<v.InferInput<Schema>>(isObject), v.transform(withoutNulls), schema)
@@ -66,7 +66,7 @@ function withoutNulls<Value>(value: Value): Value {
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null)) as Value
 }
 
-/** Text of at least one character, all of them visible. */
+/** A schema for non-empty text of printable ASCII characters without spaces. */
 export function printableText(lengthMax: number) {
   return v.pipe(
     v.string(),
@@ -94,13 +94,13 @@ export const amountSchema = objectOf(
   }),
 )
 
-/** A URL that identifies something, in its canonical form. */
+/** A URL that identifies a resource. The output is its canonical form. */
 export const urlSchema = v.pipe(
   v.string(),
   v.rawTransform(({ dataset, addIssue, NEVER }) => {
     const url = canonicalUrl(dataset.value)
     if (url !== undefined) return url
-    addIssue({ message: 'is no canonical https URL without userinfo, query and fragment' })
+    addIssue({ message: 'must be an https URL without userinfo, query or fragment' })
     return NEVER
   }),
 )
@@ -111,7 +111,7 @@ export const receiverSchema = v.pipe(
   v.regex(/\/incoming-payments\/.+$/, 'must be the URL of an incoming payment'),
 )
 
-/** A check that says in its own words what is wrong with a text. */
+/** A check whose message is the problem that a function returns for the text. */
 export function refusing(problemIn: (text: string) => string | undefined) {
   return v.rawCheck<string>(({ dataset, addIssue }) => {
     const problem = dataset.typed ? problemIn(dataset.value) : undefined

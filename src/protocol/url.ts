@@ -5,10 +5,9 @@ const malformedEscape = /%(?![0-9a-fA-F]{2})/
 const printableAscii = /^[\x21-\x7e]+$/
 
 /**
- * The canonical form of a URL that identifies something: a wallet address, an incoming payment. It is the
- * WHATWG form without a trailing slash, compared byte for byte from then on. Answers `undefined` for what
- * hides something or could be read in two ways: userinfo, query, fragment, escapes of characters that need
- * none, empty segments, and for plain http anywhere but on loopback.
+ * Returns the canonical form of a URL that identifies a resource, such as a wallet address: the WHATWG form without
+ * a trailing slash, so that URLs can be compared byte for byte. Returns `undefined` for ambiguous URLs (with userinfo,
+ * query, fragment, unnecessary escapes or empty segments), and for http except on loopback.
  */
 export function canonicalUrl(text: string): string | undefined {
   const url = parseUrl(text)
@@ -22,7 +21,7 @@ export function canonicalUrl(text: string): string | undefined {
 
 /**
  * Parses an absolute URL of at most 2048 printable ASCII characters and without userinfo. An http URL must
- * have its slashes and its host: without them a browser takes it for a path of the page it is on.
+ * have its slashes and host, because browsers resolve one without them relative to the current page.
  */
 export function parseUrl(text: string): URL | undefined {
   if (text.length > urlLengthMax || !printableAscii.test(text) || text.includes('\\')) {

@@ -13,28 +13,28 @@ import {
 /** Header field lines by lower-case name, in the order in which they were received. */
 export type FieldLines = ReadonlyMap<string, readonly string[]>
 
-/** The message that a signature covers, as far as the server knows it for certain. */
+/** The received message that a signature covers. Its origin comes from the configuration. */
 export interface SignedMessage {
   readonly method: string
-  /** Scheme and authority that the server is known by, from its configuration. */
+  /** Scheme and authority of the server, from its configuration. */
   readonly origin: string
   /** Path and query, as received. */
   readonly target: string
   readonly fields: FieldLines
-  /** True where the runtime has joined field lines already, so that they cannot be told apart. */
+  /** True if the runtime has joined field lines, which cannot be separated again. */
   readonly fieldsMerged?: boolean
   readonly body: Uint8Array
 }
 
-/** A component's value, or why it has none (RFC 9421 section 2.5). */
+/** The value of a component, or why it has none (RFC 9421 section 2.5). */
 export type ComponentValue = Result<string, Problem>
 
-/** Printable ASCII and inner tabs: what can stand in a signature base without changing its lines. */
+/** Printable ASCII and tabs, which cannot add lines to a signature base. */
 const safeValue = /^[\x20-\x7e\t]*$/
 const fieldName = /^[a-z0-9!#$%&'*+\-.^_`|~]+$/
 const dictionaryFields = new Set(['content-digest', 'signature', 'signature-input'])
 
-/** Finds the value of one covered component in the message that was received. */
+/** Returns the value of a covered component in the received message. */
 export function componentValue([name, parameters]: Item, message: SignedMessage): ComponentValue {
   if (typeof name !== 'string')
     return { ok: false, problem: 'a component identifier is not a String' }
@@ -55,7 +55,7 @@ export function componentValue([name, parameters]: Item, message: SignedMessage)
   return fieldValue(name, lines, parameters, message)
 }
 
-/** The value of a field: its lines, trimmed and joined (RFC 9421 section 2.1). */
+/** Joins the lines of a field to its value (RFC 9421 section 2.1). */
 export function combinedValue(lines: readonly string[]): string {
   return lines.length === 1 ? (lines[0] ?? '') : lines.join(', ')
 }
@@ -99,7 +99,7 @@ function queryParameter({ target }: SignedMessage, parameters: Item[1]): Compone
   return ok(reencode(only[1]))
 }
 
-/** The form-urlencoded set of RFC 9421 section 2.2.8: `encodeURIComponent`, and most of what that leaves. */
+/** The form-urlencoded set of RFC 9421 section 2.2.8: `encodeURIComponent`, plus characters that it does not encode. */
 function reencode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()~]/g,

@@ -2,15 +2,15 @@ import { sameBytes } from '../../util/bytes.js'
 import { sha256, sha512 } from '../../util/hash.js'
 import { byteSequence, parseStrictDictionary } from './structured-fields.js'
 
-/** The digests that count (RFC 9530). Deprecated and unknown algorithms are ignored beside these. */
+/** The supported algorithms (RFC 9530). Digests with deprecated and unknown algorithms are ignored. */
 const algorithms = [
   { name: 'sha-512', digest: sha512 },
   { name: 'sha-256', digest: sha256 },
 ] as const
 
 /**
- * Checks a `Content-Digest` value against the body as it was received. All supported digests in it must
- * match, and there must be one. Answers what is wrong, or `undefined` when nothing is.
+ * Checks a `Content-Digest` value against the received body. It must contain a supported digest, and all supported
+ * digests must match. Returns the problem, or `undefined` if there is none.
  */
 export async function contentDigestProblem(
   value: string,

@@ -5,7 +5,7 @@ import { encodeUtf8, fromBase64url, toBase64url } from '../../util/bytes.js'
 import { nodeModule } from '../../util/node-module.js'
 
 const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
-/** Taken here, so that a host's tests may replace the global timers without stopping signatures. */
+/** Captured here, so that tests that replace the global timers do not block verification. */
 const setImmediate = nodeModule<typeof NodeTimers>('node:timers')?.setImmediate
 
 const keyLength = 32
@@ -14,9 +14,9 @@ const keyLength = 32
 export type Verifier = (signature: Uint8Array, message: string) => Promise<boolean>
 
 /**
- * Screens an Ed25519 public key given as the `x` of a JWK, and answers how to verify with it. Refuses
- * (`undefined`) every spelling but the canonical one, points that are not on the curve, and points of
- * small order, for which one signature fits any message: OpenSSL accepts those.
+ * Screens an Ed25519 public key given as the `x` of a JWK, and returns its verifier. Returns
+ * `undefined` for an encoding that is not canonical, for points that are not on the curve, and for points of small
+ * order, with which one signature is valid for any message. OpenSSL accepts those.
  */
 export function verifierOf(x: string): Verifier | undefined {
   const known = verifiers.get(x)
@@ -42,8 +42,8 @@ function isSoundKey(key: Uint8Array): boolean {
 }
 
 /**
- * Where there is no Node. It multiplies by the cofactor, as RFC 8032 allows, where OpenSSL does not: the two
- * differ on signatures that only the holder of a key can craft, and only against itself.
+ * The verifier for runtimes other than Node. It multiplies by the cofactor, as RFC 8032 allows; OpenSSL does not. The
+ * results differ only for signatures that the holder of the key deliberately crafts.
  */
 function portable(key: Uint8Array): Verifier {
   return async (signature, message) =>
@@ -70,9 +70,9 @@ let busyUntilMs = 0
 const calmAfterMs = 2
 
 /**
- * A signature that arrives alone is verified at once: the way to the thread pool and back costs it more than
- * it gains. Whether it is alone shows at the end of the turn of the event loop. Once several have met, all go
- * to the pool until it has been idle for a while, since even one on this thread would hold up the others.
+ * Verifies a single signature on this thread, because the thread pool would cost more time than it saves. Jobs are
+ * collected until the end of the event loop iteration. Several jobs go to the pool, and so do later ones until the
+ * pool has been idle for a while, because a verification on this thread would delay them.
  */
 function enqueue(job: Job): void {
   if (inFlight > 0 || performance.now() < busyUntilMs) {
@@ -112,9 +112,9 @@ function verifyOnPool({ message, key, signature, settle }: Job): void {
 export type Signer = (message: string) => Promise<Uint8Array>
 
 /**
- * Answers how to sign with an Ed25519 private key given as `x` and `d` of a JWK, or `undefined` for what is
- * no such key. That `d` belongs to `x` is checked here where there is Node, and at the first signature
- * elsewhere, where it takes longer than a function that answers at once may take.
+ * Returns a signer for an Ed25519 private key given as `x` and `d` of a JWK, or `undefined` for an invalid key. On
+ * Node, checks immediately that `d` belongs to `x`. On other runtimes this check is asynchronous, so the signer
+ * performs it before the first signature.
  */
 export function signerOf({ x, d }: { readonly x: string; readonly d: string }): Signer | undefined {
   const seed = fromBase64url(d)

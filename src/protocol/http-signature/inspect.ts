@@ -16,7 +16,7 @@ import {
   serializeItem,
 } from './structured-fields.js'
 
-/** How old and how early a signature may be, in milliseconds. */
+/** The maximum age and clock skew of a signature, in milliseconds. */
 export interface Freshness {
   readonly ageMaxMs: number
   readonly skewMaxMs: number
@@ -24,17 +24,17 @@ export interface Freshness {
 
 /** Which signatures are accepted. */
 export interface SignatureRules extends Freshness {
-  /** Whether the two fields must be Structured Fields, so that the dialects of SDKs are refused. Default false. */
+  /** Whether to reject the dialects of SDKs, which are not Structured Fields. Default: false. */
   readonly strict?: boolean
 }
 
-/** A signature of which everything has been checked but the curve. */
+/** A signature that passed all checks that need no key. */
 export interface SignatureCandidate {
   readonly keyid: string
   readonly createdAt: Instant
   readonly nonce?: string
   readonly signature: Uint8Array
-  /** What was signed. Two, where an empty path may have been signed with and without its slash. */
+  /** The possible signature bases: two for an empty path, which clients sign with or without its slash. */
   readonly bases: readonly string[]
 }
 
@@ -45,9 +45,9 @@ const componentsMax = 16
 const signatureLength = 64
 
 /**
- * Checks the signatures of a message as far as that goes without a key: syntax, coverage, parameters,
- * freshness and digest, in this order, so that what is refused here has cost no look-up and no curve
- * arithmetic. One acceptable signature is enough; a malformed one beside it does no harm.
+ * Performs all checks of the signatures of a message that need no key: syntax, coverage, parameters, freshness and
+ * digest, in this order. Invalid requests therefore cause no key lookup and no curve arithmetic. One acceptable
+ * signature is enough, even beside a malformed one.
  *
  * @see RFC 9421 section 3.2; RFC 9635 section 7.3.1
  */
@@ -134,7 +134,7 @@ function inspectOne(
   return bases.ok ? ok({ ...parameters.value, signature, bases: bases.value }) : bases
 }
 
-/** Whether no component is covered twice, and those that the profile requires are (RFC 9635 7.3.1). */
+/** Checks that no component is covered twice, and all required ones are (RFC 9635 section 7.3.1). */
 function coverageProblem(components: readonly Item[], message: SignedMessage): string | undefined {
   if (components.length > componentsMax) return `more than ${componentsMax} components are covered`
   const identities: string[] = []
@@ -184,14 +184,14 @@ function readParameters(
   return ok(nonce === undefined ? { keyid, createdAt } : { keyid, createdAt, nonce })
 }
 
-/** The signature base, rebuilt from the message that was received (RFC 9421 section 2.5). */
+/** Builds the signature bases from the received message (RFC 9421 section 2.5). */
 function signatureBases(
   input: InnerList,
   canonical: string | undefined,
   message: SignedMessage,
 ): Result<readonly string[], Problem> {
   const [components] = input
-  // An origin is the same with and without the slash (RFC 9110 section 4.2.3), but not to a signature.
+  // An origin is equivalent with and without the slash (RFC 9110 section 4.2.3), but the signature bases differ.
   const atOrigin = message.target === '/'
   let base = ''
   let slashless = ''
@@ -213,7 +213,7 @@ function identifierOf(component: Item): string {
   return parameters.size === 0 ? `"${name}"` : serializeItem(component)
 }
 
-/** Parameters count for what they say, not for their order (RFC 9421 section 2). */
+/** Parameters identify a component regardless of their order (RFC 9421 section 2). */
 function identityOf([name, parameters]: Item): string {
   if (parameters.size === 0 && typeof name === 'string') return name
   const sorted = new Map([...parameters].sort(([a], [b]) => (a < b ? -1 : 1)))

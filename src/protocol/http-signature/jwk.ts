@@ -6,12 +6,12 @@ import { verifierOf } from './ed25519.js'
 
 const kidLengthMax = 256
 
-/** A screened key, or why it is not to be used. The reason never quotes the key. */
+/** A screened key, or why it is rejected. The problem never quotes the key. */
 export type ScreenedJwk = Result<PublicJwk, Problem>
 
 /**
  * Screens a JSON Web Key that a client instance presents or publishes: an Ed25519 public key with `kid`
- * and `alg`, in its one canonical spelling, on the curve and not of small order.
+ * and `alg`, in its canonical encoding, on the curve and not of small order.
  *
  * @see RFC 9635 section 7.1; RFC 8037
  */
@@ -34,12 +34,12 @@ export function screenJwk(value: unknown): ScreenedJwk {
   return ok({ kid, x })
 }
 
-/** The key's thumbprint (RFC 7638), computed over the canonical spelling that `screenJwk` lets pass. */
+/** Returns the thumbprint of a key (RFC 7638), computed over the canonical form that `screenJwk` accepts. */
 export async function thumbprintOf({ x }: Pick<PublicJwk, 'x'>): Promise<string> {
   return hashText(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`)
 }
 
-/** A public key as it is published in a JWKS. */
+/** Returns a public key in the form for publication in a JWKS. */
 export function publishedJwk({ kid, x }: PublicJwk) {
   return { kid, kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig', x } as const
 }

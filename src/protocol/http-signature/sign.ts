@@ -22,7 +22,7 @@ export interface PrivateJwk {
   readonly d?: string | undefined
 }
 
-/** A key that requests are signed with, and the name that its public half is published by. */
+/** A key for signing requests, and the `kid` of its public key. */
 export interface SigningKey {
   readonly kid: string
   readonly sign: Signer
@@ -30,7 +30,7 @@ export interface SigningKey {
 
 const kidForm = /^[\x20-\x7e]{1,256}$/
 
-/** Reads a private key, or says why it cannot be signed with. The reason never quotes the key. */
+/** Reads a private key. The problem with an unusable key never quotes it. */
 export function readSigningKey(
   kid: unknown,
   { kty, crv, x, d }: PrivateJwk,
@@ -51,17 +51,17 @@ export function readSigningKey(
 /** A request before it is signed. */
 export interface UnsignedRequest {
   readonly method: string
-  /** The absolute URL, just as the server knows it. */
+  /** The absolute URL, exactly as the server constructs it. */
   readonly url: string
-  /** Empty for no body. */
+  /** Empty if the request has no body. */
   readonly body: Uint8Array
   readonly createdAt: Instant
   readonly nonce?: string
 }
 
 /**
- * Signs a request that carries no token, and answers the headers that this adds: `Signature-Input`,
- * `Signature`, and for a body its `Content-Digest`.
+ * Signs a request without a token, and returns the headers to add: `Signature-Input`, `Signature` and, if there is
+ * a body, `Content-Digest`.
  *
  * @see RFC 9635 section 7.3.1; RFC 9421 section 3.1; RFC 9530
  */

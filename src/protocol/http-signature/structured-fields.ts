@@ -17,24 +17,24 @@ export { isInnerList, serializeDictionary, serializeInnerList, serializeItem }
 
 export type DictionaryMember = Item | InnerList
 
-/** A dictionary of Structured Fields (RFC 9651), as strict as RFC 9421 section 4 wants its fields. */
+/** A dictionary of Structured Fields (RFC 9651), as strict as RFC 9421 section 4 requires. */
 export interface StrictDictionary {
   readonly members: ReadonlyMap<string, DictionaryMember>
-  /** `label parameter` of every parameter written as a Decimal, which reads like an Integer. */
+  /** `label parameter` of every parameter written as a Decimal, which the parser returns like an Integer. */
   readonly decimals: ReadonlySet<string>
-  /** The text of a list that was written just as it is serialised. */
+  /** The text of a list, if it equals its serialization. */
   readonly canonicalList?: string
 }
 
 /**
- * Parses a dictionary. Answers `undefined` for a syntax error, and for a key that stands twice in one
- * scope: RFC 9651 lets the last one win, RFC 9421 does not.
+ * Parses a dictionary. Returns `undefined` for a syntax error, and for a duplicate key in one scope: in RFC 9651 the
+ * last one wins, but RFC 9421 does not allow duplicates.
  */
 export function parseStrictDictionary(text: string): StrictDictionary | undefined {
   return parseCanonicalBytes(text) ?? parseCanonicalList(text) ?? parseAnyDictionary(text)
 }
 
-/** The parser for every form that a dictionary can have. */
+/** Parses a dictionary of any form with the general parser. */
 export function parseAnyDictionary(text: string): StrictDictionary | undefined {
   let members: ReadonlyMap<string, DictionaryMember>
   try {
@@ -50,7 +50,7 @@ const none: ReadonlySet<string> = new Set()
 const noParameters: Parameters = new Map()
 const canonicalBytes = /^([a-z*][a-z0-9_\-.*]*)=:([A-Za-z0-9+/]*={0,2}):$/
 
-/** One Byte Sequence and nothing else, as every client writes `Signature` and `Content-Digest`. */
+/** Parses a single Byte Sequence, the usual form of `Signature` and `Content-Digest`. */
 function parseCanonicalBytes(text: string): StrictDictionary | undefined {
   const [, label, base64] = canonicalBytes.exec(text) ?? []
   const bytes = base64 === undefined ? undefined : fromBase64(base64)
@@ -68,8 +68,8 @@ const canonicalList = new RegExp(
 )
 
 /**
- * One list of plain strings with plain parameters, spelt as it would be serialised, as every client writes
- * `Signature-Input`. It is read without a general parser, which takes as long as all other checks together.
+ * Parses a single list of strings with string and integer parameters in canonical form, the usual `Signature-Input`.
+ * The general parser takes as long as all other checks together.
  */
 function parseCanonicalList(text: string): StrictDictionary | undefined {
   const [, label, list, items] = canonicalList.exec(text) ?? []
@@ -84,13 +84,13 @@ function parseCanonicalList(text: string): StrictDictionary | undefined {
     parameters.set(name, value.startsWith('"') ? value.slice(1, -1) : Number(value))
     count += 1
   }
-  // A parameter twice is for the other parser to refuse.
+  // The general parser rejects duplicate parameters.
   if (parameters.size < count) return undefined
   const member: InnerList = [names.map((name): Item => [name, noParameters]), parameters]
   return { members: new Map([[label, member]]), decimals: none, canonicalList: list }
 }
 
-/** The bytes of a Byte Sequence, or `undefined` for any other item. */
+/** Returns the bytes of a Byte Sequence, or `undefined` for another item. */
 export function byteSequence(member: DictionaryMember | undefined): Uint8Array | undefined {
   if (member === undefined || isInnerList(member)) return undefined
   const [value] = member
@@ -98,7 +98,7 @@ export function byteSequence(member: DictionaryMember | undefined): Uint8Array |
   return value instanceof ArrayBuffer ? new Uint8Array(value) : undefined
 }
 
-/** A list of Byte Sequences, as the `bs` parameter wants its field lines (RFC 9421 section 2.1.3). */
+/** Serializes field lines as a list of Byte Sequences, for the parameter `bs` (RFC 9421 section 2.1.3). */
 export function serializeByteSequences(lines: readonly Uint8Array[]): string {
   return lines.map((line) => serializeBareItem(line as Uint8Array<ArrayBuffer>)).join(', ')
 }
@@ -108,8 +108,8 @@ export function isText(value: BareItem | undefined): value is string {
 }
 
 /**
- * Walks a dictionary that is known to parse, for the two things that its parsed form cannot tell: keys
- * that stood twice (answers `undefined`) and integers that were written as decimals (answers which).
+ * Scans a dictionary that parses, for two properties that the parsed form does not show. Returns `undefined` for
+ * duplicate keys, and otherwise the parameters that are written as decimals.
  */
 function scan(text: string): Set<string> | undefined {
   const labels = new Set<string>()
@@ -131,7 +131,7 @@ function scan(text: string): Set<string> | undefined {
       atMember = false
       i = end - 1
     } else if (character === '"') {
-      // A Display String, %"…", has no escapes: a backslash stands for itself there.
+      // A Display String, %"…", has no backslash escapes.
       i = text[i - 1] === '%' ? text.indexOf('"', i + 1) : endOfString(text, i)
     } else if (character === '(' || character === ')') {
       inList = character === '('

@@ -3,8 +3,8 @@ import { verifierOf } from './ed25519.js'
 import type { SignatureCandidate } from './inspect.js'
 
 /**
- * Finds, among signatures that passed inspection, one that the given key made. A valid signature by any
- * other key is no proof of this one.
+ * Finds a signature by the given key among the candidates that passed inspection. Ignores signatures of other keys,
+ * even if they are valid.
  */
 export async function verifyCandidates(
   candidates: readonly SignatureCandidate[],
