@@ -45,32 +45,32 @@ export function memoryStore(): Store {
 
   return {
     async load(kind, id) {
-      await turn()
+      await pause()
       const slot = slots(kind).get(id)
-      await turn()
+      await pause()
       return slot && (JSON.parse(slot.text) as Stored)
     },
 
     async commit({ changes, guards }) {
       const written = changes.map(({ kind, next }) => ({ kind, next, text: JSON.stringify(next) }))
-      await turn()
+      await pause()
       const committed = holds(changes, guards)
       if (committed) {
         for (const { kind, next, text } of written) {
           slots(kind).set(next.id, { version: next.version, text })
         }
       }
-      await turn()
+      await pause()
       return committed
     },
 
     async list(query) {
-      await turn()
+      await pause()
       return page([...records(query.kind)], query)
     },
 
     async due(kind, namespace, before, limit) {
-      await turn()
+      await pause()
       return [...records(kind)]
         .filter(
           ({ id, dueAt }) => id.slice(0, 8) === namespace && dueAt !== undefined && dueAt <= before,
@@ -80,14 +80,14 @@ export function memoryStore(): Store {
     },
 
     async remove(kind, id, version) {
-      await turn()
+      await pause()
       return versionOf(kind, id) === version && version > 0 && slots(kind).delete(id)
     },
   }
 }
 
 /** Lets other pending callbacks run first. */
-function turn(): Promise<void> {
+function pause(): Promise<void> {
   return Promise.resolve()
 }
 

@@ -133,10 +133,10 @@ export function windowAt(
   counting: IntervalCounting = 'occurrences',
 ): SpendingWindow | undefined {
   if (!(at >= 0 && at <= lastInstant)) return undefined
-  const turns = turnsOf(interval, counting)
-  const k = turnAt(turns, at)
-  return k >= turns.first && k < turns.beyond
-    ? { start: boundary(turns, k), end: boundary(turns, k + 1) }
+  const series = seriesOf(interval, counting)
+  const k = windowIndexAt(series, at)
+  return k >= series.first && k < series.beyond
+    ? { start: boundary(series, k), end: boundary(series, k + 1) }
     : undefined
 }
 
@@ -151,15 +151,15 @@ export function endOfWindows(
   interval: RepeatingInterval,
   counting: IntervalCounting = 'occurrences',
 ): Instant | undefined {
-  const turns = turnsOf(interval, counting)
+  const series = seriesOf(interval, counting)
   // `Date` cannot represent boundaries much further out, and the estimate is off by a few days at most.
-  if (turns.anchor + turns.beyond * turns.meanMs > 2 * lastInstant) return undefined
-  const end = boundary(turns, turns.beyond)
+  if (series.anchor + series.beyond * series.meanMs > 2 * lastInstant) return undefined
+  const end = boundary(series, series.beyond)
   return end > lastInstant ? undefined : end
 }
 
 /** Window k starts at `anchor + k × duration` and ends at the next boundary, for `first` ≤ k < `beyond`. */
-interface Turns {
+interface WindowSeries {
   readonly anchor: Instant
   readonly months: number
   readonly exactMs: number
@@ -168,7 +168,7 @@ interface Turns {
   readonly beyond: number
 }
 
-function turnsOf(interval: RepeatingInterval, counting: IntervalCounting): Turns {
+function seriesOf(interval: RepeatingInterval, counting: IntervalCounting): WindowSeries {
   const { count = Number.POSITIVE_INFINITY } = interval
   const windows = counting === 'repetitions' ? count + 1 : count
   const ahead = { first: 0, beyond: windows }
@@ -194,14 +194,14 @@ function lengthOf(duration: CalendarDuration) {
  * Returns the k of the last boundary at or before an instant. With months the estimate may be off by one:
  * boundaries differ from their mean position by a few days, and are at least a month apart.
  */
-function turnAt(turns: Turns, at: Instant): number {
-  const k = Math.floor((at - turns.anchor) / turns.meanMs)
-  if (boundary(turns, k) > at) return k - 1
-  return boundary(turns, k + 1) > at ? k : k + 1
+function windowIndexAt(series: WindowSeries, at: Instant): number {
+  const k = Math.floor((at - series.anchor) / series.meanMs)
+  if (boundary(series, k) > at) return k - 1
+  return boundary(series, k + 1) > at ? k : k + 1
 }
 
 /** Adds months first and constrains the day to the length of the month; the remaining length is fixed. */
-function boundary({ anchor, months, exactMs }: Turns, k: number): Instant {
+function boundary({ anchor, months, exactMs }: WindowSeries, k: number): Instant {
   return monthsFrom(anchor, k * months) + k * exactMs
 }
 
