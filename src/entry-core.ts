@@ -130,4 +130,4 @@ export {
   type TotalsRefusal,
 } from './core/outgoing-payment.js'
 export type { Price, PriceQuery, Quote, QuoteEvent, QuotePolicy } from './core/quote.js'
-export { type Ok, ok, type Result } from './core/result.js'
+export { type Ok, ok, type Problem, type Result } from './core/result.js'

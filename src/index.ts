@@ -29,6 +29,7 @@ export type { IntervalCounting } from './core/interval.js'
 export type { OutgoingPayment, OutgoingPaymentEvent } from './core/outgoing-payment/record.js'
 export type { OutgoingPaymentRefusals, Totals, TotalsRefusal } from './core/outgoing-payment.js'
 export type { Price, PriceQuery, QuoteEvent } from './core/quote.js'
+export type { Ok, Problem, Result } from './core/result.js'
 export type { GrantListQuery, GrantServices, GrantView } from './host/grant.js'
 export type { IncomingPaymentServices } from './host/incoming-payment.js'
 export type {
