@@ -141,4 +141,17 @@ describe('the direction of dependencies', () => {
       imports.filter(({ specifier, typeOnly }) => specifier.startsWith('node:') && !typeOnly),
     ).toEqual([])
   })
+
+  test('refusals are recognized by `ok`, except in the price that the host returns', () => {
+    const readers = files.filter(
+      (name) => !name.startsWith('examples') && roomOf(name) !== 'testing',
+    )
+    const byMember = readers.filter((file) =>
+      /'(?:outcome|refusal|reason|problem|value)' in /.test(readFileSync(join(root, file), 'utf8')),
+    )
+    expect(byMember.sort()).toEqual([
+      join('src', 'protocol', 'outgoing-payment.ts'),
+      join('src', 'service', 'quote.ts'),
+    ])
+  })
 })

@@ -1,4 +1,5 @@
 import { clientId, type Grant, type GrantClient } from '../core/grant/record.js'
+import { ok } from '../core/result.js'
 import type { ClientKeys, PublicJwk } from '../ports/client-keys.js'
 import { type Credential, type CredentialClass, parseCredential } from '../protocol/credential.js'
 import {
@@ -10,7 +11,7 @@ import { verifyCandidates } from '../protocol/http-signature/verify.js'
 import { boundKey } from '../service/bound-key.js'
 import type { Proof } from '../service/mechanism/nonces.js'
 import { type Exchange, refuse } from './pipeline.js'
-import type { HttpRefusal } from './refusals.js'
+import type { HttpResult } from './refusals.js'
 
 export type Candidates = readonly SignatureCandidate[]
 
@@ -18,37 +19,37 @@ export type Candidates = readonly SignatureCandidate[]
 export async function inspect(
   { message, call, seen }: Exchange,
   rules: SignatureRules,
-): Promise<Candidates | HttpRefusal> {
+): Promise<HttpResult<Candidates>> {
   const inspection = await inspectSignatures(message, call.now, rules)
   if (!inspection.ok) return refuse('signature_invalid', inspection.problem)
   const keyid = inspection.value[0]?.keyid
   if (keyid !== undefined) seen.keyid = keyid
-  return inspection.value
+  return inspection
 }
 
 const token68 = /^GNAP +([A-Za-z0-9\-._~+/]+=*)$/i
 
 /** Reads the token of an `Authorization: GNAP …` header (RFC 9635 section 7.2) without parsing it. */
-export function presentedToken({ message }: Exchange): { token: string } | HttpRefusal {
+export function presentedToken({ message }: Exchange): HttpResult<string> {
   const authorization = message.fields.get('authorization')?.[0]
   if (authorization === undefined) return refuse('token_missing', 'Authorization is missing')
   const [, token] = token68.exec(authorization) ?? []
   return token === undefined
     ? refuse('token_malformed', 'Authorization is not a GNAP scheme with one token')
-    : { token }
+    : ok(token)
 }
 
 /** Parses the presented token. A token of another class or format is refused as unknown. */
 export function presentedCredential(
   exchange: Exchange,
   kind: CredentialClass,
-): Credential | HttpRefusal {
+): HttpResult<Credential> {
   const presented = presentedToken(exchange)
-  if ('outcome' in presented) return presented
-  return (
-    parseCredential(kind, presented.token) ??
-    refuse('token_unknown', 'the token is not of the required class')
-  )
+  if (!presented.ok) return presented
+  const credential = parseCredential(kind, presented.value)
+  return credential === undefined
+    ? refuse('token_unknown', 'the token is not of the required class')
+    : ok(credential)
 }
 
 /** Verifies one of the signatures with this key, then applies the rate limit of its client. */
@@ -57,7 +58,7 @@ export async function prove(
   candidates: Candidates,
   key: PublicJwk,
   client: Pick<GrantClient, 'walletAddress' | 'thumbprint'>,
-): Promise<Proof | HttpRefusal> {
+): Promise<HttpResult<Proof>> {
   const verify = () => verifyCandidates(candidates, key)
   const candidate = await (telemetry?.observe({ type: 'verify' }, verify) ?? verify())
   if (candidate === undefined) {
@@ -69,7 +70,7 @@ export async function prove(
   if (limited !== undefined) return limited
   const { thumbprint } = client
   const proof = { thumbprint, keyid, createdAt, signature }
-  return nonce === undefined ? proof : { ...proof, nonce }
+  return ok(nonce === undefined ? proof : { ...proof, nonce })
 }
 
 /** Verifies one of the signatures with the key that a grant is bound to. */
@@ -78,18 +79,19 @@ export async function proveGrant(
   candidates: Candidates,
   { client }: Grant,
   clientKeys: ClientKeys,
-): Promise<Proof | HttpRefusal> {
+): Promise<HttpResult<Proof>> {
   if (!candidates.some(({ keyid }) => keyid === client.kid)) {
     return refuse('signature_invalid', 'keyid does not match the key that the grant is bound to')
   }
-  const key = await available(() => boundKey(client, clientKeys))
-  if ('outcome' in key) return key
-  if ('problem' in key) {
+  const answer = await available(() => boundKey(client, clientKeys))
+  if (!answer.ok) return answer
+  const key = answer.value
+  if (!key.ok) {
     return key.problem === 'withdrawn'
       ? refuse('client_invalid', 'the client no longer has this key')
       : refuse('signature_invalid', 'the client now publishes another key with this kid')
   }
-  return prove(exchange, candidates, key, client)
+  return prove(exchange, candidates, key.value, client)
 }
 
 /** Resolves to the key with which a client instance requests a grant. */
@@ -97,15 +99,18 @@ export async function findKey(
   clientKeys: ClientKeys,
   walletAddress: string,
   kid: string,
-): Promise<PublicJwk | HttpRefusal> {
-  const key = await available(() => clientKeys.find({ walletAddress, kid, mayBeNew: true }))
-  return key ?? refuse('client_invalid', 'the client has no such key')
+): Promise<HttpResult<PublicJwk>> {
+  const answer = await available(() => clientKeys.find({ walletAddress, kid, mayBeNew: true }))
+  if (!answer.ok) return answer
+  return answer.value === undefined
+    ? refuse('client_invalid', 'the client has no such key')
+    : ok(answer.value)
 }
 
 /** Turns a rejection into a refusal with 503, so that an outage does not look like a missing key. */
-async function available<Result>(ask: () => Promise<Result>): Promise<Result | HttpRefusal> {
+async function available<Value>(ask: () => Promise<Value>): Promise<HttpResult<Value>> {
   try {
-    return await ask()
+    return ok(await ask())
   } catch (error) {
     const reason = error instanceof Error ? error.message : 'the client keys are unavailable'
     return refuse('client_unavailable', reason)

@@ -1,3 +1,4 @@
+import { ok, type Result } from '../core/result.js'
 import type { FieldLines, SignedMessage } from '../protocol/http-signature/components.js'
 import type { HttpRequest } from './message.js'
 
@@ -17,9 +18,13 @@ const singletons = [
 /** Singletons whose value never contains a comma, so that a comma reveals joined lines. */
 const commaless = singletons.filter((name) => name !== 'content-digest')
 
-export type ReadFields =
-  | { readonly fields: FieldLines }
-  | { readonly refusal: 'headers_invalid' | 'media_type_unsupported'; readonly reason: string }
+export type ReadFields = Result<FieldLines, InvalidFields>
+
+interface InvalidFields {
+  readonly ok: false
+  readonly refusal: 'headers_invalid' | 'media_type_unsupported'
+  readonly reason: string
+}
 
 /** Groups header lines by lower-case name, and refuses headers that are ambiguous. */
 export function readFields(request: HttpRequest): ReadFields {
@@ -46,12 +51,12 @@ export function readFields(request: HttpRequest): ReadFields {
   }
   const coding = fields.get('content-encoding')?.[0]
   if (coding !== undefined && coding.toLowerCase() !== 'identity') {
-    return { refusal: 'media_type_unsupported', reason: 'the body is content-encoded' }
+    return unsupported('the body is content-encoded')
   }
   if (body.length > 0 && !isJson(fields.get('content-type')?.[0])) {
-    return { refusal: 'media_type_unsupported', reason: 'the body is not application/json' }
+    return unsupported('the body is not application/json')
   }
-  return { fields }
+  return ok(fields)
 }
 
 /** Reads the message that a signature covers, and refuses a request with ambiguous headers. */
@@ -59,15 +64,19 @@ export function readMessage(
   request: HttpRequest,
   origin: string,
   target: string,
-): { readonly message: SignedMessage } | Exclude<ReadFields, { fields: FieldLines }> {
+): Result<SignedMessage, InvalidFields> {
   const read = readFields(request)
-  if ('refusal' in read) return read
+  if (!read.ok) return read
   const { method, headersMerged: fieldsMerged = false, body } = request
-  return { message: { method, origin, target, fields: read.fields, fieldsMerged, body } }
+  return ok({ method, origin, target, fields: read.value, fieldsMerged, body })
 }
 
-function invalid(reason: string) {
-  return { refusal: 'headers_invalid', reason } as const
+function invalid(reason: string): InvalidFields {
+  return { ok: false, refusal: 'headers_invalid', reason }
+}
+
+function unsupported(reason: string): InvalidFields {
+  return { ok: false, refusal: 'media_type_unsupported', reason }
 }
 
 function isJson(contentType: string | undefined): boolean {

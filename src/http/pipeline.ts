@@ -1,4 +1,5 @@
 import type { Instant, Json } from '../core/decision.js'
+import { type Ok, ok } from '../core/result.js'
 import type { RequestOutcome, Telemetry } from '../ports/telemetry.js'
 import type { SignedMessage } from '../protocol/http-signature/components.js'
 import { parseJson } from '../protocol/json.js'
@@ -9,6 +10,7 @@ import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from 
 import { limitedUntil, type RateLimitedCall, type RateLimiting } from './rate-limit.js'
 import {
   type HttpRefusal,
+  type HttpResult,
   publicError,
   type Refusal,
   type RefusalContext,
@@ -64,7 +66,7 @@ export interface Exchange {
 
 type Caller = Required<Pick<RateLimitedCall, 'client' | 'keyid'>>
 
-export type Serve = (exchange: Exchange) => Promise<HttpResponse | HttpRefusal>
+export type Serve = (exchange: Exchange) => Promise<HttpResult<HttpResponse>>
 
 interface Pipeline {
   readonly server: RefusalContext['server']
@@ -116,15 +118,15 @@ async function answerTo(
   const seen: Exchange['seen'] = {}
   let operation: ServerOperation | undefined
   let call: Call | undefined
-  let answer: HttpResponse | HttpRefusal
+  let answer: HttpResult<HttpResponse>
   const { telemetry } = pipeline.watch
   try {
     call = pipeline.newCall()
     const understood = understand(request, routes, pipeline)
-    if ('refusal' in understood) {
+    if (!understood.ok) {
       answer = understood
     } else {
-      const { route, id, message } = understood
+      const { route, id, message } = understood.value
       operation = route.operation
       const limit = limiter(pipeline.watch, { operation, method: request.method, at: call.now })
       const serve = pipeline.serve[operation]
@@ -137,9 +139,9 @@ async function answerTo(
     report(() => pipeline.watch.onError?.(error))
   }
   const where = operation === undefined ? {} : { operation }
-  if ('status' in answer) {
-    tell?.({ ...where, status: answer.status })
-    return finished(request, answer, pipeline)
+  if (answer.ok) {
+    tell?.({ ...where, status: answer.value.status })
+    return finished(request, answer.value, pipeline)
   }
   const now = call?.now ?? 0
   const context = { ...pipeline, challenge: pipeline.challenge, operation, now }
@@ -193,27 +195,29 @@ function understand(
   request: HttpRequest,
   routes: readonly Route[],
   { url, strippedPrefix }: Pipeline,
-): Understood | HttpRefusal {
+): HttpResult<Understood> {
   if (request.body.length > bodyBytesMax) {
     return refuse('body_too_large', `the body has more than ${bodyBytesMax} bytes`)
   }
   const target = resolveTarget(request.url, url, strippedPrefix)
-  if ('refusal' in target) return refuse(target.refusal, target.reason)
-  const match = matchRoute(routes, request.method, target.path)
-  if ('refusal' in match) {
+  if (!target.ok) return refuse(target.refusal, target.reason)
+  const match = matchRoute(routes, request.method, target.value.path)
+  if (!match.ok) {
     return match.refusal === 'route_unknown'
       ? refuse(match.refusal, 'no operation matches this path')
       : { ...refuse(match.refusal, 'no operation has this method'), allow: match.allow }
   }
-  const read = readMessage(request, url.origin, target.target)
-  return 'refusal' in read ? refuse(read.refusal, read.reason) : { ...match, ...read }
+  const message = readMessage(request, url.origin, target.value.target)
+  return message.ok
+    ? ok({ ...match.value, message: message.value })
+    : refuse(message.refusal, message.reason)
 }
 
 /** Parses the JSON of a request's body. `value` is `undefined` if the body is empty. */
-export function readBody({ body }: SignedMessage): { value: Json | undefined } | HttpRefusal {
-  if (body.length === 0) return { value: undefined }
+export function readBody({ body }: SignedMessage): HttpResult<Json | undefined> {
+  if (body.length === 0) return ok(undefined)
   const value = parseJson(body)
-  return value === undefined ? refuse('body_invalid', 'the body is not JSON') : { value }
+  return value === undefined ? refuse('body_invalid', 'the body is not JSON') : ok(value)
 }
 
 export function refuse(refusal: Refusal, reason: string): HttpRefusal {
@@ -224,9 +228,9 @@ export function refuse(refusal: Refusal, reason: string): HttpRefusal {
 export function readContent<Content>(
   message: SignedMessage,
   read: (value: Json | undefined) => Parsed<Content>,
-): { value: Content } | HttpRefusal {
+): HttpResult<Content> {
   const body = readBody(message)
-  if ('outcome' in body) return body
+  if (!body.ok) return body
   const content = read(body.value)
   return content.ok ? content : refuseProblem('body_invalid', content)
 }
@@ -241,12 +245,15 @@ export function refuseProblem(
 }
 
 /** Creates a response with a JSON body. Caches must not store any response. */
-export function json(status: number, value: object): HttpResponse {
+export function json(status: number, value: object): Ok<HttpResponse> {
   const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
-  return { status, headers, body: JSON.stringify(value) }
+  return ok({ status, headers, body: JSON.stringify(value) })
 }
 
-export const noContent: HttpResponse = { status: 204, headers: { 'cache-control': 'no-store' } }
+export const noContent: Ok<HttpResponse> = ok({
+  status: 204,
+  headers: { 'cache-control': 'no-store' },
+})
 
 function refuseError(error: unknown): HttpRefusal {
   const busy = error instanceof Error && 'code' in error && error.code === 'ERR_CONTENTION'

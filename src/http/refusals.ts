@@ -1,4 +1,5 @@
 import type { Instant, JsonObject } from '../core/decision.js'
+import type { Result } from '../core/result.js'
 import type { HttpResponse } from './message.js'
 
 /** The names of all operations of the servers. */
@@ -253,6 +254,9 @@ export interface HttpRefusal {
   readonly details?: JsonObject
   readonly allow?: string
 }
+
+/** A value, or the refusal of the request. */
+export type HttpResult<Value> = Result<Value, HttpRefusal>
 
 export interface RefusalContext {
   readonly server: Server

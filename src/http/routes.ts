@@ -1,3 +1,4 @@
+import { ok, type Result } from '../core/result.js'
 import type { ServerOperation } from './refusals.js'
 
 /**
@@ -10,10 +11,11 @@ export interface Route {
   readonly path: string
 }
 
-export type RouteMatch =
-  | { readonly route: Route; readonly id: string }
-  | { readonly refusal: 'route_unknown' }
-  | { readonly refusal: 'method_unknown'; readonly allow: string }
+export type RouteMatch = Result<
+  { readonly route: Route; readonly id: string },
+  | { readonly ok: false; readonly refusal: 'route_unknown' }
+  | { readonly ok: false; readonly refusal: 'method_unknown'; readonly allow: string }
+>
 
 /**
  * Finds the route of a request. HEAD is routed like GET (RFC 9110 section 9.3.2). One trailing slash is
@@ -22,15 +24,15 @@ export type RouteMatch =
 export function matchRoute(routes: readonly Route[], method: string, target: string): RouteMatch {
   const path = target.endsWith('/') ? target.slice(0, -1) : target
   const here = routes.filter((route) => idIn(route.path, path) !== undefined)
-  if (here.length === 0) return { refusal: 'route_unknown' }
+  if (here.length === 0) return { ok: false, refusal: 'route_unknown' }
   const effective = method === 'HEAD' ? 'GET' : method
   const route = here.find((candidate) => candidate.method === effective)
   if (route === undefined) {
     const methods = new Set<string>(here.map((candidate) => candidate.method))
     if (methods.has('GET')) methods.add('HEAD')
-    return { refusal: 'method_unknown', allow: [...methods].join(', ') }
+    return { ok: false, refusal: 'method_unknown', allow: [...methods].join(', ') }
   }
-  return { route, id: idIn(route.path, path) ?? '' }
+  return ok({ route, id: idIn(route.path, path) ?? '' })
 }
 
 /** Returns the text that the braces match, `''` for a pattern without braces, `undefined` without a match. */

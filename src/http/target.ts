@@ -1,3 +1,4 @@
+import { ok, type Result } from '../core/result.js'
 import { isSecure, parseUrl } from '../protocol/url.js'
 import { invalidOption } from '../util/option-error.js'
 
@@ -26,9 +27,16 @@ export function publicUrl(option: string, text: unknown): PublicUrl {
 }
 
 /** Path and query as the client sent them, or why they are refused. */
-export type Target =
-  | { readonly target: string; readonly path: string }
-  | { readonly refusal: 'headers_invalid' | 'route_unknown'; readonly reason: string }
+export type Target = Result<
+  { readonly target: string; readonly path: string },
+  Unresolved<'headers_invalid' | 'route_unknown'>
+>
+
+interface Unresolved<Refusal extends string> {
+  readonly ok: false
+  readonly refusal: Refusal
+  readonly reason: string
+}
 
 /**
  * Resolves the received request target against the configured URL. `Host` and `X-Forwarded-*` are ignored:
@@ -40,21 +48,33 @@ export function resolveTarget(
   strippedPrefix: string,
 ): Target {
   if (!/^[\x21\x22\x24-\x7e]+$/.test(received)) {
-    return { refusal: 'headers_invalid', reason: 'the request target contains invalid characters' }
+    return {
+      ok: false,
+      refusal: 'headers_invalid',
+      reason: 'the request target contains invalid characters',
+    }
   }
   const relative = received.startsWith('/') ? received : withoutOrigin(received, origin)
   if (relative === undefined) {
-    return { refusal: 'headers_invalid', reason: 'the request target has another origin' }
+    return {
+      ok: false,
+      refusal: 'headers_invalid',
+      reason: 'the request target has another origin',
+    }
   }
   const target = strippedPrefix + relative
   const [pathname = ''] = target.split('?', 1)
   if (isAmbiguous(pathname)) {
-    return { refusal: 'route_unknown', reason: 'the path has dot segments or escaped separators' }
+    return {
+      ok: false,
+      refusal: 'route_unknown',
+      reason: 'the path has dot segments or escaped separators',
+    }
   }
   const below = pathname === basePath || pathname.startsWith(`${basePath}/`)
   return below
-    ? { target, path: pathname.slice(basePath.length) }
-    : { refusal: 'route_unknown', reason: 'the path is not below the configured URL' }
+    ? ok({ target, path: pathname.slice(basePath.length) })
+    : { ok: false, refusal: 'route_unknown', reason: 'the path is not below the configured URL' }
 }
 
 /** Accepts a target in absolute form (RFC 9112 section 3.2.2) only if it has the configured origin. */

@@ -1,3 +1,4 @@
+import { ok } from '../core/result.js'
 import type { Clock } from '../ports/clock.js'
 import type { WalletAddress, WalletAddresses } from '../ports/wallet-addresses.js'
 import { publishedJwk } from '../protocol/http-signature/jwk.js'
@@ -14,7 +15,7 @@ import {
   unsigned,
 } from './pipeline.js'
 import type { RateLimiting } from './rate-limit.js'
-import type { HttpRefusal } from './refusals.js'
+import type { HttpResult } from './refusals.js'
 import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
 
@@ -54,16 +55,16 @@ const routes: readonly Route[] = [
  */
 const crossOrigin = { 'access-control-allow-origin': '*' }
 
-const preflightResponse: HttpResponse = {
-  ...noContent,
+const preflightResponse = ok<HttpResponse>({
+  ...noContent.value,
   headers: {
-    ...noContent.headers,
+    ...noContent.value.headers,
     allow: 'GET, HEAD, OPTIONS',
     'access-control-allow-methods': 'GET, HEAD',
     'access-control-allow-headers': '*',
     'access-control-max-age': '86400',
   },
-}
+})
 
 /**
  * Creates the wallet address server, where every client starts: it serves the name and asset of an account,
@@ -84,10 +85,10 @@ export function createWalletAddressServer(
   requireMethods('clock', clock, ['now'])
   const baseUrl = url.origin + url.basePath
 
-  async function find({ id }: Exchange): Promise<WalletAddress | HttpRefusal> {
+  async function find({ id }: Exchange): Promise<HttpResult<WalletAddress>> {
     const walletAddress = canonicalUrl(baseUrl + id)
     const found = walletAddress && (await walletAddresses.find(walletAddress))
-    return found || refuse('resource_unknown', 'the wallet address does not exist')
+    return found ? ok(found) : refuse('resource_unknown', 'the wallet address does not exist')
   }
 
   return createHandlers({
@@ -98,16 +99,16 @@ export function createWalletAddressServer(
     serve: {
       getWalletAddress: unsigned(async (exchange) => {
         const found = await find(exchange)
-        if ('outcome' in found) return found
-        const { url: id, publicName, assetCode, assetScale } = found
+        if (!found.ok) return found
+        const { url: id, publicName, assetCode, assetScale } = found.value
         const named = publicName === undefined ? {} : { publicName }
         const servers = { authServer: grantEndpoint, resourceServer }
         return json(200, { id, ...named, assetCode, assetScale, ...servers })
       }),
       getWalletAddressKeys: unsigned(async (exchange) => {
         const found = await find(exchange)
-        if ('outcome' in found) return found
-        return json(200, { keys: (found.keys ?? []).map(publishedJwk) })
+        if (!found.ok) return found
+        return json(200, { keys: (found.value.keys ?? []).map(publishedJwk) })
       }),
       preflight: async () => preflightResponse,
     },

@@ -1,4 +1,5 @@
 import { type Refused, refused } from '../core/decision.js'
+import { ok, type Result } from '../core/result.js'
 import type { WalletAddress, WalletAddresses } from '../ports/wallet-addresses.js'
 
 export type AccountRefusal = 'wallet_address_unknown' | 'wallet_address_inactive'
@@ -7,12 +8,12 @@ export type AccountRefusal = 'wallet_address_unknown' | 'wallet_address_inactive
 export async function activeAccount(
   walletAddresses: WalletAddresses,
   url: string,
-): Promise<{ readonly account: WalletAddress } | Refused<AccountRefusal>> {
+): Promise<Result<WalletAddress, Refused<AccountRefusal>>> {
   const account = await walletAddresses.find(url)
   if (account === undefined) {
     return refused('wallet_address_unknown', 'the wallet address does not exist')
   }
   return account.active === false
     ? refused('wallet_address_inactive', 'the wallet address is inactive')
-    : { account }
+    : ok(account)
 }

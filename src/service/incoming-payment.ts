@@ -132,8 +132,8 @@ export function createIncomingPayments(
   ) {
     const { walletAddress } = request
     const found = await activeAccount(walletAddresses, walletAddress)
-    if ('outcome' in found) return found
-    const { assetCode, assetScale } = found.account
+    if (!found.ok) return found
+    const { assetCode, assetScale } = found.value
     const asset = { assetCode, assetScale }
     const lists = listsOf(await context.namespace(), walletAddress, client, now)
     const command = { ...request, commandId, id, client, asset, lists }

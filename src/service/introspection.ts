@@ -1,6 +1,7 @@
 import { type Refused, refused } from '../core/decision.js'
 import type { GrantPolicy } from '../core/grant/record.js'
 import { isActive } from '../core/grant/rotation.js'
+import { ok, type Result } from '../core/result.js'
 import type { ClientKeys } from '../ports/client-keys.js'
 import type { ActiveToken, Introspect, Introspection, TokenRefusal } from '../ports/introspect.js'
 import { accessTokenClass, hashSecret, parseCredential } from '../protocol/credential.js'
@@ -28,14 +29,14 @@ export function createIntrospect(
     if (!isActive(grant, tokenHash, context.clock.now(), policy)) return inactive
 
     const key = await boundKey(grant.client, clientKeys)
-    if ('problem' in key) return inactive
+    if (!key.ok) return inactive
     const { walletAddress, thumbprint } = grant.client
     return {
       active: true,
       grantId: grant.id,
       grantVersion: grant.version,
       access: grant.granted ?? [],
-      key: { ...key, thumbprint },
+      key: { ...key.value, thumbprint },
       ...(walletAddress === undefined ? {} : { walletAddress }),
       expiresAt: grant.token?.expiresAt ?? 0,
     }
@@ -48,7 +49,7 @@ export function createIntrospect(
 export async function introspected(
   introspect: Introspect,
   accessToken: string,
-): Promise<ActiveToken | Refused<TokenRefusal>> {
+): Promise<Result<ActiveToken, Refused<TokenRefusal>>> {
   let token: Introspection
   try {
     token = await introspect({ accessToken })
@@ -56,5 +57,5 @@ export async function introspected(
     const reason = error instanceof Error ? error.message : 'introspection failed'
     return refused('introspection_unavailable', reason)
   }
-  return token.active ? token : refused('token_unknown', 'the token is not active')
+  return token.active ? ok(token) : refused('token_unknown', 'the token is not active')
 }

@@ -40,7 +40,7 @@ export interface Spender {
   readonly client: string
   readonly token: ActiveToken
   /** Introspects the token again, because the grant may have changed when a commit lost a race. */
-  renew(): Promise<ActiveToken | Refused<TokenRefusal>>
+  renew(): Promise<Result<ActiveToken, Refused<TokenRefusal>>>
 }
 
 /** A payment, and the total spent in its window, including this payment. */
@@ -74,7 +74,7 @@ interface Creation extends Call {
 }
 
 interface Loaded {
-  readonly token: ActiveToken | Refused<TokenRefusal>
+  readonly token: Result<ActiveToken, Refused<TokenRefusal>>
   readonly terms: Result<Spending, Refused<QuoteRefusal>>
   readonly candidates: readonly Candidate[]
   /** The payment that this request, or an earlier identical one, created. */
@@ -123,7 +123,7 @@ export function createPaymentCreation(
     if (earlier !== undefined) return answerAgain(earlier, unlessSignature(nonceGuard))
 
     const priced = await priceOf(input)
-    if (priced.outcome === 'refused') {
+    if (!priced.ok) {
       // A repeat still returns its payment after the account was closed.
       const made = 'quoteId' in input ? await madeBefore(input.quoteId, repeat) : undefined
       return made === undefined
@@ -131,8 +131,9 @@ export function createPaymentCreation(
         : answerAgain(made, nonceGuard)
     }
     const id = 'quoteId' in input ? input.quoteId : keyed || newId(namespace, random)
-    const creation = { ...call, namespace, id, input, repeat, spender, ...priced }
-    const first = await load(creation, spender.token)
+    const price = priced.value
+    const creation = { ...call, namespace, id, input, repeat, spender, ...(price && { price }) }
+    const first = await load(creation, ok(spender.token))
     const attempt = decide(creation, first)
     const operation = {
       // A request that is refused now may have succeeded before, with its response lost.
@@ -156,23 +157,24 @@ export function createPaymentCreation(
   }
 
   /** Prices a payment without a quote. A quote contains its price, so only its account is checked here. */
-  async function priceOf(input: PaymentInput) {
+  async function priceOf(
+    input: PaymentInput,
+  ): Promise<Result<Spending | undefined, PricingRefused>> {
     const { walletAddress } = input
     if ('quoteId' in input) {
-      const found = await activeAccount(walletAddresses, walletAddress)
-      return 'outcome' in found ? found : ({ outcome: 'priced' } as const)
+      const account = await activeAccount(walletAddresses, walletAddress)
+      return account.ok ? ok(undefined) : account
     }
     const { incomingPayment: receiver, debitAmount } = input
     const priced = await quotes.price({ walletAddress, receiver, debitAmount })
-    if (priced.outcome === 'refused') return priced
-    return { outcome: 'priced', price: { ...priced.price, receiver } } as const
+    return priced.ok ? ok({ ...priced.value, receiver }) : priced
   }
 
   /** Loads the quote and the budgets concurrently, because neither depends on the other. */
   async function load(creation: Creation, token: Loaded['token']): Promise<Loaded> {
     const [terms, candidates] = await Promise.all([
       termsOf(creation),
-      'outcome' in token ? [] : candidatesOf(creation, token),
+      token.ok ? candidatesOf(creation, token.value) : [],
     ])
     return { token, terms, candidates }
   }
@@ -218,7 +220,7 @@ export function createPaymentCreation(
         : earlier
       return { changes: [], result, refused: !earlier.ok }
     }
-    if ('outcome' in token) return { changes: [], result: token, refused: true }
+    if (!token.ok) return { changes: [], result: token, refused: true }
     if (!terms.ok) return { changes: [], result: terms, refused: true }
     const { receiver, debitAmount, receiveAmount } = terms.value
     const { now, commandId, id, namespace, repeat, input, spender } = creation
@@ -227,7 +229,7 @@ export function createPaymentCreation(
       commandId,
       id,
       namespace,
-      grantId: token.grantId,
+      grantId: token.value.grantId,
       walletAddress,
       ...repeat,
       ...('quoteId' in input && { quoteId: input.quoteId }),
@@ -246,7 +248,7 @@ export function createPaymentCreation(
       budgetChange(budget),
     ]
     const result = { outcome: 'created', payment: record, budget } as const
-    return { changes, guards: guardsOf(token), result, refused: false }
+    return { changes, guards: guardsOf(token.value), result, refused: false }
   }
 
   /** Guards the version of the introspected grant, if the grant is in the store of this commit. */

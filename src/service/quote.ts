@@ -7,6 +7,7 @@ import {
   type Quote,
   type QuotePolicy,
 } from '../core/quote.js'
+import { ok, type Result } from '../core/result.js'
 import type { PriceRefusal, Pricing } from '../ports/pricing.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { newId } from '../protocol/credential.js'
@@ -39,12 +40,10 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
   const load = (id: string) => loadOwn<Quote>(context, 'quote', id)
 
   /** Requests a price from the host, and validates the price that it returned. */
-  async function price(
-    request: QuoteRequest,
-  ): Promise<{ readonly outcome: 'priced'; readonly price: Price } | PricingRefused> {
+  async function price(request: QuoteRequest): Promise<Result<Price, PricingRefused>> {
     const found = await activeAccount(ports.walletAddresses, request.walletAddress)
-    if ('outcome' in found) return found
-    const { account } = found
+    if (!found.ok) return found
+    const account = found.value
     const { receiver, debitAmount, receiveAmount } = request
     const asked = debitAmount ?? receiveAmount
     if (asked !== undefined && parseValue(asked.value) === 0n) {
@@ -58,13 +57,13 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
       ...(debitAmount && { debitAmount }),
       ...(receiveAmount && { receiveAmount }),
     }
-    const given = await ports.quotes.price({ ...query, account: account, method: 'ilp' })
+    const given = await ports.quotes.price({ ...query, account, method: 'ilp' })
     const answer = readPriceAnswer(given)
     if (!answer.ok) throw wrongPrice(`${answer.path} ${answer.problem}`)
     if ('refusal' in answer.value) return refusedPrice(answer.value)
     const problem = priceProblem(answer.value, query, account)
     if (problem !== undefined) throw wrongPrice(problem)
-    return { outcome: 'priced', price: answer.value }
+    return ok(answer.value)
   }
 
   async function create(
@@ -74,11 +73,10 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
     nonceGuard: NonceGuard | undefined,
   ): Promise<QuoteAnswer | PricingRefused | Replayed> {
     const priced = await price(request)
-    if (priced.outcome === 'refused')
-      return consumeNonce(context, nonceGuard, priced, { refused: true })
+    if (!priced.ok) return consumeNonce(context, nonceGuard, priced, { refused: true })
     const id = newId(await context.namespace(), context.random)
     const { walletAddress, receiver } = request
-    const command = { ...priced.price, commandId, id, walletAddress, client, receiver }
+    const command = { ...priced.value, commandId, id, walletAddress, client, receiver }
     const decision = createQuote(command, now, policy)
     if (decision.outcome === 'refused')
       return consumeNonce(context, nonceGuard, decision, { refused: true })

@@ -11,13 +11,13 @@ function read(headers: readonly Line[], more: Partial<HttpRequest> = {}) {
 
 function fieldsOf(headers: readonly Line[], more: Partial<HttpRequest> = {}) {
   const result = read(headers, more)
-  if ('refusal' in result) throw new Error(result.reason)
-  return Object.fromEntries(result.fields)
+  if (!result.ok) throw new Error(result.reason)
+  return Object.fromEntries(result.value)
 }
 
 function refusalOf(headers: readonly Line[], more: Partial<HttpRequest> = {}): string | undefined {
   const result = read(headers, more)
-  return 'refusal' in result ? result.refusal : undefined
+  return result.ok ? undefined : result.refusal
 }
 
 const merged = { headersMerged: true }
@@ -49,7 +49,7 @@ describe('header lines', () => {
   test('with the name of an object method are ordinary fields', () => {
     expect(fieldsOf([['constructor', '1']])).toEqual({ constructor: ['1'] })
     const result = read([['__proto__', '1']])
-    expect('fields' in result && result.fields.get('__proto__')).toEqual(['1'])
+    expect(result.ok && result.value.get('__proto__')).toEqual(['1'])
   })
 
   test('that are HTTP/2 pseudo-headers are ignored', () => {
@@ -244,7 +244,7 @@ describe('the message to verify', () => {
 
   test('has the configured origin and target, and the method as sent', () => {
     const result = readMessage(request, 'https://wallet.example', '/api/stripped?x=1')
-    expect('message' in result && result.message).toMatchObject({
+    expect(result.ok && result.value).toMatchObject({
       method: 'post',
       origin: 'https://wallet.example',
       target: '/api/stripped?x=1',
@@ -256,7 +256,7 @@ describe('the message to verify', () => {
     const body = Buffer.from('{"a":\r\n1}\ufeff')
     const headers: Line[] = [['content-type', 'application/json']]
     const result = readMessage({ ...request, headers, body }, 'https://w.example', '/')
-    expect('message' in result && Buffer.from(result.message.body)).toEqual(body)
+    expect(result.ok && Buffer.from(result.value.body)).toEqual(body)
   })
 
   test('is not created if the headers are refused', () => {

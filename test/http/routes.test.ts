@@ -7,10 +7,10 @@ const { auth, resources, wallets } = createWorld()
 
 function found(routes: readonly Route[], method: string, path: string): string {
   const match = matchRoute(routes, method, path)
-  if ('refusal' in match) {
+  if (!match.ok) {
     return match.refusal === 'route_unknown' ? 'unknown' : `allow ${match.allow}`
   }
-  return `${match.route.operation} ${match.id}`
+  return `${match.value.route.operation} ${match.value.id}`
 }
 
 const id = 'abcDEF-_0123.secret'

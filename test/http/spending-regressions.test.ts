@@ -549,7 +549,7 @@ describe('a grant request is refused if it has an invalid limit', () => {
     expect(errorOf(answer)).toEqual([400, 'invalid_request'])
     expect(answer.body.error.details).toEqual({
       path: 'access_token.access.0.limits.interval',
-      problem: expect.stringMatching(/^(is|has|lasts|ends|repeats) /),
+      problem: expect.stringMatching(/^must (not )?(be|have|end|repeat) /),
     })
   })
 

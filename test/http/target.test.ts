@@ -7,7 +7,7 @@ const rootUrl = publicUrl('baseUrl', 'https://wallet.example')
 
 function resolve(received: string, url = wallet, strippedPrefix = '') {
   const target = resolveTarget(received, url, strippedPrefix)
-  return 'refusal' in target ? target.refusal : `${target.target} -> ${target.path}`
+  return target.ok ? `${target.value.target} -> ${target.value.path}` : target.refusal
 }
 
 describe('the configured URL of a server', () => {
@@ -233,13 +233,14 @@ describe('an arbitrary request target', () => {
         ),
         (received) => {
           fc.pre(!received.includes('#'))
-          const target = resolveTarget(received, wallet, '')
-          if ('refusal' in target) return
-          const resolved = new URL(`https://wallet.example${target.target}`)
+          const resolution = resolveTarget(received, wallet, '')
+          if (!resolution.ok) return
+          const { target, path } = resolution.value
+          const resolved = new URL(`https://wallet.example${target}`)
           expect(resolved.origin).toBe('https://wallet.example')
           expect(`${resolved.pathname}/`.startsWith('/auth/')).toBe(true)
-          expect(target.target.startsWith('/auth')).toBe(true)
-          expect(target.target.startsWith(`/auth${target.path}`)).toBe(true)
+          expect(target.startsWith('/auth')).toBe(true)
+          expect(target.startsWith(`/auth${path}`)).toBe(true)
         },
       ),
       { numRuns: 5_000 },

@@ -16,9 +16,9 @@ export const profileFreshness: Freshness = { ageMaxMs: 300_000, skewMaxMs: 60_00
 /** Converts a request to the form that the verifier reads, with sorted header lines. */
 export function messageOf(request: HttpRequest, origin: string = messageOrigin): SignedMessage {
   const read = readFields(request)
-  if (!('fields' in read)) throw new Error(read.reason)
+  if (!read.ok) throw new Error(read.reason)
   const { method, url: target, headersMerged: fieldsMerged = false, body } = request
-  return { method, origin, target, fields: read.fields, fieldsMerged, body }
+  return { method, origin, target, fields: read.value, fieldsMerged, body }
 }
 
 /** Builds a message signed by the shop's key, with the changes of the test. */

@@ -129,8 +129,9 @@ export function spendingServices(options: SpendingSetup = {}) {
 
   async function pay(payer: Payer, input: PaymentInput, { proof, ...key }: PayOptions = {}) {
     const presented = accessToken(payer)
-    const token = await introspected(introspect, presented)
-    if ('outcome' in token) return token
+    const active = await introspected(introspect, presented)
+    if (!active.ok) return active
+    const token = active.value
     if (!permits(token.access, 'outgoing-payment', 'create', input.walletAddress)) {
       return { ok: false, outcome: 'refused', refusal: 'identifier_foreign', reason: '' } as const
     }

@@ -55,8 +55,8 @@ export function servedWallet(): PlayedWallet {
     },
     async spent(grant) {
       const token = await services.tokenOf(payer(grant))
-      if ('outcome' in token) return { refusal: token.refusal }
-      return payments.spentUnder(token, clock.now())
+      if (!token.ok) return { refusal: token.refusal }
+      return payments.spentUnder(token.value, clock.now())
     },
     begin: async (id) => told(await payments.begin(id)),
     settle: async (id, totals) => told(await payments.settle(id, totals)),

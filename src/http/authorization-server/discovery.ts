@@ -1,3 +1,4 @@
+import { ok } from '../../core/result.js'
 import { json, noContent, type Serve, unsigned } from '../pipeline.js'
 
 export interface DiscoveryOptions {
@@ -22,7 +23,8 @@ export function discover({ grantEndpoint, namesSubjects }: DiscoveryOptions): Se
     ...(namesSubjects ? { sub_id_formats_supported: ['uri'] } : {}),
   })
   return unsigned(async ({ message }) => {
-    const answer = message.fields.has('access-control-request-method') ? noContent : supported
-    return { ...answer, headers: { ...answer.headers, ...headers } }
+    const preflight = message.fields.has('access-control-request-method')
+    const { value } = preflight ? noContent : supported
+    return ok({ ...value, headers: { ...value.headers, ...headers } })
   })
 }

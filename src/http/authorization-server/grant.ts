@@ -1,5 +1,6 @@
 import type { AccessItem } from '../../core/access.js'
 import { clientId, type Grant, type GrantClient } from '../../core/grant/record.js'
+import { ok } from '../../core/result.js'
 import type { ClientKeys } from '../../ports/client-keys.js'
 import {
   accessTokenClass,
@@ -44,7 +45,7 @@ import {
   refuseProblem,
   type Serve,
 } from '../pipeline.js'
-import type { HttpRefusal } from '../refusals.js'
+import type { HttpRefusal, HttpResult } from '../refusals.js'
 import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
 import { type MayRequest, refuseRequest } from './may-request.js'
 
@@ -67,14 +68,14 @@ export function requestGrant(deps: GrantDependencies): Serve {
   const { context, grants } = deps
   return async (exchange) => {
     const candidates = await inspect(exchange, context.signatureRules)
-    if ('outcome' in candidates) return candidates
+    if (!candidates.ok) return candidates
     const body = readBody(exchange.message)
-    if ('outcome' in body) return body
+    if (!body.ok) return body
     const named = readClient(body.value ?? null)
     if (!named.ok) return refuse(named.refusal, named.reason)
-    const proved = await proveClient(exchange, candidates, named.value, deps.clientKeys)
-    if ('outcome' in proved) return proved
-    const { client, proof } = proved
+    const proved = await proveClient(exchange, candidates.value, named.value, deps.clientKeys)
+    if (!proved.ok) return proved
+    const { client, proof } = proved.value
     const nonceGuard = await nonceGuardOf(context, proof, deps.repeats, exchange.call)
     const request = readGrantRequest(body.value ?? null)
     if (!request.ok) {
@@ -120,11 +121,10 @@ async function refuseAsked(
 export function continueGrant(deps: GrantDependencies): Serve {
   return async (exchange) => {
     const continued = await presentedContinuation(exchange, deps, 'refuse-repeat')
-    if ('outcome' in continued) return continued
-    const { grant, secret, nonceGuard } = continued
+    if (!continued.ok) return continued
+    const { grant, secret, nonceGuard } = continued.value
     const request = readContent(exchange.message, readContinuation)
-    if ('outcome' in request)
-      return consumeNonce(deps.context, nonceGuard, request, { refused: true })
+    if (!request.ok) return consumeNonce(deps.context, nonceGuard, request, { refused: true })
     const { interactRef } = request.value
     const input = interactRef === undefined ? { secret } : { secret, interactRef }
     const answer = await deps.grants.continueGrant(grant, input, exchange.call, nonceGuard)
@@ -137,10 +137,11 @@ export function continueGrant(deps: GrantDependencies): Serve {
 export function cancelGrant(deps: GrantDependencies): Serve {
   return async (exchange) => {
     const continued = await presentedContinuation(exchange, deps, deps.repeats)
-    if ('outcome' in continued) return continued
+    if (!continued.ok) return continued
+    const { grant, nonceGuard } = continued.value
     const { call } = exchange
     const command = { type: 'cancel', commandId: call.commandId } as const
-    const answer = await deps.grants.runSigned(continued.grant, command, call, continued.nonceGuard)
+    const answer = await deps.grants.runSigned(grant, command, call, nonceGuard)
     return answer.outcome === 'refused' ? answer : noContent
   }
 }
@@ -149,8 +150,8 @@ export function cancelGrant(deps: GrantDependencies): Serve {
 export function rotateToken(deps: GrantDependencies): Serve {
   return async (exchange) => {
     const managed = await presentedManagedToken(exchange, deps, 'refuse-repeat')
-    if ('outcome' in managed) return managed
-    const { grant, presented, nonceGuard } = managed
+    if (!managed.ok) return managed
+    const { grant, presented, nonceGuard } = managed.value
     const unwanted = unwantedRotationBody(exchange)
     if (unwanted !== undefined)
       return consumeNonce(deps.context, nonceGuard, unwanted, { refused: true })
@@ -164,15 +165,16 @@ export function rotateToken(deps: GrantDependencies): Serve {
 export function revokeToken(deps: GrantDependencies): Serve {
   return async (exchange) => {
     const managed = await presentedManagedToken(exchange, deps, deps.repeats)
-    if ('outcome' in managed) return managed
-    const { hash, manage } = managed.presented
+    if (!managed.ok) return managed
+    const { grant, presented, nonceGuard } = managed.value
+    const { hash, manage } = presented
     const { call } = exchange
     const command = {
       type: 'revoke-token',
       commandId: call.commandId,
       presented: { hash, manage },
     } as const
-    const answer = await deps.grants.runSigned(managed.grant, command, call, managed.nonceGuard)
+    const answer = await deps.grants.runSigned(grant, command, call, nonceGuard)
     return answer.outcome === 'refused' ? answer : noContent
   }
 }
@@ -185,19 +187,21 @@ async function proveClient(
   candidates: Candidates,
   named: RequestingClient,
   clientKeys: ClientKeys,
-): Promise<{ client: GrantClient; proof: Proof } | HttpRefusal> {
+): Promise<HttpResult<{ client: GrantClient; proof: Proof }>> {
   let refused: HttpRefusal = refuse('signature_invalid', 'keyid does not match the given key')
   for (const kid of new Set(candidates.map(({ keyid }) => keyid))) {
     if ('jwk' in named && named.jwk.kid !== kid) continue
-    const key = 'jwk' in named ? named.jwk : await findKey(clientKeys, named.walletAddress, kid)
-    if ('outcome' in key) {
-      refused = key
+    const found =
+      'jwk' in named ? ok(named.jwk) : await findKey(clientKeys, named.walletAddress, kid)
+    if (!found.ok) {
+      refused = found
       continue
     }
+    const key = found.value
     const identity = 'jwk' in named ? { x: key.x } : { walletAddress: named.walletAddress }
     const client = { ...identity, kid, thumbprint: await thumbprintOf(key) }
     const proof = await prove(exchange, candidates, key, client)
-    if (!('outcome' in proof)) return { client, proof }
+    if (proof.ok) return ok({ client, proof: proof.value })
     if (proof.refusal === 'rate_limited') return proof
     refused = proof
   }
@@ -238,17 +242,19 @@ async function presented<Found extends { readonly grant: Grant }>(
   { context, clientKeys }: GrantDependencies,
   rule: RepeatRule,
   { kind, find, unknown }: Presented<Found>,
-): Promise<(Found & { readonly nonceGuard: NonceGuard | undefined }) | HttpRefusal> {
+): Promise<HttpResult<Found & { readonly nonceGuard: NonceGuard | undefined }>> {
   const candidates = await inspect(exchange, context.signatureRules)
-  if ('outcome' in candidates) return candidates
+  if (!candidates.ok) return candidates
   const credential = presentedCredential(exchange, kind)
-  if ('outcome' in credential) return credential
+  if (!credential.ok) return credential
   const path = parsePath(exchange.id)
-  const found = path?.grantId === credential.grantId ? await find(credential, path.own) : undefined
+  const found =
+    path?.grantId === credential.value.grantId ? await find(credential.value, path.own) : undefined
   if (found === undefined) return refuse('token_unknown', unknown)
-  const proof = await proveGrant(exchange, candidates, found.grant, clientKeys)
-  if ('outcome' in proof) return proof
-  return { ...found, nonceGuard: await nonceGuardOf(context, proof, rule, exchange.call) }
+  const proof = await proveGrant(exchange, candidates.value, found.grant, clientKeys)
+  if (!proof.ok) return proof
+  const nonceGuard = await nonceGuardOf(context, proof.value, rule, exchange.call)
+  return ok({ ...found, nonceGuard })
 }
 
 /**
@@ -256,7 +262,7 @@ async function presented<Found extends { readonly grant: Grant }>(
  */
 function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
   const body = readBody(message)
-  if ('outcome' in body) return body
+  if (!body.ok) return body
   if (body.value === undefined) return undefined
   if (!isObject(body.value)) return refuse('body_invalid', 'the body is not an object')
   const members = Object.entries(body.value).filter(([, value]) => value !== null)

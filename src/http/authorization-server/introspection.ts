@@ -1,4 +1,5 @@
 import { type GrantedItem, permits } from '../../core/access.js'
+import { ok } from '../../core/result.js'
 import type { ActiveToken, Introspect } from '../../ports/introspect.js'
 import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
 import {
@@ -17,7 +18,7 @@ import {
 } from '../../service/mechanism/nonces.js'
 import { type Candidates, inspect, prove } from '../authenticate.js'
 import { type Exchange, json, readBody, refuse, refuseProblem, type Serve } from '../pipeline.js'
-import type { HttpRefusal } from '../refusals.js'
+import type { HttpResult } from '../refusals.js'
 import type {
   RegisteredResourceServer,
   ResourceServerRegistry,
@@ -43,18 +44,18 @@ export function introspectToken(deps: IntrospectionDependencies): Serve {
   const rules = { ...context.signatureRules, strict: true }
   return async (exchange) => {
     const candidates = await inspect(exchange, rules)
-    if ('outcome' in candidates) return candidates
+    if (!candidates.ok) return candidates
     const body = readBody(exchange.message)
-    if ('outcome' in body) return body
+    if (!body.ok) return body
     const named = readResourceServer(body.value ?? null)
     if (!named.ok) return refuse(named.refusal, named.reason)
     const resourceServer = deps.registry(named.value)
     if (resourceServer === undefined) {
       return refuse('resource_server_invalid', 'no resource server has this id or key')
     }
-    const proof = await proveResourceServer(exchange, candidates, resourceServer)
-    if ('outcome' in proof) return proof
-    const nonceGuard = await nonceGuardOf(context, proof, deps.repeats, exchange.call)
+    const proof = await proveResourceServer(exchange, candidates.value, resourceServer)
+    if (!proof.ok) return proof
+    const nonceGuard = await nonceGuardOf(context, proof.value, deps.repeats, exchange.call)
     const request = readIntrospectionRequest(body.value ?? null)
     if (!request.ok) {
       return consumeNonce(context, nonceGuard, refuseProblem('body_invalid', request), {
@@ -63,10 +64,10 @@ export function introspectToken(deps: IntrospectionDependencies): Serve {
     }
 
     const token = await tokenFor(request.value, resourceServer, deps.introspect)
-    if (token !== undefined && 'outcome' in token) {
-      return consumeNonce(context, nonceGuard, token, { refused: true })
-    }
-    const answer = token ? introspectionBody(token, deps.grantEndpoint) : { active: false }
+    if (!token.ok) return consumeNonce(context, nonceGuard, token, { refused: true })
+    const answer = token.value
+      ? introspectionBody(token.value, deps.grantEndpoint)
+      : { active: false }
     return consumeNonce(context, nonceGuard, json(200, answer), { refused: false })
   }
 }
@@ -76,14 +77,14 @@ async function proveResourceServer(
   exchange: Exchange,
   candidates: Candidates,
   { id, keys }: RegisteredResourceServer,
-): Promise<Proof | HttpRefusal> {
+): Promise<HttpResult<Proof>> {
   let refused = refuse('signature_invalid', 'keyid does not match a key of the resource server')
   for (const key of keys) {
     if (!candidates.some(({ keyid }) => keyid === key.kid)) continue
     // Hooks receive its id as `client`, where they receive the wallet address of a client instance.
     const named = { walletAddress: id, thumbprint: await thumbprintOf(key) }
     const proof = await prove(exchange, candidates, key, named)
-    if (!('outcome' in proof)) return proof
+    if (proof.ok) return proof
     refused = proof
   }
   return refused
@@ -97,14 +98,15 @@ async function tokenFor(
   { accessToken, answerable, needed }: IntrospectionRequest,
   { accessTypes }: RegisteredResourceServer,
   introspect: Introspect,
-): Promise<ActiveToken | HttpRefusal | undefined> {
-  if (!answerable) return undefined
-  const token = await introspected(introspect, accessToken)
-  if ('outcome' in token) return token.refusal === 'token_unknown' ? undefined : token
+): Promise<HttpResult<ActiveToken | undefined>> {
+  if (!answerable) return ok(undefined)
+  const active = await introspected(introspect, accessToken)
+  if (!active.ok) return active.refusal === 'token_unknown' ? ok(undefined) : active
+  const token = active.value
   const access = token.access.filter(({ type }) => accessTypes?.includes(type) ?? true)
-  if (access.length === 0) return undefined
+  if (access.length === 0) return ok(undefined)
   const allowed = needed.every(({ type, actions, identifier }) =>
     actions.every((action) => permits<GrantedItem>(access, type, action, identifier) !== undefined),
   )
-  return allowed ? { ...token, access } : undefined
+  return ok(allowed ? { ...token, access } : undefined)
 }

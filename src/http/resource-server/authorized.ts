@@ -1,5 +1,6 @@
 import { type AccessAction, type AccessType, type GrantedItem, permits } from '../../core/access.js'
 import { clientId } from '../../core/grant/record.js'
+import { ok } from '../../core/result.js'
 import type { ActiveToken, Introspect } from '../../ports/introspect.js'
 import { introspected } from '../../service/introspection.js'
 import type { ServiceContext } from '../../service/mechanism/context.js'
@@ -12,7 +13,7 @@ import {
 import type { NonceGuard, Replayed } from '../../service/mechanism/transact.js'
 import { inspect, presentedToken, prove } from '../authenticate.js'
 import { type Exchange, refuse, type Serve } from '../pipeline.js'
-import type { HttpRefusal } from '../refusals.js'
+import type { HttpRefusal, HttpResult } from '../refusals.js'
 
 /** The dependencies of every operation of a resource server. */
 export interface ResourceDependencies {
@@ -49,7 +50,7 @@ export function authorized(
 ): Serve {
   return async (exchange) => {
     const authorization = await authorize(exchange, deps)
-    return 'outcome' in authorization ? authorization : serve(exchange, authorization)
+    return authorization.ok ? serve(exchange, authorization.value) : authorization
   }
 }
 
@@ -59,28 +60,30 @@ export function authorized(
 async function authorize(
   exchange: Exchange,
   { context, introspect, repeats }: ResourceDependencies,
-): Promise<Authorized | HttpRefusal> {
+): Promise<HttpResult<Authorized>> {
   const candidates = await inspect(exchange, context.signatureRules)
-  if ('outcome' in candidates) return candidates
+  if (!candidates.ok) return candidates
   const presented = presentedToken(exchange)
-  if ('outcome' in presented) return presented
-  const token = await introspected(introspect, presented.token)
-  if ('outcome' in token) return token
+  if (!presented.ok) return presented
+  const accessToken = presented.value
+  const introspection = await introspected(introspect, accessToken)
+  if (!introspection.ok) return introspection
+  const token = introspection.value
   const { key, walletAddress, access } = token
   const client = walletAddress === undefined ? key : { ...key, walletAddress }
-  const proof = await prove(exchange, candidates, key, client)
-  if ('outcome' in proof) return proof
-  const nonceGuard = await nonceGuardOf(context, proof, repeats, exchange.call)
+  const proof = await prove(exchange, candidates.value, key, client)
+  if (!proof.ok) return proof
+  const nonceGuard = await nonceGuardOf(context, proof.value, repeats, exchange.call)
   const own = clientId(client)
   const permitted = (type: AccessType, action: AccessAction, at?: string) =>
     permits(access, type, action, at)
   const refusing = (refusal: HttpRefusal) =>
     consumeNonce(context, nonceGuard, refusal, { refused: true })
-  return {
+  return ok({
     token,
-    accessToken: presented.token,
+    accessToken,
     client: own,
-    proof,
+    proof: proof.value,
     nonceGuard,
     permitted,
     readable: (type, { walletAddress, client }) =>
@@ -89,5 +92,5 @@ async function authorize(
     refusing,
     insufficient: (type, action) =>
       refusing(refuse('access_insufficient', `the token does not allow ${action} of ${type}`)),
-  }
+  })
 }

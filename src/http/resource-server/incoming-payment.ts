@@ -38,7 +38,7 @@ export function createIncomingPayment(deps: IncomingPaymentDependencies): Serve 
     async (exchange, { permitted, client, nonceGuard, refusing, insufficient }) => {
       if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
       const request = readContent(exchange.message, readIncomingPaymentRequest)
-      if ('outcome' in request) return refusing(request)
+      if (!request.ok) return refusing(request)
       const { walletAddress } = request.value
       if (permitted(type, 'create', walletAddress) === undefined) {
         return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
@@ -110,7 +110,7 @@ export function completeIncomingPayment(deps: IncomingPaymentDependencies): Serv
 /** Refuses content: completion has none, so its members would be silently ignored. */
 function unwantedBody({ message }: Exchange): HttpRefusal | undefined {
   const body = readBody(message)
-  if ('outcome' in body) return body
+  if (!body.ok) return body
   const { value } = body
   const empty = value === undefined || (isObject(value) && Object.keys(value).length === 0)
   return empty ? undefined : refuse('body_invalid', 'the body must be empty')

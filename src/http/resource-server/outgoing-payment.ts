@@ -1,4 +1,5 @@
 import type { OutgoingPayment } from '../../core/outgoing-payment/record.js'
+import { ok } from '../../core/result.js'
 import {
   type OutgoingPaymentRequest,
   readOutgoingPaymentRequest,
@@ -13,7 +14,7 @@ import type {
   PaymentInput,
 } from '../../service/outgoing-payment-creation.js'
 import { type Exchange, json, readContent, refuse, type Serve } from '../pipeline.js'
-import type { HttpRefusal } from '../refusals.js'
+import type { HttpResult } from '../refusals.js'
 import { authorized, type ResourceDependencies } from './authorized.js'
 import { getResource } from './get-resource.js'
 import { listResources } from './lists.js'
@@ -35,10 +36,10 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
     const { permitted, refusing, insufficient, token, client, proof } = authorization
     if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
     const request = readContent(exchange.message, readOutgoingPaymentRequest)
-    if ('outcome' in request) return refusing(request)
+    if (!request.ok) return refusing(request)
     const input = inputOf(request.value, deps.baseUrl)
-    const key = 'quoteId' in input ? {} : readIdempotencyKey(exchange)
-    if ('outcome' in key) return refusing(key)
+    const key = 'quoteId' in input ? ok({}) : readIdempotencyKey(exchange)
+    if (!key.ok) return refusing(key)
     if (permitted(type, 'create', input.walletAddress) === undefined) {
       return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
     }
@@ -53,7 +54,7 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
       'quoteId' in input
         ? authorization.nonceGuard
         : await nonceGuardOf(deps.context, proof, 'refuse-repeat', exchange.call)
-    const answer = await deps.create(input, spender, exchange.call, { nonceGuard, ...key })
+    const answer = await deps.create(input, spender, exchange.call, { nonceGuard, ...key.value })
     return answer.outcome === 'refused' ? answer : json(201, createdBody(answer, exchange, deps))
   })
 }
@@ -106,11 +107,11 @@ function inputOf(request: OutgoingPaymentRequest, baseUrl: string): PaymentInput
 const keyPattern = /^[\x21-\x7e]{1,255}$/
 
 /** Reads the key that the client chose, so that it can repeat a request whose response was lost. */
-function readIdempotencyKey({ message }: Exchange): { idempotencyKey?: string } | HttpRefusal {
+function readIdempotencyKey({ message }: Exchange): HttpResult<{ idempotencyKey?: string }> {
   const [key, ...others] = message.fields.get('idempotency-key') ?? []
-  if (key === undefined) return {}
+  if (key === undefined) return ok({})
   return keyPattern.test(key) && others.length === 0
-    ? { idempotencyKey: key }
+    ? ok({ idempotencyKey: key })
     : refuse('idempotency_key_invalid', 'Idempotency-Key must be 1 to 255 visible ASCII characters')
 }
 

@@ -20,7 +20,7 @@ export function createQuote(deps: QuoteDependencies): Serve {
     async (exchange, { permitted, client, nonceGuard, refusing, insufficient }) => {
       if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
       const request = readContent(exchange.message, readQuoteRequest)
-      if ('outcome' in request) return refusing(request)
+      if (!request.ok) return refusing(request)
       if (permitted(type, 'create', request.value.walletAddress) === undefined) {
         return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
       }

@@ -313,8 +313,8 @@ describe('the size of a page', () => {
     'must not be %s',
     (number) => {
       const problem = 'must be an integer from 1 to 100'
-      expect(readPageQuery({ first: number })).toEqual({ path: 'first', problem })
-      expect(readPageQuery({ last: number })).toEqual({ path: 'last', problem })
+      expect(readPageQuery({ first: number })).toEqual({ ok: false, path: 'first', problem })
+      expect(readPageQuery({ last: number })).toEqual({ ok: false, path: 'last', problem })
     },
   )
 
