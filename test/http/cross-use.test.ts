@@ -2,53 +2,107 @@ import { describe, expect, test } from 'vitest'
 import {
   createAuthorizationServer,
   createResourceServer,
+  type HttpRequest,
   ilpPaymentMethods,
   type RecordChange,
   type ServerOperation,
 } from '../../src/index.js'
 import { bankKey } from '../support/introspection.js'
-import type { TestKey } from '../support/keys.js'
+import { type TestKey, testKey } from '../support/keys.js'
 import { grantToPay, newQuote, priceList, shopReceiver } from '../support/spending.js'
-import { type Ask, cell, createSurface, everything, lastSegment } from '../support/surface.js'
-import { alice, answerOf, approvedGrant, bob, origin, resourceServer } from '../support/world.js'
+import {
+  type Ask,
+  cell,
+  createSurface,
+  everything,
+  lastSegment,
+  type Surface,
+  unsignedRequest,
+} from '../support/surface.js'
+import {
+  type Answer,
+  alice,
+  answerOf,
+  approvedGrant,
+  bob,
+  origin,
+  resourceServer,
+} from '../support/world.js'
 
-const open: readonly ServerOperation[] = [
-  'discover',
-  'getWalletAddress',
-  'getWalletAddressKeys',
-  'preflight',
-]
-
-/** How something is answered where it does not belong; `served` where it does. */
+/** Status and code where a credential or a signature does not belong; `served` where it does. */
 interface Row {
   readonly requestGrant: string
-  /** `POST` and `DELETE /continue/{id}`. */
-  readonly continuation: string
+  readonly continueGrant: string
+  readonly cancelGrant: string
   readonly rotateToken: string
   readonly revokeToken: string
   /** `{ active: false }` is `inactive`. */
   readonly introspectToken: string
   /** Every operation of the resource server. */
   readonly resources: string
+  /** Operations that need no signature. */
+  readonly open: 'served'
+}
+
+const columns: Readonly<Record<ServerOperation, keyof Row>> = {
+  requestGrant: 'requestGrant',
+  discover: 'open',
+  continueGrant: 'continueGrant',
+  cancelGrant: 'cancelGrant',
+  rotateToken: 'rotateToken',
+  revokeToken: 'revokeToken',
+  introspectToken: 'introspectToken',
+  createIncomingPayment: 'resources',
+  listIncomingPayments: 'resources',
+  getIncomingPayment: 'resources',
+  completeIncomingPayment: 'resources',
+  createQuote: 'resources',
+  getQuote: 'resources',
+  createOutgoingPayment: 'resources',
+  listOutgoingPayments: 'resources',
+  getOutgoingPayment: 'resources',
+  getOutgoingPaymentGrant: 'resources',
+  getWalletAddress: 'open',
+  getWalletAddressKeys: 'open',
+  preflight: 'open',
 }
 
 /** Tokens and texts that are nothing to any of them. A grant request takes no token, and reads none. */
 const nowhere: Row = {
   requestGrant: 'served',
-  continuation: '401 invalid_continuation',
+  continueGrant: '401 invalid_continuation',
+  cancelGrant: '401 invalid_continuation',
   rotateToken: '404 invalid_rotation',
   revokeToken: '401 invalid_client',
   introspectToken: 'inactive',
   resources: '401 invalid_token',
+  open: 'served',
 }
 
-const foreignKey: Row = {
-  requestGrant: '400 invalid_client',
-  continuation: '401 invalid_client',
+/** Requests that are unsigned, changed after they were signed, or sent twice. */
+const badSignature: Row = {
+  requestGrant: '401 invalid_client',
+  continueGrant: '401 invalid_client',
+  cancelGrant: '401 invalid_client',
   rotateToken: '401 invalid_client',
   revokeToken: '401 invalid_client',
   introspectToken: '400 invalid_resource_server',
   resources: '401 invalid_signature',
+  open: 'served',
+}
+
+const foreignKey: Row = { ...badSignature, requestGrant: '400 invalid_client' }
+
+/** Requests with a token or a grant that its client or the host has revoked. */
+const revokedGrant: Row = {
+  requestGrant: 'served',
+  continueGrant: '404 invalid_continuation',
+  cancelGrant: '404 invalid_request',
+  rotateToken: '404 invalid_rotation',
+  revokeToken: 'served',
+  introspectToken: 'inactive',
+  resources: '401 invalid_token',
+  open: 'served',
 }
 
 type Stage = Awaited<ReturnType<typeof createStage>>
@@ -208,25 +262,25 @@ function askWith(stage: Stage, of: Credential['of'], operation: ServerOperation)
   return ask(operation, of(stage, ask(operation).token ?? stage.held.token.value))
 }
 
-function expected(row: Row, operation: ServerOperation): string {
-  if (operation === 'continueGrant' || operation === 'cancelGrant') return row.continuation
-  return operation in row ? row[operation as keyof Row] : row.resources
+const expected = (row: Row, operation: ServerOperation): string => row[columns[operation]]
+
+function found(answer: Answer): string {
+  if (answer.status >= 300) return cell(answer)
+  return answer.body?.active === false ? 'inactive' : 'served'
 }
 
-/** Sends to every signed operation and compares; what is refused may write no more than a spent nonce. */
+/** Sends to every operation and compares; a refused request may write no more than its nonce. */
 async function checkEverywhere(
   { surface }: Stage,
   row: Row,
-  send: (operation: ServerOperation) => ReturnType<typeof surface.send>,
+  send: (operation: ServerOperation) => Promise<Answer>,
 ): Promise<void> {
   const { routes, kept, world } = surface
-  for (const { operation } of routes.filter(({ operation }) => !open.includes(operation))) {
+  for (const { operation } of routes) {
     const before = kept.length
-    const answer = await send(operation)
-    const served = answer.body?.active === false ? 'inactive' : 'served'
-    const found = answer.status < 300 ? served : cell(answer)
-    expect(`${operation}: ${found}`).toBe(`${operation}: ${expected(row, operation)}`)
-    if (found !== 'served') expectNothingButNonces(kept.slice(before))
+    const outcome = found(await send(operation))
+    expect(`${operation}: ${outcome}`).toBe(`${operation}: ${expected(row, operation)}`)
+    if (outcome !== 'served') expectNothingButNonces(kept.slice(before))
   }
   expect(world.errors).toEqual([])
 }
@@ -234,6 +288,71 @@ async function checkEverywhere(
 function expectNothingButNonces(written: readonly (readonly RecordChange[])[]): void {
   expect(written.flat().filter(({ kind }) => kind !== 'nonce')).toEqual([])
 }
+
+test('every operation of every server has a column', async () => {
+  const { routes } = await createSurface()
+  const served = routes.map(({ operation }) => operation)
+  expect(Object.keys(columns).sort()).toEqual([...new Set(served)].sort())
+})
+
+/** Everything of a request that is signed and that can change without making it another operation. */
+function tampered({ body, url }: Ask): ((request: HttpRequest) => HttpRequest)[] {
+  const mark = url.includes('?') ? '&' : '?'
+  const target = (request: HttpRequest) => ({ ...request, url: `${request.url}${mark}x=1` })
+  const content = (request: HttpRequest) => ({ ...request, body: Buffer.from(`${body} `) })
+  return body === undefined ? [target] : [target, content]
+}
+
+/** Revokes what the operation's own request presents. */
+async function revoke({ world, shop, held }: Surface, operation: ServerOperation): Promise<void> {
+  const { rotating, revoking, continuing, cancelling, token } = held
+  const { grants } = world.auth
+  const grantIdOf = (id: string) => id.split('.')[0] ?? ''
+  if (operation === 'continueGrant') await grants.revoke(grantIdOf(continuing.id))
+  else if (operation === 'cancelGrant') await grants.revoke(grantIdOf(cancelling.id))
+  else if (operation === 'rotateToken') await shop.revoke(rotating)
+  else if (operation === 'revokeToken') await shop.revoke(revoking)
+  else await shop.revoke(token)
+}
+
+describe.each(Object.keys(columns) as ServerOperation[])('%s', (operation) => {
+  test('refuses a request with a bad signature, and writes nothing', async () => {
+    const { ask, send, handle, kept, world } = await createSurface()
+    const good = ask(operation)
+    const { kid } = good.key ?? testKey('nobody')
+    const before = kept.length
+    const impostor = { ...world.client('mallory').key, kid }
+    const answers = [
+      answerOf(await handle(unsignedRequest(good))),
+      await send(good, { key: impostor }),
+    ]
+    for (const bend of tampered(good)) answers.push(await send(good, { bend }))
+    for (const answer of answers) expect(found(answer)).toBe(expected(badSignature, operation))
+    const other = await send(good, { key: world.client('mallory').key })
+    expect(found(other)).toBe(expected(foreignKey, operation))
+    expect(kept.length).toBe(before)
+    expect(world.errors).toEqual([])
+  })
+
+  test('serves a good request once', async () => {
+    const { ask, sign, handle, kept } = await createSurface()
+    const request = sign(ask(operation))
+    const served = answerOf(await handle(request))
+    expect([200, 201, 204]).toContain(served.status)
+    const after = kept.length
+    const repeated = answerOf(await handle(request))
+    expect(found(repeated)).toBe(expected(badSignature, operation))
+    expect(kept.length).toBe(after)
+  })
+
+  test('refuses what was revoked', async () => {
+    const surface = await createSurface()
+    await revoke(surface, operation)
+    const answer = await surface.send(surface.ask(operation))
+    expect(found(answer)).toBe(expected(revokedGrant, operation))
+    if (operation === 'introspectToken') expect(answer.body).toEqual({ active: false })
+  })
+})
 
 describe('a credential where it does not belong', () => {
   test.each(credentials)('is answered as its row says: $name', async ({ of, row }) => {

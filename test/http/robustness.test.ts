@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AccessItem, HttpRequest, HttpResponse } from '../../src/index.js'
+import { runs } from '../support/runs.js'
 import { withHeader } from '../support/sign.js'
 import {
   approvedGrant,
@@ -142,7 +143,7 @@ describe('an arbitrary request', () => {
           if (response.status >= 400) expect(writes).toBe(before)
         },
       ),
-      { numRuns: 3_000 },
+      { numRuns: runs(3_000) },
     )
     expect(world.errors).toEqual([])
   })
@@ -161,7 +162,7 @@ describe('an arbitrary request', () => {
           expectWellFormed(await world.handle(request))
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     )
     expect(world.errors).toEqual([])
   })
@@ -180,7 +181,7 @@ describe('an arbitrary request', () => {
         expectWellFormed(response)
         expect([200, 400, 403]).toContain(response.status)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
     expect(world.errors).toEqual([])
   })

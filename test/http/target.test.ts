@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { publicUrl, resolveTarget } from '../../src/http/target.js'
+import { runs } from '../support/runs.js'
 
 const wallet = publicUrl('grantEndpoint', 'https://wallet.example/auth')
 const rootUrl = publicUrl('baseUrl', 'https://wallet.example')
@@ -243,7 +244,7 @@ describe('an arbitrary request target', () => {
           expect(target.startsWith(`/auth${path}`)).toBe(true)
         },
       ),
-      { numRuns: 5_000 },
+      { numRuns: runs(5_000) },
     )
   })
 
@@ -253,7 +254,7 @@ describe('an arbitrary request target', () => {
         fc.pre(!url.startsWith('https://wallet.example'))
         expect(resolve(url)).toBe('headers_invalid')
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 })

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Refusal, refusals, type ServerOperation } from '../../src/index.js'
-import { beforehand, entrances, everyAnswerOf, type Given } from '../support/given.js'
+import { arrange, beforehand, type Scene } from '../support/faults.js'
+import { entrances, everyAnswerOf, type Given, sent } from '../support/given.js'
 import { type DocumentedOperation, documentedOperations } from '../support/openapi.js'
 import { listed, promised, tableUnder } from '../support/operations-page.js'
 import { cell, createSurface } from '../support/surface.js'
@@ -22,7 +23,7 @@ beforeAll(async () => {
   const all: Given[] = []
   for (const operation of operations) all.push(...(await everyAnswerOf(operation)))
   given = all
-}, 120_000)
+})
 
 function answersOf(handler: ServerOperation) {
   return given.filter(({ operation }) => operation === handler).map(({ answer }) => answer)
@@ -91,11 +92,11 @@ describe('the operations of the published documents', () => {
 })
 
 describe('an answer', () => {
-  test('is what each way of asking was meant to come to', () => {
+  test('has the refusal, the status and the code that the table of faults names', () => {
     for (const { operation, answer, refused } of given) {
       const what = `${operation}: ${answer.status} ${JSON.stringify(answer.body)}`
       if (refused === undefined) expect(answer.status, what).toBeLessThan(300)
-      else expect([what, refused.as]).toEqual([what, refused.meant])
+      else expect([what, refused.as, cell(answer)]).toEqual([what, refused.meant, refused.cell])
     }
   })
 
@@ -166,10 +167,14 @@ describe('before its operation is known', () => {
   test.each(beforehand)('a request is answered as the page says: $refusal', async (each) => {
     const surface = await createSurface()
     const found: string[] = []
-    for (const [, asked] of servers) {
-      const answer = await each.ask({ ...asked, key: surface.shop.key }, surface)
+    for (const [, { operation, ...asked }] of servers) {
+      const key = surface.shop.key
+      const scene: Scene = { surface, operation, asked: { ...asked, key }, sending: {} }
+      await arrange(scene, [each])
+      const answer = await sent(scene)
       const [report] = surface.world.refusals.splice(0)
       expect([report?.refusal, report?.operation]).toEqual([each.refusal, undefined])
+      expect(cell(answer)).toBe(each.at[operation])
       found.push(cell(answer))
     }
     const rows = tableUnder('Before the operation is known')

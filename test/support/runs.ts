@@ -1,7 +1,7 @@
-/**
- * Returns the number of runs of a property: all of them in `npm run test:long`, and a quarter of them in `npm
- * test`.
- */
-export function runs(all: number): number {
-  return process.env['MODE'] === 'long' ? all : Math.ceil(all / 4)
+/** Whether this is `npm run test:long`. */
+export const isLong = process.env['MODE'] === 'long'
+
+/** Returns the number of runs of a property: `all` in `npm run test:long`, by default a quarter in `npm test`. */
+export function runs(all: number, short = Math.ceil(all / 4)): number {
+  return isLong ? all : short
 }
