@@ -1,50 +1,13 @@
 import type { Instant } from '../../src/core/decision.js'
+import { turnAt } from '../../src/testing/spending/windows.js'
 
 /**
- * An account of what may be spent that is kept beside the library: a list of payments, summed up anew for
- * every question, over windows that are counted on the fingers.
+ * A book of payments that is kept beside the library: a list of lines, summed up anew for every question. It
+ * shares the windows of intervals with the model of the testing kit, and nothing with the library.
  */
-
-const day = 86_400_000
 
 export type Counted = 'debitAmount' | 'receiveAmount'
 export type AssetName = 'USD' | 'EUR'
-
-/** Intervals whose windows a person can name. */
-export const intervals = {
-  'each month from its last day on': {
-    text: 'R/2026-10-31T00:00:00Z/P1M',
-    boundary: (k: number) => Date.UTC(2026, 10 + k, 0),
-    longestMs: 31 * day,
-    windows: Number.POSITIVE_INFINITY,
-  },
-  'each hour': {
-    text: 'R-1/2026-11-21T13:30:00+02:00/PT1H',
-    boundary: (k: number) => Date.UTC(2026, 10, 21, 11 + k, 30),
-    longestMs: day / 24,
-    windows: Number.POSITIVE_INFINITY,
-  },
-  'three days': {
-    text: 'R3/2026-11-21T00:00:00Z/P1D',
-    boundary: (k: number) => Date.UTC(2026, 10, 21 + k),
-    longestMs: day,
-    windows: 3,
-  },
-  'two weeks of january': {
-    text: 'R2/2027-01-15T00:00:00Z/2027-01-22T00:00:00Z',
-    boundary: (k: number) => Date.UTC(2027, 0, 15 + 7 * k),
-    longestMs: 7 * day,
-    windows: 2,
-  },
-  'four weeks before christmas': {
-    text: 'R4/P1W/2026-12-19T00:00:00Z',
-    boundary: (k: number) => Date.UTC(2026, 10, 21 + 7 * k),
-    longestMs: 7 * day,
-    windows: 4,
-  },
-} as const
-
-export type IntervalName = keyof typeof intervals
 
 /** One granted item: from where, to whom, how much and when. */
 export interface Plan {
@@ -55,7 +18,8 @@ export interface Plan {
     readonly asset: AssetName
     readonly value: bigint
   }
-  readonly interval?: IntervalName
+  /** A repeating interval. */
+  readonly interval?: string
 }
 
 /** Where a payment is counted, and until when that window is open. */
@@ -104,26 +68,18 @@ export interface Line extends Terms, Sums {
   gone: boolean
 }
 
-/** The window of an interval that is open, found by walking. */
-export function openWindow(name: IntervalName, now: Instant) {
-  const { boundary, longestMs, windows } = intervals[name]
-  const first = Math.max(0, Math.floor((now - boundary(0)) / longestMs))
-  for (let k = first; k < windows && boundary(k) <= now; k++) {
-    if (now < boundary(k + 1)) return { start: boundary(k), end: boundary(k + 1) }
-  }
-  return undefined
+/** The window of an interval that is open. */
+function openWindow(interval: string, now: Instant) {
+  const window = turnAt(interval, now, 'occurrences')
+  return typeof window === 'string' ? undefined : window
 }
 
-/** When nothing can be spent any more under these items, if that ever comes. */
-export function endOfPlans(plans: readonly Plan[]): Instant {
-  const ends = plans.map(({ interval }) => {
-    const { boundary, windows } = interval === undefined ? endless : intervals[interval]
-    return windows === Number.POSITIVE_INFINITY ? windows : boundary(windows)
+/** Whether nothing can be spent any more under these items. */
+export function isOver(plans: readonly Plan[], now: Instant): boolean {
+  return plans.every(({ interval }) => {
+    return interval !== undefined && turnAt(interval, now, 'occurrences') === 'over'
   })
-  return Math.max(...ends)
 }
-
-const endless = { boundary: () => Number.NaN, windows: Number.POSITIVE_INFINITY }
 
 /** A place, by name. */
 export const nameOf = ({ grant, item, window }: Place) => `${grant}.${item}.${window}`

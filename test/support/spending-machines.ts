@@ -13,14 +13,8 @@ import { createQuote, type Price, type Quote, usableQuote } from '../../src/core
 import { ok } from '../../src/core/result.js'
 import { manualClock } from './clock.js'
 import { deepFreeze } from './frozen.js'
+import type { HostAnswer, PayAnswer, PayRequest, PlayedWallet, Spent } from './played-wallet.js'
 import { listPrice } from './spending.js'
-import type {
-  HostAnswer,
-  PayAnswer,
-  PayRequest,
-  PlayedWallet,
-  Spent,
-} from './spending-histories.js'
 import { spendingPolicy, tokenLifetimeMs } from './spending-services.js'
 
 interface Granted {

@@ -27,11 +27,14 @@ import { alice, bob } from './world.js'
 
 const day = 86_400_000
 
-/** Every duration is another one, so that none can be taken for another unnoticed. */
+/**
+ * All durations differ, so that a test notices when one is taken for another. Payments are kept for longer than
+ * the histories of the testing kit repeat requests.
+ */
 export const spendingPolicy = {
-  payments: { holdMs: day, retentionMs: 20 * day },
+  payments: { holdMs: day, retentionMs: 40 * day },
   quotes: { lifetimeMs: 300_000, retentionMs: day },
-  budgets: { retentionMs: 21 * day },
+  budgets: { retentionMs: 41 * day },
 }
 
 export const tokenLifetimeMs = 30 * day

@@ -1,12 +1,6 @@
 import { memoryStore } from '../../src/index.js'
+import type { Asked, HostAnswer, PayAnswer, PayRequest, PlayedWallet } from './played-wallet.js'
 import { createSpendingWorld, grantToPay, newQuote, quoteToken } from './spending.js'
-import type {
-  Asked,
-  HostAnswer,
-  PayAnswer,
-  PayRequest,
-  PlayedWallet,
-} from './spending-histories.js'
 import {
   type Payer,
   type SpendingServices,

@@ -10,9 +10,11 @@ import {
   spendingProperty,
   type WalletSubject,
 } from '../../src/testing/index.js'
+import { bookedWallet } from '../support/booked-wallet.js'
 import { commits } from '../support/broken-stores.js'
 import { carelessWallet, type Mistake } from '../support/careless-wallet.js'
-import { machineWallet } from '../support/machine-wallet.js'
+import { runs } from '../support/runs.js'
+import { machineWallet } from '../support/spending-machines.js'
 
 /** Returns the length of the shortest counterexample, and its error message. */
 async function search(subject: StoreSubject | WalletSubject, parameters: fc.Parameters<unknown>) {
@@ -31,13 +33,12 @@ async function finds(wallet: () => SpendingWallet, parameters: fc.Parameters<unk
 
 describe('the search finds nothing', () => {
   test('in the state machines, which always agree with the model', async () => {
-    await fc.assert(spendingProperty(fc, { wallet: () => machineWallet(scene), scene }), {
-      numRuns: 600,
-    })
+    const wallet = () => bookedWallet(machineWallet(), [])
+    await fc.assert(spendingProperty(fc, { wallet, scene }), { numRuns: runs(600) })
   })
 
   test('in the servers over a store that keeps the contract', async () => {
-    await fc.assert(spendingProperty(fc, { store: memoryStore }), { numRuns: 100 })
+    await fc.assert(spendingProperty(fc, { store: memoryStore }), { numRuns: runs(100) })
   })
 
   test('in the servers with counted repetitions and a hold of one hour', async () => {
@@ -47,7 +48,7 @@ describe('the search finds nothing', () => {
 
   test('in a wallet without mistakes', async () => {
     await fc.assert(spendingProperty(fc, { wallet: () => carelessWallet(scene), scene }), {
-      numRuns: 400,
+      numRuns: runs(400),
     })
   })
 })

@@ -1,0 +1,58 @@
+import type { AccessItem, Amount } from '../../src/index.js'
+import type { ManualClock } from './clock.js'
+import type { Counted } from './spending-book.js'
+import type { Written } from './written.js'
+
+/** What a request to pay asks for. */
+export type PayRequest = {
+  readonly walletAddress: string
+  readonly metadata?: { note: string }
+} & (
+  | { readonly quoteId: string }
+  | { readonly incomingPayment: string; readonly debitAmount: Amount }
+)
+
+export type ClientName = 'shop' | 'cafe'
+
+/** What has been spent under a grant. */
+export type Spent = Readonly<Record<Counted, Amount | null>>
+
+export type PayAnswer =
+  | { readonly id: string; readonly spent?: Spent }
+  | { readonly refusal: string }
+
+export type HostAnswer = { readonly ok: boolean; readonly refusal?: string }
+
+/** A wallet that the book is compared with: the machines, the services or the servers. */
+export interface PlayedWallet {
+  readonly clock: ManualClock
+  /** What it has written. */
+  readonly written: Written
+  /** Makes the next grant. */
+  grant(client: ClientName, access: readonly AccessItem[]): Promise<void>
+  rotate(grant: number): Promise<boolean>
+  revoke(grant: number): Promise<void>
+  quote(
+    client: ClientName,
+    asked: Asked,
+  ): Promise<{ readonly id: string } | { readonly refusal: string }>
+  pay(grant: number, request: PayRequest, idempotencyKey?: string): Promise<PayAnswer>
+  /** What the token's holder is told of the windows that are open. */
+  spent(grant: number): Promise<Spent | { readonly refusal: string }>
+  begin(id: string): Promise<HostAnswer>
+  settle(
+    id: string,
+    totals: { sentAmount: Amount; deliveredAmount: Amount; final?: boolean },
+  ): Promise<HostAnswer>
+  fail(id: string, totals: { sentAmount?: Amount; deliveredAmount?: Amount }): Promise<HostAnswer>
+  cancel(id: string): Promise<HostAnswer>
+  lapseDue(): Promise<number>
+  purge(): Promise<number>
+}
+
+export interface Asked {
+  readonly walletAddress: string
+  readonly receiver: string
+  readonly debitAmount?: Amount
+  readonly receiveAmount?: Amount
+}
