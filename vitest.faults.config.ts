@@ -6,7 +6,7 @@ export default defineConfig({
     include: ['test/faults/**/*.faults.ts'],
     globalSetup: ['test/faults/database.ts'],
     testTimeout: 900_000,
-    hookTimeout: 60_000,
+    hookTimeout: 300_000,
     // Each file loads the machine as much as it can.
     fileParallelism: false,
   },

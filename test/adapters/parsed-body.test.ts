@@ -16,7 +16,6 @@ import { honoServer, listening, stopped } from '../support/hosts.js'
 import { chunkedBytes, exchange, requestBytes } from '../support/raw-http.js'
 import { createWorld, grantEndpoint, incomingAccess } from '../support/world.js'
 
-const timeout = 5_000
 const json = ['Content-Type', 'application/json'] as const
 const frame = [
   ['Host', 'w.example'],
@@ -89,7 +88,7 @@ async function turns(): Promise<void> {
   for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-describe('express', { timeout }, () => {
+describe('express', () => {
   /** An application with middleware before the handler, which records errors. */
   async function host(before: RequestHandler, handle: Handler) {
     const errors: unknown[] = []
@@ -256,7 +255,7 @@ function whenGone(serve: RequestListener): { server: Server; served: Promise<voi
   return { server, served }
 }
 
-describe('fastify', { timeout }, () => {
+describe('fastify', () => {
   async function host(prepare: (app: FastifyInstance) => unknown, handle: Handler) {
     const errors: unknown[] = []
     const app = fastify()
@@ -394,7 +393,7 @@ describe('fastify', { timeout }, () => {
   })
 })
 
-describe('hono', { timeout }, () => {
+describe('hono', () => {
   function app(before: MiddlewareHandler, handle: Handler) {
     const errors: unknown[] = []
     const app = new Hono()
@@ -519,7 +518,7 @@ async function readAll(request: Request): Promise<void> {
   for (let done = false; !done; ) done = (await reader?.read())?.done ?? true
 }
 
-describe('toFetch', { timeout }, () => {
+describe('toFetch', () => {
   test('reports a body that was consumed, and does not hang', async () => {
     const { given, handle } = bodies()
     const request = new Request('http://w.example/auth', { method: 'POST', body: plain })

@@ -22,7 +22,7 @@ let [merchant, payer]: AuthenticatedClient[] = []
 beforeAll(async () => {
   shops = [await openShop(), await openShop()]
   ;[merchant, payer] = await Promise.all(shops.map((shop) => clientOf(shop)))
-}, 120_000)
+})
 afterAll(() => {
   for (const shop of shops) shop.stop()
 })

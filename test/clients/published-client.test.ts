@@ -31,8 +31,6 @@ test.each(Object.entries(packages))('version %s of the client is installed', (ve
   expect(installed).toBe(version)
 })
 
-/** Compiling the validators of three versions takes seconds on a busy machine. */
-const validatorsTimeoutMs = 120_000
 const clients = new Map<Version, AuthenticatedClient>()
 let shop: Shop
 
@@ -43,7 +41,7 @@ beforeAll(async () => {
     const settings = { walletAddressUrl, keyId, privateKey, ...clientSettings }
     clients.set(version as Version, await createAuthenticatedClient(settings))
   }
-}, validatorsTimeoutMs)
+})
 afterAll(() => shop.stop())
 
 describe.each(runs)('version %s of the TypeScript client on %s', (version, name) => {

@@ -13,6 +13,7 @@ import {
 } from '../../src/core/access.js'
 import type { Amount } from '../../src/core/amount.js'
 import { accessItem, alice, bob } from '../support/grants.js'
+import { runs } from '../support/runs.js'
 
 const usd = (value: string): Amount => ({ value, assetCode: 'USD', assetScale: 2 })
 
@@ -215,7 +216,7 @@ describe('narrowing one access item', () => {
       fc.property(accessItem, (item) => {
         expect(covers(item, item)).toBe(true)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -362,7 +363,7 @@ describe('narrowing several access items', () => {
         outcomes[wanted && narrow.length > 0 ? 'covered' : 'not']++
         expect(coversAll(wide, narrow)).toBe(wanted)
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
     expect(Math.min(outcomes.covered, outcomes.not)).toBeGreaterThan(100)
   })
@@ -373,7 +374,7 @@ describe('narrowing several access items', () => {
       fc.property(items, items, (wide, narrow) => {
         expect(coversAll([...wide].reverse(), [...narrow].reverse())).toBe(coversAll(wide, narrow))
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 
@@ -384,7 +385,7 @@ describe('narrowing several access items', () => {
         expect(coversAll(a, a)).toBe(true)
         if (coversAll(a, b) && coversAll(b, c)) expect(coversAll(a, c)).toBe(true)
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
   })
 })
@@ -508,7 +509,7 @@ describe('granted and public forms of items', () => {
         expect(new Set(granted.map(({ itemId }) => itemId)).size).toBe(items.length)
         expect(granted.map(publicItem)).toEqual(items)
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 

@@ -10,6 +10,7 @@ import {
 import type { Amount } from '../../src/index.js'
 import { startOfTests } from '../support/clock.js'
 import { deepFreeze } from '../support/frozen.js'
+import { runs } from '../support/runs.js'
 import {
   budgetPolicy,
   dollars,
@@ -347,7 +348,7 @@ describe('any order of charges and releases', () => {
           expect(JSON.parse(JSON.stringify(budget))).toStrictEqual(budget)
         }
       }),
-      { numRuns: 1_500 },
+      { numRuns: runs(1_500) },
     )
   })
 
@@ -372,7 +373,7 @@ describe('any order of charges and releases', () => {
         const held = { debitAmount: 1n, receiveAmount: 1n }
         if (budget !== null) release(budget, held, nothing, 'command')
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     )
   })
 })

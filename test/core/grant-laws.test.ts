@@ -114,7 +114,7 @@ describe('decisions are total and pure', () => {
         life.approve({ access: [limitedTo(again)] })
         life.approve()
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 
@@ -258,7 +258,7 @@ describe('at most one token is active', () => {
           for (const other of others) expect(isActive(grant, other, now, grantPolicy)).toBe(false)
         }
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 

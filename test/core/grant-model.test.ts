@@ -17,6 +17,7 @@ import {
   outgoing,
   requestOf,
 } from '../support/grants.js'
+import { runs } from '../support/runs.js'
 
 const { waitMs, retryMs, interactionLifetimeMs, accessTokenLifetimeMs, unusedLifetimeMs } =
   grantPolicy
@@ -541,7 +542,7 @@ describe('a grant behaves as the model predicts', () => {
     ['when consent is polled for', 'poll', 700],
     ['when it needs no consent', 'at once', 700],
   ])('%s', (_, kind, numRuns) => {
-    search(kind, { numRuns })
+    search(kind, { numRuns: runs(numRuns) })
   })
 
   test('reaches every outcome many times', () => {

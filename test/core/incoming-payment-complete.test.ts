@@ -14,6 +14,7 @@ import {
   paymentPolicy,
   usd,
 } from '../support/incoming-payments.js'
+import { runs } from '../support/runs.js'
 
 const start = startOfTests
 const expiresAt = start + 1000
@@ -131,7 +132,7 @@ describe('the laws of completion', () => {
           what(life.payment(), step.take(life), life, step)
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   }
 
@@ -209,7 +210,7 @@ describe('the laws of completion', () => {
         const decision = completeIncomingPayment(payment, command, now)
         expect(completeIncomingPayment(structuredClone(payment), command, now)).toEqual(decision)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

@@ -22,6 +22,7 @@ import {
   paymentPolicy,
   usd,
 } from '../support/incoming-payments.js'
+import { runs } from '../support/runs.js'
 
 const start = startOfTests
 const most = 2n ** 64n - 1n
@@ -133,7 +134,7 @@ describe('creating an incoming payment', () => {
         const command = creation({ incomingAmount: usd(value), expiresAt })
         createIncomingPayment(command, now, paymentPolicy)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })
@@ -486,7 +487,7 @@ describe('the laws of an incoming payment', () => {
           what(before, life.payment(), decision, life.now(), amount)
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   }
 
@@ -560,7 +561,7 @@ describe('the laws of an incoming payment', () => {
           }
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -580,7 +581,7 @@ describe('the laws of an incoming payment', () => {
         }
         what(life.payment(), start + ms)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   }
 
@@ -602,7 +603,7 @@ describe('the laws of an incoming payment', () => {
       expect(record.completed).toBe(false)
       expect(JSON.parse(JSON.stringify(record))).toStrictEqual(record)
     })
-    expect(recorded).toBeGreaterThan(50)
+    expect(recorded).toBeGreaterThan(runs(50))
   })
 
   test('idempotent: an expiry is recorded once, whichever sweep repeats it at any time', () => {
@@ -650,7 +651,7 @@ describe('the laws of an incoming payment', () => {
       fc.property(senseless(text), number, (payment, now) => {
         expireIncomingPayment(deepFreeze(payment), { type: 'expire', commandId: 'sweep' }, now)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -708,7 +709,7 @@ describe('the laws of an incoming payment', () => {
           decision,
         )
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 
@@ -718,7 +719,7 @@ describe('the laws of an incoming payment', () => {
         const command = { type: 'receive', commandId: 'command-1', amount: usd(value) } as const
         decideIncomingPayment(payment, undefined, command, payment.expiresAt)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

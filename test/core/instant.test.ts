@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatInstant, parseInstant } from '../../src/core/instant.js'
+import { runs } from '../support/runs.js'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -133,7 +134,7 @@ describe('every instant', () => {
         expect(text).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
         expect(parseInstant(text)).toBe(instant)
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 
@@ -144,7 +145,7 @@ describe('every instant', () => {
       fc.property(inner, offsets, (instant, offset) => {
         expect(parseInstant(asSeenWith(instant, offset))).toBe(instant)
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 
@@ -159,7 +160,7 @@ describe('every instant', () => {
         const wanted = exists ? dayNumber(y, m, d) * day + h * hour : undefined
         expect(parseInstant(`${y}-${two(m)}-${two(d)}T${two(h)}:00:00Z`)).toBe(wanted)
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 
@@ -176,7 +177,7 @@ describe('every instant', () => {
         const instant = parseInstant(text)
         if (instant !== undefined) expect(instant).toBe(Date.parse(text.toUpperCase()))
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 })

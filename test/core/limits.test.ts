@@ -4,6 +4,7 @@ import type { GrantedItem, Limits } from '../../src/core/access.js'
 import type { Amount } from '../../src/core/amount.js'
 import { allow, allowanceAt, type Spending } from '../../src/core/limits.js'
 import { deepFreeze } from '../support/frozen.js'
+import { runs } from '../support/runs.js'
 import { dollars, euros, item, most, receiver } from '../support/spending-life.js'
 
 const spending: Spending = {
@@ -189,7 +190,7 @@ describe('for any combination of limits', () => {
         })
         expect(answer.ok).toBe(open && toThem && within)
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 
@@ -208,7 +209,7 @@ describe('for any combination of limits', () => {
         expect(window.start).toBeLessThanOrEqual(now)
         expect(window.end).toBeGreaterThan(now)
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     )
   })
 })

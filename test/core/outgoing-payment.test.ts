@@ -16,6 +16,7 @@ import {
 } from '../../src/core/outgoing-payment.js'
 import { startOfTests } from '../support/clock.js'
 import { deepFreeze } from '../support/frozen.js'
+import { runs } from '../support/runs.js'
 import {
   budgetPolicy,
   created,
@@ -332,7 +333,7 @@ describe('cancelling and lapsing', () => {
   })
 })
 
-const runs = { numRuns: 250 }
+const some = { numRuns: runs(250) }
 
 function ofTurns(what: (turn: Turn, life: OutgoingLife) => void) {
   return fc.property(lives, (life) => {
@@ -373,7 +374,7 @@ describe('decisions are total and pure', () => {
       ofTurns(({ before, command, at, decision }) => {
         expect(decide(structuredClone(before), structuredClone(command), at)).toEqual(decision)
       }),
-      runs,
+      some,
     )
   })
 
@@ -409,7 +410,7 @@ describe('decisions are total and pure', () => {
           expect(value).toBeGreaterThanOrEqual(0n)
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 
@@ -420,7 +421,7 @@ describe('decisions are total and pure', () => {
           expect(JSON.parse(JSON.stringify(value))).toStrictEqual(value)
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })
@@ -443,7 +444,7 @@ describe('the version', () => {
         expect(retainUntil).toBe(isOver(after) ? at + paymentPolicy.retentionMs : undefined)
         expect(dueAt).toBe(retainUntil)
       }),
-      runs,
+      some,
     )
   })
 
@@ -453,7 +454,7 @@ describe('the version', () => {
         if (decision.outcome !== 'changed') expect(after).toBe(before)
         if (decision.outcome === 'unchanged') expect(decision.record).toBe(before)
       }),
-      runs,
+      some,
     )
   })
 })
@@ -467,7 +468,7 @@ describe('commands are idempotent', () => {
           expect(decide(after, command, at + later)).toEqual({ ...unchanged, record: after })
         }
       }),
-      runs,
+      some,
     )
   })
 
@@ -479,7 +480,7 @@ describe('commands are idempotent', () => {
         // A lapsed payment is over for any other sweep; the other outcomes are recognised as repetitions.
         expect(again.outcome).toBe(command.type === 'lapse' ? 'refused' : 'unchanged')
       }),
-      runs,
+      some,
     )
   })
 })
@@ -490,7 +491,7 @@ describe('ended payments are terminal', () => {
       ofTurns(({ before, decision }) => {
         if (isOver(before)) expect(decision.outcome).not.toBe('changed')
       }),
-      runs,
+      some,
     )
   })
 
@@ -505,7 +506,7 @@ describe('ended payments are terminal', () => {
       ofTurns(({ before, decision, after }) => {
         if (decision.outcome === 'changed') expect(next[before.state]).toContain(after.state)
       }),
-      runs,
+      some,
     )
   })
 
@@ -516,7 +517,7 @@ describe('ended payments are terminal', () => {
         expect(after).toMatchObject({ sent: '0', delivered: '0' })
         expect(decide(after, { type: 'begin', commandId: 'late' }, at)).toHaveProperty('refusal')
       }),
-      runs,
+      some,
     )
   })
 })
@@ -538,7 +539,7 @@ describe('conservation of amounts', () => {
           expect(BigInt(after[total])).toBeLessThanOrEqual(BigInt(after[whole].value))
         }
       }),
-      runs,
+      some,
     )
   })
 
@@ -550,7 +551,7 @@ describe('conservation of amounts', () => {
           expect(heldBy(after)[name]).toBeLessThanOrEqual(heldBy(first.record)[name])
         }
       }),
-      runs,
+      some,
     )
   })
 
@@ -572,7 +573,7 @@ describe('conservation of amounts', () => {
           receiveAmount: euros(receiveAmount),
         })
       }),
-      runs,
+      some,
     )
   })
 })

@@ -367,7 +367,7 @@ describe('the host transaction on PGlite', () => {
     await migrate(fromPglite(lite))
     await lite.exec(ledgerTables)
     bank = await openBank(poolOfOne(lite), postgresStore(fromPglite(lite)))
-  }, 60_000)
+  })
   afterAll(() => lite?.close())
 
   creditsAndCounts(() => bank)
@@ -479,10 +479,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
   async function untilBlocked(processID: number): Promise<void> {
     const text = 'SELECT cardinality(pg_blocking_pids($1)) AS blockers'
     await expect
-      .poll(async () => (await bank.pool.query(text, [processID])).rows[0]?.blockers, {
-        timeout: 10_000,
-        interval: 10,
-      })
+      .poll(async () => (await bank.pool.query(text, [processID])).rows[0]?.blockers)
       .toBeGreaterThan(0)
   }
 
@@ -490,8 +487,9 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
     const { world, open, sums } = bank
     const paymentId = await open()
     const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
-    // The transaction with the shorter deadlock_timeout detects the deadlock and is aborted.
-    const other = await poolIn('deadlock_timeout=60s').connect()
+    // The other waits first, and never checks for a deadlock. The credit does and is aborted.
+    const other = await poolIn('deadlock_timeout=1h').connect()
+    const { rows } = await other.query('SELECT pg_backend_pid() AS pid')
     const record = `SELECT 1 FROM open_payments_records
       WHERE kind = 'incoming-payment' AND id = $1 FOR UPDATE`
     const entry = 'INSERT INTO ledger_entries VALUES ($1, $2, 1)'
@@ -500,15 +498,14 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
     // The record of the payment is locked by now.
     const pool = interceptedPool(
       /^INSERT INTO ledger_entries/,
-      async ({ processID }) => {
+      async () => {
         if (attempts++ > 0) return
         await other.query('BEGIN')
         await other.query(entry, [funds.transferId, bob])
-        circle = untilBlocked(processID)
-          .then(() => other.query(record, [paymentId]))
-          .finally(() => other.query('ROLLBACK'))
+        circle = other.query(record, [paymentId]).finally(() => other.query('ROLLBACK'))
+        await untilBlocked(rows[0]?.pid)
       },
-      'deadlock_timeout=3s',
+      'deadlock_timeout=50ms',
     )
     try {
       expect(await creditIncoming(pool, world.resources, funds)).toMatchObject({ ok: true })

@@ -17,7 +17,8 @@ async function opened() {
   const { token } = await grantToPay(world, client, [outgoingItem()])
   const incoming = (await client.request([incomingAccess])).body.access_token.value
   const { id: receiver } = (await client.createPayment(incoming, { walletAddress: bob })).body
-  const { body } = await pay(client, token, 1000, { incomingPayment: receiver })
+  const { body: created } = await pay(client, token, 1000, { incomingPayment: receiver })
+  const { grantSpentDebitAmount: _, grantSpentReceiveAmount: __, ...body } = created
   const handle = ledger(world.resources)
 
   async function send(method: string, path: string, said: unknown = '') {

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { applyReport, type RailReport } from '../../examples/wallet/rail-reports.js'
 import type { Limits, ResourceServices } from '../../src/index.js'
+import { runs } from '../support/runs.js'
 import {
   createSpendingWorld,
   eur,
@@ -247,6 +248,6 @@ describe('a report without a response', () => {
         expect([sent, arrived]).toEqual([delivered, delivered])
       }
     })
-    await fc.assert(property, { numRuns: 200 })
+    await fc.assert(property, { numRuns: runs(200) })
   })
 })

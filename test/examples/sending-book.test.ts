@@ -5,7 +5,7 @@ import { openStorage, type WalletStorage } from '../../examples/wallet/storage.j
 let storage: WalletStorage
 beforeAll(async () => {
   storage = await openStorage({ baseUrl: 'https://wallet.example' })
-}, 60_000)
+})
 afterAll(() => storage.close())
 
 describe.each<[string, () => SendingBook]>([

@@ -7,6 +7,7 @@ import { createMariadbTables, mariadbStore } from '../../examples/stores/mariadb
 import { type RedisClient, redisStore } from '../../examples/stores/redis.js'
 import { memoryStore, type Store, type Stored } from '../../src/index.js'
 import { storeConformance } from '../../src/testing/index.js'
+import { runs } from '../support/runs.js'
 import { bob, createWorld, incomingAccess, issuedGrant } from '../support/world.js'
 
 const { TEST_REDIS_URL: redisUrl, TEST_MARIADB_URL: mariadbUrl } = process.env
@@ -78,7 +79,7 @@ function behavesAsAStore(pair: () => Pair): void {
         const asked = ['grant', namespace, before, 5] as const
         expect(await store.due(...asked)).toEqual(await model.due(...asked))
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 

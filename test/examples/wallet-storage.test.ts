@@ -15,11 +15,19 @@ import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { type ReceivedWebhook, webhookReceiver } from '../../examples/webhooks/receiver.js'
 import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
+import { expiringSoon } from '../support/expiring.js'
 import { listening, stopped } from '../support/hosts.js'
-import { exited, killPrograms, type Program, runWallet, startedWallet } from './program.js'
+import { isLong } from '../support/runs.js'
+import {
+  dataDirectories,
+  exited,
+  killPrograms,
+  type Program,
+  runWallet,
+  startedWallet,
+} from './program.js'
 
 const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
-const timeout = 120_000
 
 let shop: Shop
 let client: AuthenticatedClient
@@ -109,7 +117,7 @@ async function rotated({ manage, value }: { manage: string; value: string }) {
 }
 
 /** Creates a payment to Bob; returns how the shop reads it. */
-async function openedPayment(more: { readonly expiresAt?: string } = {}) {
+async function openedPayment({ expires = false } = {}) {
   const walletAddress = `${front.url}/bob`
   const access = { type: 'incoming-payment', actions: ['create', 'read'] } as const
   const grant = (await client.grant.request(
@@ -117,10 +125,12 @@ async function openedPayment(more: { readonly expiresAt?: string } = {}) {
     { access_token: { access: [{ ...access, actions: [...access.actions] }] } },
   )) as Grant
   const accessToken = grant.access_token?.value ?? ''
-  const { id, methods } = await client.incomingPayment.create(
-    { url: `${front.url}/op`, accessToken },
-    { walletAddress, incomingAmount: usd('2500'), ...more },
-  )
+  const asked = { walletAddress, incomingAmount: usd('2500') }
+  const create = (more: { readonly expiresAt?: string } = {}) =>
+    client.incomingPayment.create({ url: `${front.url}/op`, accessToken }, { ...asked, ...more })
+  const { id, methods } = expires
+    ? (await expiringSoon((expiresAt) => create({ expiresAt }))).created
+    : await create()
   return { id, methods, read: () => client.incomingPayment.get({ url: id, accessToken }) }
 }
 
@@ -148,7 +158,7 @@ function expectNoSecrets({ printed }: Program, ...secrets: readonly string[]): v
 
 async function untilToldOf(expected: readonly string[], ...wallets: readonly Program[]) {
   const told = () => wallets.flatMap(eventsOf).toSorted()
-  await expect.poll(told, { timeout: 30_000 }).toEqual(expected.toSorted())
+  await expect.poll(told).toEqual(expected.toSorted())
 }
 
 const eventsOfFlow = [
@@ -182,9 +192,30 @@ describe('the wallet with DATA_DIR', () => {
     return { received, environment, close: () => stopped(server) }
   }
 
-  test('loses nothing in a restart or a crash, and keeps other processes out', {
-    timeout,
-  }, async () => {
+  test('keeps its keys, tokens and payments when it is killed and started again', async () => {
+    const directories = await dataDirectories()
+    try {
+      const environment = { BASE_URL: front.url, DATA_DIR: await directories.create() }
+      const first = await startedWallet(environment)
+      front.leadTo(first)
+      const keys = await keysOf(front.url)
+      const { token, payment } = await ofOneGrantAndPayment()
+      first.child.kill('SIGKILL')
+      await first.ended
+
+      const second = await startedWallet(environment)
+      front.leadTo(second)
+      expect(await keysOf(front.url)).toEqual(keys)
+      const { methods } = payment
+      expect(await payment.read()).toMatchObject({ receivedAmount: usd('1000'), methods })
+      await rotated(token)
+    } finally {
+      killPrograms()
+      await directories.remove()
+    }
+  })
+
+  async function losesNothing(): Promise<void> {
     const receiver = await openReceiver()
     const environment = {
       BASE_URL: front.url,
@@ -201,7 +232,7 @@ describe('the wallet with DATA_DIR', () => {
     await untilToldOf(eventsOfFlow, first)
     await receiver.close()
     expect(await arrive(payment.id, randomUUID(), '500')).toBe(200)
-    await openedPayment({ expiresAt: new Date(Date.now() + 3_000).toISOString() })
+    await openedPayment({ expires: true })
     first.child.kill('SIGTERM')
     expect(await first.ended).toEqual(exited)
     expectNoSecrets(first, token.value, rest.first.value, `${payment.methods[0]?.sharedSecret}`)
@@ -238,11 +269,15 @@ describe('the wallet with DATA_DIR', () => {
     expect(await keysOf(front.url)).toEqual(keys)
     expect(await payment.read()).toMatchObject({ receivedAmount: usd('1500'), methods })
     await rotated(next)
-    await expect.poll(() => eventsOf(winner), { timeout: 30_000 }).toContain('grant.rotated')
+    await expect.poll(() => eventsOf(winner)).toContain('grant.rotated')
     winner.child.kill('SIGTERM')
     expect(await winner.ended).toEqual(exited)
     expect(winner.printed.err).toBe('')
-  })
+  }
+
+  if (isLong) {
+    test('loses nothing by a restart or a crash, and locks its directory', losesNothing)
+  }
 
   /** Starts two processes concurrently, one of which gets the directory. */
   async function oneOfTwo(environment: Record<string, string>) {
@@ -263,9 +298,7 @@ describe('the wallet with DATA_DIR', () => {
   }
 })
 
-test('the wallet creates a temporary directory for each run and removes it', {
-  timeout,
-}, async () => {
+async function usesTemporaryDirectory(): Promise<void> {
   const ours = async () =>
     (await readdir(directory)).filter((name) => name.startsWith('open-payments-wallet-'))
   const { child, printed, ended } = await startedWallet({ TMPDIR: directory })
@@ -275,7 +308,11 @@ test('the wallet creates a temporary directory for each run and removes it', {
   child.kill('SIGTERM')
   expect(await ended).toEqual(exited)
   expect(await ours()).toEqual([])
-})
+}
+
+if (isLong) {
+  test('the wallet without DATA_DIR makes a directory and removes it', usesTemporaryDirectory)
+}
 
 const ILP_TOKEN = 'a-secret-of-the-peers'
 
@@ -326,7 +363,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the wallet on PostgreSQL', ()
   })
   afterAll(() => fresh?.drop())
 
-  test('is one wallet in two processes, and survives the crash of one', { timeout }, async () => {
+  test('is one wallet in two processes, and survives the crash of one', async () => {
     const url = new URL(servers.PostgreSQL ?? '')
     url.searchParams.set('options', `-c search_path=${fresh.schema}`)
     url.searchParams.set('application_name', fresh.schema)

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ownerListName } from '../../src/host/grant.js'
 import { memoryStore, walletAddressSubjects } from '../../src/index.js'
+import { runs } from '../support/runs.js'
 import {
   alice,
   approvedGrant,
@@ -336,7 +337,7 @@ describe('the list name of an owner', () => {
         expect(list).toMatch(/^namespac owner [\w-]{43}$/)
         expect(await ownerListName('namespac', owner)).toBe(list)
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     ))
 
   test('does not reveal the name of the owner', async () => {

@@ -2,6 +2,7 @@ import net from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addressGuard } from '../../src/outbound/addresses.js'
+import { runs } from '../support/runs.js'
 
 const guard = addressGuard(net)
 
@@ -145,7 +146,7 @@ describe('a public address', () => {
       fc.property(fc.bigInt({ min: 0n, max: 2n ** 32n - 1n }), (value) => {
         expect(guard.isPublic(textOf(value, 32))).toBe(!isSpecial(value, 32))
       }),
-      { numRuns: 5_000 },
+      { numRuns: runs(5_000) },
     )
   })
 
@@ -154,7 +155,7 @@ describe('a public address', () => {
       fc.property(fc.bigInt(globalUnicast.first, globalUnicast.last), (value) => {
         expect(guard.isPublic(textOf(value, 128))).toBe(!isSpecial(value, 128))
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 
@@ -164,7 +165,7 @@ describe('a public address', () => {
         fc.pre(!within(value, globalUnicast))
         expect(guard.isPublic(textOf(value, 128)), textOf(value, 128)).toBe(false)
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     )
   })
 

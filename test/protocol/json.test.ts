@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { depthOf, isObject, parseJson } from '../../src/protocol/json.js'
+import { runs } from '../support/runs.js'
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 const parseText = (text: string) => parseJson(utf8(text))
@@ -37,7 +38,7 @@ describe('parsing JSON', () => {
         fc.pre(!text.includes('__proto__'))
         expect(parseText(text)).toStrictEqual(JSON.parse(text))
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -159,7 +160,7 @@ describe('refusing JSON', () => {
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
         expect(() => parseJson(bytes)).not.toThrow()
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })
@@ -173,7 +174,7 @@ describe('depthOf', () => {
         const json = JSON.parse(JSON.stringify(value))
         expect(depthOf(json, 100)).toBe(levelsOf(JSON.stringify(json)))
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 

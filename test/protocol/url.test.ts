@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { canonicalUrl, isLoopback, isSecure, parseUrl } from '../../src/protocol/url.js'
+import { runs } from '../support/runs.js'
 
 const unreserved = /^[A-Za-z0-9\-._~]$/
 
@@ -143,7 +144,7 @@ describe('canonicalUrl', () => {
         fc.pre(canonical !== undefined)
         expect(canonicalUrl(canonical)).toBe(canonical)
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
   })
 
@@ -162,7 +163,7 @@ describe('canonicalUrl', () => {
         expect(answered.pathname.replace(/\/$/, '')).toBe(named.pathname.replace(/\/$/, ''))
         expect(answered.protocol === 'https:' || isLoopback(answered)).toBe(true)
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 
@@ -171,7 +172,7 @@ describe('canonicalUrl', () => {
       fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.webUrl()), (text) => {
         expect(() => canonicalUrl(text)).not.toThrow()
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

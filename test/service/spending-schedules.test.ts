@@ -12,6 +12,7 @@ import {
   upsert,
 } from '../support/broken-stores/commits.js'
 import { manualClock, startOfTests } from '../support/clock.js'
+import { runs } from '../support/runs.js'
 import { same } from '../support/same.js'
 import { shopReceiver, usd } from '../support/spending.js'
 import {
@@ -409,19 +410,21 @@ async function play({ run }: Race, twin: Race['twin'], order: readonly number[])
 
 const order = fc.array(fc.nat({ max: 11 }), { minLength: 40, maxLength: 60, size: 'max' })
 
-function search(race: Race, twin: Race['twin']) {
+function search(race: Race, twin: Race['twin'], numRuns: number) {
   const property = fc.asyncProperty(order, (numbers) => play(race, twin, numbers))
-  return fc.check(property, { numRuns: race.schedules ?? orders, endOnFailure: true })
+  return fc.check(property, { numRuns, endOnFailure: true })
 }
 
 describe.each(races)('$name', (race) => {
-  test(`holds in ${race.schedules ?? orders} interleavings of store calls`, async () => {
-    const { errorInstance } = await search(race, (store) => store)
+  const { schedules = orders } = race
+
+  test(`holds in ${runs(schedules)} interleavings of store calls`, async () => {
+    const { errorInstance } = await search(race, (store) => store, runs(schedules))
     if (errorInstance !== null) throw errorInstance
   })
 
   test(`does not hold with a store that ${race.fault}`, async () => {
-    const { failed } = await search(race, race.twin)
+    const { failed } = await search(race, race.twin, schedules)
     expect(failed).toBe(true)
   })
 })

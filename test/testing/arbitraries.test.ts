@@ -16,6 +16,7 @@ import {
   startOfTests,
   testClient,
 } from '../../src/testing/index.js'
+import { runs } from '../support/runs.js'
 
 const { amount, interval, invalidInterval, limits, accessItem, history } = arbitraries(fc)
 
@@ -38,7 +39,7 @@ describe('a generated interval', () => {
       fc.property(fc.oneof(interval(), interval(startOfTests)), (text) => {
         expect(parseInterval(text)).toHaveProperty('ok', true)
       }),
-      { numRuns: 3_000 },
+      { numRuns: runs(3_000) },
     )
   })
 
@@ -83,7 +84,7 @@ test('an invalid interval is always rejected', () => {
     fc.property(invalidInterval(), (text) => {
       expect(parseInterval(text), text).toHaveProperty('ok', false)
     }),
-    { numRuns: 5_000 },
+    { numRuns: runs(5_000) },
   )
 })
 

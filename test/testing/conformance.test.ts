@@ -4,10 +4,12 @@ import { type ConformanceCase, storeConformance } from '../../src/testing/index.
 import { commits, reads, values } from '../support/broken-stores.js'
 
 /** The stores of one suite share their data, like two processes on one database. */
-function casesOf(decorate: (store: Store) => Store): readonly ConformanceCase[] {
+function casesOf(
+  decorate: (store: Store) => Store,
+  options: { readonly timeoutMs?: number } = {},
+): readonly ConformanceCase[] {
   const shared = memoryStore()
-  const options = { sameData: true, dueLagMs: 0, timeoutMs: 500 }
-  return storeConformance(() => decorate(shared), options)
+  return storeConformance(() => decorate(shared), { sameData: true, dueLagMs: 0, ...options })
 }
 
 const allCases = storeConformance(memoryStore, { sameData: true })
@@ -366,7 +368,7 @@ describe('the suite passes on', () => {
 describe('the suite finds', () => {
   test.each(rows)('$fault', async ({ breaks, cases }) => {
     for (const part of cases) {
-      const named = casesOf(breaks).filter(({ name }) => name.includes(part))
+      const named = casesOf(breaks, { timeoutMs: 500 }).filter(({ name }) => name.includes(part))
       expect(named, `cases with a name like "${part}"`).not.toEqual([])
       for (const each of named) {
         const problem = await problemOf(each)

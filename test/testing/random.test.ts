@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { seededRandom } from '../../src/testing/index.js'
 import { seededIndex, seededWords } from '../../src/testing/random.js'
+import { runs } from '../support/runs.js'
 
 function bytes(seed: string | undefined, length: number): Uint8Array {
   return seededRandom(seed).getRandomValues(new Uint8Array(length))
@@ -36,7 +37,7 @@ describe('seeded randomness', () => {
         fc.pre(one !== other)
         expect(bytes(one, 16)).not.toEqual(bytes(other, 16))
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 

@@ -15,6 +15,7 @@ import { createJudge } from '../../src/testing/spending/judge.js'
 import { libraryWallet } from '../../src/testing/spending/library-wallet.js'
 import { play } from '../../src/testing/spending/play.js'
 import { carelessWallet } from '../support/careless-wallet.js'
+import { runs } from '../support/runs.js'
 
 const { walletAddress } = scene
 const [{ url: receiver }] = scene.receivers
@@ -252,8 +253,8 @@ describe('an unsupported action', () => {
       }
     }
     const subject = { wallet: running, scene, start: Date.now() }
-    await fc.assert(spendingProperty(fc, subject), { numRuns: 200 })
-    expect(close).toHaveBeenCalledTimes(200)
+    await fc.assert(spendingProperty(fc, subject), { numRuns: runs(200) })
+    expect(close).toHaveBeenCalledTimes(runs(200))
   })
 
   test('closes the wallet after a failure too', async () => {

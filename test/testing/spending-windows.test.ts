@@ -4,6 +4,7 @@ import { parseInterval, windowAt } from '../../src/entry-core.js'
 import type { IntervalCounting } from '../../src/index.js'
 import { arbitraries, startOfTests } from '../../src/testing/index.js'
 import { turnAt } from '../../src/testing/spending/windows.js'
+import { runs } from '../support/runs.js'
 
 const day = 86_400_000
 
@@ -72,7 +73,7 @@ describe('the windows of the model', () => {
           }
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 })

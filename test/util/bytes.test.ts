@@ -9,6 +9,7 @@ import {
   toBase64,
   toBase64url,
 } from '../../src/util/bytes.js'
+import { runs } from '../support/runs.js'
 
 const urlAlphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 const standardAlphabet = `${urlAlphabet.slice(0, 62)}+/`
@@ -34,7 +35,7 @@ describe('base64', () => {
         expect(toBase64url(bytes)).toBe(Buffer.from(bytes).toString('base64url'))
         expect(toBase64(bytes)).toBe(Buffer.from(bytes).toString('base64'))
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -45,7 +46,7 @@ describe('base64', () => {
         expect([...(fromBase64url(toBase64url(view)) ?? [])]).toEqual([...view])
         expect([...(fromBase64(toBase64(view)) ?? [])]).toEqual([...view])
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -66,7 +67,7 @@ describe('base64', () => {
         expect(fromBase64url(text)).toEqual(isUrl ? new Uint8Array(url) : undefined)
         expect(fromBase64(text)).toEqual(isStandard ? new Uint8Array(standard) : undefined)
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
   })
 
@@ -118,7 +119,7 @@ describe('UTF-8', () => {
         expect(decodeUtf8(encodeUtf8(text))).toBe(text)
         expect([...encodeUtf8(text)]).toEqual([...Buffer.from(text)])
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -162,7 +163,7 @@ describe('sameBytes', () => {
       fc.property(pair, ([a, b]) => {
         expect(sameBytes(a, b)).toBe(Buffer.compare(a, b) === 0)
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 

@@ -10,6 +10,7 @@ import {
   isInnerList,
   parseAnyDictionary,
 } from '../../../src/protocol/http-signature/structured-fields.js'
+import { runs } from '../../support/runs.js'
 
 const message: SignedMessage = {
   method: 'POST',
@@ -188,7 +189,7 @@ describe('@query-param', () => {
         const text = `"@query-param";name="${encode(`n${name}`)}"`
         expect(valueFor(text, { target })).toBe(encode(value))
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })
@@ -405,7 +406,7 @@ describe('any component identifier', () => {
           else expect(result.problem).toEqual(expect.any(String))
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import * as native from '../../../src/protocol/http-signature/content-digest.js'
 import { importWithoutNode } from '../../support/portable.js'
+import { runs } from '../../support/runs.js'
 
 const portable = await importWithoutNode(
   () => import('../../../src/protocol/http-signature/content-digest.js'),
@@ -125,7 +126,7 @@ describe.each([
           expect(problem === undefined).toBe(same)
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 
@@ -135,7 +136,7 @@ describe.each([
         const problem = await contentDigestProblem(`shibboleth=${text}`, body)
         expect(problem ?? 'shibboleth').not.toContain('shibboleth')
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

@@ -6,6 +6,7 @@ import { readDialect } from '../../../src/protocol/http-signature/dialects.js'
 import { inspectSignatures } from '../../../src/protocol/http-signature/inspect.js'
 import { parseStrictDictionary } from '../../../src/protocol/http-signature/structured-fields.js'
 import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
+import { runs } from '../../support/runs.js'
 import { type Sdk, sdkSignedRequest, sdks } from '../../support/sdk-signatures.js'
 import type { SignOptions } from '../../support/sign.js'
 import {
@@ -412,7 +413,7 @@ describe.each(sdks)('the dialect of %s', (sdk) => {
           expect(verdict, changed).toBe(changed === line)
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import * as native from '../../../src/protocol/http-signature/ed25519.js'
 import { keyFromSeed, testKey } from '../../support/keys.js'
 import { importWithoutNode } from '../../support/portable.js'
+import { runs } from '../../support/runs.js'
 
 const portable = await importWithoutNode(
   () => import('../../../src/protocol/http-signature/ed25519.js'),
@@ -258,7 +259,7 @@ describe.each(runtimes)('Ed25519 %s', (_, verifierOf) => {
           const expected = y < prime && !smallY.has(y) && xSquaredFor(y) !== undefined
           expect(verifierOf(xOf(bytes)) !== undefined).toBe(expected)
         }),
-        { numRuns: 150 },
+        { numRuns: runs(150) },
       )
     })
 
@@ -334,7 +335,7 @@ describe('the two runtimes', () => {
           expect(await both(x, signature, received)).toEqual([expected, expected])
         },
       ),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 

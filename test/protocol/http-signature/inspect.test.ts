@@ -7,6 +7,7 @@ import { inspectSignatures } from '../../../src/protocol/http-signature/inspect.
 import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
 import { startOfTests } from '../../support/clock.js'
 import { testKey } from '../../support/keys.js'
+import { runs } from '../../support/runs.js'
 import { contentDigest, headerOf, type SignOptions, signedRequest } from '../../support/sign.js'
 import {
   messageCreated as created,
@@ -922,7 +923,7 @@ describe('arbitrary signature fields', () => {
           expect(await accepts(message)).toBe(false)
         },
       ),
-      { numRuns: 1500 },
+      { numRuns: runs(1500) },
     )
   })
 })

@@ -14,6 +14,7 @@ import {
   serializeInnerList,
   serializeItem,
 } from '../../../src/protocol/http-signature/structured-fields.js'
+import { runs } from '../../support/runs.js'
 
 /** Text with its meaning, each derived from the other according to RFC 9651 alone. */
 interface Written<Meaning> {
@@ -276,7 +277,7 @@ describe('a dictionary', () => {
         expect(meaningOf(parseAnyDictionary(text))).toEqual(expected)
         expect(meaningOf(parseStrictDictionary(text))).toEqual(expected)
       }),
-      { numRuns: 4000 },
+      { numRuns: runs(4000) },
     )
   })
 
@@ -404,7 +405,7 @@ describe('the fast paths', () => {
           expect(isInnerList(member) && serializeInnerList(member)).toBe(list)
         }
       }),
-      { numRuns: 1500 },
+      { numRuns: runs(1500) },
     )
   })
 
@@ -417,7 +418,7 @@ describe('the fast paths', () => {
         expect([...(byteSequence(onlyMember(fast)) ?? [])]).toEqual([...value])
         expect(serializeDictionary(new Map(fast?.members))).toBe(text)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -434,7 +435,7 @@ describe('the fast paths', () => {
         const member = onlyMember(fast)
         expect(isInnerList(member) && serializeInnerList(member)).toBe(fast.canonicalList)
       }),
-      { numRuns: 6000 },
+      { numRuns: runs(6000) },
     )
   })
 
@@ -443,7 +444,7 @@ describe('the fast paths', () => {
       fc.property(fc.oneof(soup, changed(dictionary.map(({ text }) => text))), (text) => {
         expect(meaningOf(parseStrictDictionary(text))).toEqual(meaningOf(parseAnyDictionary(text)))
       }),
-      { numRuns: 6000 },
+      { numRuns: runs(6000) },
     )
   })
 
@@ -453,7 +454,7 @@ describe('the fast paths', () => {
         const text = Buffer.from(bytes).toString('latin1')
         expect(meaningOf(parseStrictDictionary(text))).toEqual(meaningOf(parseAnyDictionary(text)))
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 

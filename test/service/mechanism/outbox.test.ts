@@ -10,6 +10,7 @@ import {
 import type { EventRecord } from '../../../src/service/mechanism/events.js'
 import { type ManualClock, manualClock } from '../../support/clock.js'
 import { paymentServices, type Setup, withEventLog } from '../../support/outbox.js'
+import { runs } from '../../support/runs.js'
 
 const second = 1_000
 
@@ -876,9 +877,9 @@ const twins: readonly { readonly fault: string; readonly problem: RegExp; readon
   ]
 
 describe('with failing and crashing consumers, and writers whose clocks disagree', () => {
-  test(`every event is delivered, in order, to one consumer at a time, in ${schedules} interleavings`, async () => {
+  test(`every event is delivered, in order, to one consumer at a time, in ${runs(schedules)} interleavings`, async () => {
     const { errorInstance, counterexample } = await search((store) => store, {
-      numRuns: schedules,
+      numRuns: runs(schedules),
     })
     expect(errorInstance, fc.stringify(counterexample)).toBeNull()
   })

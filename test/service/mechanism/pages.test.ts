@@ -10,6 +10,7 @@ import {
   readPageQuery,
   requireListQuery,
 } from '../../../src/service/mechanism/pages.js'
+import { runs } from '../../support/runs.js'
 
 const kind = 'incoming-payment'
 const ofBob = 'namespac https://wallet.example/bob'
@@ -86,7 +87,7 @@ describe('a page', () => {
           hasPreviousPage: direction === 'last' && all.length > limit,
         })
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 
@@ -119,7 +120,7 @@ describe('a page', () => {
           })
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -215,9 +216,9 @@ test('a client that pages sees each earlier payment once, in order, while new pa
         }
       },
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
-  expect(met).toBeGreaterThan(50)
+  expect(met).toBeGreaterThan(runs(50))
 })
 
 describe('a cursor', () => {
@@ -256,7 +257,7 @@ describe('a cursor', () => {
           value: { forward: true, limit: 20, cursor: { at, id } },
         })
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 

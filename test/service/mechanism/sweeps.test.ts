@@ -6,6 +6,7 @@ import { manualClock, startOfTests } from '../../support/clock.js'
 import { history } from '../../support/grants.js'
 import { usd } from '../../support/incoming-payments.js'
 import { paymentServices, type Setup, type Written, withEventLog } from '../../support/outbox.js'
+import { runs } from '../../support/runs.js'
 import { checkThenAct, lastWriteWins } from '../../support/stores.js'
 import {
   answerOf,
@@ -221,19 +222,23 @@ const searches: readonly Search[] = [
 
 const schedules = 500
 
-function check({ run }: Search, twin: Twin) {
+function check({ run }: Search, twin: Twin, numRuns: number) {
   const property = fc.asyncProperty(fc.scheduler(), (scheduler) => run(scheduler, twin))
-  return fc.check(property, { numRuns: schedules, endOnFailure: true })
+  return fc.check(property, { numRuns, endOnFailure: true })
 }
 
 describe.each(searches)('$name', (search) => {
-  test(`holds in ${schedules} interleavings of store responses`, async () => {
-    const { errorInstance, counterexample } = await check(search, (_scheduler, store) => store)
+  test(`holds in ${runs(schedules)} interleavings of store responses`, async () => {
+    const { errorInstance, counterexample } = await check(
+      search,
+      (_scheduler, store) => store,
+      runs(schedules),
+    )
     expect(errorInstance, fc.stringify(counterexample)).toBeNull()
   })
 
   test.each(search.twins)('does not hold with a store that $fault', async ({ twin }) => {
-    const { failed } = await check(search, twin)
+    const { failed } = await check(search, twin, schedules)
     expect(failed).toBe(true)
   })
 })
@@ -406,17 +411,17 @@ describe('no transfer counts twice', () => {
     }
   }
 
-  function search(twin: (store: Store) => Store) {
+  function search(twin: (store: Store) => Store, numRuns = 500) {
     const property = fc.asyncProperty(
       fc.array(step, { maxLength: 30, size: '+1' }),
       fc.constantFrom(0, 1, day, 3 * day),
       (steps, retentionMs) => act(steps, retentionMs, twin),
     )
-    return fc.check(property, { numRuns: 500, endOnFailure: true })
+    return fc.check(property, { numRuns, endOnFailure: true })
   }
 
   test('in any order of transfers, sweeps and time', async () => {
-    const { errorInstance, counterexample } = await search((store) => store)
+    const { errorInstance, counterexample } = await search((store) => store, runs(500))
     expect(errorInstance, fc.stringify(counterexample)).toBeNull()
   })
 

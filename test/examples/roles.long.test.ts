@@ -1,0 +1,137 @@
+import { createHeaders } from '@interledger/http-signature-utils'
+import {
+  type AuthenticatedClient,
+  isFinalizedGrantWithAccessToken,
+  isPendingGrant,
+} from '@interledger/open-payments'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { decide } from '../../examples/demo/browser.js'
+import { openShop, type Shop } from '../../examples/demo/shop.js'
+import { freePort } from '../../examples/wallet/free-port.js'
+import { type Access, clientOf, usd } from '../support/official-client.js'
+import { dataDirectories, exited, killPrograms, startedWallet } from './program.js'
+
+describe('the wallet in two processes', () => {
+  let directories: Awaited<ReturnType<typeof dataDirectories>>
+  let shop: Shop
+  let client: AuthenticatedClient
+
+  beforeAll(async () => {
+    shop = await openShop()
+    client = await clientOf(shop)
+    directories = await dataDirectories()
+  })
+  afterAll(async () => {
+    killPrograms()
+    shop.stop()
+    await directories.remove()
+  })
+
+  /** Starts both processes, in the order that an operator needs; the first can be restarted. */
+  async function started() {
+    const port = await freePort()
+    const authUrl = `http://localhost:${port}`
+    const resource = await startedWallet({
+      ROLE: 'resource',
+      AUTH_URL: authUrl,
+      DATA_DIR: await directories.create(),
+      ADAPTER: 'fastify',
+    })
+    const [, key = ''] = /RESOURCE_SERVER_KEY=(\S+)/.exec(resource.printed.out) ?? []
+    const environment = {
+      ROLE: 'auth',
+      PORT: `${port}`,
+      BASE_URL: resource.baseUrl,
+      RESOURCE_SERVER_KEY: key,
+      DATA_DIR: await directories.create(),
+    }
+    return { resource, authUrl, startAuth: () => startedWallet(environment) }
+  }
+
+  async function tokenFor(url: string, access: Access): Promise<string> {
+    const grant = await client.grant.request({ url }, { access_token: { access } })
+    if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('the grant has no token')
+    return grant.access_token.value
+  }
+
+  async function consented(url: string, access: Access): Promise<string> {
+    const finish = { method: 'redirect' as const, uri: shop.finishUri, nonce: 'a-nonce' }
+    const interact = { start: ['redirect' as const], finish }
+    const grant = await client.grant.request({ url }, { access_token: { access }, interact })
+    if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
+    const { location } = await decide(grant.interact.redirect, 'approve')
+    const interact_ref = location?.searchParams.get('interact_ref') ?? ''
+    const { uri, access_token } = grant.continue
+    const continuation = { url: uri, accessToken: access_token.value }
+    const issued = await client.grant.continue(continuation, { interact_ref })
+    if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('the grant has no token')
+    return issued.access_token.value
+  }
+
+  /** Returns the response to a signed request of the shop, including its headers. */
+  async function signedGet(url: string, accessToken: string): Promise<Response> {
+    const headers = { authorization: `GNAP ${accessToken}` }
+    const request = { method: 'GET', url, headers }
+    const signed = await createHeaders({ request, ...shop })
+    return fetch(url, {
+      headers: {
+        ...headers,
+        signature: signed.Signature,
+        'signature-input': signed['Signature-Input'],
+      },
+    })
+  }
+
+  test('is one wallet for its clients, and one side survives the other', async () => {
+    const { resource, authUrl, startAuth } = await started()
+    const first = await startAuth()
+    const { baseUrl } = resource
+    const [alice, bob, op] = [`${baseUrl}/alice`, `${baseUrl}/bob`, `${baseUrl}/op`]
+    const { authServer, resourceServer } = await client.walletAddress.get({ url: alice })
+    expect([authServer, resourceServer]).toEqual([`${authUrl}/auth`, op])
+    expect((await fetch(`${authUrl}/op/incoming-payments`)).status).toBe(404)
+    expect((await fetch(`${baseUrl}/auth`, { method: 'OPTIONS' })).status).not.toBe(200)
+
+    const receiving = await tokenFor(authServer, [
+      { type: 'incoming-payment', actions: ['create', 'read'] },
+    ])
+    const where = { url: op, accessToken: receiving }
+    const incoming = await client.incomingPayment.create(where, { walletAddress: bob })
+    const limits = { debitAmount: usd('2500') }
+    const accessToken = await consented(authServer, [
+      { type: 'outgoing-payment', actions: ['create', 'read'], identifier: alice, limits },
+    ])
+    const pay = () =>
+      client.outgoingPayment.create(
+        { url: op, accessToken },
+        { walletAddress: alice, incomingPayment: incoming.id, debitAmount: usd('1010') },
+      )
+    const outgoing = await pay()
+    const path = `/ledger/outgoing-payments/${outgoing.id.split('/').at(-1)}/settle`
+    expect((await fetch(baseUrl + path, { method: 'POST' })).status).toBe(200)
+    const received = () => client.incomingPayment.get({ url: incoming.id, accessToken: receiving })
+    expect((await received()).receivedAmount).toEqual(usd('1000'))
+
+    first.child.kill('SIGTERM')
+    expect(await first.ended).toEqual(exited)
+    expect(first.printed.err).toBe('')
+    await expect(pay()).rejects.toMatchObject({ status: 503, code: 'introspection_unavailable' })
+    const refused = await signedGet(incoming.id, receiving)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
+    expect((await fetch(`${baseUrl}/healthz`)).status).toBe(200)
+    expect(resource.printed.err).toContain(
+      'tokens cannot be introspected: the server cannot be reached',
+    )
+
+    const second = await startAuth()
+    expect((await signedGet(incoming.id, receiving)).status).toBe(200)
+    expect((await pay()).grantSpentDebitAmount).toEqual(usd('2020'))
+    for (const { child } of [second, resource]) child.kill('SIGTERM')
+    expect(await Promise.all([second.ended, resource.ended])).toEqual([exited, exited])
+    for (const { printed } of [first, second, resource]) {
+      for (const secret of [receiving, accessToken, incoming.methods[0]?.sharedSecret ?? '']) {
+        expect(printed.out + printed.err).not.toContain(secret)
+      }
+    }
+  })
+})
