@@ -16,7 +16,7 @@ const packagesMax = 6
 const unpackedBytesMax = 700_000
 const testingUnpackedBytesMax = 350_000
 const bundleBytesMax = 60_000
-const resourceServerBytesMax = 40_000
+const resourceServerBytesMax = 45_000
 /** Entries with an optional peer dependency. They are checked last, because the peer is installed for them. */
 const peers: Readonly<Record<string, string>> = {
   '/opentelemetry': '@opentelemetry/api',
