@@ -21,6 +21,7 @@ export {
   type Charge,
   type Charged,
   decideSpending,
+  type HeldAmounts,
   type SpentAmounts,
 } from './core/budget.js'
 export type {
