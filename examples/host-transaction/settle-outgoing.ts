@@ -16,7 +16,7 @@ export interface SentPayment extends Totals {
  * transaction. It may be called again with the same totals at any time, for example after it has thrown: it
  * debits once.
  *
- * @returns the result of `settle`. After a refusal nothing was written.
+ * @returns the result of `reportSent`. After a refusal nothing was written.
  */
 export function settleOutgoing(
   pool: Pool,

@@ -39,7 +39,7 @@ export interface Receiver {
 
 // #region ilp-sender
 /**
- * Sends the remainder of an outgoing payment that you have begun. Report the result with `settle` or `fail`.
+ * Sends the remainder of an outgoing payment that you have begun. Report the result with `reportSent` or `fail`.
  */
 export async function sendOverIlp(
   { debitAmount, receiveAmount, sentAmount, deliveredAmount }: OutgoingPaymentEvent,
