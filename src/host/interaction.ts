@@ -120,16 +120,17 @@ export function createInteractions(
   }
 
   /**
-   * Resolves the owner's subject identifier, if the client instance requested one and the owner shares it.
+   * Resolves the owner's subject identifier, if the client instance requested one and the owner shares it, and
+   * to `undefined` if the owner is not the requested subject.
    */
   async function subjectOf(
     { requestedSubject: requested, client }: Grant,
     { resourceOwner, walletAddresses, sharesSubject = true }: GrantApproval,
-  ): Promise<{ readonly subject?: SubjectId } | 'somebody else'> {
+  ): Promise<{ readonly subject?: SubjectId } | undefined> {
     if (requested === undefined || !sharesSubject || options.subjects === undefined) return {}
     const query = { resourceOwner, walletAddresses, requested, client: clientId(client) }
     const resolved = await options.subjects.resolve(query)
-    if (resolved === undefined) return 'somebody else'
+    if (resolved === undefined) return undefined
     const { id, format } = resolved
     return { subject: { id, format } }
   }
@@ -147,7 +148,7 @@ export function createInteractions(
         ...new Set(approval.walletAddresses.map((url) => canonicalUrl(url) ?? url)),
       ]
       const named = await subjectOf(grant, { ...approval, walletAddresses })
-      if (named === 'somebody else') return anotherSubject
+      if (named === undefined) return anotherSubject
       const interactRef = newSecret(context.random)
       const { resourceOwner, access } = approval
       const call = newCall(context)
