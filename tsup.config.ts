@@ -31,7 +31,7 @@ const shared: Options = {
 }
 
 /** The ES modules stay readable; the CommonJS copy is minified. */
-const commonjs: Options = { format: 'cjs', dts: true, minifyWhitespace: true }
+const commonjs: Options = { format: 'cjs', dts: true, minifyWhitespace: true, minifySyntax: true }
 
 /** The tables as plain SQL, for hosts with their own migration tool. */
 async function writeMigrations(): Promise<void> {
