@@ -17,7 +17,6 @@ import { type ReceivedWebhook, webhookReceiver } from '../../examples/webhooks/r
 import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
 import { expiringSoon } from '../support/expiring.js'
 import { listening, stopped } from '../support/hosts.js'
-import { isLong } from '../support/runs.js'
 import {
   dataDirectories,
   exited,
@@ -275,9 +274,7 @@ describe('the wallet with DATA_DIR', () => {
     expect(winner.printed.err).toBe('')
   }
 
-  if (isLong) {
-    test('loses nothing by a restart or a crash, and locks its directory', losesNothing)
-  }
+  test('loses nothing by a restart or a crash, and locks its directory', losesNothing)
 
   /** Starts two processes concurrently, one of which gets the directory. */
   async function oneOfTwo(environment: Record<string, string>) {
@@ -310,9 +307,7 @@ async function usesTemporaryDirectory(): Promise<void> {
   expect(await ours()).toEqual([])
 }
 
-if (isLong) {
-  test('the wallet without DATA_DIR makes a directory and removes it', usesTemporaryDirectory)
-}
+test('the wallet without DATA_DIR makes a directory and removes it', usesTemporaryDirectory)
 
 const ILP_TOKEN = 'a-secret-of-the-peers'
 

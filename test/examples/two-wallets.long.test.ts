@@ -11,7 +11,6 @@ import { memoryStorage } from '../../examples/wallet/storage.js'
 import type { DeliveredEvent, FailedDelivery } from '../../src/index.js'
 import { expiringSoon } from '../support/expiring.js'
 import { type Access, clientOf, eur, failure, usd } from '../support/official-client.js'
-import { isLong } from '../support/runs.js'
 import { dataDirectories, exited, killPrograms, startedWallet } from './program.js'
 
 /** Two wallets that are each other's peers, each with its own storage, and the events of both. */
@@ -352,6 +351,4 @@ async function twoProgramsPayEachOther(): Promise<void> {
   }
 }
 
-if (isLong) {
-  test('two programs pay each other, started as the README says', twoProgramsPayEachOther)
-}
+test('two programs pay each other, started as the README says', twoProgramsPayEachOther)
