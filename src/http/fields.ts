@@ -1,5 +1,6 @@
 import { ok, type Result } from '../core/result.js'
 import type { FieldLines, SignedMessage } from '../protocol/http-signature/components.js'
+import type { Unreadable } from '../protocol/schema.js'
 import type { HttpRequest } from './message.js'
 
 const linesMax = 128
@@ -20,11 +21,7 @@ const commaless = singletons.filter((name) => name !== 'content-digest')
 
 export type ReadFields = Result<FieldLines, InvalidFields>
 
-interface InvalidFields {
-  readonly ok: false
-  readonly refusal: 'headers_invalid' | 'media_type_unsupported'
-  readonly reason: string
-}
+type InvalidFields = Unreadable<'headers_invalid' | 'media_type_unsupported'>
 
 /** Groups header lines by lower-case name, and refuses headers that are ambiguous. */
 export function readFields(request: HttpRequest): ReadFields {

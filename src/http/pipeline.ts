@@ -5,6 +5,7 @@ import type { SignedMessage } from '../protocol/http-signature/components.js'
 import { parseJson } from '../protocol/json.js'
 import type { BodyProblem, Parsed } from '../protocol/schema.js'
 import type { Call } from '../service/mechanism/context.js'
+import { hasCode } from '../util/error-code.js'
 import { readMessage } from './fields.js'
 import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
 import { limitedUntil, type RateLimitedCall, type RateLimiting } from './rate-limit.js'
@@ -256,8 +257,7 @@ export const noContent: Ok<HttpResponse> = ok({
 })
 
 function refuseError(error: unknown): HttpRefusal {
-  const busy = error instanceof Error && 'code' in error && error.code === 'ERR_CONTENTION'
-  return busy
+  return hasCode(error, 'ERR_CONTENTION')
     ? refuse('busy', 'other writers kept changing the same records')
     : refuse('internal', error instanceof Error ? error.name : 'the thrown value is not an Error')
 }

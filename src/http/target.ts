@@ -1,4 +1,5 @@
 import { ok, type Result } from '../core/result.js'
+import type { Unreadable } from '../protocol/schema.js'
 import { isSecure, parseUrl } from '../protocol/url.js'
 import { invalidOption } from '../util/option-error.js'
 
@@ -29,14 +30,8 @@ export function publicUrl(option: string, text: unknown): PublicUrl {
 /** Path and query as the client sent them, or why they are refused. */
 export type Target = Result<
   { readonly target: string; readonly path: string },
-  Unresolved<'headers_invalid' | 'route_unknown'>
+  Unreadable<'headers_invalid' | 'route_unknown'>
 >
-
-interface Unresolved<Refusal extends string> {
-  readonly ok: false
-  readonly refusal: Refusal
-  readonly reason: string
-}
 
 /**
  * Resolves the received request target against the configured URL. `Host` and `X-Forwarded-*` are ignored:

@@ -3,6 +3,7 @@ import type * as NodeHttp from 'node:http'
 import type * as NodeHttps from 'node:https'
 import type * as NodeNet from 'node:net'
 import { isLoopback } from '../protocol/url.js'
+import { hasCode } from '../util/error-code.js'
 import { nodeModule } from '../util/node-module.js'
 import { invalidOption } from '../util/option-error.js'
 import { type AddressGuard, addressGuard } from './addresses.js'
@@ -186,7 +187,7 @@ export function fetchRefusal(problem: string): FetchRefusal {
 }
 
 export function isFetchRefusal(error: unknown): error is FetchRefusal {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_FETCH_REFUSED'
+  return hasCode(error, 'ERR_FETCH_REFUSED')
 }
 
 async function refuse(problem: string): Promise<never> {

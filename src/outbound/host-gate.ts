@@ -1,5 +1,6 @@
 import type { Instant } from '../core/decision.js'
 import type { Clock } from '../ports/clock.js'
+import { hasCode } from '../util/error-code.js'
 
 /** Limits the concurrent requests per host, so that clients cannot use the library to attack others. */
 export interface HostGate {
@@ -90,5 +91,5 @@ function gateFullError(problem: string): GateFullError {
 }
 
 export function isGateFull(error: unknown): error is GateFullError {
-  return error instanceof Error && 'code' in error && error.code === 'ERR_GATE_FULL'
+  return hasCode(error, 'ERR_GATE_FULL')
 }

@@ -9,7 +9,7 @@ export interface BodyProblem extends Problem {
   readonly path: string
 }
 
-/** Why the client instance or resource server in a request cannot be read. */
+/** Why a part of a request cannot be read: the refusal, and its reason for the operator. */
 export interface Unreadable<Refusal extends string> {
   readonly ok: false
   readonly refusal: Refusal

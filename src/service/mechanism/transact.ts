@@ -1,6 +1,7 @@
 import { type Refused, refused, type Stored } from '../../core/decision.js'
 import type { Random } from '../../ports/random.js'
 import type { RecordChange, Store, TransactionError, VersionGuard } from '../../ports/store.js'
+import { hasCode } from '../../util/error-code.js'
 import type { Queues } from './queues.js'
 import { sleep } from './sleep.js'
 
@@ -164,8 +165,7 @@ function retriable(error: unknown): unknown {
 }
 
 function isTransactionError(error: unknown): error is TransactionError {
-  if (!(error instanceof Error && 'code' in error)) return false
-  return error.code === 'ERR_RESTART_TRANSACTION' || error.code === 'ERR_TRANSACTION_FAILED'
+  return hasCode(error, 'ERR_RESTART_TRANSACTION') || hasCode(error, 'ERR_TRANSACTION_FAILED')
 }
 
 function replayed(): Replayed {
