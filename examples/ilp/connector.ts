@@ -3,6 +3,7 @@ import type { Asset } from 'open-payments-server'
 import {
   fulfills,
   type IlpHandler,
+  isWithin,
   packetAmountMax,
   readPrepare,
   readReply,
@@ -151,7 +152,7 @@ export function createConnector(options: ConnectorOptions): Connector {
 
 function routeTo(peers: readonly Peer[], destination: string): Peer | undefined {
   return peers
-    .filter(({ ilpAddress }) => `${destination}.`.startsWith(`${ilpAddress}.`))
+    .filter(({ ilpAddress }) => isWithin(destination, ilpAddress))
     .sort((one, other) => other.ilpAddress.length - one.ilpAddress.length)[0]
 }
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import {
   deserializeIlpPrepare,
   deserializeIlpReply,
@@ -50,6 +50,25 @@ export function fulfills(reply: IlpReply | undefined, { executionCondition }: Il
 
 export function sha256(bytes: Uint8Array): Buffer {
   return createHash('sha256').update(bytes).digest()
+}
+
+export function hmac(key: Uint8Array, message: string | Uint8Array): Buffer {
+  return createHmac('sha256', key).update(message).digest()
+}
+
+/**
+ * Returns the fulfillment of a STREAM packet with this data. A packet whose condition it does not meet only
+ * probes the rate: no receiver can fulfill it.
+ *
+ * @see Interledger RFC 0029
+ */
+export function streamFulfillment(sharedSecret: Uint8Array, data: Uint8Array): Buffer {
+  return hmac(hmac(sharedSecret, 'ilp_stream_fulfillment'), data)
+}
+
+/** Returns whether an ILP address is `prefix` or below it. */
+export function isWithin(ilpAddress: string, prefix: string): boolean {
+  return `${ilpAddress}.`.startsWith(`${prefix}.`)
 }
 
 /** Creates rejects in the name of the node with this ILP address; `''` for a node without one. */

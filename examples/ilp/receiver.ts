@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type IlpPrepare, serializeIlpFulfill } from 'ilp-packet'
 import {
@@ -18,7 +17,15 @@ import type {
   ReceivedFunds,
   ReceiveResult,
 } from 'open-payments-server'
-import { type IlpHandler, packetAmountMax, readPrepare, rejectsOf, sha256 } from './packet.js'
+import {
+  hmac,
+  type IlpHandler,
+  packetAmountMax,
+  readPrepare,
+  rejectsOf,
+  sha256,
+  streamFulfillment,
+} from './packet.js'
 
 export interface StreamReceiverOptions {
   /**
@@ -81,8 +88,7 @@ export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler
     if (payment === undefined) return reject('F02', 'The payment does not exist')
 
     const paid: Paid = { prepare, request, encryptionKey, payment }
-    const fulfillmentKey = hmac(credentials.sharedSecret, 'ilp_stream_fulfillment')
-    const fulfillment = hmac(fulfillmentKey, prepare.data)
+    const fulfillment = streamFulfillment(credentials.sharedSecret, prepare.data)
     const asked = BigInt(request.prepareAmount.toString())
     if (!sha256(fulfillment).equals(prepare.executionCondition)) {
       // Senders probe the rate with such packets: no receiver can fulfill them, and the reply contains the
@@ -194,8 +200,4 @@ async function decrypted(encryptionKey: Buffer, data: Buffer): Promise<Packet | 
   } catch {
     return undefined
   }
-}
-
-function hmac(key: Uint8Array, message: string | Uint8Array): Buffer {
-  return createHmac('sha256', key).update(message).digest()
 }

@@ -138,14 +138,9 @@ const tokenAgeMaxMs = 600_000
 const tokenMarginMs = 30_000
 
 async function requestToken({ grant }: Client, authServer: string): Promise<Token> {
-  const access = [{ type: 'incoming-payment', actions: ['read-all'] } as const]
   const answer = await grant.request(
     { url: authServer },
-    {
-      access_token: {
-        access: access.map(({ type, actions }) => ({ type, actions: [...actions] })),
-      },
-    },
+    { access_token: { access: [{ type: 'incoming-payment', actions: ['read-all'] }] } },
   )
   if (!isFinalizedGrantWithAccessToken(answer)) {
     throw unreadable('the other wallet requires consent to read an incoming payment', 403)

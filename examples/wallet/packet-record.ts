@@ -1,5 +1,11 @@
-import { createHmac } from 'node:crypto'
-import { type IlpHandler, readPrepare, readReply, rejectsOf, sha256 } from '../ilp/packet.js'
+import {
+  type IlpHandler,
+  readPrepare,
+  readReply,
+  rejectsOf,
+  sha256,
+  streamFulfillment,
+} from '../ilp/packet.js'
 import type { Progress, SendingBook } from './sending-book.js'
 
 /** Sends the packets of one payment, and records before each packet how much may be sent with it. */
@@ -49,8 +55,8 @@ export function packetRecord(options: PacketRecordOptions): PacketRecord {
   return {
     async send(packet) {
       const amount = fulfillableAmount(packet, secret)
-      if (amount === 0n) return stopped ? reject('F00', 'The sender has stopped') : send(packet)
       if (stopped) return reject('F00', 'The sender has stopped')
+      if (amount === 0n) return send(packet)
       progress = { ...progress, left: progress.left + amount }
       if (!(await write().catch(() => false))) {
         stopped = true
@@ -79,20 +85,11 @@ export function packetRecord(options: PacketRecordOptions): PacketRecord {
   }
 }
 
-/**
- * Returns the amount of a packet if the receiver can fulfill it, else 0: packets that probe the rate have a
- * condition that no receiver can meet.
- *
- * @see Interledger RFC 0029
- */
+/** Returns the amount of a packet if the receiver can fulfill it, else 0. */
 function fulfillableAmount(packet: Uint8Array, sharedSecret: Uint8Array): bigint {
   const prepare = readPrepare(packet)
   if (prepare === undefined) return 0n
-  const key = hmac(sharedSecret, 'ilp_stream_fulfillment')
-  const fulfillable = sha256(hmac(key, prepare.data)).equals(prepare.executionCondition)
+  const fulfillment = streamFulfillment(sharedSecret, prepare.data)
+  const fulfillable = sha256(fulfillment).equals(prepare.executionCondition)
   return fulfillable ? BigInt(prepare.amount) : 0n
-}
-
-function hmac(key: Uint8Array, message: string | Uint8Array): Buffer {
-  return createHmac('sha256', key).update(message).digest()
 }

@@ -8,7 +8,7 @@ import {
   parseValue,
 } from 'open-payments-server'
 import { rateOf } from './rates.js'
-import type { Receivers } from './receivers.js'
+import { type Receivers, sameAsset } from './receivers.js'
 
 /** The wallet's fee, added to the amount that it sends. */
 const feePercent = 1n
@@ -27,7 +27,7 @@ export function prices(receivers: Receivers): Pricing {
       const { asset, wanted, expiresAt } = found.receiver
       const exchange = exchangeOf(walletAddress, asset)
       if (exchange === undefined) return invalid('no exchange rate for its currency')
-      if (receiveAmount !== undefined && !isIn(asset, receiveAmount)) {
+      if (receiveAmount !== undefined && !sameAsset(asset, receiveAmount)) {
         return invalid('receiveAmount is not in the currency of the receiver')
       }
       const priced =
@@ -87,10 +87,6 @@ function priceToDebit(exchange: Exchange, debitAmount: Amount): Price | PriceRef
 
 function invalid(reason: string): PriceRefusal {
   return { refusal: 'receiver_invalid', reason }
-}
-
-function isIn(asset: Asset, { assetCode, assetScale }: Amount): boolean {
-  return assetCode === asset.assetCode && assetScale === asset.assetScale
 }
 
 function amountOf(value: bigint, { assetCode, assetScale }: Asset): Amount {

@@ -10,10 +10,11 @@ import {
 } from 'open-payments-server'
 import { createConnector, type Peer } from '../ilp/connector.js'
 import { ilpOverHttp, sendOverHttp } from '../ilp/ilp-over-http.js'
-import { type IlpHandler, readPrepare, readReply } from '../ilp/packet.js'
+import { type IlpHandler, isWithin, readPrepare, readReply } from '../ilp/packet.js'
 import { createStreamReceiver } from '../ilp/receiver.js'
 import { failure } from './json.js'
 import { rateOf } from './rates.js'
+import { sameAsset } from './receivers.js'
 
 /** Another wallet that sends and receives packets. */
 export interface PeerWallet {
@@ -100,22 +101,11 @@ export function railPaymentMethods(
     }),
   )
   const all = [...methods.values()]
+  const methodsAt = (address: string) => all.find((each) => each.paymentIdOf(address) !== undefined)
   return {
     detailsOf: async (query) => (await methods.get(query.asset.assetCode)?.detailsOf(query)) ?? [],
-    paymentIdOf(address) {
-      for (const each of all) {
-        const id = each.paymentIdOf(address)
-        if (id !== undefined) return id
-      }
-      return undefined
-    },
-    async credentialsOf(address) {
-      for (const each of all) {
-        const credentials = await each.credentialsOf(address)
-        if (credentials !== undefined) return credentials
-      }
-      return undefined
-    },
+    paymentIdOf: (address) => methodsAt(address)?.paymentIdOf(address),
+    credentialsOf: async (address) => methodsAt(address)?.credentialsOf(address),
   }
 }
 
@@ -158,7 +148,7 @@ export function createRail(options: RailOptions): Rail {
       return entrance === undefined ? failure(404, 'not_found') : entrance(request)
     },
     from: (asset) => connector.from(addressFor(ilpAddress, asset)),
-    reaches: (address) => peers.some((peer) => `${address}.`.startsWith(`${peer.ilpAddress}.`)),
+    reaches: (address) => peers.some((peer) => isWithin(address, peer.ilpAddress)),
     balances: () =>
       Object.fromEntries(
         links.map(({ ilpAddress: peer, asset }) => [
@@ -173,20 +163,17 @@ export function createRail(options: RailOptions): Rail {
  * Rejects payments in another currency, because the packet's amount would count as if it were in this one.
  */
 function receiverIn(
-  { assetCode, assetScale }: Asset,
+  asset: Asset,
   { paymentMethods, incomingPayments, ilpAddress, onError }: RailOptions,
 ): IlpHandler {
   return createStreamReceiver({
-    ilpAddress: addressFor(ilpAddress, { assetCode, assetScale }),
+    ilpAddress: addressFor(ilpAddress, asset),
     paymentMethods,
     incomingPayments: {
       receive: incomingPayments.receive,
       async get(id) {
         const payment = await incomingPayments.get(id)
-        const { asset } = payment ?? {}
-        return asset?.assetCode === assetCode && asset.assetScale === assetScale
-          ? payment
-          : undefined
+        return payment !== undefined && sameAsset(payment.asset, asset) ? payment : undefined
       },
     },
     onError,

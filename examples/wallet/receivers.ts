@@ -76,6 +76,10 @@ export function receiverFrom({
   return { ok: true, receiver: { ...receiver, wanted } }
 }
 
+export function sameAsset(one: Asset, other: Asset): boolean {
+  return one.assetCode === other.assetCode && one.assetScale === other.assetScale
+}
+
 export function noReceiver(reason: string): FoundReceiver {
   return { ok: false, reason }
 }

@@ -1,5 +1,6 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto'
 import type { PostgresClient } from 'open-payments-server/postgres'
+import { openTable } from './own-table.js'
 
 /**
  * Returns a persistent secret by name. It is created at the first request and stays the same in every process
@@ -22,16 +23,15 @@ export function memorySecrets(): Secrets {
  * safe as the database: a real wallet uses its key management system.
  */
 export async function postgresSecrets(database: PostgresClient, wallet: string): Promise<Secrets> {
-  const query = (text: string, values: unknown[] = []) => database.query({ text, values })
-  const createTable = () =>
-    query(`CREATE TABLE IF NOT EXISTS wallet_secrets (
+  const query = await openTable(
+    database,
+    `wallet_secrets (
       wallet text NOT NULL,
       name text NOT NULL,
       secret text NOT NULL,
       PRIMARY KEY (wallet, name)
-    )`)
-  // If two processes create the table concurrently, one fails and then finds the table when it retries.
-  await createTable().catch(createTable)
+    )`,
+  )
 
   return async (name, make) => {
     const insert = `INSERT INTO wallet_secrets (wallet, name, secret) VALUES ($1, $2, $3)

@@ -1,4 +1,5 @@
 import type { PostgresClient } from 'open-payments-server/postgres'
+import { openTable } from './own-table.js'
 
 /** The progress of a payment that is sent over Interledger. */
 export interface Progress {
@@ -52,9 +53,9 @@ export async function postgresSendingBook(
   database: PostgresClient,
   wallet: string,
 ): Promise<SendingBook> {
-  const query = (text: string, values: unknown[] = []) => database.query({ text, values })
-  const createTable = () =>
-    query(`CREATE TABLE IF NOT EXISTS wallet_sendings (
+  const query = await openTable(
+    database,
+    `wallet_sendings (
       wallet text NOT NULL,
       payment text NOT NULL,
       writer text NOT NULL,
@@ -62,9 +63,8 @@ export async function postgresSendingBook(
       sent numeric NOT NULL,
       delivered numeric NOT NULL,
       PRIMARY KEY (wallet, payment)
-    )`)
-  // If two processes create the table concurrently, one fails and then finds the table when it retries.
-  await createTable().catch(createTable)
+    )`,
+  )
 
   return {
     async take(paymentId, writer) {

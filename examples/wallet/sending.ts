@@ -6,11 +6,11 @@ import type {
   OutgoingPayment,
   ResourceServices,
 } from 'open-payments-server'
-import { type PayOverIlpOptions, payOverIlp } from '../ilp/sender.js'
+import { type PayOverIlpOptions, payOverIlp, type Sent } from '../ilp/sender.js'
 import { packetRecord } from './packet-record.js'
 import type { Rail } from './rail.js'
 import { applyReport } from './rail-reports.js'
-import type { Receiver, Receivers } from './receivers.js'
+import { type Receivers, sameAsset } from './receivers.js'
 import type { Progress, SendingBook } from './sending-book.js'
 
 export interface SenderOptions {
@@ -77,7 +77,7 @@ async function sendToOtherWallet(
     return end(options, attempt, before, found.reason)
   }
   const { asset, ilp } = found.receiver
-  if (ilp === undefined || !isIn(asset, payment.receiveAmount)) {
+  if (ilp === undefined || !sameAsset(asset, payment.receiveAmount)) {
     return end(options, attempt, before, 'the asset of the receiver has changed')
   }
   const signal = AbortSignal.any([stopping, delivery.signal, AbortSignal.timeout(attemptMs)])
@@ -108,20 +108,17 @@ async function sendPackets(
   const { sharedSecret } = receiver
   const send = rail.from(debitAmount)
   const record = packetRecord({ send, sharedSecret, book, paymentId: id, writer, progress: before })
+  const acknowledge = ({ sent, delivered }: Sent) =>
+    record.acknowledge({ sent: before.sent + sent, delivered: before.delivered + delivered })
   const result = await payOverIlp({
     send: record.send,
     receiver,
     amount: { deliver },
     maxSourceAmount,
     signal,
-    onProgress({ sent, delivered }) {
-      record.acknowledge({ sent: before.sent + sent, delivered: before.delivered + delivered })
-    },
+    onProgress: acknowledge,
   })
-  record.acknowledge({
-    sent: before.sent + result.sent,
-    delivered: before.delivered + result.delivered,
-  })
+  acknowledge(result)
   const progress = await record.close()
   return result.ok ? { progress } : { progress, problem: result.problem }
 }
@@ -151,10 +148,6 @@ async function end(
   if (!ended.ok && ended.refusal !== 'payment_over')
     throw new Error(`${paymentId}: ${ended.reason}`)
   await book.forget(paymentId, writer)
-}
-
-function isIn(asset: Receiver['asset'], { assetCode, assetScale }: Amount): boolean {
-  return asset.assetCode === assetCode && asset.assetScale === assetScale
 }
 
 function valued(value: bigint, { assetCode, assetScale }: Amount): Amount {
