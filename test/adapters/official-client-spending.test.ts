@@ -1,19 +1,16 @@
-import {
-  type AuthenticatedClient,
-  isFinalizedGrantWithAccessToken,
-  isPendingGrant,
-} from '@interledger/open-payments'
+import type { AuthenticatedClient } from '@interledger/open-payments'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import {
   type Access,
+  approvedToken,
   clientOf,
   deployments,
   eur,
   failure,
   type RunningDeployment,
   startDeployment,
+  tokenWithoutConsent,
   usd,
 } from '../support/official-client.js'
 
@@ -65,10 +62,8 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
   const them = () => other as AuthenticatedClient
 
   /** Gets a token that does not need consent. */
-  async function tokenFor(access: Access, by = us()): Promise<string> {
-    const grant = await by.grant.request({ url: auth }, { access_token: { access } })
-    if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('the grant has no token')
-    return grant.access_token.value
+  function tokenFor(access: Access, by = us()): Promise<string> {
+    return tokenWithoutConsent(by, auth, access)
   }
 
   const theirQuoting = () => tokenFor([{ type: 'quote', actions: ['create', 'read'] }], them())
@@ -83,22 +78,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       identifier: alice,
       ...(limits && { limits }),
     }
-    const uri = shops[0]?.finishUri ?? ''
-    const grant = await by.grant.request(
-      { url: auth },
-      {
-        access_token: { access: [item] as Access },
-        interact: { start: ['redirect'], finish: { method: 'redirect', uri, nonce: 'nonce' } },
-      },
-    )
-    if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
-    const { location } = await decide(grant.interact.redirect, 'approve')
-    const interact_ref = location?.searchParams.get('interact_ref') ?? ''
-    const { uri: url, access_token } = grant.continue
-    const where = { url, accessToken: access_token.value }
-    const issued = await by.grant.continue(where, { interact_ref })
-    if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('the grant has no token')
-    return issued.access_token
+    return approvedToken(by, auth, [item] as Access, shops[0] as Shop)
   }
 
   /** Creates an incoming payment at a wallet address, with or without an amount. */

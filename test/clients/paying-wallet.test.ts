@@ -1,5 +1,4 @@
 import type { AuthenticatedClient } from '@interledger/open-payments'
-import { isFinalizedGrantWithAccessToken } from '@interledger/open-payments'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import {
@@ -10,6 +9,7 @@ import {
   failure,
   type RunningDeployment,
   startDeployment,
+  tokenWithoutConsent,
   usd,
 } from '../support/official-client.js'
 
@@ -46,11 +46,9 @@ describe.each([...whole, ...(split ? [split] : [])])(
     })
     afterAll(() => running.stop())
 
-    async function tokenFor(client: AuthenticatedClient, actions: readonly string[]) {
+    function tokenFor(client: AuthenticatedClient, actions: readonly string[]) {
       const access = [{ type: 'incoming-payment', actions }] as unknown as Access
-      const grant = await client.grant.request({ url: running.auth }, { access_token: { access } })
-      if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('the grant has no token')
-      return grant.access_token.value
+      return tokenWithoutConsent(client, running.auth, access)
     }
 
     /** An incoming payment that the merchant creates. */

@@ -1,14 +1,15 @@
 import { createHeaders } from '@interledger/http-signature-utils'
-import {
-  type AuthenticatedClient,
-  isFinalizedGrantWithAccessToken,
-  isPendingGrant,
-} from '@interledger/open-payments'
+import type { AuthenticatedClient } from '@interledger/open-payments'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { freePort } from '../../examples/wallet/free-port.js'
-import { type Access, clientOf, usd } from '../support/official-client.js'
+import {
+  type Access,
+  approvedToken,
+  clientOf,
+  tokenWithoutConsent,
+  usd,
+} from '../support/official-client.js'
 import { dataDirectories, exited, killPrograms, startedWallet } from './program.js'
 
 describe('the wallet in two processes', () => {
@@ -48,26 +49,6 @@ describe('the wallet in two processes', () => {
     return { resource, authUrl, startAuth: () => startedWallet(environment) }
   }
 
-  async function tokenFor(url: string, access: Access): Promise<string> {
-    const grant = await client.grant.request({ url }, { access_token: { access } })
-    if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('the grant has no token')
-    return grant.access_token.value
-  }
-
-  async function consented(url: string, access: Access): Promise<string> {
-    const finish = { method: 'redirect' as const, uri: shop.finishUri, nonce: 'a-nonce' }
-    const interact = { start: ['redirect' as const], finish }
-    const grant = await client.grant.request({ url }, { access_token: { access }, interact })
-    if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
-    const { location } = await decide(grant.interact.redirect, 'approve')
-    const interact_ref = location?.searchParams.get('interact_ref') ?? ''
-    const { uri, access_token } = grant.continue
-    const continuation = { url: uri, accessToken: access_token.value }
-    const issued = await client.grant.continue(continuation, { interact_ref })
-    if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('the grant has no token')
-    return issued.access_token.value
-  }
-
   /** Returns the response to a signed request of the shop, including its headers. */
   async function signedGet(url: string, accessToken: string): Promise<Response> {
     const headers = { authorization: `GNAP ${accessToken}` }
@@ -92,15 +73,16 @@ describe('the wallet in two processes', () => {
     expect((await fetch(`${authUrl}/op/incoming-payments`)).status).toBe(404)
     expect((await fetch(`${baseUrl}/auth`, { method: 'OPTIONS' })).status).not.toBe(200)
 
-    const receiving = await tokenFor(authServer, [
+    const receiving = await tokenWithoutConsent(client, authServer, [
       { type: 'incoming-payment', actions: ['create', 'read'] },
     ])
     const where = { url: op, accessToken: receiving }
     const incoming = await client.incomingPayment.create(where, { walletAddress: bob })
     const limits = { debitAmount: usd('2500') }
-    const accessToken = await consented(authServer, [
+    const access: Access = [
       { type: 'outgoing-payment', actions: ['create', 'read'], identifier: alice, limits },
-    ])
+    ]
+    const { value: accessToken } = await approvedToken(client, authServer, access, shop)
     const pay = () =>
       client.outgoingPayment.create(
         { url: op, accessToken },

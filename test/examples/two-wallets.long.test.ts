@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { AuthenticatedClient } from '@interledger/open-payments'
-import { isFinalizedGrantWithAccessToken, isPendingGrant } from '@interledger/open-payments'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { freePort } from '../../examples/wallet/free-port.js'
 import { ilpAddressOf, peerWallet } from '../../examples/wallet/rail.js'
@@ -10,7 +8,15 @@ import { type AdapterName, type RunningWallet, startWallet } from '../../example
 import { memoryStorage } from '../../examples/wallet/storage.js'
 import type { DeliveredEvent, FailedDelivery } from '../../src/index.js'
 import { expiringSoon } from '../support/expiring.js'
-import { type Access, clientOf, eur, failure, usd } from '../support/official-client.js'
+import {
+  type Access,
+  approvedToken,
+  clientOf,
+  eur,
+  failure,
+  tokenWithoutConsent,
+  usd,
+} from '../support/official-client.js'
 import { dataDirectories, exited, killPrograms, startedWallet } from './program.js'
 
 /** Two wallets that are each other's peers, each with its own storage, and the events of both. */
@@ -56,10 +62,8 @@ afterAll(() => shop.stop())
 
 type Origin = Pick<RunningWallet, 'baseUrl'>
 
-async function tokenFor({ baseUrl }: Origin, access: Access): Promise<string> {
-  const grant = await client.grant.request({ url: `${baseUrl}/auth` }, { access_token: { access } })
-  if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('the grant has no token')
-  return grant.access_token.value
+function tokenFor({ baseUrl }: Origin, access: Access): Promise<string> {
+  return tokenWithoutConsent(client, `${baseUrl}/auth`, access)
 }
 
 /** Creates an invoice of an account; returns its URL and state. */
@@ -90,19 +94,7 @@ async function payerAt(wallet: Origin, name: string) {
   const access: Access = [
     { type: 'outgoing-payment', actions: ['create', 'read'], identifier: walletAddress },
   ]
-  const finish = { method: 'redirect' as const, uri: shop.finishUri, nonce: 'a-nonce' }
-  const grant = await client.grant.request(
-    { url: `${wallet.baseUrl}/auth` },
-    { access_token: { access }, interact: { start: ['redirect'], finish } },
-  )
-  if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
-  const { location } = await decide(grant.interact.redirect, 'approve')
-  const interact_ref = location?.searchParams.get('interact_ref') ?? ''
-  const { uri, access_token } = grant.continue
-  const continuation = { url: uri, accessToken: access_token.value }
-  const issued = await client.grant.continue(continuation, { interact_ref })
-  if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('the grant has no token')
-  const accessToken = issued.access_token.value
+  const { value: accessToken } = await approvedToken(client, `${wallet.baseUrl}/auth`, access, shop)
 
   const quote = (receiver: string, asked: object = {}) =>
     client.quote.create(quoting, { walletAddress, receiver, method: 'ilp', ...asked })

@@ -3,20 +3,14 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { createServer, request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  type AuthenticatedClient,
-  createAuthenticatedClient,
-  type Grant,
-  isFinalizedGrantWithAccessToken,
-  isPendingGrant,
-} from '@interledger/open-payments'
+import type { AuthenticatedClient, Grant } from '@interledger/open-payments'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { type ReceivedWebhook, webhookReceiver } from '../../examples/webhooks/receiver.js'
 import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
 import { expiringSoon } from '../support/expiring.js'
 import { listening, stopped } from '../support/hosts.js'
+import { type Access, approvedToken, clientOf, usd } from '../support/official-client.js'
 import {
   dataDirectories,
   exited,
@@ -26,22 +20,13 @@ import {
   startedWallet,
 } from './program.js'
 
-const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
-
 let shop: Shop
 let client: AuthenticatedClient
 let directory: string
 
 beforeAll(async () => {
   shop = await openShop()
-  client = await createAuthenticatedClient({
-    walletAddressUrl: shop.walletAddress,
-    keyId: shop.keyId,
-    privateKey: shop.privateKey,
-    useHttp: true,
-    validateResponses: true,
-    logLevel: 'silent',
-  })
+  client = await clientOf(shop)
 })
 afterAll(() => shop.stop())
 beforeEach(async () => {
@@ -82,33 +67,15 @@ afterEach(() => front.close())
 
 /** Gets a token for Alice's account, with her consent. */
 async function consentedToken() {
-  const grant = await client.grant.request(
-    { url: `${front.url}/auth` },
+  const access: Access = [
     {
-      access_token: {
-        access: [
-          {
-            type: 'outgoing-payment',
-            actions: ['create', 'read'],
-            identifier: `${front.url}/alice`,
-            limits: { debitAmount: usd('2500') },
-          },
-        ],
-      },
-      interact: {
-        start: ['redirect'],
-        finish: { method: 'redirect', uri: shop.finishUri, nonce: randomUUID() },
-      },
+      type: 'outgoing-payment',
+      actions: ['create', 'read'],
+      identifier: `${front.url}/alice`,
+      limits: { debitAmount: usd('2500') },
     },
-  )
-  if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
-  const { location } = await decide(grant.interact.redirect, 'approve')
-  const continued = await client.grant.continue(
-    { url: grant.continue.uri, accessToken: grant.continue.access_token.value },
-    { interact_ref: location?.searchParams.get('interact_ref') ?? '' },
-  )
-  if (!isFinalizedGrantWithAccessToken(continued)) throw new Error('the grant has no token')
-  return continued.access_token
+  ]
+  return approvedToken(client, `${front.url}/auth`, access, shop)
 }
 
 async function rotated({ manage, value }: { manage: string; value: string }) {

@@ -1,10 +1,13 @@
-import type { KeyObject } from 'node:crypto'
+import { type KeyObject, randomUUID } from 'node:crypto'
 import {
   type AuthenticatedClient,
   createAuthenticatedClient,
+  isFinalizedGrantWithAccessToken,
+  isPendingGrant,
   OpenPaymentsClientError,
 } from '@interledger/open-payments'
 import { expect } from 'vitest'
+import { decide } from '../../examples/demo/browser.js'
 import type { Shop } from '../../examples/demo/shop.js'
 import { freePort } from '../../examples/wallet/free-port.js'
 import {
@@ -107,6 +110,39 @@ export function clientOf(
     ...clientSettings,
     ...claimed,
   })
+}
+
+/** Requests access that needs no consent, and returns the value of its token. */
+export async function tokenWithoutConsent(
+  client: AuthenticatedClient,
+  authServer: string,
+  access: Access,
+): Promise<string> {
+  const grant = await client.grant.request({ url: authServer }, { access_token: { access } })
+  if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('the grant has no token')
+  return grant.access_token.value
+}
+
+/** Requests access, approves it as the resource owner, and returns the token after continuation. */
+export async function approvedToken(
+  client: AuthenticatedClient,
+  authServer: string,
+  access: Access,
+  { finishUri: uri }: Pick<Shop, 'finishUri'>,
+) {
+  const finish = { method: 'redirect' as const, uri, nonce: randomUUID() }
+  const grant = await client.grant.request(
+    { url: authServer },
+    { access_token: { access }, interact: { start: ['redirect'], finish } },
+  )
+  if (!isPendingGrant(grant)) throw new Error('the grant is not pending')
+  const { location } = await decide(grant.interact.redirect, 'approve')
+  const interact_ref = location?.searchParams.get('interact_ref') ?? ''
+  const { uri: url, access_token } = grant.continue
+  const where = { url, accessToken: access_token.value }
+  const issued = await client.grant.continue(where, { interact_ref })
+  if (!isFinalizedGrantWithAccessToken(issued)) throw new Error('the grant has no token')
+  return issued.access_token
 }
 
 export const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
