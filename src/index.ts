@@ -156,6 +156,7 @@ export type {
 export type { DomainEvent, EventRecord } from './service/mechanism/events.js'
 export type { RepeatRule } from './service/mechanism/nonces.js'
 export type { Page, PageInfo, PageQuery, PaymentListQuery } from './service/mechanism/pages.js'
+export type { SweepOptions, SweepResult } from './service/mechanism/sweeps.js'
 export type { ContentionError } from './service/mechanism/transact.js'
 export type { OutgoingPaymentResult } from './service/outgoing-payment.js'
 export type { OptionError } from './util/option-error.js'

@@ -48,6 +48,6 @@ export async function authorizationSide(
       { path: '/grants', handle: connectedApps(auth.grants, session) },
     ],
     events: auth.events,
-    chores: [auth.purge],
+    sweep: auth.sweep,
   }
 }

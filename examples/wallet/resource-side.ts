@@ -72,11 +72,7 @@ export async function resourceSide(
     ],
     events: resources.events,
     sender: paymentSender({ resources, receivers, rail, book: storage.sendings }),
-    chores: [
-      resources.incomingPayments.expireDue,
-      resources.outgoingPayments.lapseDue,
-      resources.purge,
-    ],
+    sweep: resources.sweep,
   }
 }
 

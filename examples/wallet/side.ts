@@ -1,4 +1,4 @@
-import type { EventOutbox, Handler, RefusalReport } from 'open-payments-server'
+import type { AuthorizationServer, EventOutbox, Handler, RefusalReport } from 'open-payments-server'
 import type { Accounts } from './accounts.js'
 import type { RailSettings } from './rail.js'
 import type { WalletStorage } from './storage.js'
@@ -25,6 +25,5 @@ export interface Side {
     readonly handle: Handler<string | Uint8Array>
   }[]
   readonly events: EventOutbox
-  /** Periodic work in batches: each resolves to the number of items processed, at most `limit`. */
-  readonly chores: readonly ((limit: number) => Promise<number>)[]
+  readonly sweep: AuthorizationServer['sweep']
 }

@@ -67,7 +67,6 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
   }
 
   function assembled(...sides: readonly Side[]): Wallet {
-    const chores = sides.flatMap((side) => side.chores)
     return {
       accounts: accounts.all,
       mounts: [
@@ -76,7 +75,7 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
       ],
       events: sides.map(({ events }) => events),
       async sweep(signal) {
-        for (const chore of chores) await allOf(chore, signal)
+        for (const { sweep } of sides) while ((await sweep({ signal })).more);
       },
     }
   }
@@ -91,10 +90,4 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
   const authorization = await authorizationSide(surroundings, { authUrl })
   const resource = await resourceSide(surroundings, authorization.introspect)
   return { ...assembled(authorization, resource), sender: resource.sender }
-}
-
-/** Runs batches for as long as they are full. */
-async function allOf(batch: (limit: number) => Promise<number>, signal: AbortSignal) {
-  const limit = 100
-  while (!signal.aborted && (await batch(limit)) >= limit);
 }

@@ -45,15 +45,6 @@ export interface IncomingPaymentServices {
    * @throws an error with code `ERR_CONTENTION` if other writers keep changing the payment for 3 s.
    */
   complete(paymentId: string): Promise<CompleteResult>
-  /**
-   * Records the expiry of payments whose `expiresAt` has passed, and with it one `incoming-payment.expired`
-   * event for each. Run it periodically, in any number of processes. An expired payment refuses funds even
-   * if its expiry is not recorded yet. Also removes payments past their retention.
-   *
-   * @param limit the maximum number of payments to process. Default 100.
-   * @returns the number of expiries that this call recorded. Call again immediately until it is 0.
-   */
-  expireDue(limit?: number): Promise<number>
 }
 
 export function incomingPaymentServices(
@@ -76,6 +67,5 @@ export function incomingPaymentServices(
     },
     receive: payments.receive,
     complete: payments.completeById,
-    expireDue: async (limit = 100) => (await payments.settleDue(limit)).expired,
   }
 }

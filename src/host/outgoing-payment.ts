@@ -64,14 +64,6 @@ export interface OutgoingPaymentServices {
     paymentId: string,
     why?: { readonly reason?: string },
   ): Promise<OutgoingPaymentResult<'cancel'>>
-  /**
-   * Fails payments that the host did not begin before their hold expired, so that their amounts return to the
-   * budget. Run it periodically, in any number of processes. Also removes payments past their retention.
-   *
-   * @param limit the maximum number of payments to process. Default 100.
-   * @returns the number of payments that this call failed. Call again immediately until it is 0.
-   */
-  lapseDue(limit?: number): Promise<number>
 }
 
 export function outgoingPaymentServices(
@@ -91,6 +83,5 @@ export function outgoingPaymentServices(
     reportSent: ({ paymentId, ...totals }) => payments.settle(paymentId, totals),
     fail: ({ paymentId, ...totals }) => payments.fail(paymentId, totals),
     cancel: (paymentId, why = {}) => payments.cancel(paymentId, why),
-    lapseDue: async (limit = 100) => (await payments.settleDue(limit)).lapsed,
   }
 }

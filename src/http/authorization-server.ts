@@ -9,7 +9,12 @@ import { createIntrospect } from '../service/introspection.js'
 import { newCall, type ServiceContext } from '../service/mechanism/context.js'
 import type { EventOutbox } from '../service/mechanism/delivery.js'
 import { createOutbox } from '../service/mechanism/outbox.js'
-import { purge } from '../service/mechanism/sweeps.js'
+import {
+  retired,
+  type SweepOptions,
+  type SweepResult,
+  sweepKinds,
+} from '../service/mechanism/sweeps.js'
 import { discover } from './authorization-server/discovery.js'
 import {
   cancelGrant,
@@ -92,10 +97,12 @@ export interface AuthorizationServer extends AuthorizationServices {
   /**
    * Removes records past their retention: ended grants and used signatures.
    *
-   * @param limit the maximum number of records to process. Default 1,000.
-   * @returns the number of records removed. Call again immediately until it is 0.
+   * Run it periodically, in any number of processes, and call it again immediately while `more` is true.
+   *
+   * @throws the store's first error, after it has processed the records of the other kind.
+   * @throws `TypeError` with code `ERR_INVALID_OPTION` if `limit` is invalid.
    */
-  purge(limit?: number): Promise<number>
+  sweep(options?: SweepOptions): Promise<SweepResult>
   /** Introspects access tokens for a resource server in the same process. */
   readonly introspect: Introspect
 }
@@ -177,6 +184,7 @@ export function createAuthorizationServer(
     challenge: `GNAP as_uri=${grantEndpoint}`,
     watch: options,
   })
+  const swept = [retired(context, 'grant'), retired(context, 'nonce')]
   return {
     ...handlers,
     ...servicesIn(context, grants),
@@ -185,7 +193,7 @@ export function createAuthorizationServer(
       const inside = contextOn(store, context)
       return servicesIn(inside, createGrants(inside, grantPolicy))
     },
-    purge: (limit = 1_000) => purge(context, ['grant', 'nonce'], limit),
+    sweep: (options) => sweepKinds(context, swept, options),
     introspect,
   }
 }

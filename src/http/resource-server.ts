@@ -5,12 +5,17 @@ import type { PaymentMethods } from '../ports/payment-methods.js'
 import type { Pricing } from '../ports/pricing.js'
 import type { Store } from '../ports/store.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
-import { purgeBudgets } from '../service/budget.js'
+import { sweptBudgets } from '../service/budget.js'
 import { createIncomingPayments } from '../service/incoming-payment.js'
 import { newCall, type ServiceContext } from '../service/mechanism/context.js'
 import type { EventOutbox } from '../service/mechanism/delivery.js'
 import { createOutbox } from '../service/mechanism/outbox.js'
-import { purge } from '../service/mechanism/sweeps.js'
+import {
+  retired,
+  type SweepOptions,
+  type SweepResult,
+  sweepKinds,
+} from '../service/mechanism/sweeps.js'
 import { createOutgoingPayments, type SpendingPolicy } from '../service/outgoing-payment.js'
 import { createPaymentCreation } from '../service/outgoing-payment-creation.js'
 import { createQuotes } from '../service/quote.js'
@@ -93,12 +98,17 @@ export interface ResourceServer extends ResourceServices {
    */
   within(store: Store): ResourceServices
   /**
-   * Removes records past their retention: payments, quotes, budgets, transfers and used signatures.
+   * Records the expiry of incoming payments, with one `incoming-payment.expired` event for each; fails
+   * outgoing payments that the host did not begin before their hold expired, so that their amounts return to
+   * the budget; and removes payments, quotes, budgets, transfers and used signatures past their retention.
    *
-   * @param limit the maximum number of records of each kind to process. Default 1,000.
-   * @returns the number of records removed. Call again immediately until it is 0.
+   * Run it periodically, in any number of processes, and call it again immediately while `more` is true.
+   * What the server accepts or refuses does not depend on it.
+   *
+   * @throws the store's first error, after it has processed the records of other kinds.
+   * @throws `TypeError` with code `ERR_INVALID_OPTION` if `limit` is invalid.
    */
-  purge(limit?: number): Promise<number>
+  sweep(options?: SweepOptions): Promise<SweepResult>
 }
 
 const receivingRoutes: readonly Route[] = [
@@ -169,18 +179,20 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     challenge: `GNAP as_uri=${grantEndpoint}`,
     watch: options,
   })
+  const swept = [
+    incoming.swept,
+    outgoing.swept,
+    sweptBudgets(context, introspect, policy.spending.budgets),
+    retired(context, 'quote'),
+    retired(context, 'transfer'),
+    retired(context, 'nonce'),
+  ]
   return {
     ...handlers,
     ...services,
     events: createOutbox(context),
     within: (store) => servicesIn(contextOn(store, context)).services,
-    async purge(limit = 1_000) {
-      const { removed: received } = await incoming.settleDue(limit)
-      const { removed: paid } = await outgoing.settleDue(limit)
-      const budgets = await purgeBudgets(context, introspect, policy.spending.budgets, limit)
-      const rest = await purge(context, ['quote', 'transfer', 'nonce'], limit)
-      return received + paid + budgets + rest
-    },
+    sweep: (options) => sweepKinds(context, swept, options),
   }
 }
 

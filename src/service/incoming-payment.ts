@@ -33,7 +33,7 @@ import {
   readPage,
 } from './mechanism/pages.js'
 import { commitNew, loadOwn } from './mechanism/records.js'
-import { settleOrRemove } from './mechanism/sweeps.js'
+import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
 import {
   type Attempt,
   type NonceGuard,
@@ -229,18 +229,18 @@ export function createIncomingPayments(
   }
 
   /** Records the expiry of due payments, and removes payments past their retention. */
-  async function settleDue(limit: number): Promise<{ expired: number; removed: number }> {
-    const { settled: expired, removed } = await settleOrRemove<IncomingPayment>(
-      context,
-      'incoming-payment',
-      limit,
-      ({ completed, expiryRecorded }) => !completed && !expiryRecorded,
-      expire,
-    )
-    return { expired, removed }
+  const swept: SweptKind = {
+    kind: 'incoming-payment',
+    async sweep(record, now) {
+      const payment = record as IncomingPayment
+      if (payment.completed || payment.expiryRecorded) {
+        return removeRetired(context, 'incoming-payment', payment, now)
+      }
+      return (await expire(payment)) ? 'expired' : undefined
+    },
   }
 
-  return { load, list, create, payable, receive, complete, completeById, settleDue }
+  return { load, list, create, payable, receive, complete, completeById, swept }
 }
 
 interface LoadedReceive {

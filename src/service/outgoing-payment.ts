@@ -35,7 +35,7 @@ import {
   readPage,
 } from './mechanism/pages.js'
 import { loadOwn } from './mechanism/records.js'
-import { settleOrRemove } from './mechanism/sweeps.js'
+import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
 import { transact } from './mechanism/transact.js'
 
 /** The policy for outgoing payments, quotes and budgets. */
@@ -151,18 +151,17 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
   }
 
   /** Fails payments whose hold has expired, and removes payments past their retention. */
-  async function settleDue(limit: number): Promise<{ lapsed: number; removed: number }> {
-    const { settled: lapsed, removed } = await settleOrRemove<OutgoingPayment>(
-      context,
-      'outgoing-payment',
-      limit,
-      ({ state }) => state === 'created',
-      async ({ id }) => (await lapse(id)).ok,
-    )
-    return { lapsed, removed }
+  const swept: SweptKind = {
+    kind: 'outgoing-payment',
+    async sweep(record, now) {
+      const payment = record as OutgoingPayment
+      if (payment.state !== 'created') {
+        return removeRetired(context, 'outgoing-payment', payment, now)
+      }
+      const lapse = await run(payment.id, (commandId) => ({ type: 'lapse', commandId }))
+      return lapse.ok ? 'lapsed' : undefined
+    },
   }
-
-  const lapse = (id: string) => run<'lapse'>(id, (commandId) => ({ type: 'lapse', commandId }))
 
   return {
     load,
@@ -177,7 +176,7 @@ export function createOutgoingPayments(context: ServiceContext, policy: Spending
       run<'fail'>(id, (commandId) => ({ ...said, type: 'fail', commandId })),
     cancel: (id: string, said: Said<CancelPayment>) =>
       run<'cancel'>(id, (commandId) => ({ ...said, type: 'cancel', commandId })),
-    settleDue,
+    swept,
   }
 }
 

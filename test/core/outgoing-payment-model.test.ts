@@ -28,7 +28,7 @@ describe('the core decisions agree with the testing kit and with an independent 
       settle: 'done payment_not_begun payment_over totals_exceeded totals_receded',
       fail: 'done payment_not_begun payment_over payment_sent totals_exceeded totals_receded',
       lapse: 'some none',
-      purge: 'a_budget no_budget',
+      remove: 'a_budget no_budget',
       rotate: 'done over',
       revoke: 'done with_payments_in_flight',
     }

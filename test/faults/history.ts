@@ -97,10 +97,10 @@ export async function live(store: Store, { seed, faultsPercent, actions }: Plan)
     lies = true
     clock.advance(monthMs)
     for (let i = 0; i < 20; i++) {
-      await ignoringFaults(() => world.resources.incomingPayments.expireDue())
+      await ignoringFaults(() => world.resources.sweep())
     }
     lies = false
-    await world.resources.incomingPayments.expireDue()
+    await world.resources.sweep()
   }
 
   const now = () => clock.now()

@@ -126,10 +126,10 @@ describe('the grants of a resource owner', () => {
     const id = await connect(world, world.client(), 'alice')
     await world.auth.grants.revoke(id)
     world.clock.advance(30 * day - 1)
-    await world.auth.purge()
+    await world.auth.sweep()
     expect(await listed(world, 'alice')).toEqual([id])
     world.clock.advance(1)
-    await world.auth.purge()
+    await world.auth.sweep()
     expect(await listed(world, 'alice')).toEqual([])
   })
 

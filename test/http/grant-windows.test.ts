@@ -86,17 +86,17 @@ describe('the last window of a grant', () => {
   test('allows the record to be removed after the retention', async () => {
     const { world, clock, grantId } = await granted(twice, { retentionMs: day })
     clock.set(startOfTests + 20 * minute + day - 1)
-    await world.auth.purge()
+    await world.auth.sweep()
     expect(await world.auth.grants.getRecord(grantId)).toBeDefined()
     clock.advance(1)
-    await world.auth.purge()
+    await world.auth.sweep()
     expect(await world.auth.grants.getRecord(grantId)).toBeUndefined()
   })
 
   test('that never comes keeps the record for as long as the grant can be used', async () => {
     const { world, clock, client, grantId, token } = await granted(monthly, { retentionMs: day })
     clock.advance(20 * 366 * day)
-    await world.auth.purge()
+    await world.auth.sweep()
     expect(await world.auth.grants.getRecord(grantId)).toBeDefined()
     expect((await client.rotate(token)).status).toBe(200)
   })

@@ -155,10 +155,10 @@ describe('completing an incoming payment', () => {
     for (const recorded of [false, true]) {
       const { world, client, payment } = await setUp()
       world.clock.advance(30 * 86_400_000 + 1)
-      if (recorded) expect(await world.resources.incomingPayments.expireDue()).toBe(1)
+      if (recorded) expect(await world.resources.sweep()).toMatchObject({ expired: 1 })
       const answer = await complete(client, await tokenOf(client), payment.id)
       expect([answer.status, answer.body.completed]).toEqual([200, true])
-      expect(await world.resources.incomingPayments.expireDue()).toBe(0)
+      expect(await world.resources.sweep()).toMatchObject({ expired: 0 })
       expect(await toldOf(world)).toEqual([
         'incoming-payment.created',
         ...(recorded ? ['incoming-payment.expired'] : []),

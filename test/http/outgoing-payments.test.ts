@@ -398,7 +398,7 @@ describe('reading an outgoing payment', () => {
     world.clock.advance(1)
     expect((await client.getPayment(token, body.id)).body.failed).toBe(true)
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(100))
-    expect(await world.resources.outgoingPayments.lapseDue()).toBe(1)
+    expect(await world.resources.sweep()).toMatchObject({ lapsed: 1 })
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(0))
   })
 

@@ -309,7 +309,7 @@ test('no secret appears in the store, in responses, events and reports, or in a 
   await shop.revoke(live)
   await world.auth.grants.revoke(paying.grantId)
   world.clock.advance(400 * 86_400_000)
-  while ((await world.auth.purge()) + (await world.resources.purge()) > 0);
+  for (const { sweep } of [world.auth, world.resources]) while ((await sweep()).more);
 
   const errors = world.errors.map((error) => inspect(error))
   const told = [refused, undelivered, events, world.refusals, errors, spans, secrets.urls]

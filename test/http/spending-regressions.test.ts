@@ -165,7 +165,7 @@ describe('the unsent amount can be spent again', () => {
     const created = await pay(client, token, 100)
     world.clock.advance(day)
     expect(await host.begin(idOfPayment(created))).toMatchObject({ refusal: 'payment_lapsed' })
-    expect(await host.lapseDue()).toBe(1)
+    expect(await world.resources.sweep()).toMatchObject({ lapsed: 1 })
     expect(await spent(client, token)).toBe('0')
   })
 
@@ -231,7 +231,7 @@ test('a server ignores the records of another wallet in the same store', async (
     refusal: 'payment_unknown',
   })
   world.clock.advance(day)
-  expect(await other.outgoingPayments.lapseDue()).toBe(0)
+  expect(await other.sweep()).toMatchObject({ lapsed: 0 })
   const url = quoteId.replace(resourceServer, 'https://other.example/op')
   const { handle } = other
   const signed = client.sign({ method: 'GET', url, token: await quoteToken(client) })

@@ -25,9 +25,7 @@ async function paidUnder(
 }
 
 async function purgeAll(world: World): Promise<void> {
-  await world.resources.outgoingPayments.lapseDue()
-  await world.auth.purge()
-  await world.resources.purge()
+  for (const { sweep } of [world.auth, world.resources]) while ((await sweep()).more);
 }
 
 describe('the budget of a window', () => {
@@ -61,16 +59,16 @@ describe('the budget for the lifetime of a grant', () => {
     expect(payment.status).toBe(201)
   })
 
-  test('does not keep a purge from removing other budgets that are due', async () => {
+  test('does not keep a sweep from removing other budgets that are due', async () => {
     const store = memoryStore()
     const world = createSpendingWorld({ store })
     const first = await paidUnder({ debitAmount: usd(1000) }, world)
     const daily = { debitAmount: usd(1000), interval: 'R/2026-11-01T00:00:00Z/P1D' }
     await paidUnder(daily, world, 'kiosk')
     world.clock.advance(1_000 * day)
-    await world.resources.outgoingPayments.lapseDue()
+    await world.resources.sweep()
     const [id = ''] = [(await budgetOf(world, first.payment))?.id]
-    for (let time = 0; time < 4; time++) await world.resources.purge(1)
+    while ((await world.resources.sweep({ limit: 1 })).more);
     expect(await store.due('budget', id.slice(0, 8), world.clock.now(), 10)).toEqual([])
     expect(await store.load('budget', id), 'the grant still exists').toBeDefined()
   })

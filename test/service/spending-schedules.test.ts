@@ -186,7 +186,7 @@ const races: Race[] = [
       const { id } = await paid(scene)
       const { holdMs } = spendingPolicy.payments
       const [lapsed, ...begun] = await scene.run<unknown>(
-        scene.process('sweep', holdMs).payments.settleDue(10),
+        scene.process('sweep', holdMs).sweep(),
         scene.process('sender 1', holdMs - 1).payments.begin(id),
         scene.process('sender 2', holdMs - 1).payments.begin(id),
       )

@@ -291,11 +291,10 @@ export function comparedWallet(wallet: PlayedWallet, met: Map<string, number>) {
     const now = clock.now()
     const lapsed = book.sweep(now)
     count('lapse', lapsed > 0 ? 'some' : 'none')
-    same(await wallet.lapseDue(), lapsed)
     for (const quote of quotes) if (quote.expiresAt + day <= now) quote.gone = true
     for (const budget of budgets.values()) if (budget.keptUntil <= now) budget.purged = true
-    count('purge', [...budgets.values()].some(({ purged }) => purged) ? 'a_budget' : 'no_budget')
-    await wallet.purge()
+    count('remove', [...budgets.values()].some(({ purged }) => purged) ? 'a_budget' : 'no_budget')
+    same(await wallet.sweep(), lapsed)
   }
 
   /** Each window has spent what the book says, and no more than its limit. */

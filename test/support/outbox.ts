@@ -5,7 +5,7 @@ import { createIncomingPayments } from '../../src/service/incoming-payment.js'
 import { newCall, type ServiceContext } from '../../src/service/mechanism/context.js'
 import type { DomainEvent, EventRecord } from '../../src/service/mechanism/events.js'
 import { createOutbox } from '../../src/service/mechanism/outbox.js'
-import { purge } from '../../src/service/mechanism/sweeps.js'
+import { retired, type SweepOptions, sweepKinds } from '../../src/service/mechanism/sweeps.js'
 import { type ManualClock, manualClock } from './clock.js'
 import { usd } from './incoming-payments.js'
 import { seededRandom } from './random.js'
@@ -80,11 +80,13 @@ export function paymentServices(options: SetupOptions = {}) {
     newPayment,
     receive: (paymentId: string, value = '1', transferId = `${seed} ${++transfers}`) =>
       payments.receive({ paymentId, transferId, amount: usd(value) }),
-    /** Does what `ResourceServer.purge` does. */
-    async purge(limit = 1_000) {
-      const { removed } = await payments.settleDue(limit)
-      return removed + (await purge(context, ['transfer', 'nonce'], limit))
-    },
+    /** Does what `ResourceServer.sweep` does, as far as it concerns incoming payments. */
+    sweep: (options?: SweepOptions) =>
+      sweepKinds(
+        context,
+        [payments.swept, retired(context, 'transfer'), retired(context, 'nonce')],
+        options,
+      ),
   }
 }
 

@@ -46,8 +46,8 @@ export interface PlayedWallet {
   ): Promise<HostAnswer>
   fail(id: string, totals: { sentAmount?: Amount; deliveredAmount?: Amount }): Promise<HostAnswer>
   cancel(id: string): Promise<HostAnswer>
-  lapseDue(): Promise<number>
-  purge(): Promise<number>
+  /** Resolves to the number of payments that lapsed. */
+  sweep(): Promise<number>
 }
 
 export interface Asked {

@@ -237,11 +237,10 @@ export function machineWallet(): PlayedWallet {
     fail: async (id, totals) =>
       run<'fail'>(id, { type: 'fail', commandId: commandId(), ...totals }),
     cancel: async (id) => run<'cancel'>(id, { type: 'cancel', commandId: commandId() }),
-    lapseDue: async () => lapseDue(),
-    async purge() {
-      lapseDue()
+    async sweep() {
+      const lapsed = lapseDue()
       for (const kind of ['quote', 'budget'] as const) remove(kind)
-      return 0
+      return lapsed
     },
   }
 }

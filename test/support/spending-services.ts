@@ -7,12 +7,12 @@ import {
   hashSecret,
   namespaceOf,
 } from '../../src/protocol/credential.js'
-import { purgeBudgets } from '../../src/service/budget.js'
+import { sweptBudgets } from '../../src/service/budget.js'
 import { createGrants } from '../../src/service/grant.js'
 import { createIntrospect, introspected } from '../../src/service/introspection.js'
 import { newCall, type ServiceContext } from '../../src/service/mechanism/context.js'
 import { nonceGuardOf, type Proof } from '../../src/service/mechanism/nonces.js'
-import { purge } from '../../src/service/mechanism/sweeps.js'
+import { retired, type SweepOptions, sweepKinds } from '../../src/service/mechanism/sweeps.js'
 import { createOutgoingPayments } from '../../src/service/outgoing-payment.js'
 import {
   createPaymentCreation,
@@ -163,15 +163,6 @@ export function spendingServices(options: SpendingSetup = {}) {
       await grants.run(grant, { type: 'revoke', commandId: call.commandId }, call)
   }
 
-  /** What `ResourceServer.purge` does, as far as it is about spending. */
-  async function purgeAll(limit = 1_000): Promise<number> {
-    const { removed } = await payments.settleDue(limit)
-    const quotes = await purge(context, ['quote'], limit)
-    return (
-      removed + quotes + (await purgeBudgets(context, introspect, spendingPolicy.budgets, limit))
-    )
-  }
-
   return {
     context,
     store,
@@ -185,7 +176,17 @@ export function spendingServices(options: SpendingSetup = {}) {
     pay,
     rotate,
     revoke,
-    purge: purgeAll,
+    /** Does what `ResourceServer.sweep` does, as far as it concerns spending. */
+    sweep: (options?: SweepOptions) =>
+      sweepKinds(
+        context,
+        [
+          payments.swept,
+          sweptBudgets(context, introspect, spendingPolicy.budgets),
+          retired(context, 'quote'),
+        ],
+        options,
+      ),
     quote: (client: string, request: Parameters<typeof quotes.create>[0]) =>
       quotes.create(request, client, newCall(context), undefined),
   }

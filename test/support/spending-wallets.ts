@@ -56,8 +56,7 @@ export function servedWallet(): PlayedWallet {
     settle: async (id, totals) => told(await payments.settle(id, totals)),
     fail: async (id, totals) => told(await payments.fail(id, totals)),
     cancel: async (id) => told(await payments.cancel(id, {})),
-    lapseDue: async () => (await payments.settleDue(100)).lapsed,
-    purge: () => services.purge(),
+    sweep: async () => (await services.sweep()).lapsed,
   }
 }
 
@@ -137,7 +136,6 @@ export function serverWallet(): PlayedWallet {
       told(await outgoingPayments.reportSent({ paymentId, ...totals })),
     fail: async (paymentId, totals) => told(await outgoingPayments.fail({ paymentId, ...totals })),
     cancel: async (id) => told(await outgoingPayments.cancel(id)),
-    lapseDue: () => outgoingPayments.lapseDue(),
-    purge: () => resources.purge(),
+    sweep: async () => (await resources.sweep()).lapsed,
   }
 }

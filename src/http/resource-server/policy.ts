@@ -10,14 +10,14 @@ export interface ResourcePolicy {
   /** How far in the future `expiresAt` of an incoming payment may be. Default 30 days. */
   readonly incomingPaymentExpiryMaxMs?: number
   /**
-   * How long an incoming payment is kept after its expiry, before `purge` may remove it. Default 365 days.
+   * How long an incoming payment is kept after its expiry, before `sweep` may remove it. Default 365 days.
    */
   readonly incomingPaymentRetentionMs?: number
   /** The lifetime of a quote, unless the host's price expires earlier. Default 300,000. */
   readonly quoteLifetimeMs?: number
   /** How long the host has to begin an outgoing payment, before it fails. Default 24 hours. */
   readonly outgoingPaymentHoldMs?: number
-  /** How long an outgoing payment is kept after its end, before `purge` may remove it. Default 365 days. */
+  /** How long an outgoing payment is kept after its end, before `sweep` may remove it. Default 365 days. */
   readonly outgoingPaymentRetentionMs?: number
 }
 

@@ -1,29 +1,85 @@
 import type { Instant, Stored } from '../../core/decision.js'
 import type { RecordKind } from '../../ports/store.js'
+import { invalidOption } from '../../util/option-error.js'
 import type { ServiceContext } from './context.js'
 import { inParallel } from './parallel.js'
 
-const concurrency = 8
+/** Options of a sweep. */
+export interface SweepOptions {
+  /** The maximum number of records of each kind to process: 1 to 10,000. Default 1,000. */
+  readonly limit?: number
+  /** Once aborted, the sweep processes no further record, and resolves. */
+  readonly signal?: AbortSignal
+}
+
+/** What one call of a sweep did. */
+export interface SweepResult {
+  /** The number of incoming payments whose expiry this call recorded; 0 at an authorization server. */
+  readonly expired: number
+  /** The number of outgoing payments that this call failed; 0 at an authorization server. */
+  readonly lapsed: number
+  /** The number of records that this call removed because they were past their retention. */
+  readonly removed: number
+  /** Whether more records may be due: call again immediately. False if `signal` is aborted. */
+  readonly more: boolean
+}
 
 /**
- * Settles due records of one kind, at most `limit` of them, several concurrently. Any number of processes may
- * sweep: each record is settled by a compare-and-set, which resolves to false for the loser.
- *
- * @returns the number of records that this call settled.
+ * What happened to a due record: one of the counts of `SweepResult`, `kept` if it became due later, or
+ * `undefined` if nothing changed, such as when another process was faster.
  */
-export async function sweep(
+export type Swept = 'expired' | 'lapsed' | 'removed' | 'kept' | undefined
+
+/** How a server sweeps the due records of one kind. */
+export interface SweptKind {
+  readonly kind: RecordKind
+  sweep(record: Stored, now: Instant): Promise<Swept>
+}
+
+const concurrency = 8
+const limitDefault = 1_000
+const limitMax = 10_000
+
+/**
+ * Processes due records of these kinds, several concurrently. Any number of processes may sweep: each record
+ * changes by a compare-and-set, which fails for all but one. An error of one kind does not prevent the
+ * others from being swept; the sweep rejects with the first error at its end.
+ */
+export async function sweepKinds(
   context: ServiceContext,
-  kind: RecordKind,
-  limit: number,
-  settle: (record: Stored, now: Instant) => Promise<boolean>,
-): Promise<number> {
-  const now = context.clock.now()
-  const due = await context.store.due(kind, await context.namespace(), now, limit)
-  let settled = 0
-  await inParallel(due, concurrency, async (record) => {
-    if (await settle(record, now)) settled += 1
-  })
-  return settled
+  kinds: readonly SweptKind[],
+  { limit = limitDefault, signal }: SweepOptions = {},
+): Promise<SweepResult> {
+  if (!Number.isSafeInteger(limit) || limit < 1 || limit > limitMax) {
+    throw invalidOption('limit', `must be an integer from 1 to ${limitMax}`)
+  }
+  const counts = { expired: 0, lapsed: 0, removed: 0, kept: 0 }
+  const namespace = await context.namespace()
+  let more = false
+
+  async function sweepKind({ kind, sweep }: SweptKind): Promise<void> {
+    if (signal?.aborted) return
+    const now = context.clock.now()
+    const due = await context.store.due(kind, namespace, now, limit)
+    await inParallel(due, concurrency, async (record) => {
+      const swept = signal?.aborted ? undefined : await sweep(record, now)
+      if (swept === undefined) return
+      counts[swept] += 1
+      // A changed record may be due again, for its removal. Without progress, a repeat would find the same.
+      more ||= swept !== 'removed' || due.length === limit
+    })
+  }
+
+  const errors: unknown[] = []
+  for (const each of kinds) await sweepKind(each).catch((error) => errors.push(error))
+  if (errors.length > 0) throw errors[0]
+  const { expired, lapsed, removed } = counts
+  return { expired, lapsed, removed, more: more && !signal?.aborted }
+}
+
+/** Sweeps records that are due only when their retention ends. */
+export function retired(context: ServiceContext, kind: RecordKind): SweptKind {
+  return { kind, sweep: (record, now) => removeRetired(context, kind, record, now) }
 }
 
 /** Removes a record past its retention, unless it has changed since it was loaded. */
@@ -32,45 +88,7 @@ export async function removeRetired(
   kind: RecordKind,
   { id, version, retainUntil }: Stored,
   now: Instant,
-): Promise<boolean> {
-  return retainUntil !== undefined && retainUntil <= now && store.remove(kind, id, version)
-}
-
-/**
- * Settles due records, and removes those past their retention. One sweep does both, because records of one
- * sort would otherwise permanently fill the batches of due records and hide the other sort.
- *
- * @param settle resolves to whether this call settled the record.
- */
-export async function settleOrRemove<Due extends Stored>(
-  context: ServiceContext,
-  kind: RecordKind,
-  limit: number,
-  isUnsettled: (record: Due) => boolean,
-  settle: (record: Due) => Promise<boolean>,
-): Promise<{ settled: number; removed: number }> {
-  let settled = 0
-  const all = await sweep(context, kind, limit, async (record, now) => {
-    if (!isUnsettled(record as Due)) return removeRetired(context, kind, record, now)
-    const done = await settle(record as Due)
-    if (done) settled += 1
-    return done
-  })
-  return { settled, removed: all - settled }
-}
-
-/** Removes records of these kinds past their retention, at most `limit` in total. */
-export async function purge(
-  context: ServiceContext,
-  kinds: readonly RecordKind[],
-  limit: number,
-): Promise<number> {
-  let removed = 0
-  for (const kind of kinds) {
-    if (removed >= limit) break
-    removed += await sweep(context, kind, limit - removed, (record, now) =>
-      removeRetired(context, kind, record, now),
-    )
-  }
-  return removed
+): Promise<'removed' | undefined> {
+  const isRetired = retainUntil !== undefined && retainUntil <= now
+  return isRetired && (await store.remove(kind, id, version)) ? 'removed' : undefined
 }

@@ -6,8 +6,8 @@ import {
   createResourceServer,
   type IntervalCounting,
   type Json,
-  type OutgoingPaymentServices,
   type Pricing,
+  type ResourceServer,
   type Store,
 } from 'open-payments-server'
 import {
@@ -137,9 +137,8 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
       answerOf(await outgoingPayments.fail({ paymentId, ...totals })),
     cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),
     async lapse() {
-      await lapseAll(outgoingPayments, [...held], clock)
-      await auth.purge()
-      await resources.purge()
+      await lapseAll(resources, [...held], clock)
+      await auth.sweep()
     },
     async rotate(grant) {
       const { manage = '', value = '' } = grants.get(grant) ?? {}
@@ -193,14 +192,14 @@ function createServers(
 
 /** Repeats the query, because `due` may lag, until every payment whose hold expired has failed. */
 async function lapseAll(
-  payments: OutgoingPaymentServices,
+  { sweep, outgoingPayments }: Pick<ResourceServer, 'sweep' | 'outgoingPayments'>,
   held: readonly string[],
   clock: Clock,
 ): Promise<void> {
   const startedAt = performance.now()
   for (;;) {
-    while ((await payments.lapseDue()) > 0);
-    const all = await Promise.all(held.map((id) => payments.get(id)))
+    while ((await sweep()).more);
+    const all = await Promise.all(held.map((id) => outgoingPayments.get(id)))
     const waiting = all.some(
       (payment) => payment?.state === 'created' && payment.holdUntil <= clock.now(),
     )

@@ -114,6 +114,6 @@ describe('the permission to request a grant', () => {
     expect((await world.handle(request)).status).toBe(401)
     world.clock.advance(365 * 86_400_000)
     // The nonce is the only record to remove.
-    expect(await world.auth.purge()).toBe(1)
+    expect(await world.auth.sweep()).toMatchObject({ removed: 1 })
   })
 })

@@ -215,7 +215,7 @@ const rows: readonly Row[] = [
       return {
         async run() {
           world.clock.advance(1_001)
-          await world.resources.incomingPayments.expireDue()
+          await world.resources.sweep()
         },
         events: paymentEvents(['incoming-payment.expired'], id, {
           received: '3',
@@ -323,7 +323,7 @@ async function live(world: World) {
   await receive(world, payment.id, '4')
   await newPayment(client)
   world.clock.advance(40 * 86_400_000)
-  await world.resources.incomingPayments.expireDue()
+  await world.resources.sweep()
   await client.revoke(rotated)
   const [method] = payment.body.methods
   const secrets: string[] = [

@@ -341,12 +341,12 @@ describe('an event that is set aside', () => {
     expect(await stored(setup)).toEqual([])
   })
 
-  test('is neither delivered nor purged, however much time passes', async () => {
+  test('is neither delivered nor removed, however much time passes', async () => {
     const setup = await withOneSetAside()
     setup.clock.advance(10 * 365 * 86_400 * second)
     const { heard, handler } = listener(never)
     await drainAll(setup, handler)
-    await setup.purge()
+    await setup.sweep()
     expect(heard).toEqual([])
     expect(await setup.outbox.listSetAside()).toHaveLength(1)
   })

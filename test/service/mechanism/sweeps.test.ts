@@ -1,7 +1,7 @@
 import fc, { type Scheduler } from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { memoryStore, type RecordKind, type Store } from '../../../src/index.js'
-import { purge } from '../../../src/service/mechanism/sweeps.js'
+import { memoryStore, type RecordKind, type Store, type SweepResult } from '../../../src/index.js'
+import { retired, sweepKinds } from '../../../src/service/mechanism/sweeps.js'
 import { manualClock, startOfTests } from '../../support/clock.js'
 import { history } from '../../support/grants.js'
 import { usd } from '../../support/incoming-payments.js'
@@ -47,10 +47,10 @@ describe('recording expiries', () => {
     const ids = [await setup.newPayment('5'), await setup.newPayment()]
     await setup.receive(ids[0] ?? '', '4')
     setup.clock.advance(lifetimeMs)
-    expect(await setup.payments.settleDue(100)).toEqual({ expired: 0, removed: 0 })
+    expect(await setup.sweep()).toMatchObject({ expired: 0, removed: 0 })
     setup.clock.advance(1)
-    expect(await setup.payments.settleDue(100)).toEqual({ expired: 2, removed: 0 })
-    expect(await setup.payments.settleDue(100)).toEqual({ expired: 0, removed: 0 })
+    expect(await setup.sweep()).toMatchObject({ expired: 2, removed: 0 })
+    expect(await setup.sweep()).toMatchObject({ expired: 0, removed: 0 })
     expect(expiriesIn(setup.written)).toEqual(ids.toSorted())
   })
 
@@ -58,7 +58,7 @@ describe('recording expiries', () => {
     const setup = logged()
     await setup.receive(await setup.newPayment('5'), '5')
     setup.clock.advance(lifetimeMs + 1)
-    expect(await setup.payments.settleDue(100)).toEqual({ expired: 0, removed: 0 })
+    expect(await setup.sweep()).toMatchObject({ expired: 0, removed: 0 })
     expect(expiriesIn(setup.written)).toEqual([])
   })
 
@@ -68,7 +68,7 @@ describe('recording expiries', () => {
       const id = await setup.newPayment('5')
       await setup.receive(id, '3', 'counted')
       setup.clock.advance(lifetimeMs + 1)
-      if (setup === swept) await setup.payments.settleDue(100)
+      if (setup === swept) await setup.sweep()
       expect(await setup.receive(id, '3', 'counted')).toMatchObject({ ok: true })
       expect(await setup.receive(id, '2')).toMatchObject({ ok: false, refusal: 'payment_expired' })
       expect(await setup.payments.load(id)).toMatchObject({ received: '3', completed: false })
@@ -81,10 +81,10 @@ describe('recording expiries', () => {
     const other = paymentServices({ store, clock, serverUrl: 'https://other.example' })
     await other.newPayment()
     clock.advance(10 * 365 * day)
-    expect(await setup.payments.settleDue(100)).toEqual({ expired: 0, removed: 0 })
-    expect(await setup.purge()).toBe(0)
+    expect(await setup.sweep()).toMatchObject({ expired: 0, removed: 0 })
+    expect(await setup.sweep()).toMatchObject({ removed: 0 })
     expect(await count(other, 'incoming-payment')).toBe(1)
-    expect(await other.payments.settleDue(100)).toEqual({ expired: 1, removed: 0 })
+    expect(await other.sweep()).toMatchObject({ expired: 1, removed: 0 })
   })
 
   test('processes ten thousand payments in batches', async () => {
@@ -94,7 +94,7 @@ describe('recording expiries', () => {
     setup.clock.advance(lifetimeMs + 1)
     const batches: number[] = []
     for (let expired = 1; expired > 0; ) {
-      expired = (await setup.payments.settleDue(2_500)).expired
+      expired = (await setup.sweep({ limit: 2_500 })).expired
       batches.push(expired)
     }
     expect(batches).toEqual([2_500, 2_500, 2_500, 2_500, 0])
@@ -116,7 +116,7 @@ describe('recording expiries', () => {
     const setup = logged({ store: forgetful, clock })
     await setup.newPayment()
     clock.advance(lifetimeMs + 1)
-    expect(await setup.payments.settleDue(100)).toEqual({ expired: 1, removed: 0 })
+    expect(await setup.sweep()).toMatchObject({ expired: 1, removed: 0 })
     expect(lost).toBe(1)
   })
 })
@@ -148,7 +148,7 @@ const searches: readonly Search[] = [
       const payer = paymentServices({ store, scheduler, clock: lastMoment, seed: 'payer' })
       const sweeping = [1, 2, 3].map(async (n) => {
         const sweeper = paymentServices({ store, scheduler, clock: later, seed: `sweeper ${n}` })
-        return (await sweeper.payments.settleDue(10)).expired
+        return (await sweeper.sweep()).expired
       })
       const [received, expired] = await scheduler.waitFor(
         Promise.all([
@@ -189,7 +189,7 @@ const searches: readonly Search[] = [
         const sweeper = paymentServices({ store, scheduler, clock, seed: `sweeper ${n}` })
         let [expired, removed] = [0, 0]
         for (let round = 0; round < 3; round++) {
-          const settled = await sweeper.payments.settleDue(10)
+          const settled = await sweeper.sweep()
           expired += settled.expired
           removed += settled.removed
         }
@@ -243,22 +243,22 @@ describe.each(searches)('$name', (search) => {
   })
 })
 
-describe('a purge', () => {
+describe('a sweep', () => {
   test('removes payments and transfers after their retention, transfers a day later', async () => {
     const setup = logged({ retentionMs: 10 * day })
     const [paid, unpaid] = [await setup.newPayment('5'), await setup.newPayment()]
     await setup.receive(paid, '5')
     setup.clock.set(startOfTests + lifetimeMs + 10 * day - 1)
-    expect(await setup.purge()).toBe(0)
+    expect(await setup.sweep()).toMatchObject({ removed: 0 })
     setup.clock.advance(1)
-    expect(await setup.purge()).toBe(2)
+    expect(await setup.sweep()).toMatchObject({ removed: 2 })
     expect(await setup.payments.load(paid)).toBeUndefined()
     expect(await setup.payments.load(unpaid)).toBeUndefined()
     expect(await count(setup, 'transfer')).toBe(1)
     setup.clock.advance(day - 1)
-    expect(await setup.purge()).toBe(0)
+    expect(await setup.sweep()).toMatchObject({ removed: 0 })
     setup.clock.advance(1)
-    expect(await setup.purge()).toBe(1)
+    expect(await setup.sweep()).toMatchObject({ removed: 1 })
     expect(await count(setup, 'transfer')).toBe(0)
     // The sweeps above recorded the expiry too, and no event is lost.
     expect(expiriesIn(setup.written)).toEqual([unpaid])
@@ -280,7 +280,7 @@ describe('a purge', () => {
       guards: [],
     })
     const lagging = { ...context, store: { ...store, due: async () => [found] } }
-    expect(await purge(lagging, ['grant'], 10)).toBe(0)
+    expect(await sweepKinds(lagging, [retired(lagging, 'grant')])).toMatchObject({ removed: 0 })
     expect(await store.load('grant', id)).toEqual(changed)
   })
 
@@ -289,11 +289,11 @@ describe('a purge', () => {
     const id = `${await context.namespace()}kept`
     const next = { id, version: 1, commandId: 'a', dueAt: 1, retainUntil: startOfTests + 1 }
     await store.commit({ changes: [{ kind: 'grant', next, expectedVersion: 0 }], guards: [] })
-    expect(await purge(context, ['grant'], 10)).toBe(0)
+    expect(await sweepKinds(context, [retired(context, 'grant')])).toMatchObject({ removed: 0 })
     expect(await store.load('grant', id)).toEqual(next)
   })
 
-  test('removes at most the given number of records of all kinds', async () => {
+  test('processes at most the given number of records of each kind', async () => {
     const { store, context } = paymentServices()
     const namespace = await context.namespace()
     for (let i = 0; i < 6; i++) {
@@ -301,9 +301,71 @@ describe('a purge', () => {
       const next = { id: `${namespace}${i}`, version: 1, commandId: 'a', dueAt: i, retainUntil: i }
       await store.commit({ changes: [{ kind, next, expectedVersion: 0 }], guards: [] })
     }
-    const removed: number[] = []
-    for (let call = 0; call < 4; call++) removed.push(await purge(context, ['grant', 'nonce'], 2))
-    expect(removed).toEqual([2, 2, 2, 0])
+    const kinds = [retired(context, 'grant'), retired(context, 'nonce')]
+    const sweep = () => sweepKinds(context, kinds, { limit: 2 })
+    expect(await sweep()).toMatchObject({ removed: 4, more: true })
+    expect(await sweep()).toMatchObject({ removed: 2, more: false })
+  })
+
+  test('rejects a limit that is not a positive integer', async () => {
+    const setup = paymentServices()
+    for (const limit of [0, -1, 1.5, Number.NaN, 10_001]) {
+      await expect(setup.sweep({ limit })).rejects.toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        option: 'limit',
+      })
+    }
+  })
+
+  test('processes no further record after its signal is aborted', async () => {
+    const { store, context } = paymentServices()
+    const namespace = await context.namespace()
+    for (let i = 0; i < 20; i++) {
+      const next = { id: `${namespace}${i}`, version: 1, commandId: 'a', dueAt: 1, retainUntil: 1 }
+      await store.commit({ changes: [{ kind: 'grant', next, expectedVersion: 0 }], guards: [] })
+    }
+    const controller = new AbortController()
+    const stopping: Store = {
+      ...store,
+      async remove(kind, id, version) {
+        controller.abort()
+        return store.remove(kind, id, version)
+      },
+    }
+    const inside = { ...context, store: stopping }
+    const swept = await sweepKinds(inside, [retired(inside, 'grant')], {
+      limit: 10,
+      signal: controller.signal,
+    })
+    expect(swept).toMatchObject({ removed: 1, more: false })
+  })
+
+  test('that repeats while there is more leaves nothing due, whatever its limit', async () => {
+    const property = fc.asyncProperty(
+      fc.integer({ min: 1, max: 7 }),
+      fc.array(fc.constantFrom('open', 'paid', 'retired'), { maxLength: 12 }),
+      async (limit, states) => {
+        const setup = logged({ retentionMs: day })
+        for (const state of states) {
+          const id = await setup.newPayment('5')
+          if (state === 'paid') await setup.receive(id, '5')
+        }
+        setup.clock.advance(lifetimeMs + (states.includes('retired') ? 3 * day : 1))
+        let expired = 0
+        for (let more = true; more; ) {
+          const swept = await setup.sweep({ limit })
+          expired += swept.expired
+          more = swept.more
+        }
+        const { context, store, clock } = setup
+        const namespace = await context.namespace()
+        for (const kind of ['incoming-payment', 'transfer', 'nonce'] as const) {
+          expect(await store.due(kind, namespace, clock.now(), 100)).toEqual([])
+        }
+        expect(expired).toBe(states.filter((state) => state !== 'paid').length)
+      },
+    )
+    await fc.assert(property, { numRuns: 200 })
   })
 
   test('continues after a failed removal, and then rejects with its error', async () => {
@@ -321,7 +383,13 @@ describe('a purge', () => {
         return store.remove(kind, id, version)
       },
     }
-    await expect(purge({ ...context, store: failing }, ['grant'], 100)).rejects.toThrow('locked')
+    const inside = { ...context, store: failing }
+    const nonce = { id: `${namespace}n`, version: 1, commandId: 'a', dueAt: 1, retainUntil: 1 }
+    const change = { kind: 'nonce', next: nonce, expectedVersion: 0 } as const
+    await store.commit({ changes: [change], guards: [] })
+    const kinds = [retired(inside, 'grant'), retired(inside, 'nonce')]
+    await expect(sweepKinds(inside, kinds)).rejects.toThrow('locked')
+    expect(await store.load('nonce', nonce.id), 'a record of another kind').toBeUndefined()
     expect(await store.load('grant', ids[3] ?? '')).toBeDefined()
     expect(await store.due('grant', namespace, startOfTests, 100)).toHaveLength(1)
   })
@@ -338,7 +406,8 @@ describe('a purge', () => {
         const change = { kind: 'grant', next: grant, expectedVersion: grant.version - 1 } as const
         const first = { ...change, next: { ...grant, version: 1 }, expectedVersion: 0 }
         await store.commit({ changes: [first], guards: [] })
-        const removed = await purge({ ...context, namespace: async () => 'namespac' }, ['grant'], 9)
+        const inside = { ...context, namespace: async () => 'namespac' }
+        const { removed } = await sweepKinds(inside, [retired(inside, 'grant')])
         const isOver = grant.retainUntil !== undefined && grant.retainUntil <= clock.now()
         expect(removed).toBe(isOver ? 1 : 0)
         expect((await store.load('grant', grant.id)) === undefined).toBe(isOver)
@@ -359,7 +428,7 @@ describe('a purge', () => {
 type Step =
   | { readonly do: 'receive'; readonly payment: number; readonly transfer: string }
   | { readonly do: 'pass'; readonly ms: number }
-  | { readonly do: 'purge' | 'expire'; readonly limit: number }
+  | { readonly do: 'sweep'; readonly limit: number }
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -380,7 +449,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
-      do: fc.constantFrom('purge' as const, 'expire' as const),
+      do: fc.constant('sweep' as const),
       limit: fc.integer({ min: 1, max: 5 }),
     }),
   },
@@ -393,8 +462,7 @@ describe('no transfer counts twice', () => {
     const counted = ids.map(() => new Set<string>())
     for (const step of steps) {
       if (step.do === 'pass') setup.clock.advance(step.ms)
-      if (step.do === 'purge') await setup.purge(step.limit)
-      if (step.do === 'expire') await setup.payments.settleDue(step.limit)
+      if (step.do === 'sweep') await setup.sweep({ limit: step.limit })
       if (step.do !== 'receive') continue
       const transferId = `${step.payment} ${step.transfer}`
       const result = await setup.receive(ids[step.payment] ?? '', '10', transferId)
@@ -442,7 +510,7 @@ describe('no transfer counts twice', () => {
 })
 
 describe('a used signature', () => {
-  test('is remembered for as long as it would be accepted, despite purges', async () => {
+  test('is remembered for as long as it would be accepted, despite sweeps', async () => {
     for (let ageMs = -60 * second; ageMs <= 300 * second; ageMs += 30 * second) {
       const world = createWorld()
       const client = world.client()
@@ -458,7 +526,7 @@ describe('a used signature', () => {
       })
       expect(answerOf(await world.handle(request)).status).toBe(201)
       world.clock.set(created * 1000 + ageMs)
-      await world.resources.purge()
+      await world.resources.sweep()
       expect(answerOf(await world.handle(request)).status, `${ageMs} ms`).toBe(401)
       expect(world.refusals.at(-1)).toMatchObject({ refusal: 'replayed' })
     }
@@ -468,15 +536,15 @@ describe('a used signature', () => {
     const world = createWorld()
     await world.client().request([incomingAccess])
     world.clock.advance(360 * second - 1)
-    expect(await world.auth.purge()).toBe(0)
+    expect(await world.auth.sweep()).toMatchObject({ removed: 0 })
     world.clock.advance(1)
-    expect(await world.auth.purge()).toBe(1)
-    expect(await world.auth.purge()).toBe(0)
+    expect(await world.auth.sweep()).toMatchObject({ removed: 1 })
+    expect(await world.auth.sweep()).toMatchObject({ removed: 0 })
   })
 })
 
 describe('the servers', () => {
-  test('purge their own records: grants, payments, transfers, signatures', async () => {
+  test('remove their own records: grants, payments, transfers, signatures', async () => {
     const world = createWorld()
     const client = world.client()
     const { token, continue: continuation } = await issuedGrant(world, client)
@@ -491,22 +559,22 @@ describe('the servers', () => {
     await client.request([outgoingAccess], withFinish)
 
     world.clock.advance(31 * day)
-    expect(await world.resources.incomingPayments.expireDue()).toBe(1)
-    expect(await world.resources.incomingPayments.expireDue()).toBe(0)
+    expect(await world.resources.sweep()).toMatchObject({ expired: 1 })
+    expect(await world.resources.sweep()).toMatchObject({ expired: 0 })
     world.clock.advance(2 * 365 * day)
-    // The payment, the transfer and the nonce of the request that created the payment.
-    expect(await world.resources.purge()).toBe(3)
+    // The payment and its transfer. The first sweep removed the nonce of the request.
+    expect(await world.resources.sweep()).toMatchObject({ removed: 2 })
     expect(await world.resources.incomingPayments.get(paymentId)).toBeUndefined()
     // The grant without consent, the undecided request and the nonces of four requests.
-    expect(await world.auth.purge()).toBe(6)
-    expect(await world.auth.purge()).toBe(0)
+    expect(await world.auth.sweep()).toMatchObject({ removed: 6 })
+    expect(await world.auth.sweep()).toMatchObject({ removed: 0 })
 
     // The grant with the consent of its owner still exists two years later.
     const rotated = await client.rotate(token)
     expect(rotated.status).toBe(200)
     expect((await client.cancel(continuation)).status).toBe(204)
     world.clock.advance(30 * day)
-    expect(await world.auth.purge()).toBeGreaterThan(0)
+    expect((await world.auth.sweep()).removed).toBeGreaterThan(0)
     expect((await client.rotate(rotated.body.access_token)).status).toBe(404)
   })
 
@@ -518,8 +586,9 @@ describe('the servers', () => {
       await client.createPayment(body.access_token.value, { walletAddress: bob })
     }
     world.clock.advance(31 * day)
-    const { expireDue } = world.resources.incomingPayments
-    const batches = [await expireDue(2), await expireDue(2), await expireDue(2), await expireDue(2)]
-    expect(batches).toEqual([2, 2, 1, 0])
+    const batches: SweepResult[] = []
+    for (let i = 0; i < 4; i++) batches.push(await world.resources.sweep({ limit: 2 }))
+    expect(batches.map(({ expired }) => expired)).toEqual([2, 2, 1, 0])
+    expect(batches.map(({ more }) => more)).toEqual([true, true, true, false])
   })
 })
