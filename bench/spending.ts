@@ -254,8 +254,11 @@ function serviceOf({ wallet, token: accessToken }: Payer) {
     if (!token.active) throw new Error('the token is not active')
     const input = { walletAddress, quoteId }
     const spender = { client, token, renew }
-    const answer = await create(input, spender, newCall(context), { nonceGuard: undefined })
-    if (answer.outcome === 'refused') throw new Error(answer.reason)
+    const answer = await create(input, spender, {
+      ...newCall(context),
+      replay: { consumed: false },
+    })
+    if (!answer.ok) throw new Error(answer.reason)
   }
 }
 

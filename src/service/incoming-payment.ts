@@ -23,20 +23,12 @@ import { hashText } from '../util/hash.js'
 import { type AccountRefusal, activeAccount } from './account.js'
 import { type Call, newCall, type ServiceContext } from './mechanism/context.js'
 import { changesOf } from './mechanism/events.js'
-import { consumeNonce } from './mechanism/nonces.js'
-import {
-  type ListScope,
-  listName,
-  listsOf,
-  type Page,
-  type PageRequest,
-  readPage,
-} from './mechanism/pages.js'
-import { commitNew, loadOwn } from './mechanism/records.js'
+import type { SignedCall } from './mechanism/nonces.js'
+import { type ListScope, listsOf, type PageRequest } from './mechanism/pages.js'
+import { commitNew, listOwn, loadOwn } from './mechanism/records.js'
 import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
 import {
   type Attempt,
-  type NonceGuard,
   type Operation,
   type Replayed,
   transact,
@@ -76,14 +68,14 @@ type PaymentRefusal = CreateRefusal | AccountRefusal
 
 /** A payment with its payment methods: none if it no longer accepts funds. */
 export interface PayablePayment {
-  readonly outcome: 'answered'
+  readonly ok: true
   readonly payment: IncomingPayment
   readonly methods: readonly PaymentMethod[]
 }
 
 /** The result of a completion; `payment` is absent if the payment has been removed. */
 export interface Completion {
-  readonly outcome: 'answered'
+  readonly ok: true
   readonly payment?: IncomingPayment
 }
 
@@ -94,153 +86,180 @@ export interface IncomingPaymentPorts {
 
 export type IncomingPayments = ReturnType<typeof createIncomingPayments>
 
+interface Dependencies extends IncomingPaymentPorts {
+  readonly context: ServiceContext
+  readonly policy: IncomingPaymentPolicy
+}
+
 /** Creates the operations on incoming payments. */
 export function createIncomingPayments(
   context: ServiceContext,
-  { walletAddresses, paymentMethods }: IncomingPaymentPorts,
+  ports: IncomingPaymentPorts,
   policy: IncomingPaymentPolicy,
 ) {
-  const { store, random } = context
-
-  const load = (id: string) => loadOwn<IncomingPayment>(context, 'incoming-payment', id)
-
-  async function list(scope: ListScope, page: PageRequest): Promise<Page<IncomingPayment>> {
-    const wanted = listName(await context.namespace(), scope)
-    return readPage(store, { kind: 'incoming-payment', list: wanted }, page)
+  const deps = { ...ports, context, policy }
+  return {
+    load: (id: string) => loadPayment(context, id),
+    list: (scope: ListScope, page: PageRequest) =>
+      listOwn<IncomingPayment>(context, 'incoming-payment', scope, page),
+    create: (request: IncomingPaymentRequest, client: string, call: SignedCall) =>
+      create(deps, request, client, call),
+    payable: (payment: IncomingPayment, now: Instant) => payable(deps, payment, now),
+    receive: (funds: ReceivedFunds) => receive(context, funds),
+    complete: (payment: IncomingPayment, call: SignedCall) =>
+      transactSigned(context, completion(context, payment, call), call.replay),
+    completeById: (id: string) => completeById(context, id),
+    swept: sweptPayments(context),
   }
+}
 
-  async function create(
-    request: IncomingPaymentRequest,
-    client: string,
-    call: Call,
-    nonceGuard: NonceGuard | undefined,
-  ): Promise<PayablePayment | Refused<PaymentRefusal> | Replayed> {
-    const id = newId(await context.namespace(), random)
-    const decision = await decideCreation(id, request, client, call)
-    if (decision.outcome === 'refused')
-      return consumeNonce(context, nonceGuard, decision, { refused: true })
-    // Before the commit: if the payment methods are unavailable, no payment must be created.
-    const result = await payable(decision.record, call.now)
-    return commitNew(context, 'incoming-payment', decision, result, nonceGuard)
+function loadPayment(context: ServiceContext, id: string): Promise<IncomingPayment | undefined> {
+  return loadOwn(context, 'incoming-payment', id)
+}
+
+async function create(
+  deps: Dependencies,
+  request: IncomingPaymentRequest,
+  client: string,
+  call: SignedCall,
+): Promise<PayablePayment | Refused<PaymentRefusal> | Replayed> {
+  const { context } = deps
+  const decision = await decideCreation(deps, request, client, call)
+  if (!decision.ok) return decision
+  // Before the commit: if the payment methods are unavailable, no payment must be created.
+  const result = await payable(deps, decision.record, call.now)
+  return commitNew(context, 'incoming-payment', decision, result, call)
+}
+
+async function decideCreation(
+  { context, walletAddresses, policy }: Dependencies,
+  request: IncomingPaymentRequest,
+  client: string,
+  { now, commandId }: Call,
+) {
+  const { walletAddress } = request
+  const found = await activeAccount(walletAddresses, walletAddress)
+  if (!found.ok) return found
+  const { assetCode, assetScale } = found.value
+  const namespace = await context.namespace()
+  const command = {
+    ...request,
+    commandId,
+    id: newId(namespace, context.random),
+    client,
+    asset: { assetCode, assetScale },
+    lists: listsOf(namespace, walletAddress, client, now),
   }
+  return createIncomingPayment(command, now, policy)
+}
 
-  async function decideCreation(
-    id: string,
-    request: IncomingPaymentRequest,
-    client: string,
-    { now, commandId }: Call,
-  ) {
-    const { walletAddress } = request
-    const found = await activeAccount(walletAddresses, walletAddress)
-    if (!found.ok) return found
-    const { assetCode, assetScale } = found.value
-    const asset = { assetCode, assetScale }
-    const lists = listsOf(await context.namespace(), walletAddress, client, now)
-    const command = { ...request, commandId, id, client, asset, lists }
-    return createIncomingPayment(command, now, policy)
+/** Resolves to the payment with its payment methods: none if it no longer accepts funds. */
+async function payable(
+  { paymentMethods }: Dependencies,
+  payment: IncomingPayment,
+  now: Instant,
+): Promise<PayablePayment> {
+  const { id: paymentId, walletAddress, asset } = payment
+  const methods = isOpen(payment, now)
+    ? await paymentMethods.detailsOf({ paymentId, walletAddress, asset })
+    : []
+  return { ok: true, payment, methods }
+}
+
+async function receive(context: ServiceContext, funds: ReceivedFunds): Promise<ReceiveResult> {
+  const call = newCall(context)
+  const transferId = await transferRecordId(await context.namespace(), funds.transferId)
+  const reload = () => loadBoth(context, funds.paymentId, transferId)
+  const { decision, transfer } = await transact<LoadedReceive, DecidedReceive>(context, {
+    loaded: await reload(),
+    reload,
+    contended: `incoming-payment ${funds.paymentId}`,
+    decide: (loaded) => decideReceive(context, loaded, funds, transferId, call),
+  })
+  if (!decision.ok) return { ok: false, refusal: decision.refusal, reason: decision.reason }
+  // The transfer identifies a commit whose response was lost, even if the payment has changed since.
+  const changed = decision.outcome === 'changed' || transfer?.commandId === call.commandId
+  return { ok: true, payment: decision.record, changed }
+}
+
+/** Loads the transfer after the payment: a payment that refuses a transfer may already have counted it. */
+async function loadBoth(
+  context: ServiceContext,
+  paymentId: string,
+  transferId: string,
+): Promise<LoadedReceive> {
+  const payment = await loadPayment(context, paymentId)
+  const transfer = (await context.store.load('transfer', transferId)) as Transfer | undefined
+  // If it was counted between the two reads, the result must be the payment that includes it.
+  if (transfer === undefined) return { payment, transfer }
+  return { payment: await loadPayment(context, paymentId), transfer }
+}
+
+/** Completes a loaded payment. A payment that is already complete is returned unchanged. */
+function completion(
+  context: ServiceContext,
+  payment: IncomingPayment,
+  { now, commandId }: Call,
+): Operation<IncomingPayment | undefined, Completion> {
+  return {
+    loaded: payment,
+    reload: () => loadPayment(context, payment.id),
+    decide(loaded) {
+      if (loaded === undefined) {
+        return { changes: [], result: { ok: true }, refused: true }
+      }
+      const decision = completeIncomingPayment(loaded, { type: 'complete', commandId }, now)
+      const { outcome, record } = decision
+      const changes =
+        outcome === 'changed' ? changesOf(context, 'incoming-payment', record, decision.events) : []
+      return { changes, result: { ok: true, payment: record }, refused: false }
+    },
   }
+}
 
-  /** Resolves to the payment with its payment methods: none if it no longer accepts funds. */
-  async function payable(payment: IncomingPayment, now: Instant): Promise<PayablePayment> {
-    const { id: paymentId, walletAddress, asset } = payment
-    const methods = isOpen(payment, now)
-      ? await paymentMethods.detailsOf({ paymentId, walletAddress, asset })
-      : []
-    return { outcome: 'answered', payment, methods }
-  }
+async function completeById(context: ServiceContext, id: string): Promise<CompleteResult> {
+  const loaded = await loadPayment(context, id)
+  const call = newCall(context)
+  const completed = loaded && (await transact(context, completion(context, loaded, call)))
+  return completed?.payment === undefined
+    ? { ok: false, refusal: unknownPayment.refusal, reason: unknownPayment.reason }
+    : { ok: true, payment: completed.payment }
+}
 
-  async function receive(funds: ReceivedFunds): Promise<ReceiveResult> {
-    const call = newCall(context)
-    const transferId = await transferRecordId(await context.namespace(), funds.transferId)
-    const reload = () => loadBoth(funds.paymentId, transferId)
-    const { decision, transfer } = await transact<LoadedReceive, DecidedReceive>(context, {
-      loaded: await reload(),
-      reload,
-      contended: `incoming-payment ${funds.paymentId}`,
-      decide: (loaded) => decideReceive(context, loaded, funds, transferId, call),
-    })
-    if (!decision.ok) return { ok: false, refusal: decision.refusal, reason: decision.reason }
-    // The transfer identifies a commit whose response was lost, even if the payment has changed since.
-    const changed = decision.outcome === 'changed' || transfer?.commandId === call.commandId
-    return { ok: true, payment: decision.record, changed }
-  }
-
-  /** Loads the transfer after the payment: a payment that refuses a transfer may already have counted it. */
-  async function loadBoth(paymentId: string, transferId: string): Promise<LoadedReceive> {
-    const payment = await load(paymentId)
-    const transfer = (await store.load('transfer', transferId)) as Transfer | undefined
-    // If it was counted between the two reads, the result must be the payment that includes it.
-    return { payment: transfer === undefined ? payment : await load(paymentId), transfer }
-  }
-
-  /** Completes a loaded payment. A payment that is already complete is returned unchanged. */
-  async function complete(
-    payment: IncomingPayment,
-    { now, commandId }: Call,
-    nonceGuard: NonceGuard | undefined,
-  ): Promise<Completion | Replayed> {
-    const operation: Operation<IncomingPayment | undefined, Completion> = {
-      loaded: payment,
-      reload: () => load(payment.id),
-      decide(loaded) {
-        if (loaded === undefined) {
-          return { changes: [], result: { outcome: 'answered' }, refused: true }
-        }
-        const decision = completeIncomingPayment(loaded, { type: 'complete', commandId }, now)
-        const { outcome, record } = decision
-        const changes =
-          outcome === 'changed'
-            ? changesOf(context, 'incoming-payment', record, decision.events)
-            : []
-        return { changes, result: { outcome: 'answered', payment: record }, refused: false }
-      },
-    }
-    return transactSigned(context, operation, nonceGuard)
-  }
-
-  async function completeById(paymentId: string): Promise<CompleteResult> {
-    const loaded = await load(paymentId)
-    const completion = loaded && (await complete(loaded, newCall(context), undefined))
-    return completion?.outcome === 'answered' && completion.payment !== undefined
-      ? { ok: true, payment: completion.payment }
-      : { ok: false, refusal: unknownPayment.refusal, reason: unknownPayment.reason }
-  }
-
-  /** Records the expiry of a payment. Resolves to false if it is already recorded, completed or removed. */
-  async function expire(payment: IncomingPayment): Promise<boolean> {
-    const { now, commandId } = newCall(context)
-    return transact<IncomingPayment | undefined, boolean>(context, {
-      loaded: payment,
-      reload: () => load(payment.id),
-      decide(loaded) {
-        if (loaded === undefined) return { changes: [], result: false, refused: false }
-        const decision = expireIncomingPayment(loaded, { type: 'expire', commandId }, now)
-        if (decision.outcome !== 'changed') {
-          return {
-            changes: [],
-            result: loaded.commandId === commandId,
-            refused: decision.outcome === 'refused',
-          }
-        }
-        const changes = changesOf(context, 'incoming-payment', decision.record, decision.events)
-        return { changes, result: true, refused: false }
-      },
-    })
-  }
-
-  /** Records the expiry of due payments, and removes payments past their retention. */
-  const swept: SweptKind = {
+/** Records the expiry of due payments, and removes payments past their retention. */
+function sweptPayments(context: ServiceContext): SweptKind {
+  return {
     kind: 'incoming-payment',
     async sweep(record, now) {
       const payment = record as IncomingPayment
       if (payment.completed || payment.expiryRecorded) {
         return removeRetired(context, 'incoming-payment', payment, now)
       }
-      return (await expire(payment)) ? 'expired' : undefined
+      return (await transact(context, expiry(context, payment))) ? 'expired' : undefined
     },
   }
+}
 
-  return { load, list, create, payable, receive, complete, completeById, swept }
+/** Records the expiry of a payment. The result is false if it is already recorded, completed or removed. */
+function expiry(
+  context: ServiceContext,
+  payment: IncomingPayment,
+): Operation<IncomingPayment | undefined, boolean> {
+  const { now, commandId } = newCall(context)
+  return {
+    loaded: payment,
+    reload: () => loadPayment(context, payment.id),
+    decide(loaded) {
+      if (loaded === undefined) return { changes: [], result: false, refused: false }
+      const decision = expireIncomingPayment(loaded, { type: 'expire', commandId }, now)
+      if (decision.outcome !== 'changed') {
+        const result = loaded.commandId === commandId
+        return { changes: [], result, refused: !decision.ok }
+      }
+      const changes = changesOf(context, 'incoming-payment', decision.record, decision.events)
+      return { changes, result: true, refused: false }
+    },
+  }
 }
 
 interface LoadedReceive {

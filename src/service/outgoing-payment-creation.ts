@@ -1,94 +1,44 @@
-import { permits } from '../core/access.js'
-import type { Amount } from '../core/amount.js'
-import { type Budget, budgetId, type Candidate, type SpentAmounts } from '../core/budget.js'
-import type { JsonObject, Refused } from '../core/decision.js'
-import { allowanceAt, type LimitsRefusal, type Spending } from '../core/limits.js'
-import { createOutgoingPayment, type Repeat, repeated } from '../core/outgoing-payment/create.js'
+import type { SpentAmounts } from '../core/budget.js'
+import type { Refused } from '../core/decision.js'
+import type { Spending } from '../core/limits.js'
+import { type Repeat, repeated } from '../core/outgoing-payment/create.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
-import { type QuoteRefusal, usableQuote } from '../core/quote.js'
 import { ok, type Result } from '../core/result.js'
-import type { ActiveToken, Introspect, TokenRefusal } from '../ports/introspect.js'
-import type { RecordChange } from '../ports/store.js'
-import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { newId } from '../protocol/credential.js'
 import { hashText } from '../util/hash.js'
-import { type AccountRefusal, activeAccount } from './account.js'
-import type { Call, ServiceContext } from './mechanism/context.js'
-import { changesOf } from './mechanism/events.js'
-import { consumeNonce } from './mechanism/nonces.js'
-import { listsOf } from './mechanism/pages.js'
+import { activeAccount } from './account.js'
+import type { ServiceContext } from './mechanism/context.js'
+import { consumeNonce, type SignedCall } from './mechanism/nonces.js'
+import type { Replayed } from './mechanism/transact.js'
+import type { SpendingPolicy } from './outgoing-payment.js'
 import {
-  type Attempt,
-  type NonceGuard,
-  type Replayed,
-  transactSigned,
-} from './mechanism/transact.js'
-import type { OutgoingPayments, SpendingPolicy } from './outgoing-payment.js'
-import type { PricingRefused, QuoteOperations } from './quote.js'
-
-/** The payment to create: from a quote, or directly to an incoming payment, which is priced now. */
-export type PaymentInput = {
-  readonly walletAddress: string
-  readonly metadata?: JsonObject
-} & (
-  | { readonly quoteId: string }
-  | { readonly incomingPayment: string; readonly debitAmount: Amount }
-)
-
-/** The client instance that creates the payment, and its token. */
-export interface Spender {
-  readonly client: string
-  readonly token: ActiveToken
-  /** Introspects the token again, because the grant may have changed when a commit lost a race. */
-  renew(): Promise<Result<ActiveToken, Refused<TokenRefusal>>>
-}
+  type Created,
+  type Creation,
+  type CreationDependencies,
+  type CreationPorts,
+  commitPayment,
+  type PaymentCreationRefused,
+  type PaymentInput,
+  type Requested,
+  type Spender,
+} from './outgoing-payment-commit.js'
+import type { PricingRefused } from './quote.js'
 
 /** A payment, and the total spent in its window, including this payment. */
 export interface PaymentAnswer {
-  readonly outcome: 'answered'
+  readonly ok: true
   readonly payment: OutgoingPayment
   /** Absent if the payment's budget has been removed. */
   readonly spent?: SpentAmounts
 }
 
-export type PaymentCreationRefused =
-  | Refused<AccountRefusal | QuoteRefusal | LimitsRefusal | TokenRefusal | 'request_differs'>
-  | PricingRefused
-
-interface CreationDependencies {
-  readonly introspect: Introspect
-  readonly walletAddresses: WalletAddresses
-  readonly quotes: QuoteOperations
-  readonly payments: OutgoingPayments
-}
-
-/** The inputs of one creation, fixed before anything is loaded. */
-interface Creation extends Call {
-  readonly namespace: string
-  readonly id: string
-  readonly input: PaymentInput
-  readonly repeat: Repeat
-  readonly spender: Spender
-  /** The price of a payment without a quote; absent with a quote, which contains it. */
-  readonly price?: Spending
-}
-
-interface Loaded {
-  readonly token: Result<ActiveToken, Refused<TokenRefusal>>
-  readonly terms: Result<Spending, Refused<QuoteRefusal>>
-  readonly candidates: readonly Candidate[]
-  /** The payment that this request, or an earlier identical one, created. */
-  readonly payment?: OutgoingPayment | undefined
-}
-
-/** A created payment, with its budget if the same commit wrote it. */
-interface Created {
-  readonly outcome: 'created'
-  readonly payment: OutgoingPayment
-  readonly budget?: Budget | undefined
-}
-
-type Decided = Created | PaymentCreationRefused
+/** Creates an outgoing payment, or returns the one that an identical earlier request created. */
+export type PaymentCreation = (
+  input: PaymentInput,
+  spender: Spender,
+  call: SignedCall,
+  key?: { readonly idempotencyKey?: string },
+) => Promise<PaymentAnswer | PaymentCreationRefused | Replayed>
 
 /**
  * Creates the operation that creates outgoing payments. One commit contains the payment, budget, event,
@@ -99,190 +49,140 @@ type Decided = Created | PaymentCreationRefused
  */
 export function createPaymentCreation(
   context: ServiceContext,
-  { introspect, walletAddresses, quotes, payments }: CreationDependencies,
+  ports: CreationPorts,
   policy: SpendingPolicy,
-) {
-  const { random } = context
-  const limits = { ...policy.payments, ...policy.budgets }
+): PaymentCreation {
+  const deps = { ...ports, context, limits: { ...policy.payments, ...policy.budgets } }
 
-  return async function create(
-    input: PaymentInput,
-    spender: Spender,
-    call: Call,
-    {
-      nonceGuard,
-      idempotencyKey,
-    }: { readonly nonceGuard: NonceGuard | undefined; readonly idempotencyKey?: string },
-  ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
-    const { client } = spender
-    const namespace = await context.namespace()
-    const repeat = { client, requestHash: await hashText(JSON.stringify(input)) }
-    const keyed = idempotencyKey && namespace + (await idOfKey(client, idempotencyKey))
-    const earlier = keyed ? await madeBefore(keyed, repeat) : undefined
-    // The key makes a repeat harmless, so an identical signature from the same second is not a replay.
-    if (earlier !== undefined) return answerAgain(earlier, unlessSignature(nonceGuard))
-
-    const priced = await priceOf(input)
-    if (!priced.ok) {
-      // A repeat still returns its payment after the account was closed.
-      const made = 'quoteId' in input ? await madeBefore(input.quoteId, repeat) : undefined
-      return made === undefined
-        ? consumeNonce(context, nonceGuard, priced, { refused: true })
-        : answerAgain(made, nonceGuard)
+  return async function create(input, spender, call, { idempotencyKey } = {}) {
+    const requested = await identify(deps, input, spender, call, idempotencyKey)
+    const keyed = await findKeyed(deps, requested)
+    if (keyed !== undefined) {
+      await consumeSignature(deps, call)
+      return answerEarlier(deps, keyed)
     }
-    const id = 'quoteId' in input ? input.quoteId : keyed || newId(namespace, random)
-    const price = priced.value
-    const creation = { ...call, namespace, id, input, repeat, spender, ...(price && { price }) }
-    const first = await load(creation, ok(spender.token))
-    const attempt = decide(creation, first)
-    const operation = {
-      // A request that is refused now may have succeeded before, with its response lost.
-      loaded: attempt.refused ? { ...first, payment: await payments.load(id) } : first,
-      reload: () => reload(creation),
-      decide: (loaded: Loaded) => (loaded === first ? attempt : decide(creation, loaded)),
-      contended: `grant ${spender.token.grantId}`,
-    }
-    const decided = await transactSigned<Loaded, Decided>(context, operation, nonceGuard)
-    if (decided.outcome === 'created') return answer(decided)
-    // Concurrent identical requests share one payment through the idempotency key.
-    const bytes =
-      keyed && decided.refusal === 'replayed' && unlessSignature(nonceGuard) === undefined
-    const made = bytes ? await madeBefore(keyed, repeat) : undefined
-    return made === undefined ? decided : answerAgain(made, undefined)
-  }
 
-  /** Resolves to the payment with this id, if this request repeats the one that created it. */
-  async function madeBefore(id: string, repeat: Repeat) {
-    return repeated(await payments.load(id), repeat)
-  }
-
-  /** Prices a payment without a quote. A quote contains its price, so only its account is checked here. */
-  async function priceOf(
-    input: PaymentInput,
-  ): Promise<Result<Spending | undefined, PricingRefused>> {
-    const { walletAddress } = input
-    if ('quoteId' in input) {
-      const account = await activeAccount(walletAddresses, walletAddress)
-      return account.ok ? ok(undefined) : account
-    }
-    const { incomingPayment: receiver, debitAmount } = input
-    const priced = await quotes.price({ walletAddress, receiver, debitAmount })
-    return priced.ok ? ok({ ...priced.value, receiver }) : priced
-  }
-
-  /** Loads the quote and the budgets concurrently, because neither depends on the other. */
-  async function load(creation: Creation, token: Loaded['token']): Promise<Loaded> {
-    const [terms, candidates] = await Promise.all([
-      termsOf(creation),
-      token.ok ? candidatesOf(creation, token.value) : [],
-    ])
-    return { token, terms, candidates }
-  }
-
-  /** Loads the payment last: an exhausted budget may have been spent on this payment. */
-  async function reload(creation: Creation): Promise<Loaded> {
-    const loaded = await load(creation, await creation.spender.renew())
-    return { ...loaded, payment: await payments.load(creation.id) }
-  }
-
-  async function termsOf(creation: Creation): Promise<Result<Spending, Refused<QuoteRefusal>>> {
-    const { price, id, input, spender, now } = creation
-    if (price !== undefined) return ok(price)
-    const use = { walletAddress: input.walletAddress, client: spender.client }
-    return usableQuote(await quotes.load(id), use, now)
-  }
-
-  /** Loads the granted items for payments from the wallet address, with the budgets of their open windows. */
-  function candidatesOf(
-    { namespace, now, input }: Creation,
-    { access, grantId }: ActiveToken,
-  ): Promise<readonly Candidate[]> {
-    const items = access.filter((item) =>
-      permits([item], 'outgoing-payment', 'create', input.walletAddress),
-    )
-    return Promise.all(
-      items.map(async (item) => {
-        const allowance = allowanceAt(item, now)
-        if (!allowance.ok) return { item }
-        const id = budgetId({ namespace, grantId }, item, allowance.value)
-        const budget = await payments.loadBudget(id)
-        return budget === undefined ? { item } : { item, budget }
-      }),
-    )
-  }
-
-  function decide(creation: Creation, loaded: Loaded): Attempt<Decided> {
-    const { token, terms, candidates, payment } = loaded
-    const earlier = repeated(payment, creation.repeat)
-    if (earlier !== undefined) {
-      const result = earlier.ok
-        ? ({ outcome: 'created', payment: earlier.value } as const)
-        : earlier
-      return { changes: [], result, refused: !earlier.ok }
-    }
-    if (!token.ok) return { changes: [], result: token, refused: true }
-    if (!terms.ok) return { changes: [], result: terms, refused: true }
-    const { receiver, debitAmount, receiveAmount } = terms.value
-    const { now, commandId, id, namespace, repeat, input, spender } = creation
-    const { walletAddress, metadata } = input
-    const command = {
-      commandId,
-      id,
-      namespace,
-      grantId: token.value.grantId,
-      walletAddress,
-      ...repeat,
-      ...('quoteId' in input && { quoteId: input.quoteId }),
-      receiver,
-      debitAmount,
-      receiveAmount,
-      ...(metadata && { metadata }),
-      lists: listsOf(namespace, walletAddress, spender.client, now),
-      candidates,
-    }
-    const decision = createOutgoingPayment(command, now, limits)
-    if (decision.outcome === 'refused') return { changes: [], result: decision, refused: true }
-    const { record, events, budget } = decision
-    const changes = [
-      ...changesOf(context, 'outgoing-payment', record, events),
-      budgetChange(budget),
-    ]
-    const result = { outcome: 'created', payment: record, budget } as const
-    return { changes, guards: guardsOf(token.value), result, refused: false }
-  }
-
-  /** Guards the version of the introspected grant, if the grant is in the store of this commit. */
-  function guardsOf({ grantId, grantVersion }: ActiveToken) {
-    if (grantVersion === undefined || introspect.store !== context.givenStore) return []
-    return [{ kind: 'grant', id: grantId, version: grantVersion } as const]
-  }
-
-  async function answerAgain(
-    earlier: Result<OutgoingPayment, Refused<'request_differs'>>,
-    nonceGuard: NonceGuard | undefined,
-  ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
-    if (!earlier.ok) return consumeNonce(context, nonceGuard, earlier, { refused: true })
-    const again = await answer({ outcome: 'created', payment: earlier.value })
-    return consumeNonce(context, nonceGuard, again, { refused: false })
-  }
-
-  async function answer({ payment, budget }: Created): Promise<PaymentAnswer> {
-    const { spent } = budget ?? (await payments.loadBudget(payment.budgetId)) ?? {}
-    return { outcome: 'answered', payment, ...(spent && { spent }) }
+    const priced = await priceOf(deps, input)
+    if (!priced.ok) return answerUnpriced(deps, requested, priced)
+    const creation = withId(deps, requested, priced.value)
+    const decided = await commitPayment(deps, creation)
+    if (decided.ok) return answerCreated(deps, decided)
+    return answerConcurrent(deps, creation, decided)
   }
 }
 
-export type PaymentCreation = ReturnType<typeof createPaymentCreation>
-
-function budgetChange(next: Budget): RecordChange {
-  return { kind: 'budget', next, expectedVersion: next.version - 1 }
-}
-
-function unlessSignature(nonceGuard: NonceGuard | undefined): NonceGuard | undefined {
-  return nonceGuard?.consumedByRefusal === true ? nonceGuard : undefined
+/** Fixes what identifies a request: its client instance, its content and its idempotency key. */
+async function identify(
+  { context }: CreationDependencies,
+  input: PaymentInput,
+  spender: Spender,
+  call: SignedCall,
+  idempotencyKey: string | undefined,
+): Promise<Requested> {
+  const { client } = spender
+  const namespace = await context.namespace()
+  const repeat = { client, requestHash: await hashText(JSON.stringify(input)) }
+  const requested = { input, spender, call, namespace, repeat }
+  if (idempotencyKey === undefined) return requested
+  return { ...requested, keyedId: namespace + (await idOfKey(client, idempotencyKey)) }
 }
 
 /** Derives an id of the same length as random ids, so that clients cannot distinguish them. */
 async function idOfKey(client: string, idempotencyKey: string): Promise<string> {
   return (await hashText(`${client} ${idempotencyKey}`)).slice(0, 22)
+}
+
+type Earlier = Result<OutgoingPayment, Refused<'request_differs'>>
+
+/** Resolves to the payment with this id, if this request repeats the one that created it. */
+async function findEarlier(
+  { payments }: CreationDependencies,
+  id: string,
+  repeat: Repeat,
+): Promise<Earlier | undefined> {
+  return repeated(await payments.load(id), repeat)
+}
+
+async function findKeyed(
+  deps: CreationDependencies,
+  { keyedId, repeat }: Requested,
+): Promise<Earlier | undefined> {
+  return keyedId === undefined ? undefined : findEarlier(deps, keyedId, repeat)
+}
+
+/**
+ * Consumes the signature of a repeat with an idempotency key. The key makes the repeat harmless, so the
+ * response is the same if an identical request from the same second has consumed it.
+ */
+async function consumeSignature(
+  { context }: CreationDependencies,
+  { replay }: SignedCall,
+): Promise<void> {
+  if (replay.guard?.of === 'signature') await consumeNonce(context, replay, ok(undefined))
+}
+
+/** Prices a payment without a quote. A quote contains its price, so only its account is checked here. */
+async function priceOf(
+  { walletAddresses, quotes }: CreationDependencies,
+  input: PaymentInput,
+): Promise<Result<Spending | undefined, PricingRefused>> {
+  const { walletAddress } = input
+  if ('quoteId' in input) {
+    const account = await activeAccount(walletAddresses, walletAddress)
+    return account.ok ? ok(undefined) : account
+  }
+  const { incomingPayment: receiver, debitAmount } = input
+  const priced = await quotes.price({ walletAddress, receiver, debitAmount })
+  return priced.ok ? ok({ ...priced.value, receiver }) : priced
+}
+
+/** Answers a request without a price. A repeat still returns its payment after the account was closed. */
+async function answerUnpriced(
+  deps: CreationDependencies,
+  { input, repeat }: Requested,
+  refused: PricingRefused,
+): Promise<PaymentAnswer | PaymentCreationRefused> {
+  const earlier = 'quoteId' in input ? await findEarlier(deps, input.quoteId, repeat) : undefined
+  return earlier === undefined ? refused : answerEarlier(deps, earlier)
+}
+
+function withId(
+  { context }: CreationDependencies,
+  requested: Requested,
+  price: Spending | undefined,
+): Creation {
+  const { input, keyedId, namespace } = requested
+  const id = 'quoteId' in input ? input.quoteId : (keyedId ?? newId(namespace, context.random))
+  return { ...requested, id, ...(price && { price }) }
+}
+
+async function answerCreated(
+  { payments }: CreationDependencies,
+  { payment, budget }: Created,
+): Promise<PaymentAnswer> {
+  const { spent } = budget ?? (await payments.loadBudget(payment.budgetId)) ?? {}
+  return { ok: true, payment, ...(spent && { spent }) }
+}
+
+async function answerEarlier(
+  deps: CreationDependencies,
+  earlier: Earlier,
+): Promise<PaymentAnswer | PaymentCreationRefused> {
+  if (!earlier.ok) return earlier
+  return answerCreated(deps, { ok: true, payment: earlier.value })
+}
+
+/**
+ * Answers a refused request. If a concurrent request with identical bytes was faster, both share its payment
+ * through the idempotency key.
+ */
+async function answerConcurrent(
+  deps: CreationDependencies,
+  { keyedId, repeat, call }: Creation,
+  refused: PaymentCreationRefused | Replayed,
+): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
+  const isIdentical = refused.refusal === 'replayed' && call.replay.guard?.of === 'signature'
+  if (!isIdentical || keyedId === undefined) return refused
+  const earlier = await findEarlier(deps, keyedId, repeat)
+  return earlier === undefined ? refused : answerEarlier(deps, earlier)
 }

@@ -25,18 +25,12 @@ import {
 import type { QuotePolicy } from '../core/quote.js'
 import type { ActiveToken } from '../ports/introspect.js'
 import type { RecordChange } from '../ports/store.js'
-import { newCall, type ServiceContext } from './mechanism/context.js'
+import { type Call, newCall, type ServiceContext } from './mechanism/context.js'
 import { changesOf } from './mechanism/events.js'
-import {
-  type ListScope,
-  listName,
-  type Page,
-  type PageRequest,
-  readPage,
-} from './mechanism/pages.js'
-import { loadOwn } from './mechanism/records.js'
+import type { ListScope, PageRequest } from './mechanism/pages.js'
+import { listOwn, loadOwn } from './mechanism/records.js'
 import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
-import { transact } from './mechanism/transact.js'
+import { type Attempt, transact } from './mechanism/transact.js'
 
 /** The policy for outgoing payments, quotes and budgets. */
 export interface SpendingPolicy {
@@ -66,117 +60,134 @@ export type OutgoingPaymentResult<Type extends keyof OutgoingPaymentRefusals> =
 
 export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
 
+interface Dependencies {
+  readonly context: ServiceContext
+  readonly policy: OutgoingPaymentPolicy
+}
+
 /** Creates the operations of the host on outgoing payments, and the sweep of due payments. */
-export function createOutgoingPayments(context: ServiceContext, policy: SpendingPolicy) {
-  const { store } = context
-
-  const load = (id: string) => loadOwn<OutgoingPayment>(context, 'outgoing-payment', id)
-
-  async function loadBudget(id: string): Promise<Budget | undefined> {
-    return (await store.load('budget', id)) as Budget | undefined
+export function createOutgoingPayments(context: ServiceContext, { payments }: SpendingPolicy) {
+  const deps = { context, policy: payments }
+  return {
+    load: (id: string) => loadPayment(context, id),
+    list: (scope: ListScope, page: PageRequest) =>
+      listOwn<OutgoingPayment>(context, 'outgoing-payment', scope, page),
+    loadBudget: (id: string) => loadBudget(context, id),
+    spentUnder: (token: ActiveToken, now: Instant) => spentUnder(context, token, now),
+    begin: (id: string) => run<'begin'>(deps, id, { type: 'begin' }),
+    settle: (id: string, said: Said<ReportSent>) =>
+      run<'settle'>(deps, id, { ...said, type: 'settle' }),
+    fail: (id: string, said: Said<FailPayment>) => run<'fail'>(deps, id, { ...said, type: 'fail' }),
+    cancel: (id: string, said: Said<CancelPayment>) =>
+      run<'cancel'>(deps, id, { ...said, type: 'cancel' }),
+    swept: sweptPayments(deps),
   }
+}
 
-  async function list(scope: ListScope, page: PageRequest): Promise<Page<OutgoingPayment>> {
-    const wanted = listName(await context.namespace(), scope)
-    return readPage(store, { kind: 'outgoing-payment', list: wanted }, page)
+function loadPayment(context: ServiceContext, id: string): Promise<OutgoingPayment | undefined> {
+  return loadOwn(context, 'outgoing-payment', id)
+}
+
+async function loadBudget({ store }: ServiceContext, id: string): Promise<Budget | undefined> {
+  return (await store.load('budget', id)) as Budget | undefined
+}
+
+/**
+ * Resolves to the amounts spent under a token's grant in the windows that are open now, summed over all its
+ * access items for outgoing payments.
+ */
+async function spentUnder(
+  context: ServiceContext,
+  { grantId, access }: ActiveToken,
+  now: Instant,
+): Promise<SpentAmounts> {
+  const namespace = await context.namespace()
+  const parts = await Promise.all(
+    access.map(async (item) => {
+      const allowance = item.type === 'outgoing-payment' ? allowanceAt(item, now) : undefined
+      if (!allowance?.ok) return {}
+      const id = budgetId({ namespace, grantId }, item, allowance.value)
+      return (await loadBudget(context, id))?.spent ?? nothingSpent(allowance.value)
+    }),
+  )
+  return totalSpent(parts)
+}
+
+/** Runs a command. One commit changes the payment and returns unspent amounts to its budget. */
+async function run<Type extends keyof OutgoingPaymentRefusals>(
+  deps: Dependencies,
+  id: string,
+  said: Omit<Command<Type>, 'commandId'>,
+): Promise<OutgoingPaymentResult<Type>> {
+  const { context } = deps
+  const call = newCall(context)
+  const command = { ...said, commandId: call.commandId } as Command<Type>
+  const reload = () => loadFor(context, id, command)
+  const loaded = await reload()
+  const result = await transact<Loaded, Decided<Type>>(context, {
+    loaded,
+    reload,
+    contended: loaded.payment && `grant ${loaded.payment.grantId}`,
+    decide: (loaded) => decide(deps, loaded, command, call),
+  })
+  return !result.ok
+    ? { ok: false, refusal: result.refusal, reason: result.reason }
+    : {
+        ok: true,
+        payment: result.record,
+        // If a commit's response was lost, the reloaded record has this command's id.
+        changed: result.outcome === 'changed' || result.record.commandId === call.commandId,
+      }
+}
+
+/** Loads a payment with its budget; `begin` does not change the amount that the payment holds. */
+async function loadFor(
+  context: ServiceContext,
+  id: string,
+  { type }: Pick<OutgoingPaymentCommand, 'type'>,
+): Promise<Loaded> {
+  const payment = await loadPayment(context, id)
+  if (payment === undefined) return {}
+  return type === 'begin'
+    ? { payment }
+    : { payment, budget: await loadBudget(context, payment.budgetId) }
+}
+
+type Decided<Type extends keyof OutgoingPaymentRefusals> =
+  | OutgoingPaymentDecision<Type>
+  | typeof unknownPayment
+
+function decide<Type extends keyof OutgoingPaymentRefusals>(
+  { context, policy }: Dependencies,
+  { payment, budget }: Loaded,
+  command: Command<Type>,
+  { now, commandId }: Call,
+): Attempt<Decided<Type>> {
+  if (payment === undefined) return { changes: [], result: unknownPayment, refused: true }
+  const decision = decideOutgoingPayment<Type>(payment, command, now, policy)
+  if (decision.outcome !== 'changed') {
+    return { changes: [], result: decision, refused: !decision.ok }
   }
+  const { record, events } = decision
+  const changes = [
+    ...changesOf(context, 'outgoing-payment', record, events),
+    ...givenBack(payment, record, budget, commandId),
+  ]
+  return { changes, result: decision, refused: false }
+}
 
-  /**
-   * Resolves to the amounts spent under a token's grant in the windows that are open now, summed over all its
-   * access items for outgoing payments.
-   */
-  async function spentUnder({ grantId, access }: ActiveToken, now: Instant): Promise<SpentAmounts> {
-    const namespace = await context.namespace()
-    const parts = await Promise.all(
-      access.map(async (item) => {
-        const allowance = item.type === 'outgoing-payment' ? allowanceAt(item, now) : undefined
-        if (!allowance?.ok) return {}
-        const id = budgetId({ namespace, grantId }, item, allowance.value)
-        return (await loadBudget(id))?.spent ?? nothingSpent(allowance.value)
-      }),
-    )
-    return totalSpent(parts)
-  }
-
-  async function loadBoth(id: string): Promise<Loaded> {
-    const payment = await load(id)
-    return payment === undefined ? {} : { payment, budget: await loadBudget(payment.budgetId) }
-  }
-
-  /** Loads a payment without its budget, for commands that do not change the amount that it holds. */
-  async function loadAlone(id: string): Promise<Loaded> {
-    const payment = await load(id)
-    return payment === undefined ? {} : { payment }
-  }
-
-  /** Runs a command. One commit changes the payment and returns unspent amounts to its budget. */
-  async function run<Type extends keyof OutgoingPaymentRefusals>(
-    id: string,
-    say: (commandId: string) => Command<Type>,
-    loadNow: (id: string) => Promise<Loaded> = loadBoth,
-  ): Promise<OutgoingPaymentResult<Type>> {
-    const { now, commandId } = newCall(context)
-    const command = say(commandId)
-    const reload = () => loadNow(id)
-    const loaded = await reload()
-    const result = await transact<Loaded, OutgoingPaymentDecision<Type> | typeof unknownPayment>(
-      context,
-      {
-        loaded,
-        reload,
-        contended: loaded.payment && `grant ${loaded.payment.grantId}`,
-        decide({ payment, budget }) {
-          if (payment === undefined) return { changes: [], result: unknownPayment, refused: true }
-          const decision = decideOutgoingPayment<Type>(payment, command, now, policy.payments)
-          if (decision.outcome !== 'changed') {
-            return { changes: [], result: decision, refused: decision.outcome === 'refused' }
-          }
-          const { record, events } = decision
-          const changes = [
-            ...changesOf(context, 'outgoing-payment', record, events),
-            ...givenBack(payment, record, budget, commandId),
-          ]
-          return { changes, result: decision, refused: false }
-        },
-      },
-    )
-    return result.outcome === 'refused'
-      ? { ok: false, refusal: result.refusal, reason: result.reason }
-      : {
-          ok: true,
-          payment: result.record,
-          // If a commit's response was lost, the reloaded record has this command's id.
-          changed: result.outcome === 'changed' || result.record.commandId === commandId,
-        }
-  }
-
-  /** Fails payments whose hold has expired, and removes payments past their retention. */
-  const swept: SweptKind = {
+/** Fails payments whose hold has expired, and removes payments past their retention. */
+function sweptPayments(deps: Dependencies): SweptKind {
+  return {
     kind: 'outgoing-payment',
     async sweep(record, now) {
       const payment = record as OutgoingPayment
       if (payment.state !== 'created') {
-        return removeRetired(context, 'outgoing-payment', payment, now)
+        return removeRetired(deps.context, 'outgoing-payment', payment, now)
       }
-      const lapse = await run(payment.id, (commandId) => ({ type: 'lapse', commandId }))
+      const lapse = await run<'lapse'>(deps, payment.id, { type: 'lapse' })
       return lapse.ok ? 'lapsed' : undefined
     },
-  }
-
-  return {
-    load,
-    list,
-    loadBudget,
-    spentUnder,
-    begin: (id: string) =>
-      run<'begin'>(id, (commandId) => ({ type: 'begin', commandId }), loadAlone),
-    settle: (id: string, said: Said<ReportSent>) =>
-      run<'settle'>(id, (commandId) => ({ ...said, type: 'settle', commandId })),
-    fail: (id: string, said: Said<FailPayment>) =>
-      run<'fail'>(id, (commandId) => ({ ...said, type: 'fail', commandId })),
-    cancel: (id: string, said: Said<CancelPayment>) =>
-      run<'cancel'>(id, (commandId) => ({ ...said, type: 'cancel', commandId })),
-    swept,
   }
 }
 

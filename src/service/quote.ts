@@ -13,10 +13,10 @@ import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { newId } from '../protocol/credential.js'
 import { type QuoteRequest, readPriceAnswer } from '../protocol/outgoing-payment.js'
 import { type AccountRefusal, activeAccount } from './account.js'
-import type { Call, ServiceContext } from './mechanism/context.js'
-import { consumeNonce } from './mechanism/nonces.js'
+import type { ServiceContext } from './mechanism/context.js'
+import type { SignedCall } from './mechanism/nonces.js'
 import { commitNew, loadOwn } from './mechanism/records.js'
-import type { NonceGuard, Replayed } from './mechanism/transact.js'
+import type { Replayed } from './mechanism/transact.js'
 
 export interface QuotePorts {
   readonly walletAddresses: WalletAddresses
@@ -29,7 +29,7 @@ export type PricingRefused = Refused<AccountRefusal | PriceRefusal['refusal'] | 
 }
 
 export interface QuoteAnswer {
-  readonly outcome: 'answered'
+  readonly ok: true
   readonly quote: Quote
 }
 
@@ -69,19 +69,18 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
   async function create(
     request: QuoteRequest,
     client: string,
-    { now, commandId }: Call,
-    nonceGuard: NonceGuard | undefined,
+    call: SignedCall,
   ): Promise<QuoteAnswer | PricingRefused | Replayed> {
     const priced = await price(request)
-    if (!priced.ok) return consumeNonce(context, nonceGuard, priced, { refused: true })
+    if (!priced.ok) return priced
     const id = newId(await context.namespace(), context.random)
     const { walletAddress, receiver } = request
+    const { now, commandId } = call
     const command = { ...priced.value, commandId, id, walletAddress, client, receiver }
     const decision = createQuote(command, now, policy)
-    if (decision.outcome === 'refused')
-      return consumeNonce(context, nonceGuard, decision, { refused: true })
-    const result = { outcome: 'answered', quote: decision.record } as const
-    return commitNew<QuoteAnswer>(context, 'quote', decision, result, nonceGuard)
+    if (!decision.ok) return decision
+    const result = { ok: true, quote: decision.record } as const
+    return commitNew<QuoteAnswer>(context, 'quote', decision, result, call)
   }
 
   return { load, price, create }

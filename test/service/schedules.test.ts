@@ -11,7 +11,8 @@ import {
 import { createGrants, type GrantAnswer } from '../../src/service/grant.js'
 import { createIncomingPayments } from '../../src/service/incoming-payment.js'
 import { createIntrospect } from '../../src/service/introspection.js'
-import { newCall, type ServiceContext } from '../../src/service/mechanism/context.js'
+import type { ServiceContext } from '../../src/service/mechanism/context.js'
+import { unguardedCall } from '../support/calls.js'
 import { manualClock } from '../support/clock.js'
 import { publishedKeys, testKey } from '../support/keys.js'
 import { seededRandom } from '../support/random.js'
@@ -75,7 +76,7 @@ function services(store: Store, scheduler: Scheduler | undefined, seed: string) 
     },
     { expiryDefaultMs: 60_000, expiryMaxMs: 60_000, retentionMs: 60_000 },
   )
-  return { context, grants, interactions, introspect, payments, call: () => newCall(context) }
+  return { context, grants, interactions, introspect, payments, call: () => unguardedCall(context) }
 }
 
 type Services = ReturnType<typeof services>
@@ -91,9 +92,8 @@ async function pendingGrant(setup: Services) {
       interact: { finish: { ...withFinish.finish, hashMethod: 'sha-256' } },
     },
     setup.call(),
-    undefined,
   )
-  if (answer.outcome === 'refused') throw new Error(answer.reason)
+  if (!answer.ok) throw new Error(answer.reason)
   const { grant, continuationSecret: secret } = answer
   return { grant, secret, id: `${grant.id}.${grant.interaction?.path}` }
 }
@@ -116,13 +116,8 @@ async function approvedGrant(setup: Services) {
 
 async function issuedGrant(setup: Services) {
   const { grant, secret, interactRef } = await approvedGrant(setup)
-  const answer = await setup.grants.continueGrant(
-    grant,
-    { secret, interactRef },
-    setup.call(),
-    undefined,
-  )
-  if (answer.outcome === 'refused' || answer.tokenSecret === undefined) throw new Error('no token')
+  const answer = await setup.grants.continueGrant(grant, { secret, interactRef }, setup.call())
+  if (!answer.ok || answer.tokenSecret === undefined) throw new Error('no token')
   return { grant: answer.grant, secret, interactRef, token: answer.tokenSecret }
 }
 
@@ -173,7 +168,6 @@ const races: Race[] = [
           grant,
           ref === undefined ? { secret } : { secret, interactRef: ref },
           racing.call(),
-          undefined,
         ),
       )
       const answers = await atOnce(scheduler, ...running)
@@ -199,9 +193,9 @@ const races: Race[] = [
       const revocation = racing.call()
       const answers = await atOnce<unknown>(
         scheduler,
-        racing.grants.continueGrant(grant, { secret, interactRef }, racing.call(), undefined),
+        racing.grants.continueGrant(grant, { secret, interactRef }, racing.call()),
         racing.grants.run(grant, { type: 'revoke', commandId: revocation.commandId }, revocation),
-        racing.grants.continueGrant(grant, { secret, interactRef }, racing.call(), undefined),
+        racing.grants.continueGrant(grant, { secret, interactRef }, racing.call()),
       )
       const after = services(store, undefined, 'after')
       const { active } = await tokensTold(after, grant.id, answers)
@@ -217,9 +211,7 @@ const races: Race[] = [
       const { grant, token } = await issuedGrant(services(store, undefined, 'setup'))
       const racing = services(contested, scheduler, 'race')
       const presented = await presentedAt(grant.token?.manage, token)
-      const running = [1, 2, 3].map(() =>
-        racing.grants.rotate(grant, presented, racing.call(), undefined),
-      )
+      const running = [1, 2, 3].map(() => racing.grants.rotate(grant, presented, racing.call()))
       const answers: unknown[] = await atOnce(scheduler, ...running)
       const old = { tokenSecret: token }
       const after = services(store, undefined, 'after')
@@ -246,11 +238,11 @@ const races: Race[] = [
         commandId: call.commandId,
         presented: { hash, manage },
       } as const
-      const [revoked, ...answers] = await atOnce<{ outcome: string }>(
+      const [revoked, ...answers] = await atOnce<{ ok: boolean }>(
         scheduler,
         racing.grants.run(grant, revocation, call),
-        racing.grants.rotate(grant, presented, racing.call(), undefined),
-        racing.grants.continueGrant(grant, { secret, interactRef }, racing.call(), undefined),
+        racing.grants.rotate(grant, presented, racing.call()),
+        racing.grants.continueGrant(grant, { secret, interactRef }, racing.call()),
       )
       const after = services(store, undefined, 'after')
       const { told, active } = await tokensTold(after, grant.id, [
@@ -258,8 +250,7 @@ const races: Race[] = [
         { tokenSecret: token },
       ])
       // If a rotation came first, the revocation does not apply to its new token.
-      if (revoked?.outcome === 'refused')
-        expect(active).toEqual([told.find((one) => one !== token)])
+      if (revoked?.ok === false) expect(active).toEqual([told.find((one) => one !== token)])
       else expect(active).toEqual([])
     },
   },
@@ -290,7 +281,6 @@ const races: Race[] = [
         decided,
         { secret, interactRef },
         after.call(),
-        undefined,
       )
       expect(issued).toHaveProperty('tokenSecret')
     },
@@ -333,9 +323,8 @@ async function newPayment(setup: Services, incomingAmount: string) {
     { walletAddress: bob, incomingAmount: usd(incomingAmount) },
     'https://shop.example',
     setup.call(),
-    undefined,
   )
-  if (created.outcome === 'refused') throw new Error(created.reason)
+  if (!created.ok) throw new Error(created.reason)
   return created.payment
 }
 

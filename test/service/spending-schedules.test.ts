@@ -71,7 +71,7 @@ const paying = (value: number) => ({
 type Paid = Awaited<ReturnType<SpendingServices['pay']>>
 type HostResult = { readonly ok: boolean; readonly refusal?: string }
 
-const idOf = (answer: Paid) => (answer.outcome === 'answered' ? answer.payment.id : answer.refusal)
+const idOf = (answer: Paid) => (answer.ok ? answer.payment.id : answer.refusal)
 
 function paymentsIn({ written }: Scene): OutgoingPayment[] {
   return written
@@ -113,7 +113,7 @@ function expectLawful(scene: Scene): void {
 async function paid(scene: Scene, { begun = false } = {}) {
   const payer = await scene.setup.payer(access)
   const answer = await scene.setup.pay(payer, paying(100))
-  if (answer.outcome === 'refused') throw new Error(answer.reason)
+  if (!answer.ok) throw new Error(answer.reason)
   const { id } = answer.payment
   if (begun) await scene.setup.payments.begin(id)
   return { payer, id }
@@ -136,10 +136,10 @@ const races: Race[] = [
         ...values.map((value, index) => scene.process(`payer ${index}`).pay(payer, paying(value))),
       )
       const total = await spent(scene)
-      const accepted = values.filter((_, index) => answers[index]?.outcome === 'answered')
+      const accepted = values.filter((_, index) => answers[index]?.ok)
       same(total, BigInt(accepted.reduce((sum, value) => sum + value, 0)))
       for (const [index, answer] of answers.entries()) {
-        if (answer.outcome === 'answered') continue
+        if (answer.ok) continue
         same(answer.refusal, 'limits_exceeded')
         expect(total + BigInt(values[index] ?? 0)).toBeGreaterThan(100n)
       }
@@ -267,7 +267,7 @@ const races: Race[] = [
       )
       expect(failed).toMatchObject({ ok: true })
       expectLawful(scene)
-      const accepted = (answers as Paid[]).map(({ outcome }) => outcome === 'answered')
+      const accepted = (answers as Paid[]).map(({ ok }) => ok)
       same(accepted.every(Boolean), false)
       same(await spent(scene), 30n + (accepted[0] ? 40n : 0n) + (accepted[1] ? 50n : 0n))
     },
@@ -279,7 +279,7 @@ const races: Race[] = [
       const payer = await scene.setup.payer(access)
       const request = { walletAddress: alice, receiver: shopReceiver, debitAmount: usd(60) }
       const quoted = await scene.setup.quote(payer.client, request)
-      if (quoted.outcome === 'refused') throw new Error(quoted.reason)
+      if (quoted.ok === false) throw new Error(quoted.reason)
       const input = { walletAddress: alice, quoteId: quoted.quote.id }
       const answers = await scene.run(
         scene.process('payer 1').pay(payer, input),
@@ -347,9 +347,9 @@ async function expectNoneAfter(scene: Scene, { grantId }: Payer, answers: readon
     [],
   )
   for (const answer of answers) {
-    if (answer.outcome === 'refused') same(answer.refusal, 'token_unknown')
+    if (!answer.ok) same(answer.refusal, 'token_unknown')
   }
-  const made = answers.flatMap((answer) => (answer.outcome === 'answered' ? idOf(answer) : []))
+  const made = answers.flatMap((answer) => (answer.ok ? idOf(answer) : []))
   expect(paymentsIn(scene).map(({ id }) => id)).toEqual(expect.arrayContaining(made))
   expect(paymentsIn(scene)).toHaveLength(made.length)
   await spent(scene)

@@ -2,10 +2,11 @@ import type { Scheduler } from 'fast-check'
 import { memoryStore, type Store } from '../../src/index.js'
 import { namespaceOf } from '../../src/protocol/credential.js'
 import { createIncomingPayments } from '../../src/service/incoming-payment.js'
-import { newCall, type ServiceContext } from '../../src/service/mechanism/context.js'
+import type { ServiceContext } from '../../src/service/mechanism/context.js'
 import type { DomainEvent, EventRecord } from '../../src/service/mechanism/events.js'
 import { createOutbox } from '../../src/service/mechanism/outbox.js'
 import { retired, type SweepOptions, sweepKinds } from '../../src/service/mechanism/sweeps.js'
+import { unguardedCall } from './calls.js'
 import { type ManualClock, manualClock } from './clock.js'
 import { usd } from './incoming-payments.js'
 import { seededRandom } from './random.js'
@@ -60,13 +61,8 @@ export function paymentServices(options: SetupOptions = {}) {
   async function newPayment(incomingAmount?: string): Promise<string> {
     const amount = incomingAmount === undefined ? {} : { incomingAmount: usd(incomingAmount) }
     const request = { walletAddress: bob, ...amount }
-    const created = await payments.create(
-      request,
-      'https://shop.example',
-      newCall(context),
-      undefined,
-    )
-    if (created.outcome === 'refused') throw new Error(created.reason)
+    const created = await payments.create(request, 'https://shop.example', unguardedCall(context))
+    if (!created.ok) throw new Error(created.reason)
     return created.payment.id
   }
 

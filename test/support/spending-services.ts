@@ -11,14 +11,13 @@ import { sweptBudgets } from '../../src/service/budget.js'
 import { createGrants } from '../../src/service/grant.js'
 import { createIntrospect, introspected } from '../../src/service/introspection.js'
 import { newCall, type ServiceContext } from '../../src/service/mechanism/context.js'
-import { nonceGuardOf, type Proof } from '../../src/service/mechanism/nonces.js'
+import { consumingNonce, type Proof, refuseRepeats } from '../../src/service/mechanism/nonces.js'
 import { retired, type SweepOptions, sweepKinds } from '../../src/service/mechanism/sweeps.js'
 import { createOutgoingPayments } from '../../src/service/outgoing-payment.js'
-import {
-  createPaymentCreation,
-  type PaymentInput,
-} from '../../src/service/outgoing-payment-creation.js'
+import type { PaymentInput } from '../../src/service/outgoing-payment-commit.js'
+import { createPaymentCreation } from '../../src/service/outgoing-payment-creation.js'
 import { createQuotes } from '../../src/service/quote.js'
+import { unguardedCall } from './calls.js'
 import { type ManualClock, manualClock } from './clock.js'
 import { publishedKeys, testKey } from './keys.js'
 import { seededRandom } from './random.js'
@@ -116,8 +115,8 @@ export function spendingServices(options: SpendingSetup = {}) {
     const { kid, thumbprint } = keys[name]
     const client = { walletAddress: `https://${name}.example`, kid, thumbprint }
     const asked = { client, access, needsConsent: false, needsFinish: false }
-    const answer = await grants.request(asked, newCall(context), undefined)
-    if (answer.outcome === 'refused') throw new Error(answer.reason)
+    const answer = await grants.request(asked, unguardedCall(context))
+    if (!answer.ok) throw new Error(answer.reason)
     const { grant, tokenSecret: secret = '' } = answer
     const token = { secret, manage: grant.token?.manage ?? '' }
     return { client: client.walletAddress, grantId: grant.id, token }
@@ -139,9 +138,10 @@ export function spendingServices(options: SpendingSetup = {}) {
       return { ok: false, outcome: 'refused', refusal: 'identifier_foreign', reason: '' } as const
     }
     const renew = () => introspected(introspect, presented)
-    const call = newCall(context)
-    const nonceGuard = proof && (await nonceGuardOf(context, proof, 'refuse-repeat', call))
-    return create(input, { client: payer.client, token, renew }, call, { nonceGuard, ...key })
+    const call = unguardedCall(context)
+    if (proof !== undefined) await refuseRepeats(context, proof, call)
+    const spender = { client: payer.client, token, renew }
+    return consumingNonce(context, call, () => create(input, spender, call, key))
   }
 
   /** Rotates the token, and answers with the payer that has the new one; `undefined` if it was refused. */
@@ -150,8 +150,8 @@ export function spendingServices(options: SpendingSetup = {}) {
     if (grant === undefined) return undefined
     const { secret, manage } = payer.token
     const presented = { manage, secret, hash: await hashSecret(secret) }
-    const answer = await grants.rotate(grant, presented, newCall(context), undefined)
-    if (answer.outcome === 'refused' || answer.tokenSecret === undefined) return undefined
+    const answer = await grants.rotate(grant, presented, unguardedCall(context))
+    if (!answer.ok || answer.tokenSecret === undefined) return undefined
     const token = { secret: answer.tokenSecret, manage: answer.grant.token?.manage ?? '' }
     return { ...payer, token }
   }
@@ -188,7 +188,7 @@ export function spendingServices(options: SpendingSetup = {}) {
         options,
       ),
     quote: (client: string, request: Parameters<typeof quotes.create>[0]) =>
-      quotes.create(request, client, newCall(context), undefined),
+      quotes.create(request, client, unguardedCall(context)),
   }
 }
 

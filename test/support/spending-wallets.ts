@@ -38,12 +38,12 @@ export function servedWallet(): PlayedWallet {
     revoke: (grant) => services.revoke(payer(grant)),
     async quote(client, asked) {
       const answer = await services.quote(`https://${client}.example`, asked)
-      return answer.outcome === 'refused' ? { refusal: answer.refusal } : { id: answer.quote.id }
+      return !answer.ok ? { refusal: answer.refusal } : { id: answer.quote.id }
     },
     async pay(grant, request, idempotencyKey) {
       const key = idempotencyKey === undefined ? {} : { idempotencyKey }
       const answer = await services.pay(payer(grant), request, key)
-      if (answer.outcome === 'refused') return { refusal: answer.refusal }
+      if (!answer.ok) return { refusal: answer.refusal }
       const { payment, spent } = answer
       return { id: payment.id, ...(spent && { spent }) }
     },

@@ -1,4 +1,5 @@
 import type { AccessItem } from '../../core/access.js'
+import type { Json } from '../../core/decision.js'
 import { clientId, type Grant, type GrantClient } from '../../core/grant/record.js'
 import { ok } from '../../core/result.js'
 import type { ClientKeys } from '../../ports/client-keys.js'
@@ -20,13 +21,7 @@ import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
 import { isObject } from '../../protocol/json.js'
 import type { Grants } from '../../service/grant.js'
 import type { ServiceContext } from '../../service/mechanism/context.js'
-import {
-  consumeNonce,
-  nonceGuardOf,
-  type Proof,
-  type RepeatRule,
-} from '../../service/mechanism/nonces.js'
-import type { NonceGuard } from '../../service/mechanism/transact.js'
+import type { Proof, RepeatRule } from '../../service/mechanism/nonces.js'
 import {
   type Candidates,
   findKey,
@@ -46,6 +41,7 @@ import {
   type Serve,
 } from '../pipeline.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
+import { signed } from '../signed.js'
 import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
 import { type MayRequest, refuseRequest } from './may-request.js'
 
@@ -65,28 +61,12 @@ export interface GrantDependencies extends GrantUrls {
 
 /** `POST {grantEndpoint}` (RFC 9635 section 2). Only `client` is read before its signature is verified. */
 export function requestGrant(deps: GrantDependencies): Serve {
-  const { context, grants } = deps
-  return async (exchange) => {
-    const candidates = await inspect(exchange, context.signatureRules)
-    if (!candidates.ok) return candidates
-    const body = readBody(exchange.message)
-    if (!body.ok) return body
-    const named = readClient(body.value ?? null)
-    if (!named.ok) return refuse(named.refusal, named.reason)
-    const proved = await proveClient(exchange, candidates.value, named.value, deps.clientKeys)
-    if (!proved.ok) return proved
-    const { client, proof } = proved.value
-    const nonceGuard = await nonceGuardOf(context, proof, deps.repeats, exchange.call)
-    const request = readGrantRequest(body.value ?? null)
-    if (!request.ok) {
-      return consumeNonce(context, nonceGuard, refuseProblem('body_invalid', request), {
-        refused: true,
-      })
-    }
-
+  const identify = (exchange: Exchange) => identifyClient(exchange, deps)
+  return signed(deps, identify, async ({ call }, { client, body }) => {
+    const request = readGrantRequest(body)
+    if (!request.ok) return refuseProblem('body_invalid', request)
     const unwelcome = await refuseAsked(request.value, client, deps)
-    if (unwelcome !== undefined)
-      return consumeNonce(context, nonceGuard, unwelcome, { refused: true })
+    if (unwelcome !== undefined) return unwelcome
     const { access, subject } = request.value
     const asksWho = subject !== undefined
     const input = {
@@ -95,13 +75,13 @@ export function requestGrant(deps: GrantDependencies): Serve {
       needsConsent: asksWho || access.some(deps.requiresConsent),
       needsFinish: (asksWho && deps.subjectRequiresFinish) || access.some(deps.requiresFinish),
     }
-    const answer = await grants.request(input, exchange.call, nonceGuard)
-    if (answer.outcome === 'refused') return answer
+    const answer = await deps.grants.request(input, call)
+    if (!answer.ok) return answer
     return json(200, {
       ...interactBody(answer.grant, deps),
-      ...grantBody(answer, answer.continuationSecret, exchange.call, deps),
+      ...grantBody(answer, answer.continuationSecret, call, deps),
     })
-  }
+  })
 }
 
 /** Refuses an unsupported subject, and then a request that the host does not allow. */
@@ -119,64 +99,78 @@ async function refuseAsked(
 
 /** `POST /continue/{id}` (RFC 9635 sections 5.1 and 5.2). */
 export function continueGrant(deps: GrantDependencies): Serve {
-  return async (exchange) => {
-    const continued = await presentedContinuation(exchange, deps, 'refuse-repeat')
-    if (!continued.ok) return continued
-    const { grant, secret, nonceGuard } = continued.value
-    const request = readContent(exchange.message, readContinuation)
-    if (!request.ok) return consumeNonce(deps.context, nonceGuard, request, { refused: true })
-    const { interactRef } = request.value
-    const input = interactRef === undefined ? { secret } : { secret, interactRef }
-    const answer = await deps.grants.continueGrant(grant, input, exchange.call, nonceGuard)
-    if (answer.outcome === 'refused') return answer
-    return json(200, grantBody(answer, secret, exchange.call, deps))
-  }
+  const { context } = deps
+  return signed(
+    { context, repeats: 'refuse-repeat' },
+    presentedContinuation(deps),
+    async ({ message, call }, { grant, secret }) => {
+      const request = readContent(message, readContinuation)
+      if (!request.ok) return request
+      const { interactRef } = request.value
+      const input = interactRef === undefined ? { secret } : { secret, interactRef }
+      const answer = await deps.grants.continueGrant(grant, input, call)
+      return answer.ok ? json(200, grantBody(answer, secret, call, deps)) : answer
+    },
+  )
 }
 
 /** `DELETE /continue/{id}` (RFC 9635 section 5.4). */
 export function cancelGrant(deps: GrantDependencies): Serve {
-  return async (exchange) => {
-    const continued = await presentedContinuation(exchange, deps, deps.repeats)
-    if (!continued.ok) return continued
-    const { grant, nonceGuard } = continued.value
-    const { call } = exchange
+  return signed(deps, presentedContinuation(deps), async ({ call }, { grant }) => {
     const command = { type: 'cancel', commandId: call.commandId } as const
-    const answer = await deps.grants.runSigned(grant, command, call, nonceGuard)
-    return answer.outcome === 'refused' ? answer : noContent
-  }
+    const answer = await deps.grants.runSigned(grant, command, call)
+    return answer.ok ? noContent : answer
+  })
 }
 
 /** `POST /token/{id}` (RFC 9635 section 6.1). Checks the managed token itself, in addition to the key. */
 export function rotateToken(deps: GrantDependencies): Serve {
-  return async (exchange) => {
-    const managed = await presentedManagedToken(exchange, deps, 'refuse-repeat')
-    if (!managed.ok) return managed
-    const { grant, presented, nonceGuard } = managed.value
-    const unwanted = unwantedRotationBody(exchange)
-    if (unwanted !== undefined)
-      return consumeNonce(deps.context, nonceGuard, unwanted, { refused: true })
-    const answer = await deps.grants.rotate(grant, presented, exchange.call, nonceGuard)
-    if (answer.outcome === 'refused') return answer
-    return json(200, accessTokenBody(answer, exchange.call, deps))
-  }
+  const { context } = deps
+  return signed(
+    { context, repeats: 'refuse-repeat' },
+    presentedManagedToken(deps),
+    async (exchange, { grant, presented }) => {
+      const unwanted = unwantedRotationBody(exchange)
+      if (unwanted !== undefined) return unwanted
+      const { call } = exchange
+      const answer = await deps.grants.rotate(grant, presented, call)
+      return answer.ok ? json(200, accessTokenBody(answer, call, deps)) : answer
+    },
+  )
 }
 
 /** `DELETE /token/{id}` (RFC 9635 section 6.2). Succeeds for an expired or revoked token too. */
 export function revokeToken(deps: GrantDependencies): Serve {
-  return async (exchange) => {
-    const managed = await presentedManagedToken(exchange, deps, deps.repeats)
-    if (!managed.ok) return managed
-    const { grant, presented, nonceGuard } = managed.value
+  return signed(deps, presentedManagedToken(deps), async ({ call }, { grant, presented }) => {
     const { hash, manage } = presented
-    const { call } = exchange
-    const command = {
-      type: 'revoke-token',
-      commandId: call.commandId,
-      presented: { hash, manage },
-    } as const
-    const answer = await deps.grants.runSigned(grant, command, call, nonceGuard)
-    return answer.outcome === 'refused' ? answer : noContent
-  }
+    const { commandId } = call
+    const command = { type: 'revoke-token', commandId, presented: { hash, manage } } as const
+    const answer = await deps.grants.runSigned(grant, command, call)
+    return answer.ok ? noContent : answer
+  })
+}
+
+/** The client instance that requests a grant, and the body of its request. */
+interface IdentifiedClient {
+  readonly client: GrantClient
+  readonly proof: Proof
+  readonly body: Json
+}
+
+/** Authenticates the client instance that the body of a grant request names. */
+async function identifyClient(
+  exchange: Exchange,
+  { context, clientKeys }: GrantDependencies,
+): Promise<HttpResult<IdentifiedClient>> {
+  const candidates = await inspect(exchange, context.signatureRules)
+  if (!candidates.ok) return candidates
+  const read = readBody(exchange.message)
+  if (!read.ok) return read
+  const body = read.value ?? null
+  const named = readClient(body)
+  if (!named.ok) return refuse(named.refusal, named.reason)
+  const proved = await proveClient(exchange, candidates.value, named.value, clientKeys)
+  return proved.ok ? ok({ ...proved.value, body }) : proved
 }
 
 /**
@@ -209,8 +203,8 @@ async function proveClient(
 }
 
 /** Finds a grant by its continuation URI and token together, and authenticates its client instance. */
-function presentedContinuation(exchange: Exchange, deps: GrantDependencies, rule: RepeatRule) {
-  return presented(exchange, deps, rule, {
+function presentedContinuation(deps: GrantDependencies) {
+  return presented(deps, {
     kind: continuationTokenClass,
     async find(credential, path) {
       const grant = await deps.grants.byContinuation(credential, path)
@@ -221,8 +215,8 @@ function presentedContinuation(exchange: Exchange, deps: GrantDependencies, rule
 }
 
 /** Finds a grant by a management URI and its token, and authenticates its client instance. */
-function presentedManagedToken(exchange: Exchange, deps: GrantDependencies, rule: RepeatRule) {
-  return presented(exchange, deps, rule, {
+function presentedManagedToken(deps: GrantDependencies) {
+  return presented(deps, {
     kind: accessTokenClass,
     find: deps.grants.byManagedToken,
     unknown: 'the token is not the one managed at this URI',
@@ -237,24 +231,22 @@ interface Presented<Found> {
   readonly unknown: string
 }
 
-async function presented<Found extends { readonly grant: Grant }>(
-  exchange: Exchange,
+function presented<Found extends { readonly grant: Grant }>(
   { context, clientKeys }: GrantDependencies,
-  rule: RepeatRule,
   { kind, find, unknown }: Presented<Found>,
-): Promise<HttpResult<Found & { readonly nonceGuard: NonceGuard | undefined }>> {
-  const candidates = await inspect(exchange, context.signatureRules)
-  if (!candidates.ok) return candidates
-  const credential = presentedCredential(exchange, kind)
-  if (!credential.ok) return credential
-  const path = parsePath(exchange.id)
-  const found =
-    path?.grantId === credential.value.grantId ? await find(credential.value, path.own) : undefined
-  if (found === undefined) return refuse('token_unknown', unknown)
-  const proof = await proveGrant(exchange, candidates.value, found.grant, clientKeys)
-  if (!proof.ok) return proof
-  const nonceGuard = await nonceGuardOf(context, proof.value, rule, exchange.call)
-  return ok({ ...found, nonceGuard })
+) {
+  return async (exchange: Exchange): Promise<HttpResult<Found & { readonly proof: Proof }>> => {
+    const candidates = await inspect(exchange, context.signatureRules)
+    if (!candidates.ok) return candidates
+    const credential = presentedCredential(exchange, kind)
+    if (!credential.ok) return credential
+    const { value } = credential
+    const path = parsePath(exchange.id)
+    const found = path?.grantId === value.grantId ? await find(value, path.own) : undefined
+    if (found === undefined) return refuse('token_unknown', unknown)
+    const proof = await proveGrant(exchange, candidates.value, found.grant, clientKeys)
+    return proof.ok ? ok({ ...found, proof: proof.value }) : proof
+  }
 }
 
 /**

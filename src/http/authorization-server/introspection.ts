@@ -1,4 +1,5 @@
 import { type GrantedItem, permits } from '../../core/access.js'
+import type { Json } from '../../core/decision.js'
 import { ok } from '../../core/result.js'
 import type { ActiveToken, Introspect } from '../../ports/introspect.js'
 import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
@@ -10,15 +11,11 @@ import {
 } from '../../protocol/introspection.js'
 import { introspected } from '../../service/introspection.js'
 import type { ServiceContext } from '../../service/mechanism/context.js'
-import {
-  consumeNonce,
-  nonceGuardOf,
-  type Proof,
-  type RepeatRule,
-} from '../../service/mechanism/nonces.js'
+import type { Proof, RepeatRule } from '../../service/mechanism/nonces.js'
 import { type Candidates, inspect, prove } from '../authenticate.js'
 import { type Exchange, json, readBody, refuse, refuseProblem, type Serve } from '../pipeline.js'
 import type { HttpResult } from '../refusals.js'
+import { signed } from '../signed.js'
 import type {
   RegisteredResourceServer,
   ResourceServerRegistry,
@@ -39,37 +36,43 @@ export interface IntrospectionDependencies {
  * signs with its own key. Only `resource_server` of the body is read before the signature is verified.
  */
 export function introspectToken(deps: IntrospectionDependencies): Serve {
-  const { context } = deps
-  // Only client SDKs send the forms that `strict` excludes; resource servers do not.
-  const rules = { ...context.signatureRules, strict: true }
-  return async (exchange) => {
-    const candidates = await inspect(exchange, rules)
-    if (!candidates.ok) return candidates
-    const body = readBody(exchange.message)
-    if (!body.ok) return body
-    const named = readResourceServer(body.value ?? null)
-    if (!named.ok) return refuse(named.refusal, named.reason)
-    const resourceServer = deps.registry(named.value)
-    if (resourceServer === undefined) {
-      return refuse('resource_server_invalid', 'no resource server has this id or key')
-    }
-    const proof = await proveResourceServer(exchange, candidates.value, resourceServer)
-    if (!proof.ok) return proof
-    const nonceGuard = await nonceGuardOf(context, proof.value, deps.repeats, exchange.call)
-    const request = readIntrospectionRequest(body.value ?? null)
-    if (!request.ok) {
-      return consumeNonce(context, nonceGuard, refuseProblem('body_invalid', request), {
-        refused: true,
-      })
-    }
-
+  const identify = (exchange: Exchange) => identifyResourceServer(exchange, deps)
+  return signed(deps, identify, async (_exchange, { resourceServer, body }) => {
+    const request = readIntrospectionRequest(body)
+    if (!request.ok) return refuseProblem('body_invalid', request)
     const token = await tokenFor(request.value, resourceServer, deps.introspect)
-    if (!token.ok) return consumeNonce(context, nonceGuard, token, { refused: true })
-    const answer = token.value
-      ? introspectionBody(token.value, deps.grantEndpoint)
-      : { active: false }
-    return consumeNonce(context, nonceGuard, json(200, answer), { refused: false })
+    if (!token.ok) return token
+    const { value } = token
+    return json(200, value ? introspectionBody(value, deps.grantEndpoint) : { active: false })
+  })
+}
+
+/** The resource server that asks, and the body of its request. */
+interface IdentifiedResourceServer {
+  readonly resourceServer: RegisteredResourceServer
+  readonly proof: Proof
+  readonly body: Json
+}
+
+/** Authenticates the resource server that the body of an introspection request names. */
+async function identifyResourceServer(
+  exchange: Exchange,
+  { context, registry }: IntrospectionDependencies,
+): Promise<HttpResult<IdentifiedResourceServer>> {
+  // Only client SDKs send the forms that `strict` excludes; resource servers do not.
+  const candidates = await inspect(exchange, { ...context.signatureRules, strict: true })
+  if (!candidates.ok) return candidates
+  const read = readBody(exchange.message)
+  if (!read.ok) return read
+  const body = read.value ?? null
+  const named = readResourceServer(body)
+  if (!named.ok) return refuse(named.refusal, named.reason)
+  const resourceServer = registry(named.value)
+  if (resourceServer === undefined) {
+    return refuse('resource_server_invalid', 'no resource server has this id or key')
   }
+  const proof = await proveResourceServer(exchange, candidates.value, resourceServer)
+  return proof.ok ? ok({ resourceServer, proof: proof.value, body }) : proof
 }
 
 /** Authenticates a resource server by one of its registered keys. */

@@ -4,16 +4,11 @@ import { ok } from '../../core/result.js'
 import type { ActiveToken, Introspect } from '../../ports/introspect.js'
 import { introspected } from '../../service/introspection.js'
 import type { ServiceContext } from '../../service/mechanism/context.js'
-import {
-  consumeNonce,
-  nonceGuardOf,
-  type Proof,
-  type RepeatRule,
-} from '../../service/mechanism/nonces.js'
-import type { NonceGuard, Replayed } from '../../service/mechanism/transact.js'
+import type { Proof, RepeatRule } from '../../service/mechanism/nonces.js'
 import { inspect, presentedToken, prove } from '../authenticate.js'
 import { type Exchange, refuse, type Serve } from '../pipeline.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
+import { type ServeSigned, signed } from '../signed.js'
 
 /** The dependencies of every operation of a resource server. */
 export interface ResourceDependencies {
@@ -32,26 +27,25 @@ export interface Authorized {
   /** The client instance, as `clientId` identifies it. */
   readonly client: string
   readonly proof: Proof
-  readonly nonceGuard: NonceGuard | undefined
   /** Returns the access item that allows an action at the wallet address, or at any if it is omitted. */
   permitted(type: AccessType, action: AccessAction, walletAddress?: string): GrantedItem | undefined
   /** Whether the token allows reading a resource: the client's own with `read`, any with `read-all`. */
   readable(type: AccessType, resource: { walletAddress: string; client: string }): boolean
-  /** Refuses the request, and consumes its nonce. */
-  refusing(refusal: HttpRefusal): Promise<HttpRefusal | Replayed>
-  /** Refuses a request that the token does not allow, and consumes its nonce. */
-  insufficient(type: AccessType, action: AccessAction): Promise<HttpRefusal | Replayed>
 }
 
 /** Serves a request after its signature and token have been verified. */
-export function authorized(
-  deps: ResourceDependencies,
-  serve: (exchange: Exchange, authorized: Authorized) => ReturnType<Serve>,
-): Serve {
-  return async (exchange) => {
-    const authorization = await authorize(exchange, deps)
-    return authorization.ok ? serve(exchange, authorization.value) : authorization
-  }
+export function authorized(deps: ResourceDependencies, serve: ServeSigned<Authorized>): Serve {
+  return signed(deps, (exchange) => authorize(exchange, deps), serve)
+}
+
+/** Refuses a request that the token does not allow. */
+export function insufficient(type: AccessType, action: AccessAction): HttpRefusal {
+  return refuse('access_insufficient', `the token does not allow ${action} of ${type}`)
+}
+
+/** Refuses a request for a wallet address that the token does not allow. */
+export function foreignIdentifier(): HttpRefusal {
+  return refuse('identifier_foreign', 'the token is for another wallet address')
 }
 
 /**
@@ -59,7 +53,7 @@ export function authorized(
  */
 async function authorize(
   exchange: Exchange,
-  { context, introspect, repeats }: ResourceDependencies,
+  { context, introspect }: ResourceDependencies,
 ): Promise<HttpResult<Authorized>> {
   const candidates = await inspect(exchange, context.signatureRules)
   if (!candidates.ok) return candidates
@@ -73,24 +67,17 @@ async function authorize(
   const client = walletAddress === undefined ? key : { ...key, walletAddress }
   const proof = await prove(exchange, candidates.value, key, client)
   if (!proof.ok) return proof
-  const nonceGuard = await nonceGuardOf(context, proof.value, repeats, exchange.call)
   const own = clientId(client)
   const permitted = (type: AccessType, action: AccessAction, at?: string) =>
     permits(access, type, action, at)
-  const refusing = (refusal: HttpRefusal) =>
-    consumeNonce(context, nonceGuard, refusal, { refused: true })
   return ok({
     token,
     accessToken,
     client: own,
     proof: proof.value,
-    nonceGuard,
     permitted,
     readable: (type, { walletAddress, client }) =>
       permitted(type, 'read-all', walletAddress) !== undefined ||
       (permitted(type, 'read', walletAddress) !== undefined && client === own),
-    refusing,
-    insufficient: (type, action) =>
-      refusing(refuse('access_insufficient', `the token does not allow ${action} of ${type}`)),
   })
 }

@@ -1,8 +1,7 @@
 import type { AccessType } from '../../core/access.js'
 import type { Instant } from '../../core/decision.js'
-import { consumeNonce } from '../../service/mechanism/nonces.js'
 import { json, refuse, type Serve } from '../pipeline.js'
-import { authorized, type ResourceDependencies } from './authorized.js'
+import { authorized, insufficient, type ResourceDependencies } from './authorized.js'
 
 /** A resource type with an operation that reads a single resource. */
 interface Readable<Resource> {
@@ -17,17 +16,13 @@ export function getResource<Resource extends { walletAddress: string; client: st
   deps: ResourceDependencies,
   { type, load, toBody }: Readable<Resource>,
 ): Serve {
-  return authorized(
-    deps,
-    async ({ id, call }, { permitted, readable, nonceGuard, refusing, insufficient }) => {
-      if (permitted(type, 'read') === undefined) return insufficient(type, 'read')
-      const resource = await load(id)
-      if (resource === undefined || !readable(type, resource)) {
-        const reason = `the token can read no ${type} with this id`
-        return refusing(refuse('resource_unknown', reason))
-      }
-      const answer = json(200, await toBody(resource, call.now))
-      return consumeNonce(deps.context, nonceGuard, answer, { refused: false })
-    },
-  )
+  return authorized(deps, async ({ id, call }, { permitted, readable }) => {
+    if (permitted(type, 'read') === undefined) return insufficient(type, 'read')
+    const resource = await load(id)
+    if (resource === undefined || !readable(type, resource)) {
+      const reason = `the token can read no ${type} with this id`
+      return refuse('resource_unknown', reason)
+    }
+    return json(200, await toBody(resource, call.now))
+  })
 }

@@ -18,7 +18,12 @@ import {
   unsigned,
 } from '../pipeline.js'
 import type { HttpRefusal } from '../refusals.js'
-import { authorized, type ResourceDependencies } from './authorized.js'
+import {
+  authorized,
+  foreignIdentifier,
+  insufficient,
+  type ResourceDependencies,
+} from './authorized.js'
 import { getResource } from './get-resource.js'
 import { listResources } from './lists.js'
 
@@ -33,20 +38,17 @@ const type = 'incoming-payment'
 
 /** `POST /incoming-payments` (Open Payments OpenAPI, `create-incoming-payment`). */
 export function createIncomingPayment(deps: IncomingPaymentDependencies): Serve {
-  return authorized(
-    deps,
-    async (exchange, { permitted, client, nonceGuard, refusing, insufficient }) => {
-      if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
-      const request = readContent(exchange.message, readIncomingPaymentRequest)
-      if (!request.ok) return refusing(request)
-      const { walletAddress } = request.value
-      if (permitted(type, 'create', walletAddress) === undefined) {
-        return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
-      }
-      const answer = await deps.payments.create(request.value, client, exchange.call, nonceGuard)
-      return answer.outcome === 'refused' ? answer : json(201, payableBody(answer, deps))
-    },
-  )
+  return authorized(deps, async (exchange, { permitted, client }) => {
+    if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
+    const request = readContent(exchange.message, readIncomingPaymentRequest)
+    if (!request.ok) return request
+    const { walletAddress } = request.value
+    if (permitted(type, 'create', walletAddress) === undefined) {
+      return foreignIdentifier()
+    }
+    const answer = await deps.payments.create(request.value, client, exchange.call)
+    return answer.ok ? json(201, payableBody(answer, deps)) : answer
+  })
 }
 
 /** `GET /incoming-payments` (`list-incoming-payments`), without payment methods. */
@@ -86,25 +88,22 @@ function hasCredentials({ message }: Exchange): boolean {
 /** `POST /incoming-payments/{id}/complete` (`complete-incoming-payment`), for the client that created it. */
 export function completeIncomingPayment(deps: IncomingPaymentDependencies): Serve {
   const { payments } = deps
-  return authorized(
-    deps,
-    async (exchange, { permitted, client, nonceGuard, refusing, insufficient }) => {
-      if (permitted(type, 'complete') === undefined) return insufficient(type, 'complete')
-      const unwanted = unwantedBody(exchange)
-      if (unwanted !== undefined) return refusing(unwanted)
-      const payment = await payments.load(exchange.id)
-      if (payment === undefined) return refusing(unknownPayment)
-      const allowed = permitted(type, 'complete', payment.walletAddress) !== undefined
-      if (!allowed || payment.client !== client) {
-        return refusing(refuse('resource_unknown', 'the token cannot complete this payment'))
-      }
-      const answer = await payments.complete(payment, exchange.call, nonceGuard)
-      if (answer.outcome === 'refused') return answer
-      return answer.payment === undefined
-        ? unknownPayment
-        : json(200, incomingPaymentBody(answer.payment, urlOf(payment, deps)))
-    },
-  )
+  return authorized(deps, async (exchange, { permitted, client }) => {
+    if (permitted(type, 'complete') === undefined) return insufficient(type, 'complete')
+    const unwanted = unwantedBody(exchange)
+    if (unwanted !== undefined) return unwanted
+    const payment = await payments.load(exchange.id)
+    if (payment === undefined) return unknownPayment
+    const allowed = permitted(type, 'complete', payment.walletAddress) !== undefined
+    if (!allowed || payment.client !== client) {
+      return refuse('resource_unknown', 'the token cannot complete this payment')
+    }
+    const answer = await payments.complete(payment, exchange.call)
+    if (!answer.ok) return answer
+    return answer.payment === undefined
+      ? unknownPayment
+      : json(200, incomingPaymentBody(answer.payment, urlOf(payment, deps)))
+  })
 }
 
 /** Refuses content: completion has none, so its members would be silently ignored. */

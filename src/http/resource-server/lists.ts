@@ -4,15 +4,19 @@ import { ok } from '../../core/result.js'
 import type { SignedMessage } from '../../protocol/http-signature/components.js'
 import type { Parsed } from '../../protocol/schema.js'
 import { canonicalUrl } from '../../protocol/url.js'
-import { consumeNonce } from '../../service/mechanism/nonces.js'
 import {
   type ListScope,
   type Page,
   type PageRequest,
   readPageQuery,
 } from '../../service/mechanism/pages.js'
-import { json, refuse, refuseProblem, type Serve } from '../pipeline.js'
-import { authorized, type ResourceDependencies } from './authorized.js'
+import { json, refuseProblem, type Serve } from '../pipeline.js'
+import {
+  authorized,
+  foreignIdentifier,
+  insufficient,
+  type ResourceDependencies,
+} from './authorized.js'
 
 /** The parsed query of a list operation. */
 export interface ListRequest {
@@ -38,23 +42,19 @@ export function listResources<Resource extends Stored>(
   deps: ResourceDependencies,
   { type, list, toBody }: Listing<Resource>,
 ): Serve {
-  return authorized(
-    deps,
-    async (exchange, { permitted, client, nonceGuard, refusing, insufficient }) => {
-      if (permitted(type, 'list') === undefined) return insufficient(type, 'list')
-      const request = readListRequest(exchange.message)
-      if (!request.ok) return refusing(refuseProblem('query_invalid', request))
-      const { walletAddress, page } = request.value
-      if (permitted(type, 'list', walletAddress) === undefined) {
-        return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
-      }
-      const ofAll = permitted(type, 'list-all', walletAddress) !== undefined
-      const scope = ofAll ? { walletAddress } : { walletAddress, client }
-      const { pagination, result } = await list(scope, page)
-      const answer = json(200, { pagination, result: result.map(toBody) })
-      return consumeNonce(deps.context, nonceGuard, answer, { refused: false })
-    },
-  )
+  return authorized(deps, async (exchange, { permitted, client }) => {
+    if (permitted(type, 'list') === undefined) return insufficient(type, 'list')
+    const request = readListRequest(exchange.message)
+    if (!request.ok) return refuseProblem('query_invalid', request)
+    const { walletAddress, page } = request.value
+    if (permitted(type, 'list', walletAddress) === undefined) {
+      return foreignIdentifier()
+    }
+    const ofAll = permitted(type, 'list-all', walletAddress) !== undefined
+    const scope = ofAll ? { walletAddress } : { walletAddress, client }
+    const { pagination, result } = await list(scope, page)
+    return json(200, { pagination, result: result.map(toBody) })
+  })
 }
 
 const parameters = ['wallet-address', 'first', 'last', 'cursor'] as const

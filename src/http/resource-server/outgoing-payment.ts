@@ -6,16 +6,18 @@ import {
 } from '../../protocol/outgoing-payment.js'
 import { outgoingPaymentResource, resourceId } from '../../protocol/resource-url.js'
 import { introspected } from '../../service/introspection.js'
-import { consumeNonce, nonceGuardOf } from '../../service/mechanism/nonces.js'
+import { refuseRepeats } from '../../service/mechanism/nonces.js'
 import type { OutgoingPayments } from '../../service/outgoing-payment.js'
-import type {
-  PaymentAnswer,
-  PaymentCreation,
-  PaymentInput,
-} from '../../service/outgoing-payment-creation.js'
+import type { PaymentInput } from '../../service/outgoing-payment-commit.js'
+import type { PaymentAnswer, PaymentCreation } from '../../service/outgoing-payment-creation.js'
 import { type Exchange, json, readContent, refuse, type Serve } from '../pipeline.js'
 import type { HttpResult } from '../refusals.js'
-import { authorized, type ResourceDependencies } from './authorized.js'
+import {
+  authorized,
+  foreignIdentifier,
+  insufficient,
+  type ResourceDependencies,
+} from './authorized.js'
 import { getResource } from './get-resource.js'
 import { listResources } from './lists.js'
 
@@ -33,15 +35,15 @@ const type = 'outgoing-payment'
  */
 export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
   return authorized(deps, async (exchange, authorization) => {
-    const { permitted, refusing, insufficient, token, client, proof } = authorization
+    const { permitted, token, client, proof } = authorization
     if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
     const request = readContent(exchange.message, readOutgoingPaymentRequest)
-    if (!request.ok) return refusing(request)
+    if (!request.ok) return request
     const input = inputOf(request.value, deps.baseUrl)
     const key = 'quoteId' in input ? ok({}) : readIdempotencyKey(exchange)
-    if (!key.ok) return refusing(key)
+    if (!key.ok) return key
     if (permitted(type, 'create', input.walletAddress) === undefined) {
-      return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
+      return foreignIdentifier()
     }
 
     const spender = {
@@ -50,12 +52,9 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
       renew: () => introspected(deps.introspect, authorization.accessToken),
     }
     // Without a quote, only the signature distinguishes a replay from a second payment.
-    const nonceGuard =
-      'quoteId' in input
-        ? authorization.nonceGuard
-        : await nonceGuardOf(deps.context, proof, 'refuse-repeat', exchange.call)
-    const answer = await deps.create(input, spender, exchange.call, { nonceGuard, ...key.value })
-    return answer.outcome === 'refused' ? answer : json(201, createdBody(answer, exchange, deps))
+    if (!('quoteId' in input)) await refuseRepeats(deps.context, proof, exchange.call)
+    const answer = await deps.create(input, spender, exchange.call, key.value)
+    return answer.ok ? json(201, createdBody(answer, exchange, deps)) : answer
   })
 }
 
@@ -84,17 +83,16 @@ export function getOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
  * `GET /outgoing-payment-grant` (`get-outgoing-payment-grant`): the amounts spent under the token's grant.
  */
 export function getOutgoingPaymentGrant(deps: OutgoingPaymentDependencies): Serve {
-  const { context, payments } = deps
-  return authorized(deps, async (exchange, { token, nonceGuard, refusing }) => {
+  const { payments } = deps
+  return authorized(deps, async (exchange, { token }) => {
     if (!token.access.some((item) => item.type === type)) {
-      return refusing(refuse('access_insufficient', 'the token has no access to outgoing payments'))
+      return refuse('access_insufficient', 'the token has no access to outgoing payments')
     }
     const spent = await payments.spentUnder(token, exchange.call.now)
-    const body = {
+    return json(200, {
       spentDebitAmount: spent.debitAmount,
       spentReceiveAmount: spent.receiveAmount,
-    }
-    return consumeNonce(context, nonceGuard, json(200, body), { refused: false })
+    })
   })
 }
 

@@ -1,8 +1,13 @@
 import { quoteBody, readQuoteRequest } from '../../protocol/outgoing-payment.js'
 import { resourceUrl } from '../../protocol/resource-url.js'
 import type { QuoteOperations } from '../../service/quote.js'
-import { json, readContent, refuse, type Serve } from '../pipeline.js'
-import { authorized, type ResourceDependencies } from './authorized.js'
+import { json, readContent, type Serve } from '../pipeline.js'
+import {
+  authorized,
+  foreignIdentifier,
+  insufficient,
+  type ResourceDependencies,
+} from './authorized.js'
 import { getResource } from './get-resource.js'
 
 /** The dependencies of the operations on quotes. */
@@ -15,20 +20,17 @@ const type = 'quote'
 /** `POST /quotes` (Open Payments OpenAPI, `create-quote`). */
 export function createQuote(deps: QuoteDependencies): Serve {
   const { quotes, baseUrl } = deps
-  return authorized(
-    deps,
-    async (exchange, { permitted, client, nonceGuard, refusing, insufficient }) => {
-      if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
-      const request = readContent(exchange.message, readQuoteRequest)
-      if (!request.ok) return refusing(request)
-      if (permitted(type, 'create', request.value.walletAddress) === undefined) {
-        return refusing(refuse('identifier_foreign', 'the token is for another wallet address'))
-      }
-      const answer = await quotes.create(request.value, client, exchange.call, nonceGuard)
-      if (answer.outcome === 'refused') return answer
-      return json(201, quoteBody(answer.quote, resourceUrl(baseUrl, 'quotes', answer.quote.id)))
-    },
-  )
+  return authorized(deps, async (exchange, { permitted, client }) => {
+    if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
+    const request = readContent(exchange.message, readQuoteRequest)
+    if (!request.ok) return request
+    if (permitted(type, 'create', request.value.walletAddress) === undefined) {
+      return foreignIdentifier()
+    }
+    const answer = await quotes.create(request.value, client, exchange.call)
+    if (!answer.ok) return answer
+    return json(201, quoteBody(answer.quote, resourceUrl(baseUrl, 'quotes', answer.quote.id)))
+  })
 }
 
 /** `GET /quotes/{id}` (`get-quote`), for a token that may read the quote. */

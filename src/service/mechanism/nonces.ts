@@ -3,7 +3,12 @@ import type { Derivation } from '../../core/grant/record.js'
 import { toBase64url } from '../../util/bytes.js'
 import { hashText } from '../../util/hash.js'
 import type { Call, ServiceContext } from './context.js'
-import { type NonceGuard, type Replayed, transactSigned } from './transact.js'
+import {
+  type NonceGuard,
+  type Replayed,
+  type ReplayProtection,
+  transactSigned,
+} from './transact.js'
 
 /** A verified signature and its replay identifier. */
 export interface Proof {
@@ -21,12 +26,17 @@ export interface Proof {
  */
 export type RepeatRule = 'accept-repeat' | 'refuse-repeat'
 
+/** The call of a signed request. */
+export interface SignedCall extends Call {
+  readonly replay: ReplayProtection
+}
+
 /** Returns the record that makes a request count once, or `undefined` if repeats are accepted. */
 export async function nonceGuardOf(
   context: ServiceContext,
   proof: Proof,
   rule: RepeatRule,
-  call: Call,
+  { commandId }: Call,
 ): Promise<NonceGuard | undefined> {
   const { thumbprint, nonce, signature } = proof
   if (nonce === undefined && rule === 'accept-repeat') return undefined
@@ -35,31 +45,55 @@ export async function nonceGuardOf(
   const { ageMaxMs, skewMaxMs } = context.signatureRules
   const retainUntil = proof.createdAt + ageMaxMs + skewMaxMs
   const id = (await context.namespace()) + hash
-  const next = { id, version: 1, commandId: call.commandId, dueAt: retainUntil, retainUntil }
+  const next = { id, version: 1, commandId, dueAt: retainUntil, retainUntil }
   return {
     change: { kind: 'nonce', next, expectedVersion: 0 },
+    of: nonce === undefined ? 'signature' : 'nonce',
     consumedByRefusal: nonce !== undefined,
   }
 }
 
+/**
+ * Refuses every repeat of a request, including one of a request that was refused: its identical repeat could
+ * succeed later, when the client instance no longer expects it.
+ */
+export async function refuseRepeats(
+  context: ServiceContext,
+  proof: Proof,
+  call: SignedCall,
+): Promise<void> {
+  const guard = await nonceGuardOf(context, proof, 'refuse-repeat', call)
+  call.replay.guard = guard && { ...guard, consumedByRefusal: true }
+}
+
 /** Returns the signature hash to store on the grant if the request has no nonce. */
-export function signatureOf(nonceGuard: NonceGuard | undefined): Pick<Derivation, 'signature'> {
-  return nonceGuard === undefined || nonceGuard.consumedByRefusal
-    ? {}
-    : { signature: nonceGuard.change.next.id }
+export function signatureOf({ guard }: ReplayProtection): Pick<Derivation, 'signature'> {
+  return guard?.of === 'signature' ? { signature: guard.change.next.id } : {}
+}
+
+/**
+ * Runs the operation of a signed request, and then consumes its nonce or signature. If a commit of the
+ * operation has already consumed it, nothing more is written.
+ */
+export async function consumingNonce<Answer extends { readonly ok: boolean }>(
+  context: ServiceContext,
+  { replay }: SignedCall,
+  operate: () => Promise<Answer>,
+): Promise<Answer | Replayed> {
+  const answer = await operate()
+  return replay.consumed ? answer : consumeNonce(context, replay, answer)
 }
 
 /** Consumes the nonce of a request that writes nothing else: a refused request or a read. */
-export function consumeNonce<Result>(
+export function consumeNonce<Answer extends { readonly ok: boolean }>(
   context: ServiceContext,
-  nonceGuard: NonceGuard | undefined,
-  result: Result,
-  { refused }: { readonly refused: boolean },
-): Promise<Result | Replayed> {
+  replay: ReplayProtection,
+  answer: Answer,
+): Promise<Answer | Replayed> {
   const operation = {
     loaded: undefined,
     reload: async () => undefined,
-    decide: () => ({ changes: [], result, refused }),
+    decide: () => ({ changes: [], result: answer, refused: !answer.ok }),
   }
-  return transactSigned(context, operation, nonceGuard)
+  return transactSigned(context, operation, replay)
 }

@@ -3,7 +3,9 @@ import type { RecordKind } from '../../ports/store.js'
 import { isIdOf } from '../../protocol/credential.js'
 import type { ServiceContext } from './context.js'
 import { changesOf, type DomainEvent } from './events.js'
-import { type NonceGuard, type Operation, type Replayed, transactSigned } from './transact.js'
+import type { SignedCall } from './nonces.js'
+import { type ListScope, listName, type Page, type PageRequest, readPage } from './pages.js'
+import { type Operation, type Replayed, transactSigned } from './transact.js'
 
 /** Loads a record of this server. Resolves to `undefined` for invalid ids and those of other servers. */
 export async function loadOwn<Found extends Stored>(
@@ -15,6 +17,16 @@ export async function loadOwn<Found extends Stored>(
   return (await store.load(kind, id)) as Found | undefined
 }
 
+/** Reads a page of the payments of one kind in a list of this server. */
+export async function listOwn<Found extends Stored>(
+  { store, namespace }: Pick<ServiceContext, 'store' | 'namespace'>,
+  kind: RecordKind,
+  scope: ListScope,
+  page: PageRequest,
+): Promise<Page<Found>> {
+  return readPage(store, { kind, list: listName(await namespace(), scope) }, page)
+}
+
 /**
  * Commits a new record with its events. The id is unique to this command: an existing record with this id
  * means that this commit succeeded and its response was lost.
@@ -24,7 +36,7 @@ export function commitNew<Result>(
   kind: RecordKind,
   { record, events }: { readonly record: Stored; readonly events: readonly DomainEvent[] },
   result: Result,
-  nonceGuard: NonceGuard | undefined,
+  { replay }: SignedCall,
 ): Promise<Result | Replayed> {
   const operation: Operation<Stored | undefined, Result> = {
     loaded: undefined,
@@ -34,5 +46,5 @@ export function commitNew<Result>(
       return { changes, result, refused: false }
     },
   }
-  return transactSigned(context, operation, nonceGuard)
+  return transactSigned(context, operation, replay)
 }

@@ -39,8 +39,17 @@ export interface Attempt<Result> {
  */
 export interface NonceGuard {
   readonly change: RecordChange
-  /** True for a nonce, which a refusal consumes too; false for a signature, which only a success consumes. */
+  readonly of: 'nonce' | 'signature'
+  /** Whether a refusal consumes it too. A signature is usually consumed only by a success. */
   readonly consumedByRefusal: boolean
+}
+
+/** The replay protection of one signed request. */
+export interface ReplayProtection {
+  /** Absent if a repeat of the request is accepted. */
+  guard?: NonceGuard | undefined
+  /** True once a commit of the operation has consumed the guard, or the request has been refused for it. */
+  consumed: boolean
 }
 
 export interface Operation<Loaded, Result> {
@@ -84,13 +93,15 @@ export function transact<Loaded, Result>(
   return settle(context, operation, undefined) as Promise<Result>
 }
 
-/** Runs the operation of a signed request, which counts once if it has a `nonceGuard`. */
-export function transactSigned<Loaded, Result>(
+/** Runs the operation of a signed request, and consumes its guard in the same commit. */
+export async function transactSigned<Loaded, Result>(
   context: TransactContext,
   operation: Operation<Loaded, Result>,
-  nonceGuard: NonceGuard | undefined,
+  replay: ReplayProtection,
 ): Promise<Result | Replayed> {
-  return settle(context, operation, nonceGuard)
+  const result = await settle(context, operation, replay.consumed ? undefined : replay.guard)
+  replay.consumed = true
+  return result
 }
 
 async function settle<Loaded, Result>(

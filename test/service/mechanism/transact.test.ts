@@ -5,7 +5,7 @@ import type { RecordChange, Store } from '../../../src/ports/store.js'
 import { createQueues } from '../../../src/service/mechanism/queues.js'
 import {
   type Attempt,
-  type NonceGuard,
+  type ReplayProtection,
   realPacing,
   transact,
   transactSigned,
@@ -58,9 +58,11 @@ async function countOf(store: Store, id = 'counter'): Promise<number> {
   return ((await store.load('grant', id)) as Counter | undefined)?.count ?? 0
 }
 
-function nonceGuardOf(commandId: string, consumedByRefusal = true, id = 'once'): NonceGuard {
+function replayOf(commandId: string, consumedByRefusal = true, id = 'once'): ReplayProtection {
   const next = { id, version: 1, commandId }
-  return { change: { kind: 'nonce', next, expectedVersion: 0 }, consumedByRefusal }
+  const change = { kind: 'nonce', next, expectedVersion: 0 } as const
+  const of = consumedByRefusal ? 'nonce' : 'signature'
+  return { guard: { change, of, consumedByRefusal }, consumed: false }
 }
 
 /**
@@ -192,7 +194,7 @@ describe('a request that counts once', () => {
         transactSigned(
           context(store),
           increment(store, `copy ${index}`),
-          nonceGuardOf(`copy ${index}`),
+          replayOf(`copy ${index}`),
         ),
       ),
     )
@@ -208,9 +210,7 @@ describe('a request that counts once', () => {
     async (fault) => {
       const store = memoryStore()
       const faulty = scripted(store, [fault])
-      expect(
-        await transactSigned(context(faulty), increment(faulty, 'me'), nonceGuardOf('me')),
-      ).toBe(1)
+      expect(await transactSigned(context(faulty), increment(faulty, 'me'), replayOf('me'))).toBe(1)
       expect(await countOf(store)).toBe(1)
     },
   )
@@ -218,8 +218,8 @@ describe('a request that counts once', () => {
   test('consumes its nonce even when it is refused', async () => {
     const store = memoryStore()
     const refusing = { ...increment(store, 'me'), decide: refuseWith('no') }
-    expect(await transactSigned(context(store), refusing, nonceGuardOf('first'))).toBe('no')
-    expect(await transactSigned(context(store), refusing, nonceGuardOf('second'))).toMatchObject({
+    expect(await transactSigned(context(store), refusing, replayOf('first'))).toBe('no')
+    expect(await transactSigned(context(store), refusing, replayOf('second'))).toMatchObject({
       refusal: 'replayed',
     })
   })
@@ -227,8 +227,8 @@ describe('a request that counts once', () => {
   test('writes nothing when it is refused and had no nonce', async () => {
     const store = memoryStore()
     const refusing = { ...increment(store, 'me'), decide: refuseWith('no') }
-    expect(await transactSigned(context(store), refusing, nonceGuardOf('first', false))).toBe('no')
-    expect(await transactSigned(context(store), refusing, nonceGuardOf('second', false))).toBe('no')
+    expect(await transactSigned(context(store), refusing, replayOf('first', false))).toBe('no')
+    expect(await transactSigned(context(store), refusing, replayOf('second', false))).toBe('no')
     expect(await store.load('nonce', 'once')).toBeUndefined()
   })
 
@@ -239,19 +239,19 @@ describe('a request that counts once', () => {
       ...rest,
       decide: (counter: Counter | undefined) => ({ ...decide(counter), recordsSignature: true }),
     }
-    expect(await transactSigned(context(store), telling, nonceGuardOf('first', false))).toBe(1)
+    expect(await transactSigned(context(store), telling, replayOf('first', false))).toBe(1)
     expect(await store.load('nonce', 'once')).toBeUndefined()
   })
 
   test('is a replay, not a refusal, when the same bytes were accepted before', async () => {
     const store = memoryStore()
-    await transactSigned(context(store), increment(store, 'first'), nonceGuardOf('first', false))
+    await transactSigned(context(store), increment(store, 'first'), replayOf('first', false))
     const refusing = { ...increment(store, 'me'), decide: refuseWith('too fast') }
-    expect(
-      await transactSigned(context(store), refusing, nonceGuardOf('second', false)),
-    ).toMatchObject({
-      refusal: 'replayed',
-    })
+    expect(await transactSigned(context(store), refusing, replayOf('second', false))).toMatchObject(
+      {
+        refusal: 'replayed',
+      },
+    )
   })
 
   function refuseWith(result: string) {
