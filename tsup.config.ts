@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { defineConfig, type Options } from 'tsup'
 import { migrationsOf } from './adapters/postgres/migrations.js'
 
@@ -42,6 +42,16 @@ async function writeMigrations(): Promise<void> {
   }
 }
 
+/** Writes the licences of the packages that the build contains, as those licences require. */
+function writeLicenses(): void {
+  const texts = [...bundled, ...bundledInCommonjs].map((name) => {
+    const folder = `node_modules/${name}`
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry))
+    return `${name}\n\n${readFileSync(`${folder}/${file}`, 'utf8').trim()}\n`
+  })
+  writeFileSync('dist/licenses.txt', texts.join('\n\n'))
+}
+
 /**
  * Both formats have the same declarations, so the ES modules refer to those of CommonJS. The other way round,
  * TypeScript would reject the `require` of an ES module.
@@ -52,7 +62,13 @@ function writeDeclarations(folder: string, names: readonly string[]): void {
   }
 }
 
-const library: Options = { ...shared, skipNodeModulesBundle: true }
+/** The library needs one function of date-fns, so hosts do not install all of it (12 MB). */
+const bundled = ['date-fns', '@date-fns/utc']
+
+/** ESM-only packages. The CommonJS copy contains them, because require(esm) is not available everywhere. */
+const bundledInCommonjs = ['@noble/ed25519']
+
+const library: Options = { ...shared, skipNodeModulesBundle: true, noExternal: bundled }
 
 const testing: Options = {
   ...shared,
@@ -70,6 +86,7 @@ export default defineConfig([
     clean: true,
     onSuccess: async () => {
       await writeMigrations()
+      writeLicenses()
       writeDeclarations('dist', Object.keys(entries))
     },
   },
@@ -77,8 +94,7 @@ export default defineConfig([
     ...library,
     ...commonjs,
     entry: entries,
-    // Bundle ESM-only packages, so that require() works where require(esm) is not available.
-    noExternal: ['@noble/ed25519', /^temporal-/],
+    noExternal: [...bundled, ...bundledInCommonjs],
   },
   {
     ...testing,

@@ -1,4 +1,5 @@
-import { addMonths, create } from 'temporal-polyfill/fns/PlainDate'
+import { UTCDateMini } from '@date-fns/utc/date/mini'
+import { addMonths } from 'date-fns/addMonths'
 import type { Instant } from './decision.js'
 import { lastInstant, parseInstant } from './instant.js'
 import { ok, type Problem, type Result } from './result.js'
@@ -202,13 +203,9 @@ function windowIndexAt(series: WindowSeries, at: Instant): number {
 
 /** Adds months first and constrains the day to the length of the month; the remaining length is fixed. */
 function boundary({ anchor, months, exactMs }: WindowSeries, k: number): Instant {
-  return monthsFrom(anchor, k * months) + k * exactMs
+  const moved = months === 0 ? anchor : addMonths(anchor, k * months, inUtc).getTime()
+  return moved + k * exactMs
 }
 
-function monthsFrom(anchor: Instant, months: number): Instant {
-  if (months === 0) return anchor
-  const from = new Date(anchor)
-  const date = create(from.getUTCFullYear(), from.getUTCMonth() + 1, from.getUTCDate())
-  const { year, month, day } = addMonths(date, months)
-  return Date.UTC(year, month - 1, day) + (anchor % dayMs)
-}
+/** Makes date-fns calculate in UTC, and not in the time zone of the machine. */
+const inUtc = { in: (value: Date | number | string) => new UTCDateMini(value) }

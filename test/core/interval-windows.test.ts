@@ -13,8 +13,8 @@ import { runs } from '../support/runs.js'
 
 const calendar = vi.hoisted(() => ({ questions: 0 }))
 
-vi.mock('temporal-polyfill/fns/PlainDate', async (load) => {
-  const module = await load<typeof import('temporal-polyfill/fns/PlainDate')>()
+vi.mock('date-fns/addMonths', async (load) => {
+  const module = await load<typeof import('date-fns/addMonths')>()
   const addMonths: typeof module.addMonths = (...parameters) => {
     calendar.questions += 1
     return module.addMonths(...parameters)
