@@ -1,6 +1,6 @@
 import type { Instant } from '../../core/decision.js'
 import { invalidOption } from '../../util/option-error.js'
-import type { DomainEvent } from './events.js'
+import type { DomainEvent, EventRecord } from './events.js'
 
 /** An event as passed to a handler. */
 export type DeliveredEvent = DomainEvent & {
@@ -105,4 +105,8 @@ export function drainSettings(options: DrainOptions): Settings {
 export function requirePositive(option: string, value: number): void {
   if (Number.isSafeInteger(value) && value > 0) return
   throw invalidOption(option, 'must be a positive integer')
+}
+
+export function deliveredEvent({ id, event }: EventRecord): DeliveredEvent {
+  return { ...event, id }
 }

@@ -4,7 +4,7 @@ import type { IncomingPaymentEvent } from '../../core/incoming-payment.js'
 import type { OutgoingPaymentEvent } from '../../core/outgoing-payment/record.js'
 import type { QuoteEvent } from '../../core/quote.js'
 import type { RecordChange, RecordKind } from '../../ports/store.js'
-import type { ServiceContext } from './context.js'
+import type { Call, ServiceContext } from './context.js'
 
 /** A change of a record, for the host. No event contains a token, interaction reference, key or secret. */
 export type DomainEvent = GrantEvent | IncomingPaymentEvent | OutgoingPaymentEvent | QuoteEvent
@@ -52,6 +52,18 @@ function eventChange(
     event,
   }
   return { kind: 'event', next: record, expectedVersion: 0 }
+}
+
+/** Changes an event. Resolves to false if another writer changed it. */
+export function replaceEvent(
+  { store }: ServiceContext,
+  record: EventRecord,
+  changes: Partial<EventRecord>,
+  { commandId }: Call,
+): Promise<boolean> {
+  const next = { ...record, ...changes, version: record.version + 1, commandId }
+  const change = { kind: 'event', next, expectedVersion: record.version } as const
+  return store.commit({ changes: [change], guards: [] })
 }
 
 /**

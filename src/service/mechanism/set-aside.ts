@@ -1,0 +1,55 @@
+import { newCall, type ServiceContext } from './context.js'
+import { deliveredEvent, type SetAsideEvent } from './delivery.js'
+import { type EventRecord, placeOf, replaceEvent } from './events.js'
+
+/** Sets an event aside. Resolves to false if another writer changed it. */
+export async function setAside(
+  context: ServiceContext,
+  { dueAt: _dueAt, ...record }: EventRecord,
+): Promise<boolean> {
+  const call = newCall(context)
+  const lists = [{ list: await setAsideList(context), at: call.now }] as const
+  return replaceEvent(context, record, { setAsideAt: call.now, lists }, call)
+}
+
+export async function listSetAside(
+  context: ServiceContext,
+  limit: number,
+): Promise<readonly SetAsideEvent[]> {
+  const list = await setAsideList(context)
+  const { records } = await context.store.list({ kind: 'event', list, forward: true, limit })
+  return (records as readonly EventRecord[]).map((record) => ({
+    event: deliveredEvent(record),
+    attempts: record.attempts,
+    setAsideAt: record.setAsideAt ?? 0,
+  }))
+}
+
+export async function retrySetAside(context: ServiceContext, eventId: string): Promise<boolean> {
+  const record = await loadSetAside(context, eventId)
+  if (record === undefined) return false
+  const call = newCall(context)
+  const { setAsideAt: _setAsideAt, ...rest } = record
+  const changes = { attempts: 0, dueAt: call.now, lists: [placeOf(eventId)] } as const
+  return replaceEvent(context, rest, changes, call)
+}
+
+export async function discardSetAside(context: ServiceContext, eventId: string): Promise<boolean> {
+  const record = await loadSetAside(context, eventId)
+  return record !== undefined && context.store.remove('event', eventId, record.version)
+}
+
+const idPattern = /^[A-Za-z0-9._-]{1,128}$/
+
+async function loadSetAside(
+  { store, namespace }: ServiceContext,
+  eventId: string,
+): Promise<EventRecord | undefined> {
+  if (!eventId.startsWith(await namespace()) || !idPattern.test(eventId)) return undefined
+  const record = (await store.load('event', eventId)) as EventRecord | undefined
+  return record?.setAsideAt === undefined ? undefined : record
+}
+
+async function setAsideList({ namespace }: ServiceContext): Promise<string> {
+  return `${await namespace()}.set-aside`
+}
