@@ -22,80 +22,95 @@ interface Held {
   release(): Promise<unknown>
 }
 
+/** The gate, at which commits wait for each other. It is closed while `runners` is not 0. */
+interface Gate {
+  /** The number of running tasks that have not passed the gate. */
+  runners: number
+  held: Held[]
+  order: CommitOrder
+}
+
 /** Adds a starting gate to a store, and detects payments that are created under a revoked grant. */
 export function racingStore(store: Store): RacingStore {
-  const ended = new Set<string>()
-  let problem: string | undefined
-  let runners = 0
-  let held: Held[] = []
-  let order: CommitOrder = 'together'
-
-  async function watched(commit: Commit): Promise<boolean> {
-    const paid = commit.changes.find(
-      ({ kind, expectedVersion }) => kind === 'outgoing-payment' && expectedVersion === 0,
-    )
-    const grantId = paid && text(paid.next, 'grantId')
-    const tooLate = grantId !== undefined && ended.has(grantId)
-    const committed = await store.commit(commit)
-    if (!committed) return committed
-    if (tooLate) problem = 'a payment was created after its grant was revoked'
-    for (const { kind, next } of commit.changes) {
-      if (kind === 'grant' && text(next, 'state') === 'finalized') ended.add(next.id)
-    }
-    return committed
-  }
-
-  /** Opens the gate once all running tasks have reached it. */
-  async function openWhenFull(): Promise<void> {
-    if (runners === 0 || held.length < runners) return
-    const waiting = held.sort((a, b) => (a.rank < b.rank ? -1 : 1))
-    runners = 0
-    held = []
-    if (order === 'together') {
-      for (const { release } of waiting) void release()
-      return
-    }
-    if (order === 'in reverse') waiting.reverse()
-    for (const { release } of waiting) await release()
-  }
-
-  function arrive(commit: Commit): Promise<boolean> {
-    return new Promise((resolve, reject) => {
-      const release = () => watched(commit).then(resolve, reject)
-      held.push({ rank: rankOf(commit.changes), release })
-      void openWhenFull()
-    })
-  }
-
+  const { commit, problem } = watchedCommit(store)
+  const gate: Gate = { runners: 0, held: [], order: 'together' }
   return {
     store: {
       load: (kind, id) => store.load(kind, id),
       list: (query) => store.list(query),
       due: (...query) => store.due(...query),
       remove: (...record) => store.remove(...record),
-      commit(commit) {
-        const racing = runners > 0 && !commit.changes.some(({ kind }) => kind === 'quote')
-        return racing ? arrive(commit) : watched(commit)
+      commit(requested) {
+        const { changes } = requested
+        const racing = gate.runners > 0 && !changes.some(({ kind }) => kind === 'quote')
+        return racing ? arrive(gate, rankOf(changes), () => commit(requested)) : commit(requested)
       },
     },
-    race(tasks, commits) {
-      runners = tasks.length
-      order = commits
-      const running = tasks.map(async (task) => {
-        try {
-          return await task()
-        } finally {
-          // A task that passed the gate no longer counts as running.
-          if (runners > 0) {
-            runners -= 1
-            void openWhenFull()
-          }
-        }
-      })
-      return Promise.all(running)
+    race(tasks, order) {
+      gate.runners = tasks.length
+      gate.order = order
+      return Promise.all(tasks.map((task) => runUpTo(gate, task)))
     },
-    problem: () => problem,
+    problem,
   }
+}
+
+/** Commits to the store, and remembers which grants have ended. */
+function watchedCommit(store: Store) {
+  const ended = new Set<string>()
+  let problem: string | undefined
+
+  async function commit(requested: Commit): Promise<boolean> {
+    const { changes } = requested
+    const paid = changes.find(
+      ({ kind, expectedVersion }) => kind === 'outgoing-payment' && expectedVersion === 0,
+    )
+    const grantId = paid && text(paid.next, 'grantId')
+    const tooLate = grantId !== undefined && ended.has(grantId)
+    const committed = await store.commit(requested)
+    if (!committed) return committed
+    if (tooLate) problem = 'a payment was created after its grant was revoked'
+    for (const { kind, next } of changes) {
+      if (kind === 'grant' && text(next, 'state') === 'finalized') ended.add(next.id)
+    }
+    return committed
+  }
+
+  return { commit, problem: () => problem }
+}
+
+function arrive(gate: Gate, rank: string, commit: () => Promise<boolean>): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    gate.held.push({ rank, release: () => commit().then(resolve, reject) })
+    void openWhenFull(gate)
+  })
+}
+
+async function runUpTo<Result>(gate: Gate, task: () => Promise<Result>): Promise<Result> {
+  try {
+    return await task()
+  } finally {
+    // A task that passed the gate no longer counts as running.
+    if (gate.runners > 0) {
+      gate.runners -= 1
+      void openWhenFull(gate)
+    }
+  }
+}
+
+/** Opens the gate once all running tasks have reached it. */
+async function openWhenFull(gate: Gate): Promise<void> {
+  const { runners, held, order } = gate
+  if (runners === 0 || held.length < runners) return
+  const waiting = held.sort((a, b) => (a.rank < b.rank ? -1 : 1))
+  gate.runners = 0
+  gate.held = []
+  if (order === 'together') {
+    for (const { release } of waiting) void release()
+    return
+  }
+  if (order === 'in reverse') waiting.reverse()
+  for (const { release } of waiting) await release()
 }
 
 /** Ranks a commit by its first record and by the request that it belongs to. */
