@@ -7,6 +7,8 @@ import { dueCases } from './conformance/due.js'
 import { fidelityCases } from './conformance/fidelity.js'
 import { guardCases } from './conformance/guards.js'
 import { idCases } from './conformance/ids.js'
+import { isolationCases } from './conformance/isolation.js'
+import { listMembershipCases } from './conformance/list-membership.js'
 import { listCases } from './conformance/lists.js'
 import { pagingCases } from './conformance/paging.js'
 import { removalCases } from './conformance/removal.js'
@@ -74,7 +76,9 @@ const definitions: readonly CaseDefinition[] = [
   ...guardCases,
   ...visibilityCases,
   ...fidelityCases,
+  ...isolationCases,
   ...listCases,
+  ...listMembershipCases,
   ...pagingCases,
   ...idCases,
   ...dueCases,

@@ -169,16 +169,9 @@ async function mixedCommits({ store, namespace }: Trial): Promise<void> {
 
   for (let round = 0; round < 20; round++) {
     const fresh = ['x', 'y'].map((name) => `${namespace}-${round}-${name}`)
-    const commits = Array.from({ length: 10 }, (_, writer): MixedCommit => {
-      const commandId = `round ${round} writer ${writer}`
-      const [first = [], second = []] = [shuffled(current, index), shuffled(fresh, index)]
-      const replaced = first.splice(0, 1 + index(2))
-      return {
-        replaced: replaced.map(({ id, version }) => record(id, version + 1, { commandId })),
-        guarded: first.splice(0, 1 + index(2)),
-        created: second.slice(0, index(3)).map((id) => record(id, 1, { commandId })),
-      }
-    })
+    const commits = Array.from({ length: 10 }, (_, writer) =>
+      mixedCommit(current, fresh, `round ${round} writer ${writer}`, index),
+    )
     const outcomes = await Promise.all(
       commits.map(async ({ replaced, created, guarded }, i) => {
         await steps(i % 3)
@@ -187,18 +180,7 @@ async function mixedCommits({ store, namespace }: Trial): Promise<void> {
         return commit(store, changes, guards)
       }),
     )
-    const winners = commits.filter((_, i) => outcomes[i] === true)
-    demand(winners.length > 0, noneWon)
-    demand(
-      canBeOrdered(winners),
-      'several concurrent commits returned true that no serial order explains: each guards a version ' +
-        'that another of them replaced (in SQL: lock the guarded rows)',
-    )
-    const written = winners.flatMap(({ replaced, created }) => [...replaced, ...created])
-    demand(
-      new Set(written.map(({ id }) => id)).size === written.length,
-      'two commits returned true that write the same record from the same version',
-    )
+    const written = writtenBy(commits.filter((_, i) => outcomes[i] === true))
     const expected = [...current, ...fresh.map((id) => ({ id }))].map(
       (old) => written.find(({ id }) => id === old.id) ?? ('version' in old ? old : undefined),
     )
@@ -212,6 +194,38 @@ async function mixedCommits({ store, namespace }: Trial): Promise<void> {
     )
     current = expected.slice(0, current.length) as TestRecord[]
   }
+}
+
+/** Replaces one or two of the current records, guards one or two others, and creates up to two new ones. */
+function mixedCommit(
+  current: readonly TestRecord[],
+  fresh: readonly string[],
+  commandId: string,
+  index: (count: number) => number,
+): MixedCommit {
+  const [first = [], second = []] = [shuffled(current, index), shuffled(fresh, index)]
+  const replaced = first.splice(0, 1 + index(2))
+  return {
+    replaced: replaced.map(({ id, version }) => record(id, version + 1, { commandId })),
+    guarded: first.splice(0, 1 + index(2)),
+    created: second.slice(0, index(3)).map((id) => record(id, 1, { commandId })),
+  }
+}
+
+/** Returns the records of the commits that succeeded, which must be possible one after the other. */
+function writtenBy(winners: readonly MixedCommit[]): readonly TestRecord[] {
+  demand(winners.length > 0, noneWon)
+  demand(
+    canBeOrdered(winners),
+    'several concurrent commits returned true that no serial order explains: each guards a version ' +
+      'that another of them replaced (in SQL: lock the guarded rows)',
+  )
+  const written = winners.flatMap(({ replaced, created }) => [...replaced, ...created])
+  demand(
+    new Set(written.map(({ id }) => id)).size === written.length,
+    'two commits returned true that write the same record from the same version',
+  )
+  return written
 }
 
 /** A commit that guards a version must precede the commit that replaces it. */

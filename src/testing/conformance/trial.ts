@@ -1,5 +1,6 @@
 import type {
   ListEntry,
+  ListQuery,
   RecordChange,
   RecordKind,
   Store,
@@ -114,9 +115,14 @@ export async function versionOf(
   return (await store.load(kind, id))?.version ?? 0
 }
 
+/** Reads a page of grants, by default the first 100 of the list. */
+export function pageOf(store: Store, list: string, query: Partial<ListQuery> = {}) {
+  return store.list({ kind: 'grant', list, forward: true, limit: 100, ...query })
+}
+
 /** Returns the place of a record in a list. */
-export function placeOf(stored: Stored, commandId: string): number {
-  const place = stored.lists?.find((entry: ListEntry) => entry.list === commandId)
+export function placeOf(stored: Stored, list: string): number {
+  const place = stored.lists?.find((entry: ListEntry) => entry.list === list)
   if (place === undefined) {
     throw new Error(`list returned a record that is not in the list: ${show(stored)}`)
   }
