@@ -1,12 +1,5 @@
-import type { Stored } from '../core/decision.js'
-import type {
-  ListQuery,
-  RecordChange,
-  RecordKind,
-  RecordPage,
-  Store,
-  VersionGuard,
-} from '../ports/store.js'
+import type { Instant, Stored } from '../core/decision.js'
+import type { ListQuery, RecordKind, RecordPage, Store } from '../ports/store.js'
 
 /** One record, stored as text so that callers cannot mutate it. */
 interface Slot {
@@ -14,33 +7,19 @@ interface Slot {
   readonly text: string
 }
 
+type Slots = Map<string, Slot>
+
 /**
  * Creates a store in the memory of one process, for tests and experiments. Its records are lost when the process
  * ends. Each method is asynchronous between its steps, like a database, so that it does not hide races.
  */
 export function memoryStore(): Store {
-  const kinds = new Map<RecordKind, Map<string, Slot>>()
+  const kinds = new Map<RecordKind, Slots>()
 
-  function slots(kind: RecordKind): Map<string, Slot> {
+  function slots(kind: RecordKind): Slots {
     const found = kinds.get(kind) ?? new Map<string, Slot>()
     kinds.set(kind, found)
     return found
-  }
-
-  function versionOf(kind: RecordKind, id: string): number {
-    return slots(kind).get(id)?.version ?? 0
-  }
-
-  function holds(changes: readonly RecordChange[], guards: readonly VersionGuard[]): boolean {
-    return (
-      changes.every(({ kind, next, expectedVersion }) => {
-        return versionOf(kind, next.id) === expectedVersion
-      }) && guards.every(({ kind, id, version }) => versionOf(kind, id) === version)
-    )
-  }
-
-  function* records(kind: RecordKind): Generator<Stored> {
-    for (const { text } of slots(kind).values()) yield JSON.parse(text) as Stored
   }
 
   return {
@@ -48,13 +27,16 @@ export function memoryStore(): Store {
       await pause()
       const slot = slots(kind).get(id)
       await pause()
-      return slot && (JSON.parse(slot.text) as Stored)
+      return slot && recordIn(slot)
     },
 
     async commit({ changes, guards }) {
       const written = changes.map(({ kind, next }) => ({ kind, next, text: JSON.stringify(next) }))
       await pause()
-      const committed = holds(changes, guards)
+      const committed =
+        changes.every(
+          ({ kind, next, expectedVersion }) => versionIn(slots(kind), next.id) === expectedVersion,
+        ) && guards.every(({ kind, id, version }) => versionIn(slots(kind), id) === version)
       if (committed) {
         for (const { kind, next, text } of written) {
           slots(kind).set(next.id, { version: next.version, text })
@@ -66,22 +48,17 @@ export function memoryStore(): Store {
 
     async list(query) {
       await pause()
-      return page([...records(query.kind)], query)
+      return page(recordsIn(slots(query.kind)), query)
     },
 
     async due(kind, namespace, before, limit) {
       await pause()
-      return [...records(kind)]
-        .filter(
-          ({ id, dueAt }) => id.slice(0, 8) === namespace && dueAt !== undefined && dueAt <= before,
-        )
-        .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || compareIds(a.id, b.id))
-        .slice(0, limit)
+      return due(recordsIn(slots(kind)), namespace, before).slice(0, limit)
     },
 
     async remove(kind, id, version) {
       await pause()
-      return versionOf(kind, id) === version && version > 0 && slots(kind).delete(id)
+      return version > 0 && versionIn(slots(kind), id) === version && slots(kind).delete(id)
     },
   }
 }
@@ -89,6 +66,26 @@ export function memoryStore(): Store {
 /** Lets other pending callbacks run first. */
 function pause(): Promise<void> {
   return Promise.resolve()
+}
+
+function recordIn({ text }: Slot): Stored {
+  return JSON.parse(text) as Stored
+}
+
+function recordsIn(slots: Slots): readonly Stored[] {
+  return Array.from(slots.values(), recordIn)
+}
+
+function versionIn(slots: Slots, id: string): number {
+  return slots.get(id)?.version ?? 0
+}
+
+function due(records: readonly Stored[], namespace: string, before: Instant): readonly Stored[] {
+  return records
+    .filter(
+      ({ id, dueAt }) => id.slice(0, 8) === namespace && dueAt !== undefined && dueAt <= before,
+    )
+    .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || compareIds(a.id, b.id))
 }
 
 function page(
