@@ -137,54 +137,57 @@ const columns = [...requiredColumns, 'due_at', ...listColumns()]
 function commitText(table: string, steps: readonly Step[]): string {
   let last = 0
   const parameter = (type: string) => `$${++last}::${type}`
-  const values = (cells: Cells, from = 0) =>
+  const parts = grouped(steps).map((group, i) => {
+    const { action, text } = partText(table, group, parameter)
+    return { name: `${action}_${i}`, text }
+  })
+  const done = parts.map(({ name }) => `(SELECT count(*) FROM ${name})`)
+  return `WITH ${parts.map(({ name, text }) => `${name} AS ${text}`).join(',\n  ')}
+  /* Divides by zero if another writer was first, so that nothing of this commit stays. */
+  SELECT 1 / (CASE WHEN ${done.join(' + ')} = ${steps.length} THEN 1 ELSE 0 END) AS committed`
+}
+
+type Group = readonly [Step, ...Step[]]
+
+/** Groups consecutive new records, which one INSERT creates. */
+function grouped(steps: readonly Step[]): readonly Group[] {
+  const groups: [Step, ...Step[]][] = []
+  for (const step of steps) {
+    const group = groups.at(-1)
+    if (group !== undefined && isNew(group[0]) && isNew(step)) group.push(step)
+    else groups.push([step])
+  }
+  return groups
+}
+
+function isNew({ version, cells }: Step): boolean {
+  return version === 0 && cells !== undefined
+}
+
+function partText(table: string, group: Group, parameter: (type: string) => string) {
+  const values = (cells: Cells = [], from = 0) =>
     cells
       .slice(from)
       .map((cell, i) => (cell === null ? 'NULL' : parameter(typeOf(columns[from + i]))))
-
-  const parts: string[] = []
-  const done: string[] = []
-  function add(action: string, text: string): void {
-    const name = `${action}_${parts.length}`
-    parts.push(`${name} AS ${text}`)
-    done.push(`(SELECT count(*) FROM ${name})`)
-  }
-  /** Consecutive new records, which one INSERT creates. */
-  let rows: string[] = []
-  function addRows(): void {
-    if (rows.length === 0) return
-    add(
-      'created',
-      `(
+  const [step] = group
+  if (isNew(step)) {
+    const rows = group.map(({ cells }) => `(${values(cells).join(', ')})`)
+    const text = `(
     INSERT INTO ${table} (${columns.join(', ')})
       VALUES ${rows.join(', ')}
       ON CONFLICT (kind, id) DO NOTHING RETURNING 1
-  )`,
-    )
-    rows = []
+  )`
+    return { action: 'created', text }
   }
-  for (const { version, cells } of steps) {
-    if (cells !== undefined && version === 0) {
-      rows.push(`(${values(cells).join(', ')})`)
-      continue
-    }
-    addRows()
-    const [kind, id] = [parameter('text'), parameter('text')]
-    const isIt = `kind = ${kind} AND id = ${id} AND version = ${parameter('bigint')}`
-    if (cells === undefined) {
-      add('held', `MATERIALIZED (\n    SELECT 1 FROM ${table} WHERE ${isIt} FOR UPDATE\n  )`)
-    } else {
-      const set = values(cells, keyLength).map((value, i) => `${columns[keyLength + i]} = ${value}`)
-      add(
-        'replaced',
-        `(\n    UPDATE ${table} SET ${set.join(', ')}\n      WHERE ${isIt} RETURNING 1\n  )`,
-      )
-    }
+  const [kind, id] = [parameter('text'), parameter('text')]
+  const isIt = `kind = ${kind} AND id = ${id} AND version = ${parameter('bigint')}`
+  if (step.cells === undefined) {
+    const text = `MATERIALIZED (\n    SELECT 1 FROM ${table} WHERE ${isIt} FOR UPDATE\n  )`
+    return { action: 'held', text }
   }
-  addRows()
-  return `WITH ${parts.join(',\n  ')}
-  /* Divides by zero if another writer was first, so that nothing of this commit stays. */
-  SELECT 1 / (CASE WHEN ${done.join(' + ')} = ${steps.length} THEN 1 ELSE 0 END) AS committed`
+  const set = values(step.cells, keyLength).map((cell, i) => `${columns[keyLength + i]} = ${cell}`)
+  const text = `(\n    UPDATE ${table} SET ${set.join(', ')}\n      WHERE ${isIt} RETURNING 1\n  )`
+  return { action: 'replaced', text }
 }
 
 function commitValues(steps: readonly Step[]): unknown[] {

@@ -15,56 +15,56 @@ export function storeInTransaction(client: PostgresClient, statements: Statement
 
   /** Runs operations one after the other: the savepoints of concurrent operations would interleave. */
   function inTurn<Result>(operation: () => Promise<Result>): Promise<Result> {
-    const result = last.then(operation)
+    const result = last.then(async () => {
+      isolationChecked ??= checkIsolation(client)
+      await isolationChecked
+      return operation()
+    })
     last = result.catch(() => undefined)
     return result
   }
 
-  async function query(statement: PostgresStatement) {
-    try {
-      return (await client.query(statement)).rows
-    } catch (error) {
-      throw sqlState(error) === lost ? error : transactionError(error)
-    }
-  }
-
-  async function checkIsolation(): Promise<void> {
-    const text = `SELECT current_setting('transaction_isolation') AS isolation`
-    const [row] = await query({ text, values: [] })
-    if (row?.['isolation'] !== 'read committed') {
-      throw failed(`the transaction must be READ COMMITTED, but is ${row?.['isolation']}`)
-    }
-  }
-
-  async function ready(): Promise<void> {
-    isolationChecked ??= checkIsolation()
-    await isolationChecked
-  }
-
   const run: Run = (statement) =>
-    inTurn(async () => {
-      await ready()
-      return (await query(statement)) as readonly { value: string }[]
-    })
+    inTurn(async () => (await query(client, statement)) as readonly { value: string }[])
 
-  function commit(requested: Commit): Promise<boolean> {
-    return inTurn(async () => {
-      await ready()
-      if (isEmpty(requested)) return true
-      await query(savepoint)
-      try {
-        await query(statements.commit(requested))
-      } catch (error) {
-        if (sqlState(error) !== lost) throw error
-        await query(rollBackToSavepoint)
-        return false
-      }
-      await query(releaseSavepoint)
-      return true
-    })
+  return {
+    run,
+    commit: (requested: Commit) => inTurn(() => commitOrRollBack(client, statements, requested)),
   }
+}
 
-  return { run, commit }
+async function query(client: PostgresClient, statement: PostgresStatement) {
+  try {
+    return (await client.query(statement)).rows
+  } catch (error) {
+    throw sqlState(error) === lost ? error : transactionError(error)
+  }
+}
+
+async function checkIsolation(client: PostgresClient): Promise<void> {
+  const text = `SELECT current_setting('transaction_isolation') AS isolation`
+  const [row] = await query(client, { text, values: [] })
+  if (row?.['isolation'] !== 'read committed') {
+    throw failed(`the transaction must be READ COMMITTED, but is ${row?.['isolation']}`)
+  }
+}
+
+async function commitOrRollBack(
+  client: PostgresClient,
+  statements: Statements,
+  requested: Commit,
+): Promise<boolean> {
+  if (isEmpty(requested)) return true
+  await query(client, savepoint)
+  try {
+    await query(client, statements.commit(requested))
+  } catch (error) {
+    if (sqlState(error) !== lost) throw error
+    await query(client, rollBackToSavepoint)
+    return false
+  }
+  await query(client, releaseSavepoint)
+  return true
 }
 
 const savepoint = { text: 'SAVEPOINT open_payments', values: [] }
