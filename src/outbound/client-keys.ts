@@ -28,6 +28,7 @@ const staleMs = 900_000
 /** The pause between requests to a host after it failed, or after a search for a new key. */
 const pauseMs = 30_000
 const entriesMax = 10_000
+const never = Number.NEGATIVE_INFINITY
 
 interface Entry {
   readonly url: URL
@@ -57,15 +58,6 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientK
   const entries = new Map<string, Entry>()
   const gate = hostGate(clock)
 
-  function entryOf(walletAddress: string): Entry {
-    const entry = entries.get(walletAddress) ?? newEntry(walletAddress)
-    entries.delete(walletAddress)
-    entries.set(walletAddress, entry)
-    const [oldest] = entries.keys()
-    if (entries.size > entriesMax && oldest !== undefined) entries.delete(oldest)
-    return entry
-  }
-
   function refresh(entry: Entry): Promise<void> {
     entry.inFlight ??= load(entry).finally(() => {
       entry.inFlight = undefined
@@ -79,40 +71,39 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientK
       accept(entry, readKeySet(document), clock.now())
     } catch (error) {
       const now = clock.now()
-      if (isFetchRefusal(error)) {
-        accept(entry, emptyKeySet, now)
-      } else {
-        entry.failure = error
-        // If the gate was full, the host has not failed, and the next request may be sent immediately.
-        entry.failedUntil = isGateFull(error) ? now : now + pauseMs
-      }
+      if (isFetchRefusal(error)) accept(entry, emptyKeySet, now)
+      else noteFailure(entry, error, now)
     }
-  }
-
-  /** Whether the key set may be fetched again for a key that the cached set lacks. */
-  function mayLookAgain(entry: Entry, now: Instant): boolean {
-    const askedAt = gate.lastAskedAt(entry.url.host)
-    return askedAt === undefined || now - askedAt >= pauseMs
   }
 
   return {
     async find({ walletAddress, kid, mayBeNew }: ClientKeyQuery) {
-      const entry = entryOf(walletAddress)
+      const entry = entryOf(entries, walletAddress)
       const now = clock.now()
       const known = entry.keys?.find(kid)
       const fresh = now < entry.freshUntil
       if (known !== undefined && fresh) return known
 
-      const wanted = fresh ? mayBeNew && mayLookAgain(entry, now) : now >= entry.failedUntil
+      const mayLookAgain = () => now - (gate.lastAskedAt(entry.url.host) ?? never) >= pauseMs
+      const wanted = fresh ? mayBeNew && mayLookAgain() : now >= entry.failedUntil
       if (wanted || entry.inFlight !== undefined) await refresh(entry)
       return answer(entry, kid, mayBeNew, clock.now())
     },
   }
 }
 
+/** Returns the entry of a wallet address, which becomes the newest. */
+function entryOf(entries: Map<string, Entry>, walletAddress: string): Entry {
+  const entry = entries.get(walletAddress) ?? newEntry(walletAddress)
+  entries.delete(walletAddress)
+  entries.set(walletAddress, entry)
+  const [oldest] = entries.keys()
+  if (entries.size > entriesMax && oldest !== undefined) entries.delete(oldest)
+  return entry
+}
+
 function newEntry(walletAddress: string): Entry {
   const url = new URL(`${walletAddress}/jwks.json`)
-  const never = Number.NEGATIVE_INFINITY
   return {
     url,
     keys: undefined,
@@ -130,7 +121,13 @@ function accept(entry: Entry, keys: KeySet, now: Instant): void {
   entry.keysAt = now
   entry.freshUntil = now + (keys === emptyKeySet ? pauseMs : freshMs)
   entry.failure = undefined
-  entry.failedUntil = Number.NEGATIVE_INFINITY
+  entry.failedUntil = never
+}
+
+function noteFailure(entry: Entry, error: unknown, now: Instant): void {
+  entry.failure = error
+  // If the gate was full, the host has not failed, and the next request may be sent immediately.
+  entry.failedUntil = isGateFull(error) ? now : now + pauseMs
 }
 
 /** Throws if the key set could not be fetched, because the key may exist. */

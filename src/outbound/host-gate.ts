@@ -30,30 +30,8 @@ export function hostGate(clock: Clock): HostGate {
   const hosts = new Map<string, HostState>()
   let busyHosts = 0
 
-  function stateOf(host: string): HostState {
-    const state = hosts.get(host) ?? { active: 0, waiting: [], askedAt: undefined }
-    hosts.delete(host)
-    hosts.set(host, state)
-    if (hosts.size > hostsRememberedMax) forgetOldest()
-    return state
-  }
-
-  /** Removes the oldest host without active requests. */
-  function forgetOldest(): void {
-    for (const [host, { active }] of hosts) {
-      if (active > 0) continue
-      hosts.delete(host)
-      return
-    }
-  }
-
   async function enter(state: HostState): Promise<void> {
-    if (state.active >= activeMax) {
-      if (state.waiting.length >= waitingMax) throw gateFullError('too many requests to one host')
-      // A finished request passes its slot on, so the slot is already counted when the wait ends.
-      await new Promise<void>((resolve) => state.waiting.push(resolve))
-      return
-    }
+    if (state.active >= activeMax) return queueUp(state)
     if (state.active === 0) {
       if (busyHosts >= hostsBusyMax) throw gateFullError('too many hosts have requests in progress')
       busyHosts += 1
@@ -73,7 +51,7 @@ export function hostGate(clock: Clock): HostGate {
 
   return {
     async run(host, request) {
-      const state = stateOf(host)
+      const state = stateOf(hosts, host)
       await enter(state)
       state.askedAt = clock.now()
       try {
@@ -84,6 +62,30 @@ export function hostGate(clock: Clock): HostGate {
     },
     lastAskedAt: (host) => hosts.get(host)?.askedAt,
   }
+}
+
+/** Returns the state of a host, which becomes the newest. */
+function stateOf(hosts: Map<string, HostState>, host: string): HostState {
+  const state = hosts.get(host) ?? { active: 0, waiting: [], askedAt: undefined }
+  hosts.delete(host)
+  hosts.set(host, state)
+  if (hosts.size > hostsRememberedMax) forgetOldest(hosts)
+  return state
+}
+
+/** Removes the oldest host without active requests. */
+function forgetOldest(hosts: Map<string, HostState>): void {
+  for (const [host, { active }] of hosts) {
+    if (active > 0) continue
+    hosts.delete(host)
+    return
+  }
+}
+
+/** Waits for a slot. A finished request passes its slot on, so it is already counted when the wait ends. */
+function queueUp({ waiting }: HostState): Promise<void> {
+  if (waiting.length >= waitingMax) throw gateFullError('too many requests to one host')
+  return new Promise((resolve) => waiting.push(resolve))
 }
 
 function gateFullError(problem: string): GateFullError {
