@@ -1,9 +1,29 @@
 import type { Instant } from '../../src/core/decision.js'
 import type { AccessItem, Amount } from '../../src/index.js'
 import type { PaymentAnswer, SpendingAnswer, SpendingWallet } from '../../src/testing/index.js'
-import { asidePlayer } from './aside-player.js'
+import { isOfBob, payByQuote, takeAside } from './aside-player.js'
 import type { Aside, Form } from './asides.js'
-import { comparedWallet, type Sent } from './compared-wallet.js'
+import {
+  begin,
+  cancel,
+  checkBudgets,
+  checkTotals,
+  fail,
+  lapseAndPurge,
+  revoke,
+  rotate,
+  settle,
+} from './compared/host.js'
+import { quote, send } from './compared/pay.js'
+import {
+  type Comparison,
+  clientOf,
+  grant,
+  isGood,
+  lives,
+  newComparison,
+  type Sent,
+} from './compared/state.js'
 import type { Asked, HostAnswer, PlayedWallet } from './played-wallet.js'
 import { eur, euroReceiver, usd } from './spending.js'
 import type { Line, Sums } from './spending-book.js'
@@ -26,6 +46,15 @@ function withBob(access: readonly AccessItem[], grant: number): readonly AccessI
   return [...access, { ...item, limits }]
 }
 
+interface State extends Comparison {
+  /** The ids of quotes, by the keys of the requests that they are for. */
+  readonly quoted: Map<string, string>
+  /** The keys of the requests so far. */
+  readonly requested: Set<string>
+}
+
+type Alone = <Result>(work: () => Promise<Result>) => Promise<Result>
+
 /**
  * A wallet for histories of the testing kit that is compared with a book. After each step of the history it sends
  * an aside.
@@ -37,130 +66,148 @@ export function bookedWallet(
   asides: readonly Aside[],
   met: Map<string, number> = new Map(),
 ): SpendingWallet {
-  const compared = comparedWallet(wallet, met)
-  const { clock, book, grants, quotes, tokens, clientOf, send } = compared
-  const { take, payByQuote, isOfBob } = asidePlayer(compared)
-  /** The ids of quotes, by the keys of the requests that they are for. */
-  const quoted = new Map<string, string>()
-  const requested = new Set<string>()
+  const state: State = {
+    ...newComparison(wallet, met),
+    quoted: new Map(),
+    requested: new Set(),
+  }
+  const alone = oneAtATime()
   let steps = 0
-  let last: Promise<unknown> = Promise.resolve()
+  return {
+    grant: (_, granted) => alone(() => grantWithBob(state, granted)),
+    pay: (request) => alone(() => pay(state, request)),
+    ...reports(state, alone),
+    lapse: () => alone(() => lapseAndPurge(state)),
+    rotate: (name) => alone(async () => ({ accepted: await rotate(state, Number(name)) })),
+    revoke: (name) => alone(() => revoke(state, Number(name))),
+    setClock: (now) => alone(() => passTo(state, now)),
+    problem: () => alone(() => check(state, steps++, asides)),
+  }
+}
 
-  /** Waits for earlier calls: the book takes one request at a time. */
-  function alone<Result>(work: () => Promise<Result>): Promise<Result> {
+/** Makes calls wait for earlier ones: the book takes one request at a time. */
+function oneAtATime(): Alone {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
     const running = last.then(work)
     last = running.catch(() => undefined)
     return running
   }
+}
 
-  /** The same price, named by another amount where that is possible. */
-  function inAnotherForm(asked: Asked & { readonly debitAmount: Amount }): Asked {
-    const { debitAmount, ...rest } = asked
-    const form: Form = (['debit', 'receive', 'neither'] as const)[quotes.length % 3] ?? 'debit'
-    const [amount, per] = asked.receiver === euroReceiver ? [eur, 2n] : [usd, 1n]
-    const debit = BigInt(debitAmount.value)
-    if (form === 'neither' && debit === 1_000n) return rest
-    if (form !== 'receive' || debit % per !== 0n) return asked
-    return { ...rest, receiveAmount: amount(debit / per) }
+async function grantWithBob(state: State, granted: readonly AccessItem[]): Promise<string> {
+  const number = state.grants.length
+  const client = number % 3 === 2 ? 'cafe' : 'shop'
+  return String(await grant(state, client, withBob(granted, number)))
+}
+
+async function pay(
+  state: State,
+  request: Parameters<SpendingWallet['pay']>[0],
+): Promise<PaymentAnswer> {
+  const { key, by } = request
+  const number = Number(request.grant)
+  const repeats = state.requested.has(key)
+  state.requested.add(key)
+  const asked = await sentFor(state, number, request)
+  const kind = by === 'direct' ? 'pay with a key' : 'pay by a quote'
+  const what = repeats ? 'repeat' : kind
+  if (!isGood(state, number) && lives(state, number)) {
+    // Makes an attempt with the expired token, and then rotates it.
+    await send(state, what, number, asked)
+    await rotate(state, number)
   }
-
-  /** Makes an attempt with an expired token, and then rotates it. */
-  async function renew(grant: number, attempt: () => Promise<unknown>): Promise<void> {
-    if (compared.isGood(grant) || !compared.lives(grant)) return
-    await attempt()
-    await compared.rotate(grant)
+  const answer = await send(state, what, number, asked)
+  if ('refusal' in answer) return { accepted: false, reason: answer.refusal }
+  const { debitAmount: debited, receiveAmount: received } = answer.spent ?? {}
+  return {
+    accepted: true,
+    id: answer.id,
+    ...(debited && { spentDebitAmount: debited }),
+    ...(received && { spentReceiveAmount: received }),
   }
+}
 
-  async function pay(request: Parameters<SpendingWallet['pay']>[0]): Promise<PaymentAnswer> {
-    const { key, by, walletAddress, receiver, debitAmount } = request
-    const grant = Number(request.grant)
-    const client = clientOf(grant)
-    const repeats = requested.has(key)
-    requested.add(key)
-    let asked: Sent
-    if (by === 'direct') {
-      asked = { client, key, request: { walletAddress, incomingPayment: receiver, debitAmount } }
-    } else {
-      const price = inAnotherForm({ walletAddress, receiver, debitAmount })
-      const quoteId = quoted.get(key) ?? (await compared.quote(grant, price)) ?? 'unknown'
-      quoted.set(key, quoteId)
-      asked = { client, request: { walletAddress, quoteId } }
-    }
-    const kind = by === 'direct' ? 'pay with a key' : 'pay by a quote'
-    const what = repeats ? 'repeat' : kind
-    await renew(grant, () => send(what, grant, asked))
-    const answer = await send(what, grant, asked)
-    if ('refusal' in answer) return { accepted: false, reason: answer.refusal }
-    const { debitAmount: debited, receiveAmount: received } = answer.spent ?? {}
-    return {
-      accepted: true,
-      id: answer.id,
-      ...(debited && { spentDebitAmount: debited }),
-      ...(received && { spentReceiveAmount: received }),
-    }
+/** Returns the request of the history, for which it requests a quote if necessary. */
+async function sentFor(
+  state: State,
+  number: number,
+  { key, by, walletAddress, receiver, debitAmount }: Parameters<SpendingWallet['pay']>[0],
+): Promise<Sent> {
+  const client = clientOf(state, number)
+  if (by === 'direct') {
+    return { client, key, request: { walletAddress, incomingPayment: receiver, debitAmount } }
   }
+  const price = inAnotherForm(state, { walletAddress, receiver, debitAmount })
+  const quoteId = state.quoted.get(key) ?? (await quote(state, number, price)) ?? 'unknown'
+  state.quoted.set(key, quoteId)
+  return { client, request: { walletAddress, quoteId } }
+}
 
-  /** A report of the history on a payment, by its id. */
-  function report(id: string, run: (line: Line) => Promise<HostAnswer>): Promise<SpendingAnswer> {
-    return alone(async () => {
-      const line = book.find(id)
+/** The same price, named by another amount where that is possible. */
+function inAnotherForm({ quotes }: State, asked: Asked & { readonly debitAmount: Amount }): Asked {
+  const { debitAmount, ...rest } = asked
+  const form: Form = (['debit', 'receive', 'neither'] as const)[quotes.length % 3] ?? 'debit'
+  const [amount, per] = asked.receiver === euroReceiver ? [eur, 2n] : [usd, 1n]
+  const debit = BigInt(debitAmount.value)
+  if (form === 'neither' && debit === 1_000n) return rest
+  if (form !== 'receive' || debit % per !== 0n) return asked
+  return { ...rest, receiveAmount: amount(debit / per) }
+}
+
+/** The reports of the history on payments, by their ids. */
+function reports(state: State, alone: Alone) {
+  const report = (id: string, run: (line: Line) => Promise<HostAnswer>) =>
+    alone(async (): Promise<SpendingAnswer> => {
+      const line = state.book.find(id)
       if (line === undefined) throw new Error(`the book has no payment ${id}`)
       const { ok, refusal = '' } = await run(line)
       return ok ? { accepted: true } : { accepted: false, reason: refusal }
     })
-  }
-
-  /** Stops where a quote or a token expires, and sends requests just before and after. */
-  async function passTo(now: Instant): Promise<void> {
-    const quote = quotes.findLast(({ walletAddress }) => walletAddress === bob)
-    const expiries = [...(quote ? [quote.expiresAt] : []), ...tokens.map((each) => each.expiresAt)]
-    const edges = expiries.flatMap((expiresAt) => [expiresAt - 1, expiresAt])
-    for (const edge of edges.toSorted((a, b) => a - b)) {
-      if (edge <= clock.now() || edge >= now) continue
-      clock.set(edge)
-      const grant = quote?.grant ?? 0
-      if (quote !== undefined) await payByQuote({ quote: quotes.indexOf(quote), grant })
-      await compared.checkTotals(grant)
-    }
-    clock.set(now)
-    // More often than the history does, so that records are removed, unless that moves money of Alice.
-    const holdEnds = ({ createdAt }: Line) => createdAt + spendingPolicy.payments.holdMs
-    const due = book.lines.filter((line) => line.state === 'created' && holdEnds(line) <= now)
-    if (grants.length > 0 && !due.some((line) => !isOfBob(line))) await compared.lapseAndPurge()
-  }
-
   return {
-    grant: (_, granted) =>
-      alone(async () => {
-        const number = grants.length
-        const client = number % 3 === 2 ? 'cafe' : 'shop'
-        return String(await compared.grant(client, withBob(granted, number)))
-      }),
-    pay: (request) => alone(() => pay(request)),
-    begin: (id) => report(id, compared.begin),
-    cancel: (id) => report(id, compared.cancel),
+    begin: (id) => report(id, (line) => begin(state, line)),
+    cancel: (id) => report(id, (line) => cancel(state, line)),
     settle: (id, { sentAmount, deliveredAmount, final }) =>
-      report(id, (line) => compared.settle(line, sumsOf(sentAmount, deliveredAmount), final)),
+      report(id, (line) => settle(state, line, sumsOf(sentAmount, deliveredAmount), final)),
     fail: (id, { sentAmount, deliveredAmount }) =>
-      report(id, (line) => compared.fail(line, sumsOf(sentAmount, deliveredAmount))),
-    lapse: () => alone(compared.lapseAndPurge),
-    rotate: (name) => alone(async () => ({ accepted: await compared.rotate(Number(name)) })),
-    revoke: (name) => alone(() => compared.revoke(Number(name))),
-    setClock: (now) => alone(() => passTo(now)),
-    problem: () =>
-      alone(async () => {
-        compared.checkBudgets()
-        const aside = asides[steps++]
-        if (aside !== undefined) await take(aside)
-        compared.checkBudgets()
-        // Every third time only, since this is the slowest of the checks.
-        if (steps % 3 === 0) await compared.checkTotals(steps % grants.length)
-        return undefined
-      }),
-  }
+      report(id, (line) => fail(state, line, sumsOf(sentAmount, deliveredAmount))),
+  } satisfies Partial<SpendingWallet>
 }
 
 const sumsOf = (sent: Amount, delivered: Amount): Sums => ({
   sent: BigInt(sent.value),
   delivered: BigInt(delivered.value),
 })
+
+/** Stops where a quote or a token expires, and sends requests just before and after. */
+async function passTo(state: State, now: Instant): Promise<void> {
+  const { book, grants, quotes, tokens } = state
+  const { clock } = state.wallet
+  const last = quotes.findLast(({ walletAddress }) => walletAddress === bob)
+  const expiries = [...(last ? [last.expiresAt] : []), ...tokens.map((each) => each.expiresAt)]
+  const edges = expiries.flatMap((expiresAt) => [expiresAt - 1, expiresAt])
+  for (const edge of edges.toSorted((a, b) => a - b)) {
+    if (edge <= clock.now() || edge >= now) continue
+    clock.set(edge)
+    const number = last?.grant ?? 0
+    if (last !== undefined) {
+      await payByQuote(state, { quote: quotes.indexOf(last), grant: number })
+    }
+    await checkTotals(state, number)
+  }
+  clock.set(now)
+  // More often than the history does, so that records are removed, unless that moves money of Alice.
+  const holdEnds = ({ createdAt }: Line) => createdAt + spendingPolicy.payments.holdMs
+  const due = book.lines.filter((line) => line.state === 'created' && holdEnds(line) <= now)
+  const isOnlyBobs = due.every((line) => isOfBob(state, line))
+  if (grants.length > 0 && isOnlyBobs) await lapseAndPurge(state)
+}
+
+async function check(state: State, step: number, asides: readonly Aside[]): Promise<undefined> {
+  checkBudgets(state)
+  const aside = asides[step]
+  if (aside !== undefined) await takeAside(state, aside)
+  checkBudgets(state)
+  // Every third time only, since this is the slowest of the checks.
+  if ((step + 1) % 3 === 0) await checkTotals(state, (step + 1) % state.grants.length)
+}

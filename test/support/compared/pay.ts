@@ -1,0 +1,140 @@
+import type { Asked, PayAnswer } from '../played-wallet.js'
+import { same } from '../same.js'
+import { euroReceiver, goneReceiver, usd } from '../spending.js'
+import { type Line, nameOf, type Terms } from '../spending-book.js'
+import { spendingPolicy } from '../spending-services.js'
+import {
+  amountIn,
+  amountsOf,
+  type Comparison,
+  clientOf,
+  count,
+  isGood,
+  paymentOf,
+  type Sent,
+} from './state.js'
+
+/** Sends a request to pay, and throws if the response or the stored payment differs from the book. */
+export async function send(
+  state: Comparison,
+  what: string,
+  grant: number,
+  asked: Sent,
+): Promise<PayAnswer> {
+  const expectation = expected(state, grant, asked)
+  const answer = await state.wallet.pay(grant, asked.request, asked.key)
+  if ('quoteId' in asked.request || asked.key !== undefined) state.sent.push(asked)
+  if (typeof expectation === 'string' || 'refusal' in answer) {
+    count(state, what, 'refusal' in answer ? answer.refusal : 'paid')
+    same(answer, { refusal: expectation })
+    return answer
+  }
+  if ('id' in expectation) {
+    count(state, what, 'the_same_payment')
+    same(answer, { id: expectation.id, ...spentWith(state, expectation) })
+    return answer
+  }
+  count(state, what, 'paid')
+  const line: Line = {
+    ...expectation,
+    id: answer.id,
+    client: asked.client,
+    createdAt: state.wallet.clock.now(),
+    sent: 0n,
+    delivered: 0n,
+    state: 'created',
+    endedAt: undefined,
+    gone: false,
+  }
+  state.book.add(line)
+  noteBudget(state, line)
+  same(answer, { id: answer.id, ...spentWith(state, line) })
+  checkPayment(state, line)
+  return answer
+}
+
+/** The expected response: a refusal, an existing payment, or the place where a new one is counted. */
+export function expected(state: Comparison, grant: number, asked: Sent) {
+  const { book, grants, wallet } = state
+  const { client, request, key } = asked
+  const { walletAddress } = request
+  if (!isGood(state, grant)) return 'token_unknown'
+  if (!grants[grant]?.some((plan) => plan.walletAddress === walletAddress)) {
+    return 'identifier_foreign'
+  }
+  const by = 'quoteId' in request ? `quote ${request.quoteId}` : key && `${client} ${key}`
+  const description = `${by} ${JSON.stringify(request)}`
+  const earlier = by && book.lines.findLast((line) => line.request.startsWith(`${by} `))
+  if (earlier && earlier.client === client && !earlier.gone) {
+    return earlier.request === description ? earlier : 'request_differs'
+  }
+  const terms = termsOf(state, asked)
+  if (typeof terms === 'string') return terms
+  const charge = book.charge(grant, walletAddress, terms, wallet.clock.now())
+  return charge === undefined ? 'limits_exceeded' : { ...terms, ...charge, request: description }
+}
+
+function termsOf({ quotes, wallet }: Comparison, { client, request }: Sent): Terms | string {
+  if (!('quoteId' in request)) return priced({ ...request, receiver: request.incomingPayment })
+  const quote = quotes.find(({ id }) => id === request.quoteId)
+  if (quote === undefined || quote.gone || quote.client !== client) return 'quote_unknown'
+  if (quote.walletAddress !== request.walletAddress) return 'quote_mismatch'
+  return wallet.clock.now() >= quote.expiresAt ? 'quote_expired' : quote.terms
+}
+
+/** The price list, written a second time. */
+function priced({ receiver, debitAmount, receiveAmount }: Asked): Terms | string {
+  const [asset, per] = receiver === euroReceiver ? (['EUR', 2n] as const) : (['USD', 1n] as const)
+  const asked = debitAmount ?? receiveAmount
+  if (asked?.value === '0') return 'amount_invalid'
+  if (receiver === goneReceiver) return 'receiver_invalid'
+  const value = receiveAmount === undefined ? undefined : BigInt(receiveAmount.value)
+  const debit = value === undefined ? BigInt(debitAmount?.value ?? 1_000) : value * per
+  const receive = value ?? debit / per
+  return receive === 0n ? 'amount_too_small' : { receiver, debit, receive, asset }
+}
+
+/** Notes where the payment is counted, and how long its budget is kept. */
+function noteBudget(state: Comparison, line: Line): void {
+  const now = state.wallet.clock.now()
+  const keptUntil = Math.max(line.place.end, now) + spendingPolicy.budgets.retentionMs
+  const id = paymentOf(state, line)?.budgetId ?? ''
+  state.budgets.set(nameOf(line.place), { id, line, keptUntil, removed: false })
+}
+
+/** The totals in the response: of the window that counts the payment, while its budget is kept. */
+function spentWith({ budgets, book }: Comparison, { place }: Line) {
+  const kept = budgets.get(nameOf(place))?.removed === false
+  return kept ? { spent: amountsOf(book.totalsAt(place)) } : {}
+}
+
+export function checkPayment(state: Comparison, line: Line): void {
+  const payment = paymentOf(state, line)
+  const { debitAmount, receiveAmount } = payment ?? {}
+  const stored = [payment?.state, payment?.sent, payment?.delivered, debitAmount, receiveAmount]
+  const amounts = [usd(line.debit), amountIn(line.asset)(line.receive)]
+  const kept = [line.state, `${line.sent}`, `${line.delivered}`, ...amounts]
+  same(stored, line.gone ? [undefined, undefined, undefined, undefined, undefined] : kept)
+}
+
+/** Requests a quote. Resolves to its id, or to `undefined` if it was refused as expected. */
+export async function quote(
+  state: Comparison,
+  grant: number,
+  asked: Asked,
+): Promise<string | undefined> {
+  const { wallet, clients, quotes } = state
+  const terms = priced(asked)
+  const answer = await wallet.quote(clients[grant] ?? 'shop', asked)
+  count(state, 'quote', 'id' in answer ? 'made' : answer.refusal)
+  if (typeof terms === 'string' || 'refusal' in answer) {
+    same(answer, { refusal: terms })
+    return undefined
+  }
+  const { walletAddress } = asked
+  const expiresAt = wallet.clock.now() + spendingPolicy.quotes.lifetimeMs
+  const { id } = answer
+  const client = clientOf(state, grant)
+  quotes.push({ id, client, grant, walletAddress, terms, expiresAt, gone: false })
+  return id
+}
