@@ -164,11 +164,7 @@ const functionLinesMax = 50
 /** Functions that are still to be divided. */
 const pending: readonly string[] = [
   'createAuthorizationServer',
-  'createGrants',
-  'createIncomingPayments',
   'createInteractions',
-  'createOutgoingPayments',
-  'createPaymentCreation',
   'createResourceServer',
 ]
 

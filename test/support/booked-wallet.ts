@@ -9,10 +9,10 @@ import {
   checkBudgets,
   checkTotals,
   fail,
-  lapseAndPurge,
   revoke,
   rotate,
   settle,
+  sweep,
 } from './compared/host.js'
 import { quote, send } from './compared/pay.js'
 import {
@@ -77,7 +77,7 @@ export function bookedWallet(
     grant: (_, granted) => alone(() => grantWithBob(state, granted)),
     pay: (request) => alone(() => pay(state, request)),
     ...reports(state, alone),
-    lapse: () => alone(() => lapseAndPurge(state)),
+    lapse: () => alone(() => sweep(state)),
     rotate: (name) => alone(async () => ({ accepted: await rotate(state, Number(name)) })),
     revoke: (name) => alone(() => revoke(state, Number(name))),
     setClock: (now) => alone(() => passTo(state, now)),
@@ -200,7 +200,7 @@ async function passTo(state: State, now: Instant): Promise<void> {
   const holdEnds = ({ createdAt }: Line) => createdAt + spendingPolicy.payments.holdMs
   const due = book.lines.filter((line) => line.state === 'created' && holdEnds(line) <= now)
   const isOnlyBobs = due.every((line) => isOfBob(state, line))
-  if (grants.length > 0 && isOnlyBobs) await lapseAndPurge(state)
+  if (grants.length > 0 && isOnlyBobs) await sweep(state)
 }
 
 async function check(state: State, step: number, asides: readonly Aside[]): Promise<undefined> {

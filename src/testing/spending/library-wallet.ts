@@ -1,10 +1,4 @@
-import type {
-  AccessItem,
-  AccessType,
-  Clock,
-  ResourceServer,
-  Store,
-} from 'open-payments-server'
+import type { AccessItem, AccessType, Clock, ResourceServer, Store } from 'open-payments-server'
 import type { ClientRequest } from '../client.js'
 import {
   type LibraryServers,

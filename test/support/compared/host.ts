@@ -78,7 +78,7 @@ export async function revoke(state: Comparison, grant: number): Promise<void> {
   await wallet.revoke(grant)
 }
 
-export async function lapseAndPurge(state: Comparison): Promise<void> {
+export async function sweep(state: Comparison): Promise<void> {
   const { wallet, book, quotes } = state
   const now = nowOf(state)
   const budgets = [...state.budgets.values()]
