@@ -2,6 +2,7 @@ import type { Commit, Store, Stored } from 'open-payments-server'
 import { migrate, postgresStore } from 'open-payments-server/postgres'
 import { serviceContext } from '../src/http/options.js'
 import { resourcePolicy } from '../src/http/resource-server/policy.js'
+import { publicUrl } from '../src/http/target.js'
 import { newCall } from '../src/service/mechanism/context.js'
 import { createOutgoingPayments } from '../src/service/outgoing-payment.js'
 import { createPaymentCreation } from '../src/service/outgoing-payment-creation.js'
@@ -242,11 +243,11 @@ function statementsOf({ wallet: { store }, grantId }: Payer) {
 /** A payment after its signature was verified: introspection, loads, decision and commit. */
 function serviceOf({ wallet, token: accessToken }: Payer) {
   const { introspect } = wallet.auth
-  const context = serviceContext({ store: wallet.store }, resourceServer)
+  const context = serviceContext({ store: wallet.store }, publicUrl('url', resourceServer))
   const { spending: policy } = resourcePolicy({})
   const payments = createOutgoingPayments(context, policy)
   const quotes = createQuotes(context, { walletAddresses, quotes: pricing }, policy.quotes)
-  const deps = { introspect, walletAddresses, quotes, payments }
+  const deps = { guardsGrants: true, walletAddresses, quotes, payments }
   const create = createPaymentCreation(context, deps, policy)
   const renew = () => Promise.reject(new Error('the commit failed'))
   return async (quoteId: string) => {

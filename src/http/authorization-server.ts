@@ -137,7 +137,7 @@ export function createAuthorizationServer(
   requireMethods('clientKeys', clientKeys, ['find'])
   if (subjects !== undefined) requireMethods('subjects', subjects, ['resolve'])
   const { grantPolicy, ...rules } = authorizationRules(policy)
-  const context = serviceContext(options, grantEndpoint)
+  const context = serviceContext(options, url)
   const grants = createGrants(context, grantPolicy)
   const introspect = createIntrospect(context, grants, clientKeys, grantPolicy)
   const registry = resourceServerRegistry(resourceServers)

@@ -56,15 +56,24 @@ export interface SignatureOptions {
   readonly strict?: boolean
 }
 
-/** Validates the common options, and creates the context of the services. */
-export function serviceContext(options: ServerOptions, serverUrl: string): ServiceContext {
+/**
+ * Validates the common options, and creates the context of the services.
+ *
+ * @param url of this server. Its canonical form determines the ids of its records, so that all spellings of a
+ *   URL are one server.
+ * @param grantEndpoint of the server that issues the grants: for an authorization server, the same URL.
+ */
+export function serviceContext(
+  options: ServerOptions,
+  url: PublicUrl,
+  grantEndpoint: PublicUrl = url,
+): ServiceContext {
   const { store, clock = Date, random = crypto, recordsEvents = true, telemetry } = options
   requireHooks(options)
   requireStore(store)
   requireMethods('clock', clock, ['now'])
   requireMethods('random', random, ['getRandomValues'])
   requireBoolean('recordsEvents', recordsEvents)
-  let namespace: Promise<string> | undefined
   return {
     store: telemetry === undefined ? store : observedStore(store, telemetry),
     givenStore: store,
@@ -73,9 +82,16 @@ export function serviceContext(options: ServerOptions, serverUrl: string): Servi
     pacing: realPacing,
     queues: createQueues(),
     signatureRules: signatureRules(options.signatures ?? {}),
-    namespace: () => (namespace ??= namespaceOf(serverUrl)),
+    namespace: namespaceAt(url),
+    grantNamespace: namespaceAt(grantEndpoint),
     recordsEvents,
   }
+}
+
+/** Returns a function that resolves to the prefix of all ids of the server at a URL. */
+function namespaceAt({ origin, basePath }: PublicUrl): () => Promise<string> {
+  let namespace: Promise<string> | undefined
+  return () => (namespace ??= namespaceOf(origin + basePath))
 }
 
 /**

@@ -23,6 +23,7 @@ import type { Handler } from './message.js'
 import {
   contextOn,
   repeatRule,
+  requireBoolean,
   requireFunction,
   requireMethods,
   requirePrefix,
@@ -64,6 +65,13 @@ export interface ResourceServerOptions extends ServerOptions {
   /** Prices outgoing payments. Without it, quotes and outgoing payments are not served. */
   readonly pricing?: Pricing
   readonly policy?: ResourcePolicy
+  /**
+   * Whether the grants are in `store`. If `introspect` runs in this process, each new outgoing payment then
+   * guards the version of its grant, so that a revoked grant cannot spend. Set it to false if the
+   * authorization server of this process uses another database: a payment can then still be created while its
+   * grant is revoked. Ignored with `remoteIntrospection`, for which the same holds. Default true.
+   */
+  readonly guardsGrants?: boolean
 }
 
 /** The services for the host's own code. `ResourceServer.within` returns them on another store. */
@@ -140,13 +148,14 @@ const spendingRoutes: readonly Route[] = [
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   const { introspect, walletAddresses, paymentMethods, grantEndpoint } = options
   const url = publicUrl('baseUrl', options.baseUrl)
-  publicUrl('grantEndpoint', grantEndpoint)
+  const issuer = publicUrl('grantEndpoint', grantEndpoint)
   requireFunction('introspect', introspect)
   requireMethods('walletAddresses', walletAddresses, ['find'])
   requireMethods('paymentMethods', paymentMethods, ['detailsOf', 'paymentIdOf'])
   if (options.pricing !== undefined) requireMethods('pricing', options.pricing, ['price'])
   const policy = resourcePolicy(options.policy ?? {})
-  const context = serviceContext(options, options.baseUrl)
+  const context = serviceContext(options, url, issuer)
+  requireBoolean('guardsGrants', options.guardsGrants ?? true)
   const baseUrl = url.origin + url.basePath
   const ports = { walletAddresses, paymentMethods }
 
@@ -207,12 +216,12 @@ function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
 
 function spendingOperations(
   deps: Omit<OutgoingPaymentDependencies, 'create'>,
-  { walletAddresses, pricing = noQuotes }: ResourceServerOptions,
+  { walletAddresses, pricing = noQuotes, guardsGrants = true }: ResourceServerOptions,
   policy: SpendingPolicy,
 ) {
-  const { context, introspect, payments } = deps
+  const { context, payments } = deps
   const quotes = createQuotes(context, { walletAddresses, quotes: pricing }, policy.quotes)
-  const creating = { introspect, walletAddresses, quotes, payments }
+  const creating = { guardsGrants, walletAddresses, quotes, payments }
   const paying = { ...deps, create: createPaymentCreation(context, creating, policy) }
   return {
     createQuote: createQuote({ ...deps, quotes }),

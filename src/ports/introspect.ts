@@ -9,7 +9,10 @@ export type Introspection =
   | {
       readonly active: true
       readonly grantId: string
-      /** Version of the grant's record; absent when another process stores the grant. */
+      /**
+       * Version of the grant's record; absent when another process stores the grant. The resource server guards
+       * the commit of each outgoing payment with it, so that a revoked grant cannot spend.
+       */
       readonly grantVersion?: number
       readonly access: readonly GrantedItem[]
       /** The key that the token is bound to. Every request with the token must be signed with it. */
@@ -27,7 +30,7 @@ export interface Introspect {
   (query: { readonly accessToken: string }): Promise<Introspection>
   /**
    * The store that holds the grants, if this process uses it. A resource server on the same store object
-   * guards each outgoing payment's commit with the grant's version, so that a revoked grant cannot spend.
+   * removes the lifetime budget of a grant that no longer exists; otherwise it keeps the budget.
    */
   readonly store?: Store
 }

@@ -38,6 +38,17 @@ export function depthOf(value: Json, max: number): number | undefined {
   return deepest + 1
 }
 
+/** Formats a value so that equal values have equal texts, whatever the order of their members. */
+export function canonicalJson(value: object): string {
+  return JSON.stringify(value, (_, member: Json) =>
+    isObject(member) ? Object.fromEntries(Object.entries(member).sort(byName)) : member,
+  )
+}
+
+function byName([a]: readonly [string, Json], [b]: readonly [string, Json]): number {
+  return a < b ? -1 : 1
+}
+
 /** Whether a value is a JSON object, neither an array nor null. */
 export function isObject(value: unknown): value is { readonly [key: string]: Json } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -21,6 +21,7 @@ export function sweptBudgets(
 
   return {
     kind: 'budget',
+    namespace: context.grantNamespace,
     async sweep(record, now) {
       const budget = record as Budget
       if (budget.retainUntil !== undefined) return removeRetired(context, 'budget', budget, now)

@@ -155,7 +155,8 @@ async function continueGrant(
   { secret, interactRef }: PresentedContinuation,
   call: SignedCall,
 ) {
-  const presented = interactRef ?? secret
+  // The reference alone, which the redirect reveals, and a copy of the store must not yield the token.
+  const presented = interactRef === undefined ? secret : `${secret} ${interactRef}`
   const command = {
     type: 'continue' as const,
     commandId: call.commandId,

@@ -12,9 +12,10 @@ import {
 import type { OutgoingPayment, OutgoingPaymentPolicy } from '../core/outgoing-payment/record.js'
 import { type QuoteRefusal, usableQuote } from '../core/quote.js'
 import { ok, type Result } from '../core/result.js'
-import type { ActiveToken, Introspect, TokenRefusal } from '../ports/introspect.js'
+import type { ActiveToken, TokenRefusal } from '../ports/introspect.js'
 import type { RecordChange, VersionGuard } from '../ports/store.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import { invalidOption } from '../util/option-error.js'
 import type { AccountRefusal } from './account.js'
 import type { ServiceContext } from './mechanism/context.js'
 import { changesOf } from './mechanism/events.js'
@@ -47,7 +48,8 @@ export interface Spender {
 }
 
 export interface CreationPorts {
-  readonly introspect: Introspect
+  /** Whether the records of grants whose version is known are in the store of this commit. */
+  readonly guardsGrants: boolean
   readonly walletAddresses: WalletAddresses
   readonly quotes: QuoteOperations
   readonly payments: OutgoingPayments
@@ -65,6 +67,7 @@ export interface Requested {
   readonly spender: Spender
   readonly call: SignedCall
   readonly namespace: string
+  readonly grantNamespace: string
   readonly repeat: Repeat
   /** The id that client instance and idempotency key determine, if the request has a key. */
   readonly keyedId?: string
@@ -131,8 +134,18 @@ async function load(
 
 /** Loads the payment last: an exhausted budget may have been spent on this payment. */
 async function reload(deps: CreationDependencies, creation: Creation): Promise<Loaded> {
-  const loaded = await load(deps, creation, await creation.spender.renew())
+  const token = await creation.spender.renew()
+  if (token.ok) await requireGuarded(deps, token.value)
+  const loaded = await load(deps, creation, token)
   return { ...loaded, payment: await deps.payments.load(creation.id) }
+}
+
+/** Fails a commit that can never succeed, because it guards a grant in another database. */
+async function requireGuarded(deps: CreationDependencies, token: ActiveToken): Promise<void> {
+  for (const { kind, id } of guardsOf(deps, token)) {
+    if ((await deps.context.store.load(kind, id)) !== undefined) continue
+    throw invalidOption('guardsGrants', 'must be false: the grants are in another database')
+  }
 }
 
 async function termsOf(
@@ -147,7 +160,7 @@ async function termsOf(
 /** Loads the granted items for payments from the wallet address, with the budgets of their open windows. */
 function candidatesOf(
   { payments }: CreationDependencies,
-  { namespace, call, input }: Creation,
+  { grantNamespace: namespace, call, input }: Creation,
   { access, grantId }: ActiveToken,
 ): Promise<readonly Candidate[]> {
   const items = access.filter((item) =>
@@ -190,7 +203,7 @@ function unchanged(result: Decided): Attempt<Decided> {
 }
 
 function commandOf(
-  { id, namespace, input, spender, repeat, call }: Creation,
+  { id, namespace, grantNamespace, input, spender, repeat, call }: Creation,
   { terms, grantId, candidates }: SpendingUnderGrant,
 ): CreateOutgoingPayment {
   const { receiver, debitAmount, receiveAmount } = terms
@@ -198,7 +211,7 @@ function commandOf(
   return {
     commandId: call.commandId,
     id,
-    namespace,
+    namespace: grantNamespace,
     grantId,
     walletAddress,
     ...repeat,
@@ -220,11 +233,11 @@ function budgetChange(next: Budget): RecordChange {
   return { kind: 'budget', next, expectedVersion: next.version - 1 }
 }
 
-/** Guards the version of the introspected grant, if the grant is in the store of this commit. */
+/** Guards the version of the introspected grant, so that a revoked grant cannot spend. */
 function guardsOf(
-  { introspect, context }: CreationDependencies,
+  { guardsGrants }: CreationDependencies,
   { grantId, grantVersion }: ActiveToken,
 ): readonly VersionGuard[] {
-  if (grantVersion === undefined || introspect.store !== context.givenStore) return []
+  if (grantVersion === undefined || !guardsGrants) return []
   return [{ kind: 'grant', id: grantId, version: grantVersion }]
 }

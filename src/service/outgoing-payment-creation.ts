@@ -1,10 +1,11 @@
 import type { SpentAmounts } from '../core/budget.js'
-import type { Refused } from '../core/decision.js'
+import { type Instant, type Refused, refused } from '../core/decision.js'
 import type { Spending } from '../core/limits.js'
 import { type Repeat, repeated } from '../core/outgoing-payment/create.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import { ok, type Result } from '../core/result.js'
 import { newId } from '../protocol/credential.js'
+import { canonicalJson } from '../protocol/json.js'
 import { hashText } from '../util/hash.js'
 import { activeAccount } from './account.js'
 import type { ServiceContext } from './mechanism/context.js'
@@ -62,7 +63,7 @@ export function createPaymentCreation(
       return answerEarlier(deps, keyed)
     }
 
-    const priced = await priceOf(deps, input)
+    const priced = await priceOf(deps, input, call.now)
     if (!priced.ok) return answerUnpriced(deps, requested, priced)
     const creation = withId(deps, requested, priced.value)
     const decided = await commitPayment(deps, creation)
@@ -80,9 +81,9 @@ async function identify(
   idempotencyKey: string | undefined,
 ): Promise<Requested> {
   const { client } = spender
-  const namespace = await context.namespace()
-  const repeat = { client, requestHash: await hashText(JSON.stringify(input)) }
-  const requested = { input, spender, call, namespace, repeat }
+  const [namespace, grantNamespace] = [await context.namespace(), await context.grantNamespace()]
+  const repeat = { client, requestHash: await hashText(canonicalJson(input)) }
+  const requested = { input, spender, call, namespace, grantNamespace, repeat }
   if (idempotencyKey === undefined) return requested
   return { ...requested, keyedId: namespace + (await idOfKey(client, idempotencyKey)) }
 }
@@ -125,6 +126,7 @@ async function consumeSignature(
 async function priceOf(
   { walletAddresses, quotes }: CreationDependencies,
   input: PaymentInput,
+  now: Instant,
 ): Promise<Result<Spending | undefined, PricingRefused>> {
   const { walletAddress } = input
   if ('quoteId' in input) {
@@ -133,17 +135,20 @@ async function priceOf(
   }
   const { incomingPayment: receiver, debitAmount } = input
   const priced = await quotes.price({ walletAddress, receiver, debitAmount })
-  return priced.ok ? ok({ ...priced.value, receiver }) : priced
+  if (!priced.ok) return priced
+  const { expiresAt = Number.POSITIVE_INFINITY, debitAmount: debited, receiveAmount } = priced.value
+  if (!(expiresAt > now)) return refused('quote_expired', 'the price has already expired')
+  return ok({ debitAmount: debited, receiveAmount, receiver })
 }
 
 /** Answers a request without a price. A repeat still returns its payment after the account was closed. */
 async function answerUnpriced(
   deps: CreationDependencies,
   { input, repeat }: Requested,
-  refused: PricingRefused,
+  unpriced: PricingRefused,
 ): Promise<PaymentAnswer | PaymentCreationRefused> {
   const earlier = 'quoteId' in input ? await findEarlier(deps, input.quoteId, repeat) : undefined
-  return earlier === undefined ? refused : answerEarlier(deps, earlier)
+  return earlier === undefined ? unpriced : answerEarlier(deps, earlier)
 }
 
 function withId(
@@ -179,10 +184,10 @@ async function answerEarlier(
 async function answerConcurrent(
   deps: CreationDependencies,
   { keyedId, repeat, call }: Creation,
-  refused: PaymentCreationRefused | Replayed,
+  declined: PaymentCreationRefused | Replayed,
 ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
-  const isIdentical = refused.refusal === 'replayed' && call.replay.guard?.of === 'signature'
-  if (!isIdentical || keyedId === undefined) return refused
+  const isIdentical = declined.refusal === 'replayed' && call.replay.guard?.of === 'signature'
+  if (!isIdentical || keyedId === undefined) return declined
   const earlier = await findEarlier(deps, keyedId, repeat)
-  return earlier === undefined ? refused : answerEarlier(deps, earlier)
+  return earlier === undefined ? declined : answerEarlier(deps, earlier)
 }

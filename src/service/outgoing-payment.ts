@@ -101,7 +101,7 @@ async function spentUnder(
   { grantId, access }: ActiveToken,
   now: Instant,
 ): Promise<SpentAmounts> {
-  const namespace = await context.namespace()
+  const namespace = await context.grantNamespace()
   const parts = await Promise.all(
     access.map(async (item) => {
       const allowance = item.type === 'outgoing-payment' ? allowanceAt(item, now) : undefined

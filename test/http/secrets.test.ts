@@ -9,6 +9,7 @@ import {
   type Telemetry,
   walletAddressSubjects,
 } from '../../src/index.js'
+import { deriveSecret } from '../../src/protocol/credential.js'
 import { bankId, bankKey, privateJwkOf } from '../support/introspection.js'
 import { testKey } from '../support/keys.js'
 import { signedRequest } from '../support/sign.js'
@@ -332,6 +333,15 @@ test('no secret appears in the store, in responses, events and reports, or in a 
 })
 
 const secretOf = (token: string) => token.slice(token.lastIndexOf('.') + 1)
+
+test('the store and the interaction reference together do not yield the access token', async () => {
+  const world = createWorld()
+  const { token, interactRef, id } = await issuedGrant(world, world.client())
+  const grant = await world.auth.grants.getRecord(id.slice(0, id.indexOf('.')))
+  const salt = grant?.derivation?.salt ?? ''
+  expect(salt).not.toBe('')
+  expect(token.value).not.toContain(await deriveSecret(interactRef, salt))
+})
 
 test('a refusal report names the failed check, the key and the client, and nothing else of the request', async () => {
   const world = createWorld()

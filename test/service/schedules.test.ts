@@ -58,6 +58,7 @@ function services(store: Store, scheduler: Scheduler | undefined, seed: string) 
       sleep: async () => void (await scheduler?.schedule(Promise.resolve(), 'pause')),
     },
     namespace: () => namespaceOf(grantEndpoint),
+    grantNamespace: () => namespaceOf(grantEndpoint),
     signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
     recordsEvents: true,
   }

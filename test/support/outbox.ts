@@ -45,6 +45,7 @@ export function paymentServices(options: SetupOptions = {}) {
       },
     },
     namespace: () => namespaceOf(serverUrl),
+    grantNamespace: () => namespaceOf(serverUrl),
     signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
     recordsEvents,
   }

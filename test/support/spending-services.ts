@@ -91,6 +91,7 @@ export function spendingServices(options: SpendingSetup = {}) {
       },
     },
     namespace: () => namespace,
+    grantNamespace: () => namespace,
     signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
     recordsEvents,
   }
@@ -105,7 +106,7 @@ export function spendingServices(options: SpendingSetup = {}) {
   const pricing = { walletAddresses, quotes: options.pricing ?? priceList }
   const quotes = createQuotes(context, pricing, spendingPolicy.quotes)
   const payments = createOutgoingPayments(context, spendingPolicy)
-  const creating = { introspect, walletAddresses, quotes, payments }
+  const creating = { guardsGrants: true, walletAddresses, quotes, payments }
   const create = createPaymentCreation(context, creating, spendingPolicy)
 
   async function payer(

@@ -11,7 +11,7 @@ import {
 } from '../../protocol/introspection.js'
 import { introspected } from '../../service/introspection.js'
 import type { ServiceContext } from '../../service/mechanism/context.js'
-import type { Proof, RepeatRule } from '../../service/mechanism/nonces.js'
+import { keepNonce, type Proof, type RepeatRule } from '../../service/mechanism/nonces.js'
 import { type Candidates, inspect, prove } from '../authenticate.js'
 import { type Exchange, json, readBody, refuse, refuseProblem, type Serve } from '../pipeline.js'
 import type { HttpResult } from '../refusals.js'
@@ -37,13 +37,17 @@ export interface IntrospectionDependencies {
  */
 export function introspectToken(deps: IntrospectionDependencies): Serve {
   const identify = (exchange: Exchange) => identifyResourceServer(exchange, deps)
-  return signed(deps, identify, async (_exchange, { resourceServer, body }) => {
+  return signed(deps, identify, async ({ call }, { resourceServer, body }) => {
     const request = readIntrospectionRequest(body)
     if (!request.ok) return refuseProblem('body_invalid', request)
     const token = await tokenFor(request.value, resourceServer, deps.introspect)
     if (!token.ok) return token
-    const { value } = token
-    return json(200, value ? introspectionBody(value, deps.grantEndpoint) : { active: false })
+    if (token.value !== undefined) {
+      return json(200, introspectionBody(token.value, deps.grantEndpoint))
+    }
+    // Anyone can present invalid tokens at a resource server, and must not fill the store by it.
+    keepNonce(call)
+    return json(200, { active: false })
   })
 }
 

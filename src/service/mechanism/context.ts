@@ -12,6 +12,11 @@ export interface ServiceContext extends TransactContext {
   readonly clock: Clock
   /** Resolves to the prefix of all ids of this server. */
   readonly namespace: () => Promise<string>
+  /**
+   * Resolves to the prefix of the ids of budgets: that of the authorization server, because all its resource
+   * servers on one store spend from the same budgets.
+   */
+  readonly grantNamespace: () => Promise<string>
   readonly signatureRules: SignatureRules
   /** Whether commits also record events. */
   readonly recordsEvents: boolean

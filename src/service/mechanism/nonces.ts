@@ -66,6 +66,11 @@ export async function refuseRepeats(
   call.replay.guard = guard && { ...guard, consumedByRefusal: true }
 }
 
+/** Leaves the nonce of a request unconsumed: its response says nothing, so a repeat does no harm. */
+export function keepNonce({ replay }: SignedCall): void {
+  replay.consumed = true
+}
+
 /** Returns the signature hash to store on the grant if the request has no nonce. */
 export function signatureOf({ guard }: ReplayProtection): Pick<Derivation, 'signature'> {
   return guard?.of === 'signature' ? { signature: guard.change.next.id } : {}

@@ -33,6 +33,8 @@ export type Swept = 'expired' | 'lapsed' | 'removed' | 'kept' | undefined
 /** How a server sweeps the due records of one kind. */
 export interface SweptKind {
   readonly kind: RecordKind
+  /** Resolves to the prefix of the ids. Default: that of the server. */
+  readonly namespace?: () => Promise<string>
   sweep(record: Stored, now: Instant): Promise<Swept>
 }
 
@@ -54,13 +56,12 @@ export async function sweepKinds(
     throw invalidOption('limit', `must be an integer from 1 to ${limitMax}`)
   }
   const counts = { expired: 0, lapsed: 0, removed: 0, kept: 0 }
-  const namespace = await context.namespace()
   let more = false
 
-  async function sweepKind({ kind, sweep }: SweptKind): Promise<void> {
+  async function sweepKind({ kind, sweep, namespace = context.namespace }: SweptKind) {
     if (signal?.aborted) return
     const now = context.clock.now()
-    const due = await context.store.due(kind, namespace, now, limit)
+    const due = await context.store.due(kind, await namespace(), now, limit)
     await inParallel(due, concurrency, async (record) => {
       const swept = signal?.aborted ? undefined : await sweep(record, now)
       if (swept === undefined) return
