@@ -94,7 +94,7 @@ export { type RemoteClientKeysOptions, remoteClientKeys } from './outbound/clien
 export {
   type DocumentFetch,
   type FetchedDocument,
-  type FetchRefusal,
+  FetchRefusedError,
   type GuardedFetch,
   type GuardedFetchOptions,
   type GuardedRequest,

@@ -16,7 +16,7 @@ export interface FetchedDocument {
 }
 
 /**
- * Fetches a document from a URL that an untrusted party chose. Rejects with a `FetchRefusal` if the URL or the
+ * Fetches a document from a URL that an untrusted party chose. Rejects with a `FetchRefusedError` if the URL or the
  * response breaks a rule, and with another error if a later request may succeed.
  */
 export type DocumentFetch = (url: URL) => Promise<FetchedDocument>
@@ -37,8 +37,8 @@ export interface GuardedRequest {
 export type GuardedFetch = (url: URL, request?: GuardedRequest) => Promise<FetchedDocument>
 
 /** A URL or a response that breaks a rule, so that another attempt would fail too. */
-export interface FetchRefusal extends Error {
-  readonly code: 'ERR_FETCH_REFUSED'
+export class FetchRefusedError extends Error {
+  readonly code = 'ERR_FETCH_REFUSED'
 }
 
 export interface GuardedFetchOptions {
@@ -65,7 +65,7 @@ interface NodeParts {
  * It connects only over https and to public addresses, does not follow redirects, and reads at most 64 KiB within
  * the timeout. It connects to the address that it checked, so a second DNS lookup cannot return another one.
  *
- * The function resolves for every status. It rejects with a `FetchRefusal` (`code` is `ERR_FETCH_REFUSED`)
+ * The function resolves for every status. It rejects with a `FetchRefusedError` (`code` is `ERR_FETCH_REFUSED`)
  * if the URL or the size of the response breaks a rule, and with another error if the server cannot be reached or
  * does not respond in time.
  *
@@ -182,11 +182,11 @@ async function readResponse(response: NodeHttp.IncomingMessage): Promise<Fetched
   return { status, contentType, body: body ?? new Uint8Array() }
 }
 
-export function fetchRefusal(problem: string): FetchRefusal {
-  return Object.assign(new Error(problem), { code: 'ERR_FETCH_REFUSED' as const })
+export function fetchRefusal(problem: string): FetchRefusedError {
+  return new FetchRefusedError(problem)
 }
 
-export function isFetchRefusal(error: unknown): error is FetchRefusal {
+export function isFetchRefusal(error: unknown): error is FetchRefusedError {
   return hasCode(error, 'ERR_FETCH_REFUSED')
 }
 

@@ -16,7 +16,7 @@ export const emptyKeySet: KeySet = { find: () => undefined }
 /**
  * Reads the response from `{walletAddress}/jwks.json`. With 404 or 410 the key set is empty.
  *
- * @throws {FetchRefusal} for an invalid response; another error for a status that may be temporary.
+ * @throws {FetchRefusedError} for an invalid response; another error for a status that may be temporary.
  */
 export function readKeySet({ status, contentType, body }: FetchedDocument): KeySet {
   if (status === 404 || status === 410) return emptyKeySet
