@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import {
-  rawBodyError,
+  RawBodyError,
   readFetchBody,
   requestFromFetch,
   responseForFetch,
@@ -37,7 +37,7 @@ const remedy = 'mount the handler before anything that reads the body, such as a
  * what the Fetch API provides, and refuses requests in which that is ambiguous. `app.mount()` rewrites the
  * path: use `app.all()` or `app.route()`.
  *
- * @throws an error with code `ERR_RAW_BODY_UNAVAILABLE` if the body has already been parsed.
+ * @throws a `RawBodyError` (`ERR_RAW_BODY_UNAVAILABLE`) if the body has already been parsed.
  */
 export function toHono(handle: Handler<string | Uint8Array>): HonoHandler {
   return async (context) => {
@@ -78,5 +78,5 @@ async function bodyOf(req: HonoContext['req']): Promise<Uint8Array> {
   if (!req.raw.bodyUsed) return readFetchBody(req.raw)
   // A body cached as bytes is intact; one cached as text has lost whatever was not UTF-8.
   if (req.bodyCache.arrayBuffer !== undefined) return new Uint8Array(await req.arrayBuffer())
-  throw rawBodyError(remedy)
+  throw new RawBodyError(remedy)
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { bodyBytesMax, rawBodyError } from '../src/entry-adapter.js'
+import { bodyBytesMax, RawBodyError } from '../src/entry-adapter.js'
 
 const empty = new Uint8Array()
 
@@ -13,7 +13,7 @@ export interface MaybeParsed {
  * Reads the body of a Node.js request: the bytes that a body parser of the host kept, or else the stream, up
  * to one byte over the limit.
  *
- * @throws an error with code `ERR_RAW_BODY_UNAVAILABLE` if a parser consumed the bytes and kept none.
+ * @throws a `RawBodyError` (`ERR_RAW_BODY_UNAVAILABLE`) if a parser consumed the bytes and kept none.
  */
 export async function readNodeBody(
   request: IncomingMessage,
@@ -23,7 +23,7 @@ export async function readNodeBody(
   if (rawBody instanceof Uint8Array) return rawBody
   if (body instanceof Uint8Array) return body
   if (!request.readableDidRead && !request.readableEnded) return readStream(request)
-  if (hasBody(request)) throw rawBodyError(remedy)
+  if (hasBody(request)) throw new RawBodyError(remedy)
   return empty
 }
 

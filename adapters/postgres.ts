@@ -15,7 +15,12 @@ export {
   type PostgresRow,
   type PostgresStatement,
 } from './postgres/driver.js'
-export { type Migrated, type MigrateOptions, migrate } from './postgres/migrate.js'
+export {
+  DatabaseNewerError,
+  type Migrated,
+  type MigrateOptions,
+  migrate,
+} from './postgres/migrate.js'
 export { type Migration, migrationsOf } from './postgres/migrations.js'
 export {
   type PostgresStore,

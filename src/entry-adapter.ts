@@ -5,8 +5,7 @@
  */
 
 export {
-  type RawBodyError,
-  rawBodyError,
+  RawBodyError,
   readFetchBody,
   requestFromFetch,
   responseForFetch,

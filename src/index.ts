@@ -116,15 +116,15 @@ export type {
 } from './ports/payment-methods.js'
 export type { PriceRefusal, PriceRequest, Pricing } from './ports/pricing.js'
 export type { Random } from './ports/random.js'
-export type {
-  Commit,
-  ListQuery,
-  RecordChange,
-  RecordKind,
-  RecordPage,
-  Store,
+export {
+  type Commit,
+  type ListQuery,
+  type RecordChange,
+  type RecordKind,
+  type RecordPage,
+  type Store,
   TransactionError,
-  VersionGuard,
+  type VersionGuard,
 } from './ports/store.js'
 export type { SubjectQuery, Subjects } from './ports/subjects.js'
 export type { RequestOutcome, Telemetry, TelemetryActivity } from './ports/telemetry.js'
@@ -157,6 +157,6 @@ export type { DomainEvent, EventRecord } from './service/mechanism/events.js'
 export type { RepeatRule } from './service/mechanism/nonces.js'
 export type { Page, PageInfo, PageQuery, PaymentListQuery } from './service/mechanism/pages.js'
 export type { SweepOptions, SweepResult } from './service/mechanism/sweeps.js'
-export type { ContentionError } from './service/mechanism/transact.js'
+export { ContentionError } from './service/mechanism/transact.js'
 export type { OutgoingPaymentResult } from './service/outgoing-payment.js'
-export type { OptionError } from './util/option-error.js'
+export { OptionError } from './util/option-error.js'

@@ -8,6 +8,11 @@ import {
 import { type Migration, migrationsOf } from './migrations.js'
 import { checkedSchema, tableIn } from './statements.js'
 
+/** The error of `migrate` if a later version of the library created the tables. */
+export class DatabaseNewerError extends Error {
+  readonly code = 'ERR_DATABASE_NEWER'
+}
+
 export interface MigrateOptions {
   /** The schema, as in the options of `postgresStore`. */
   readonly schema?: string
@@ -26,7 +31,8 @@ const createdByAnother: readonly (string | undefined)[] = ['23505', '42P07', '42
  * Brings the tables up to date in one transaction. Any number of processes may call it concurrently: one
  * applies the steps while the others wait. If there is nothing to do, it only reads.
  *
- * @throws an error with code `ERR_DATABASE_NEWER` if a later version of the library created the tables.
+ * @throws {DatabaseNewerError} if a later version of the library created the tables.
+ * @throws {OptionError} for an invalid schema.
  */
 export async function migrate(
   database: PostgresPool | PostgresDatabase,
@@ -58,10 +64,8 @@ export async function migrate(
 function missing(migrations: readonly Migration[], done: readonly number[]): Migration[] {
   const newest = Math.max(0, ...done)
   if (newest > migrations.length) {
-    const error = new Error(
-      `the tables have version ${newest}, and this version of the library supports ${migrations.length}`,
-    )
-    throw Object.assign(error, { code: 'ERR_DATABASE_NEWER' as const })
+    const supported = `this version of the library supports ${migrations.length}`
+    throw new DatabaseNewerError(`the tables have version ${newest}, and ${supported}`)
   }
   return migrations.filter(({ version }) => !done.includes(version))
 }

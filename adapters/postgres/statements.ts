@@ -1,4 +1,11 @@
-import type { Commit, Instant, ListQuery, RecordChange, VersionGuard } from '../../src/index.js'
+import {
+  type Commit,
+  type Instant,
+  type ListQuery,
+  OptionError,
+  type RecordChange,
+  type VersionGuard,
+} from '../../src/index.js'
 import type { PostgresStatement } from './driver.js'
 
 /** SQLSTATE of division by zero, which a commit raises to undo itself. */
@@ -71,10 +78,7 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
 
 export function checkedSchema(schema: string | undefined): string | undefined {
   if (schema === undefined || /^[a-z_][a-z0-9_]{0,39}$/.test(schema)) return schema
-  const error = new TypeError(
-    'schema: must be at most 40 lower-case letters, digits and underscores',
-  )
-  throw Object.assign(error, { code: 'ERR_INVALID_OPTION', option: 'schema' })
+  throw new OptionError('schema', 'must be at most 40 lower-case letters, digits and underscores')
 }
 
 export function tableIn(schema: string | undefined, table: string): string {

@@ -1,4 +1,4 @@
-import type { Commit, TransactionError } from '../../src/index.js'
+import { type Commit, TransactionError } from '../../src/index.js'
 import { isTransient, type PostgresClient, type PostgresStatement, sqlState } from './driver.js'
 import { isEmpty, lost, type Statements } from './statements.js'
 
@@ -79,11 +79,10 @@ function transactionError(cause: unknown): TransactionError {
     )
   }
   if (!isTransient(cause)) return failed('the transaction cannot continue: roll it back', cause)
-  const error = new Error('the server aborted the transaction: restart it from BEGIN', { cause })
-  return Object.assign(error, { code: 'ERR_RESTART_TRANSACTION' as const })
+  const message = 'the server aborted the transaction: restart it from BEGIN'
+  return new TransactionError('ERR_RESTART_TRANSACTION', message, { cause })
 }
 
 function failed(message: string, cause?: unknown): TransactionError {
-  const error = new Error(message, { cause })
-  return Object.assign(error, { code: 'ERR_TRANSACTION_FAILED' as const })
+  return new TransactionError('ERR_TRANSACTION_FAILED', message, { cause })
 }

@@ -4,16 +4,15 @@ import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from 
 export type FetchHandler = (request: Request) => Promise<Response>
 
 /** The error for a request body whose bytes are unavailable because other code in the host read it first. */
-export interface RawBodyError extends TypeError {
-  readonly code: 'ERR_RAW_BODY_UNAVAILABLE'
-}
+export class RawBodyError extends TypeError {
+  readonly code = 'ERR_RAW_BODY_UNAVAILABLE'
 
-/** Creates the error for an already consumed body; `remedy` says how to mount the handler. */
-export function rawBodyError(remedy: string): RawBodyError {
-  const problem = 'the request body was consumed before open-payments-server could verify its bytes'
-  return Object.assign(new TypeError(`${problem}: ${remedy}`), {
-    code: 'ERR_RAW_BODY_UNAVAILABLE' as const,
-  })
+  /** `remedy` says how to mount the handler. */
+  constructor(remedy: string) {
+    const problem =
+      'the request body was consumed before open-payments-server could verify its bytes'
+    super(`${problem}: ${remedy}`)
+  }
 }
 
 /**
@@ -57,7 +56,7 @@ function targetOf(url: string): string {
  */
 export async function readFetchBody(request: Request): Promise<Uint8Array> {
   if (request.bodyUsed || request.body?.locked) {
-    throw rawBodyError('pass the request on before anything reads its body')
+    throw new RawBodyError('pass the request on before anything reads its body')
   }
   if (request.body === null) return new Uint8Array()
   const reader = request.body.getReader()

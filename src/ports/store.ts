@@ -104,7 +104,12 @@ export interface Store {
  * The error with which a store inside the host's transaction rejects when that transaction cannot continue.
  * The library does not retry then; the host must roll back.
  */
-export interface TransactionError extends Error {
+export class TransactionError extends Error {
   /** With `ERR_RESTART_TRANSACTION`, the host may run the whole transaction again from the start. */
   readonly code: 'ERR_RESTART_TRANSACTION' | 'ERR_TRANSACTION_FAILED'
+
+  constructor(code: TransactionError['code'], message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
 }

@@ -31,7 +31,7 @@ export type {
   SpendingHistory,
   SpendingStep,
 } from './spending/history.js'
-export type { SpendingError } from './spending/play.js'
+export { SpendingError } from './spending/play.js'
 export { type StoreSubject, spendingProperty, type WalletSubject } from './spending/property.js'
 export { defaultScene, type SpendingReceiver, type SpendingScene } from './spending/scene.js'
 export type {

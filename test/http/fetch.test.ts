@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { bodyBytesMax, rawBodyError, readFetchBody } from '../../src/entry-adapter.js'
+import { bodyBytesMax, RawBodyError, readFetchBody } from '../../src/entry-adapter.js'
 import { type HttpRequest, type HttpResponse, toFetch } from '../../src/index.js'
 import { createWorld, grantEndpoint, incomingAccess, origin } from '../support/world.js'
 
@@ -201,7 +201,7 @@ describe('a body that was read before', () => {
   })
 
   test('causes an error that contains the given remedy', () => {
-    const error = rawBodyError('do this instead')
+    const error = new RawBodyError('do this instead')
     expect(error).toBeInstanceOf(TypeError)
     expect(error.code).toBe('ERR_RAW_BODY_UNAVAILABLE')
     expect(error.message).toContain('do this instead')

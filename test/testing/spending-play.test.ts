@@ -4,6 +4,7 @@ import { type AccessItem, type Amount, memoryStore, type Store } from '../../src
 import {
   expectedSpending,
   type SpendingAction,
+  SpendingError,
   type SpendingHistory,
   type SpendingStep,
   type SpendingWallet,
@@ -207,6 +208,7 @@ describe('a wallet fails the check if it', () => {
     const wallet = scripted({ pay: () => Promise.reject(cause) })
     const playing = play(history(grant(item(10)), pay(1, 3)), wallet, rules)
     const error = await playing.catch((thrown) => thrown)
+    expect(error).toBeInstanceOf(SpendingError)
     expect(error).toMatchObject({ code: 'ERR_SPENDING', cause })
     expect(error.message).toMatch(/^the server responded with 500\n\n[\s\S]*: the wallet failed\n$/)
   })

@@ -18,8 +18,12 @@ export const realPacing: Pacing = {
 }
 
 /** The error when other writers keep changing the same records. Nothing was written; the caller may retry. */
-export interface ContentionError extends Error {
-  readonly code: 'ERR_CONTENTION'
+export class ContentionError extends Error {
+  readonly code = 'ERR_CONTENTION'
+
+  constructor() {
+    super('other writers kept changing the same records until the deadline passed')
+  }
 }
 
 /** The result of a decision: the records to write, and the result to return after the commit. */
@@ -154,7 +158,7 @@ async function attempts<Loaded, Result>(
     }
     await takeTurn()
     for (let reloaded = false; !reloaded; ) {
-      if (pacing.elapsedMs() - startedAt >= deadlineMs) throw failure ?? contentionError()
+      if (pacing.elapsedMs() - startedAt >= deadlineMs) throw failure ?? new ContentionError()
       if (attempt > 1 || failure !== undefined) await pacing.sleep(pauseMs(random, attempt))
       try {
         const spent = nonceGuard && (await consumedBy(store, nonceGuard))
@@ -196,9 +200,4 @@ async function consumedBy(
 function pauseMs(random: Random, attempt: number): number {
   const [byte = 0] = random.getRandomValues(new Uint8Array(1))
   return (byte / 255) * Math.min(pauseMaxMs, 2 ** attempt)
-}
-
-function contentionError(): ContentionError {
-  const error = new Error('other writers kept changing the same records until the deadline passed')
-  return Object.assign(error, { code: 'ERR_CONTENTION' as const })
 }

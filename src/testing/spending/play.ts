@@ -13,8 +13,8 @@ import { instantText } from './text.js'
 import type { PaymentAnswer, SpendingAnswer, SpendingWallet } from './wallet.js'
 
 /** A mistake of the wallet, with the history up to it. */
-export interface SpendingError extends Error {
-  readonly code: 'ERR_SPENDING'
+export class SpendingError extends Error {
+  readonly code = 'ERR_SPENDING'
 }
 
 /** Runs actions concurrently in a way that is likely to expose races. */
@@ -184,6 +184,5 @@ function spendingError(
 ): SpendingError {
   const story = [`     time: ${instantText(start)}`, ...told]
   const text = [problems.join('; '), '', ...story, ''].join('\n')
-  const error = new Error(text, cause === undefined ? {} : { cause })
-  return Object.assign(error, { code: 'ERR_SPENDING' as const })
+  return new SpendingError(text, cause === undefined ? {} : { cause })
 }

@@ -1,6 +1,13 @@
 import { PGlite } from '@electric-sql/pglite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { fromPglite, migrate, migrationsOf, postgresStore } from '../../../adapters/postgres.js'
+import {
+  DatabaseNewerError,
+  fromPglite,
+  migrate,
+  migrationsOf,
+  postgresStore,
+} from '../../../adapters/postgres.js'
+import { OptionError } from '../../../src/index.js'
 import { type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
 
 const change = {
@@ -24,18 +31,19 @@ describe('migrating PGlite', () => {
   test('rejects tables of a later version of the library and does not change them', async () => {
     const text = "INSERT INTO open_payments_migrations (version, name) VALUES (99, 'later')"
     await database.query({ text, values: [] })
-    await expect(migrate(database)).rejects.toMatchObject({ code: 'ERR_DATABASE_NEWER' })
+    const error = await migrate(database).catch((thrown) => thrown)
+    expect(error).toBeInstanceOf(DatabaseNewerError)
+    expect(error).toMatchObject({ code: 'ERR_DATABASE_NEWER' })
     await expect(migrate(database)).rejects.toThrow('the tables have version 99')
   })
 
   test.each(['', 'Wallet', 'a b', 'a"b', '1a', 'a'.repeat(41)])(
     'rejects %j as the name of a schema',
     async (schema) => {
-      await expect(migrate(database, { schema })).rejects.toMatchObject({
-        code: 'ERR_INVALID_OPTION',
-        option: 'schema',
-      })
-      expect(() => postgresStore(database, { schema })).toThrow('schema: must be')
+      const error = await migrate(database, { schema }).catch((thrown) => thrown)
+      expect(error).toBeInstanceOf(OptionError)
+      expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'schema' })
+      expect(() => postgresStore(database, { schema })).toThrow('schema must be')
     },
   )
 })

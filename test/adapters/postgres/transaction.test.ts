@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { fromPglite, postgresStore } from '../../../adapters/postgres.js'
-import type { RecordChange, Store } from '../../../src/index.js'
+import { type RecordChange, type Store, TransactionError } from '../../../src/index.js'
 import { type FreshPostgres, freshPglite, freshPostgres, servers } from '../../support/databases.js'
 
 function change(id: string, version: number): RecordChange {
@@ -173,6 +173,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('in a transaction of PostgreSQ
     const outcomes = await Promise.allSettled([transfer('a', 'b'), transfer('b', 'a')])
     const errors = outcomes.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
     expect(errors).toMatchObject([{ code: 'ERR_RESTART_TRANSACTION' }])
+    expect(errors[0]).toBeInstanceOf(TransactionError)
     const versions = await Promise.all(['a', 'b'].map((id) => outside.load('grant', id)))
     expect(versions.map((record) => record?.version)).toEqual([2, 2])
   })

@@ -6,6 +6,7 @@ import { createQueues } from '../../../src/service/mechanism/queues.js'
 import {
   type Attempt,
   type ReplayProtection,
+  ContentionError,
   realPacing,
   transact,
   transactSigned,
@@ -119,9 +120,8 @@ describe('a contested record', () => {
     const store = memoryStore()
     const losing: Store = { ...store, commit: async () => false }
     const pacing = virtualPacing()
-    await expect(
-      transact(context(losing, pacing), increment(losing, 'loser')),
-    ).rejects.toMatchObject({ code: 'ERR_CONTENTION' })
+    const transacted = transact(context(losing, pacing), increment(losing, 'loser'))
+    await expect(transacted).rejects.toBeInstanceOf(ContentionError)
     expect(pacing.elapsedMs()).toBeGreaterThanOrEqual(3_000)
     expect(pacing.elapsedMs()).toBeLessThan(3_100)
     expect(await countOf(store)).toBe(0)

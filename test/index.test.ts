@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+import * as adapter from '../src/entry-adapter.js'
+import * as main from '../src/index.js'
+
+describe('the main entry', () => {
+  test('exports the servers, the ports of the library and the errors, and no other value', () => {
+    expect(Object.keys(main).sort()).toEqual([
+      'ContentionError',
+      'FetchRefusedError',
+      'OptionError',
+      'TransactionError',
+      'amountValueMax',
+      'consumeEvents',
+      'createAuthorizationServer',
+      'createResourceServer',
+      'createSignatureVerifier',
+      'createWalletAddressServer',
+      'guardedFetch',
+      'ilpPaymentMethods',
+      'memoryStore',
+      'parseValue',
+      'refusals',
+      'remoteClientKeys',
+      'remoteIntrospection',
+      'toFetch',
+      'walletAddressSubjects',
+    ])
+  })
+})
+
+describe('an error that a host catches', () => {
+  const cause = new Error('the cause')
+  const errors = [
+    { error: new main.OptionError('store', 'is required'), code: 'ERR_INVALID_OPTION' },
+    { error: new main.ContentionError(), code: 'ERR_CONTENTION' },
+    {
+      error: new main.TransactionError('ERR_RESTART_TRANSACTION', 'a deadlock', { cause }),
+      code: 'ERR_RESTART_TRANSACTION',
+    },
+    {
+      error: new main.TransactionError('ERR_TRANSACTION_FAILED', 'an error', { cause }),
+      code: 'ERR_TRANSACTION_FAILED',
+    },
+    {
+      error: new main.FetchRefusedError('the port is not allowed'),
+      code: 'ERR_FETCH_REFUSED',
+    },
+    { error: new adapter.RawBodyError('mount it first'), code: 'ERR_RAW_BODY_UNAVAILABLE' },
+  ]
+
+  test.each(errors)('with the code $code is an instance of its class', ({ error, code }) => {
+    expect(error).toBeInstanceOf(Error)
+    expect(error).toMatchObject({ code, message: expect.stringMatching(/^\S.*\S$/) })
+    expect(error.stack).toContain('index.test.ts')
+  })
+
+  test.each([new main.OptionError('store', 'is required'), new adapter.RawBodyError('mount it')])(
+    'is a TypeError if the caller made a mistake: $code',
+    (error) => {
+      expect(error).toBeInstanceOf(TypeError)
+      expect(error.name).toBe('TypeError')
+    },
+  )
+
+  test('names the option in its message and in `option`', () => {
+    const error = new main.OptionError('policy.waitMs', 'must be an integer')
+    expect(error).toMatchObject({
+      option: 'policy.waitMs',
+      message: 'policy.waitMs must be an integer',
+    })
+  })
+
+  test('keeps the cause of a failed transaction', () => {
+    const error = new main.TransactionError('ERR_TRANSACTION_FAILED', 'an error', { cause })
+    expect(error.cause).toBe(cause)
+  })
+})
