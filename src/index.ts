@@ -14,7 +14,7 @@ export {
 export { memoryStore } from './built-in/memory-store.js'
 export { walletAddressSubjects } from './built-in/wallet-address-subjects.js'
 export type { AccessAction, AccessItem, AccessType, GrantedItem, Limits } from './core/access.js'
-export { type Amount, type Asset, amountValueMax, parseValue } from './core/amount.js'
+export type { Amount, Asset } from './core/amount.js'
 export type { Instant, Json, JsonObject, ListEntry, Stored } from './core/decision.js'
 export type { ConsentRefusal } from './core/grant/consent.js'
 export type { GrantEvent } from './core/grant/event.js'

@@ -1,12 +1,5 @@
-import {
-  type Amount,
-  type Asset,
-  amountValueMax,
-  type Price,
-  type PriceRefusal,
-  type Pricing,
-  parseValue,
-} from 'open-payments-server'
+import type { Amount, Asset, Price, PriceRefusal, Pricing } from 'open-payments-server'
+import { amountValueMax, parseValue } from 'open-payments-server/core'
 import { rateOf } from './rates.js'
 import { type Receivers, sameAsset } from './receivers.js'
 

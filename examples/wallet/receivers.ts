@@ -1,9 +1,5 @@
-import {
-  type Amount,
-  type Asset,
-  type IncomingPaymentServices,
-  parseValue,
-} from 'open-payments-server'
+import type { Amount, Asset, IncomingPaymentServices } from 'open-payments-server'
+import { parseValue } from 'open-payments-server/core'
 
 /** An incoming payment that accepts money, in this wallet or in another one. */
 export interface Receiver {

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { prices } from '../../examples/wallet/prices.js'
 import { type FoundReceiver, noReceiver, receiversOf } from '../../examples/wallet/receivers.js'
-import { type Amount, amountValueMax, type IncomingPayment } from '../../src/index.js'
+import { amountValueMax } from '../../src/entry-core.js'
+import type { Amount, IncomingPayment } from '../../src/index.js'
 
 const walletAddress = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }
 const expiresAt = Date.now() + 3_600_000

@@ -1,11 +1,5 @@
-import {
-  type AccessItem,
-  type Amount,
-  type Limits,
-  type PriceRequest,
-  type Pricing,
-  parseValue,
-} from '../../src/index.js'
+import { parseValue } from '../../src/entry-core.js'
+import type { AccessItem, Amount, Limits, PriceRequest, Pricing } from '../../src/index.js'
 import type { SignOptions } from './sign.js'
 import {
   alice,

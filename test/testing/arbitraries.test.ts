@@ -1,13 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseInterval, windowAt } from '../../src/entry-core.js'
-import {
-  type AccessItem,
-  amountValueMax,
-  createAuthorizationServer,
-  memoryStore,
-  parseValue,
-} from '../../src/index.js'
+import { amountValueMax, parseInterval, parseValue, windowAt } from '../../src/entry-core.js'
+import { type AccessItem, createAuthorizationServer, memoryStore } from '../../src/index.js'
 import {
   arbitraries,
   clientKeysOf,

@@ -1,4 +1,5 @@
-import { type AccessItem, type Amount, amountValueMax, type Instant } from 'open-payments-server'
+import type { AccessItem, Amount, Instant } from 'open-payments-server'
+import { amountValueMax } from 'open-payments-server/core'
 import {
   accountAt,
   type Book,

@@ -1,4 +1,5 @@
-import { type Amount, type Asset, amountValueMax } from 'open-payments-server'
+import type { Amount, Asset } from 'open-payments-server'
+import { amountValueMax } from 'open-payments-server/core'
 import type { Arbitrary, FastCheck } from './fast-check.js'
 import { amountOf } from './scene.js'
 import { amountText, readable } from './text.js'
