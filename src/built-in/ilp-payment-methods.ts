@@ -1,6 +1,7 @@
 import type { PaymentMethods } from '../ports/payment-methods.js'
 import { encodeUtf8, toBase64url } from '../util/bytes.js'
 import { hmacSha256 } from '../util/hash.js'
+import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
 
 export interface IlpPaymentMethodsOptions {
@@ -37,10 +38,11 @@ const secretLengthMin = 32
  * Creates payment methods that need no store. The ILP address is the prefix followed by the payment id. The shared
  * secret is the HMAC-SHA-256 of the id under the host's key.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` for a prefix that is not an ILP address, or a key that is too short.
+ * @throws {OptionError} for a prefix that is not an ILP address, or a key that is too short.
  * @see Open Payments OpenAPI, schema `ilp-payment-method`
  */
 export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPaymentMethods {
+  requireKnownOptions('', options, { addressPrefix: true, secret: true })
   if (
     typeof options.addressPrefix !== 'string' ||
     !addressPrefix.test(options.addressPrefix) ||

@@ -15,6 +15,7 @@ import {
   type SweepResult,
   sweepKinds,
 } from '../service/mechanism/sweeps.js'
+import { requireKnownOptions } from '../util/known-options.js'
 import { discover } from './authorization-server/discovery.js'
 import {
   cancelGrant,
@@ -37,6 +38,7 @@ import {
   requireMethods,
   requirePrefix,
   type ServerOptions,
+  serverOptions,
   serviceContext,
 } from './options.js'
 import { createHandlers } from './pipeline.js'
@@ -63,6 +65,16 @@ export interface AuthorizationServerOptions extends ServerOptions {
    * `remoteIntrospection` does. Default: none; the route is not served.
    */
   readonly resourceServers?: readonly RegisteredResourceServer[]
+}
+
+const knownOptions: Readonly<Record<keyof AuthorizationServerOptions, true>> = {
+  ...serverOptions,
+  grantEndpoint: true,
+  consentUrl: true,
+  clientKeys: true,
+  subjects: true,
+  policy: true,
+  resourceServers: true,
 }
 
 export type AuthorizationOperation =
@@ -131,6 +143,7 @@ const introspectionRoute: Route = {
 export function createAuthorizationServer(
   options: AuthorizationServerOptions,
 ): AuthorizationServer {
+  requireKnownOptions('', options, knownOptions)
   const { grantEndpoint, clientKeys, subjects, policy = {}, resourceServers } = options
   const url = publicUrl('grantEndpoint', grantEndpoint)
   const consent = publicUrl('consentUrl', options.consentUrl)

@@ -8,6 +8,7 @@ import type { RepeatRule } from '../service/mechanism/nonces.js'
 import { observedStore } from '../service/mechanism/observed-store.js'
 import { createQueues } from '../service/mechanism/queues.js'
 import { realPacing } from '../service/mechanism/transact.js'
+import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
 import type { ServerHooks } from './pipeline.js'
 import type { RateLimiting } from './rate-limit.js'
@@ -54,6 +55,25 @@ export interface SignatureOptions {
    * send; see docs/deviations.md. Default false.
    */
   readonly strict?: boolean
+}
+
+/** The names of the options of every server. */
+export const hookOptions: Readonly<Record<keyof (ServerHooks & RateLimiting), true>> = {
+  onRefusal: true,
+  onError: true,
+  telemetry: true,
+  rateLimit: true,
+}
+
+/** The names of the options common to the servers with a store. */
+export const serverOptions: Readonly<Record<keyof ServerOptions, true>> = {
+  store: true,
+  clock: true,
+  random: true,
+  signatures: true,
+  strippedPrefix: true,
+  recordsEvents: true,
+  ...hookOptions,
 }
 
 /**
@@ -126,14 +146,17 @@ export function repeatRule({ signatures }: ServerOptions): RepeatRule {
   return requireOneOf('signatures.repeats', repeats, ['accept-repeat', 'refuse-repeat'])
 }
 
+/** The names of the signature options that do not need a store. */
+export const ruleOptions: Readonly<Record<keyof SignatureRules, true>> = {
+  ageMaxMs: true,
+  skewMaxMs: true,
+  strict: true,
+}
+
 /** Reads the signature options. */
-export function signatureRules({
-  ageMaxMs = 300_000,
-  skewMaxMs = 60_000,
-  strict = false,
-  ...rest
-}: SignatureOptions): SignatureRules {
-  requireKnown('signatures', rest, ['repeats'])
+export function signatureRules(signatures: SignatureOptions): SignatureRules {
+  const { ageMaxMs = 300_000, skewMaxMs = 60_000, strict = false } = signatures
+  requireKnownOptions('signatures', signatures, { ...ruleOptions, repeats: true })
   requireDuration('signatures.ageMaxMs', ageMaxMs)
   requireDuration('signatures.skewMaxMs', skewMaxMs)
   requireBoolean('signatures.strict', strict)
@@ -184,12 +207,6 @@ export function requireOneOf<Value extends string>(
 ): Value {
   if (allowed.includes(value)) return value
   throw invalidOption(option, `must be one of ${allowed.join(', ')}`)
-}
-
-/** Rejects unknown options: a misspelled one would otherwise silently keep its default. */
-export function requireKnown(option: string, given: object, known: readonly string[]): void {
-  const unknown = Object.keys(given).find((name) => !known.includes(name))
-  if (unknown !== undefined) throw invalidOption(`${option}.${unknown}`, 'is not an option')
 }
 
 /** Checks the stripped prefix against the configured URL: a wrong prefix would make every request a 404. */

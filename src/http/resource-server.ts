@@ -19,6 +19,7 @@ import {
 import { createOutgoingPayments, type SpendingPolicy } from '../service/outgoing-payment.js'
 import { createPaymentCreation } from '../service/outgoing-payment-creation.js'
 import { createQuotes } from '../service/quote.js'
+import { requireKnownOptions } from '../util/known-options.js'
 import type { Handler } from './message.js'
 import {
   contextOn,
@@ -28,6 +29,7 @@ import {
   requireMethods,
   requirePrefix,
   type ServerOptions,
+  serverOptions,
   serviceContext,
 } from './options.js'
 import { createHandlers } from './pipeline.js'
@@ -72,6 +74,17 @@ export interface ResourceServerOptions extends ServerOptions {
    * grant is revoked. Ignored with `remoteIntrospection`, for which the same holds. Default true.
    */
   readonly guardsGrants?: boolean
+}
+
+const knownOptions: Readonly<Record<keyof ResourceServerOptions, true>> = {
+  ...serverOptions,
+  baseUrl: true,
+  grantEndpoint: true,
+  introspect: true,
+  walletAddresses: true,
+  paymentMethods: true,
+  pricing: true,
+  policy: true,
 }
 
 /** The services for the host's own code. `ResourceServer.within` returns them on another store. */
@@ -146,6 +159,7 @@ const spendingRoutes: readonly Route[] = [
  * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
  */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
+  requireKnownOptions('', options, knownOptions)
   const { introspect, walletAddresses, paymentMethods, grantEndpoint } = options
   const url = publicUrl('baseUrl', options.baseUrl)
   const issuer = publicUrl('grantEndpoint', grantEndpoint)

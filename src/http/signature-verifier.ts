@@ -2,9 +2,16 @@ import type { PublicJwk } from '../ports/client-keys.js'
 import type { Clock } from '../ports/clock.js'
 import { inspectSignatures } from '../protocol/http-signature/inspect.js'
 import { verifyCandidates } from '../protocol/http-signature/verify.js'
+import { requireKnownOptions } from '../util/known-options.js'
 import { readMessage } from './fields.js'
 import { bodyBytesMax, type HttpRequest } from './message.js'
-import { requireMethods, requirePrefix, type SignatureOptions, signatureRules } from './options.js'
+import {
+  requireMethods,
+  requirePrefix,
+  ruleOptions,
+  type SignatureOptions,
+  signatureRules,
+} from './options.js'
 import { publicUrl, resolveTarget } from './target.js'
 
 export interface SignatureVerifierOptions {
@@ -16,6 +23,13 @@ export interface SignatureVerifierOptions {
   readonly signatures?: Omit<SignatureOptions, 'repeats'>
   /** The prefix of the published path that a reverse proxy strips. Default: none. */
   readonly strippedPrefix?: string
+}
+
+const knownOptions: Readonly<Record<keyof SignatureVerifierOptions, true>> = {
+  url: true,
+  clock: true,
+  signatures: true,
+  strippedPrefix: true,
 }
 
 /** The result of a signature check. `reason` is for logs; do not send it to the caller. */
@@ -34,10 +48,12 @@ export type SignatureVerifier = (request: HttpRequest, key: PublicJwk) => Promis
  * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
  */
 export function createSignatureVerifier(options: SignatureVerifierOptions): SignatureVerifier {
-  const { clock = Date } = options
+  requireKnownOptions('', options, knownOptions)
+  const { clock = Date, signatures = {} } = options
+  requireKnownOptions('signatures', signatures, ruleOptions)
   const url = publicUrl('url', options.url)
   const strippedPrefix = requirePrefix(options.strippedPrefix ?? '', url)
-  const rules = signatureRules(options.signatures ?? {})
+  const rules = signatureRules(signatures)
   requireMethods('clock', clock, ['now'])
 
   return async (request, key) => {

@@ -3,8 +3,9 @@ import type { Clock } from '../ports/clock.js'
 import type { WalletAddress, WalletAddresses } from '../ports/wallet-addresses.js'
 import { publishedJwk } from '../protocol/http-signature/jwk.js'
 import { canonicalUrl } from '../protocol/url.js'
+import { requireKnownOptions } from '../util/known-options.js'
 import type { Handler, HttpResponse } from './message.js'
-import { requireHooks, requireMethods, requirePrefix } from './options.js'
+import { hookOptions, requireHooks, requireMethods, requirePrefix } from './options.js'
 import {
   createHandlers,
   type Exchange,
@@ -31,6 +32,16 @@ export interface WalletAddressServerOptions extends ServerHooks, RateLimiting {
   readonly clock?: Clock
   /** The prefix of the published path that a reverse proxy strips. Default: none. */
   readonly strippedPrefix?: string
+}
+
+const knownOptions: Readonly<Record<keyof WalletAddressServerOptions, true>> = {
+  baseUrl: true,
+  walletAddresses: true,
+  grantEndpoint: true,
+  resourceServer: true,
+  clock: true,
+  strippedPrefix: true,
+  ...hookOptions,
 }
 
 export type WalletAddressOperation = 'getWalletAddress' | 'getWalletAddressKeys' | 'preflight'
@@ -76,6 +87,7 @@ const preflightResponse = ok<HttpResponse>({
 export function createWalletAddressServer(
   options: WalletAddressServerOptions,
 ): WalletAddressServer {
+  requireKnownOptions('', options, knownOptions)
   const { walletAddresses, grantEndpoint, resourceServer, clock = Date } = options
   const url = publicUrl('baseUrl', options.baseUrl)
   publicUrl('grantEndpoint', grantEndpoint)

@@ -3,13 +3,8 @@ import type { GrantPolicy } from '../../core/grant/record.js'
 import type { IntervalCounting } from '../../core/interval.js'
 import type { DenialRedirect } from '../../host/interaction.js'
 import type { InteractionHashEncoding } from '../../protocol/interaction-hash.js'
-import {
-  durations,
-  requireBoolean,
-  requireFunction,
-  requireKnown,
-  requireOneOf,
-} from '../options.js'
+import { requireKnownOptions } from '../../util/known-options.js'
+import { durations, requireBoolean, requireFunction, requireOneOf } from '../options.js'
 import type { MayRequest } from './may-request.js'
 
 /** The host's policy for grants. Every member has a default; durations are in milliseconds. */
@@ -69,8 +64,20 @@ const defaultDurations: Omit<GrantPolicy, 'intervalCounting'> = {
   retentionMs: 30 * day,
 }
 
+const knownOptions: Readonly<Record<keyof AuthorizationPolicy, unknown>> = {
+  ...defaultDurations,
+  requiresConsent: true,
+  requiresFinish: true,
+  subjectRequiresFinish: true,
+  mayRequest: true,
+  interactionHash: true,
+  denialRedirect: true,
+  intervalCounting: true,
+}
+
 /** Validates the policy, and fills in defaults. */
 export function authorizationRules(policy: AuthorizationPolicy) {
+  requireKnownOptions('policy', policy, knownOptions)
   const {
     requiresConsent = needsConsentByDefault,
     requiresFinish = () => false,
@@ -79,9 +86,7 @@ export function authorizationRules(policy: AuthorizationPolicy) {
     interactionHash = 'base64',
     denialRedirect = 'open-payments',
     intervalCounting = 'occurrences',
-    ...rest
   } = policy
-  requireKnown('policy', rest, Object.keys(defaultDurations))
   requireFunction('policy.requiresConsent', requiresConsent)
   requireFunction('policy.requiresFinish', requiresFinish)
   requireFunction('policy.mayRequest', mayRequest)

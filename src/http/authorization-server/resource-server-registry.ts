@@ -2,8 +2,8 @@ import { type AccessType, accessActions } from '../../core/access.js'
 import type { PublicJwk } from '../../ports/client-keys.js'
 import { publishedJwk, screenJwk } from '../../protocol/http-signature/jwk.js'
 import type { AskingResourceServer } from '../../protocol/introspection.js'
+import { requireKnownOptions } from '../../util/known-options.js'
 import { invalidOption } from '../../util/option-error.js'
-import { requireKnown } from '../options.js'
 
 /** A resource server in another process that may introspect access tokens. */
 export interface RegisteredResourceServer {
@@ -48,9 +48,8 @@ function readResourceServer(
   where: string,
   given: RegisteredResourceServer,
 ): RegisteredResourceServer {
-  if (typeof given !== 'object' || given === null) throw invalidOption(where, 'must be an object')
-  const { id, keys, accessTypes, ...rest } = given
-  requireKnown(where, rest, [])
+  requireKnownOptions(where, given, { id: true, keys: true, accessTypes: true })
+  const { id, keys, accessTypes } = given
   if (typeof id !== 'string' || id === '' || id.length > idLengthMax) {
     throw invalidOption(`${where}.id`, `must be a string of 1 to ${idLengthMax} characters`)
   }

@@ -1,7 +1,8 @@
 import type { IncomingPaymentPolicy } from '../../core/incoming-payment.js'
 import type { SpendingPolicy } from '../../service/outgoing-payment.js'
+import { requireKnownOptions } from '../../util/known-options.js'
 import { invalidOption } from '../../util/option-error.js'
-import { durations, requireKnown } from '../options.js'
+import { durations } from '../options.js'
 
 /** The host's policy for payments and quotes. Durations are in milliseconds. */
 export interface ResourcePolicy {
@@ -37,7 +38,7 @@ export function resourcePolicy(given: ResourcePolicy): {
   readonly incoming: IncomingPaymentPolicy
   readonly spending: SpendingPolicy
 } {
-  requireKnown('policy', given, Object.keys(defaults))
+  requireKnownOptions('policy', given, defaults)
   const {
     incomingPaymentExpiryDefaultMs: expiryDefaultMs,
     incomingPaymentExpiryMaxMs: expiryMaxMs,

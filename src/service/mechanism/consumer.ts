@@ -1,5 +1,7 @@
+import { requireKnownOptions } from '../../util/known-options.js'
 import {
   type DrainOptions,
+  drainOptions,
   drainSettings,
   type EventHandler,
   type EventOutbox,
@@ -30,8 +32,10 @@ export function consumeEvents(
   handler: EventHandler,
   options: ConsumeOptions = {},
 ): EventConsumer {
-  const { pollMs = 1_000, onError, ...drainOptions } = options
-  drainSettings(drainOptions)
+  const { signal: _signal, ...known } = drainOptions
+  requireKnownOptions('', options, { ...known, pollMs: true, onError: true })
+  const { pollMs = 1_000, onError, ...draining } = options
+  drainSettings(draining)
   requirePositive('pollMs', pollMs)
   const controller = new AbortController()
   const { signal } = controller
@@ -40,7 +44,7 @@ export function consumeEvents(
     while (!signal.aborted) {
       let delivered = 0
       try {
-        delivered = (await source.drain(handler, { ...drainOptions, signal })).delivered
+        delivered = (await source.drain(handler, { ...draining, signal })).delivered
       } catch (error) {
         onError?.(error)
       }

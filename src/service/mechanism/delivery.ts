@@ -1,4 +1,5 @@
 import type { Instant } from '../../core/decision.js'
+import { requireKnownOptions } from '../../util/known-options.js'
 import { invalidOption } from '../../util/option-error.js'
 import type { DomainEvent, EventRecord } from './events.js'
 
@@ -90,10 +91,17 @@ export const drainDefaults = {
   attemptsMax: 16,
 }
 
+export const drainOptions: Readonly<Record<keyof DrainOptions, unknown>> = {
+  ...drainDefaults,
+  onFailure: true,
+  signal: true,
+}
+
 export type Settings = DrainOptions & typeof drainDefaults
 
 /** Validates the options, and fills in defaults. */
 export function drainSettings(options: DrainOptions): Settings {
+  requireKnownOptions('', options, drainOptions)
   const settings = { ...drainDefaults }
   for (const name of Object.keys(drainDefaults) as (keyof typeof drainDefaults)[]) {
     settings[name] = options[name] ?? drainDefaults[name]

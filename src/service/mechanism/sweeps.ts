@@ -1,5 +1,6 @@
 import type { Instant, Stored } from '../../core/decision.js'
 import type { RecordKind } from '../../ports/store.js'
+import { requireKnownOptions } from '../../util/known-options.js'
 import { invalidOption } from '../../util/option-error.js'
 import type { ServiceContext } from './context.js'
 import { inParallel } from './parallel.js'
@@ -50,8 +51,10 @@ const limitMax = 10_000
 export async function sweepKinds(
   context: ServiceContext,
   kinds: readonly SweptKind[],
-  { limit = limitDefault, signal }: SweepOptions = {},
+  options: SweepOptions = {},
 ): Promise<SweepResult> {
+  requireKnownOptions('', options, { limit: true, signal: true })
+  const { limit = limitDefault, signal } = options
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > limitMax) {
     throw invalidOption('limit', `must be an integer from 1 to ${limitMax}`)
   }
