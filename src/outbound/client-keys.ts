@@ -1,11 +1,13 @@
 import type { Instant } from '../core/decision.js'
 import type { ClientKeyQuery, ClientKeys, PublicJwk } from '../ports/client-keys.js'
 import type { Clock } from '../ports/clock.js'
+import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
 import {
   type DocumentFetch,
   type GuardedFetchOptions,
   guardedFetch,
+  guardedFetchOptions,
   isFetchRefusal,
 } from './guarded-fetch.js'
 import { hostGate, isGateFull } from './host-gate.js'
@@ -52,7 +54,9 @@ interface Entry {
  * @throws {OptionError} for an invalid option, and on runtimes other than Node without `fetch`.
  */
 export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientKeys {
-  const { fetch = guardedFetch(options), clock = Date } = options
+  requireKnownOptions('', options, { ...guardedFetchOptions, fetch: true, clock: true })
+  const { fetch: ownFetch, clock = Date, ...fetchOptions } = options
+  const fetch = ownFetch === undefined ? guardedFetch(fetchOptions) : ownFetch
   if (typeof fetch !== 'function') throw invalidOption('fetch', 'must be a function')
   if (typeof clock?.now !== 'function') throw invalidOption('clock', 'must have a method now')
   const entries = new Map<string, Entry>()

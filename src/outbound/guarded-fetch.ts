@@ -4,6 +4,7 @@ import type * as NodeHttps from 'node:https'
 import type * as NodeNet from 'node:net'
 import { isLoopback } from '../protocol/url.js'
 import { hasCode } from '../util/error-code.js'
+import { requireKnownOptions } from '../util/known-options.js'
 import { nodeModule } from '../util/node-module.js'
 import { invalidOption } from '../util/option-error.js'
 import { type AddressGuard, addressGuard } from './addresses.js'
@@ -50,6 +51,12 @@ export interface GuardedFetchOptions {
   readonly timeoutMs?: number
 }
 
+export const guardedFetchOptions: Readonly<Record<keyof GuardedFetchOptions, true>> = {
+  allowLoopback: true,
+  ports: true,
+  timeoutMs: true,
+}
+
 const timeoutMaxMs = 60_000
 const responseBytesMax = 64 * 1024
 
@@ -71,11 +78,9 @@ interface NodeParts {
  *
  * @throws {OptionError} for an invalid option, and on runtimes other than Node.
  */
-export function guardedFetch({
-  allowLoopback = false,
-  ports = [443],
-  timeoutMs = 2_000,
-}: GuardedFetchOptions = {}): GuardedFetch {
+export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
+  requireKnownOptions('', options, guardedFetchOptions)
+  const { allowLoopback = false, ports = [443], timeoutMs = 2_000 } = options
   if (typeof allowLoopback !== 'boolean')
     throw invalidOption('allowLoopback', 'must be true or false')
   if (!ports.every((port) => Number.isInteger(port) && port > 0 && port < 65_536)) {

@@ -2,6 +2,7 @@ import type { Instant } from '../core/decision.js'
 import type { Clock } from '../ports/clock.js'
 import type { ActiveToken, Introspect } from '../ports/introspect.js'
 import { hashText } from '../util/hash.js'
+import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
 
 export interface IntrospectionCacheOptions {
@@ -28,8 +29,10 @@ interface Entry {
 export function cachedIntrospect(
   introspect: Introspect,
   clock: Clock,
-  { ttlMs, entriesMax = 10_000 }: IntrospectionCacheOptions,
+  options: IntrospectionCacheOptions,
 ): Introspect {
+  requireKnownOptions('cache', options, { ttlMs: true, entriesMax: true })
+  const { ttlMs, entriesMax = 10_000 } = options
   if (!Number.isInteger(ttlMs) || ttlMs < 1 || ttlMs > ttlMaxMs) {
     throw invalidOption('cache.ttlMs', `must be an integer from 1 to ${ttlMaxMs}`)
   }

@@ -13,6 +13,7 @@ import { introspectionRequestBody, readIntrospectionAnswer } from '../protocol/i
 import { parseJson } from '../protocol/json.js'
 import { isLoopback, parseUrl } from '../protocol/url.js'
 import { encodeUtf8 } from '../util/bytes.js'
+import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
 import { cachedIntrospect, type IntrospectionCacheOptions } from './introspection-cache.js'
 import { jsonPost } from './json-post.js'
@@ -48,6 +49,20 @@ export interface RemoteIntrospectionOptions {
   readonly random?: Random
 }
 
+const knownOptions: Readonly<Record<keyof RemoteIntrospectionOptions, true>> = {
+  grantEndpoint: true,
+  introspectionEndpoint: true,
+  resourceServerId: true,
+  key: true,
+  timeoutMs: true,
+  cache: true,
+  nonces: true,
+  allowLoopback: true,
+  fetch: true,
+  clock: true,
+  random: true,
+}
+
 /**
  * Creates the option `introspect` of `createResourceServer` for an authorization server in another process (RFC 9767
  * section 3.3). Requests are signed with the key of the resource server, which must be registered in the option
@@ -59,6 +74,7 @@ export interface RemoteIntrospectionOptions {
  * @throws {OptionError} for an invalid option.
  */
 export function remoteIntrospection(options: RemoteIntrospectionOptions): Introspect {
+  requireKnownOptions('', options, knownOptions)
   const { grantEndpoint, resourceServerId: resourceServer, cache, nonces = true } = options
   const { clock = Date, random = crypto } = options
   const key = signingKey(options.key)
@@ -95,7 +111,8 @@ export function remoteIntrospection(options: RemoteIntrospectionOptions): Intros
 }
 
 function signingKey(key: RemoteIntrospectionOptions['key']): SigningKey {
-  const { kid, privateKey } = key ?? {}
+  requireKnownOptions('key', key, { kid: true, privateKey: true })
+  const { kid, privateKey } = key
   if (typeof privateKey !== 'object' || privateKey === null) {
     throw invalidOption('key.privateKey', 'must be a JWK')
   }

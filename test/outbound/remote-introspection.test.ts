@@ -358,7 +358,7 @@ describe('the options', () => {
     ['allowLoopback', { allowLoopback: 'yes' }],
     ['resourceServerId', { resourceServerId: undefined }],
     ['resourceServerId', { resourceServerId: '' }],
-    ['key.privateKey', { key: undefined }],
+    ['key', { key: undefined }],
     ['key.privateKey', { key: { kid: 'kid' } }],
     ['key', { key: { privateKey } }],
     ['key', { key: { kid: 'kid', privateKey: jwkOf(bankKey) } }],
