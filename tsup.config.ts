@@ -75,7 +75,12 @@ const testing: Options = {
   entry: { index: 'src/testing/index.ts' },
   outDir: 'packages/testing/dist',
   // By that name TypeScript's paths lead to the sources, which must not be bundled here.
-  external: ['open-payments-server', 'open-payments-server/core', 'fast-check'],
+  external: [
+    'open-payments-server',
+    'open-payments-server/adapter',
+    'open-payments-server/core',
+    'fast-check',
+  ],
 }
 
 export default defineConfig([

@@ -8,6 +8,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
+import { requireKnownOptions } from '../src/entry-adapter.js'
 import type { RequestOutcome, Telemetry, TelemetryActivity } from '../src/index.js'
 
 export interface OpenTelemetryOptions {
@@ -29,8 +30,11 @@ const scope = 'open-payments-server'
  * `open_payments.store.kind`, and `verify`. The histograms `open_payments.request.duration`,
  * `open_payments.store.duration` and `open_payments.verify.duration` are in seconds and have the same
  * attributes. No attribute identifies a client instance, a record, a token or a key.
+ *
+ * @throws {OptionError} for an unknown option.
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
+  requireKnownOptions('', options, { tracer: true, meter: true })
   const { tracer = trace.getTracer(scope), meter = metrics.getMeter(scope) } = options
   const duration = (type: TelemetryActivity['type'], description: string) =>
     meter.createHistogram(`open_payments.${type}.duration`, { unit: 's', description })

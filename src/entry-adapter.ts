@@ -1,5 +1,6 @@
 /**
- * For authors of framework adapters: the request and response of a handler, and how to read a body unchanged.
+ * For authors of adapters: the request and response of a handler, how to read a body unchanged, and how to
+ * refuse unknown options.
  *
  * @module
  */
@@ -11,3 +12,4 @@ export {
   responseForFetch,
 } from './http/fetch.js'
 export { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './http/message.js'
+export { requireKnownOptions } from './util/known-options.js'

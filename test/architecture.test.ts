@@ -22,9 +22,9 @@ const mayImport: Record<string, readonly string[]> = {
   http: ['core', 'ports', 'protocol', 'service', 'host', 'util'],
   index: ['core', 'ports', 'protocol', 'built-in', 'service', 'host', 'outbound', 'http', 'util'],
   'entry-core': ['core'],
-  'entry-adapter': ['http'],
+  'entry-adapter': ['http', 'util'],
   adapters: ['index', 'entry-adapter'],
-  testing: ['index', 'entry-core'],
+  testing: ['index', 'entry-core', 'entry-adapter'],
   examples: ['index', 'entry-core', 'entry-adapter', 'adapters', 'testing'],
 }
 

@@ -1,3 +1,4 @@
+import { requireKnownOptions } from '../../src/entry-adapter.js'
 import {
   inOneTransaction,
   type PostgresClient,
@@ -32,12 +33,13 @@ const createdByAnother: readonly (string | undefined)[] = ['23505', '42P07', '42
  * applies the steps while the others wait. If there is nothing to do, it only reads.
  *
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
- * @throws {OptionError} for an invalid schema.
+ * @throws {OptionError} for an invalid schema and for an unknown option.
  */
 export async function migrate(
   database: PostgresPool | PostgresDatabase,
   options: MigrateOptions = {},
 ): Promise<Migrated> {
+  requireKnownOptions('', options, { schema: true })
   const schema = checkedSchema(options.schema)
   const table = tableIn(schema, 'open_payments_migrations')
   const migrations = migrationsOf(schema)

@@ -1,3 +1,4 @@
+import { requireKnownOptions } from '../../src/entry-adapter.js'
 import type { RecordPage, Store, Stored } from '../../src/index.js'
 import { isTransient, type PostgresClient, sqlState } from './driver.js'
 import { checkedSchema, createStatements, isEmpty, lost, type Statements } from './statements.js'
@@ -23,6 +24,8 @@ export interface PostgresStore {
    *
    * The store retries serialization failures and deadlocks for up to 3 s and then throws them. It rethrows
    * all other errors of the driver unchanged.
+   *
+   * @throws {OptionError} for an invalid schema and for an unknown option.
    */
   (database: PostgresClient, options?: PostgresStoreOptions): Store
   /**
@@ -93,7 +96,9 @@ function recordOf({ value }: { readonly value: string }): Stored {
   return JSON.parse(value) as Stored
 }
 
-function statementsOf({ schema, prepare = true }: PostgresStoreOptions): Statements {
+function statementsOf(options: PostgresStoreOptions): Statements {
+  requireKnownOptions('', options, { schema: true, prepare: true })
+  const { schema, prepare = true } = options
   return createStatements(checkedSchema(schema), prepare)
 }
 

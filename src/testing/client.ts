@@ -1,4 +1,5 @@
 import type { ClientKeys, Clock, Handler, HttpRequest } from 'open-payments-server'
+import { requireKnownOptions } from 'open-payments-server/adapter'
 import { type FullJwk, jwkOf, keyFromText } from './key.js'
 import { signedRequest } from './sign.js'
 
@@ -53,13 +54,37 @@ export interface TestClient {
   send(handle: Handler, request: ClientRequest): Promise<ClientResponse>
 }
 
-/** Creates a client instance for tests. Its key is derived from the seed and is not secret. */
+const knownOptions: Readonly<Record<keyof TestClientOptions, true>> = {
+  seed: true,
+  kid: true,
+  walletAddress: true,
+  clock: true,
+}
+
+const knownParts: Readonly<Record<keyof ClientRequest, true>> = {
+  method: true,
+  url: true,
+  body: true,
+  token: true,
+  created: true,
+  nonce: true,
+  headers: true,
+}
+
+/**
+ * Creates a client instance for tests. Its key is derived from the seed and is not secret.
+ *
+ * @throws {OptionError} for an unknown option.
+ */
 export function testClient(options: TestClientOptions): TestClient {
+  requireKnownOptions('', options, knownOptions)
   const { seed, kid, walletAddress, clock = Date } = options
   const key = keyFromText(seed, kid)
   const publicJwk = jwkOf(key)
 
-  function sign({ body, created, ...request }: ClientRequest): HttpRequest {
+  function sign(unsigned: ClientRequest): HttpRequest {
+    requireKnownOptions('request', unsigned, knownParts)
+    const { body, created, ...request } = unsigned
     return signedRequest({
       ...request,
       key,

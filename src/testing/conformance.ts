@@ -1,4 +1,5 @@
 import type { Store } from 'open-payments-server'
+import { requireKnownOptions } from 'open-payments-server/adapter'
 import { atomicityCases } from './conformance/atomicity.js'
 import { checkedStore } from './conformance/checked-store.js'
 import { concurrencyCases } from './conformance/concurrency.js'
@@ -54,11 +55,14 @@ export interface ConformanceOptions {
  * cases may run concurrently and repeatedly: each uses its own ids, lists and namespace. The cases do not
  * remove their records, so use a test database. Races only occur under real concurrency: run the suite
  * against the real database with a pool of several connections, and allow some seconds.
+ *
+ * @throws {OptionError} for an unknown option.
  */
 export function storeConformance(
   makeStore: () => Store | Promise<Store>,
   options: ConformanceOptions = {},
 ): readonly ConformanceCase[] {
+  requireKnownOptions('', options, { sameData: true, dueLagMs: true, timeoutMs: true })
   const { sameData = false, dueLagMs = 5_000, timeoutMs = 60_000 } = options
   return definitions
     .filter(({ stores = 1 }) => stores === 1 || sameData)

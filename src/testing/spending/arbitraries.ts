@@ -1,6 +1,7 @@
 import type { AccessAction, AccessItem, Amount, Asset, Instant, Limits } from 'open-payments-server'
+import { requireKnownOptions } from 'open-payments-server/adapter'
 import type { Arbitrary, FastCheck } from './fast-check.js'
-import { anyHistory, type HistoryOptions } from './histories.js'
+import { anyHistory, type HistoryOptions, historyOptions } from './histories.js'
 import type { SpendingHistory } from './history.js'
 import { brokenInterval, validInterval } from './intervals.js'
 import { itemText, limitsText, readable } from './text.js'
@@ -34,16 +35,27 @@ export interface Arbitraries {
   history(options?: HistoryOptions): Arbitrary<SpendingHistory>
 }
 
-/** Creates the arbitraries with the fast-check module of the test. */
+/**
+ * Creates the arbitraries with the fast-check module of the test. They throw an `OptionError` for an unknown
+ * option.
+ */
 export function arbitraries(fc: FastCheck): Arbitraries {
   return {
     amount: (asset) => anyAmount(fc, asset),
     interval: (around) => validInterval(fc, around),
     invalidInterval: () => brokenInterval(fc),
-    limits: (options = {}) => anyLimits(fc, options),
-    accessItem: (options = {}) => anyItem(fc, options),
-    history: (options = {}) => anyHistory(fc, options),
+    limits: (options = {}) => anyLimits(fc, knownLimits(options)),
+    accessItem: (options = {}) => anyItem(fc, knownLimits(options)),
+    history(options = {}) {
+      requireKnownOptions('', options, historyOptions)
+      return anyHistory(fc, options)
+    },
   }
+}
+
+function knownLimits(options: LimitsOptions): LimitsOptions {
+  requireKnownOptions('', options, { asset: true, around: true })
+  return options
 }
 
 function anyLimits(fc: FastCheck, { asset, around }: LimitsOptions): Arbitrary<Limits> {

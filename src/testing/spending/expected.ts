@@ -1,5 +1,6 @@
+import { requireKnownOptions } from 'open-payments-server/adapter'
 import { accountsIn, type Book, emptyBook, type Spent } from './book.js'
-import { filledIn, type HistoryOptions } from './histories.js'
+import { filledIn, type HistoryOptions, historyOptions } from './histories.js'
 import type { SpendingAction, SpendingHistory } from './history.js'
 import { expectationOf } from './model.js'
 
@@ -25,11 +26,13 @@ export interface ExpectedStep {
  * each action. Concurrent actions are applied in the order in which they are listed.
  *
  * @param options the options of the history; only `intervalCounting` and `holdMs` matter.
+ * @throws {OptionError} for an unknown option.
  */
 export function expectedSpending(
   history: SpendingHistory,
   options: Pick<HistoryOptions, 'intervalCounting' | 'holdMs'> = {},
 ): readonly ExpectedStep[] {
+  requireKnownOptions<HistoryOptions>('', options, historyOptions)
   const { rules } = filledIn({ ...options, scene: history.scene })
   let book: Book = emptyBook
   let now = history.start

@@ -20,6 +20,15 @@ export interface HistoryOptions {
   readonly holdMs?: number
 }
 
+/** The names of the options. */
+export const historyOptions: Readonly<Record<keyof HistoryOptions, true>> = {
+  scene: true,
+  start: true,
+  stepsMax: true,
+  intervalCounting: true,
+  holdMs: true,
+}
+
 /** Returns the options with their defaults. */
 export function filledIn({
   scene = defaultScene,

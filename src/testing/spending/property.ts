@@ -1,8 +1,9 @@
 import type fc from 'fast-check'
 import type { Instant, Store } from 'open-payments-server'
+import { requireKnownOptions } from 'open-payments-server/adapter'
 import type { FastCheck } from './fast-check.js'
 import { racingStore } from './gate.js'
-import { anyHistory, filledIn, type HistoryOptions } from './histories.js'
+import { anyHistory, filledIn, type HistoryOptions, historyOptions } from './histories.js'
 import type { SpendingHistory } from './history.js'
 import { libraryWallet } from './library-wallet.js'
 import { play } from './play.js'
@@ -42,11 +43,14 @@ export interface WalletSubject extends HistoryOptions {
  * code with the library determines the expected results. The error shows the shortest history found, step by
  * step, with the window, its limit, the amount spent and the excess; fast-check sets it as the `cause` of its
  * own error.
+ *
+ * @throws {OptionError} for an unknown member of the subject.
  */
 export function spendingProperty(
   fc: FastCheck,
   subject: StoreSubject | WalletSubject,
 ): fc.IAsyncPropertyWithHooks<[SpendingHistory]> {
+  requireKnownSubject(subject)
   const { scene, rules } = filledIn(subject)
   const histories = anyHistory(fc, subject)
   if ('wallet' in subject) {
@@ -67,4 +71,13 @@ export function spendingProperty(
     const watched = { ...wallet, problem: racing.problem }
     await play(history, watched, { ...rules, mayRefuse: false }, racing.race)
   })
+}
+
+function requireKnownSubject(subject: StoreSubject | WalletSubject): void {
+  if ('wallet' in subject) {
+    const known = { ...historyOptions, wallet: true, mayRefuse: true }
+    requireKnownOptions('', subject, known)
+  } else {
+    requireKnownOptions('', subject, { ...historyOptions, store: true })
+  }
 }
