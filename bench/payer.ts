@@ -118,7 +118,7 @@ async function settledPayment(payer: Payer): Promise<OutgoingPayment> {
   await outgoingPayments.begin(paymentId)
   const amount = usd('2500')
   const totals = { sentAmount: amount, deliveredAmount: amount }
-  const settled = await outgoingPayments.reportSent({ paymentId, ...totals })
+  const settled = await outgoingPayments.reportSent(paymentId, totals)
   if (!settled.ok) throw new Error(settled.reason)
   return settled.payment
 }

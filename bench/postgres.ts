@@ -95,7 +95,7 @@ async function statementCounts(library: Library, { schema, connect }: Database):
   const paymentId = resources.incomingPayments.idOf(JSON.parse(created.body ?? '').id) ?? ''
   const amount = { value: '1', assetCode: 'USD', assetScale: 2 }
   await count('receive', 3, () =>
-    resources.incomingPayments.receive({ paymentId, transferId: 'one', amount }),
+    resources.incomingPayments.receive(paymentId, { transferId: 'one', amount }),
   )
   return figures
 }

@@ -40,6 +40,7 @@ export type {
   InteractionView,
 } from './host/interaction.js'
 export type {
+  CancellationReport,
   FailureReport,
   OutgoingPaymentServices,
   SentReport,

@@ -15,18 +15,20 @@ type Resources = Pick<ResourceServer, 'within'>
 export function creditIncoming(
   pool: Pool,
   resources: Resources,
+  paymentId: string,
   funds: ReceivedFunds,
 ): Promise<ReceiveResult> {
-  return transaction(pool, (client) => credit(client, resources, funds))
+  return transaction(pool, (client) => credit(client, resources, paymentId, funds))
 }
 
 async function credit(
   client: PoolClient,
   resources: Resources,
-  { paymentId, transferId, amount }: ReceivedFunds,
+  paymentId: string,
+  { transferId, amount }: ReceivedFunds,
 ): Promise<ReceiveResult> {
   const { incomingPayments } = resources.within(postgresStore.inTransaction(client))
-  const result = await incomingPayments.receive({ paymentId, transferId, amount })
+  const result = await incomingPayments.receive(paymentId, { transferId, amount })
   // A repeated report changes nothing: its ledger entries exist.
   if (result.ok && result.changed) {
     const { walletAddress } = result.payment

@@ -6,11 +6,6 @@ import { transaction } from './transaction.js'
 
 type Resources = Pick<ResourceServer, 'within'>
 
-/** The final outcome of a payment on the rail. */
-export interface SentPayment extends Totals {
-  readonly paymentId: string
-}
-
 /**
  * Debits an account by the sent amount of an outgoing payment and settles the payment finally, in one
  * transaction. It may be called again with the same totals at any time, for example after it has thrown: it
@@ -21,18 +16,20 @@ export interface SentPayment extends Totals {
 export function settleOutgoing(
   pool: Pool,
   resources: Resources,
-  sent: SentPayment,
+  paymentId: string,
+  totals: Totals,
 ): Promise<OutgoingPaymentResult<'settle'>> {
-  return transaction(pool, (client) => settle(client, resources, sent))
+  return transaction(pool, (client) => settle(client, resources, paymentId, totals))
 }
 
 async function settle(
   client: PoolClient,
   resources: Resources,
-  sent: SentPayment,
+  paymentId: string,
+  totals: Totals,
 ): Promise<OutgoingPaymentResult<'settle'>> {
   const { outgoingPayments } = resources.within(postgresStore.inTransaction(client))
-  const result = await outgoingPayments.reportSent({ ...sent, final: true })
+  const result = await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
   if (result.ok && result.changed && result.payment.sent !== '0') {
     const { id, walletAddress, debitAmount } = result.payment
     await client.query(

@@ -43,7 +43,12 @@ export interface StreamReceiverOptions {
    * but may have counted the funds: check your ledger. Do not call `receive` again, because the sender keeps
    * the funds.
    */
-  readonly onError?: (error: unknown, funds?: ReceivedFunds) => void
+  readonly onError?: (error: unknown, funds?: UncertainFunds) => void
+}
+
+/** Funds that may have been counted. */
+export interface UncertainFunds extends ReceivedFunds {
+  readonly paymentId: string
 }
 
 /** A packet from a sender that knows the payment's details, and the payment. */
@@ -69,7 +74,7 @@ export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler
   const { paymentMethods, incomingPayments, onError, now = Date.now } = options
   const reject = rejectsOf(options.ilpAddress)
 
-  function report(error: unknown, funds?: ReceivedFunds): void {
+  function report(error: unknown, funds?: UncertainFunds): void {
     // An error of the callback must not prevent the reply.
     if (onError) queueMicrotask(() => onError(error, funds))
   }
@@ -105,11 +110,10 @@ export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler
   async function credit(paid: Paid, fulfillment: Buffer): Promise<Uint8Array> {
     const { prepare, payment } = paid
     const funds: ReceivedFunds = {
-      paymentId: payment.id,
       transferId: prepare.executionCondition.toString('base64url'),
       amount: { value: prepare.amount, ...payment.asset },
     }
-    const result = await receive(funds, prepare)
+    const result = await receive(paid, funds)
     if (result === undefined) return refuse(paid, 'T00', 'The packet could not be credited')
     if (result.ok) return fulfill({ ...paid, payment: result.payment }, fulfillment)
     return refuse(paid, 'F99', result.reason, [close(result.reason)])
@@ -120,15 +124,16 @@ export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler
    * again in a packet with another condition, which would count in addition to this one.
    */
   async function receive(
+    { prepare, payment }: Paid,
     funds: ReceivedFunds,
-    prepare: IlpPrepare,
   ): Promise<ReceiveResult | undefined> {
+    const paymentId = payment.id
     for (let attempt = 1; ; attempt++) {
       try {
-        return await incomingPayments.receive(funds)
+        return await incomingPayments.receive(paymentId, funds)
       } catch (error) {
         if (attempt === attemptsMax || timeLeft(prepare) < replyMs + pauseMs) {
-          report(error, funds)
+          report(error, { paymentId, ...funds })
           return undefined
         }
         await sleep(pauseMs)

@@ -28,8 +28,8 @@ export function paymentSender({ outgoingPayments }: ResourceServer, rail: Rail):
     if (!begun.ok && begun.refusal !== 'payment_begun') return
     const { arrived, ...totals } = await rail.send(event) // sends each payment once, even if repeated
     const ended = arrived
-      ? await outgoingPayments.reportSent({ paymentId, ...totals, final: true })
-      : await outgoingPayments.fail({ paymentId, ...totals })
+      ? await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
+      : await outgoingPayments.fail(paymentId, totals)
     if (!ended.ok) throw new Error(`${paymentId}: ${ended.reason}`) // the event is retried, then set aside for you
   }
 }

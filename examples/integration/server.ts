@@ -71,8 +71,7 @@ export async function fundsArrived(ilpAddress: string, transferId: string, value
   const payment = await resources.incomingPayments.findByIlpAddress(ilpAddress)
   if (payment === undefined) return 'reject'
   const amount = { value, ...payment.asset }
-  const result = await resources.incomingPayments.receive({
-    paymentId: payment.id,
+  const result = await resources.incomingPayments.receive(payment.id, {
     transferId, // the same transfer counts once
     amount,
   })

@@ -44,7 +44,7 @@ async function arrive(
   if (paymentId === undefined) return failure(404, 'payment_unknown')
 
   const { transferId, amount } = transfer
-  const result = await incomingPayments.receive({ paymentId, transferId, amount })
+  const result = await incomingPayments.receive(paymentId, { transferId, amount })
   if (result.ok) return json(200, incomingPayments.toResource(result.payment))
   return failure(result.refusal === 'payment_unknown' ? 404 : 409, result.refusal)
 }

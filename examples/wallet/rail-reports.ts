@@ -45,14 +45,14 @@ export async function applyReport(
     // The receiver will never accept more: the money was not sent, and the payer may spend it on something
     // else. A mismatch is different: it means that another report was first.
     if (credited.refusal !== 'transfer_mismatch') {
-      await outgoingPayments.fail({ paymentId, reason: `receiver: ${credited.refusal}` })
+      await outgoingPayments.fail(paymentId, { reason: `receiver: ${credited.refusal}` })
     }
     return credited
   }
   const { type, ...said } = totals
   return type === 'fail'
-    ? outgoingPayments.fail({ paymentId, ...said })
-    : outgoingPayments.reportSent({ paymentId, ...said })
+    ? outgoingPayments.fail(paymentId, said)
+    : outgoingPayments.reportSent(paymentId, said)
 }
 
 const rehearsalPolicy = { holdMs: 0, retentionMs: 0 }
@@ -82,6 +82,6 @@ async function credit(
   if (paymentId === undefined || more === 0n) return { ok: true }
   const transferId = `outgoing-payment ${id} from ${delivered}`
   const amount = { ...deliveredAmount, value: `${more}` }
-  const received = await incomingPayments.receive({ paymentId, transferId, amount })
+  const received = await incomingPayments.receive(paymentId, { transferId, amount })
   return received.ok ? { ok: true } : { ok: false, refusal: received.refusal }
 }

@@ -137,14 +137,13 @@ async function end(
   // The payer is debited at the quoted price. The wallet keeps any difference to the packets' cost.
   const debited = least(dividedUp(most * delivered, asked) + progress.left - progress.sent, most)
   const totals = {
-    paymentId,
     sentAmount: valued(debited, debitAmount),
     deliveredAmount: valued(delivered, receiveAmount),
   }
   const ended =
     delivered === asked || debited === most
-      ? await outgoingPayments.reportSent({ ...totals, final: true })
-      : await outgoingPayments.fail({ ...totals, ...(problem && { reason: problem }) })
+      ? await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
+      : await outgoingPayments.fail(paymentId, { ...totals, ...(problem && { reason: problem }) })
   if (!ended.ok && ended.refusal !== 'payment_over')
     throw new Error(`${paymentId}: ${ended.reason}`)
   await book.forget(paymentId, writer)

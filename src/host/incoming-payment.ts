@@ -37,7 +37,7 @@ export interface IncomingPaymentServices {
    *
    * @throws an error with code `ERR_CONTENTION` if other writers keep changing the payment for 3 s.
    */
-  receive(funds: ReceivedFunds): Promise<ReceiveResult>
+  receive(paymentId: string, funds: ReceivedFunds): Promise<ReceiveResult>
   /**
    * Completes a payment, so that it accepts no further funds. It need not have received its `incomingAmount`;
    * any client may have created it, and it may have expired. A completed payment stays unchanged.

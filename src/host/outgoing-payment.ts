@@ -9,7 +9,6 @@ import type { OutgoingPaymentResult, OutgoingPayments } from '../service/outgoin
 
 /** The total amounts that the host has sent for a payment, over all attempts. */
 export interface SentReport extends Totals {
-  readonly paymentId: string
   /**
    * True when the host will not send the rest: the payment completes, and the rest returns to the budget.
    * Default: the payment completes as soon as it reaches either amount.
@@ -19,11 +18,16 @@ export interface SentReport extends Totals {
 
 /** The report of a failed payment. An omitted total keeps the value that was reported last. */
 export interface FailureReport {
-  readonly paymentId: string
   /** The total debited; it stays charged to the budget. */
   readonly sentAmount?: Amount
   /** The total delivered; it stays charged to the budget. */
   readonly deliveredAmount?: Amount
+  /** For the host's own use; never part of a response. */
+  readonly reason?: string
+}
+
+/** The report of a cancelled payment. */
+export interface CancellationReport {
   /** For the host's own use; never part of a response. */
   readonly reason?: string
 }
@@ -56,14 +60,11 @@ export interface OutgoingPaymentServices {
    * Reports the totals sent so far. When either amount is reached, or with `final`, the payment completes,
    * and the unused rest returns to the budget of the window in which the payment was created.
    */
-  reportSent(settled: SentReport): Promise<OutgoingPaymentResult<'settle'>>
+  reportSent(paymentId: string, report: SentReport): Promise<OutgoingPaymentResult<'settle'>>
   /** Fails a payment that was begun. The totals sent stay charged; the rest returns to the budget. */
-  fail(failed: FailureReport): Promise<OutgoingPaymentResult<'fail'>>
+  fail(paymentId: string, report?: FailureReport): Promise<OutgoingPaymentResult<'fail'>>
   /** Cancels a payment that was not begun. Its whole amount returns to the budget. */
-  cancel(
-    paymentId: string,
-    why?: { readonly reason?: string },
-  ): Promise<OutgoingPaymentResult<'cancel'>>
+  cancel(paymentId: string, report?: CancellationReport): Promise<OutgoingPaymentResult<'cancel'>>
 }
 
 export function outgoingPaymentServices(
@@ -80,8 +81,8 @@ export function outgoingPaymentServices(
     idOf: (url) => resourceId(baseUrl, 'outgoing-payments', url),
     toResource: (payment) => outgoingPaymentResource(payment, baseUrl, clock.now()),
     begin: payments.begin,
-    reportSent: ({ paymentId, ...totals }) => payments.settle(paymentId, totals),
-    fail: ({ paymentId, ...totals }) => payments.fail(paymentId, totals),
-    cancel: (paymentId, why = {}) => payments.cancel(paymentId, why),
+    reportSent: (paymentId, report) => payments.settle(paymentId, report),
+    fail: (paymentId, report = {}) => payments.fail(paymentId, report),
+    cancel: (paymentId, report = {}) => payments.cancel(paymentId, report),
   }
 }

@@ -85,6 +85,7 @@ const knownOptions: Readonly<Record<keyof ResourceServerOptions, true>> = {
   paymentMethods: true,
   pricing: true,
   policy: true,
+  guardsGrants: true,
 }
 
 /** The services for the host's own code. `ResourceServer.within` returns them on another store. */

@@ -37,8 +37,6 @@ import {
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {
-  /** The id of the incoming payment; see `findByIlpAddress` and `idOf`. */
-  readonly paymentId: string
   /** The host's id of this transfer. Repeated reports of the same id count once. */
   readonly transferId: string
   readonly amount: Amount
@@ -105,7 +103,7 @@ export function createIncomingPayments(
     create: (request: IncomingPaymentRequest, client: string, call: SignedCall) =>
       create(deps, request, client, call),
     payable: (payment: IncomingPayment, now: Instant) => payable(deps, payment, now),
-    receive: (funds: ReceivedFunds) => receive(context, funds),
+    receive: (paymentId: string, funds: ReceivedFunds) => receive(context, paymentId, funds),
     complete: (payment: IncomingPayment, call: SignedCall) =>
       transactSigned(context, completion(context, payment, call), call.replay),
     completeById: (id: string) => completeById(context, id),
@@ -166,14 +164,18 @@ async function payable(
   return { ok: true, payment, methods }
 }
 
-async function receive(context: ServiceContext, funds: ReceivedFunds): Promise<ReceiveResult> {
+async function receive(
+  context: ServiceContext,
+  paymentId: string,
+  funds: ReceivedFunds,
+): Promise<ReceiveResult> {
   const call = newCall(context)
   const transferId = await transferRecordId(await context.namespace(), funds.transferId)
-  const reload = () => loadBoth(context, funds.paymentId, transferId)
+  const reload = () => loadBoth(context, paymentId, transferId)
   const { decision, transfer } = await transact<LoadedReceive, DecidedReceive>(context, {
     loaded: await reload(),
     reload,
-    contended: `incoming-payment ${funds.paymentId}`,
+    contended: `incoming-payment ${paymentId}`,
     decide: (loaded) => decideReceive(context, loaded, funds, transferId, call),
   })
   if (!decision.ok) return { ok: false, refusal: decision.refusal, reason: decision.reason }

@@ -113,7 +113,7 @@ function creditsAndCounts(bank: () => Bank): void {
     const paymentId = await open('2500')
     const [one, two] = [name('transfer'), name('transfer')]
     const credit = (transferId: string, value: string) =>
-      creditIncoming(pool, world.resources, { paymentId, transferId, amount: usd(value) })
+      creditIncoming(pool, world.resources, paymentId, { transferId, amount: usd(value) })
     expect(await credit(one, '1500')).toMatchObject({ ok: true, payment: { received: '1500' } })
     expect(await credit(two, '1000')).toMatchObject({ ok: true, payment: { completed: true } })
     expect(await sums(paymentId, [one, two])).toEqual({ received: '2500', credited: '2500' })
@@ -122,26 +122,32 @@ function creditsAndCounts(bank: () => Bank): void {
   test('credits a transfer once, also when it is repeated after completion', async () => {
     const { pool, world, open, sums } = bank()
     const paymentId = await open('100')
-    const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+    const funds = { transferId: name('transfer'), amount: usd('100') }
     for (let i = 0; i < 3; i++) {
-      const result = await creditIncoming(pool, world.resources, funds)
+      const result = await creditIncoming(pool, world.resources, paymentId, funds)
       expect(result).toMatchObject({ ok: true, payment: { received: '100' } })
     }
     expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '100', credited: '100' })
   })
 
   test.each([
-    ['arrives after completion', {}, 'payment_completed'],
-    ['is in another asset', { amount: { ...usd('1'), assetCode: 'EUR' } }, 'amount_invalid'],
-    ['exceeds 64 bits', { amount: usd('18446744073709551616') }, 'amount_invalid'],
-    ['is for an unknown payment', { paymentId: 'unknown' }, 'payment_unknown'],
-  ])('writes no ledger entry if a transfer %s', async (_, change, refusal) => {
+    ['arrives after completion', {}, undefined, 'payment_completed'],
+    [
+      'is in another asset',
+      { amount: { ...usd('1'), assetCode: 'EUR' } },
+      undefined,
+      'amount_invalid',
+    ],
+    ['exceeds 64 bits', { amount: usd('18446744073709551616') }, undefined, 'amount_invalid'],
+    ['is for an unknown payment', {}, 'unknown', 'payment_unknown'],
+  ])('writes no ledger entry if a transfer %s', async (_, change, id, refusal) => {
     const { pool, world, open, sums } = bank()
     const paymentId = await open('100')
-    const first = { paymentId, transferId: name('transfer'), amount: usd('100') }
-    await creditIncoming(pool, world.resources, first)
+    const first = { transferId: name('transfer'), amount: usd('100') }
+    await creditIncoming(pool, world.resources, paymentId, first)
     const transferId = name('transfer')
-    const result = await creditIncoming(pool, world.resources, { ...first, transferId, ...change })
+    const second = { ...first, transferId, ...change }
+    const result = await creditIncoming(pool, world.resources, id ?? paymentId, second)
     expect(result).toMatchObject({ ok: false, refusal })
     expect(await sums(paymentId, [transferId])).toEqual({ received: '100', credited: '0' })
   })
@@ -149,10 +155,14 @@ function creditsAndCounts(bank: () => Bank): void {
   test('keeps the entries of a transfer if its id is reused for something else', async () => {
     const { pool, world, open, sums } = bank()
     const [paymentId, other] = [await open(), await open()]
-    const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
-    await creditIncoming(pool, world.resources, funds)
-    for (const change of [{ amount: usd('101') }, { paymentId: other }]) {
-      const result = await creditIncoming(pool, world.resources, { ...funds, ...change })
+    const funds = { transferId: name('transfer'), amount: usd('100') }
+    await creditIncoming(pool, world.resources, paymentId, funds)
+    const more = { ...funds, amount: usd('101') }
+    for (const [id, again] of [
+      [paymentId, more],
+      [other, funds],
+    ] as const) {
+      const result = await creditIncoming(pool, world.resources, id, again)
       expect(result).toMatchObject({ ok: false, refusal: 'transfer_mismatch' })
     }
     expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '100', credited: '100' })
@@ -162,7 +172,7 @@ function creditsAndCounts(bank: () => Bank): void {
   test('counts nothing if the host cannot write its entries', async () => {
     const { pool, world, open, sums } = bank()
     const paymentId = await open()
-    const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+    const funds = { transferId: name('transfer'), amount: usd('100') }
     const unknown = 'https://wallet.example/unknown-to-the-ledger'
     const moved = withReceive(world, async (receive) => {
       const result = await receive()
@@ -170,21 +180,25 @@ function creditsAndCounts(bank: () => Bank): void {
         ? { ...result, payment: { ...result.payment, walletAddress: unknown } }
         : result
     })
-    const credited = creditIncoming(pool, moved, funds)
+    const credited = creditIncoming(pool, moved, paymentId, funds)
     await expect(credited).rejects.toMatchObject({ code: '23503' })
     expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '0', credited: '0' })
-    expect(await creditIncoming(pool, world.resources, funds)).toMatchObject({ ok: true })
+    expect(await creditIncoming(pool, world.resources, paymentId, funds)).toMatchObject({
+      ok: true,
+    })
   })
 
   test('leaves neither behind if the host rolls back', async () => {
     const { pool, world, open, sums } = bank()
     const paymentId = await open()
-    const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+    const funds = { transferId: name('transfer'), amount: usd('100') }
     const changesItsMind = withReceive(world, async (receive) => {
       expect(await receive()).toMatchObject({ ok: true, payment: { received: '100' } })
       throw new Error('the host changed its mind')
     })
-    await expect(creditIncoming(pool, changesItsMind, funds)).rejects.toThrow('changed its mind')
+    await expect(creditIncoming(pool, changesItsMind, paymentId, funds)).rejects.toThrow(
+      'changed its mind',
+    )
     expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '0', credited: '0' })
   })
 
@@ -193,7 +207,7 @@ function creditsAndCounts(bank: () => Bank): void {
     async (code) => {
       const { pool, world, open, sums } = bank()
       const paymentId = await open()
-      const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+      const funds = { transferId: name('transfer'), amount: usd('100') }
       let failures = 0
       const failing = (times: number) =>
         withReceive(world, async (receive) => {
@@ -201,12 +215,14 @@ function creditsAndCounts(bank: () => Bank): void {
           if (++failures <= times) throw Object.assign(new Error('again'), { code })
           return result
         })
-      await expect(creditIncoming(pool, failing(99), funds)).rejects.toMatchObject({ code })
+      await expect(creditIncoming(pool, failing(99), paymentId, funds)).rejects.toMatchObject({
+        code,
+      })
       expect(failures).toBe(5)
       expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '0', credited: '0' })
 
       failures = 0
-      expect(await creditIncoming(pool, failing(4), funds)).toMatchObject({ ok: true })
+      expect(await creditIncoming(pool, failing(4), paymentId, funds)).toMatchObject({ ok: true })
       const both = { received: '100', credited: '100' }
       expect(await sums(paymentId, [funds.transferId])).toEqual(both)
     },
@@ -219,8 +235,8 @@ function creditsAndCounts(bank: () => Bank): void {
     try {
       await client.query(`BEGIN ISOLATION LEVEL ${isolation}`)
       const { incomingPayments } = world.resources.within(postgresStore.inTransaction(client))
-      const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
-      const received = incomingPayments.receive(funds)
+      const funds = { transferId: name('transfer'), amount: usd('100') }
+      const received = incomingPayments.receive(paymentId, funds)
       await expect(received).rejects.toMatchObject({ code: 'ERR_TRANSACTION_FAILED' })
       await expect(received).rejects.toThrow(
         `must be READ COMMITTED, but is ${isolation.toLowerCase()}`,
@@ -238,8 +254,8 @@ function creditsAndCounts(bank: () => Bank): void {
     const client = await pool.connect()
     try {
       const { incomingPayments } = world.resources.within(postgresStore.inTransaction(client))
-      const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
-      const received = incomingPayments.receive(funds)
+      const funds = { transferId: name('transfer'), amount: usd('100') }
+      const received = incomingPayments.receive(paymentId, funds)
       await expect(received).rejects.toMatchObject({ code: 'ERR_TRANSACTION_FAILED' })
       await expect(received).rejects.toThrow('needs a client with a transaction in progress')
     } finally {
@@ -260,7 +276,7 @@ function debitsAndSettles(bank: () => Bank): void {
     const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     for (let i = 0; i < 3; i++) {
-      const result = await settleOutgoing(pool, world.resources, { paymentId, ...whole })
+      const result = await settleOutgoing(pool, world.resources, paymentId, whole)
       expect(result).toMatchObject({ ok: true, payment: { state: 'completed' } })
       expect(await status(paymentId)).toEqual({
         sent: '1000',
@@ -276,30 +292,30 @@ function debitsAndSettles(bank: () => Bank): void {
   ])('debits %s if it is below the maximum', async (_, sent, delivered) => {
     const { pool, world, begun, status } = bank()
     const paymentId = await begun()
-    const settled = { paymentId, ...totals(sent, delivered) }
-    await world.resources.outgoingPayments.reportSent({ paymentId, ...totals('0', '0') })
-    expect(await settleOutgoing(pool, world.resources, settled)).toMatchObject({ ok: true })
+    await world.resources.outgoingPayments.reportSent(paymentId, totals('0', '0'))
+    const settled = await settleOutgoing(pool, world.resources, paymentId, totals(sent, delivered))
+    expect(settled).toMatchObject({ ok: true })
     expect(await status(paymentId)).toEqual({ sent, state: 'completed', debited: sent })
   })
 
   test('keeps the entries if another total is reported later', async () => {
     const { pool, world, begun, status } = bank()
     const paymentId = await begun()
-    await settleOutgoing(pool, world.resources, { paymentId, ...totals('700', '300') })
-    const later = await settleOutgoing(pool, world.resources, { paymentId, ...whole })
+    await settleOutgoing(pool, world.resources, paymentId, totals('700', '300'))
+    const later = await settleOutgoing(pool, world.resources, paymentId, whole)
     expect(later).toMatchObject({ ok: false, refusal: 'payment_over' })
     expect(await status(paymentId)).toMatchObject({ sent: '700', debited: '700' })
   })
 
   test.each([
-    ['exceeds the amount to send', totals('1001', '500'), {}, 'totals_exceeded'],
-    ['is in another asset', { ...whole, deliveredAmount: usd('500') }, {}, 'amount_invalid'],
-    ['is for an unknown payment', whole, { paymentId: 'unknown' }, 'payment_unknown'],
-  ])('writes no ledger entry if a report %s', async (_, said, change, refusal) => {
+    ['exceeds the amount to send', totals('1001', '500'), undefined, 'totals_exceeded'],
+    ['is in another asset', { ...whole, deliveredAmount: usd('500') }, undefined, 'amount_invalid'],
+    ['is for an unknown payment', whole, 'unknown', 'payment_unknown'],
+  ])('writes no ledger entry if a report %s', async (_, said, id, refusal) => {
     const { pool, world, begun, status } = bank()
     const paymentId = await begun()
-    const sent = { paymentId, ...said, ...change }
-    expect(await settleOutgoing(pool, world.resources, sent)).toMatchObject({ ok: false, refusal })
+    const result = await settleOutgoing(pool, world.resources, id ?? paymentId, said)
+    expect(result).toMatchObject({ ok: false, refusal })
     expect(await status(paymentId)).toEqual({ sent: '0', state: 'begun', debited: '0' })
   })
 
@@ -310,8 +326,8 @@ function debitsAndSettles(bank: () => Bank): void {
     const moved: Resources = {
       within(store) {
         const services = world.resources.within(store)
-        const reportSent: Settle = async (sent) => {
-          const result = await services.outgoingPayments.reportSent(sent)
+        const reportSent: Settle = async (...report) => {
+          const result = await services.outgoingPayments.reportSent(...report)
           return result.ok
             ? { ...result, payment: { ...result.payment, walletAddress: unknown } }
             : result
@@ -319,10 +335,10 @@ function debitsAndSettles(bank: () => Bank): void {
         return { ...services, outgoingPayments: { ...services.outgoingPayments, reportSent } }
       },
     }
-    const failing = settleOutgoing(pool, moved, { paymentId, ...whole })
+    const failing = settleOutgoing(pool, moved, paymentId, whole)
     await expect(failing).rejects.toMatchObject({ code: '23503' })
     expect(await status(paymentId)).toEqual({ sent: '0', state: 'begun', debited: '0' })
-    const settled = await settleOutgoing(pool, world.resources, { paymentId, ...whole })
+    const settled = await settleOutgoing(pool, world.resources, paymentId, whole)
     expect(settled).toMatchObject({ ok: true })
   })
 
@@ -330,7 +346,7 @@ function debitsAndSettles(bank: () => Bank): void {
     const { pool, world, begun, status } = bank()
     const paymentId = await begun()
     const reports = Array.from({ length: 20 }, () =>
-      settleOutgoing(pool, world.resources, { paymentId, ...whole }),
+      settleOutgoing(pool, world.resources, paymentId, whole),
     )
     for (const result of await Promise.all(reports)) expect(result).toMatchObject({ ok: true })
     expect(await status(paymentId)).toEqual({ sent: '1000', state: 'completed', debited: '1000' })
@@ -346,14 +362,15 @@ function withReceive(
   { resources }: World,
   around: (
     receive: () => ReturnType<Receive>,
-    funds: Parameters<Receive>[0],
+    funds: Parameters<Receive>[1],
   ) => ReturnType<Receive>,
 ): Resources {
   return {
     within(store) {
       const services = resources.within(store)
       const { incomingPayments } = services
-      const receive: Receive = (funds) => around(() => incomingPayments.receive(funds), funds)
+      const receive: Receive = (paymentId, funds) =>
+        around(() => incomingPayments.receive(paymentId, funds), funds)
       return { ...services, incomingPayments: { ...incomingPayments, receive } }
     },
   }
@@ -428,16 +445,18 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
   ])('leaves neither behind if its connection dies %s', async (_, pattern) => {
     const { world, open, sums } = bank
     const paymentId = await open()
-    const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+    const funds = { transferId: name('transfer'), amount: usd('100') }
     let deaths = 0
     const pool = interceptedPool(pattern, async (client) => {
       if (deaths++ === 0) await terminate(client)
     })
-    await expect(creditIncoming(pool, world.resources, funds)).rejects.toThrow()
+    await expect(creditIncoming(pool, world.resources, paymentId, funds)).rejects.toThrow()
     expect(deaths).toBe(1)
     expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '0', credited: '0' })
     // The pool has recovered, and the transfer can be repeated.
-    expect(await creditIncoming(pool, world.resources, funds)).toMatchObject({ ok: true })
+    expect(await creditIncoming(pool, world.resources, paymentId, funds)).toMatchObject({
+      ok: true,
+    })
     expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '100', credited: '100' })
   })
 
@@ -448,11 +467,13 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
     let savepoints = 0
     const pool = interceptedPool(/^SAVEPOINT/, async () => {
       if (savepoints++ > 0) return
-      const funds = { paymentId, transferId: theirs, amount: usd('30') }
-      expect(await creditIncoming(bank.pool, world.resources, funds)).toMatchObject({ ok: true })
+      const funds = { transferId: theirs, amount: usd('30') }
+      expect(await creditIncoming(bank.pool, world.resources, paymentId, funds)).toMatchObject({
+        ok: true,
+      })
     })
-    const funds = { paymentId, transferId: ours, amount: usd('100') }
-    const result = await creditIncoming(pool, world.resources, funds)
+    const funds = { transferId: ours, amount: usd('100') }
+    const result = await creditIncoming(pool, world.resources, paymentId, funds)
     expect(result).toMatchObject({ ok: true, payment: { received: '130' } })
     expect(savepoints).toBe(2)
     expect(await sums(paymentId, [ours])).toEqual({ received: '130', credited: '100' })
@@ -466,11 +487,11 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
     let savepoints = 0
     const pool = interceptedPool(/^SAVEPOINT/, async () => {
       if (savepoints++ > 0) return
-      const funds = { paymentId, transferId: theirs, amount: usd('30') }
-      await creditIncoming(bank.pool, world.resources, funds)
+      const funds = { transferId: theirs, amount: usd('30') }
+      await creditIncoming(bank.pool, world.resources, paymentId, funds)
     })
-    const funds = { paymentId, transferId: ours, amount: usd('100') }
-    const result = await creditIncoming(pool, world.resources, funds)
+    const funds = { transferId: ours, amount: usd('100') }
+    const result = await creditIncoming(pool, world.resources, paymentId, funds)
     expect(result).toMatchObject({ ok: false, refusal: 'payment_completed' })
     expect(await sums(paymentId, [ours])).toEqual({ received: '30', credited: '0' })
   })
@@ -486,7 +507,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
   test('restarts after a deadlock with another transaction', async () => {
     const { world, open, sums } = bank
     const paymentId = await open()
-    const funds = { paymentId, transferId: name('transfer'), amount: usd('100') }
+    const funds = { transferId: name('transfer'), amount: usd('100') }
     // The other waits first, and never checks for a deadlock. The credit does and is aborted.
     const other = await poolIn('deadlock_timeout=1h').connect()
     const { rows } = await other.query('SELECT pg_backend_pid() AS pid')
@@ -508,7 +529,9 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
       'deadlock_timeout=50ms',
     )
     try {
-      expect(await creditIncoming(pool, world.resources, funds)).toMatchObject({ ok: true })
+      expect(await creditIncoming(pool, world.resources, paymentId, funds)).toMatchObject({
+        ok: true,
+      })
       await circle
     } finally {
       other.release()
@@ -520,8 +543,10 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
   test('credits one transfer once for 50 concurrent reports', async () => {
     const { pool, world, open, sums } = bank
     const paymentId = await open()
-    const funds = { paymentId, transferId: name('transfer'), amount: usd('7') }
-    const credits = Array.from({ length: 50 }, () => creditIncoming(pool, world.resources, funds))
+    const funds = { transferId: name('transfer'), amount: usd('7') }
+    const credits = Array.from({ length: 50 }, () =>
+      creditIncoming(pool, world.resources, paymentId, funds),
+    )
     for (const result of await Promise.all(credits)) {
       expect(result).toMatchObject({ ok: true, payment: { received: '7' } })
     }
@@ -536,7 +561,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the host transaction on Postg
       amount: usd(`${i + 1}`),
     }))
     const credits = transfers.map((transfer) =>
-      creditIncoming(pool, world.resources, { paymentId, ...transfer }),
+      creditIncoming(pool, world.resources, paymentId, transfer),
     )
     const results = await Promise.all(credits)
     expect(results.every(({ ok }) => ok)).toBe(true)

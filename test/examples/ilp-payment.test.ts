@@ -196,9 +196,9 @@ describe('a payment over ILP', () => {
     const wallet = createReceivingWallet()
     const details = await wallet.createPayment()
     let failures = 0
-    const receive: ReceivingWallet['incomingPayments']['receive'] = (funds) => {
+    const receive: ReceivingWallet['incomingPayments']['receive'] = (...arrived) => {
       if (++failures <= 4) throw new Error('the database is down')
-      return wallet.incomingPayments.receive(funds)
+      return wallet.incomingPayments.receive(...arrived)
     }
     const incomingPayments = { get: wallet.incomingPayments.get, receive }
     const { send } = await path(wallet.receiver({ incomingPayments }))

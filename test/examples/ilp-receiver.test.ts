@@ -9,7 +9,7 @@ import {
 } from 'ilp-protocol-stream/dist/src/packet.js'
 import { describe, expect, test } from 'vitest'
 import { packetBytesMax } from '../../examples/ilp/packet.js'
-import type { ReceivedFunds } from '../../src/index.js'
+import type { UncertainFunds } from '../../examples/ilp/receiver.js'
 import { manualClock } from '../support/clock.js'
 import {
   createReceivingWallet,
@@ -286,14 +286,14 @@ describe('when crediting a packet fails', () => {
     const { wallet, clock, details, packet, received } = await setUp()
     const { get, receive } = wallet.incomingPayments
     const remaining = [...fates]
-    const unsettled: ReceivedFunds[] = []
+    const unsettled: UncertainFunds[] = []
     const handle = wallet.receiver({
       now: clock.now,
       incomingPayments: {
         get,
-        async receive(funds) {
+        async receive(...arrived) {
           const fate = remaining.shift()
-          const result = fate === 'before' ? undefined : await receive(funds)
+          const result = fate === 'before' ? undefined : await receive(...arrived)
           if (fate !== undefined || result === undefined) throw new Error('the connection was lost')
           return result
         },

@@ -162,8 +162,7 @@ function behavesAsAStore(pair: () => Pair): void {
     const { incomingPayments } = world.resources
     const paymentId = incomingPayments.idOf(created.body.id) ?? ''
     for (const transferId of ['first', 'first', 'second']) {
-      const received = await incomingPayments.receive({
-        paymentId,
+      const received = await incomingPayments.receive(paymentId, {
         transferId: `${paymentId} ${transferId}`,
         amount: usd('1250'),
       })

@@ -156,7 +156,8 @@ function walletOf({ handle, auth, resources }: World): Wallet {
       answered(() =>
         auth.interactions.approve(id, { resourceOwner: 'alice', walletAddresses: [alice] }),
       ),
-    receive: (funds) => answered(() => resources.incomingPayments.receive(funds)),
+    receive: (paymentId, funds) =>
+      answered(() => resources.incomingPayments.receive(paymentId, funds)),
     introspect: (tokens) =>
       answered(async () => {
         const found: string[] = []

@@ -43,7 +43,7 @@ export function createPaymentActions(
     payment.transfers.set(transferId, entry)
     const amount = { value: `${entry.value}`, assetCode: 'USD', assetScale: 2 }
     const answer = await insist('receive a transfer', 200, () =>
-      wallet.receive({ paymentId: payment.id, transferId, amount }),
+      wallet.receive(payment.id, { transferId, amount }),
     )
     if (answer.status !== 200) return
     const { ok, refusal } = answer.body

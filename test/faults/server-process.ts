@@ -96,7 +96,7 @@ export function serverProcess(parameters: readonly string[]): ServerProcess {
     wallet: {
       send: ({ method, url, headers, body }) => send(method, url, headers, body),
       approve: (id) => host('approve', id),
-      receive: (funds) => host('receive', funds),
+      receive: (paymentId, funds) => host('receive', { paymentId, funds }),
       introspect: (tokens) => host('introspect', tokens),
     },
   }

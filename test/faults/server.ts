@@ -7,6 +7,7 @@ import {
   createResourceServer,
   type DeliveredEvent,
   ilpPaymentMethods,
+  type ReceivedFunds,
 } from 'open-payments-server'
 import { toExpress } from 'open-payments-server/express'
 import { postgresStore } from 'open-payments-server/postgres'
@@ -66,7 +67,8 @@ type HostCall = (input: never) => Promise<unknown>
 const hostCalls: Readonly<Record<string, HostCall>> = {
   approve: (id: string) =>
     auth.interactions.approve(id, { resourceOwner: 'alice', walletAddresses: [alice] }),
-  receive: resources.incomingPayments.receive,
+  receive: ({ paymentId, funds }: { paymentId: string; funds: ReceivedFunds }) =>
+    resources.incomingPayments.receive(paymentId, funds),
   async introspect(tokens: readonly string[]) {
     const answers = await Promise.all(tokens.map((accessToken) => auth.introspect({ accessToken })))
     return tokens.filter((_, index) => answers[index]?.active)

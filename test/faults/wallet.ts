@@ -13,7 +13,7 @@ export interface Wallet {
   /** Body: an `InteractionResult`. */
   approve(interactionId: string): Promise<Answer>
   /** Body: the `ok` and `refusal` of a `ReceiveResult`. */
-  receive(funds: ReceivedFunds): Promise<Answer>
+  receive(paymentId: string, funds: ReceivedFunds): Promise<Answer>
   /** Body: the tokens among them that introspect as active. */
   introspect(tokens: readonly string[]): Promise<Answer>
 }

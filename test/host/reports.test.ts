@@ -38,20 +38,29 @@ describe('receive', () => {
   test('reports a change the first time only', async () => {
     const world = createSpendingWorld()
     const paymentId = await incomingPaymentIn(world)
-    const funds = { paymentId, transferId: 'one', amount: usd(10) }
+    const funds = { transferId: 'one', amount: usd(10) }
     const { incomingPayments } = world.resources
-    expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true, changed: true })
-    expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true, changed: false })
+    expect(await incomingPayments.receive(paymentId, funds)).toMatchObject({
+      ok: true,
+      changed: true,
+    })
+    expect(await incomingPayments.receive(paymentId, funds)).toMatchObject({
+      ok: true,
+      changed: false,
+    })
     await incomingPayments.complete(paymentId)
-    expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true, changed: false })
+    expect(await incomingPayments.receive(paymentId, funds)).toMatchObject({
+      ok: true,
+      changed: false,
+    })
   })
 
   test('reports a change to exactly one of several concurrent calls for the same transfer', async () => {
     const world = createSpendingWorld()
     const paymentId = await incomingPaymentIn(world)
-    const funds = { paymentId, transferId: 'one', amount: usd(10) }
+    const funds = { transferId: 'one', amount: usd(10) }
     const results = await Promise.all(
-      Array.from({ length: 8 }, () => world.resources.incomingPayments.receive(funds)),
+      Array.from({ length: 8 }, () => world.resources.incomingPayments.receive(paymentId, funds)),
     )
     expect(results.filter((result) => result.ok && result.changed)).toHaveLength(1)
     expect(results.every((result) => result.ok && result.payment.received === '10')).toBe(true)
@@ -62,12 +71,21 @@ describe('receive', () => {
     const world = createSpendingWorld({ store })
     const paymentId = await incomingPaymentIn(world)
     const { incomingPayments } = world.resources
-    const other = { paymentId, transferId: 'other', amount: usd(1) }
-    loseNextAnswer(() => incomingPayments.receive(other))
-    const funds = { paymentId, transferId: 'one', amount: usd(10) }
-    expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true, changed: true })
-    expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true, changed: false })
-    expect(await incomingPayments.receive(other)).toMatchObject({ ok: true, changed: false })
+    const other = { transferId: 'other', amount: usd(1) }
+    loseNextAnswer(() => incomingPayments.receive(paymentId, other))
+    const funds = { transferId: 'one', amount: usd(10) }
+    expect(await incomingPayments.receive(paymentId, funds)).toMatchObject({
+      ok: true,
+      changed: true,
+    })
+    expect(await incomingPayments.receive(paymentId, funds)).toMatchObject({
+      ok: true,
+      changed: false,
+    })
+    expect(await incomingPayments.receive(paymentId, other)).toMatchObject({
+      ok: true,
+      changed: false,
+    })
   })
 })
 
@@ -84,11 +102,17 @@ describe('a report of an outgoing payment', () => {
   test('returns a change the first time only', async () => {
     const { outgoingPayments, paymentId } = await created()
     expect(await outgoingPayments.begin(paymentId)).toMatchObject({ ok: true, changed: true })
-    const part = { paymentId, sentAmount: usd(40), deliveredAmount: usd(40) }
-    expect(await outgoingPayments.reportSent(part)).toMatchObject({ ok: true, changed: true })
-    expect(await outgoingPayments.reportSent(part)).toMatchObject({ ok: true, changed: false })
-    expect(await outgoingPayments.fail({ paymentId })).toMatchObject({ ok: true, changed: true })
-    expect(await outgoingPayments.fail({ paymentId })).toMatchObject({ ok: true, changed: false })
+    const part = { sentAmount: usd(40), deliveredAmount: usd(40) }
+    expect(await outgoingPayments.reportSent(paymentId, part)).toMatchObject({
+      ok: true,
+      changed: true,
+    })
+    expect(await outgoingPayments.reportSent(paymentId, part)).toMatchObject({
+      ok: true,
+      changed: false,
+    })
+    expect(await outgoingPayments.fail(paymentId)).toMatchObject({ ok: true, changed: true })
+    expect(await outgoingPayments.fail(paymentId)).toMatchObject({ ok: true, changed: false })
   })
 
   test('returns a change when the response to its commit is lost', async () => {
@@ -96,9 +120,15 @@ describe('a report of an outgoing payment', () => {
     const { outgoingPayments, paymentId } = await created(store)
     await outgoingPayments.begin(paymentId)
     loseNextAnswer()
-    const all = { paymentId, sentAmount: usd(100), deliveredAmount: usd(100) }
-    expect(await outgoingPayments.reportSent(all)).toMatchObject({ ok: true, changed: true })
-    expect(await outgoingPayments.reportSent(all)).toMatchObject({ ok: true, changed: false })
+    const all = { sentAmount: usd(100), deliveredAmount: usd(100) }
+    expect(await outgoingPayments.reportSent(paymentId, all)).toMatchObject({
+      ok: true,
+      changed: true,
+    })
+    expect(await outgoingPayments.reportSent(paymentId, all)).toMatchObject({
+      ok: true,
+      changed: false,
+    })
   })
 })
 
@@ -111,8 +141,8 @@ test('a ledger that posts only changes balances when the host reports everything
     [i, each] as const,
     [i, each] as const,
   ])) {
-    const funds = { paymentId, transferId: `transfer-${index}`, amount: usd(value) }
-    const result = await incomingPayments.receive(funds)
+    const funds = { transferId: `transfer-${index}`, amount: usd(value) }
+    const result = await incomingPayments.receive(paymentId, funds)
     if (result.ok && result.changed) credited += BigInt(value)
   }
   expect(credited).toBe(27n)
@@ -125,7 +155,7 @@ test('a ledger that posts only changes balances when the host reports everything
   let before = 0n
   for (const value of [30, 30, 100, 100]) {
     const totals = { sentAmount: usd(value), deliveredAmount: usd(value) }
-    const result = await outgoingPayments.reportSent({ paymentId: outgoing, ...totals })
+    const result = await outgoingPayments.reportSent(outgoing, totals)
     if (!result.ok || !result.changed) continue
     debited += BigInt(result.payment.sent) - before
     before = BigInt(result.payment.sent)

@@ -76,14 +76,13 @@ async function prepared() {
     'create incoming payment, with both servers in one process': () =>
       client.createPayment(token, { walletAddress: bob }),
     receive: () =>
-      world.resources.incomingPayments.receive({ paymentId, transferId: 'one', amount }),
+      world.resources.incomingPayments.receive(paymentId, { transferId: 'one', amount }),
     'create quote': () => newQuote(client, quoting),
     'create outgoing payment by a quote under a limit, with both servers in one process': () =>
       payByQuote(client, paying.token, quoted),
     begin: () => outgoingPayments.begin(unbegun),
     settle: () =>
-      outgoingPayments.reportSent({
-        paymentId: begun,
+      outgoingPayments.reportSent(begun, {
         sentAmount: usd(10),
         deliveredAmount: usd(10),
         final: true,

@@ -157,8 +157,10 @@ describe('a client instance that is identified by its key', () => {
     const paymentId = world.resources.incomingPayments.idOf(await createPayment(one)) ?? ''
     const owner = `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${one.key.thumbprint}`
     expect(await world.resources.incomingPayments.get(paymentId)).toMatchObject({ client: owner })
-    const funds = { paymentId, transferId: 'transfer-1', amount: usd(5) }
-    expect(await world.resources.incomingPayments.receive(funds)).toMatchObject({ ok: true })
+    const funds = { transferId: 'transfer-1', amount: usd(5) }
+    expect(await world.resources.incomingPayments.receive(paymentId, funds)).toMatchObject({
+      ok: true,
+    })
     const heard: unknown[] = []
     await world.resources.events.drain((event) => void heard.push(event))
     expect(heard).toMatchObject([

@@ -53,7 +53,7 @@ async function failureOf(call: ReturnType<TestClient['send']>) {
 }
 
 const arrive = ({ resources }: World, paymentId: string, value: string, transferId: string) =>
-  resources.incomingPayments.receive({ paymentId, transferId, amount: usd(value) })
+  resources.incomingPayments.receive(paymentId, { transferId, amount: usd(value) })
 
 /** Delivers all events and returns their types, in order. */
 async function toldOf({ resources }: World): Promise<string[]> {

@@ -95,8 +95,7 @@ describe('a list of incoming payments', () => {
     world.clock.advance(1)
     const two = await client.createPayment(token, { walletAddress: bob })
     const paymentId = world.resources.incomingPayments.idOf(one.body.id) ?? ''
-    await world.resources.incomingPayments.receive({
-      paymentId,
+    await world.resources.incomingPayments.receive(paymentId, {
       transferId: 'one',
       amount: usd('100'),
     })

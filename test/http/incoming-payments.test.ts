@@ -32,7 +32,7 @@ let transfers = 0
 
 function arrive(world: World, url: string, value: string, transferId = `transfer ${transfers++}`) {
   const paymentId = world.resources.incomingPayments.idOf(url) ?? ''
-  return world.resources.incomingPayments.receive({ paymentId, transferId, amount: usd(value) })
+  return world.resources.incomingPayments.receive(paymentId, { transferId, amount: usd(value) })
 }
 
 describe('creating an incoming payment', () => {

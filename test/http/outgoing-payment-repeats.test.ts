@@ -58,7 +58,7 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
     const id = idOfPayment(await ask())
     const { outgoingPayments } = world.resources
     await outgoingPayments.begin(id)
-    await outgoingPayments.fail({ paymentId: id, sentAmount: usd(300) })
+    await outgoingPayments.fail(id, { sentAmount: usd(300) })
     expect((await ask()).body).toMatchObject({
       failed: true,
       sentAmount: usd(300),

@@ -379,8 +379,8 @@ describe('reading an outgoing payment', () => {
     expect((await client.getPayment(token, body.id)).body).toEqual(created)
     const id = world.resources.outgoingPayments.idOf(body.id) ?? ''
     await world.resources.outgoingPayments.begin(id)
-    const half = { paymentId: id, sentAmount: usd(50), deliveredAmount: usd(50) }
-    await world.resources.outgoingPayments.reportSent(half)
+    const half = { sentAmount: usd(50), deliveredAmount: usd(50) }
+    await world.resources.outgoingPayments.reportSent(id, half)
     const { body: read } = await client.getPayment(token, body.id)
     expect(read).toEqual({ ...created, sentAmount: usd(50) })
     const payment = await world.resources.outgoingPayments.get(id)

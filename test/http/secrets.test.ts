@@ -203,7 +203,7 @@ async function receivePayments(world: World, payee: TestClient, { told }: Secret
   const payment = told(await payee.createPayment(value, { walletAddress: bob }))
   const { incomingPayments } = world.resources
   const paymentId = incomingPayments.idOf(payment.id) ?? ''
-  await incomingPayments.receive({ paymentId, transferId: 'transfer-1', amount: usd(100) })
+  await incomingPayments.receive(paymentId, { transferId: 'transfer-1', amount: usd(100) })
   told(await payee.getPayment(value, payment.id))
   const bare = { method: 'GET', url: `/op/incoming-payments/${paymentId}`, headers: [] }
   await world.handle({ ...bare, body: new Uint8Array() })
@@ -228,8 +228,8 @@ async function sendPayments(world: World, shop: TestClient, { told, keep }: Secr
   const [sentId = '', failedId = ''] = [sent, failed].map(({ id }) => outgoingPayments.idOf(id))
   await outgoingPayments.begin(sentId)
   const all = { sentAmount: usd(1000), deliveredAmount: usd(1000) }
-  await outgoingPayments.reportSent({ paymentId: sentId, ...all })
-  await outgoingPayments.fail({ paymentId: failedId, reason: 'no route' })
+  await outgoingPayments.reportSent(sentId, { ...all })
+  await outgoingPayments.fail(failedId, { reason: 'no route' })
   return paying
 }
 

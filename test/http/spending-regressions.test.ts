@@ -77,8 +77,8 @@ const refusedOf = async (answer: Promise<{ status: number }>) => (await answer).
 
 describe('a payment of an earlier window', () => {
   test.each([
-    ['fails', (host: Host, paymentId: string) => host.fail({ paymentId })],
-    ['completes with less', (host: Host, paymentId: string) => host.reportSent(less(paymentId))],
+    ['fails', (host: Host, paymentId: string) => host.fail(paymentId)],
+    ['completes with less', (host: Host, paymentId: string) => host.reportSent(paymentId, less)],
   ])('returns nothing to the current window when it later %s', async (_, end) => {
     const { world, client, token, host } = await paying()
     const early = await begun(world, client, token, 60)
@@ -94,7 +94,7 @@ describe('a payment of an earlier window', () => {
     const { world, client, token, host } = await paying()
     const early = await begun(world, client, token, 60)
     world.clock.advance(hour)
-    await host.reportSent({ paymentId: early, sentAmount: usd(60), deliveredAmount: usd(60) })
+    await host.reportSent(early, { sentAmount: usd(60), deliveredAmount: usd(60) })
     expect(await spent(client, token)).toBe('0')
     expect((await pay(client, token, 100)).status).toBe(201)
   })
@@ -102,19 +102,14 @@ describe('a payment of an earlier window', () => {
 
 type Host = World['resources']['outgoingPayments']
 
-const less = (paymentId: string) => ({
-  paymentId,
-  sentAmount: usd(10),
-  deliveredAmount: usd(10),
-  final: true,
-})
+const less = { sentAmount: usd(10), deliveredAmount: usd(10), final: true }
 
 describe('the sent amount stays counted', () => {
   test('for payments that fail midway, however many', async () => {
     const { world, client, token, host } = await paying()
     for (const value of [100, 70, 40]) {
       const paymentId = await begun(world, client, token, value)
-      await host.fail({ paymentId, sentAmount: usd(30) })
+      await host.fail(paymentId, { sentAmount: usd(30) })
     }
     expect(await spent(client, token)).toBe('90')
     expect(await refusedOf(pay(client, token, 11))).toBe(true)
@@ -125,12 +120,12 @@ describe('the sent amount stays counted', () => {
     const paymentId = await begun(world, client, token, 100)
     for (const delivered of [30, 50, 80]) {
       const totals = { sentAmount: usd(delivered), deliveredAmount: usd(delivered) }
-      expect(await host.reportSent({ paymentId, ...totals })).toMatchObject({ ok: true })
+      expect(await host.reportSent(paymentId, totals)).toMatchObject({ ok: true })
     }
     // A report of only the last attempt would decrease the totals.
-    const last = { paymentId, sentAmount: usd(30), deliveredAmount: usd(30), final: true }
-    expect(await host.reportSent(last)).toMatchObject({ refusal: 'totals_receded' })
-    await host.fail({ paymentId })
+    const last = { sentAmount: usd(30), deliveredAmount: usd(30), final: true }
+    expect(await host.reportSent(paymentId, last)).toMatchObject({ refusal: 'totals_receded' })
+    await host.fail(paymentId)
     expect((await spentUnder(client, token)).spentReceiveAmount).toEqual(usd(80))
   })
 })
@@ -140,7 +135,7 @@ test('a report that returns nothing does not write the budget', async () => {
   const paymentId = await begun(world, client, token, 100)
   const budgetId = (await host.get(paymentId))?.budgetId ?? ''
   const before = await world.store.load('budget', budgetId)
-  await host.reportSent({ paymentId, sentAmount: usd(10), deliveredAmount: usd(10) })
+  await host.reportSent(paymentId, { sentAmount: usd(10), deliveredAmount: usd(10) })
   expect(await world.store.load('budget', budgetId)).toEqual(before)
 })
 
@@ -148,7 +143,7 @@ describe('the unsent amount can be spent again', () => {
   test('if the payment completes before everything is sent', async () => {
     const { world, client, token, host } = await paying()
     const paymentId = await begun(world, client, token, 100)
-    await host.reportSent({ ...less(paymentId), sentAmount: usd(0), deliveredAmount: usd(0) })
+    await host.reportSent(paymentId, { ...less, sentAmount: usd(0), deliveredAmount: usd(0) })
     expect(await spent(client, token)).toBe('0')
     expect((await pay(client, token, 100)).status).toBe(201)
   })
@@ -156,7 +151,7 @@ describe('the unsent amount can be spent again', () => {
   test('if the payment arrives completely for less than its hold', async () => {
     const { world, client, token, host } = await paying()
     const paymentId = await begun(world, client, token, 100)
-    await host.reportSent({ paymentId, sentAmount: usd(90), deliveredAmount: usd(100) })
+    await host.reportSent(paymentId, { sentAmount: usd(90), deliveredAmount: usd(100) })
     expect(await spent(client, token)).toBe('90')
   })
 
@@ -181,7 +176,7 @@ describe('no concurrent change is lost', () => {
     const { world, client, token, host } = await paying([outgoingItem({ debitAmount: usd(1_000) })])
     const ids = await Promise.all(Array.from({ length: 10 }, () => begun(world, client, token, 50)))
     await Promise.all([
-      ...ids.map((paymentId) => host.fail({ paymentId, sentAmount: usd(1) })),
+      ...ids.map((paymentId) => host.fail(paymentId, { sentAmount: usd(1) })),
       ...ids.map(() => pay(client, token, 50)),
     ])
     expect(await spent(client, token)).toBe('510')
@@ -264,8 +259,8 @@ describe('without a limited amount', () => {
       await begun(world, client, token, 100),
       await begun(world, client, token, 100),
     ]
-    await host.reportSent({ paymentId: one, sentAmount: usd(100), deliveredAmount: usd(100) })
-    await host.fail({ paymentId: two })
+    await host.reportSent(one, { sentAmount: usd(100), deliveredAmount: usd(100) })
+    await host.fail(two)
     expect([world.errors, world.refusals]).toEqual([[], []])
     expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(100))
   })
@@ -464,8 +459,8 @@ describe('rotation and revocation', () => {
     ]
     await world.auth.grants.revoke(grantId)
     const totals = { sentAmount: usd(50), deliveredAmount: usd(50) }
-    expect(await host.reportSent({ paymentId: one, ...totals })).toMatchObject({ ok: true })
-    expect(await host.fail({ paymentId: two, sentAmount: usd(20) })).toMatchObject({ ok: true })
+    expect(await host.reportSent(one, totals)).toMatchObject({ ok: true })
+    expect(await host.fail(two, { sentAmount: usd(20) })).toMatchObject({ ok: true })
     const budget = (await host.get(one))?.budgetId ?? ''
     expect(await world.store.load('budget', budget)).toMatchObject({
       spent: { debitAmount: usd(70) },

@@ -168,9 +168,11 @@ describe('two servers on one store with different URLs', () => {
       const { incoming } = await lived(tenant)
       const paymentId = lastSegment(incoming)
       const { incomingPayments } = tenant.resources
-      const funds = { paymentId, transferId: 'transfer-1', amount: usd(5) }
-      expect(await incomingPayments.receive(funds)).toMatchObject({ ok: true })
-      expect(await incomingPayments.receive(funds)).toMatchObject({ payment: { received: '5' } })
+      const funds = { transferId: 'transfer-1', amount: usd(5) }
+      expect(await incomingPayments.receive(paymentId, funds)).toMatchObject({ ok: true })
+      expect(await incomingPayments.receive(paymentId, funds)).toMatchObject({
+        payment: { received: '5' },
+      })
     }
   })
 

@@ -303,7 +303,7 @@ const races: Race[] = [
       const results = await atOnce(
         scheduler,
         ...payments.map(({ id: paymentId }) =>
-          racing.payments.receive({ paymentId, transferId: 'a', amount: usd('10') }),
+          racing.payments.receive(paymentId, { transferId: 'a', amount: usd('10') }),
         ),
       )
       expect(results.filter(({ ok }) => ok)).toHaveLength(1)
@@ -342,7 +342,7 @@ async function receiveAtOnce(store: Store, contested: Store, scheduler: Schedule
   const racing = services(contested, scheduler, 'race')
   const results = await atOnce(
     scheduler,
-    ...arrivals.map((arrival) => racing.payments.receive({ paymentId, ...arrival })),
+    ...arrivals.map((arrival) => racing.payments.receive(paymentId, { ...arrival })),
   )
   const payment = await services(store, undefined, 'after').payments.load(paymentId)
   const counted = new Map<string, number>()

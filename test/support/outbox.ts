@@ -76,7 +76,7 @@ export function paymentServices(options: SetupOptions = {}) {
     outbox: createOutbox(context),
     newPayment,
     receive: (paymentId: string, value = '1', transferId = `${seed} ${++transfers}`) =>
-      payments.receive({ paymentId, transferId, amount: usd(value) }),
+      payments.receive(paymentId, { transferId, amount: usd(value) }),
     /** Does what `ResourceServer.sweep` does, as far as it concerns incoming payments. */
     sweep: (options?: SweepOptions) =>
       sweepKinds(

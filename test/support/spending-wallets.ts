@@ -132,9 +132,8 @@ export function serverWallet(): PlayedWallet {
       return { debitAmount, receiveAmount }
     },
     begin: async (id) => told(await outgoingPayments.begin(id)),
-    settle: async (paymentId, totals) =>
-      told(await outgoingPayments.reportSent({ paymentId, ...totals })),
-    fail: async (paymentId, totals) => told(await outgoingPayments.fail({ paymentId, ...totals })),
+    settle: async (paymentId, totals) => told(await outgoingPayments.reportSent(paymentId, totals)),
+    fail: async (paymentId, totals) => told(await outgoingPayments.fail(paymentId, totals)),
     cancel: async (id) => told(await outgoingPayments.cancel(id)),
     sweep: async () => (await resources.sweep()).lapsed,
   }

@@ -48,7 +48,7 @@ async function fullPayment({ shop, world }: Surface) {
   })
   const { incomingPayments } = world.resources
   const paymentId = incomingPayments.idOf(payment.id) ?? ''
-  await incomingPayments.receive({ paymentId, transferId: payment.id, amount: usd(400) })
+  await incomingPayments.receive(paymentId, { transferId: payment.id, amount: usd(400) })
   return { token, url: payment.id as string, complete: () => incomingPayments.complete(paymentId) }
 }
 
@@ -227,7 +227,7 @@ export const successes: readonly Success[] = [
       const paymentId = outgoingPayments.idOf(held.outgoing) ?? ''
       await outgoingPayments.begin(paymentId)
       const some = { sentAmount: usd(40), deliveredAmount: usd(40) }
-      await outgoingPayments.fail({ paymentId, ...some, reason: 'no route' })
+      await outgoingPayments.fail(paymentId, { ...some, reason: 'no route' })
       return send(ask('getOutgoingPayment'))
     },
   },

@@ -55,9 +55,8 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
       return answerOf(result)
     },
     settle: async (paymentId, totals) =>
-      answerOf(await outgoingPayments.reportSent({ paymentId, ...totals })),
-    fail: async (paymentId, totals) =>
-      answerOf(await outgoingPayments.fail({ paymentId, ...totals })),
+      answerOf(await outgoingPayments.reportSent(paymentId, totals)),
+    fail: async (paymentId, totals) => answerOf(await outgoingPayments.fail(paymentId, totals)),
     cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),
     lapse: () => lapse(state),
     rotate: (grant) => rotate(state, grant),

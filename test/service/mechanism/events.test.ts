@@ -43,7 +43,7 @@ async function newPayment(client: TestClient, body: object = {}) {
 }
 
 function receive({ resources }: World, paymentId: string, value: string) {
-  return resources.incomingPayments.receive({ paymentId, transferId: value, amount: usd(value) })
+  return resources.incomingPayments.receive(paymentId, { transferId: value, amount: usd(value) })
 }
 
 function grantIdOf(path: string): string {

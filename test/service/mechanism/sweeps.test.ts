@@ -554,8 +554,8 @@ describe('the servers', () => {
       incomingAmount: usd('5'),
     })
     const paymentId = world.resources.incomingPayments.idOf(created.body.id) ?? ''
-    const funds = { paymentId, transferId: 'a', amount: usd('2') }
-    await world.resources.incomingPayments.receive(funds)
+    const funds = { transferId: 'a', amount: usd('2') }
+    await world.resources.incomingPayments.receive(paymentId, funds)
     await client.request([outgoingAccess], withFinish)
 
     world.clock.advance(31 * day)

@@ -5,8 +5,8 @@ import type { RecordChange, Store } from '../../../src/ports/store.js'
 import { createQueues } from '../../../src/service/mechanism/queues.js'
 import {
   type Attempt,
-  type ReplayProtection,
   ContentionError,
+  type ReplayProtection,
   realPacing,
   transact,
   transactSigned,
