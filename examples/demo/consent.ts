@@ -1,20 +1,41 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isFinalizedGrantWithAccessToken, isPendingGrant } from '@interledger/open-payments'
+import {
+  isFinalizedGrantWithAccessToken,
+  isPendingGrant,
+  type PendingGrant,
+} from '@interledger/open-payments'
 import { dollars, masked, type Scene, type Token } from './app.js'
 import { decide } from './browser.js'
 import { step, tell } from './story.js'
 
 /** Alice allows the app to pay from her account up to a monthly limit; the app gets its token. */
-export async function consent({ client, shop, baseUrl }: Scene): Promise<Token> {
+export async function consent(scene: Scene): Promise<Token> {
+  const nonce = randomUUID()
+  const { grant, authServer } = await requestGrant(scene, nonce)
+  step('Alice reads the page and approves')
+  const location = await approve(grant.interact.redirect)
+  const interactRef = location.searchParams.get('interact_ref') ?? ''
+  const base = [nonce, grant.interact.finish, interactRef, authServer].join('\n')
+  const hash = createHash('sha256').update(base).digest('base64')
+  assert.equal(
+    location.searchParams.get('hash'),
+    hash,
+    'the hash proves that the wallet redirected',
+  )
+  assert.equal(location.searchParams.get('order'), '17', "the app's own parameter is preserved")
+  tell('back at the app', `${location.host}${location.pathname}, and the hash is valid`)
+  return continueGrant(scene, grant, interactRef)
+}
+
+async function requestGrant({ client, shop, baseUrl }: Scene, nonce: string) {
   const alice = `${baseUrl}/alice`
   step('The app reads Alice’s wallet address')
   const { publicName, assetCode, authServer } = await client.walletAddress.get({ url: alice })
   tell('wallet address', `${alice}: ${publicName}, in ${assetCode}`)
 
   step('The app requests permission to pay up to USD 25.00 a month from her account, for a year')
-  const nonce = randomUUID()
   const now = `${new Date().toISOString().slice(0, 19)}Z`
   const grant = await client.grant.request(
     { url: authServer },
@@ -34,29 +55,26 @@ export async function consent({ client, shop, baseUrl }: Scene): Promise<Token> 
   )
   assert(isPendingGrant(grant), 'this grant needs consent')
   tell('consent page', grant.interact.redirect)
+  return { grant, authServer }
+}
 
-  step('Alice reads the page and approves')
-  const { page, location } = await decide(grant.interact.redirect, 'approve')
+/** Resolves to the URL to which the wallet redirects the browser. */
+async function approve(consentPage: string): Promise<URL> {
+  const { page, location } = await decide(consentPage, 'approve')
   const [limit = ''] = /at most [^<]*/.exec(page) ?? []
   assert(limit.startsWith('at most USD 25.00 is debited from your account every month, 12 times'))
   tell('she reads', limit)
   assert(location, 'the wallet redirects the browser to the app')
-  const interactRef = location.searchParams.get('interact_ref') ?? ''
-  const base = [nonce, grant.interact.finish, interactRef, authServer].join('\n')
-  const hash = createHash('sha256').update(base).digest('base64')
-  assert.equal(
-    location.searchParams.get('hash'),
-    hash,
-    'the hash proves that the wallet redirected',
-  )
-  assert.equal(location.searchParams.get('order'), '17', "the app's own parameter is preserved")
-  tell('back at the app', `${location.host}${location.pathname}, and the hash is valid`)
+  return location
+}
 
+async function continueGrant(
+  { client }: Scene,
+  { continue: { uri, access_token } }: PendingGrant,
+  interactRef: string,
+): Promise<Token> {
   step('The app continues its grant')
-  const continuation = {
-    url: grant.continue.uri,
-    accessToken: grant.continue.access_token.value,
-  }
+  const continuation = { url: uri, accessToken: access_token.value }
   const issued = await client.grant.continue(continuation, { interact_ref: interactRef })
   assert(isFinalizedGrantWithAccessToken(issued), 'the app gets its token')
   tell('access token', masked(issued.access_token.value))

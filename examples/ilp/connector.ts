@@ -54,7 +54,9 @@ export interface Connector {
 
 type Checked =
   | { readonly ok: true; readonly to: Peer; readonly outgoing: IlpPrepare }
-  | { readonly ok: false; readonly reject: Uint8Array }
+  | { readonly ok: false; readonly reason: RejectReason }
+
+type RejectReason = Parameters<ReturnType<typeof rejectsOf>>
 
 /** How much earlier a packet expires at the next node, so that a late Fulfill still returns in time. */
 const marginMs = 1_000
@@ -68,7 +70,7 @@ const holdMaxMs = 30_000
  * @see Interledger RFC 0027
  */
 export function createConnector(options: ConnectorOptions): Connector {
-  const { peers, rateOf, now = Date.now } = options
+  const { peers, now = Date.now } = options
   const reject = rejectsOf(options.ilpAddress)
   const balances = new Map<string, bigint>()
 
@@ -81,12 +83,13 @@ export function createConnector(options: ConnectorOptions): Connector {
   async function forward(from: Peer, packet: Uint8Array): Promise<Uint8Array> {
     const incoming = readPrepare(packet)
     if (incoming === undefined) return reject('F01', 'The packet is not an ILP Prepare')
-    const checked = check(from, incoming)
-    if (!checked.ok) return checked.reject
+    const checked = check(options, from, balanceOf(from.ilpAddress), incoming)
+    if (!checked.ok) return reject(...checked.reason)
     const { to, outgoing } = checked
 
     add(from, BigInt(incoming.amount))
-    const bytes = await inTime(to.send(serializeIlpPrepare(outgoing)), outgoing)
+    const timeLeft = outgoing.expiresAt.getTime() - now()
+    const bytes = await inTime(to.send(serializeIlpPrepare(outgoing)), timeLeft)
     const reply = bytes && readReply(bytes)
     if (bytes !== undefined && fulfills(reply, incoming) && incoming.expiresAt.getTime() > now()) {
       add(to, -BigInt(outgoing.amount))
@@ -101,45 +104,6 @@ export function createConnector(options: ConnectorOptions): Connector {
       : reject('F05', 'The fulfillment does not hash to the condition')
   }
 
-  function check(from: Peer, incoming: IlpPrepare): Checked {
-    const refused = (...reason: Parameters<typeof reject>): Checked => ({
-      ok: false,
-      reject: reject(...reason),
-    })
-    const timeLeft = incoming.expiresAt.getTime() - now()
-    if (timeLeft <= 0) return refused('R00', 'The packet has expired')
-    if (timeLeft <= marginMs) return refused('R02', 'Too little time is left')
-    const to = routeTo(peers, incoming.destination)
-    if (to === undefined || to === from) return refused('F02', 'There is no route to the address')
-    const rate = rateOf(from.asset, to.asset)
-    if (rate === undefined) return refused('F02', 'The assets are not exchanged')
-
-    const amount = BigInt(incoming.amount)
-    // The maximum incoming amount must also stay below the maximum of a packet after conversion.
-    const convertible = (packetAmountMax * rate.denominator) / rate.numerator
-    const amountMax = least(from.packetAmountMax ?? packetAmountMax, convertible)
-    if (amount > amountMax)
-      return refused('F08', 'The amount is too large', pair(amount, amountMax))
-    const converted = (amount * rate.numerator) / rate.denominator
-    if (amount > 0n && converted === 0n) return refused('R01', 'The amount is too small')
-    if (from.creditMax !== undefined && balanceOf(from.ilpAddress) + amount > from.creditMax) {
-      return refused('T04', 'The peer owes too much to send this amount')
-    }
-    const expiresAt = new Date(now() + Math.min(timeLeft - marginMs, holdMaxMs))
-    return { ok: true, to, outgoing: { ...incoming, amount: converted.toString(), expiresAt } }
-  }
-
-  /** Resolves to the reply, or to `undefined` once the outgoing packet has expired. */
-  async function inTime(reply: Promise<Uint8Array>, { expiresAt }: IlpPrepare) {
-    let timer: NodeJS.Timeout | undefined
-    const expired = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), expiresAt.getTime() - now())
-    })
-    const answered = await Promise.race([reply, expired])
-    clearTimeout(timer)
-    return answered
-  }
-
   return {
     from(ilpAddress) {
       const from = peers.find((peer) => peer.ilpAddress === ilpAddress)
@@ -148,6 +112,47 @@ export function createConnector(options: ConnectorOptions): Connector {
     },
     balanceOf,
   }
+}
+
+/** Checks a packet from a peer that owes `owed`, and returns the packet for the next node. */
+function check(
+  { peers, rateOf, now = Date.now }: ConnectorOptions,
+  from: Peer,
+  owed: bigint,
+  incoming: IlpPrepare,
+): Checked {
+  const refused = (...reason: RejectReason): Checked => ({ ok: false, reason })
+  const timeLeft = incoming.expiresAt.getTime() - now()
+  if (timeLeft <= 0) return refused('R00', 'The packet has expired')
+  if (timeLeft <= marginMs) return refused('R02', 'Too little time is left')
+  const to = routeTo(peers, incoming.destination)
+  if (to === undefined || to === from) return refused('F02', 'There is no route to the address')
+  const rate = rateOf(from.asset, to.asset)
+  if (rate === undefined) return refused('F02', 'The assets are not exchanged')
+
+  const amount = BigInt(incoming.amount)
+  // The maximum incoming amount must also stay below the maximum of a packet after conversion.
+  const convertible = (packetAmountMax * rate.denominator) / rate.numerator
+  const amountMax = least(from.packetAmountMax ?? packetAmountMax, convertible)
+  if (amount > amountMax) return refused('F08', 'The amount is too large', pair(amount, amountMax))
+  const converted = (amount * rate.numerator) / rate.denominator
+  if (amount > 0n && converted === 0n) return refused('R01', 'The amount is too small')
+  if (from.creditMax !== undefined && owed + amount > from.creditMax) {
+    return refused('T04', 'The peer owes too much to send this amount')
+  }
+  const expiresAt = new Date(now() + Math.min(timeLeft - marginMs, holdMaxMs))
+  return { ok: true, to, outgoing: { ...incoming, amount: converted.toString(), expiresAt } }
+}
+
+/** Resolves to the reply, or to `undefined` once the time is over. */
+async function inTime(reply: Promise<Uint8Array>, timeLeft: number) {
+  let timer: NodeJS.Timeout | undefined
+  const expired = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), timeLeft)
+  })
+  const answered = await Promise.race([reply, expired])
+  clearTimeout(timer)
+  return answered
 }
 
 function routeTo(peers: readonly Peer[], destination: string): Peer | undefined {

@@ -56,7 +56,14 @@ interface Paid {
   readonly prepare: IlpPrepare
   readonly request: Packet
   readonly encryptionKey: Buffer
+  readonly fulfillment: Buffer
   readonly payment: IncomingPayment
+}
+
+/** A receiver's options, and its rejects. */
+interface Receiver extends StreamReceiverOptions {
+  readonly now: () => number
+  readonly reject: ReturnType<typeof rejectsOf>
 }
 
 /** The time that a Fulfill needs to reach the previous connector before the packet expires. */
@@ -71,105 +78,124 @@ const pauseMs = 100
  * @see Interledger RFC 0029
  */
 export function createStreamReceiver(options: StreamReceiverOptions): IlpHandler {
-  const { paymentMethods, incomingPayments, onError, now = Date.now } = options
+  const { now = Date.now } = options
   const reject = rejectsOf(options.ilpAddress)
-
-  function report(error: unknown, funds?: UncertainFunds): void {
-    // An error of the callback must not prevent the reply.
-    if (onError) queueMicrotask(() => onError(error, funds))
-  }
-
-  async function answer(packet: Uint8Array): Promise<Uint8Array> {
-    const prepare = readPrepare(packet)
-    if (prepare === undefined) return reject('F01', 'The packet is not an ILP Prepare')
-    if (timeLeft(prepare) <= 0) return reject('R00', 'The packet has expired')
-
-    const credentials = await paymentMethods.credentialsOf(prepare.destination)
-    if (credentials === undefined) return reject('F02', 'The address is not one of this receiver')
-    const encryptionKey = hmac(credentials.sharedSecret, 'ilp_stream_encryption')
-    const request = await decrypted(encryptionKey, prepare.data)
-    if (request === undefined) return reject('F06', 'The data does not decrypt')
-    const payment = await incomingPayments.get(credentials.paymentId)
-    if (payment === undefined) return reject('F02', 'The payment does not exist')
-
-    const paid: Paid = { prepare, request, encryptionKey, payment }
-    const fulfillment = streamFulfillment(credentials.sharedSecret, prepare.data)
-    const asked = BigInt(request.prepareAmount.toString())
-    if (!sha256(fulfillment).equals(prepare.executionCondition)) {
-      // Senders probe the rate with such packets: no receiver can fulfill them, and the reply contains the
-      // received amount.
-      return refuse(paid, 'F99', 'The packet cannot be fulfilled', closing(payment))
-    }
-    if (BigInt(prepare.amount) < asked) return refuse(paid, 'F99', 'Less arrived than was asked')
-    if (timeLeft(prepare) < replyMs) return refuse(paid, 'R02', 'Too little time is left')
-    return BigInt(prepare.amount) === 0n
-      ? fulfill(paid, fulfillment, closing(payment))
-      : credit(paid, fulfillment)
-  }
-
-  async function credit(paid: Paid, fulfillment: Buffer): Promise<Uint8Array> {
-    const { prepare, payment } = paid
-    const funds: ReceivedFunds = {
-      transferId: prepare.executionCondition.toString('base64url'),
-      amount: { value: prepare.amount, ...payment.asset },
-    }
-    const result = await receive(paid, funds)
-    if (result === undefined) return refuse(paid, 'T00', 'The packet could not be credited')
-    if (result.ok) return fulfill({ ...paid, payment: result.payment }, fulfillment)
-    return refuse(paid, 'F99', result.reason, [close(result.reason)])
-  }
-
-  /**
-   * Repeats `receive` while its outcome is unknown and time remains. After T00, the sender sends the amount
-   * again in a packet with another condition, which would count in addition to this one.
-   */
-  async function receive(
-    { prepare, payment }: Paid,
-    funds: ReceivedFunds,
-  ): Promise<ReceiveResult | undefined> {
-    const paymentId = payment.id
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await incomingPayments.receive(paymentId, funds)
-      } catch (error) {
-        if (attempt === attemptsMax || timeLeft(prepare) < replyMs + pauseMs) {
-          report(error, { paymentId, ...funds })
-          return undefined
-        }
-        await sleep(pauseMs)
-      }
-    }
-  }
-
-  function closing(payment: IncomingPayment): readonly Frame[] {
-    if (payment.completed) return [close('the payment is complete')]
-    return now() > payment.expiresAt ? [close('the payment has expired')] : []
-  }
-
-  const timeLeft = ({ expiresAt }: IlpPrepare) => expiresAt.getTime() - now()
-
-  async function refuse(
-    paid: Paid,
-    code: 'F99' | 'R02' | 'T00',
-    message: string,
-    frames: readonly Frame[] = [],
-  ): Promise<Uint8Array> {
-    return reject(code, message, await replyTo(paid, IlpPacketType.Reject, frames))
-  }
-
+  const receiver: Receiver = { ...options, now, reject }
   return async (packet) => {
     try {
-      return await answer(packet)
+      const paid = await readPaid(receiver, packet)
+      return paid.ok ? await answer(receiver, paid.value) : reject(...paid.reason)
     } catch (error) {
-      report(error)
+      report(receiver, error)
       return reject('T00', 'Internal error')
     }
   }
 }
 
-async function fulfill(paid: Paid, fulfillment: Buffer, frames: readonly Frame[] = []) {
+type Read =
+  | { readonly ok: true; readonly value: Paid }
+  | { readonly ok: false; readonly reason: Parameters<Receiver['reject']> }
+
+/** Decrypts a packet, and finds its payment. */
+async function readPaid(receiver: Receiver, packet: Uint8Array): Promise<Read> {
+  const { paymentMethods, incomingPayments } = receiver
+  const refused = (...reason: Parameters<Receiver['reject']>): Read => ({ ok: false, reason })
+  const prepare = readPrepare(packet)
+  if (prepare === undefined) return refused('F01', 'The packet is not an ILP Prepare')
+  if (timeLeft(receiver, prepare) <= 0) return refused('R00', 'The packet has expired')
+
+  const credentials = await paymentMethods.credentialsOf(prepare.destination)
+  if (credentials === undefined) return refused('F02', 'The address is not one of this receiver')
+  const { sharedSecret, paymentId } = credentials
+  const encryptionKey = hmac(sharedSecret, 'ilp_stream_encryption')
+  const request = await decrypted(encryptionKey, prepare.data)
+  if (request === undefined) return refused('F06', 'The data does not decrypt')
+  const payment = await incomingPayments.get(paymentId)
+  if (payment === undefined) return refused('F02', 'The payment does not exist')
+  const fulfillment = streamFulfillment(sharedSecret, prepare.data)
+  return { ok: true, value: { prepare, request, encryptionKey, fulfillment, payment } }
+}
+
+async function answer(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
+  const { prepare, request, fulfillment, payment } = paid
+  const amount = BigInt(prepare.amount)
+  if (!sha256(fulfillment).equals(prepare.executionCondition)) {
+    // Senders probe the rate with such packets: no receiver can fulfill them, and the reply contains the
+    // received amount.
+    const frames = closing(receiver, payment)
+    return refuse(receiver, paid, 'F99', 'The packet cannot be fulfilled', frames)
+  }
+  if (amount < BigInt(request.prepareAmount.toString())) {
+    return refuse(receiver, paid, 'F99', 'Less arrived than was asked')
+  }
+  if (timeLeft(receiver, prepare) < replyMs) {
+    return refuse(receiver, paid, 'R02', 'Too little time is left')
+  }
+  return amount === 0n ? fulfill(paid, closing(receiver, payment)) : credit(receiver, paid)
+}
+
+async function credit(receiver: Receiver, paid: Paid): Promise<Uint8Array> {
+  const { prepare, payment } = paid
+  const funds: ReceivedFunds = {
+    transferId: prepare.executionCondition.toString('base64url'),
+    amount: { value: prepare.amount, ...payment.asset },
+  }
+  const result = await receive(receiver, paid, funds)
+  if (result === undefined) return refuse(receiver, paid, 'T00', 'The packet could not be credited')
+  if (result.ok) return fulfill({ ...paid, payment: result.payment })
+  return refuse(receiver, paid, 'F99', result.reason, [close(result.reason)])
+}
+
+/**
+ * Repeats `receive` while its outcome is unknown and time remains. After T00, the sender sends the amount
+ * again in a packet with another condition, which would count in addition to this one.
+ */
+async function receive(
+  receiver: Receiver,
+  { prepare, payment }: Paid,
+  funds: ReceivedFunds,
+): Promise<ReceiveResult | undefined> {
+  const paymentId = payment.id
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await receiver.incomingPayments.receive(paymentId, funds)
+    } catch (error) {
+      if (attempt === attemptsMax || timeLeft(receiver, prepare) < replyMs + pauseMs) {
+        report(receiver, error, { paymentId, ...funds })
+        return undefined
+      }
+      await sleep(pauseMs)
+    }
+  }
+}
+
+function report({ onError }: Receiver, error: unknown, funds?: UncertainFunds): void {
+  // An error of the callback must not prevent the reply.
+  if (onError) queueMicrotask(() => onError(error, funds))
+}
+
+function closing({ now }: Receiver, payment: IncomingPayment): readonly Frame[] {
+  if (payment.completed) return [close('the payment is complete')]
+  return now() > payment.expiresAt ? [close('the payment has expired')] : []
+}
+
+function timeLeft({ now }: Receiver, { expiresAt }: IlpPrepare): number {
+  return expiresAt.getTime() - now()
+}
+
+async function refuse(
+  { reject }: Receiver,
+  paid: Paid,
+  code: 'F99' | 'R02' | 'T00',
+  message: string,
+  frames: readonly Frame[] = [],
+): Promise<Uint8Array> {
+  return reject(code, message, await replyTo(paid, IlpPacketType.Reject, frames))
+}
+
+async function fulfill(paid: Paid, frames: readonly Frame[] = []): Promise<Uint8Array> {
   const data = await replyTo(paid, IlpPacketType.Fulfill, frames)
-  return serializeIlpFulfill({ fulfillment, data })
+  return serializeIlpFulfill({ fulfillment: paid.fulfillment, data })
 }
 
 /** Returns the encrypted STREAM reply: the received amount, and replies to the frames of the request. */

@@ -219,6 +219,6 @@ function tablesOf(pool: Pool, { prefix = 'open_payments' }: MariadbOptions) {
 }
 
 /** Hashes a list name of any length to 32 bytes. JSON keeps lone surrogates distinct. */
-function listKey(commandId: string): Buffer {
-  return createHash('sha256').update(JSON.stringify(commandId)).digest()
+function listKey(list: string): Buffer {
+  return createHash('sha256').update(JSON.stringify(list)).digest()
 }

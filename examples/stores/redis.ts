@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { RecordKind, Store, Stored } from 'open-payments-server'
+import type { ListQuery, RecordKind, Store, Stored, VersionGuard } from 'open-payments-server'
 
 /**
  * The part of a `redis` client that the store uses: clients of `createClient` and `createCluster` have it.
@@ -39,25 +39,15 @@ export function redisStore(
   const recordsKey = `{${prefix}}:records`
   const keys = [recordsKey, `{${prefix}}:places`]
 
-  async function run({ lua, sha1 }: Script, args: readonly string[]): Promise<unknown> {
-    const options = { keys, arguments: [...args] }
-    try {
-      return await client.evalSha(sha1, options)
-    } catch (error) {
-      // Redis forgets scripts when it restarts. It has not run this one then, so sending it again is safe.
-      if (!String(error).includes('NOSCRIPT')) throw error
-      return client.eval(lua, options)
-    }
-  }
-
   /** Writes each field's text, or removes the field for an empty text, if all versions are as expected. */
-  async function write(expected: readonly (readonly [string, number])[], texts: readonly string[]) {
-    const conditions = expected.flatMap(([field, version]) => [field, String(version)])
-    return (await run(writeAll, [String(expected.length), ...conditions, ...texts])) === 1
+  async function write(expected: readonly VersionGuard[], texts: readonly string[]) {
+    const args = [...conditionsOf(expected), ...texts]
+    return (await run(client, writeAll, { keys, arguments: args })) === 1
   }
 
   async function read(command: string, from: string, to: string, limit: number) {
-    return ((await run(readRange, [command, from, to, String(limit)])) as string[]).map(recordIn)
+    const args = [command, from, to, String(limit)]
+    return ((await run(client, readRange, { keys, arguments: args })) as string[]).map(recordIn)
   }
 
   return {
@@ -67,20 +57,16 @@ export function redisStore(
     },
 
     async commit({ changes, guards }) {
-      const versions = changes.map((change) => {
-        return [fieldOf(change.kind, change.next.id), change.expectedVersion] as const
+      const written = changes.map(({ kind, next, expectedVersion: version }) => {
+        return { kind, id: next.id, version }
       })
-      const held = guards.map(({ kind, id, version }) => [fieldOf(kind, id), version] as const)
       const texts = changes.flatMap(({ kind, next }) => [fieldOf(kind, next.id), text(kind, next)])
-      return write([...versions, ...held], texts)
+      return write([...written, ...guards], texts)
     },
 
-    async list({ kind, list: wanted, cursor, forward, limit }) {
-      const list = listOf(kind, wanted)
-      const edge = cursor && `(${list}${position(cursor.at)} ${fieldOf(kind, cursor.id)}`
-      const found = forward
-        ? await read('ZRANGEBYLEX', edge ?? `[${list}`, `(${list}~`, limit + 1)
-        : await read('ZREVRANGEBYLEX', edge ?? `(${list}~`, `[${list}`, limit + 1)
+    async list(query) {
+      const { forward, limit } = query
+      const found = await read(...rangeOf(query), limit + 1)
       const records = found.slice(0, limit)
       return { records: forward ? records : records.reverse(), more: found.length > limit }
     },
@@ -91,8 +77,7 @@ export function redisStore(
     },
 
     async remove(kind, id, version) {
-      const field = fieldOf(kind, id)
-      return version > 0 && write([[field, version]], [field, ''])
+      return version > 0 && write([{ kind, id, version }], [fieldOf(kind, id), ''])
     },
   }
 }
@@ -100,6 +85,26 @@ export function redisStore(
 interface Script {
   readonly lua: string
   readonly sha1: string
+}
+
+/** Returns the number of records, then the field of each and the version that it must have, 0 for none. */
+function conditionsOf(expected: readonly VersionGuard[]): string[] {
+  const pairs = expected.flatMap(({ kind, id, version }) => [fieldOf(kind, id), String(version)])
+  return [String(expected.length), ...pairs]
+}
+
+async function run(
+  client: RedisClient,
+  { lua, sha1 }: Script,
+  options: ScriptOptions,
+): Promise<unknown> {
+  try {
+    return await client.evalSha(sha1, options)
+  } catch (error) {
+    // Redis forgets scripts when it restarts. It has not run this one then, so sending it again is safe.
+    if (!String(error).includes('NOSCRIPT')) throw error
+    return client.eval(lua, options)
+  }
 }
 
 function script(lua: string): Script {
@@ -152,13 +157,22 @@ function fieldOf(kind: RecordKind, id: string): string {
 // Places are members of one sorted set with equal scores, so that Redis orders them by their bytes: by list,
 // then position, then id. Scores would not work, because a cursor must be able to stop between equal times.
 
-function listOf(kind: RecordKind, commandId: string): string {
+function listOf(kind: RecordKind, list: string): string {
   // As JSON, no list name is a prefix of another, and lone surrogates stay distinct.
-  return `list/${kind}/${JSON.stringify(commandId)}`
+  return `list/${kind}/${JSON.stringify(list)}`
 }
 
 function dueOf(kind: RecordKind, namespace: string): string {
   return `due/${kind}/${namespace}/`
+}
+
+/** Returns the command that finds a page of a list, and both ends of the range. */
+function rangeOf({ kind, list: wanted, cursor, forward }: ListQuery): [string, string, string] {
+  const list = listOf(kind, wanted)
+  const edge = cursor && `(${list}${position(cursor.at)} ${fieldOf(kind, cursor.id)}`
+  return forward
+    ? ['ZRANGEBYLEX', edge ?? `[${list}`, `(${list}~`]
+    : ['ZREVRANGEBYLEX', edge ?? `(${list}~`, `[${list}`]
 }
 
 /** Formats a safe integer as 17 digits that sort in numeric order, including negative integers. */

@@ -20,14 +20,6 @@ export function consentPage(
   accounts: Accounts,
   session: Session,
 ): Handler {
-  function ownerOf({ access, subject }: InteractionView): string {
-    const [first] = accounts.all
-    const named = accounts.all.find(
-      ({ url }) => url === subject?.id || access.some(({ identifier }) => identifier === url),
-    )
-    return (named ?? first)?.owner ?? ''
-  }
-
   function show(view: InteractionView): HttpResponse {
     if (view.state === 'expired') return page(410, 'Too late', '<p>This request has expired.</p>')
     if (view.state === 'denied' || view.state === 'closed') {
@@ -37,7 +29,7 @@ export function consentPage(
         '<p>You have already answered this request. You can close this page.</p>',
       )
     }
-    const owner = ownerOf(view)
+    const owner = ownerOf(accounts, view)
     const response = page(200, 'Do you approve?', question(view, owner), view.finishUri)
     return { ...response, headers: { ...response.headers, 'set-cookie': session.cookieFor(owner) } }
   }
@@ -45,7 +37,7 @@ export function consentPage(
   async function decide(view: InteractionView, request: HttpRequest): Promise<HttpResponse> {
     const owner = session.ownerOf(request)
     if (owner === undefined) return page(403, 'Not signed in', '<p>Please open the page first.</p>')
-    if (owner !== ownerOf(view)) {
+    if (owner !== ownerOf(accounts, view)) {
       return page(403, 'Not yours', '<p>This request is for another account.</p>')
     }
     const decision = fieldOf(request, 'decision')
@@ -67,6 +59,14 @@ export function consentPage(
     if (request.method === 'GET' || request.method === 'HEAD') return show(view)
     return request.method === 'POST' ? decide(view, request) : wrongMethod()
   }
+}
+
+function ownerOf({ all }: Accounts, { access, subject }: InteractionView): string {
+  const [first] = all
+  const named = all.find(
+    ({ url }) => url === subject?.id || access.some(({ identifier }) => identifier === url),
+  )
+  return (named ?? first)?.owner ?? ''
 }
 
 function outcome(result: InteractionResult): HttpResponse {

@@ -7,6 +7,7 @@ import {
   type Introspect,
   type ResourceServer,
   remoteIntrospection,
+  type WalletAddressServer,
 } from 'open-payments-server'
 import { foreignReceivers } from './foreign-receivers.js'
 import { guardedClient } from './guarded-client.js'
@@ -27,7 +28,7 @@ export async function resourceSide(
   surroundings: Surroundings,
   introspect: Introspect,
 ): Promise<ResourceSide> {
-  const { baseUrl, grantEndpoint, resourceServer, accounts, storage, watch } = surroundings
+  const { grantEndpoint, resourceServer, accounts, storage, watch } = surroundings
   const paymentMethods = railPaymentMethods(
     surroundings.rail,
     assetsOf(accounts),
@@ -55,25 +56,28 @@ export async function resourceSide(
     incomingPayments,
     onError: watch.onError,
   })
-  const walletAddresses = createWalletAddressServer({
-    ...watch,
-    grantEndpoint,
-    walletAddresses: accounts.published,
-    baseUrl,
-    resourceServer,
-  })
-
   return {
     mounts: [
       { path: '/op', handle: resources.handle },
       { path: '/ilp', handle: rail.handle },
       { path: '/ledger', handle: ledger(resources, rail.balances) },
-      { path: '', handle: walletAddresses.handle },
+      { path: '', handle: walletAddresses(surroundings).handle },
     ],
     events: resources.events,
     sender: paymentSender({ resources, receivers, rail, book: storage.sendings }),
     sweep: resources.sweep,
   }
+}
+
+function walletAddresses({ watch, accounts, ...urls }: Surroundings): WalletAddressServer {
+  const { baseUrl, grantEndpoint, resourceServer } = urls
+  return createWalletAddressServer({
+    ...watch,
+    walletAddresses: accounts.published,
+    baseUrl,
+    grantEndpoint,
+    resourceServer,
+  })
 }
 
 function assetsOf({ all }: Surroundings['accounts']): readonly Asset[] {
