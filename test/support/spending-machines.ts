@@ -1,6 +1,5 @@
-import { endOfItems, type GrantedItem, grantedItems, permits } from '../../src/core/access.js'
+import { permits } from '../../src/core/access.js'
 import { type Budget, budgetId, release, totalSpent } from '../../src/core/budget.js'
-import type { Instant, Stored } from '../../src/core/decision.js'
 import { allowanceAt } from '../../src/core/limits.js'
 import { createOutgoingPayment, repeated } from '../../src/core/outgoing-payment/create.js'
 import { heldBy, type OutgoingPayment } from '../../src/core/outgoing-payment/record.js'
@@ -12,238 +11,227 @@ import {
 import { createQuote, type Price, type Quote, usableQuote } from '../../src/core/quote.js'
 import { ok } from '../../src/core/result.js'
 import { manualClock } from './clock.js'
-import { deepFreeze } from './frozen.js'
-import type { HostAnswer, PayAnswer, PayRequest, PlayedWallet, Spent } from './played-wallet.js'
+import {
+  commandId,
+  due,
+  type Granted,
+  get,
+  granted,
+  isGood,
+  lives,
+  type Machines,
+  put,
+  remove,
+} from './machine-records.js'
+import type {
+  Asked,
+  ClientName,
+  HostAnswer,
+  PayAnswer,
+  PayRequest,
+  PlayedWallet,
+  Spent,
+} from './played-wallet.js'
 import { listPrice } from './spending.js'
 import { spendingPolicy, tokenLifetimeMs } from './spending-services.js'
 
-interface Granted {
-  readonly client: string
-  readonly id: string
-  readonly items: readonly GrantedItem[]
-  readonly endsAt: Instant
-  expiresAt: Instant
-  revoked: boolean
-}
-
-type Kind = 'quote' | 'outgoing-payment' | 'budget'
+const namespace = 'namespac'
+const earlierRefused = { refusal: 'request_differs' }
+const limits = { ...spendingPolicy.payments, ...spendingPolicy.budgets }
 
 /**
  * A wallet that is made of nothing but the machines and a few maps: whoever embeds them does no more. Every
  * record is frozen, so that a machine that writes to what it is given fails.
  */
 export function machineWallet(): PlayedWallet {
-  const clock = manualClock()
-  const records = new Map<string, Stored>()
-  const grants: Granted[] = []
-  let commands = 0
-  let writes = 0
-  const limits = { ...spendingPolicy.payments, ...spendingPolicy.budgets }
-
-  const commandId = () => `command-${++commands}`
-  const get = <Type>(kind: Kind, id: string) => records.get(`${kind} ${id}`) as Type | undefined
+  const machines: Machines = {
+    clock: manualClock(),
+    records: new Map(),
+    grants: [],
+    commands: 0,
+    writes: 0,
+  }
+  const { clock, records, grants } = machines
   const of = (grant: number) => grants[grant] as Granted
-
-  function put(kind: Kind, record: Stored): void {
-    writes += 1
-    records.set(`${kind} ${record.id}`, deepFreeze(record))
-  }
-
-  function lives({ revoked, endsAt }: Granted): boolean {
-    return !revoked && clock.now() < endsAt
-  }
-
-  function price(asked: Parameters<typeof listPrice>[0]): Price | string {
-    if ((asked.debitAmount ?? asked.receiveAmount)?.value === '0') return 'amount_invalid'
-    const answer = listPrice(asked)
-    return 'refusal' in answer ? answer.refusal : answer
-  }
-
-  function earlierOf({ client }: Granted, request: PayRequest, key: string | undefined) {
-    const id = 'quoteId' in request ? request.quoteId : key && `${client}-${key}`
-    const payment = id === undefined ? undefined : get<OutgoingPayment>('outgoing-payment', id)
-    return { id, earlier: repeated(payment, { client, requestHash: JSON.stringify(request) }) }
-  }
-
-  function termsOf({ client }: Granted, request: PayRequest) {
-    if ('quoteId' in request) {
-      const { walletAddress } = request
-      const use = { walletAddress, client }
-      return usableQuote(get<Quote>('quote', request.quoteId), use, clock.now())
-    }
-    const receiver = request.incomingPayment
-    const answer = price({ receiver, debitAmount: request.debitAmount })
-    return typeof answer === 'string'
-      ? ({ ok: false, refusal: answer } as const)
-      : ok({ receiver, ...answer })
-  }
-
-  function candidates({ id: grantId, items }: Granted, { walletAddress }: PayRequest) {
-    return items
-      .filter((item) => permits([item], 'outgoing-payment', 'create', walletAddress))
-      .map((item) => {
-        const allowance = allowanceAt(item, clock.now())
-        if (!allowance.ok) return { item }
-        const id = budgetId({ namespace, grantId }, item, allowance.value)
-        const budget = get<Budget>('budget', id)
-        return budget === undefined ? { item } : { item, budget }
-      })
-  }
-
-  async function pay(grant: number, request: PayRequest, key?: string): Promise<PayAnswer> {
-    const granted = of(grant)
-    if (!lives(granted) || clock.now() >= granted.expiresAt) return { refusal: 'token_unknown' }
-    const { walletAddress, ...rest } = request
-    if (!permits(granted.items, 'outgoing-payment', 'create', walletAddress)) {
-      return { refusal: 'identifier_foreign' }
-    }
-    const { id = `payment-${commandId()}`, earlier } = earlierOf(granted, request, key)
-    if (earlier !== undefined) return earlier.ok ? answer(earlier.value) : earlierRefused
-    const terms = termsOf(granted, request)
-    if (!terms.ok) return { refusal: terms.refusal }
-    const { receiver, debitAmount, receiveAmount } = terms.value
-    const decision = createOutgoingPayment(
-      {
-        commandId: commandId(),
-        id,
-        namespace,
-        grantId: granted.id,
-        walletAddress,
-        client: granted.client,
-        ...('quoteId' in rest && { quoteId: rest.quoteId }),
-        requestHash: JSON.stringify(request),
-        receiver,
-        debitAmount,
-        receiveAmount,
-        lists: [],
-        candidates: candidates(granted, request),
-      },
-      clock.now(),
-      limits,
-    )
-    if (decision.outcome === 'refused') return { refusal: decision.refusal }
-    put('outgoing-payment', decision.record)
-    put('budget', decision.budget)
-    return answer(decision.record)
-  }
-
-  function answer({ id, budgetId }: OutgoingPayment): PayAnswer {
-    const spent = get<Budget>('budget', budgetId)?.spent
-    return spent === undefined ? { id } : { id, spent }
-  }
-
-  function spentUnder({ id: grantId, items }: Granted): Spent {
-    const parts = items.map((item) => {
-      const allowance = allowanceAt(item, clock.now())
-      if (!allowance.ok) return {}
-      const { limit } = allowance.value
-      const nothing = limit ? { [limit.counts]: { ...limit.maximum, value: '0' } } : {}
-      const id = budgetId({ namespace, grantId }, item, allowance.value)
-      return get<Budget>('budget', id)?.spent ?? nothing
-    })
-    return totalSpent(parts)
-  }
-
-  function run<Type extends keyof OutgoingPaymentRefusals>(
-    id: string,
-    command: Extract<OutgoingPaymentCommand, { readonly type: Type }>,
-  ): HostAnswer {
-    const payment = get<OutgoingPayment>('outgoing-payment', id)
-    if (payment === undefined) return { ok: false, refusal: 'payment_unknown' }
-    const policy = spendingPolicy.payments
-    const decision = decideOutgoingPayment<Type>(payment, command, clock.now(), policy)
-    if (decision.outcome === 'refused') return { ok: false, refusal: decision.refusal }
-    if (decision.outcome === 'unchanged') return { ok: true }
-    put('outgoing-payment', decision.record)
-    const budget = get<Budget>('budget', payment.budgetId)
-    const next =
-      budget && release(budget, heldBy(payment), heldBy(decision.record), command.commandId)
-    if (next !== undefined) put('budget', next)
-    return { ok: true }
-  }
-
-  function due(kind: Kind): readonly Stored[] {
-    const now = clock.now()
-    return [...records].flatMap(([key, record]) => {
-      return key.startsWith(`${kind} `) && (record.dueAt ?? Number.MAX_VALUE) <= now ? record : []
-    })
-  }
-
-  function remove(kind: Kind): void {
-    for (const { id, retainUntil } of due(kind)) {
-      if (retainUntil !== undefined && retainUntil <= clock.now()) records.delete(`${kind} ${id}`)
-    }
-  }
-
-  function lapseDue(): number {
-    remove('outgoing-payment')
-    const lapsed = due('outgoing-payment').filter(({ id }) => {
-      return run<'lapse'>(id, { type: 'lapse', commandId: commandId() }).ok
-    })
-    return lapsed.length
-  }
-
+  const nextId = () => ({ commandId: commandId(machines) })
   return {
     clock,
-    written: { count: () => writes, get: (kind, id) => records.get(`${kind} ${id}`) },
+    written: { count: () => machines.writes, get: (kind, id) => records.get(`${kind} ${id}`) },
     async grant(client, access) {
-      const items = deepFreeze(grantedItems(access, 'occurrences'))
-      grants.push({
-        client: `https://${client}.example`,
-        id: `grant-${grants.length}`,
-        items,
-        endsAt: endOfItems(items) ?? Number.MAX_VALUE,
-        expiresAt: clock.now() + tokenLifetimeMs,
-        revoked: false,
-      })
+      grants.push(granted(client, access, grants.length, clock.now()))
     },
     async rotate(grant) {
-      const granted = of(grant)
-      if (!lives(granted)) return false
-      granted.expiresAt = clock.now() + tokenLifetimeMs
+      if (!lives(machines, of(grant))) return false
+      of(grant).expiresAt = clock.now() + tokenLifetimeMs
       return true
     },
     async revoke(grant) {
       of(grant).revoked = true
     },
-    async quote(client, { walletAddress, ...asked }) {
-      const answer = price(asked)
-      if (typeof answer === 'string') return { refusal: answer }
-      const id = `quote-${commandId()}`
-      const owner = `https://${client}.example`
-      const { receiver } = asked
-      const command = {
-        ...answer,
-        commandId: commandId(),
-        id,
-        walletAddress,
-        client: owner,
-        receiver,
-      }
-      const decision = createQuote(command, clock.now(), spendingPolicy.quotes)
-      if (decision.outcome === 'refused') return { refusal: decision.refusal }
-      put('quote', decision.record)
-      return { id }
-    },
-    pay,
-    async spent(grant) {
-      const granted = of(grant)
-      const dead = !lives(granted) || clock.now() >= granted.expiresAt
-      return dead ? { refusal: 'token_unknown' } : spentUnder(granted)
-    },
-    begin: async (id) => run<'begin'>(id, { type: 'begin', commandId: commandId() }),
+    quote: async (client, asked) => quote(machines, client, asked),
+    pay: async (grant, request, key) => pay(machines, of(grant), request, key),
+    spent: async (grant) => spent(machines, of(grant)),
+    begin: async (id) => run<'begin'>(machines, id, { type: 'begin', ...nextId() }),
     settle: async (id, totals) =>
-      run<'settle'>(id, { type: 'settle', commandId: commandId(), ...totals }),
-    fail: async (id, totals) =>
-      run<'fail'>(id, { type: 'fail', commandId: commandId(), ...totals }),
-    cancel: async (id) => run<'cancel'>(id, { type: 'cancel', commandId: commandId() }),
+      run<'settle'>(machines, id, { type: 'settle', ...nextId(), ...totals }),
+    fail: async (id, totals) => run<'fail'>(machines, id, { type: 'fail', ...nextId(), ...totals }),
+    cancel: async (id) => run<'cancel'>(machines, id, { type: 'cancel', ...nextId() }),
     async sweep() {
-      const lapsed = lapseDue()
-      for (const kind of ['quote', 'budget'] as const) remove(kind)
+      const lapsed = lapseDue(machines)
+      for (const kind of ['quote', 'budget'] as const) remove(machines, kind)
       return lapsed
     },
   }
 }
 
-const namespace = 'namespac'
-const earlierRefused = { refusal: 'request_differs' }
+function price(asked: Parameters<typeof listPrice>[0]): Price | string {
+  if ((asked.debitAmount ?? asked.receiveAmount)?.value === '0') return 'amount_invalid'
+  const answer = listPrice(asked)
+  return 'refusal' in answer ? answer.refusal : answer
+}
+
+function quote(
+  machines: Machines,
+  client: ClientName,
+  { walletAddress, ...asked }: Asked,
+): { readonly id: string } | { readonly refusal: string } {
+  const answer = price(asked)
+  if (typeof answer === 'string') return { refusal: answer }
+  const id = `quote-${commandId(machines)}`
+  const command = {
+    ...answer,
+    commandId: commandId(machines),
+    id,
+    walletAddress,
+    client: `https://${client}.example`,
+    receiver: asked.receiver,
+  }
+  const decision = createQuote(command, machines.clock.now(), spendingPolicy.quotes)
+  if (decision.outcome === 'refused') return { refusal: decision.refusal }
+  put(machines, 'quote', decision.record)
+  return { id }
+}
+
+function pay(machines: Machines, grant: Granted, request: PayRequest, key?: string): PayAnswer {
+  if (!isGood(machines, grant)) return { refusal: 'token_unknown' }
+  const { walletAddress, ...rest } = request
+  if (!permits(grant.items, 'outgoing-payment', 'create', walletAddress)) {
+    return { refusal: 'identifier_foreign' }
+  }
+  const { id = `payment-${commandId(machines)}`, earlier } = earlierOf(
+    machines,
+    grant,
+    request,
+    key,
+  )
+  if (earlier !== undefined) return earlier.ok ? answer(machines, earlier.value) : earlierRefused
+  const terms = termsOf(machines, grant, request)
+  if (!terms.ok) return { refusal: terms.refusal }
+  const { receiver, debitAmount, receiveAmount } = terms.value
+  const command = {
+    commandId: commandId(machines),
+    id,
+    namespace,
+    grantId: grant.id,
+    walletAddress,
+    client: grant.client,
+    ...('quoteId' in rest && { quoteId: rest.quoteId }),
+    requestHash: JSON.stringify(request),
+    receiver,
+    debitAmount,
+    receiveAmount,
+    lists: [],
+    candidates: candidates(machines, grant, request),
+  } as const
+  const decision = createOutgoingPayment(command, machines.clock.now(), limits)
+  if (decision.outcome === 'refused') return { refusal: decision.refusal }
+  put(machines, 'outgoing-payment', decision.record)
+  put(machines, 'budget', decision.budget)
+  return answer(machines, decision.record)
+}
+
+function earlierOf(
+  machines: Machines,
+  { client }: Granted,
+  request: PayRequest,
+  key: string | undefined,
+) {
+  const id = 'quoteId' in request ? request.quoteId : key && `${client}-${key}`
+  const payment =
+    id === undefined ? undefined : get<OutgoingPayment>(machines, 'outgoing-payment', id)
+  return { id, earlier: repeated(payment, { client, requestHash: JSON.stringify(request) }) }
+}
+
+function termsOf(machines: Machines, { client }: Granted, request: PayRequest) {
+  if ('quoteId' in request) {
+    const use = { walletAddress: request.walletAddress, client }
+    const quote = get<Quote>(machines, 'quote', request.quoteId)
+    return usableQuote(quote, use, machines.clock.now())
+  }
+  const receiver = request.incomingPayment
+  const answer = price({ receiver, debitAmount: request.debitAmount })
+  return typeof answer === 'string'
+    ? ({ ok: false, refusal: answer } as const)
+    : ok({ receiver, ...answer })
+}
+
+function candidates(
+  machines: Machines,
+  { id: grantId, items }: Granted,
+  { walletAddress }: PayRequest,
+) {
+  return items
+    .filter((item) => permits([item], 'outgoing-payment', 'create', walletAddress))
+    .map((item) => {
+      const allowance = allowanceAt(item, machines.clock.now())
+      if (!allowance.ok) return { item }
+      const id = budgetId({ namespace, grantId }, item, allowance.value)
+      const budget = get<Budget>(machines, 'budget', id)
+      return budget === undefined ? { item } : { item, budget }
+    })
+}
+
+function answer(machines: Machines, { id, budgetId }: OutgoingPayment): PayAnswer {
+  const spent = get<Budget>(machines, 'budget', budgetId)?.spent
+  return spent === undefined ? { id } : { id, spent }
+}
+
+function spent(machines: Machines, grant: Granted): Spent | { readonly refusal: string } {
+  if (!isGood(machines, grant)) return { refusal: 'token_unknown' }
+  const parts = grant.items.map((item) => {
+    const allowance = allowanceAt(item, machines.clock.now())
+    if (!allowance.ok) return {}
+    const { limit } = allowance.value
+    const nothing = limit ? { [limit.counts]: { ...limit.maximum, value: '0' } } : {}
+    const id = budgetId({ namespace, grantId: grant.id }, item, allowance.value)
+    return get<Budget>(machines, 'budget', id)?.spent ?? nothing
+  })
+  return totalSpent(parts)
+}
+
+function run<Type extends keyof OutgoingPaymentRefusals>(
+  machines: Machines,
+  id: string,
+  command: Extract<OutgoingPaymentCommand, { readonly type: Type }>,
+): HostAnswer {
+  const payment = get<OutgoingPayment>(machines, 'outgoing-payment', id)
+  if (payment === undefined) return { ok: false, refusal: 'payment_unknown' }
+  const now = machines.clock.now()
+  const decision = decideOutgoingPayment<Type>(payment, command, now, spendingPolicy.payments)
+  if (decision.outcome === 'refused') return { ok: false, refusal: decision.refusal }
+  if (decision.outcome === 'unchanged') return { ok: true }
+  put(machines, 'outgoing-payment', decision.record)
+  const budget = get<Budget>(machines, 'budget', payment.budgetId)
+  const next =
+    budget && release(budget, heldBy(payment), heldBy(decision.record), command.commandId)
+  if (next !== undefined) put(machines, 'budget', next)
+  return { ok: true }
+}
+
+function lapseDue(machines: Machines): number {
+  remove(machines, 'outgoing-payment')
+  const lapsed = due(machines, 'outgoing-payment').filter(({ id }) => {
+    return run<'lapse'>(machines, id, { type: 'lapse', commandId: commandId(machines) }).ok
+  })
+  return lapsed.length
+}
