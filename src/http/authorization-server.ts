@@ -20,7 +20,6 @@ import { discover } from './authorization-server/discovery.js'
 import {
   cancelGrant,
   continueGrant,
-  type GrantDependencies,
   requestGrant,
   revokeToken,
   rotateToken,
@@ -143,70 +142,88 @@ const introspectionRoute: Route = {
 export function createAuthorizationServer(
   options: AuthorizationServerOptions,
 ): AuthorizationServer {
-  requireKnownOptions('', options, knownOptions)
-  const { grantEndpoint, clientKeys, subjects, policy = {}, resourceServers } = options
-  const url = publicUrl('grantEndpoint', grantEndpoint)
-  const consent = publicUrl('consentUrl', options.consentUrl)
-  requireMethods('clientKeys', clientKeys, ['find'])
-  if (subjects !== undefined) requireMethods('subjects', subjects, ['resolve'])
-  const { grantPolicy, ...rules } = authorizationRules(policy)
-  const context = serviceContext(options, url)
+  const settings = readSettings(options)
+  const { context, grantPolicy } = settings
   const grants = createGrants(context, grantPolicy)
-  const introspect = createIntrospect(context, grants, clientKeys, grantPolicy)
-  const registry = resourceServerRegistry(resourceServers)
-
-  function servicesIn(context: ServiceContext, grants: Grants): AuthorizationServices {
-    return {
-      interactions: createInteractions(context, grants, grantPolicy, {
-        grantEndpoint,
-        ...rules,
-        ...(subjects === undefined ? {} : { subjects }),
-      }),
-      grants: createGrantServices(context, grants, grantPolicy),
-    }
-  }
-
-  const deps: GrantDependencies = {
-    context,
-    grants,
-    clientKeys,
-    baseUrl: url.origin + url.basePath,
-    consentUrl: consent.origin + consent.basePath,
-    repeats: repeatRule(options),
-    requiresConsent: rules.requiresConsent,
-    requiresFinish: rules.requiresFinish,
-    subjectRequiresFinish: rules.subjectRequiresFinish,
-    namesSubjects: subjects !== undefined,
-    mayRequest: rules.mayRequest,
-  }
-  const handlers = createHandlers({
-    server: 'authorizationServer',
-    url,
-    strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
-    routes: resourceServers === undefined ? routes : [...routes, introspectionRoute],
-    serve: {
-      requestGrant: requestGrant(deps),
-      discover: discover({ grantEndpoint, namesSubjects: deps.namesSubjects }),
-      continueGrant: continueGrant(deps),
-      cancelGrant: cancelGrant(deps),
-      rotateToken: rotateToken(deps),
-      revokeToken: revokeToken(deps),
-      introspectToken: introspectToken({ ...deps, introspect, grantEndpoint, registry }),
-    },
-    newCall: () => newCall(context),
-    challenge: `GNAP as_uri=${grantEndpoint}`,
-    watch: options,
-  })
+  const introspect = createIntrospect(context, grants, options.clientKeys, grantPolicy)
   const swept = [retired(context, 'grant'), retired(context, 'nonce')]
   return {
-    ...handlers,
-    ...servicesIn(context, grants),
+    ...createHandlers(pipelineOf(settings, grants, introspect)),
+    ...servicesIn(context, settings, grants),
     events: createOutbox(context),
     within(store) {
       const inside = contextOn(store, context)
-      return servicesIn(inside, createGrants(inside, grantPolicy))
+      return servicesIn(inside, settings, createGrants(inside, grantPolicy))
     },
     sweep: (options) => sweepKinds(context, swept, options),
     introspect,
   }
+}
+
+type Settings = ReturnType<typeof readSettings>
+
+/** Validates the options, and fills in defaults. */
+function readSettings(options: AuthorizationServerOptions) {
+  requireKnownOptions('', options, knownOptions)
+  const { clientKeys, subjects, policy = {} } = options
+  const url = publicUrl('grantEndpoint', options.grantEndpoint)
+  const consent = publicUrl('consentUrl', options.consentUrl)
+  requireMethods('clientKeys', clientKeys, ['find'])
+  if (subjects !== undefined) requireMethods('subjects', subjects, ['resolve'])
+  const { grantPolicy, ...rules } = authorizationRules(policy)
+  return {
+    options,
+    url,
+    consentUrl: consent.origin + consent.basePath,
+    strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
+    grantPolicy,
+    rules,
+    context: serviceContext(options, url),
+    repeats: repeatRule(options),
+    registry: resourceServerRegistry(options.resourceServers),
+  }
+}
+
+/** Creates the services for the host's own code. */
+function servicesIn(
+  context: ServiceContext,
+  { options, grantPolicy, rules }: Settings,
+  grants: Grants,
+): AuthorizationServices {
+  const { grantEndpoint, subjects } = options
+  return {
+    interactions: createInteractions(context, grants, grantPolicy, {
+      grantEndpoint,
+      ...rules,
+      ...(subjects === undefined ? {} : { subjects }),
+    }),
+    grants: createGrantServices(context, grants, grantPolicy),
+  }
+}
+
+function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) {
+  const { context, options, url, consentUrl, strippedPrefix, rules, repeats, registry } = settings
+  const { grantEndpoint, clientKeys, resourceServers } = options
+  const namesSubjects = options.subjects !== undefined
+  const baseUrl = url.origin + url.basePath
+  const urls = { baseUrl, consentUrl }
+  const deps = { ...urls, ...rules, context, grants, clientKeys, repeats, namesSubjects }
+  return {
+    server: 'authorizationServer',
+    url,
+    strippedPrefix,
+    routes: resourceServers === undefined ? routes : [...routes, introspectionRoute],
+    serve: {
+      requestGrant: requestGrant(deps),
+      discover: discover({ grantEndpoint, namesSubjects }),
+      continueGrant: continueGrant(deps),
+      cancelGrant: cancelGrant(deps),
+      rotateToken: rotateToken(deps),
+      revokeToken: revokeToken(deps),
+      introspectToken: introspectToken({ context, repeats, introspect, grantEndpoint, registry }),
+    },
+    newCall: () => newCall(context),
+    challenge: `GNAP as_uri=${grantEndpoint}`,
+    watch: options,
+  } as const
 }

@@ -16,7 +16,7 @@ import {
   type SweepResult,
   sweepKinds,
 } from '../service/mechanism/sweeps.js'
-import { createOutgoingPayments, type SpendingPolicy } from '../service/outgoing-payment.js'
+import { createOutgoingPayments } from '../service/outgoing-payment.js'
 import { createPaymentCreation } from '../service/outgoing-payment-creation.js'
 import { createQuotes } from '../service/quote.js'
 import { requireKnownOptions } from '../util/known-options.js'
@@ -160,64 +160,85 @@ const spendingRoutes: readonly Route[] = [
  * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
  */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
-  requireKnownOptions('', options, knownOptions)
-  const { introspect, walletAddresses, paymentMethods, grantEndpoint } = options
-  const url = publicUrl('baseUrl', options.baseUrl)
-  const issuer = publicUrl('grantEndpoint', grantEndpoint)
-  requireFunction('introspect', introspect)
-  requireMethods('walletAddresses', walletAddresses, ['find'])
-  requireMethods('paymentMethods', paymentMethods, ['detailsOf', 'paymentIdOf'])
-  if (options.pricing !== undefined) requireMethods('pricing', options.pricing, ['price'])
-  const policy = resourcePolicy(options.policy ?? {})
-  const context = serviceContext(options, url, issuer)
-  requireBoolean('guardsGrants', options.guardsGrants ?? true)
-  const baseUrl = url.origin + url.basePath
-  const ports = { walletAddresses, paymentMethods }
-
-  function servicesIn(context: ServiceContext) {
-    const incoming = createIncomingPayments(context, ports, policy.incoming)
-    const outgoing = createOutgoingPayments(context, policy.spending)
-    return {
-      incoming,
-      outgoing,
-      services: {
-        incomingPayments: incomingPaymentServices(incoming, paymentMethods, baseUrl),
-        outgoingPayments: outgoingPaymentServices(outgoing, context.clock, baseUrl),
-      },
-    }
-  }
-
-  const { incoming, outgoing, services } = servicesIn(context)
-  const deps = { context, introspect, baseUrl, repeats: repeatRule(options) }
-  const handlers = createHandlers({
-    server: 'resourceServer',
-    url,
-    strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
-    routes:
-      options.pricing === undefined ? receivingRoutes : [...receivingRoutes, ...spendingRoutes],
-    serve: {
-      ...incomingPaymentOperations({ ...deps, payments: incoming, grantEndpoint }),
-      ...spendingOperations({ ...deps, payments: outgoing }, options, policy.spending),
-    },
-    newCall: () => newCall(context),
-    challenge: `GNAP as_uri=${grantEndpoint}`,
-    watch: options,
-  })
+  const settings = readSettings(options)
+  const { context, policy } = settings
+  const services = servicesIn(context, settings)
   const swept = [
-    incoming.swept,
-    outgoing.swept,
-    sweptBudgets(context, introspect, policy.spending.budgets),
+    services.incoming.swept,
+    services.outgoing.swept,
+    sweptBudgets(context, options.introspect, policy.spending.budgets),
     retired(context, 'quote'),
     retired(context, 'transfer'),
     retired(context, 'nonce'),
   ]
   return {
-    ...handlers,
-    ...services,
+    ...createHandlers(pipelineOf(settings, services)),
+    ...services.forHost,
     events: createOutbox(context),
-    within: (store) => servicesIn(contextOn(store, context)).services,
+    within: (store) => servicesIn(contextOn(store, context), settings).forHost,
     sweep: (options) => sweepKinds(context, swept, options),
   }
+}
+
+type Settings = ReturnType<typeof readSettings>
+
+/** Validates the options, and fills in defaults. */
+function readSettings(options: ResourceServerOptions) {
+  requireKnownOptions('', options, knownOptions)
+  const { introspect, walletAddresses, paymentMethods, pricing, guardsGrants = true } = options
+  const url = publicUrl('baseUrl', options.baseUrl)
+  const issuer = publicUrl('grantEndpoint', options.grantEndpoint)
+  requireFunction('introspect', introspect)
+  requireMethods('walletAddresses', walletAddresses, ['find'])
+  requireMethods('paymentMethods', paymentMethods, ['detailsOf', 'paymentIdOf'])
+  if (pricing !== undefined) requireMethods('pricing', pricing, ['price'])
+  return {
+    options,
+    url,
+    baseUrl: url.origin + url.basePath,
+    strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
+    policy: resourcePolicy(options.policy ?? {}),
+    context: serviceContext(options, url, issuer),
+    repeats: repeatRule(options),
+    guardsGrants: requireBoolean('guardsGrants', guardsGrants),
+  }
+}
+
+type Services = ReturnType<typeof servicesIn>
+
+/** Creates the services in a context, and the form in which the host calls them. */
+function servicesIn(context: ServiceContext, { options, policy, baseUrl }: Settings) {
+  const { walletAddresses, paymentMethods } = options
+  const incoming = createIncomingPayments(
+    context,
+    { walletAddresses, paymentMethods },
+    policy.incoming,
+  )
+  const outgoing = createOutgoingPayments(context, policy.spending)
+  const forHost: ResourceServices = {
+    incomingPayments: incomingPaymentServices(incoming, paymentMethods, baseUrl),
+    outgoingPayments: outgoingPaymentServices(outgoing, context.clock, baseUrl),
+  }
+  return { incoming, outgoing, forHost }
+}
+
+function pipelineOf(settings: Settings, { incoming, outgoing }: Services) {
+  const { context, options, url, strippedPrefix, baseUrl, repeats } = settings
+  const { introspect, grantEndpoint, pricing } = options
+  const deps = { context, introspect, baseUrl, repeats }
+  return {
+    server: 'resourceServer',
+    url,
+    strippedPrefix,
+    routes: pricing === undefined ? receivingRoutes : [...receivingRoutes, ...spendingRoutes],
+    serve: {
+      ...incomingPaymentOperations({ ...deps, payments: incoming, grantEndpoint }),
+      ...spendingOperations({ ...deps, payments: outgoing }, settings),
+    },
+    newCall: () => newCall(context),
+    challenge: `GNAP as_uri=${grantEndpoint}`,
+    watch: options,
+  } as const
 }
 
 function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
@@ -231,13 +252,13 @@ function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
 
 function spendingOperations(
   deps: Omit<OutgoingPaymentDependencies, 'create'>,
-  { walletAddresses, pricing = noQuotes, guardsGrants = true }: ResourceServerOptions,
-  policy: SpendingPolicy,
+  { options, guardsGrants, policy: { spending } }: Settings,
 ) {
   const { context, payments } = deps
-  const quotes = createQuotes(context, { walletAddresses, quotes: pricing }, policy.quotes)
+  const { walletAddresses, pricing = noQuotes } = options
+  const quotes = createQuotes(context, { walletAddresses, quotes: pricing }, spending.quotes)
   const creating = { guardsGrants, walletAddresses, quotes, payments }
-  const paying = { ...deps, create: createPaymentCreation(context, creating, policy) }
+  const paying = { ...deps, create: createPaymentCreation(context, creating, spending) }
   return {
     createQuote: createQuote({ ...deps, quotes }),
     getQuote: getQuote({ ...deps, quotes }),
