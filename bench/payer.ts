@@ -81,14 +81,14 @@ export async function pay({ resources }: BenchWallet, request: HttpRequest): Pro
 }
 
 /**
- * Adds settled payments to the current window: one through the library, the others as copies of its records
- * with their own ids and times. The budget has the same version as if every payment had been settled. All
+ * Adds completed payments to the current window: one through the library, the others as copies of its records
+ * with their own ids and times. The budget has the same version as if every payment had been completed. All
  * events are delivered and the quotes removed.
  */
-export async function settlePayments(payer: Payer, count: number): Promise<void> {
+export async function completePayments(payer: Payer, count: number): Promise<void> {
   const { wallet } = payer
   const { outgoingPayments } = wallet.resources
-  const payment = await settledPayment(payer)
+  const payment = await completedPayment(payer)
   const copies = Array.from({ length: count - 1 }, (_, i) => earlier(payment, (i + 1) * 20_000))
   for (let i = 0; i < copies.length; i += 1_000) {
     await create(wallet, 'outgoing-payment', copies.slice(i, i + 1_000))
@@ -110,7 +110,7 @@ export async function settlePayments(payer: Payer, count: number): Promise<void>
     throw new Error('the spent amount differs')
 }
 
-async function settledPayment(payer: Payer): Promise<OutgoingPayment> {
+async function completedPayment(payer: Payer): Promise<OutgoingPayment> {
   const { outgoingPayments } = payer.wallet.resources
   const [request] = await paymentRequests(payer, 1)
   if (request === undefined) throw new Error('the request is missing')
@@ -118,9 +118,9 @@ async function settledPayment(payer: Payer): Promise<OutgoingPayment> {
   await outgoingPayments.begin(paymentId)
   const amount = usd('2500')
   const totals = { sentAmount: amount, deliveredAmount: amount }
-  const settled = await outgoingPayments.reportSent(paymentId, totals)
-  if (!settled.ok) throw new Error(settled.reason)
-  return settled.payment
+  const completed = await outgoingPayments.reportSent(paymentId, totals)
+  if (!completed.ok) throw new Error(completed.reason)
+  return completed.payment
 }
 
 /** Returns the same payment with a new id at an earlier time. */

@@ -28,11 +28,11 @@ import {
   perCallUs,
   ratioFigure,
 } from './measure.js'
-import { newPayer, newQuotes, type Payer, pay, paymentRequests, settlePayments } from './payer.js'
+import { completePayments, newPayer, newQuotes, type Payer, pay, paymentRequests } from './payer.js'
 
 const rounds = 15
 const creationsPerRound = 100
-const settledCount = 100_000
+const completedCount = 100_000
 /** The number of creations after which the compiled code is stable. */
 const warmUps = 2_000
 
@@ -90,24 +90,24 @@ async function windowLookup(): Promise<Figure[]> {
 async function inMemory(library: Library): Promise<Figure[]> {
   const wallet = benchWallet(library)
   const payer = await newPayer(benchWallet(library))
-  await settlePayments(payer, settledCount)
+  await completePayments(payer, completedCount)
   await warmUp(wallet)
   const figures = await interleaved(rounds, {
-    settled: () => creationUs(payer),
+    completed: () => creationUs(payer),
     fresh: async () => creationUs(await newPayer(wallet)),
   })
-  return growthFigures('memory', figures.settled, figures.fresh)
+  return growthFigures('memory', figures.completed, figures.fresh)
 }
 
 function growthFigures(
   store: string,
-  settled: readonly number[],
+  completed: readonly number[],
   fresh: readonly number[],
 ): Figure[] {
-  const name = `pay by quote after 100,000 settled payments, ${store}, through handle`
+  const name = `pay by quote after 100,000 completed payments, ${store}, through handle`
   return [
-    medianFigure(name, settled, 'µs'),
-    ratioFigure(`${name}, relative to a fresh grant`, settled, fresh, { most: 1.2 }),
+    medianFigure(name, completed, 'µs'),
+    ratioFigure(`${name}, relative to a fresh grant`, completed, fresh, { most: 1.2 }),
   ]
 }
 
@@ -118,7 +118,7 @@ async function onPostgres(library: Library): Promise<Figure[]> {
       const fresh = await walletOn(library, few)
       const wallet = await walletOn(library, many)
       const payer = await newPayer(wallet)
-      await settlePayments(payer, settledCount)
+      await completePayments(payer, completedCount)
       const update = await floorUpdates(many)
       await warmUp(fresh)
       const create = serviceOf(payer)
@@ -132,7 +132,7 @@ async function onPostgres(library: Library): Promise<Figure[]> {
         },
         statements: async () => medianUs(await commitsOf(library, payer), statementsOf(payer)),
         service: async () => medianUs(await newQuotes(payer, creationsPerRound), create),
-        settled: () => creationUs(payer),
+        completed: () => creationUs(payer),
         fresh: async () => creationUs(await newPayer(fresh)),
       })
       const commandId = 'relative to one such UPDATE'
@@ -142,7 +142,7 @@ async function onPostgres(library: Library): Promise<Figure[]> {
       const service = 'pay by quote, PostgreSQL, introspection, loads, decision and commit'
       const handle = 'pay by quote, PostgreSQL, through handle with its signature'
       return [
-        ...growthFigures('PostgreSQL', figures.settled, figures.fresh),
+        ...growthFigures('PostgreSQL', figures.completed, figures.fresh),
         medianFigure('one prepared conditional UPDATE among 100,000 rows', figures.update, 'µs'),
         medianFigure(commit, figures.commit, 'µs'),
         ratioFigure(`${commit}, ${commandId}`, figures.commit, figures.update, { most: 1.6 }),
@@ -150,7 +150,7 @@ async function onPostgres(library: Library): Promise<Figure[]> {
         ratioFigure(`${statements}, ${commandId}`, figures.statements, figures.update),
         medianFigure(service, figures.service, 'µs'),
         ratioFigure(`${service}, ${commandId}`, figures.service, figures.update, { most: 2.5 }),
-        ratioFigure(`${handle}, ${commandId}`, figures.settled, figures.update),
+        ratioFigure(`${handle}, ${commandId}`, figures.completed, figures.update),
         await atOnce(fresh),
       ]
     }),

@@ -18,7 +18,7 @@ export function settleOutgoing(
   resources: Resources,
   paymentId: string,
   totals: Totals,
-): Promise<OutgoingPaymentResult<'settle'>> {
+): Promise<OutgoingPaymentResult<'report-sent'>> {
   return transaction(pool, (client) => settle(client, resources, paymentId, totals))
 }
 
@@ -27,7 +27,7 @@ async function settle(
   resources: Resources,
   paymentId: string,
   totals: Totals,
-): Promise<OutgoingPaymentResult<'settle'>> {
+): Promise<OutgoingPaymentResult<'report-sent'>> {
   const { outgoingPayments } = resources.within(postgresStore.inTransaction(client))
   const result = await outgoingPayments.reportSent(paymentId, { ...totals, final: true })
   if (result.ok && result.changed && result.payment.sent !== '0') {

@@ -20,7 +20,7 @@ export function ledger(services: ResourceServices, balances?: Rail['balances']):
     if (method !== 'POST') return failure(405, 'method_not_allowed', { allow: 'POST' })
     return paymentId === undefined
       ? arrive(services, body)
-      : leave(services, paymentId, type === 'fail' ? 'fail' : 'settle', body)
+      : leave(services, paymentId, type === 'fail' ? type : 'report-sent', body)
   }
 }
 
@@ -90,7 +90,7 @@ function readReport(type: RailReport['type'], body: Uint8Array): RailReport | un
   if (sentAmount !== undefined && !isAmount(sentAmount)) return undefined
   if (deliveredAmount !== undefined && !isAmount(deliveredAmount)) return undefined
   const totals = { ...(sentAmount && { sentAmount }), ...(deliveredAmount && { deliveredAmount }) }
-  if (type === 'settle' && reason === undefined) {
+  if (type === 'report-sent' && reason === undefined) {
     if (final === undefined) return { type, ...totals }
     return typeof final === 'boolean' ? { type, ...totals, final } : undefined
   }

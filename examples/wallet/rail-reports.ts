@@ -3,7 +3,7 @@ import { decideOutgoingPayment } from 'open-payments-server/core'
 
 /** A report of the rail on an outgoing payment, with cumulative totals over all attempts. */
 export type RailReport =
-  | ({ readonly type: 'settle'; readonly final?: boolean } & Partial<Totals>)
+  | ({ readonly type: 'report-sent'; readonly final?: boolean } & Partial<Totals>)
   | ({ readonly type: 'fail'; readonly reason?: string } & Partial<Totals>)
 
 export type ReportResult =
@@ -58,7 +58,7 @@ export async function applyReport(
 const rehearsalPolicy = { holdMs: 0, retentionMs: 0 }
 
 function everythingOf({ debitAmount, receiveAmount }: OutgoingPayment): RailReport {
-  return { type: 'settle', sentAmount: debitAmount, deliveredAmount: receiveAmount }
+  return { type: 'report-sent', sentAmount: debitAmount, deliveredAmount: receiveAmount }
 }
 
 function soFar({ debitAmount, receiveAmount, sent, delivered }: OutgoingPayment): Totals {

@@ -25,7 +25,7 @@ export interface Totals {
 
 /** The host reports the totals. With the full amount, or with `final`, the payment is complete. */
 export interface ReportSent extends Totals {
-  readonly type: 'settle'
+  readonly type: 'report-sent'
   readonly commandId: string
   /** True if the host will send no more, although the payment allows more. */
   readonly final?: boolean
@@ -64,7 +64,7 @@ export type TotalsRefusal = 'amount_invalid' | 'totals_receded' | 'totals_exceed
 /** The refusals of each command. */
 export interface OutgoingPaymentRefusals {
   readonly begin: 'payment_begun' | 'payment_lapsed' | 'payment_over'
-  readonly settle: 'payment_not_begun' | 'payment_over' | TotalsRefusal
+  readonly 'report-sent': 'payment_not_begun' | 'payment_over' | TotalsRefusal
   readonly fail: 'payment_not_begun' | 'payment_over' | 'payment_sent' | TotalsRefusal
   readonly cancel: 'payment_begun' | 'payment_over'
   readonly lapse: 'payment_begun' | 'payment_held' | 'payment_over'
@@ -96,8 +96,8 @@ export function decideOutgoingPayment(
   switch (command.type) {
     case 'begin':
       return begin(payment, command, now, policy)
-    case 'settle':
-      return settle(payment, command, now, policy)
+    case 'report-sent':
+      return reportSent(payment, command, now, policy)
     case 'fail':
       return fail(payment, command, now, policy)
     case 'cancel':
@@ -121,12 +121,12 @@ function begin(
   return nextPayment(payment, { state: 'begun' }, 'outgoing-payment.begun', commandId, now, policy)
 }
 
-function settle(
+function reportSent(
   payment: OutgoingPayment,
   command: ReportSent,
   now: Instant,
   policy: OutgoingPaymentPolicy,
-): OutgoingPaymentDecision<'settle'> {
+): OutgoingPaymentDecision<'report-sent'> {
   if (payment.state === 'created') return notBegun
   if (payment.state === 'failed') return over(payment)
   const totals = readTotals(payment, command)
@@ -137,7 +137,7 @@ function settle(
   const completed = command.final === true || isWhole(payment, totals.value)
   if (same && !completed) return unchanged(payment)
   const changes = { sent, delivered, state: completed ? 'completed' : 'begun' } as const
-  const type = completed ? 'outgoing-payment.completed' : 'outgoing-payment.settled'
+  const type = completed ? 'outgoing-payment.completed' : 'outgoing-payment.sent'
   return nextPayment(payment, changes, type, command.commandId, now, policy)
 }
 

@@ -60,7 +60,7 @@ export interface OutgoingPaymentServices {
    * Reports the totals sent so far. When either amount is reached, or with `final`, the payment completes,
    * and the unused rest returns to the budget of the window in which the payment was created.
    */
-  reportSent(paymentId: string, report: SentReport): Promise<OutgoingPaymentResult<'settle'>>
+  reportSent(paymentId: string, report: SentReport): Promise<OutgoingPaymentResult<'report-sent'>>
   /** Fails a payment that was begun. The totals sent stay charged; the rest returns to the budget. */
   fail(paymentId: string, report?: FailureReport): Promise<OutgoingPaymentResult<'fail'>>
   /** Cancels a payment that was not begun. Its whole amount returns to the budget. */
@@ -81,7 +81,7 @@ export function outgoingPaymentServices(
     idOf: (url) => resourceId(baseUrl, 'outgoing-payments', url),
     toResource: (payment) => outgoingPaymentResource(payment, baseUrl, clock.now()),
     begin: payments.begin,
-    reportSent: (paymentId, report) => payments.settle(paymentId, report),
+    reportSent: (paymentId, report) => payments.reportSent(paymentId, report),
     fail: (paymentId, report = {}) => payments.fail(paymentId, report),
     cancel: (paymentId, report = {}) => payments.cancel(paymentId, report),
   }

@@ -75,8 +75,8 @@ export function createOutgoingPayments(context: ServiceContext, { payments }: Sp
     loadBudget: (id: string) => loadBudget(context, id),
     spentUnder: (token: ActiveToken, now: Instant) => spentUnder(context, token, now),
     begin: (id: string) => run<'begin'>(deps, id, { type: 'begin' }),
-    settle: (id: string, said: Said<ReportSent>) =>
-      run<'settle'>(deps, id, { ...said, type: 'settle' }),
+    reportSent: (id: string, said: Said<ReportSent>) =>
+      run<'report-sent'>(deps, id, { ...said, type: 'report-sent' }),
     fail: (id: string, said: Said<FailPayment>) => run<'fail'>(deps, id, { ...said, type: 'fail' }),
     cancel: (id: string, said: Said<CancelPayment>) =>
       run<'cancel'>(deps, id, { ...said, type: 'cancel' }),

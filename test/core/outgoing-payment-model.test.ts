@@ -15,7 +15,7 @@ describe('the core decisions agree with the testing kit and with an independent 
     const property = fc.asyncProperty(stories, (story) => playBooked(machineWallet(), story, met))
     await fc.assert(property, { numRuns: runs(1_500, 500), seed: 1 })
     expect(met.get('pay with a key: paid')).toBeGreaterThan(runs(1_000))
-    expect(met.get('settle: done')).toBeGreaterThan(runs(500))
+    expect(met.get('report-sent: done')).toBeGreaterThan(runs(500))
     const answers = {
       quote: 'made amount_invalid receiver_invalid',
       pay: 'paid limits_exceeded amount_invalid amount_too_small token_unknown',
@@ -25,7 +25,7 @@ describe('the core decisions agree with the testing kit and with an independent 
       repeat: 'the_same_payment paid limits_exceeded token_unknown identifier_foreign',
       begin: 'done payment_begun payment_lapsed payment_over payment_unknown',
       cancel: 'done payment_begun payment_over',
-      settle: 'done payment_not_begun payment_over totals_exceeded totals_receded',
+      'report-sent': 'done payment_not_begun payment_over totals_exceeded totals_receded',
       fail: 'done payment_not_begun payment_over payment_sent totals_exceeded totals_receded',
       lapse: 'some none',
       remove: 'a_budget no_budget',

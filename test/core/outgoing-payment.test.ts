@@ -153,23 +153,23 @@ describe('beginning', () => {
 
   test('is refused for an ended payment', () => {
     const one = begun()
-    one.settle(dollars(100), euros(50))
+    one.reportSent(dollars(100), euros(50))
     expect(one.begin()).toMatchObject(refusedWith('payment_over'))
   })
 })
 
 describe('settling', () => {
   test('requires a payment that has begun', () => {
-    expect(life().settle(dollars(1), euros(1))).toMatchObject(refusedWith('payment_not_begun'))
+    expect(life().reportSent(dollars(1), euros(1))).toMatchObject(refusedWith('payment_not_begun'))
     expect(life().fail()).toMatchObject(refusedWith('payment_not_begun'))
   })
 
   test('adds up attempts and completes when everything is sent', () => {
     const one = begun()
-    expect(one.settle(dollars(40), euros(20))).toMatchObject(changed)
+    expect(one.reportSent(dollars(40), euros(20))).toMatchObject(changed)
     expect(one.payment()).toMatchObject({ state: 'begun', sent: '40', delivered: '20' })
     expect(spentOf(one)).toBe('100')
-    expect(one.settle(dollars(100), euros(50))).toMatchObject(changed)
+    expect(one.reportSent(dollars(100), euros(50))).toMatchObject(changed)
     expect(one.payment()).toMatchObject({
       state: 'completed',
       sent: '100',
@@ -181,7 +181,7 @@ describe('settling', () => {
     expect(one.events.map(({ type }) => type)).toEqual([
       'outgoing-payment.created',
       'outgoing-payment.begun',
-      'outgoing-payment.settled',
+      'outgoing-payment.sent',
       'outgoing-payment.completed',
     ])
     expect(one.events.at(-1)).toMatchObject({
@@ -192,33 +192,33 @@ describe('settling', () => {
 
   test('completes when everything has arrived at a lower cost, and releases the rest', () => {
     const one = begun()
-    one.settle(dollars(90), euros(50))
+    one.reportSent(dollars(90), euros(50))
     expect(one.payment()).toMatchObject({ state: 'completed', sent: '90' })
     expect(spentOf(one)).toBe('90')
   })
 
   test('completes when everything is debited although less arrived, and releases the difference', () => {
     const one = begun('receiveAmount')
-    one.settle(dollars(100), euros(45))
+    one.reportSent(dollars(100), euros(45))
     expect(one.payment()).toMatchObject({ state: 'completed', delivered: '45' })
     expect(one.budget().spent).toEqual({ debitAmount: dollars(100), receiveAmount: euros(45) })
   })
 
   test('completes with less when the host reports a final amount, and releases the rest', () => {
     const one = begun()
-    one.settle(dollars(40), euros(20))
-    expect(one.settle(dollars(40), euros(20), true)).toMatchObject(changed)
+    one.reportSent(dollars(40), euros(20))
+    expect(one.reportSent(dollars(40), euros(20), true)).toMatchObject(changed)
     expect(one.payment()).toMatchObject({ state: 'completed', sent: '40' })
     expect(spentOf(one)).toBe('40')
   })
 
   test('may be reported again, whether or not it completed the payment', () => {
     const one = begun()
-    one.settle(dollars(40), euros(20))
-    expect(one.settle(dollars(40), euros(20))).toMatchObject(unchanged)
-    one.settle(dollars(100), euros(50))
-    expect(one.settle(dollars(100), euros(50))).toMatchObject(unchanged)
-    expect(one.settle(dollars(100), euros(50), true)).toMatchObject(unchanged)
+    one.reportSent(dollars(40), euros(20))
+    expect(one.reportSent(dollars(40), euros(20))).toMatchObject(unchanged)
+    one.reportSent(dollars(100), euros(50))
+    expect(one.reportSent(dollars(100), euros(50))).toMatchObject(unchanged)
+    expect(one.reportSent(dollars(100), euros(50), true)).toMatchObject(unchanged)
     expect(one.events).toHaveLength(4)
     expect(spentOf(one)).toBe('100')
   })
@@ -235,8 +235,8 @@ describe('settling', () => {
     ['is not a 64-bit amount', dollars(most + 1n), euros(20), 'amount_invalid'],
   ])('refuses a total that %s', (_, sent, delivered, refusal) => {
     const one = begun()
-    one.settle(dollars(40), euros(20))
-    expect(one.settle(sent, delivered, true)).toMatchObject(refusedWith(refusal))
+    one.reportSent(dollars(40), euros(20))
+    expect(one.reportSent(sent, delivered, true)).toMatchObject(refusedWith(refusal))
     expect(one.fail({ sentAmount: sent, deliveredAmount: delivered })).toMatchObject(
       refusedWith(refusal),
     )
@@ -255,13 +255,13 @@ describe('failing', () => {
 
   test('keeps earlier and currently reported totals counted', () => {
     const one = begun()
-    one.settle(dollars(40), euros(20))
+    one.reportSent(dollars(40), euros(20))
     one.fail()
     expect(one.payment()).toMatchObject({ state: 'failed', sent: '40', delivered: '20' })
     expect(spentOf(one)).toBe('40')
 
     const other = begun('receiveAmount')
-    other.settle(dollars(40), euros(20))
+    other.reportSent(dollars(40), euros(20))
     other.fail({ deliveredAmount: euros(30) })
     expect(other.payment()).toMatchObject({ sent: '40', delivered: '30' })
     expect(other.budget().spent).toEqual({ debitAmount: dollars(40), receiveAmount: euros(30) })
@@ -270,17 +270,17 @@ describe('failing', () => {
   test('is impossible after everything was sent', () => {
     const one = begun()
     expect(one.fail({ sentAmount: dollars(100) })).toMatchObject(refusedWith('payment_sent'))
-    one.settle(dollars(100), euros(50))
+    one.reportSent(dollars(100), euros(50))
     expect(one.fail()).toMatchObject(refusedWith('payment_over'))
   })
 
-  test('may be reported again, and a failed payment cannot be settled', () => {
+  test('may be reported again, and nothing can be sent after a failure', () => {
     const one = begun()
     one.fail({ sentAmount: dollars(40) })
     expect(one.fail()).toMatchObject(unchanged)
     expect(one.fail({ sentAmount: dollars(40) })).toMatchObject(unchanged)
     expect(one.fail({ sentAmount: dollars(41) })).toMatchObject(refusedWith('payment_over'))
-    expect(one.settle(dollars(41), euros(1))).toMatchObject(refusedWith('payment_over'))
+    expect(one.reportSent(dollars(41), euros(1))).toMatchObject(refusedWith('payment_over'))
     expect(spentOf(one)).toBe('40')
   })
 
@@ -314,7 +314,7 @@ describe('cancelling and lapsing', () => {
     one.fail({ sentAmount: dollars(1) })
     expect(one.cancel()).toMatchObject(refusedWith('payment_over'))
     const completed = begun()
-    completed.settle(dollars(100), euros(50))
+    completed.reportSent(dollars(100), euros(50))
     expect(completed.cancel()).toMatchObject(refusedWith('payment_over'))
   })
 
@@ -356,13 +356,14 @@ describe('the generated histories', () => {
     }
     const everywhere = Object.entries({
       begin: ['changed', 'payment_begun', 'payment_lapsed', 'payment_over'],
-      settle: ['changed', 'unchanged', 'payment_not_begun', 'payment_over'],
+      'report-sent': ['changed', 'unchanged', 'payment_not_begun', 'payment_over'],
       fail: ['changed', 'unchanged', 'payment_not_begun', 'payment_over', 'payment_sent'],
       cancel: ['changed', 'unchanged', 'payment_begun', 'payment_over'],
       lapse: ['changed', 'payment_begun', 'payment_held', 'payment_over'],
     }).flatMap(([type, outcomes]) => outcomes.map((outcome) => `${type}: ${outcome}`))
     const totals = ['amount_invalid', 'totals_receded', 'totals_exceeded']
-    for (const type of ['settle', 'fail']) everywhere.push(...totals.map((as) => `${type}: ${as}`))
+    for (const type of ['report-sent', 'fail'])
+      everywhere.push(...totals.map((as) => `${type}: ${as}`))
     expect([...met.keys()].sort()).toEqual(everywhere.sort())
     for (const name of everywhere) expect(met.get(name), name).toBeGreaterThan(5)
   })
@@ -396,7 +397,7 @@ describe('decisions are total and pure', () => {
     const commands = fc.record({
       commandId: fc.constantFrom('command-0', 'command-1'),
       type: fc.constantFrom<OutgoingPaymentCommand['type']>(
-        ...(['begin', 'settle', 'fail', 'cancel', 'lapse'] as const),
+        ...(['begin', 'report-sent', 'fail', 'cancel', 'lapse'] as const),
       ),
       sentAmount: amount,
       deliveredAmount: amount,

@@ -57,7 +57,7 @@ test.each([
   [
     {
       id: 'e',
-      type: 'outgoing-payment.settled',
+      type: 'outgoing-payment.sent',
       at,
       outgoingPaymentId: 'p',
       walletAddress: 'https://wallet.example/alice',
@@ -69,7 +69,7 @@ test.each([
       sentAmount: { value: '505', assetCode: 'USD', assetScale: 2 },
       deliveredAmount: { value: '462', assetCode: 'EUR', assetScale: 2 },
     },
-    `2026-11-21T12:00:00.000Z  outgoing-payment.settled  p  USD 5.05 of USD 10.10 from https://wallet.example/alice to ${receiver}`,
+    `2026-11-21T12:00:00.000Z  outgoing-payment.sent  p  USD 5.05 of USD 10.10 from https://wallet.example/alice to ${receiver}`,
   ],
 ] as const)('formats an event on one line: %j', (event, line) => {
   expect(eventLine(event)).toBe(line)

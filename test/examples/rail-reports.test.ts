@@ -52,7 +52,7 @@ async function openRail(limits: Limits = { debitAmount: usd(2500) }) {
 }
 
 const settled = (value: number | string, more: object = {}): RailReport => ({
-  type: 'settle',
+  type: 'report-sent',
   sentAmount: usd(value),
   deliveredAmount: usd(value),
   ...more,
@@ -86,7 +86,7 @@ describe('a payment within the wallet', () => {
       const standingNow = { sent: total, delivered: total, arrived: total, state: 'begun' }
       expect(await status()).toEqual(standingNow)
     }
-    expect(await report({ type: 'settle', final: true })).toMatchObject({ ok: true })
+    expect(await report({ type: 'report-sent', final: true })).toMatchObject({ ok: true })
     expect(await status()).toMatchObject({ arrived: '999', state: 'completed' })
   })
 
@@ -109,7 +109,7 @@ describe('a payment within the wallet', () => {
   test('is begun by the first report, unless its hold has expired', async () => {
     const { world, started } = await openRail()
     const [one, two] = [await started('10'), await started('10')]
-    expect(await one.report({ type: 'settle' })).toMatchObject({ ok: true })
+    expect(await one.report({ type: 'report-sent' })).toMatchObject({ ok: true })
     expect(await one.status()).toMatchObject({ sent: '0', state: 'begun' })
     world.clock.advance(86_400_000)
     expect(await two.report()).toMatchObject({ ok: false, refusal: 'payment_lapsed' })
@@ -188,7 +188,7 @@ describe('a receiver that accepts no more', () => {
   test('fails the payment when the receiver has expired', async () => {
     const { world, started } = await openRail()
     const { report, status } = await started('10')
-    await report({ type: 'settle' })
+    await report({ type: 'report-sent' })
     world.clock.advance(31 * 86_400_000)
     expect(await report()).toMatchObject({ ok: false, refusal: 'payment_expired' })
     expect(await status()).toMatchObject({ sent: '0', arrived: '0', state: 'failed' })
@@ -226,7 +226,7 @@ describe('a report without a response', () => {
   })
 
   const step = fc.record({
-    type: fc.constantFrom<RailReport['type']>('settle', 'settle', 'settle', 'fail'),
+    type: fc.constantFrom<RailReport['type']>('report-sent', 'report-sent', 'report-sent', 'fail'),
     total: fc.nat(1000),
     crash: fc.constantFrom<'before' | 'after' | undefined>(undefined, 'before', 'after'),
     times: fc.integer({ min: 1, max: 3 }),
@@ -242,7 +242,7 @@ describe('a report without a response', () => {
         const said = type === 'fail' ? gaveUp(total) : settled(total)
         if (crash) await report(said, crashing(resources, crash)).catch(() => undefined)
         const reports = Array.from({ length: times }, () => report(said))
-        if (rival !== null && type === 'settle') reports.push(report(settled(rival)))
+        if (rival !== null && type === 'report-sent') reports.push(report(settled(rival)))
         await Promise.all(reports)
         const { sent, delivered, arrived } = await status()
         expect([sent, arrived]).toEqual([delivered, delivered])

@@ -81,7 +81,7 @@ async function prepared() {
     'create outgoing payment by a quote under a limit, with both servers in one process': () =>
       payByQuote(client, paying.token, quoted),
     begin: () => outgoingPayments.begin(unbegun),
-    settle: () =>
+    'report sent': () =>
       outgoingPayments.reportSent(begun, {
         sentAmount: usd(10),
         deliveredAmount: usd(10),

@@ -221,9 +221,9 @@ const races: Race[] = [
       const { id } = await paid(scene, { begun: true })
       const totals = (value: number) => ({ sentAmount: usd(value), deliveredAmount: usd(value) })
       const results = await scene.run<HostResult>(
-        scene.process('rail 1').payments.settle(id, totals(40)),
-        scene.process('rail 2').payments.settle(id, { ...totals(60), final: true }),
-        scene.process('rail 3').payments.settle(id, totals(80)),
+        scene.process('rail 1').payments.reportSent(id, totals(40)),
+        scene.process('rail 2').payments.reportSent(id, { ...totals(60), final: true }),
+        scene.process('rail 3').payments.reportSent(id, totals(80)),
       )
       expectLawful(scene)
       const payment = (await scene.setup.payments.load(id)) as OutgoingPayment
@@ -233,23 +233,23 @@ const races: Race[] = [
     },
   },
   {
-    name: 'a payment that fails as it is settled ends once, and returns the unsent amount',
+    name: 'a payment that fails as its totals are reported ends once, and returns the unsent amount',
     ...checksAndActs,
     async run(scene) {
       const { id } = await paid(scene, { begun: true })
-      const [settled, ...failed] = await scene.run<HostResult>(
+      const [reported, ...failed] = await scene.run<HostResult>(
         scene
           .process('rail')
-          .payments.settle(id, { sentAmount: usd(100), deliveredAmount: usd(100) }),
+          .payments.reportSent(id, { sentAmount: usd(100), deliveredAmount: usd(100) }),
         scene.process('watch 1').payments.fail(id, { sentAmount: usd(40) }),
         scene.process('watch 2').payments.fail(id, {}),
       )
       expectLawful(scene)
       const payment = (await scene.setup.payments.load(id)) as OutgoingPayment
-      same(payment.state, settled?.ok ? 'completed' : 'failed')
+      same(payment.state, reported?.ok ? 'completed' : 'failed')
       same(
         failed.some(({ ok }) => ok),
-        !settled?.ok,
+        !reported?.ok,
       )
       same(await spent(scene), BigInt(payment.sent))
     },

@@ -1,5 +1,5 @@
 import type { Aside, Form } from './asides.js'
-import { begin, cancel, fail, settle } from './compared/host.js'
+import { begin, cancel, fail, reportSent } from './compared/host.js'
 import { expected, quote, send } from './compared/pay.js'
 import { type Comparison, clientOf, type Sent } from './compared/state.js'
 import type { Asked } from './played-wallet.js'
@@ -114,7 +114,7 @@ async function repeat(state: Comparison, aside: Of<'repeat'>): Promise<void> {
 
 async function reportAside(
   state: Comparison,
-  aside: Of<'begin' | 'cancel' | 'settle' | 'fail'>,
+  aside: Of<'begin' | 'cancel' | 'report-sent' | 'fail'>,
 ): Promise<void> {
   const { book } = state
   const all = book.lines.filter((line) => isOfBob(state, line))
@@ -130,12 +130,12 @@ async function reportAside(
       const sent = aside.sent === undefined ? line.sent : share(line.debit, aside.sent)
       return void (await fail(state, line, { sent, delivered: line.delivered }))
     }
-    case 'settle': {
+    case 'report-sent': {
       const sums = {
         sent: share(line.debit, aside.sent),
         delivered: share(line.receive, aside.delivered),
       }
-      return void (await settle(state, line, sums, aside.final))
+      return void (await reportSent(state, line, sums, aside.final))
     }
   }
 }

@@ -34,7 +34,7 @@ export type Aside =
   | { readonly do: 'repeat'; readonly request: number; readonly grant: number }
   | { readonly do: 'begin' | 'cancel'; readonly payment: number }
   | {
-      readonly do: 'settle'
+      readonly do: 'report-sent'
       readonly payment: number
       readonly sent: number
       readonly delivered: number
@@ -97,7 +97,7 @@ export const asides: fc.Arbitrary<Aside> = weighted(
   [
     24,
     fc.record({
-      do: fc.constant('settle' as const),
+      do: fc.constant('report-sent' as const),
       payment: nat,
       sent: percent,
       delivered: percent,

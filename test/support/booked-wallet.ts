@@ -9,9 +9,9 @@ import {
   checkBudgets,
   checkTotals,
   fail,
+  reportSent,
   revoke,
   rotate,
-  settle,
   sweep,
 } from './compared/host.js'
 import { quote, send } from './compared/pay.js'
@@ -167,8 +167,8 @@ function reports(state: State, alone: Alone) {
   return {
     begin: (id) => report(id, (line) => begin(state, line)),
     cancel: (id) => report(id, (line) => cancel(state, line)),
-    settle: (id, { sentAmount, deliveredAmount, final }) =>
-      report(id, (line) => settle(state, line, sumsOf(sentAmount, deliveredAmount), final)),
+    reportSent: (id, { sentAmount, deliveredAmount, final }) =>
+      report(id, (line) => reportSent(state, line, sumsOf(sentAmount, deliveredAmount), final)),
     fail: (id, { sentAmount, deliveredAmount }) =>
       report(id, (line) => fail(state, line, sumsOf(sentAmount, deliveredAmount))),
   } satisfies Partial<SpendingWallet>

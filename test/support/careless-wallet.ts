@@ -50,7 +50,7 @@ export function carelessWallet(
     },
     pay: (request) => pay(state, request),
     begin: async (id) => begin(state, id),
-    settle: async (id, said) => settle(state, id, said),
+    reportSent: async (id, said) => reportSent(state, id, said),
     fail: async (id, said) => fail(state, id, said),
     cancel: async (id) => cancel(state, id),
     lapse: async () => lapse(state),
@@ -103,7 +103,7 @@ function begin({ payments, makes, now }: CarelessState, id: string): SpendingAns
   return yes
 }
 
-function settle(state: CarelessState, id: string, said: WalletTotals): SpendingAnswer {
+function reportSent(state: CarelessState, id: string, said: WalletTotals): SpendingAnswer {
   const { payments, makes } = state
   const payment = payments.get(id)
   if (payment?.state !== 'begun') return no('not begun')
@@ -112,8 +112,8 @@ function settle(state: CarelessState, id: string, said: WalletTotals): SpendingA
   const { sent, delivered, received, request } = payment
   if (!said.final && sent < BigInt(request.debitAmount.value) && delivered < received) return yes
   payment.state = 'completed'
-  if (makes('a settled payment is counted whole')) return yes
-  const forgets = makes('a payment that is settled for less gives back all of it')
+  if (makes('a completed payment is counted whole')) return yes
+  const forgets = makes('a payment that is completed for less gives back all of it')
   giveBack(state, forgets ? { ...payment, sent: 0n, delivered: 0n } : payment)
   return yes
 }
@@ -165,7 +165,7 @@ function note(
   const delivered = BigInt(said.deliveredAmount.value)
   if (sent < payment.sent || delivered < payment.delivered) return 'less than before'
   const more = sent > BigInt(payment.request.debitAmount.value) || delivered > payment.received
-  if (more && !makes('more can be settled than was reserved')) return 'more than was reserved'
+  if (more && !makes('more can be sent than was reserved')) return 'more than was reserved'
   Object.assign(payment, { sent, delivered })
   return undefined
 }

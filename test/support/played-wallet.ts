@@ -40,7 +40,7 @@ export interface PlayedWallet {
   /** What the token's holder is told of the windows that are open. */
   spent(grant: number): Promise<Spent | { readonly refusal: string }>
   begin(id: string): Promise<HostAnswer>
-  settle(
+  reportSent(
     id: string,
     totals: { sentAmount: Amount; deliveredAmount: Amount; final?: boolean },
   ): Promise<HostAnswer>

@@ -127,9 +127,9 @@ export function outgoingLife(more: Partial<CreateOutgoingPayment> = {}) {
       now = instant
     },
     begin: () => decide<'begin'>({ type: 'begin', commandId: commandId() }),
-    settle: (sent: Amount, delivered: Amount, final?: boolean) =>
-      decide<'settle'>({
-        type: 'settle',
+    reportSent: (sent: Amount, delivered: Amount, final?: boolean) =>
+      decide<'report-sent'>({
+        type: 'report-sent',
         commandId: commandId(),
         sentAmount: sent,
         deliveredAmount: delivered,
@@ -156,7 +156,7 @@ export type Step =
   | { readonly do: 'reach'; readonly offsetMs: -1 | 0 | 1 }
   | { readonly do: 'begin' | 'cancel' | 'lapse' }
   | {
-      readonly do: 'settle'
+      readonly do: 'report-sent'
       readonly sent: Share
       readonly delivered: Share
       readonly final?: boolean
@@ -187,7 +187,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 6,
     arbitrary: fc.record(
       {
-        do: fc.constant('settle' as const),
+        do: fc.constant('report-sent' as const),
         sent: share,
         delivered: share,
         final: fc.constantFrom(true, false, false),
@@ -246,9 +246,9 @@ function play(
       case 'reach':
         life.set(Math.max(life.now(), life.payment().holdUntil + step.offsetMs))
         break
-      case 'settle': {
+      case 'report-sent': {
         const sent = (step.asset ? euros : dollars)(part(debit, step.sent))
-        life.settle(sent, euros(part(receive, step.delivered)), step.final)
+        life.reportSent(sent, euros(part(receive, step.delivered)), step.final)
         break
       }
       case 'fail':

@@ -72,8 +72,8 @@ export function machineWallet(): PlayedWallet {
     pay: async (grant, request, key) => pay(machines, of(grant), request, key),
     spent: async (grant) => spent(machines, of(grant)),
     begin: async (id) => run<'begin'>(machines, id, { type: 'begin', ...nextId() }),
-    settle: async (id, totals) =>
-      run<'settle'>(machines, id, { type: 'settle', ...nextId(), ...totals }),
+    reportSent: async (id, totals) =>
+      run<'report-sent'>(machines, id, { type: 'report-sent', ...nextId(), ...totals }),
     fail: async (id, totals) => run<'fail'>(machines, id, { type: 'fail', ...nextId(), ...totals }),
     cancel: async (id) => run<'cancel'>(machines, id, { type: 'cancel', ...nextId() }),
     async sweep() {

@@ -32,7 +32,7 @@ export function cancel(line: Line, now: Instant): string | undefined {
 export function report(
   line: Line,
   { sent, delivered }: Sums,
-  as: 'settle' | 'final' | 'fail',
+  as: 'report-sent' | 'final' | 'fail',
   now: Instant,
 ): string | undefined {
   if (line.state === 'created') return 'payment_not_begun'

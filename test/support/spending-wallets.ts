@@ -53,7 +53,7 @@ export function servedWallet(): PlayedWallet {
       return payments.spentUnder(token.value, clock.now())
     },
     begin: async (id) => told(await payments.begin(id)),
-    settle: async (id, totals) => told(await payments.settle(id, totals)),
+    reportSent: async (id, totals) => told(await payments.reportSent(id, totals)),
     fail: async (id, totals) => told(await payments.fail(id, totals)),
     cancel: async (id) => told(await payments.cancel(id, {})),
     sweep: async () => (await services.sweep()).lapsed,
@@ -132,7 +132,8 @@ export function serverWallet(): PlayedWallet {
       return { debitAmount, receiveAmount }
     },
     begin: async (id) => told(await outgoingPayments.begin(id)),
-    settle: async (paymentId, totals) => told(await outgoingPayments.reportSent(paymentId, totals)),
+    reportSent: async (paymentId, totals) =>
+      told(await outgoingPayments.reportSent(paymentId, totals)),
     fail: async (paymentId, totals) => told(await outgoingPayments.fail(paymentId, totals)),
     cancel: async (id) => told(await outgoingPayments.cancel(id)),
     sweep: async () => (await resources.sweep()).lapsed,

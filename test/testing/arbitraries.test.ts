@@ -206,7 +206,9 @@ describe('a history', () => {
       }
     }
     expect([...types].sort()).toEqual(
-      'at once,begin,cancel,fail,grant,lapse,pay,retry,revoke,rotate,settle,wait'.split(',').sort(),
+      'at once,begin,cancel,fail,grant,lapse,pay,report-sent,retry,revoke,rotate,wait'
+        .split(',')
+        .sort(),
     )
   })
 
@@ -258,7 +260,7 @@ describe('a history', () => {
       /^ {2}\d\. pay USD \d+\.\d\d to https:\S+ \(payment \d+, grant \d, EUR \d+\.\d\d arrives\)$/m,
       /^ {2}\d\. repeat the request for payment \d+$/m,
       /^ {2}\d\. begin payment \d+$/m,
-      /^ {2}\d\. settle payment \d+, USD \d+\.\d\d sent and EUR \d+\.\d\d delivered, final$/m,
+      /^ {2}\d\. report payment \d+, USD \d+\.\d\d sent and EUR \d+\.\d\d delivered, final$/m,
       /^ {2}\d\. fail payment \d+, USD \d+\.\d\d sent and USD \d+\.\d\d delivered$/m,
       /^ {2}\d\. cancel payment \d+$/m,
       /^ {2}\d\. fail payments that were not begun in time$/m,

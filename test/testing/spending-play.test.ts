@@ -421,8 +421,8 @@ describe('the expectation for a history', () => {
   })
 
   test('refuses totals below earlier ones or above the amounts', () => {
-    const settle = (sent: number, delivered: number): SpendingAction => ({
-      type: 'settle',
+    const reportSent = (sent: number, delivered: number): SpendingAction => ({
+      type: 'report-sent',
       payment: 1,
       sentAmount: usd(sent),
       deliveredAmount: usd(delivered),
@@ -430,7 +430,7 @@ describe('the expectation for a history', () => {
     })
     const answer = (sent: number, delivered: number) =>
       expectedSpending(
-        history(grant(item(10)), pay(1, 9), begin, settle(5, 5), settle(sent, delivered)),
+        history(grant(item(10)), pay(1, 9), begin, reportSent(5, 5), reportSent(sent, delivered)),
       ).at(-1)?.answer
     expect([answer(5, 5), answer(6, 5), answer(5, 6)]).toEqual(Array(3).fill('accepted'))
     expect([answer(4, 5), answer(5, 4), answer(10, 5), answer(5, 10)]).toEqual(

@@ -58,8 +58,8 @@ describe('the search finds a wallet in which', () => {
   const caught: Readonly<Record<Mistake, number>> = {
     'a late failure gives back to the window of today': 7,
     'what was sent of a failed payment is given back too': 6,
-    'a payment that is settled for less gives back all of it': 6,
-    'a settled payment is counted whole': 6,
+    'a payment that is completed for less gives back all of it': 6,
+    'a completed payment is counted whole': 6,
     'all items of a grant share one budget': 4,
     'a window still holds the instant at which it ends': 5,
     'the first window is reckoned from midnight': 5,
@@ -73,7 +73,7 @@ describe('the search finds a wallet in which', () => {
     'failing twice gives back twice': 6,
     'a payment is begun by everybody who tries': 4,
     'what has lapsed can still be begun': 4,
-    'more can be settled than was reserved': 5,
+    'more can be sent than was reserved': 5,
     'looks at the budget, waits, and writes it': 3,
     'months have 30 days': 6,
     'the receiver is not looked at': 3,
@@ -186,9 +186,9 @@ test('the histories reach every expected outcome of every step', () => {
     'revoke accepted': 100,
     'rotate accepted': 100,
     'rotate either': 20,
-    'settle accepted': 100,
-    'settle either': 10,
-    'settle refused': 50,
+    'report-sent accepted': 100,
+    'report-sent either': 10,
+    'report-sent refused': 50,
     'wait accepted': 700,
   }
   for (const [name, times] of Object.entries(everywhere)) {

@@ -53,7 +53,7 @@ export interface OutgoingPaymentEvent {
   readonly type:
     | 'outgoing-payment.created'
     | 'outgoing-payment.begun'
-    | 'outgoing-payment.settled'
+    | 'outgoing-payment.sent'
     | 'outgoing-payment.completed'
     | 'outgoing-payment.failed'
   readonly at: Instant

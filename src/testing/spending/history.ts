@@ -29,7 +29,7 @@ export type SpendingAction =
   | { readonly type: 'retry'; readonly request: PaymentRequest }
   | { readonly type: 'begin'; readonly payment: number }
   | {
-      readonly type: 'settle'
+      readonly type: 'report-sent'
       readonly payment: number
       /** The cumulative sent and delivered amounts. */
       readonly sentAmount: Amount
@@ -52,11 +52,11 @@ export type SpendingAction =
 /** What the host reports about a payment. */
 export type SpendingReport = Extract<
   SpendingAction,
-  { readonly type: 'begin' | 'settle' | 'fail' | 'cancel' }
+  { readonly type: 'begin' | 'report-sent' | 'fail' | 'cancel' }
 >
 
 export function isReport(action: SpendingAction): action is SpendingReport {
-  return ['begin', 'settle', 'fail', 'cancel'].includes(action.type)
+  return ['begin', 'report-sent', 'fail', 'cancel'].includes(action.type)
 }
 
 /**
@@ -118,8 +118,8 @@ function actionText(action: SpendingAction): string {
       return `repeat the request for payment ${action.request.payment}`
     case 'begin':
       return `begin payment ${action.payment}`
-    case 'settle':
-      return `settle payment ${action.payment}, ${totalsText(action)}${action.final ? ', final' : ''}`
+    case 'report-sent':
+      return `report payment ${action.payment}, ${totalsText(action)}${action.final ? ', final' : ''}`
     case 'fail':
       return `fail payment ${action.payment}, ${totalsText(action)}`
     case 'cancel':

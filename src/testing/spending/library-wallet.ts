@@ -54,7 +54,7 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
       if (result.ok) state.held.delete(id)
       return answerOf(result)
     },
-    settle: async (paymentId, totals) =>
+    reportSent: async (paymentId, totals) =>
       answerOf(await outgoingPayments.reportSent(paymentId, totals)),
     fail: async (paymentId, totals) => answerOf(await outgoingPayments.fail(paymentId, totals)),
     cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),

@@ -119,7 +119,7 @@ function expectReport(
       if (state === 'failed' && payment.sent === 0n) return { answer: 'either', after: book }
       return refused(after, `payment ${number} is ${state}`)
     }
-    case 'settle':
+    case 'report-sent':
     case 'fail':
       return expectTotals(payment, report, told)
   }
@@ -128,7 +128,7 @@ function expectReport(
 /** Checks reports of sent totals: they never decrease and never exceed the payment's amounts. */
 function expectTotals(
   payment: BookedPayment,
-  report: Extract<SpendingReport, { readonly type: 'settle' | 'fail' }>,
+  report: Extract<SpendingReport, { readonly type: 'report-sent' | 'fail' }>,
   told: (change: Partial<BookedPayment>) => Book,
 ): Expectation {
   const number = report.payment
@@ -137,7 +137,7 @@ function expectTotals(
   const delivered = BigInt(report.deliveredAmount.value)
   const [debit, receive] = [request.debitAmount, request.receiveAmount].map((a) => BigInt(a.value))
   const whole = sent === debit || delivered === receive
-  const completes = report.type === 'settle' && (whole || report.final)
+  const completes = report.type === 'report-sent' && (whole || report.final)
   const next = report.type === 'fail' ? 'failed' : completes ? 'completed' : 'begun'
   const after = told({ sent, delivered, state: next })
   const same = sent === payment.sent && delivered === payment.delivered

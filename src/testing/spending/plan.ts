@@ -101,11 +101,11 @@ function actionOf(draft: Draft, wish: Wish): SpendingAction | undefined {
       const payment = paymentFor(draft, wish, 'held')?.request.payment
       return payment === undefined ? undefined : { type: wish.type, payment }
     }
-    case 'settle':
+    case 'report-sent':
     case 'fail': {
       const line = paymentFor(draft, wish, 'begun')
       if (line !== undefined) return planTotals(draft, wish, line)
-      // The host must begin a payment before it settles it.
+      // The host must begin a payment before it reports amounts.
       const payment = paymentFor(draft, wish, 'held')?.request.payment
       return payment === undefined ? undefined : { type: 'begin', payment }
     }
@@ -240,7 +240,7 @@ function chooseReceiver(
 
 function planTotals(
   { scene }: Draft,
-  { type, share, final }: Wish & { type: 'settle' | 'fail' },
+  { type, share, final }: Wish & { type: 'report-sent' | 'fail' },
   { request, sent }: BookedPayment,
 ): SpendingAction {
   const { payment, debitAmount, receiveAmount, receiver: url } = request

@@ -142,9 +142,9 @@ async function report(
   switch (action.type) {
     case 'begin':
       return wallet.begin(id)
-    case 'settle': {
+    case 'report-sent': {
       const { sentAmount, deliveredAmount, final } = action
-      return wallet.settle(id, { sentAmount, deliveredAmount, final })
+      return wallet.reportSent(id, { sentAmount, deliveredAmount, final })
     }
     case 'fail': {
       const { sentAmount, deliveredAmount } = action

@@ -61,7 +61,7 @@ export interface SpendingWallet {
   pay(request: WalletRequest): Promise<PaymentAnswer>
   /** The host claims a payment before sending it. */
   begin(paymentId: string): Promise<SpendingAnswer>
-  settle(paymentId: string, totals: WalletTotals): Promise<SpendingAnswer>
+  reportSent(paymentId: string, totals: WalletTotals): Promise<SpendingAnswer>
   /** The host fails a payment after sending the given totals. */
   fail(paymentId: string, totals: Omit<WalletTotals, 'final'>): Promise<SpendingAnswer>
   /** The host cancels a payment that it has not begun. */

@@ -22,7 +22,7 @@ export type Wish =
   | { readonly type: 'retry' | 'again'; readonly back: number }
   | { readonly type: 'begin' | 'cancel'; readonly back: number; readonly any: boolean }
   | {
-      readonly type: 'settle' | 'fail'
+      readonly type: 'report-sent' | 'fail'
       readonly back: number
       readonly any: boolean
       readonly share: Share
@@ -201,7 +201,7 @@ function totalsWish(fc: FastCheck): Arbitrary<Wish> {
   )
   return fc
     .tuple(
-      fc.constantFrom('fail' as const, 'settle' as const),
+      fc.constantFrom('fail' as const, 'report-sent' as const),
       fc.nat({ max: 3 }),
       rarely(fc),
       share,

@@ -19,7 +19,7 @@ export async function cancel(state: Comparison, line: Line): Promise<HostAnswer>
   return compare(state, 'cancel', line, answer, () => state.book.cancel(line, nowOf(state)))
 }
 
-export async function settle(
+export async function reportSent(
   state: Comparison,
   line: Line,
   sums: Sums,
@@ -27,10 +27,10 @@ export async function settle(
 ): Promise<HostAnswer> {
   const deliveredAmount = amountIn(line.asset)(sums.delivered)
   const totals = { sentAmount: usd(sums.sent), deliveredAmount, final }
-  const answer = await state.wallet.settle(line.id, totals)
-  const as = final ? 'final' : 'settle'
+  const answer = await state.wallet.reportSent(line.id, totals)
+  const as = final ? 'final' : 'report-sent'
   const inBook = () => state.book.report(line, sums, as, nowOf(state))
-  return compare(state, 'settle', line, answer, inBook)
+  return compare(state, 'report-sent', line, answer, inBook)
 }
 
 /** Omits totals that have not changed. */
