@@ -160,4 +160,5 @@ export type { Page, PageInfo, PageQuery, PaymentListQuery } from './service/mech
 export type { SweepOptions, SweepResult } from './service/mechanism/sweeps.js'
 export { ContentionError } from './service/mechanism/transact.js'
 export type { OutgoingPaymentResult } from './service/outgoing-payment.js'
+export { ArgumentError } from './util/argument-error.js'
 export { OptionError } from './util/option-error.js'

@@ -5,6 +5,7 @@ import * as main from '../src/index.js'
 describe('the main entry', () => {
   test('exports the servers, the ports of the library and the errors, and no other value', () => {
     expect(Object.keys(main).sort()).toEqual([
+      'ArgumentError',
       'ContentionError',
       'FetchRefusedError',
       'OptionError',
@@ -30,6 +31,10 @@ describe('an error that a host catches', () => {
   const cause = new Error('the cause')
   const errors = [
     { error: new main.OptionError('store', 'is required'), code: 'ERR_INVALID_OPTION' },
+    {
+      error: new main.ArgumentError('paymentId', 'must be a non-empty string'),
+      code: 'ERR_INVALID_ARGUMENT',
+    },
     { error: new main.ContentionError(), code: 'ERR_CONTENTION' },
     {
       error: new main.TransactionError('ERR_RESTART_TRANSACTION', 'a deadlock', { cause }),
@@ -52,13 +57,14 @@ describe('an error that a host catches', () => {
     expect(error.stack).toContain('index.test.ts')
   })
 
-  test.each([new main.OptionError('store', 'is required'), new adapter.RawBodyError('mount it')])(
-    'is a TypeError if the caller made a mistake: $code',
-    (error) => {
-      expect(error).toBeInstanceOf(TypeError)
-      expect(error.name).toBe('TypeError')
-    },
-  )
+  test.each([
+    new main.OptionError('store', 'is required'),
+    new main.ArgumentError('paymentId', 'is invalid'),
+    new adapter.RawBodyError('mount it'),
+  ])('is a TypeError if the caller made a mistake: $code', (error) => {
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error.name).toBe('TypeError')
+  })
 
   test('names the option in its message and in `option`', () => {
     const error = new main.OptionError('policy.waitMs', 'must be an integer')

@@ -5,17 +5,13 @@ import type { Session } from './session.js'
 
 /** The page where an account's owner sees the apps with live grants and revokes them. */
 export function connectedApps(
-  grants: Pick<GrantServices, 'list' | 'get' | 'revoke'>,
+  grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke'>,
   session: Session,
 ): Handler {
   async function liveGrantsOf(resourceOwner: string): Promise<GrantView[]> {
     const live: GrantView[] = []
-    for (let cursor: string | undefined, more = true; more; ) {
-      const from = cursor === undefined ? {} : { cursor }
-      const { result, pagination } = await grants.list({ resourceOwner, first: 100, ...from })
-      live.push(...result.filter(({ status }) => isLive(status)))
-      cursor = pagination.endCursor
-      more = pagination.hasNextPage
+    for await (const grant of grants.iterate({ resourceOwner })) {
+      if (isLive(grant.status)) live.push(grant)
     }
     return live
   }

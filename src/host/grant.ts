@@ -11,9 +11,10 @@ import {
 import type { SubjectId } from '../core/grant/subject.js'
 import type { Grants } from '../service/grant.js'
 import { newCall, type ServiceContext } from '../service/mechanism/context.js'
-import { type Page, type PageQuery, readPage, readPageQuery } from '../service/mechanism/pages.js'
+import { iterateList, type Page, type PageQuery, readPage } from '../service/mechanism/pages.js'
 import { hashText } from '../util/hash.js'
-import { invalidOption } from '../util/option-error.js'
+import { exactly, text } from './arguments.js'
+import { pageMembers, requirePage } from './payment-lists.js'
 
 /**
  * The part of a grant that may be shown to its resource owner, without the hashes and nonces of the record.
@@ -57,19 +58,36 @@ export interface GrantServices {
    * page of connected apps. Grants that have ended are included until their records are removed; their
    * `status` identifies them.
    *
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` if `first`, `last` or `cursor` is invalid.
+   * @throws {ArgumentError} for an invalid query.
    */
   list(query: GrantListQuery): Promise<Page<GrantView>>
+  /**
+   * Returns all grants that an owner has consented to, in the order of consent, for a `for await` loop. The
+   * library reads them in pages of 100 as the loop proceeds, and holds one page in memory. Each grant that the
+   * owner had consented to when the loop began appears exactly once; a later one may or may not appear.
+   *
+   * @throws {ArgumentError} for an invalid query.
+   */
+  iterate(query: Pick<GrantListQuery, 'resourceOwner'>): AsyncIterable<GrantView>
   /** Revokes a grant together with its access token. Resolves to false if the id is unknown. */
   revoke(grantId: string): Promise<boolean>
 }
+
+const queryOfGrants = exactly<Pick<GrantListQuery, 'resourceOwner'>>({ resourceOwner: text })
+const pageQueryOfGrants = exactly<GrantListQuery>({ resourceOwner: text, ...pageMembers })
 
 export function createGrantServices(
   context: ServiceContext,
   grants: Grants,
   policy: GrantPolicy,
 ): GrantServices {
+  const { store } = context
   const seen = (grant: Grant) => grantView(grant, context.clock.now(), policy)
+
+  async function listOf({ resourceOwner }: Pick<GrantListQuery, 'resourceOwner'>) {
+    const list = await ownerListName(await context.namespace(), resourceOwner)
+    return { kind: 'grant', list } as const
+  }
 
   return {
     getRecord: grants.load,
@@ -77,13 +95,15 @@ export function createGrantServices(
       const grant = await grants.load(grantId)
       return grant && seen(grant)
     },
-    async list({ resourceOwner, ...query }) {
-      const page = readPageQuery(query)
-      if (!page.ok) throw invalidOption(page.path, page.problem)
-      const wanted = await ownerListName(await context.namespace(), resourceOwner)
-      const list = { kind: 'grant', list: wanted } as const
-      const { pagination, result } = await readPage<Grant>(context.store, list, page.value)
+    async list(query) {
+      pageQueryOfGrants('query', query)
+      const page = requirePage(query)
+      const { pagination, result } = await readPage<Grant>(store, await listOf(query), page)
       return { pagination, result: result.map(seen) }
+    },
+    iterate(query) {
+      queryOfGrants('query', query)
+      return iterateList(store, () => listOf(query), seen)
     },
     async revoke(grantId) {
       const grant = await grants.load(grantId)

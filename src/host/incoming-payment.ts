@@ -8,20 +8,12 @@ import type {
   ReceivedFunds,
   ReceiveResult,
 } from '../service/incoming-payment.js'
-import { type Page, type PaymentListQuery, requireListQuery } from '../service/mechanism/pages.js'
+import { type PaymentLists, paymentLists } from './payment-lists.js'
 
 /** The operations on incoming payments that the host calls. */
-export interface IncomingPaymentServices {
+export interface IncomingPaymentServices extends PaymentLists<IncomingPayment> {
   /** Resolves to the payment, or to `undefined` if the id is unknown. */
   get(paymentId: string): Promise<IncomingPayment | undefined>
-  /**
-   * Resolves to a page of a wallet address's payments, oldest first, regardless of which client created
-   * them. Each payment that existed before the first page appears exactly once; a payment that is created
-   * while you page may or may not appear.
-   *
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
-   */
-  list(query: PaymentListQuery): Promise<Page<IncomingPayment>>
   /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */
   idOf(url: string): string | undefined
   /** Returns the payment as clients see it, without its payment methods. */
@@ -35,14 +27,14 @@ export interface IncomingPaymentServices {
    * Counts funds that have arrived. If the result is a refusal, do not credit the account and return the
    * funds. You may report the same `transferId` again at any time; it counts once.
    *
-   * @throws an error with code `ERR_CONTENTION` if other writers keep changing the payment for 3 s.
+   * @throws {ContentionError} if other writers keep changing the payment for 3 s.
    */
   receive(paymentId: string, funds: ReceivedFunds): Promise<ReceiveResult>
   /**
    * Completes a payment, so that it accepts no further funds. It need not have received its `incomingAmount`;
    * any client may have created it, and it may have expired. A completed payment stays unchanged.
    *
-   * @throws an error with code `ERR_CONTENTION` if other writers keep changing the payment for 3 s.
+   * @throws {ContentionError} if other writers keep changing the payment for 3 s.
    */
   complete(paymentId: string): Promise<CompleteResult>
 }
@@ -54,10 +46,7 @@ export function incomingPaymentServices(
 ): IncomingPaymentServices {
   return {
     get: payments.load,
-    async list(query) {
-      const { scope, page } = requireListQuery(query)
-      return payments.list(scope, page)
-    },
+    ...paymentLists(payments),
     idOf: (url) => resourceId(baseUrl, 'incoming-payments', url),
     toResource: (payment) =>
       incomingPaymentBody(payment, resourceUrl(baseUrl, 'incoming-payments', payment.id)),

@@ -4,8 +4,8 @@ import type { Totals } from '../core/outgoing-payment.js'
 import type { Clock } from '../ports/clock.js'
 import type { OutgoingPaymentBody } from '../protocol/outgoing-payment.js'
 import { outgoingPaymentResource, resourceId } from '../protocol/resource-url.js'
-import { type Page, type PaymentListQuery, requireListQuery } from '../service/mechanism/pages.js'
 import type { OutgoingPaymentResult, OutgoingPayments } from '../service/outgoing-payment.js'
+import { type PaymentLists, paymentLists } from './payment-lists.js'
 
 /** The total amounts that the host has sent for a payment, over all attempts. */
 export interface SentReport extends Totals {
@@ -37,15 +37,9 @@ export interface CancellationReport {
  * `outgoing-payment.created`, claims the payment with `begin` before it sends anything, and ends it with
  * `reportSent` or `fail`. Every call may be repeated and counts once, except that only one `begin` succeeds.
  */
-export interface OutgoingPaymentServices {
+export interface OutgoingPaymentServices extends PaymentLists<OutgoingPayment> {
   /** Resolves to the payment, or to `undefined` if the id is unknown. */
   get(paymentId: string): Promise<OutgoingPayment | undefined>
-  /**
-   * Resolves to a page of a wallet address's payments, oldest first, regardless of the client.
-   *
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
-   */
-  list(query: PaymentListQuery): Promise<Page<OutgoingPayment>>
   /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */
   idOf(url: string): string | undefined
   /** Returns the payment as clients see it. */
@@ -74,10 +68,7 @@ export function outgoingPaymentServices(
 ): OutgoingPaymentServices {
   return {
     get: payments.load,
-    async list(query) {
-      const { scope, page } = requireListQuery(query)
-      return payments.list(scope, page)
-    },
+    ...paymentLists(payments),
     idOf: (url) => resourceId(baseUrl, 'outgoing-payments', url),
     toResource: (payment) => outgoingPaymentResource(payment, baseUrl, clock.now()),
     begin: payments.begin,

@@ -24,8 +24,8 @@ import { type AccountRefusal, activeAccount } from './account.js'
 import { type Call, newCall, type ServiceContext } from './mechanism/context.js'
 import { changesOf } from './mechanism/events.js'
 import type { SignedCall } from './mechanism/nonces.js'
-import { type ListScope, listsOf, type PageRequest } from './mechanism/pages.js'
-import { commitNew, listOwn, loadOwn } from './mechanism/records.js'
+import { createPaymentLists, listsOf } from './mechanism/pages.js'
+import { commitNew, loadOwn } from './mechanism/records.js'
 import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
 import {
   type Attempt,
@@ -98,8 +98,7 @@ export function createIncomingPayments(
   const deps = { ...ports, context, policy }
   return {
     load: (id: string) => loadPayment(context, id),
-    list: (scope: ListScope, page: PageRequest) =>
-      listOwn<IncomingPayment>(context, 'incoming-payment', scope, page),
+    ...createPaymentLists<IncomingPayment>(context, 'incoming-payment'),
     create: (request: IncomingPaymentRequest, client: string, call: SignedCall) =>
       create(deps, request, client, call),
     payable: (payment: IncomingPayment, now: Instant) => payable(deps, payment, now),

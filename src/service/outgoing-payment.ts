@@ -27,8 +27,8 @@ import type { ActiveToken } from '../ports/introspect.js'
 import type { RecordChange } from '../ports/store.js'
 import { type Call, newCall, type ServiceContext } from './mechanism/context.js'
 import { changesOf } from './mechanism/events.js'
-import type { ListScope, PageRequest } from './mechanism/pages.js'
-import { listOwn, loadOwn } from './mechanism/records.js'
+import { createPaymentLists } from './mechanism/pages.js'
+import { loadOwn } from './mechanism/records.js'
 import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
 import { type Attempt, transact } from './mechanism/transact.js'
 
@@ -70,8 +70,7 @@ export function createOutgoingPayments(context: ServiceContext, { payments }: Sp
   const deps = { context, policy: payments }
   return {
     load: (id: string) => loadPayment(context, id),
-    list: (scope: ListScope, page: PageRequest) =>
-      listOwn<OutgoingPayment>(context, 'outgoing-payment', scope, page),
+    ...createPaymentLists<OutgoingPayment>(context, 'outgoing-payment'),
     loadBudget: (id: string) => loadBudget(context, id),
     spentUnder: (token: ActiveToken, now: Instant) => spentUnder(context, token, now),
     begin: (id: string) => run<'begin'>(deps, id, { type: 'begin' }),

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ownerListName } from '../../src/host/grant.js'
-import { memoryStore, walletAddressSubjects } from '../../src/index.js'
+import { ArgumentError, memoryStore, walletAddressSubjects } from '../../src/index.js'
 import { runs } from '../support/runs.js'
 import {
   alice,
@@ -220,7 +220,7 @@ describe('the grants of a resource owner', () => {
 
   test('that do not exist are undefined, cannot be revoked and are not listed', async () => {
     const { grants } = createWorld().auth
-    for (const id of ['', 'x', 'a.b', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA']) {
+    for (const id of ['x', 'a.b', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA']) {
       expect(await grants.get(id)).toBeUndefined()
       expect(await grants.revoke(id)).toBe(false)
     }
@@ -236,14 +236,42 @@ describe('the grants of a resource owner', () => {
     ['last', { last: 1.5 }],
     ['last', { first: 1, last: 1 }],
     ['cursor', { cursor: 'not a cursor' }],
-  ])('cannot be listed with an invalid page query: %s in %j', async (option, query) => {
-    const list = createWorld().auth.grants.list({ resourceOwner: 'alice', ...query })
-    await expect(list).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option })
+    ['resourceOwner', { resourceOwner: '' }],
+    ['resourceOwner', { resourceOwner: undefined }],
+    ['resourceOwner', { resourceOwner: 17 }],
+    ['owner', { owner: 'alice' }],
+  ])('cannot be listed with an invalid query: %s in %j', async (name, query) => {
+    const { grants } = createWorld().auth
+    const argument = `query.${name}`
+    const list = grants.list({ resourceOwner: 'alice', ...(query as object) })
+    await expect(list).rejects.toMatchObject({ code: 'ERR_INVALID_ARGUMENT', argument })
   })
+
+  test('can be iterated over, in the order of consent and without the grants of others', async () => {
+    const world = createWorld()
+    const client = world.client()
+    for (const owner of ['alice', 'bob', 'alice']) {
+      world.clock.advance(1)
+      await connect(world, client, owner)
+    }
+    const { grants } = world.auth
+    const views: unknown[] = []
+    for await (const view of grants.iterate({ resourceOwner: 'alice' })) views.push(view)
+    expect(views).toEqual((await grants.list({ resourceOwner: 'alice' })).result)
+    expect(views).toHaveLength(2)
+  })
+
+  test.each([{}, { resourceOwner: '' }, { resourceOwner: 'alice', cursor: 'x' }, undefined])(
+    'cannot be iterated over with an invalid query: %j',
+    (query) => {
+      const { grants } = createWorld().auth
+      expect(() => grants.iterate(query as never)).toThrow(ArgumentError)
+    },
+  )
 })
 
 describe('paging through the grants of a resource owner', () => {
-  const names = ['alice', 'bob', '', 'alice ', 'a'.repeat(5_000)]
+  const names = ['alice', 'bob', ' ', 'alice ', 'a'.repeat(5_000)]
 
   test('shows each grant of the owner once, in order of consent, in both directions, and no grant of others', () =>
     fc.assert(

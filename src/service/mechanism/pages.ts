@@ -1,10 +1,9 @@
 import type { Instant, ListEntry, Stored } from '../../core/decision.js'
 import { ok } from '../../core/result.js'
-import type { ListQuery, RecordKind, Store } from '../../ports/store.js'
+import type { ListQuery, RecordKind, RecordPage, Store } from '../../ports/store.js'
 import type { Parsed } from '../../protocol/schema.js'
-import { canonicalUrl } from '../../protocol/url.js'
 import { decodeUtf8, encodeUtf8, fromBase64url, toBase64url } from '../../util/bytes.js'
-import { invalidOption } from '../../util/option-error.js'
+import type { ServiceContext } from './context.js'
 
 /** The requested page of a list: with `first` or `last`, or without both the first 20 after the cursor. */
 export interface PageQuery {
@@ -47,6 +46,9 @@ export interface ListScope {
 
 /** A validated page query. */
 export type PageRequest = Pick<ListQuery, 'cursor' | 'forward' | 'limit'>
+
+/** A list of records of one kind. */
+export type RecordList = Pick<ListQuery, 'kind' | 'list'>
 
 type Place = NonNullable<ListQuery['cursor']>
 
@@ -91,28 +93,12 @@ export function readPageQuery({ first, last, cursor }: PageQuery): Parsed<PageRe
 }
 
 /**
- * Validates a list query of the host.
- *
- * @throws {OptionError} if `walletAddress`, `first`, `last` or `cursor` is invalid.
- */
-export function requireListQuery({ walletAddress, ...query }: PaymentListQuery): {
-  readonly scope: ListScope
-  readonly page: PageRequest
-} {
-  const canonical = canonicalUrl(walletAddress)
-  if (canonical === undefined) throw invalidOption('walletAddress', 'must be a valid https URL')
-  const page = readPageQuery(query)
-  if (!page.ok) throw invalidOption(page.path, page.problem)
-  return { scope: { walletAddress: canonical }, page: page.value }
-}
-
-/**
  * Reads a page of a list. A cursor is only a position in the order of creation, so a cursor of another list
  * reveals none of its items. A page with a cursor takes a second query.
  */
 export async function readPage<Item extends Stored>(
   store: Store,
-  list: { readonly kind: RecordKind; readonly list: string },
+  list: RecordList,
   request: PageRequest,
 ): Promise<Page<Item>> {
   const { forward, cursor } = request
@@ -132,6 +118,47 @@ export async function readPage<Item extends Stored>(
       hasPreviousPage: forward ? behind : more,
     },
     result: records as readonly Item[],
+  }
+}
+
+/**
+ * Returns all items of a list, oldest first. Each iteration begins anew. It reads the next page of 100 records
+ * when the caller has taken the items of the page before, and holds no other records.
+ */
+export function iterateList<Item extends Stored, View>(
+  store: Store,
+  findList: () => Promise<RecordList>,
+  view: (item: Item) => View,
+): AsyncIterable<View> {
+  return {
+    async *[Symbol.asyncIterator]() {
+      const list = await findList()
+      let page: PageRequest | undefined = { forward: true, limit: limitMax }
+      while (page !== undefined) {
+        const { records, more }: RecordPage = await store.list({ ...list, ...page })
+        for (const record of records) yield view(record as Item)
+        const cursor = more ? placeIn(records.at(-1), list.list) : undefined
+        page = cursor && { ...page, cursor }
+      }
+    },
+  }
+}
+
+/** Creates the readers of the lists of payments: pages, and all payments. */
+export function createPaymentLists<Payment extends Stored>(
+  { store, namespace }: Pick<ServiceContext, 'store' | 'namespace'>,
+  kind: RecordKind,
+) {
+  const listOf = async (scope: ListScope) => ({ kind, list: listName(await namespace(), scope) })
+  return {
+    list: async (scope: ListScope, page: PageRequest) =>
+      readPage<Payment>(store, await listOf(scope), page),
+    iterate: (scope: ListScope) =>
+      iterateList<Payment, Payment>(
+        store,
+        () => listOf(scope),
+        (payment) => payment,
+      ),
   }
 }
 

@@ -4,7 +4,6 @@ import { isIdOf } from '../../protocol/credential.js'
 import type { ServiceContext } from './context.js'
 import { changesOf, type DomainEvent } from './events.js'
 import type { SignedCall } from './nonces.js'
-import { type ListScope, listName, type Page, type PageRequest, readPage } from './pages.js'
 import { type Operation, type Replayed, transactSigned } from './transact.js'
 
 /** Loads a record of this server. Resolves to `undefined` for invalid ids and those of other servers. */
@@ -15,16 +14,6 @@ export async function loadOwn<Found extends Stored>(
 ): Promise<Found | undefined> {
   if (!isIdOf(await namespace(), id)) return undefined
   return (await store.load(kind, id)) as Found | undefined
-}
-
-/** Reads a page of the payments of one kind in a list of this server. */
-export async function listOwn<Found extends Stored>(
-  { store, namespace }: Pick<ServiceContext, 'store' | 'namespace'>,
-  kind: RecordKind,
-  scope: ListScope,
-  page: PageRequest,
-): Promise<Page<Found>> {
-  return readPage(store, { kind, list: listName(await namespace(), scope) }, page)
 }
 
 /**
