@@ -33,8 +33,8 @@ export async function authorizationSide(
     grantEndpoint,
     store: storage.store,
     consentUrl: `${authUrl}/consent`,
-    // Clients of the demo publish their keys on this machine. A real wallet omits this option.
-    clientKeys: remoteClientKeys({ allowLoopback: true }),
+    // Clients of the demo publish their keys on this machine, which may be busy. A real wallet omits these options.
+    clientKeys: remoteClientKeys({ allowLoopback: true, timeoutMs: 20_000 }),
     subjects: walletAddressSubjects,
     ...(key && { resourceServers: [{ id: resourceServer, keys: [{ kid: key, x: key }] }] }),
   })

@@ -2,12 +2,14 @@ import type * as NodeDns from 'node:dns'
 import type * as NodeHttp from 'node:http'
 import type * as NodeHttps from 'node:https'
 import type * as NodeNet from 'node:net'
+import { isLoopbackAddress, isPublicAddress } from '../protocol/ip-address.js'
 import { isLoopback } from '../protocol/url.js'
 import { hasCode } from '../util/error-code.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { nodeModule } from '../util/node-module.js'
 import { invalidOption } from '../util/option-error.js'
-import { type AddressGuard, addressGuard } from './addresses.js'
+import { isGateFull } from './gate.js'
+import { addressLookups, dnsResolve } from './lookups.js'
 
 /** A response of at most 64 KiB. */
 export interface FetchedDocument {
@@ -30,7 +32,7 @@ export interface GuardedRequest {
   readonly headers?: Readonly<Record<string, string>>
   /** The body, which is held in memory. */
   readonly body?: Uint8Array
-  /** Cancels the request; the promise rejects. */
+  /** Cancels the request; the promise rejects with the reason of the signal. */
   readonly signal?: AbortSignal
 }
 
@@ -49,12 +51,19 @@ export interface GuardedFetchOptions {
   readonly ports?: readonly number[]
   /** Timeout for the whole exchange, in milliseconds, at most 60,000. Default: 2,000. */
   readonly timeoutMs?: number
+  /**
+   * Resolves to all IP addresses of a hostname, and ends soon after the signal aborts. `localhost` and addresses are
+   * not looked up. Default: queries to the system's name servers, without the hosts file and without `dns.lookup`,
+   * which would let slow name servers occupy the threads of the process.
+   */
+  readonly resolve?: (hostname: string, signal: AbortSignal) => Promise<readonly string[]>
 }
 
 export const guardedFetchOptions: Readonly<Record<keyof GuardedFetchOptions, true>> = {
   allowLoopback: true,
   ports: true,
   timeoutMs: true,
+  resolve: true,
 }
 
 const timeoutMaxMs = 60_000
@@ -63,24 +72,56 @@ const responseBytesMax = 64 * 1024
 interface NodeParts {
   readonly http: typeof NodeHttp
   readonly https: typeof NodeHttps
-  readonly lookup: typeof NodeDns.lookup
-  readonly guard: AddressGuard
+  readonly dns: typeof NodeDns
 }
 
 /**
  * Creates a function that sends requests to URLs that untrusted parties chose, such as the receiver of a payment.
  * It connects only over https and to public addresses, does not follow redirects, and reads at most 64 KiB within
- * the timeout. It connects to the address that it checked, so a second DNS lookup cannot return another one.
+ * the timeout. It connects to the address that it checked, so a second DNS lookup cannot return another one. At most 16
+ * hosts of one domain are looked up at the same time, and 16 more wait.
  *
  * The function resolves for every status. It rejects with a `FetchRefusedError` (`code` is `ERR_FETCH_REFUSED`)
  * if the URL or the size of the response breaks a rule, and with another error if the server cannot be reached or
- * does not respond in time.
+ * does not respond in time. The `code` of that error is `ERR_HOST_UNREACHABLE` if the name could not be resolved or no
+ * connection was made.
  *
  * @throws {OptionError} for an invalid option, and on runtimes other than Node.
  */
 export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   requireKnownOptions('', options, guardedFetchOptions)
-  const { allowLoopback = false, ports = [443], timeoutMs = 2_000 } = options
+  const { allowLoopback, ports, timeoutMs } = checkedOptions(options)
+  const { dns, ...clients } = nodeParts()
+  const lookUp = addressLookups(options.resolve ?? dnsResolve(dns))
+
+  async function send(url: URL, request: GuardedRequest): Promise<FetchedDocument> {
+    const local = allowLoopback && isLoopback(url)
+    if (url.protocol !== 'https:' && !local) throw fetchRefusal('the URL must use https')
+    const port = Number(url.port || 443)
+    if (!local && !ports.includes(port)) throw fetchRefusal('the port is not allowed')
+    const signals = request.signal === undefined ? [] : [request.signal]
+    const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...signals])
+    const addresses = await lookUp(url.hostname, signal).catch(throwUnreachable)
+    if (!addresses.every(local ? isLoopbackAddress : isPublicAddress)) {
+      throw fetchRefusal('the address of the host is not public')
+    }
+    const client = url.protocol === 'https:' ? clients.https : clients.http
+    return exchange(client, url, { ...request, signal }, addresses)
+  }
+
+  return (url, request = {}) =>
+    send(url, request).catch((error) => {
+      request.signal?.throwIfAborted()
+      throw error
+    })
+}
+
+function checkedOptions({
+  allowLoopback = false,
+  ports = [443],
+  timeoutMs = 2_000,
+  resolve,
+}: GuardedFetchOptions) {
   if (typeof allowLoopback !== 'boolean')
     throw invalidOption('allowLoopback', 'must be true or false')
   if (!ports.every((port) => Number.isInteger(port) && port > 0 && port < 65_536)) {
@@ -89,51 +130,38 @@ export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > timeoutMaxMs) {
     throw invalidOption('timeoutMs', `must be an integer from 1 to ${timeoutMaxMs}`)
   }
-  const node = nodeParts()
-  return (url, request = {}) => {
-    const local = allowLoopback && isLoopback(url)
-    if (url.protocol !== 'https:' && !local) return refuse('the URL must use https')
-    const port = Number(url.port || 443)
-    if (!local && !ports.includes(port)) return refuse('the port is not allowed')
-    const signals = request.signal === undefined ? [] : [request.signal]
-    const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...signals])
-    return exchange(url, { ...request, signal }, node, local)
+  if (resolve !== undefined && typeof resolve !== 'function') {
+    throw invalidOption('resolve', 'must be a function')
   }
+  return { allowLoopback, ports, timeoutMs }
 }
 
 function nodeParts(): NodeParts {
   const http = nodeModule<typeof NodeHttp>('node:http')
   const https = nodeModule<typeof NodeHttps>('node:https')
   const dns = nodeModule<typeof NodeDns>('node:dns')
-  const net = nodeModule<typeof NodeNet>('node:net')
-  if (!http || !https || !dns || !net) {
+  if (!http || !https || !dns) {
     throw invalidOption('fetch', 'is required on runtimes other than Node')
   }
-  return { http, https, lookup: dns.lookup, guard: addressGuard(net) }
+  return { http, https, dns }
 }
 
 function exchange(
+  client: typeof NodeHttp | typeof NodeHttps,
   url: URL,
   { method = 'GET', headers = { accept: 'application/json' }, body, signal }: GuardedRequest,
-  { http, https, lookup, guard }: NodeParts,
-  local: boolean,
+  addresses: readonly string[],
 ) {
-  const allowed = local ? guard.isLoopback : guard.isPublic
   return new Promise<FetchedDocument>((resolve, reject) => {
-    const literal = url.hostname.replace(/^\[|\]$/g, '')
-    if (/^[\d.]+$|:/.test(literal) && !allowed(literal)) {
-      reject(fetchRefusal('the address is not public'))
-      return
-    }
-    const client = url.protocol === 'https:' ? https : http
-    const request = client.request(url, {
-      method,
-      agent: false,
-      headers,
-      lookup: checkedLookup(lookup, allowed),
-      signal,
+    const lookup = fixedLookup(addresses)
+    const request = client.request(url, { method, agent: false, headers, lookup, signal })
+    let connected = false
+    request.on('socket', (socket) => {
+      socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+        connected = true
+      })
     })
-    request.on('error', reject)
+    request.on('error', (error) => reject(connected ? error : hostUnreachable(error)))
     // A server can upgrade the connection, or close it, without a response or an error event.
     let responded = false
     request.on('upgrade', (_response, socket) => socket.destroy())
@@ -151,24 +179,13 @@ function exchange(
   })
 }
 
-/** Resolves a name and checks all its addresses. A name with one forbidden address is refused. */
-function checkedLookup(
-  lookup: typeof NodeDns.lookup,
-  allowed: (address: string) => boolean,
-): NodeNet.LookupFunction {
-  return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, addresses) => {
-      const [first] = addresses ?? []
-      if (error !== null || first === undefined) {
-        callback(error ?? new Error('the name has no address'), '')
-      } else if (!addresses.every(({ address }) => allowed(address))) {
-        callback(fetchRefusal('the name resolves to an address that is not public'), '')
-      } else if (options.all === true) {
-        callback(null, addresses)
-      } else {
-        callback(null, first.address, first.family)
-      }
-    })
+/** Returns the addresses that were checked, whatever the name. */
+function fixedLookup(addresses: readonly string[]): NodeNet.LookupFunction {
+  const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
+  const [first] = found
+  return (_hostname, { all }, callback) => {
+    if (all === true) callback(null, found)
+    else callback(null, first?.address ?? '', first?.family)
   }
 }
 
@@ -195,6 +212,23 @@ export function isFetchRefusal(error: unknown): error is FetchRefusedError {
   return hasCode(error, 'ERR_FETCH_REFUSED')
 }
 
-async function refuse(problem: string): Promise<never> {
-  throw fetchRefusal(problem)
+/** The host of the URL cannot be reached: its name cannot be resolved, or it accepts no connection. */
+export interface HostUnreachableError extends Error {
+  readonly code: 'ERR_HOST_UNREACHABLE'
+}
+
+function hostUnreachable(cause: unknown): HostUnreachableError {
+  const { code, name } = (cause ?? {}) as { readonly code?: unknown; readonly name?: unknown }
+  const late = name === 'TimeoutError' || code === 'ABORT_ERR'
+  const detail = late ? ' in time' : typeof code === 'string' ? ` (${code})` : ''
+  const error = new Error(`the host cannot be reached${detail}`, { cause })
+  return Object.assign(error, { code: 'ERR_HOST_UNREACHABLE' as const })
+}
+
+export function isHostUnreachable(error: unknown): error is HostUnreachableError {
+  return hasCode(error, 'ERR_HOST_UNREACHABLE')
+}
+
+function throwUnreachable(error: unknown): never {
+  throw isGateFull(error) ? error : hostUnreachable(error)
 }

@@ -1,4 +1,5 @@
 import { invalidOption } from '../util/option-error.js'
+import { untilAborted } from './abort.js'
 
 export interface JsonPostOptions {
   /** Timeout for a response, in milliseconds, at most 60,000. Default: 2,000. */
@@ -48,10 +49,8 @@ export function jsonPost({
 
   return async (...request) => {
     const signal = AbortSignal.timeout(timeoutMs)
-    const { status, contentType, content } = await Promise.race([
-      send(signal, ...request),
-      aborted(signal),
-    ]).catch((cause: unknown) => {
+    const answer = untilAborted(signal, send(signal, ...request))
+    const { status, contentType, content } = await answer.catch((cause: unknown) => {
       throw signal.aborted ? new Error(`no response within ${timeoutMs} ms`) : unreachable(cause)
     })
     if (status !== 200) throw new Error(`the response has status ${status}`)
@@ -61,12 +60,6 @@ export function jsonPost({
     }
     return content
   }
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }
 
 /** Reads a response up to the limit. Returns `undefined` if it is longer. */

@@ -12,8 +12,9 @@ export interface ClientKeyQuery {
   /** The `keyid` of the signature, compared with the key's `kid` byte for byte. */
   readonly kid: string
   /**
-   * True on a grant request, where the key can be newer than a cached key set. False on later requests: a
-   * key that is missing then has been withdrawn, and a new fetch would let its holder cause traffic.
+   * True on a grant request, which anybody can send, and where the key can be newer than a cached key set. False on
+   * later requests under a grant, whose client proved possession of the key when it requested the grant: a key that
+   * is missing then has been withdrawn. A cache should not let look-ups with true evict or delay those with false.
    */
   readonly mayBeNew: boolean
 }
@@ -24,8 +25,9 @@ export interface ClientKeyQuery {
  */
 export interface ClientKeys {
   /**
-   * Resolves to the key, or to `undefined` when the client instance does not publish it, or no longer does.
-   * Rejects when the keys cannot be read at the moment; the client then receives 503, and no grant changes.
+   * Resolves to the key, or to `undefined` only if the key set is known to be gone (404 or 410) or to lack the key:
+   * `undefined` ends the tokens that are bound to the key. Rejects when the keys cannot be read at the moment, for
+   * whatever reason; the client then receives 503, and no grant changes.
    */
   find(query: ClientKeyQuery): Promise<PublicJwk | undefined>
 }

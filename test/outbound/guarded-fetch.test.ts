@@ -61,16 +61,9 @@ async function expectFailedForNow(promise: Promise<unknown>): Promise<void> {
   expect(isFetchRefusal(error), `${error}`).toBe(false)
 }
 
-/** Replaces the resolver, so that a name resolves to the given addresses and no query leaves the machine. */
+/** A resolver for which all names have the given addresses. */
 function namesLeadTo(...addresses: readonly string[]) {
-  return vi.spyOn(dns, 'lookup').mockImplementation(((
-    _name: string,
-    _options: unknown,
-    callback: (error: null, found: { address: string; family: number }[]) => void,
-  ) => {
-    const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
-    queueMicrotask(() => callback(null, found))
-  }) as never)
+  return vi.fn(async (_hostname: string, _signal: AbortSignal) => addresses)
 }
 
 /** Fails if a promise has not settled after all pending work. */
@@ -186,11 +179,11 @@ describe('the size of a document', () => {
 describe('a server that does not respond', () => {
   test('has 2 s, starting before the DNS lookup', async () => {
     const { timeout } = heldTimeout()
-    const lookup = vi.spyOn(dns, 'lookup')
-    await get()
+    const resolve = namesLeadTo('10.0.0.1')
+    await expectRefused(guardedFetch({ resolve })(new URL('https://shop.example/')))
     expect(timeout).toHaveBeenCalledExactlyOnceWith(2_000)
     expect(timeout.mock.invocationCallOrder[0]).toBeLessThan(
-      lookup.mock.invocationCallOrder[0] ?? 0,
+      resolve.mock.invocationCallOrder[0] ?? 0,
     )
   })
 
@@ -211,16 +204,25 @@ describe('a server that does not respond', () => {
 
   test('fails temporarily when the timeout ends during the DNS lookup', async () => {
     const { expire } = heldTimeout()
-    vi.spyOn(dns, 'lookup').mockImplementation((() => setImmediate(expire)) as never)
-    await expectFailedForNow(get())
-    expect(received).toEqual([])
+    const resolve = (_: string, signal: AbortSignal) => {
+      setImmediate(expire)
+      return new Promise<never>((_, reject) => {
+        signal.addEventListener('abort', () => reject(new Error('cancelled')))
+      })
+    }
+    const failed = rejection(guardedFetch({ resolve })(new URL('https://shop.example/')))
+    expect(await failed).toMatchObject({
+      code: 'ERR_HOST_UNREACHABLE',
+      message: 'the host cannot be reached in time',
+    })
   })
 })
 
 describe('a broken connection', () => {
-  test('fails temporarily before the response', async () => {
+  test('fails temporarily before the response, for this URL and not for its whole host', async () => {
     answer = (request) => request.socket.destroy()
     await expectFailedForNow(get())
+    expect(await rejection(get())).not.toMatchObject({ code: 'ERR_HOST_UNREACHABLE' })
   })
 
   test('fails temporarily during the body instead of truncating it', async () => {
@@ -234,7 +236,10 @@ describe('a broken connection', () => {
   test('fails temporarily when the server is not listening', async () => {
     server.close()
     await once(server, 'close')
-    await expectFailedForNow(get())
+    expect(await rejection(get())).toMatchObject({
+      code: 'ERR_HOST_UNREACHABLE',
+      message: 'the host cannot be reached (ECONNREFUSED)',
+    })
   })
 
   test('fails temporarily when the server does not use HTTP', async () => {
@@ -270,9 +275,9 @@ describe('plain http', () => {
     'file:///etc/passwd',
     'data:application/json,{}',
   ])('is refused before any DNS lookup: %s', async (url) => {
-    const lookup = namesLeadTo('8.8.8.8')
-    await expectRefused(guardedFetch({})(new URL(url)))
-    expect(lookup).not.toHaveBeenCalled()
+    const resolve = namesLeadTo('8.8.8.8')
+    await expectRefused(guardedFetch({ resolve })(new URL(url)))
+    expect(resolve).not.toHaveBeenCalled()
   })
 
   test('to a server on this machine is refused unless loopback is allowed', async () => {
@@ -290,9 +295,9 @@ describe('plain http', () => {
     'http://0.0.0.0/',
     'http://[::ffff:127.0.0.1]/',
   ])('to %s is refused even if loopback is allowed', async (url) => {
-    const lookup = namesLeadTo('127.0.0.1')
-    await expectRefused(guardedFetch(local)(new URL(url)))
-    expect(lookup).not.toHaveBeenCalled()
+    const resolve = namesLeadTo('127.0.0.1')
+    await expectRefused(guardedFetch({ ...local, resolve })(new URL(url)))
+    expect(resolve).not.toHaveBeenCalled()
   })
 })
 
@@ -304,19 +309,19 @@ describe('a port', () => {
     'https://shop.example:22/',
     'https://shop.example:0/',
   ])('other than 443 is refused: %s', async (url) => {
-    const lookup = namesLeadTo('8.8.8.8')
-    await expectRefused(guardedFetch({})(new URL(url)))
-    await expectRefused(guardedFetch(local)(new URL(url)))
-    expect(lookup).not.toHaveBeenCalled()
+    const resolve = namesLeadTo('8.8.8.8')
+    await expectRefused(guardedFetch({ resolve })(new URL(url)))
+    await expectRefused(guardedFetch({ ...local, resolve })(new URL(url)))
+    expect(resolve).not.toHaveBeenCalled()
   })
 
   test('that the host allows is used, and 443 is refused if the host omits it', async () => {
-    const lookup = namesLeadTo('10.0.0.1')
-    const fetch = guardedFetch({ ports: [8443] })
+    const resolve = namesLeadTo('10.0.0.1')
+    const fetch = guardedFetch({ ports: [8443], resolve })
     await expectRefused(fetch(new URL('https://shop.example/')))
-    expect(lookup).not.toHaveBeenCalled()
+    expect(resolve).not.toHaveBeenCalled()
     await expectRefused(fetch(new URL('https://shop.example:8443/')))
-    expect(lookup).toHaveBeenCalledOnce()
+    expect(resolve).toHaveBeenCalledOnce()
   })
 })
 
@@ -363,9 +368,9 @@ describe('an address in the URL', () => {
     ['metadata over IPv6', '[fd00:ec2::254]'],
     ['link-local', '[fe80::1]'],
   ])('that is %s is refused: %s', async (_, host) => {
-    const lookup = namesLeadTo('8.8.8.8')
-    await expectRefused(guardedFetch({})(new URL(`https://${host}/jwks.json`)))
-    expect(lookup).not.toHaveBeenCalled()
+    const resolve = namesLeadTo('8.8.8.8')
+    await expectRefused(guardedFetch({ resolve })(new URL(`https://${host}/jwks.json`)))
+    expect(resolve).not.toHaveBeenCalled()
   })
 
   test('that is private is refused even if loopback is allowed', async () => {
@@ -392,90 +397,78 @@ describe('a hostname', () => {
     [['10.0.0.1', '8.8.8.8']],
     [['2606:4700:4700::1111', '1.1.1.1', '::1']],
   ])('that resolves to %j is refused', async (addresses) => {
-    namesLeadTo(...addresses)
-    await expectRefused(guardedFetch({})(new URL('https://shop.example/')))
+    const resolve = namesLeadTo(...addresses)
+    await expectRefused(guardedFetch({ resolve })(new URL('https://shop.example/')))
   })
 
-  test.each(['localhost', '127.0.0.1.nip.io', 'metadata.google.internal', 'localhost.'])(
+  test.each(['127.0.0.1.nip.io', 'metadata.google.internal', 'localhost.', 'localhost.example'])(
     'is checked by the addresses it resolves to: %s',
     async (host) => {
-      const lookup = namesLeadTo('127.0.0.1')
-      await expectRefused(guardedFetch({})(new URL(`https://${host}/`)))
-      expect(lookup).toHaveBeenCalledOnce()
+      const resolve = namesLeadTo('127.0.0.1')
+      await expectRefused(guardedFetch({ resolve })(new URL(`https://${host}/`)))
+      expect(resolve).toHaveBeenCalledOnce()
     },
   )
 
-  test('of this machine is refused when it resolves elsewhere, although loopback is allowed', async () => {
-    namesLeadTo('127.0.0.1', '10.0.0.1')
-    await expectRefused(get())
-    namesLeadTo('8.8.8.8')
-    await expectRefused(get())
-    expect(received).toEqual([])
+  test.each(['localhost', 'shop.localhost'])(
+    'of this machine is not looked up: %s',
+    async (host) => {
+      const resolve = namesLeadTo('8.8.8.8')
+      await expectRefused(guardedFetch({ resolve })(new URL(`https://${host}/`)))
+      await get('/', { ...local, resolve })
+      expect(resolve).not.toHaveBeenCalled()
+    },
+  )
+
+  test('is not looked up by the threads of the process', async () => {
+    const lookup = vi.spyOn(dns, 'lookup')
+    await get()
+    await expectFailedForNow(guardedFetch()(new URL('https://shop.invalid/')))
+    expect(lookup).not.toHaveBeenCalled()
   })
 
   test('that does not resolve fails temporarily', async () => {
-    namesLeadTo()
-    await expectFailedForNow(guardedFetch({})(new URL('https://shop.example/')))
+    const failed = rejection(
+      guardedFetch({ resolve: namesLeadTo() })(new URL('https://shop.example/')),
+    )
+    expect(await failed).toMatchObject({ code: 'ERR_HOST_UNREACHABLE' })
   })
 
   test('that cannot be looked up fails temporarily', async () => {
-    vi.spyOn(dns, 'lookup').mockImplementation(((
-      _name: string,
-      _options: unknown,
-      callback: (error: Error) => void,
-    ) => queueMicrotask(() => callback(new Error('EAI_AGAIN')))) as never)
-    await expectFailedForNow(guardedFetch({})(new URL('https://shop.example/')))
+    const resolve = async () => {
+      throw Object.assign(new Error('queryA ESERVFAIL'), { code: 'ESERVFAIL' })
+    }
+    const failed = rejection(guardedFetch({ resolve })(new URL('https://shop.example/')))
+    expect(await failed).toMatchObject({
+      code: 'ERR_HOST_UNREACHABLE',
+      message: 'the host cannot be reached (ESERVFAIL)',
+    })
   })
 
   test('is resolved once, and only the checked addresses are used', async () => {
-    let connectedTo: string | undefined
-    answer = (request, response) => {
-      connectedTo = request.socket.localAddress
-      response.end()
-    }
-    const { address } = await dns.promises.lookup('localhost')
-    const lookup = namesLeadTo(address)
-    namesAfterwardsLeadTo(lookup, '10.0.0.1')
-    await get()
-    expect(lookup).toHaveBeenCalledOnce()
-    expect(connectedTo).toBe(address)
-  })
-
-  test('with only public addresses is connected to those addresses', async () => {
     const found = [
       { address: '8.8.8.8', family: 4 },
       { address: '2606:4700:4700::1111', family: 6 },
     ]
-    namesLeadTo(...found.map(({ address }) => address))
-    expect(await connectionTargets({ all: true })).toEqual([null, found])
-    expect(await connectionTargets({})).toEqual([null, '8.8.8.8', 4])
+    const resolve = namesLeadTo(...found.map(({ address }) => address))
+    expect(await connectionTargets(resolve, { all: true })).toEqual([null, found])
+    expect(await connectionTargets(resolve, {})).toEqual([null, '8.8.8.8', 4])
+    expect(resolve).toHaveBeenCalledTimes(2)
   })
 })
 
-/** A name that resolves to different addresses after the first lookup. */
-function namesAfterwardsLeadTo(lookup: ReturnType<typeof namesLeadTo>, address: string): void {
-  const first = lookup.getMockImplementation()
-  let asked = 0
-  lookup.mockImplementation(((...args: Parameters<typeof dns.lookup>) => {
-    asked += 1
-    if (asked === 1) return first?.(...args)
-    const callback = args.at(-1) as unknown as (error: null, found: object[]) => void
-    return callback(null, [{ address, family: 4 }])
-  }) as never)
-}
-
 /** Returns the addresses for a request to a public name, without connecting. */
-async function connectionTargets(options: object): Promise<unknown[]> {
+async function connectionTargets(
+  resolve: ReturnType<typeof namesLeadTo>,
+  options: object,
+): Promise<unknown[]> {
   type Lookup = (host: string, options: object, callback: (...args: unknown[]) => void) => void
-  let lookup: Lookup | undefined
-  vi.spyOn(https, 'request').mockImplementation(((_url: URL, given: { lookup: Lookup }) => {
-    lookup = given.lookup
-    return { on: () => undefined, end: () => undefined }
-  }) as never)
-  void guardedFetch({})(new URL('https://shop.example/'))
-  return new Promise((resolve, reject) => {
-    if (lookup === undefined) reject(new Error('no look-up was given'))
-    lookup?.('shop.example', options, (...args) => resolve(args))
+  return new Promise((settle) => {
+    vi.spyOn(https, 'request').mockImplementation(((_url: URL, { lookup }: { lookup: Lookup }) => {
+      lookup('shop.example', options, (...args) => settle(args))
+      return { on: () => undefined, end: () => undefined }
+    }) as never)
+    void guardedFetch({ resolve })(new URL('https://shop.example/'))
   })
 }
 
@@ -512,6 +505,14 @@ describe('a request from the host', () => {
     expect(received).toHaveLength(1)
   })
 
+  test('rejects with the reason of its own signal, in any phase', async () => {
+    const reason = new Error('the host no longer needs it')
+    const signal = AbortSignal.abort(reason)
+    await expect(send({ signal })).rejects.toBe(reason)
+    const url = new URL('https://shop.example/')
+    await expect(guardedFetch()(url, { signal })).rejects.toBe(reason)
+  })
+
   test('ends after the timeout that the host configured', async () => {
     answer = () => undefined
     await expectFailedForNow(send({}, { ...local, timeoutMs: 50 }))
@@ -520,6 +521,14 @@ describe('a request from the host', () => {
   test.each([0, -1, 1.5, 60_001, Number.NaN, '5'])('rejects a timeout of %j', (timeoutMs) => {
     expect(() => guardedFetch({ timeoutMs: timeoutMs as number })).toThrow(
       expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'timeoutMs' }),
+    )
+  })
+})
+
+describe('a resolver of the host', () => {
+  test('must be a function', () => {
+    expect(() => guardedFetch({ resolve: 'dns' as never })).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'resolve' }),
     )
   })
 })

@@ -5,8 +5,10 @@ import { isObject } from '../json.js'
 import { verifierOf } from './ed25519.js'
 
 const kidLengthMax = 256
+/** 32 bytes in base64url. */
+const xLength = 43
 
-/** A screened key, or why it is rejected. The problem never quotes the key. */
+/** A key that was read, or why it is rejected. The problem never quotes the key. */
 export type ScreenedJwk = Result<PublicJwk, Problem>
 
 /**
@@ -16,6 +18,12 @@ export type ScreenedJwk = Result<PublicJwk, Problem>
  * @see RFC 9635 section 7.1; RFC 8037
  */
 export function screenJwk(value: unknown): ScreenedJwk {
+  const read = readPublicJwk(value)
+  return read.ok && !isSoundKey(read.value) ? unsound : read
+}
+
+/** Reads `kid` and `x` of a JSON Web Key. Checks everything except whether `x` is a sound point, which takes longer. */
+export function readPublicJwk(value: unknown): ScreenedJwk {
   if (!isObject(value)) return { ok: false, problem: 'the key is not a JSON object' }
   const { kty, crv, alg, use, kid, x } = value
   if (Object.hasOwn(value, 'd')) return { ok: false, problem: 'the key is a private key' }
@@ -28,10 +36,17 @@ export function screenJwk(value: unknown): ScreenedJwk {
   if (typeof kid !== 'string' || kid === '' || kid.length > kidLengthMax) {
     return { ok: false, problem: `the key must have a kid of 1 to ${kidLengthMax} characters` }
   }
-  if (typeof x !== 'string' || verifierOf(x) === undefined) {
-    return { ok: false, problem: 'x is not a canonical Ed25519 public key of full order' }
-  }
-  return ok({ kid, x })
+  return typeof x === 'string' && x.length === xLength ? ok({ kid, x }) : unsound
+}
+
+/** Whether the point of a key is canonically encoded, on the curve and not of small order. */
+export function isSoundKey({ x }: Pick<PublicJwk, 'x'>): boolean {
+  return verifierOf(x) !== undefined
+}
+
+const unsound: Problem = {
+  ok: false,
+  problem: 'x is not a canonical Ed25519 public key of full order',
 }
 
 /** Returns the thumbprint of a key (RFC 7638), computed over the canonical form that `screenJwk` accepts. */

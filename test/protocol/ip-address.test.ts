@@ -1,10 +1,8 @@
-import net from 'node:net'
+import { BlockList } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { addressGuard } from '../../src/outbound/addresses.js'
+import { addressIn, isLoopbackAddress, isPublicAddress } from '../../src/protocol/ip-address.js'
 import { runs } from '../support/runs.js'
-
-const guard = addressGuard(net)
 
 /** IANA special-purpose registries, multicast, and IPv6 ranges that embed an IPv4 address. */
 const special = [
@@ -111,7 +109,7 @@ describe('a public address', () => {
     '2606:4700:4700::1111',
     '2a00:1450:4001:81b::200e',
   ])('may be %s', (address) => {
-    expect(guard.isPublic(address)).toBe(true)
+    expect(isPublicAddress(address)).toBe(true)
   })
 
   test.each(special)(
@@ -121,7 +119,7 @@ describe('a public address', () => {
       const { first, last, bits } = range
       const samples = [first, first + 1n, (first + last) / 2n, last - 1n, last]
       for (const value of samples.filter((sample) => within(sample, range))) {
-        expect(guard.isPublic(textOf(value, bits)), textOf(value, bits)).toBe(false)
+        expect(isPublicAddress(textOf(value, bits)), textOf(value, bits)).toBe(false)
       }
     },
   )
@@ -137,14 +135,14 @@ describe('a public address', () => {
       .filter(({ bits, value }) => bits === 32 || within(value, globalUnicast))
     expect(neighbours.length).toBeGreaterThan(15)
     for (const { bits, value } of neighbours) {
-      expect(guard.isPublic(textOf(value, bits)), textOf(value, bits)).toBe(true)
+      expect(isPublicAddress(textOf(value, bits)), textOf(value, bits)).toBe(true)
     }
   })
 
   test('in IPv4 is any address outside the special ranges', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 2n ** 32n - 1n }), (value) => {
-        expect(guard.isPublic(textOf(value, 32))).toBe(!isSpecial(value, 32))
+        expect(isPublicAddress(textOf(value, 32))).toBe(!isSpecial(value, 32))
       }),
       { numRuns: runs(5_000) },
     )
@@ -153,7 +151,37 @@ describe('a public address', () => {
   test('in IPv6 is any global unicast address outside the special ranges', () => {
     fc.assert(
       fc.property(fc.bigInt(globalUnicast.first, globalUnicast.last), (value) => {
-        expect(guard.isPublic(textOf(value, 128))).toBe(!isSpecial(value, 128))
+        expect(isPublicAddress(textOf(value, 128))).toBe(!isSpecial(value, 128))
+      }),
+      { numRuns: runs(2_000) },
+    )
+  })
+
+  test('in IPv6 agrees with the ranges of Node at their borders', () => {
+    const list = new BlockList()
+    for (const [, cidr] of special) {
+      const [network = '', prefix] = cidr.split('/')
+      if (network.includes(':')) list.addSubnet(network, Number(prefix), 'ipv6')
+    }
+    const group = fc.constantFrom(
+      '0',
+      '1',
+      '1ff',
+      '200',
+      'db8',
+      'fff',
+      '1000',
+      '2000',
+      '2001',
+      '2002',
+      '3fff',
+      '3ffe',
+    )
+    fc.assert(
+      fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {
+        const text = groups.join(':')
+        const allocated = within(numberOf(text), globalUnicast)
+        expect(isPublicAddress(text)).toBe(allocated && !list.check(text, 'ipv6'))
       }),
       { numRuns: runs(2_000) },
     )
@@ -163,7 +191,7 @@ describe('a public address', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 2n ** 128n - 1n), (value) => {
         fc.pre(!within(value, globalUnicast))
-        expect(guard.isPublic(textOf(value, 128)), textOf(value, 128)).toBe(false)
+        expect(isPublicAddress(textOf(value, 128)), textOf(value, 128)).toBe(false)
       }),
       { numRuns: runs(1_000) },
     )
@@ -177,13 +205,13 @@ describe('a public address', () => {
     ['127.0.0.1', '::127.0.0.1'],
     ['127.0.0.1', '64:ff9b::127.0.0.1'],
   ])('is not %s written as %s', (_, address) => {
-    expect(guard.isPublic(address)).toBe(false)
+    expect(isPublicAddress(address)).toBe(false)
   })
 
   test.each(['fe80::1%eth0', 'fe80::1%1', '::1%lo', 'fd00::1%eth0'])(
     'is not %s with any zone',
     (address) => {
-      expect(guard.isPublic(address)).toBe(false)
+      expect(isPublicAddress(address)).toBe(false)
     },
   )
 
@@ -201,15 +229,15 @@ describe('a public address', () => {
     ['an address with a trailing dot', '8.8.8.8.'],
     ['an address after a space', ' 8.8.8.8'],
   ])('must be a valid address, not %s', (_, text) => {
-    expect(guard.isPublic(text)).toBe(false)
-    expect(guard.isLoopback(text)).toBe(false)
+    expect(isPublicAddress(text)).toBe(false)
+    expect(isLoopbackAddress(text)).toBe(false)
   })
 })
 
 describe('a loopback address', () => {
   test.each(['127.0.0.1', '127.0.0.2', '127.255.255.254', '::1'])('is %s', (address) => {
-    expect(guard.isLoopback(address)).toBe(true)
-    expect(guard.isPublic(address)).toBe(false)
+    expect(isLoopbackAddress(address)).toBe(true)
+    expect(isPublicAddress(address)).toBe(false)
   })
 
   test.each([
@@ -226,6 +254,25 @@ describe('a loopback address', () => {
     'fd00::1',
     '127.example.com',
   ])('is not %s', (address) => {
-    expect(guard.isLoopback(address)).toBe(false)
+    expect(isLoopbackAddress(address)).toBe(false)
   })
+})
+
+describe('the address in a URL', () => {
+  test.each([
+    ['http://127.1/', '127.0.0.1'],
+    ['https://2130706433/', '127.0.0.1'],
+    ['https://[::ffff:127.0.0.1]/', '::ffff:7f00:1'],
+    ['https://[2606:4700::1111]/', '2606:4700::1111'],
+    ['https://8.8.8.8./', '8.8.8.8'],
+  ])('of %s is %s', (url, address) => {
+    expect(addressIn(new URL(url).hostname)).toBe(address)
+  })
+
+  test.each(['https://localhost/', 'https://1.example/', 'https://127.0.0.1.nip.io/'])(
+    'of %s is not known before it is looked up',
+    (url) => {
+      expect(addressIn(new URL(url).hostname)).toBeUndefined()
+    },
+  )
 })

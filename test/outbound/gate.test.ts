@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { hostGate } from '../../src/outbound/host-gate.js'
-import { manualClock } from '../support/clock.js'
+import { createGate } from '../../src/outbound/gate.js'
 
 const host = 'shop.example'
+const limits = { activeMax: 2, waitingMax: 8, keysMax: 256 }
 
 /** Requests that the test ends in any order. */
 function heldRequests() {
@@ -31,7 +31,7 @@ function names(count: number): string[] {
 
 describe('requests to one host', () => {
   test('run two at a time, and the next one starts when one has ended', async () => {
-    const gate = hostGate(manualClock(0))
+    const gate = createGate(limits)
     const { started, request, end } = heldRequests()
     const answers = names(4).map((name) => gate.run(host, request(name)))
     await turn()
@@ -47,7 +47,7 @@ describe('requests to one host', () => {
   })
 
   test('wait in order of arrival', async () => {
-    const gate = hostGate(manualClock(0))
+    const gate = createGate(limits)
     const { started, request, end } = heldRequests()
     const answers = names(10).map((name) => gate.run(host, request(name)))
     for (const name of names(10)) {
@@ -59,7 +59,7 @@ describe('requests to one host', () => {
   })
 
   test('are rejected immediately when two run and eight wait', async () => {
-    const gate = hostGate(manualClock(0))
+    const gate = createGate(limits)
     const { started, request, end } = heldRequests()
     const answers = names(10).map((name) => gate.run(host, request(name)))
     await expect(gate.run(host, request('one too many'))).rejects.toThrow('too many')
@@ -76,7 +76,7 @@ describe('requests to one host', () => {
   })
 
   test('release their slot when they fail', async () => {
-    const gate = hostGate(manualClock(0))
+    const gate = createGate(limits)
     const { started, request, end, fail } = heldRequests()
     const answers = names(3).map((name) => gate.run(host, request(name)))
     const failures = Promise.allSettled(answers)
@@ -96,7 +96,7 @@ describe('requests to one host', () => {
   })
 
   test('release their slot when they throw synchronously', async () => {
-    const gate = hostGate(manualClock(0))
+    const gate = createGate(limits)
     const thrower = () => {
       throw new Error('at once')
     }
@@ -105,7 +105,7 @@ describe('requests to one host', () => {
   })
 
   test('do not delay requests to other hosts or other ports', async () => {
-    const gate = hostGate(manualClock(0))
+    const gate = createGate(limits)
     const { request } = heldRequests()
     for (const name of names(10)) void gate.run(host, request(name))
     expect(await gate.run('other.example', async () => 'other host')).toBe('other host')
@@ -118,7 +118,7 @@ describe('requests to one host', () => {
     })
     await fc.assert(
       fc.asyncProperty(events, async (script) => {
-        const gate = hostGate(manualClock(0))
+        const gate = createGate(limits)
         const running: { resolve(): void; reject(error: Error): void }[] = []
         const outcomes: Promise<unknown>[] = []
         for (const event of script) {
@@ -142,79 +142,9 @@ describe('requests to one host', () => {
   })
 })
 
-describe('the time of the last request to a host', () => {
-  function setUp() {
-    const clock = manualClock(0)
-    return { clock, gate: hostGate(clock), ...heldRequests() }
-  }
-
-  test('is unknown before the first request', () => {
-    expect(setUp().gate.lastAskedAt(host)).toBeUndefined()
-  })
-
-  test('is set when a request starts, and updated by each further request', async () => {
-    const { clock, gate, request, end } = setUp()
-    clock.set(1_000)
-    const first = gate.run(host, request('r1'))
-    await turn()
-    expect(gate.lastAskedAt(host)).toBe(1_000)
-    end('r1')
-    await first
-    clock.set(5_000)
-    await gate.run(host, async () => undefined)
-    expect(gate.lastAskedAt(host)).toBe(5_000)
-    expect(gate.lastAskedAt('other.example')).toBeUndefined()
-  })
-
-  test('is set when a waiting request starts, not when it begins to wait', async () => {
-    const { clock, gate, request, end } = setUp()
-    for (const name of names(3)) void gate.run(host, request(name))
-    await turn()
-    clock.set(9_000)
-    end('r1')
-    await turn()
-    expect(gate.lastAskedAt(host)).toBe(9_000)
-  })
-
-  test('includes failed requests', async () => {
-    const { clock, gate } = setUp()
-    clock.set(7)
-    await expect(gate.run(host, () => Promise.reject(new Error()))).rejects.toThrow()
-    expect(gate.lastAskedAt(host)).toBe(7)
-  })
-
-  test('does not include rejected requests', async () => {
-    const { clock, gate, request } = setUp()
-    clock.set(1)
-    for (const name of names(10)) void gate.run(host, request(name))
-    await turn()
-    clock.set(2)
-    await expect(gate.run(host, request('r11'))).rejects.toMatchObject({ code: 'ERR_GATE_FULL' })
-    expect(gate.lastAskedAt(host)).toBe(1)
-  })
-
-  test('is stored for a limited number of hosts, the latest first', async () => {
-    const { clock, gate } = setUp()
-    for (let i = 0; i < 10_500; i++) {
-      clock.set(i)
-      await gate.run(`h${i}.example`, async () => i)
-    }
-    expect(gate.lastAskedAt('h0.example')).toBeUndefined()
-    expect(gate.lastAskedAt('h10499.example')).toBe(10_499)
-    expect(gate.lastAskedAt('h1000.example')).toBe(1_000)
-  })
-
-  test('is removed for old entries even while the oldest request is still running', async () => {
-    const { gate, request } = setUp()
-    void gate.run('slow.example', request('r1'))
-    for (let i = 0; i < 10_500; i++) await gate.run(`h${i}.example`, async () => i)
-    expect(gate.lastAskedAt('h0.example')).toBeUndefined()
-  })
-})
-
 describe('requests to many hosts', () => {
   test('run 256 at a time, and the next one is rejected until one has ended', async () => {
-    const gate = hostGate(manualClock(0))
+    const gate = createGate(limits)
     const { request, end } = heldRequests()
     const running = names(256).map((name) => gate.run(`${name}.example`, request(name)))
     await expect(gate.run(host, request('one too many'))).rejects.toMatchObject({
@@ -226,5 +156,10 @@ describe('requests to many hosts', () => {
     expect(await gate.run(host, async () => 'now')).toBe('now')
     for (const name of names(256)) end(name)
     await Promise.all(running)
+  })
+
+  test('leave nothing behind: a key counts only while its requests run', async () => {
+    const gate = createGate({ activeMax: 1, waitingMax: 0, keysMax: 1 })
+    for (const name of names(1_000)) expect(await gate.run(name, async () => name)).toBe(name)
   })
 })

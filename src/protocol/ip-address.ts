@@ -1,0 +1,90 @@
+/** IPv4 ranges without public hosts: private, local, reserved, documentation. */
+const specialIpv4 = [
+  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16'],
+  ...['172.16.0.0/12', '192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16'],
+  ...['198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4'],
+].map(rangeOf)
+
+/** The allocated range of IPv6, and its subranges without public hosts. */
+const globalUnicast = rangeOf('2000::/3')
+const specialIpv6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(rangeOf)
+
+/** An address, of which the first 32 bits decide to which range it belongs. */
+interface Address {
+  readonly version: 4 | 6
+  readonly leading: number
+}
+
+interface Range {
+  readonly leading: number
+  readonly prefix: number
+}
+
+/** Whether the text is an IP address on the public internet, to which a URL of an untrusted party may lead. */
+export function isPublicAddress(text: string): boolean {
+  const address = parseAddress(text)
+  if (address?.version === 4) return !specialIpv4.some((range) => isIn(address, range))
+  return (
+    address !== undefined &&
+    isIn(address, globalUnicast) &&
+    !specialIpv6.some((range) => isIn(address, range))
+  )
+}
+
+export function isLoopbackAddress(text: string): boolean {
+  return (parseIpv4(text) !== undefined && text.startsWith('127.')) || text === '::1'
+}
+
+/** Returns the address if the host of a URL is one. `hostname` must be that of a parsed URL. */
+export function addressIn(hostname: string): string | undefined {
+  return /^[\d.]+$|:/.test(hostname) ? hostname.replace(/^\[|\]$/g, '') : undefined
+}
+
+/** Whether a hostname always leads to this machine (RFC 6761 section 6.3). */
+export function isLocalName(hostname: string): boolean {
+  return hostname === 'localhost' || hostname.endsWith('.localhost')
+}
+
+/**
+ * Whether a URL can lead to the public internet, as far as its text shows: a name can still resolve to another address.
+ */
+export function mayBePublic({ hostname }: URL): boolean {
+  const address = addressIn(hostname)
+  return address === undefined ? !isLocalName(hostname) : isPublicAddress(address)
+}
+
+function isIn({ leading }: Address, range: Range): boolean {
+  return (leading ^ range.leading) >>> (32 - range.prefix) === 0
+}
+
+function rangeOf(cidr: string): Range {
+  const [network = '', prefix] = cidr.split('/')
+  return { leading: parseAddress(network)?.leading ?? 0, prefix: Number(prefix) }
+}
+
+function parseAddress(text: string): Address | undefined {
+  return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
+}
+
+function parseIpv4(text: string): Address | undefined {
+  const octets = text.split('.')
+  const valid =
+    octets.length === 4 &&
+    octets.every((octet) => /^(?:0|[1-9]\d{0,2})$/.test(octet) && +octet < 256)
+  return valid
+    ? { version: 4, leading: octets.reduce((bits, octet) => (bits << 8) | +octet, 0) }
+    : undefined
+}
+
+function parseIpv6(text: string): Address | undefined {
+  const url = `http://[${text}]/`
+  if (!/^[\da-f:.]+$/i.test(text) || !URL.canParse(url)) return undefined
+  // Canonical: `::` replaces the zeros that follow the groups before it.
+  const [first = '', second = ''] =
+    new URL(url).hostname.slice(1, -1).split('::')[0]?.split(':') ?? []
+  return { version: 6, leading: (groupOf(first) << 16) | groupOf(second) }
+}
+
+function groupOf(text: string): number {
+  return text === '' ? 0 : Number.parseInt(text, 16)
+}

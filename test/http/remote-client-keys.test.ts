@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest'
+import { type ClientKeys, type FetchedDocument, remoteClientKeys } from '../../src/index.js'
+import { manualClock } from '../support/clock.js'
+import { jwkOf, testKey } from '../support/keys.js'
+import { createWorld, grantEndpoint, incomingAccess } from '../support/world.js'
+
+const second = 1_000
+const shopKey = testKey('shop')
+
+function response(body: string, more: Partial<FetchedDocument> = {}): FetchedDocument {
+  return { status: 200, contentType: 'application/json', body: Buffer.from(body), ...more }
+}
+
+const keySet = response(JSON.stringify({ keys: [jwkOf(shopKey)] }))
+
+/** Servers that fetch the keys of their clients from a network that the test controls. */
+async function setUp() {
+  const clock = manualClock()
+  const network = { reply: keySet as FetchedDocument | Error }
+  const start = () =>
+    remoteClientKeys({
+      clock,
+      fetch: async (url) => {
+        if (url.pathname.startsWith('/bogus')) return new Promise(() => undefined)
+        if (network.reply instanceof Error) throw network.reply
+        return network.reply
+      },
+    })
+  let keys = start()
+  const clientKeys: ClientKeys = { find: (query) => keys.find(query) }
+  const world = createWorld({ clock, auth: { clientKeys } })
+  const client = world.client('shop')
+  const { body } = await client.request([incomingAccess])
+  const use = () =>
+    client.createPayment(body.access_token.value, { walletAddress: incomingAccess.identifier })
+  /** Forgets all keys, as a process that restarts does. */
+  const restart = () => {
+    keys = start()
+  }
+  return { clock, network, restart, client, token: body.access_token, use }
+}
+
+const fetchRefusal = Object.assign(new Error('not public'), { code: 'ERR_FETCH_REFUSED' })
+
+describe('a live token', () => {
+  test.each<[string, FetchedDocument | Error]>([
+    ['301', response('', { status: 301 })],
+    ['302', response('', { status: 302 })],
+    ['307', response('', { status: 307 })],
+    ['401', response('', { status: 401 })],
+    ['403', response('', { status: 403 })],
+    ['451', response('', { status: 451 })],
+    ['500', response('', { status: 500 })],
+    ['a page of a proxy', response('<html></html>', { contentType: 'text/html' })],
+    ['a truncated key set', response('{"keys":[')],
+    ['a refusal by the fetch', fetchRefusal],
+  ])('outlives a failed request for the keys of its client: %s', async (_, reply) => {
+    const { clock, network, client, token, use } = await setUp()
+    expect((await use()).status).toBe(201)
+    network.reply = reply
+    clock.advance(301 * second)
+    expect((await use()).status).toBe(201)
+    network.reply = keySet
+    clock.advance(30 * second)
+    expect((await use()).status).toBe(201)
+    expect((await client.rotate(token)).status).toBe(200)
+  })
+
+  test('gets 503 from a restarted server while the key host responds with 403, and works again afterwards', async () => {
+    const { clock, network, restart, use } = await setUp()
+    restart()
+    network.reply = response('', { status: 403 })
+    const refused = await use()
+    expect(refused.status).toBe(503)
+    expect(refused.headers).toHaveProperty('retry-after')
+    network.reply = keySet
+    clock.advance(30 * second)
+    expect((await use()).status).toBe(201)
+  })
+
+  test('works while strangers name URLs of the same host that never respond', async () => {
+    const { clock, restart, client, use } = await setUp()
+    restart()
+    for (let i = 0; i < 12; i++) {
+      const body = { client: `https://shop.example/bogus/${i}`, access_token: { access: [] } }
+      void client.post(grantEndpoint, body)
+    }
+    for (let i = 0; i < 10; i++) {
+      expect((await use()).status).toBe(201)
+      clock.advance(50 * second)
+    }
+  })
+
+  test.each<[string, FetchedDocument]>([
+    ['404', response('', { status: 404 })],
+    ['410', response('', { status: 410 })],
+    ['an empty key set', response('{"keys":[]}')],
+    ['a key set without the key', response(JSON.stringify({ keys: [jwkOf(testKey('b'))] }))],
+  ])('ends with one response that says that the key is gone: %s', async (_, reply) => {
+    const { clock, network, use } = await setUp()
+    expect((await use()).status).toBe(201)
+    network.reply = reply
+    clock.advance(301 * second)
+    expect((await use()).status).toBe(401)
+  })
+})
