@@ -49,6 +49,7 @@ import {
 } from './resource-server/outgoing-payment.js'
 import { type ResourcePolicy, resourcePolicy } from './resource-server/policy.js'
 import { createQuote, getQuote } from './resource-server/quote.js'
+import { screenedPricing } from './resource-server/screened-pricing.js'
 import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
 
@@ -66,6 +67,11 @@ export interface ResourceServerOptions extends ServerOptions {
   readonly paymentMethods: PaymentMethods
   /** Prices outgoing payments. Without it, quotes and outgoing payments are not served. */
   readonly pricing?: Pricing
+  /**
+   * Allows receivers on loopback addresses, for development. Other receivers must not be at `localhost`, or at an IP
+   * address that is not public. Default: whether `baseUrl` is on loopback.
+   */
+  readonly allowLoopback?: boolean
   readonly policy?: ResourcePolicy
   /**
    * Whether the grants are in `store`. If `introspect` runs in this process, each new outgoing payment then
@@ -84,6 +90,7 @@ const knownOptions: Readonly<Record<keyof ResourceServerOptions, true>> = {
   walletAddresses: true,
   paymentMethods: true,
   pricing: true,
+  allowLoopback: true,
   policy: true,
   guardsGrants: true,
 }
@@ -250,13 +257,13 @@ function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
   }
 }
 
-function spendingOperations(
-  deps: Omit<OutgoingPaymentDependencies, 'create'>,
-  { options, guardsGrants, policy: { spending } }: Settings,
-) {
+function spendingOperations(deps: Omit<OutgoingPaymentDependencies, 'create'>, settings: Settings) {
   const { context, payments } = deps
-  const { walletAddresses, pricing = noQuotes } = options
-  const quotes = createQuotes(context, { walletAddresses, quotes: pricing }, spending.quotes)
+  const { options, guardsGrants, policy } = settings
+  const { spending } = policy
+  const { walletAddresses, pricing = noQuotes, allowLoopback } = options
+  const screened = screenedPricing(pricing, { baseUrl: settings.baseUrl, allowLoopback })
+  const quotes = createQuotes(context, { walletAddresses, quotes: screened }, spending.quotes)
   const creating = { guardsGrants, walletAddresses, quotes, payments }
   const paying = { ...deps, create: createPaymentCreation(context, creating, spending) }
   return {

@@ -105,10 +105,18 @@ export const urlSchema = v.pipe(
   }),
 )
 
-/** @see Open Payments OpenAPI, schema `receiver` */
+const escapedSeparator = /%(?:2f|5c|25)/i
+
+/**
+ * Refuses escaped slashes and backslashes, and escaped percent signs, which escape them twice: a server that unescapes
+ * a path before it splits the path would resolve another resource.
+ *
+ * @see Open Payments OpenAPI, schema `receiver`
+ */
 export const receiverSchema = v.pipe(
   urlSchema,
   v.regex(/\/incoming-payments\/.+$/, 'must be the URL of an incoming payment'),
+  v.check((url) => !escapedSeparator.test(url), 'must not contain an escaped slash'),
 )
 
 /** A check whose message is the problem that a function returns for the text. */

@@ -215,6 +215,13 @@ describe('an implementation by the host', () => {
     expect(() => create('authorization', { clock: new Clock() })).not.toThrow()
   })
 
+  test('allows receivers on loopback by true or false', () => {
+    expect(() => create('resource', { allowLoopback: true })).not.toThrow()
+    for (const allowLoopback of [null, 'yes', 1]) {
+      expectRefused('resource', 'allowLoopback', { allowLoopback })
+    }
+  })
+
   test.each([null, {}, 'https://auth.example/introspect', true])(
     'to introspect tokens must be a function, not %j',
     (introspect) => {

@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest'
+import { screenedPricing } from '../../../src/http/resource-server/screened-pricing.js'
+import { usd } from '../../support/spending.js'
+
+const price = { debitAmount: usd(1), receiveAmount: usd(1) }
+const account = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }
+
+function priceAt(baseUrl: string, receiver: string, allowLoopback?: boolean) {
+  const pricing = { price: async () => price }
+  const screened = screenedPricing(pricing, {
+    baseUrl,
+    ...(allowLoopback === undefined ? {} : { allowLoopback }),
+  })
+  return screened.price({ receiver, account, method: 'ilp' })
+}
+
+const refused = expect.objectContaining({ refusal: 'receiver_invalid' })
+
+describe('the screening of receivers', () => {
+  test.each([
+    'http://localhost:3000/op',
+    'http://127.0.0.1:3000/op',
+    'http://[::1]:3000',
+    'https://localhost/op',
+  ])('accepts receivers on loopback by default if the server is there: %s', async (baseUrl) => {
+    const receiver = 'http://localhost:4000/incoming-payments/1'
+    expect(await priceAt(baseUrl, receiver)).toBe(price)
+    expect(await priceAt(baseUrl, receiver, false)).toEqual(refused)
+  })
+
+  test.each(['https://10.0.0.5/op', 'http://127.0.0.1:3000/op'])(
+    'always accepts the incoming payments of the server itself: %s',
+    async (baseUrl) => {
+      expect(await priceAt(baseUrl, `${baseUrl}/incoming-payments/abc`, false)).toBe(price)
+      expect(await priceAt(baseUrl, `${baseUrl}/admin/incoming-payments/abc`, false)).toEqual(
+        refused,
+      )
+    },
+  )
+
+  test('calls the method on the object of the host', async () => {
+    class Market {
+      readonly known = price
+      async price() {
+        return this.known
+      }
+    }
+    const screened = screenedPricing(new Market(), { baseUrl: 'https://wallet.example' })
+    const receiver = 'https://bank.example/incoming-payments/1'
+    expect(await screened.price({ receiver, account, method: 'ilp' })).toBe(price)
+  })
+})
