@@ -21,8 +21,9 @@ export interface KeyFailure {
   readonly kind: 'busy' | 'refused' | 'unreachable' | 'failed'
 }
 
-/** Limits per host. Further requests wait, and are rejected if 8 are waiting already. */
+/** Requests that wait for a slot of their host. Further ones are rejected. */
 const waitingMax = 8
+/** Hosts with requests in progress. */
 const hostsMax = 256
 /** Limits per site, so that a domain with many subdomains cannot use up the requests of all. */
 const perSite = { activeMax: 8, waitingMax: 8, keysMax: hostsMax }
