@@ -37,6 +37,8 @@ export interface IncomingPayment extends Stored {
   readonly completed: boolean
   readonly createdAt: Instant
   readonly expiresAt: Instant
+  /** Until when the record is kept if the payment receives funds; `retainUntil` is shorter before. */
+  readonly paidRetainUntil: Instant
   /** Set when the event of its expiry is recorded. Whether it accepts funds depends on `expiresAt` alone. */
   readonly expiryRecorded?: true
   readonly metadata?: JsonObject
@@ -69,8 +71,10 @@ export interface IncomingPaymentPolicy {
   readonly expiryDefaultMs: number
   /** The latest accepted `expiresAt`, in milliseconds from now. */
   readonly expiryMaxMs: number
-  /** How long the record is kept after its expiry, in milliseconds. */
+  /** How long a payment that received funds is kept after its expiry, in milliseconds. */
   readonly retentionMs: number
+  /** How long a payment that received nothing is kept after its expiry, in milliseconds. */
+  readonly unpaidRetentionMs: number
 }
 
 export interface CreateIncomingPayment {
@@ -117,7 +121,8 @@ export function createIncomingPayment(
     createdAt: now,
     expiresAt,
     dueAt: expiresAt + 1,
-    retainUntil: expiresAt + policy.retentionMs,
+    retainUntil: expiresAt + policy.unpaidRetentionMs,
+    paidRetainUntil: expiresAt + policy.retentionMs,
     ...(incomingAmount === undefined ? {} : { incomingAmount }),
   }
   return changed(payment, paymentEvent('incoming-payment.created', payment, now))
@@ -175,7 +180,8 @@ export function decideIncomingPayment(
     commandId: command.commandId,
     received: total.toString(),
     completed,
-    ...(completed ? retired(payment) : {}),
+    retainUntil: payment.paidRetainUntil,
+    ...(completed || payment.expiryRecorded ? { dueAt: payment.paidRetainUntil } : {}),
   }
   const received = paymentEvent('incoming-payment.received', next, now)
   return completed
@@ -242,11 +248,8 @@ function retired({ expiresAt, retainUntil = expiresAt }: IncomingPayment) {
 }
 
 /** Returns until when a transfer is kept: a day longer than its payment, so that repeats are recognized. */
-export function retainTransferUntil({
-  expiresAt,
-  retainUntil = expiresAt,
-}: IncomingPayment): Instant {
-  return retainUntil + day
+export function retainTransferUntil({ paidRetainUntil }: IncomingPayment): Instant {
+  return paidRetainUntil + day
 }
 
 const day = 86_400_000

@@ -675,6 +675,7 @@ describe('the laws of an incoming payment', () => {
         completed: fc.boolean(),
         createdAt: number,
         expiresAt: number,
+        paidRetainUntil: number,
       })
       .map(({ incomingAmount, ...rest }) => ({
         ...rest,

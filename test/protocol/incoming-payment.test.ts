@@ -291,6 +291,7 @@ const payment: IncomingPayment = {
   commandId: 'command',
   dueAt: createdAt + 1,
   retainUntil: createdAt + 2,
+  paidRetainUntil: createdAt + 2,
   lists: [{ list: 'list', at: createdAt }],
   walletAddress: bob,
   client: 'https://shop.example',

@@ -75,7 +75,12 @@ function services(store: Store, scheduler: Scheduler | undefined, seed: string) 
       walletAddresses: { find: async () => ({ url: bob, assetCode: 'USD', assetScale: 2 }) },
       paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
     },
-    { expiryDefaultMs: 60_000, expiryMaxMs: 60_000, retentionMs: 60_000 },
+    {
+      expiryDefaultMs: 60_000,
+      expiryMaxMs: 60_000,
+      retentionMs: 60_000,
+      unpaidRetentionMs: 60_000,
+    },
   )
   return { context, grants, interactions, introspect, payments, call: () => unguardedCall(context) }
 }

@@ -20,6 +20,7 @@ export const paymentPolicy: IncomingPaymentPolicy = {
   expiryDefaultMs: 30 * day,
   expiryMaxMs: 60 * day,
   retentionMs: 365 * day,
+  unpaidRetentionMs: 365 * day,
 }
 
 export function usd(value: string | bigint): Amount {

@@ -22,6 +22,8 @@ export interface SetupOptions {
   readonly seed?: string
   readonly serverUrl?: string
   readonly retentionMs?: number
+  /** Default: `retentionMs`. */
+  readonly unpaidRetentionMs?: number
   readonly recordsEvents?: boolean
 }
 
@@ -55,7 +57,12 @@ export function paymentServices(options: SetupOptions = {}) {
       walletAddresses: { find: async () => ({ url: bob, assetCode: 'USD', assetScale: 2 }) },
       paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
     },
-    { expiryDefaultMs: 60_000, expiryMaxMs: 10_000_000, retentionMs },
+    {
+      expiryDefaultMs: 60_000,
+      expiryMaxMs: 10_000_000,
+      retentionMs,
+      unpaidRetentionMs: options.unpaidRetentionMs ?? retentionMs,
+    },
   )
 
   /** Creates a payment of an amount, or without one, and resolves to its id. */

@@ -11,9 +11,15 @@ export interface ResourcePolicy {
   /** How far in the future `expiresAt` of an incoming payment may be. Default 30 days. */
   readonly incomingPaymentExpiryMaxMs?: number
   /**
-   * How long an incoming payment is kept after its expiry, before `sweep` may remove it. Default 365 days.
+   * How long an incoming payment that received funds is kept after its expiry, before `sweep` may remove it.
+   * Default 365 days.
    */
   readonly incomingPaymentRetentionMs?: number
+  /**
+   * The same for an incoming payment that received nothing: any client instance can create many of them.
+   * Default 7 days, or `incomingPaymentRetentionMs` if that is shorter.
+   */
+  readonly unpaidIncomingPaymentRetentionMs?: number
   /** The lifetime of a quote, unless the host's price expires earlier. Default 300,000. */
   readonly quoteLifetimeMs?: number
   /** How long the host has to begin an outgoing payment, before it fails. Default 24 hours. */
@@ -28,6 +34,7 @@ const defaults = {
   incomingPaymentExpiryDefaultMs: 30 * day,
   incomingPaymentExpiryMaxMs: 30 * day,
   incomingPaymentRetentionMs: 365 * day,
+  unpaidIncomingPaymentRetentionMs: 7 * day,
   quoteLifetimeMs: 300_000,
   outgoingPaymentHoldMs: day,
   outgoingPaymentRetentionMs: 365 * day,
@@ -42,7 +49,8 @@ export function resourcePolicy(given: ResourcePolicy): {
   const {
     incomingPaymentExpiryDefaultMs: expiryDefaultMs,
     incomingPaymentExpiryMaxMs: expiryMaxMs,
-    incomingPaymentRetentionMs,
+    incomingPaymentRetentionMs: paidRetentionMs,
+    unpaidIncomingPaymentRetentionMs,
     quoteLifetimeMs: lifetimeMs,
     outgoingPaymentHoldMs: holdMs,
     outgoingPaymentRetentionMs: retentionMs,
@@ -62,7 +70,12 @@ export function resourcePolicy(given: ResourcePolicy): {
     throw invalidOption('policy.outgoingPaymentRetentionMs', 'must be at least quoteLifetimeMs')
   }
   return {
-    incoming: { expiryDefaultMs, expiryMaxMs, retentionMs: incomingPaymentRetentionMs },
+    incoming: {
+      expiryDefaultMs,
+      expiryMaxMs,
+      retentionMs: paidRetentionMs,
+      unpaidRetentionMs: Math.min(unpaidIncomingPaymentRetentionMs, paidRetentionMs),
+    },
     spending: {
       payments: { holdMs, retentionMs },
       quotes: { lifetimeMs, retentionMs: day },

@@ -34,6 +34,12 @@ export function changesOf(
   return [change, ...events.map((event, index) => eventChange(kind, next, event, index + 1))]
 }
 
+/**
+ * The outbox delivers events in the order of their due time. A payment that waits to be sent is delivered before
+ * the events of the last day of other records, which client instances can create without consent.
+ */
+const headStartMs = 86_400_000
+
 function eventChange(
   kind: RecordKind,
   { id: recordId, version, commandId }: Stored,
@@ -46,7 +52,7 @@ function eventChange(
     id,
     version: 1,
     commandId,
-    dueAt: event.at,
+    dueAt: event.at - (kind === 'outgoing-payment' ? headStartMs : 0),
     lists,
     attempts: 0,
     event,
