@@ -7,6 +7,7 @@ import type { ServiceContext } from '../service/mechanism/context.js'
 import type { RepeatRule } from '../service/mechanism/nonces.js'
 import { observedStore } from '../service/mechanism/observed-store.js'
 import { createQueues } from '../service/mechanism/queues.js'
+import { timedStore } from '../service/mechanism/timed-store.js'
 import { realPacing } from '../service/mechanism/transact.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
@@ -24,6 +25,11 @@ export interface ServerOptions extends ServerHooks, RateLimiting {
   readonly clock?: Clock
   /** The source of random bytes for secrets and ids. Default: the global `crypto`. */
   readonly random?: Random
+  /**
+   * How long one call of `store` may take, in milliseconds. A request whose call takes longer gets 503, so that a
+   * frozen database does not hold requests. Default 10,000.
+   */
+  readonly storeTimeoutMs?: number
   readonly signatures?: SignatureOptions
   /**
    * The prefix of the published path that a reverse proxy strips before it forwards a request, such as
@@ -68,6 +74,7 @@ export const hookOptions: Readonly<Record<keyof (ServerHooks & RateLimiting), tr
 /** The names of the options common to the servers with a store. */
 export const serverOptions: Readonly<Record<keyof ServerOptions, true>> = {
   store: true,
+  storeTimeoutMs: true,
   clock: true,
   random: true,
   signatures: true,
@@ -88,14 +95,14 @@ export function serviceContext(
   url: PublicUrl,
   grantEndpoint: PublicUrl = url,
 ): ServiceContext {
-  const { store, clock = Date, random = crypto, recordsEvents = true, telemetry } = options
+  const { clock = Date, random = crypto, recordsEvents = true } = options
   requireHooks(options)
-  requireStore(store)
+  const store = requireStore(options.store)
   requireMethods('clock', clock, ['now'])
   requireMethods('random', random, ['getRandomValues'])
   requireBoolean('recordsEvents', recordsEvents)
   return {
-    store: telemetry === undefined ? store : observedStore(store, telemetry),
+    store: storeOf(options),
     givenStore: store,
     clock,
     random: pooled(random),
@@ -106,6 +113,14 @@ export function serviceContext(
     grantNamespace: namespaceAt(grantEndpoint),
     recordsEvents,
   }
+}
+
+/** Returns the store with a time limit for each call, and measured if there is telemetry. */
+function storeOf({ store, storeTimeoutMs = 10_000, telemetry }: ServerOptions): Store {
+  requireDuration('storeTimeoutMs', storeTimeoutMs)
+  if (storeTimeoutMs === 0) throw invalidOption('storeTimeoutMs', 'must be positive')
+  const timed = timedStore(store, storeTimeoutMs)
+  return telemetry === undefined ? timed : observedStore(timed, telemetry)
 }
 
 /** Returns a function that resolves to the prefix of all ids of the server at a URL. */

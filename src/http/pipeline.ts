@@ -257,6 +257,7 @@ export const noContent: Ok<HttpResponse> = ok({
 })
 
 function refuseError(error: unknown): HttpRefusal {
+  if (hasCode(error, 'ERR_STORE_TIMEOUT')) return refuse('busy', 'the store did not respond')
   return hasCode(error, 'ERR_CONTENTION')
     ? refuse('busy', 'other writers kept changing the same records')
     : refuse('internal', error instanceof Error ? error.name : 'the thrown value is not an Error')
