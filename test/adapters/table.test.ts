@@ -387,6 +387,18 @@ describe.each(mounted)('$name', (host: Host) => {
     expect(essence(response)).toEqual(expected(await echo(request)))
   })
 
+  test('hands over no header value that is folded over two lines', async () => {
+    let called = 0
+    handle = async (request) => {
+      called += 1
+      return echo(request)
+    }
+    const lines = 'Host: wallet.example\r\nX-Note: one\r\n two\r\nConnection: close\r\n'
+    const bytes = Buffer.from(`GET ${host.basePath}/x HTTP/1.1\r\n${lines}\r\n`)
+    expect((await exchange(port, bytes)).status).toBe(400)
+    expect(called).toBe(0)
+  })
+
   test('hands over a Host that comes twice, for the handler to refuse', async () => {
     handle = echo
     const headers: Line[] = [

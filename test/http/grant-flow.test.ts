@@ -662,6 +662,17 @@ describe('rotating a token', () => {
     expect(commits).toEqual([['grant', 'event'], ['nonce']])
   })
 
+  test('does not replace the key of its client instance', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    const key = testKey('next')
+    const proof = { method: 'httpsig', alg: 'ed25519' }
+    const asked = await client.post(token.manage, { key: { proof, jwk: jwkOf(key) } }, token.value)
+    expect([asked.status, asked.body.error.code]).toEqual([400, 'invalid_rotation'])
+    expect((await client.rotate(token, { key })).status).toBe(401)
+    expect((await client.rotate(token)).status).toBe(200)
+  })
+
   test('accepts no content except an empty object', async () => {
     const { world, client } = setUp()
     const { token } = await issuedGrant(world, client)

@@ -223,6 +223,18 @@ describe('an idempotency key', () => {
     }
   })
 
+  test('does not make the bytes of a repeated request another payment without it', async () => {
+    const { world, client, token } = await payingClient()
+    expect((await pay(client, token, 100, {}, withKey('one'))).status).toBe(201)
+    const sign = withoutNonce(world, client)
+    expect((await pay(client, token, 100, {}, { ...sign, ...withKey('one') })).status).toBe(201)
+    for (const key of [{}, withKey('two')]) {
+      const replayed = await pay(client, token, 100, {}, { ...sign, ...key })
+      expect(errorOf(replayed)).toEqual([401, 'invalid_signature'])
+    }
+    expect((await spentUnder(client, token)).spentDebitAmount).toEqual(usd(100))
+  })
+
   test.each(['', 'a b', 'é', 'x'.repeat(256), 'a\tb'])(
     'must consist of 1 to 255 visible characters, not "%s"',
     async (key) => {

@@ -1,0 +1,143 @@
+import { describe, expect, test } from 'vitest'
+import type { HttpRequest } from '../../src/index.js'
+import { testKey } from '../support/keys.js'
+import { headerOf, withHeader } from '../support/sign.js'
+import {
+  type Answer,
+  answerOf,
+  approvedGrant,
+  bob,
+  createWorld,
+  grantEndpoint,
+  incomingAccess,
+  issuedGrant,
+  resourceServer,
+  type World,
+} from '../support/world.js'
+
+const collection = `${resourceServer}/incoming-payments`
+const nothing = new Uint8Array()
+
+function setUp() {
+  const world = createWorld()
+  return { world, client: world.client() }
+}
+
+async function answer({ handle }: World, request: HttpRequest): Promise<Answer> {
+  return answerOf(await handle(request))
+}
+
+/** Returns the request with the signatures of both requests. */
+function withSignaturesOf(request: HttpRequest, other: HttpRequest): HttpRequest {
+  return ['signature-input', 'signature'].reduce(
+    (both, name) =>
+      withHeader(both, name, headerOf(request, name) ?? '', headerOf(other, name) ?? ''),
+    request,
+  )
+}
+
+describe('a grant request', () => {
+  const body = (client: unknown, access: unknown = [incomingAccess]) =>
+    JSON.stringify({ client, access_token: { access } })
+
+  test('that is invalid with any key causes no key lookup', async () => {
+    const { world, client } = setUp()
+    const asked = { method: 'POST', url: grantEndpoint, body: body(client.client) }
+    const good = client.sign(asked)
+    const now = world.clock.now() / 1000
+    const refused = [
+      { ...good, url: '/auth/%2F' },
+      { ...good, method: 'PUT' },
+      withHeader(good, 'Host', 'wallet.example', 'wallet.example'),
+      withHeader(good, 'Content-Type', 'text/plain'),
+      withHeader(good, 'Signature'),
+      withHeader(good, 'Signature-Input', 'sig1=()'),
+      { ...good, body: Buffer.from(body(client.client, [])) },
+      client.sign({ ...asked, created: now - 301 }),
+      client.sign({ ...asked, created: now + 61 }),
+      client.sign({ ...asked, digest: 'none' }),
+      client.sign({ ...asked, components: ['"@method"', '"content-digest"'] }),
+      client.sign({ ...asked, body: '{"client":' }),
+      client.sign({ ...asked, body: body('http://shop.example') }),
+      client.sign({ ...asked, body: body('https://user@shop.example') }),
+      client.sign({ ...asked, body: body({ walletAddress: client.client, name: 'Shop' }) }),
+    ]
+    for (const request of refused) {
+      expect((await answer(world, request)).status).toBeGreaterThanOrEqual(400)
+    }
+    expect(world.clientKeys.asked).toEqual([])
+    expect((await answer(world, good)).status).toBe(200)
+    expect(world.clientKeys.asked).toHaveLength(1)
+  })
+
+  test('needs a valid signature of the client that it names, whatever others have signed it', async () => {
+    const { world, client } = setUp()
+    const mallory = world.client('mallory')
+    const asked = { method: 'POST', url: grantEndpoint, body: body(client.client) }
+    const good = client.sign(asked)
+    const forged = client.sign({ ...asked, key: { ...mallory.key, kid: client.key.kid } })
+    const own = mallory.sign({ ...asked, label: 'sig2' })
+    const refused = await answer(world, withSignaturesOf(forged, own))
+    expect([refused.status, refused.body.error.code]).toEqual([400, 'invalid_client'])
+    expect((await answer(world, withSignaturesOf(good, own))).status).toBe(200)
+  })
+})
+
+describe('a token', () => {
+  test('is accepted in the scheme GNAP only, never as a bearer token', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([incomingAccess])
+    const { value, manage } = body.access_token
+    for (const scheme of ['Bearer', 'DPoP', 'Basic', 'GNAP Bearer']) {
+      const headers = [['Authorization', `${scheme} ${value}`]] as const
+      for (const url of [collection, manage]) {
+        const signed = client.sign({ method: 'POST', url, headers })
+        expect((await answer(world, signed)).status).toBe(401)
+      }
+      const unsigned = { method: 'GET', url: '/op/incoming-payments', headers, body: nothing }
+      expect((await answer(world, unsigned)).status).toBe(401)
+    }
+    expect((await client.rotate(body.access_token)).status).toBe(200)
+  })
+
+  test('has no effect in the query of a request', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([incomingAccess])
+    const url = `${collection}?access_token=${body.access_token.value}&wallet-address=${bob}`
+    expect((await answer(world, client.sign({ method: 'GET', url }))).status).toBe(401)
+  })
+
+  test('that is unknown and one with a wrong secret have the same response', async () => {
+    const { world, client } = setUp()
+    const { token } = await issuedGrant(world, client)
+    const { body } = await approvedGrant(world, client)
+    const continuation = body.continue.access_token.value as string
+    const wrong = (value: string) => value.slice(0, -43) + 'A'.repeat(43)
+    const unknown = (value: string) => wrong(value).replace(/.{22}\.A/, `${'B'.repeat(22)}.A`)
+    const sent = (url: string, value: string) => client.sign({ method: 'POST', url, token: value })
+    for (const [url, value] of [
+      [token.manage, token.value],
+      [body.continue.uri, continuation],
+      [collection, token.value],
+    ] as const) {
+      expect(unknown(value)).not.toBe(wrong(value))
+      const one = await answer(world, sent(url, wrong(value)))
+      const two = await answer(world, sent(url, unknown(value)))
+      expect(one.status).toBeGreaterThanOrEqual(400)
+      expect(two).toEqual(one)
+    }
+  })
+
+  test('does not work with another key that its client publishes under the same kid', async () => {
+    const { world, client } = setUp()
+    const { body } = await client.request([incomingAccess])
+    const { access_token: token } = body
+    const key = { ...testKey('replacement'), kid: client.key.kid }
+    world.clientKeys.publish('https://shop.example', key)
+    const sent = await client.createPayment(token.value, { walletAddress: bob }, { key })
+    expect([sent.status, sent.body.error.code]).toEqual([401, 'invalid_token'])
+    expect((await client.rotate(token, { key })).status).toBe(401)
+    world.clientKeys.publish('https://shop.example', client.key)
+    expect((await client.rotate(token)).status).toBe(200)
+  })
+})
