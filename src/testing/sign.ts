@@ -67,7 +67,13 @@ export function bytesOf(body: string | Uint8Array | undefined): Uint8Array {
 
 function defaultComponents(headers: readonly (readonly [string, string])[]): string[] {
   const names = headers.map(([name]) => name.toLowerCase())
-  const covered = ['authorization', 'content-digest', 'content-length', 'content-type']
+  const covered = [
+    'authorization',
+    'content-digest',
+    'content-length',
+    'content-type',
+    'idempotency-key',
+  ]
   return ['@method', '@target-uri', ...covered.filter((name) => names.includes(name))].map(
     (name) => `"${name}"`,
   )

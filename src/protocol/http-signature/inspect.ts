@@ -134,7 +134,10 @@ function inspectOne(
   return bases.ok ? ok({ ...parameters.value, signature, bases: bases.value }) : bases
 }
 
-/** Checks that no component is covered twice, and all required ones are (RFC 9635 section 7.3.1). */
+/**
+ * Checks that no component is covered twice, and all required ones are (RFC 9635 section 7.3.1). Without its
+ * `Idempotency-Key`, a request for a payment would be a request for another payment.
+ */
 function coverageProblem(components: readonly Item[], message: SignedMessage): string | undefined {
   if (components.length > componentsMax) return `more than ${componentsMax} components are covered`
   const identities: string[] = []
@@ -147,6 +150,9 @@ function coverageProblem(components: readonly Item[], message: SignedMessage): s
   if (!identities.includes('@target-uri')) return '@target-uri is not covered'
   if (message.fields.has('authorization') && !identities.includes('authorization')) {
     return 'authorization is not covered'
+  }
+  if (message.fields.has('idempotency-key') && !identities.includes('idempotency-key')) {
+    return 'idempotency-key is not covered'
   }
   if (message.body.length > 0 && !identities.includes('content-digest')) {
     return 'content-digest is not covered'
