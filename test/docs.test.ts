@@ -83,9 +83,21 @@ test('docs/errors.md contains the generated table of errors (`npm run docs:table
   expect(read('docs/errors.md')).toContain(errorTable())
 })
 
-test('docs/rules.md quotes existing test titles', () => {
-  const rows = read('docs/rules.md').matchAll(/\(\.\.\/(test\/[^)]+)\) "([^"]+)"/g)
-  const quoted = [...rows].map(([, file = '', title = '']) => ({ file, title }))
+/** Returns the tests that a document quotes, each with its file. */
+function quotedTests(text: string) {
+  const found = text.matchAll(/\(\.\.\/(test\/[^)]+)\) "([^"]+)"/g)
+  return [...found].map(([, file = '', title = '']) => ({ file, title }))
+}
+
+test.each(['docs/rules.md', 'docs/security.md'])('%s quotes existing test titles', (document) => {
+  const quoted = quotedTests(read(document))
   expect(quoted.length).toBeGreaterThan(20)
   for (const { file, title } of quoted) expect(read(file), title).toContain(title)
+})
+
+test('docs/security.md names a test for every threat', () => {
+  const rows = read('docs/security.md').match(/^\| .*$/gm) ?? []
+  const threats = rows.filter((row) => !row.startsWith('| threat |'))
+  expect(threats.length).toBeGreaterThan(70)
+  expect(threats.filter((threat) => quotedTests(threat).length === 0)).toEqual([])
 })
