@@ -12,8 +12,8 @@ import type { SubjectId } from '../core/grant/subject.js'
 import type { Grants } from '../service/grant.js'
 import { newCall, type ServiceContext } from '../service/mechanism/context.js'
 import { iterateList, type Page, type PageQuery, readPage } from '../service/mechanism/pages.js'
+import { exactly, text } from '../util/arguments.js'
 import { hashText } from '../util/hash.js'
-import { exactly, text } from './arguments.js'
 import { pageMembers, requirePage } from './payment-lists.js'
 
 /**

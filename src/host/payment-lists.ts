@@ -8,7 +8,7 @@ import {
   readPageQuery,
 } from '../service/mechanism/pages.js'
 import { ArgumentError } from '../util/argument-error.js'
-import { exactly, integer, optional, text } from './arguments.js'
+import { exactly, integer, optional, text } from '../util/arguments.js'
 
 /** The lists of a wallet address's payments. */
 export interface PaymentLists<Payment> {

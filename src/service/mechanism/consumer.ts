@@ -1,3 +1,4 @@
+import { callback, having, listOf } from '../../util/arguments.js'
 import { requireKnownOptions } from '../../util/known-options.js'
 import {
   type DrainOptions,
@@ -16,6 +17,8 @@ export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   readonly onError?: (error: unknown) => void
 }
 
+const eventSources = listOf(having({ drain: callback }))
+
 export interface EventConsumer {
   /** Starts no further delivery, and resolves when the started ones have ended. */
   stop(): Promise<void>
@@ -25,7 +28,8 @@ export interface EventConsumer {
  * Delivers the events of one or more servers continuously until it is stopped. Any number of processes may
  * run a consumer; one at a time delivers an event, see `EventOutbox.drain`.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
+ * @throws {OptionError} for an invalid option.
+ * @throws {ArgumentError} for invalid sources or an invalid handler.
  */
 export function consumeEvents(
   sources: readonly EventOutbox[],
@@ -33,6 +37,8 @@ export function consumeEvents(
   options: ConsumeOptions = {},
 ): EventConsumer {
   const { signal: _signal, ...known } = drainOptions
+  eventSources('sources', sources)
+  callback('handler', handler)
   requireKnownOptions('', options, { ...known, pollMs: true, onError: true })
   const { pollMs = 1_000, onError, ...draining } = options
   drainSettings(draining)

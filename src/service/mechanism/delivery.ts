@@ -71,11 +71,22 @@ export interface EventOutbox {
    * call it concurrently. A failing event delays only the later events of its own record.
    *
    * @throws the store's error; events in delivery are then delivered again when their lease ends.
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
+   * @throws {OptionError} for an invalid option.
+   * @throws {ArgumentError} for an invalid handler.
    */
   drain(handler: EventHandler, options?: DrainOptions): Promise<DrainResult>
-  /** Resolves to the oldest events that were set aside. Later events of the same record proceed. */
+  /**
+   * Resolves to the oldest events that were set aside, at most `limit` (default 100). Later events of the same
+   * record proceed.
+   *
+   * @throws {ArgumentError} for an invalid limit.
+   */
   listSetAside(limit?: number): Promise<readonly SetAsideEvent[]>
+  /**
+   * Returns all events that were set aside, oldest first, for a `for await` loop. The library reads them in
+   * pages of 100 as the loop proceeds. The loop may call `retry` and `discard`.
+   */
+  iterateSetAside(): AsyncIterable<SetAsideEvent>
   /** Schedules an event that was set aside for delivery. Resolves to false if there is no such event. */
   retry(eventId: string): Promise<boolean>
   /** Removes an event that was set aside. Resolves to false if there is no such event. */

@@ -1,3 +1,4 @@
+import { callback } from '../../util/arguments.js'
 import { attemptDelivery } from './attempt.js'
 import { newCall, type ServiceContext } from './context.js'
 import {
@@ -10,7 +11,7 @@ import {
 } from './delivery.js'
 import type { EventRecord } from './events.js'
 import { inParallel } from './parallel.js'
-import { discardSetAside, listSetAside, retrySetAside } from './set-aside.js'
+import { discardSetAside, iterateSetAside, listSetAside, retrySetAside } from './set-aside.js'
 
 /** The number of events of one record that are read at a time. */
 const pageLimit = 20
@@ -22,6 +23,7 @@ export function createOutbox(context: ServiceContext): EventOutbox {
   return {
     drain: async (handler, options = {}) => drain(context, handler, drainSettings(options)),
     listSetAside: (limit = drainDefaults.limit) => listSetAside(context, limit),
+    iterateSetAside: () => iterateSetAside(context),
     retry: (eventId) => retrySetAside(context, eventId),
     discard: (eventId) => discardSetAside(context, eventId),
   }
@@ -41,6 +43,7 @@ async function drain(
   handler: EventHandler,
   settings: Settings,
 ): Promise<DrainResult> {
+  callback('handler', handler)
   const { store, clock } = context
   const lookedUp = Math.max(settings.limit, batchMin)
   const due = await store.due('event', await context.namespace(), clock.now(), lookedUp)

@@ -1,6 +1,8 @@
+import { positiveInteger, text } from '../../util/arguments.js'
 import { newCall, type ServiceContext } from './context.js'
 import { deliveredEvent, type SetAsideEvent } from './delivery.js'
 import { type EventRecord, placeOf, replaceEvent } from './events.js'
+import { iterateList } from './pages.js'
 
 /** Sets an event aside. Resolves to false if another writer changed it. */
 export async function setAside(
@@ -16,13 +18,23 @@ export async function listSetAside(
   context: ServiceContext,
   limit: number,
 ): Promise<readonly SetAsideEvent[]> {
+  positiveInteger('limit', limit)
   const list = await setAsideList(context)
   const { records } = await context.store.list({ kind: 'event', list, forward: true, limit })
-  return (records as readonly EventRecord[]).map((record) => ({
+  return (records as readonly EventRecord[]).map(setAsideEvent)
+}
+
+export function iterateSetAside(context: ServiceContext): AsyncIterable<SetAsideEvent> {
+  const listed = async () => ({ kind: 'event', list: await setAsideList(context) }) as const
+  return iterateList(context.store, listed, setAsideEvent)
+}
+
+function setAsideEvent(record: EventRecord): SetAsideEvent {
+  return {
     event: deliveredEvent(record),
     attempts: record.attempts,
     setAsideAt: record.setAsideAt ?? 0,
-  }))
+  }
 }
 
 export async function retrySetAside(context: ServiceContext, eventId: string): Promise<boolean> {
@@ -45,6 +57,7 @@ async function loadSetAside(
   { store, namespace }: ServiceContext,
   eventId: string,
 ): Promise<EventRecord | undefined> {
+  text('eventId', eventId)
   if (!eventId.startsWith(await namespace()) || !idPattern.test(eventId)) return undefined
   const record = (await store.load('event', eventId)) as EventRecord | undefined
   return record?.setAsideAt === undefined ? undefined : record

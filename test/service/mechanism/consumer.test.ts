@@ -19,6 +19,7 @@ function scriptedSource(...script: readonly (() => Promise<DrainResult> | DrainR
       return (await script[calls.length - 1]?.()) ?? nothing
     },
     listSetAside: async () => [],
+    async *iterateSetAside() {},
     retry: async () => false,
     discard: async () => false,
   }
@@ -128,6 +129,23 @@ describe('a consumer', () => {
     finish()
     await stopping
     expect(calls).toHaveLength(1)
+  })
+
+  test('throws immediately for sources or a handler that it cannot use', () => {
+    const { source, calls } = scriptedSource()
+    for (const [sources, handler, argument] of [
+      [undefined, () => {}, 'sources'],
+      [source, () => {}, 'sources'],
+      [[source, null], () => {}, 'sources.1'],
+      [[{}], () => {}, 'sources.0.drain'],
+      [[source], undefined, 'handler'],
+      [[source], { handle: () => {} }, 'handler'],
+    ] as const) {
+      const consume = () => consumeEvents(sources as never, handler as never)
+      const error = { code: 'ERR_INVALID_ARGUMENT', argument }
+      expect(consume).toThrow(expect.objectContaining(error))
+    }
+    expect(calls).toHaveLength(0)
   })
 
   test.each(['pollMs', 'limit', 'concurrency'])('throws immediately for a %s of 0', (option) => {

@@ -117,6 +117,16 @@ describe('draining', () => {
     expect(told).toEqual([[event, { attempt: 1, signal: expect.any(AbortSignal) }]])
   })
 
+  test('rejects a handler that is not a function, and starts no delivery', async () => {
+    const setup = paymentServices()
+    await setup.newPayment()
+    for (const handler of [undefined, null, {}, 'handle']) {
+      const error = { code: 'ERR_INVALID_ARGUMENT', argument: 'handler' }
+      await expect(setup.outbox.drain(handler as never)).rejects.toMatchObject(error)
+    }
+    expect(await stored(setup)).toMatchObject([{ attempts: 0 }])
+  })
+
   test.each(['limit', 'concurrency', 'leaseMs', 'backoffMs', 'backoffMaxMs', 'attemptsMax'])(
     'rejects a %s that is not a positive integer',
     async (option) => {
@@ -366,6 +376,41 @@ describe('an event that is set aside', () => {
       expect(await stored(setup)).toHaveLength(1)
     },
   )
+
+  test('is found in a loop over all of them, which may retry and discard', async () => {
+    const setup = paymentServices()
+    const ids: string[] = []
+    for (let i = 0; i < 120; i++) {
+      ids.push(`${await setup.newPayment()}.incoming-payment.1.1`)
+      setup.clock.advance(1)
+      await setup.outbox.drain(() => Promise.reject(new Error('no')), { attemptsMax: 1 })
+    }
+    const found: string[] = []
+    for await (const { event, attempts } of setup.outbox.iterateSetAside()) {
+      found.push(event.id)
+      expect(attempts).toBe(1)
+      const action = found.length % 2 === 0 ? 'retry' : 'discard'
+      expect(await setup.outbox[action](event.id)).toBe(true)
+    }
+    expect(found).toEqual(ids)
+    expect(await setup.outbox.listSetAside()).toEqual([])
+  })
+
+  test.each(['retry', 'discard'] as const)('must have an id for %s', async (action) => {
+    const { outbox } = paymentServices()
+    for (const id of [undefined, null, '', 17, {}]) {
+      const error = { code: 'ERR_INVALID_ARGUMENT', argument: 'eventId' }
+      await expect(outbox[action](id as never)).rejects.toMatchObject(error)
+    }
+  })
+
+  test('cannot be listed with an invalid limit', async () => {
+    const { outbox } = paymentServices()
+    for (const limit of [0, -1, 1.5, '10', null]) {
+      const error = { code: 'ERR_INVALID_ARGUMENT', argument: 'limit' }
+      await expect(outbox.listSetAside(limit as never)).rejects.toMatchObject(error)
+    }
+  })
 
   test('is listed with others, oldest first, up to the given limit', async () => {
     const setup = paymentServices()

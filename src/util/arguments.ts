@@ -1,6 +1,5 @@
-import type { Amount } from '../core/amount.js'
-import { ArgumentError } from '../util/argument-error.js'
-import { unknownName } from '../util/known-options.js'
+import { ArgumentError } from './argument-error.js'
+import { unknownName } from './known-options.js'
 
 /** Checks a value that the host passes in. Throws an `ArgumentError` with the path of an invalid part. */
 export type Check = (path: string, value: unknown) => void
@@ -18,6 +17,13 @@ export const text = checking(
 )
 
 export const integer = checking('must be an integer', Number.isSafeInteger)
+
+export const positiveInteger = checking(
+  'must be a positive integer',
+  (value) => Number.isSafeInteger(value) && Number(value) > 0,
+)
+
+export const callback = checking('must be a function', (value) => typeof value === 'function')
 
 export const boolean = checking('must be a boolean', (value) => typeof value === 'boolean')
 
@@ -68,10 +74,3 @@ export function exactly<Type extends object>(
     check(path, value)
   }
 }
-
-/** Checks the types in an amount. Whether `value` is a valid amount is for the state machines to decide. */
-export const amount = having({
-  value: checking('must be a decimal string', (value) => typeof value === 'string'),
-  assetCode: text,
-  assetScale: integer,
-} satisfies Record<keyof Amount, Check>)
