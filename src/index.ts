@@ -32,13 +32,9 @@ export type { Price, PriceQuery, QuoteEvent } from './core/quote.js'
 export type { Ok, Problem, Result } from './core/result.js'
 export type { GrantListQuery, GrantServices, GrantView } from './host/grant.js'
 export type { IncomingPaymentServices } from './host/incoming-payment.js'
-export type {
-  DenialRedirect,
-  GrantApproval,
-  InteractionResult,
-  Interactions,
-  InteractionView,
-} from './host/interaction.js'
+export type { GrantApproval, InteractionResult, Interactions } from './host/interaction.js'
+export type { DenialRedirect } from './host/interaction-redirect.js'
+export type { InteractionView } from './host/interaction-view.js'
 export type {
   CancellationReport,
   FailureReport,

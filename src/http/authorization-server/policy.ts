@@ -1,7 +1,7 @@
 import type { AccessItem } from '../../core/access.js'
 import type { GrantPolicy } from '../../core/grant/record.js'
 import type { IntervalCounting } from '../../core/interval.js'
-import type { DenialRedirect } from '../../host/interaction.js'
+import type { DenialRedirect } from '../../host/interaction-redirect.js'
 import type { InteractionHashEncoding } from '../../protocol/interaction-hash.js'
 import { requireKnownOptions } from '../../util/known-options.js'
 import { durations, requireBoolean, requireFunction, requireOneOf } from '../options.js'
