@@ -111,6 +111,11 @@ export function covers(wide: AccessItem, narrow: AccessItem): boolean {
   )
 }
 
+/** Whether two items allow the same, also if they are written differently, such as with other actions first. */
+export function allowsSame(one: AccessItem, other: AccessItem): boolean {
+  return covers(one, other) && covers(other, one)
+}
+
 /**
  * Whether every item of `narrow` can be paired with a separate item of `wide` that covers it. Two items under
  * one wide item would each have its full budget, twice the amount in the request.

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { type AccessItem, accessActions, publicItem } from '../core/access.js'
+import { type AccessItem, accessActions, allowsSame, publicItem } from '../core/access.js'
 import type { Json } from '../core/decision.js'
 import type { Finish } from '../core/grant/record.js'
 import type { SubjectId } from '../core/grant/subject.js'
@@ -190,7 +190,8 @@ export function readGrantRequest(body: Json): Parsed<GrantRequest> {
     return { ok: false, path: 'access_token', problem: 'is missing' }
   }
   const access = (access_token?.access ?? []).map((item) => publicItem(item as AccessItem))
-  if (new Set(access.map((item) => JSON.stringify(item))).size < access.length) {
+  // Each of two like items would have a budget of its own, so that the grant could spend twice the limit.
+  if (access.some((item, index) => access.slice(0, index).some((each) => allowsSame(each, item)))) {
     return { ok: false, path: 'access_token.access', problem: 'contains duplicate access items' }
   }
   const [asked] = subject?.sub_ids ?? []

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import {
   type AccessAction,
   type AccessItem,
+  allowsSame,
   covers,
   coversAll,
   endOfItems,
@@ -283,6 +284,31 @@ function product<A, B, C, D, E>(
     ),
   )
 }
+
+describe('two access items allow the same', () => {
+  test.each<readonly [how: string, one: AccessItem, other: AccessItem, same: boolean]>([
+    [
+      'with actions in another order',
+      incoming(['create', 'read']),
+      incoming(['read', 'create']),
+      true,
+    ],
+    ['with read besides read-all', incoming(['read-all']), incoming(['read', 'read-all']), true],
+    ['with empty limits instead of none', outgoing({}), outgoing(), true],
+    ['but not with one action more', incoming(['create']), incoming(['create', 'read']), false],
+    ['but not with an identifier', incoming(['create']), incoming(['create'], bob), false],
+    [
+      'but not with another maximum',
+      outgoing({ debitAmount: usd('1') }),
+      outgoing({ debitAmount: usd('2') }),
+      false,
+    ],
+    ['but not with a receiver', outgoing(), outgoing({ receiver }), false],
+  ])('%s', (_, one, other, same) => {
+    expect(allowsSame(one, other)).toBe(same)
+    expect(allowsSame(other, one)).toBe(same)
+  })
+})
 
 describe('narrowing several access items', () => {
   const small = outgoing({ debitAmount: usd('10') })

@@ -355,6 +355,39 @@ describe('readGrantRequest', () => {
       requestFor(incoming, { actions: ['create', 'read'], type: 'incoming-payment' }),
       'access_token.access',
     ],
+    [
+      'a duplicate item with its actions in another order',
+      requestFor(
+        { ...outgoing, actions: ['create', 'read'], limits: { debitAmount: usd } },
+        { ...outgoing, actions: ['read', 'create'], limits: { debitAmount: usd } },
+      ),
+      'access_token.access',
+    ],
+    [
+      'a duplicate item with an action that another action includes',
+      requestFor(
+        { ...outgoing, actions: ['create', 'read-all'] },
+        { ...outgoing, actions: ['read', 'read-all', 'create'] },
+      ),
+      'access_token.access',
+    ],
+    [
+      'a duplicate item with another spelling of its URLs',
+      requestFor(
+        { ...outgoing, limits: { receiver: 'https://bank.example/incoming-payments/1' } },
+        {
+          ...outgoing,
+          identifier: `${alice}/`,
+          limits: { receiver: 'https://BANK.example:443/incoming-payments/1/' },
+        },
+      ),
+      'access_token.access',
+    ],
+    [
+      'a duplicate item with empty limits',
+      requestFor(outgoing, incoming, { ...outgoing, limits: {} }),
+      'access_token.access',
+    ],
     ['a label', { access_token: { access: [incoming], label: 'a' } }, 'access_token.label'],
     ['flags', { access_token: { access: [incoming], flags: ['bearer'] } }, 'access_token.flags'],
     ['a subject that is a string', naming(alice), 'subject'],
