@@ -134,10 +134,13 @@ function canonicalApproval({ walletAddresses, access, ...approval }: GrantApprov
 }
 
 function canonicalItem(item: AccessItem): AccessItem {
-  const { identifier } = item
-  return identifier === undefined
-    ? publicItem(item)
-    : publicItem({ ...item, identifier: canonicalUrl(identifier) ?? identifier })
+  const { identifier, limits } = item
+  const receiver = limits?.receiver
+  return publicItem({
+    ...item,
+    ...(identifier && { identifier: canonicalUrl(identifier) ?? identifier }),
+    ...(receiver && { limits: { ...limits, receiver: canonicalUrl(receiver) ?? receiver } }),
+  })
 }
 
 /**

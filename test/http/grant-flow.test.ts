@@ -3,6 +3,15 @@ import { describe, expect, test } from 'vitest'
 import { type AccessItem, memoryStore, type Store } from '../../src/index.js'
 import { jwkOf, testKey } from '../support/keys.js'
 import {
+  createSpendingWorld,
+  grantToPay,
+  otherReceiver,
+  outgoingItem,
+  pay,
+  shopReceiver,
+  usd,
+} from '../support/spending.js'
+import {
   alice,
   approvedGrant,
   bob,
@@ -351,6 +360,21 @@ describe('an interaction', () => {
     )
     const issued = await client.continue(body.continue, interactRef ?? '')
     expect(issued.body.access_token.access).toEqual(access)
+  })
+
+  test('can name a receiver in any spelling, and the grant can pay it', async () => {
+    const world = createSpendingWorld()
+    const client = world.client()
+    const receiver = 'HTTPS://BANK.example:443/incoming-payments/usd-1/'
+    const limits = { debitAmount: usd(100), receiver }
+    const requested = [outgoingItem({ debitAmount: usd(100) })]
+    const { token, accessToken } = await grantToPay(world, client, requested, [
+      outgoingItem(limits),
+    ])
+    expect(accessToken.access[0].limits.receiver).toBe(shopReceiver)
+    expect((await pay(client, token, 10)).status).toBe(201)
+    const other = await pay(client, token, 10, { incomingPayment: otherReceiver })
+    expect(other.status).toBe(403)
   })
 
   test('never grants more than requested', async () => {
