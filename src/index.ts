@@ -30,9 +30,10 @@ export type { OutgoingPayment, OutgoingPaymentEvent } from './core/outgoing-paym
 export type { OutgoingPaymentRefusals, Totals, TotalsRefusal } from './core/outgoing-payment.js'
 export type { Price, PriceQuery, QuoteEvent } from './core/quote.js'
 export type { Ok, Problem, Result } from './core/result.js'
+export type { GrantApproval } from './host/approval.js'
 export type { GrantListQuery, GrantServices, GrantView } from './host/grant.js'
 export type { IncomingPaymentServices } from './host/incoming-payment.js'
-export type { GrantApproval, InteractionResult, Interactions } from './host/interaction.js'
+export type { InteractionResult, Interactions } from './host/interaction.js'
 export type { DenialRedirect } from './host/interaction-redirect.js'
 export type { InteractionView } from './host/interaction-view.js'
 export type {
@@ -41,6 +42,7 @@ export type {
   OutgoingPaymentServices,
   SentReport,
 } from './host/outgoing-payment.js'
+export type { PaymentReader } from './host/payments.js'
 export type {
   MayRequest,
   MayRequestAnswer,

@@ -161,9 +161,6 @@ describe('the direction of dependencies', () => {
 /** About a screen. A table is a constant of its file and no function, so this does not limit it. */
 const functionLinesMax = 50
 
-/** Functions that are still to be divided. */
-const pending: readonly string[] = ['createInteractions']
-
 /** Returns the functions of a file, including nested ones, with the number of lines from name to end. */
 function functionsOf(file: string): { readonly name: string; readonly lines: number }[] {
   const text = readFileSync(join(root, file), 'utf8')
@@ -188,7 +185,7 @@ describe('the length of functions', () => {
   test(`no function of the library, adapters and examples exceeds ${functionLinesMax} lines`, () => {
     const tooLong = files.flatMap((file) =>
       functionsOf(file)
-        .filter(({ name, lines }) => lines > functionLinesMax && !pending.includes(name))
+        .filter(({ name, lines }) => lines > functionLinesMax)
         .map(({ name, lines }) => `${name} in ${file}: ${lines} lines`),
     )
     expect(tooLong).toEqual([])

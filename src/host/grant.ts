@@ -12,9 +12,9 @@ import type { SubjectId } from '../core/grant/subject.js'
 import type { Grants } from '../service/grant.js'
 import { newCall, type ServiceContext } from '../service/mechanism/context.js'
 import { iterateList, type Page, type PageQuery, readPage } from '../service/mechanism/pages.js'
-import { exactly, text } from '../util/arguments.js'
+import { exactly, string, text } from '../util/arguments.js'
 import { hashText } from '../util/hash.js'
-import { pageMembers, requirePage } from './payment-lists.js'
+import { pageMembers, requirePage } from './payments.js'
 
 /**
  * The part of a grant that may be shown to its resource owner, without the hashes and nonces of the record.
@@ -44,7 +44,10 @@ export interface GrantListQuery extends PageQuery {
   readonly resourceOwner: string
 }
 
-/** The operations on grants that the host calls. */
+/**
+ * The operations on grants that the host calls. Each throws an `ArgumentError` for an invalid argument, before it
+ * reads the store.
+ */
 export interface GrantServices {
   /** Resolves to the record of a grant, or to `undefined` if the id is unknown. */
   getRecord(grantId: string): Promise<Grant | undefined>
@@ -90,8 +93,12 @@ export function createGrantServices(
   }
 
   return {
-    getRecord: grants.load,
+    async getRecord(grantId) {
+      string('grantId', grantId)
+      return grants.load(grantId)
+    },
     async get(grantId) {
+      string('grantId', grantId)
       const grant = await grants.load(grantId)
       return grant && seen(grant)
     },
@@ -106,6 +113,7 @@ export function createGrantServices(
       return iterateList(store, () => listOf(query), seen)
     },
     async revoke(grantId) {
+      text('grantId', grantId)
       const grant = await grants.load(grantId)
       if (grant === undefined) return false
       const call = newCall(context)

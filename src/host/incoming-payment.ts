@@ -1,21 +1,22 @@
 import type { IncomingPayment } from '../core/incoming-payment.js'
 import type { PaymentMethods } from '../ports/payment-methods.js'
 import { type IncomingPaymentBody, incomingPaymentBody } from '../protocol/incoming-payment.js'
-import { resourceId, resourceUrl } from '../protocol/resource-url.js'
+import { resourceUrl } from '../protocol/resource-url.js'
 import type {
   CompleteResult,
   IncomingPayments,
   ReceivedFunds,
   ReceiveResult,
 } from '../service/incoming-payment.js'
-import { type PaymentLists, paymentLists } from './payment-lists.js'
+import { exactly, string, text } from '../util/arguments.js'
+import { amount, record } from './arguments.js'
+import { type PaymentReader, paymentReader } from './payments.js'
 
-/** The operations on incoming payments that the host calls. */
-export interface IncomingPaymentServices extends PaymentLists<IncomingPayment> {
-  /** Resolves to the payment, or to `undefined` if the id is unknown. */
-  get(paymentId: string): Promise<IncomingPayment | undefined>
-  /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */
-  idOf(url: string): string | undefined
+/**
+ * The operations on incoming payments that the host calls. Each throws an `ArgumentError` for an invalid argument,
+ * before it reads the store.
+ */
+export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> {
   /** Returns the payment as clients see it, without its payment methods. */
   toResource(payment: IncomingPayment): IncomingPaymentBody
   /**
@@ -39,22 +40,32 @@ export interface IncomingPaymentServices extends PaymentLists<IncomingPayment> {
   complete(paymentId: string): Promise<CompleteResult>
 }
 
+const receivedFunds = exactly<ReceivedFunds>({ transferId: text, amount })
+
 export function incomingPaymentServices(
   payments: IncomingPayments,
   paymentMethods: PaymentMethods,
   baseUrl: string,
 ): IncomingPaymentServices {
   return {
-    get: payments.load,
-    ...paymentLists(payments),
-    idOf: (url) => resourceId(baseUrl, 'incoming-payments', url),
-    toResource: (payment) =>
-      incomingPaymentBody(payment, resourceUrl(baseUrl, 'incoming-payments', payment.id)),
+    ...paymentReader(payments, baseUrl, 'incoming-payments'),
+    toResource(payment) {
+      record('payment', payment)
+      return incomingPaymentBody(payment, resourceUrl(baseUrl, 'incoming-payments', payment.id))
+    },
     async findByIlpAddress(ilpAddress) {
+      string('ilpAddress', ilpAddress)
       const id = paymentMethods.paymentIdOf(ilpAddress)
       return id === undefined ? undefined : payments.load(id)
     },
-    receive: payments.receive,
-    complete: payments.completeById,
+    async receive(paymentId, funds) {
+      text('paymentId', paymentId)
+      receivedFunds('funds', funds)
+      return payments.receive(paymentId, funds)
+    },
+    async complete(paymentId) {
+      text('paymentId', paymentId)
+      return payments.completeById(paymentId)
+    },
   }
 }

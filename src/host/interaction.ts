@@ -1,28 +1,16 @@
-import { type AccessItem, publicItem } from '../core/access.js'
 import type { Decision } from '../core/decision.js'
 import type { ConsentRefusal } from '../core/grant/consent.js'
 import { clientId, type Grant, type GrantPolicy } from '../core/grant/record.js'
 import type { SubjectId } from '../core/grant/subject.js'
 import type { Subjects } from '../ports/subjects.js'
 import { hashSecret, newSecret, parsePath } from '../protocol/credential.js'
-import { canonicalUrl } from '../protocol/url.js'
 import type { Grants } from '../service/grant.js'
 import { newCall, type ServiceContext } from '../service/mechanism/context.js'
+import { string, text } from '../util/arguments.js'
+import { type GrantApproval, readApproval } from './approval.js'
 import { ownerListName } from './grant.js'
 import { approvalUrl, denialUrl, type RedirectOptions } from './interaction-redirect.js'
 import { type InteractionView, interactionView } from './interaction-view.js'
-
-/** The consent of a resource owner. */
-export interface GrantApproval {
-  /** The host's identifier of the owner, stored on the grant. */
-  readonly resourceOwner: string
-  /** The owner's wallet addresses. Every granted `identifier` must be one of them. */
-  readonly walletAddresses: readonly string[]
-  /** The granted access, if less than the requested access. Default: all requested access. */
-  readonly access?: readonly AccessItem[]
-  /** When false, the client instance does not receive the subject that it requested. Default true. */
-  readonly sharesSubject?: boolean
-}
 
 /** The result of a decision: the URL to redirect the browser to, or the reason for the refusal. */
 export type InteractionResult =
@@ -38,7 +26,10 @@ export interface InteractionOptions extends RedirectOptions {
   readonly subjects?: Subjects
 }
 
-/** The operations that the host's consent page calls. */
+/**
+ * The operations that the host's consent page calls. Each throws an `ArgumentError` for an invalid argument, before
+ * it reads the store.
+ */
 export interface Interactions {
   /**
    * Resolves to the view of an interaction, or to `undefined` for an unknown id. In that case show an error
@@ -72,14 +63,16 @@ export function createInteractions(
 
   return {
     async get(id) {
+      string('id', id)
       const grant = await find(id)
       return grant && interactionView(grant, context.clock.now(), policy)
     },
 
     async approve(id, approval) {
+      text('id', id)
+      const consent = readApproval(approval)
       const grant = await find(id)
       if (grant === undefined) return unknownInteraction
-      const consent = canonicalApproval(approval)
       const disclosed = await subjectToDisclose(grant, consent, options.subjects)
       if (disclosed === undefined) return anotherSubject
 
@@ -101,6 +94,7 @@ export function createInteractions(
     },
 
     async deny(id) {
+      text('id', id)
       const grant = await find(id)
       if (grant === undefined) return unknownInteraction
       const interactRef = newSecret(context.random)
@@ -121,26 +115,6 @@ const anotherSubject: InteractionResult = {
   ok: false,
   refusal: 'not_the_owner',
   reason: 'the requested subject is not this owner',
-}
-
-/** Returns the approval with canonical URLs, as in the request that it is compared with. */
-function canonicalApproval({ walletAddresses, access, ...approval }: GrantApproval): GrantApproval {
-  const addresses = new Set(walletAddresses.map((url) => canonicalUrl(url) ?? url))
-  return {
-    ...approval,
-    walletAddresses: [...addresses],
-    ...(access && { access: access.map(canonicalItem) }),
-  }
-}
-
-function canonicalItem(item: AccessItem): AccessItem {
-  const { identifier, limits } = item
-  const receiver = limits?.receiver
-  return publicItem({
-    ...item,
-    ...(identifier && { identifier: canonicalUrl(identifier) ?? identifier }),
-    ...(receiver && { limits: { ...limits, receiver: canonicalUrl(receiver) ?? receiver } }),
-  })
 }
 
 /**

@@ -3,9 +3,11 @@ import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import type { Totals } from '../core/outgoing-payment.js'
 import type { Clock } from '../ports/clock.js'
 import type { OutgoingPaymentBody } from '../protocol/outgoing-payment.js'
-import { outgoingPaymentResource, resourceId } from '../protocol/resource-url.js'
+import { outgoingPaymentResource } from '../protocol/resource-url.js'
 import type { OutgoingPaymentResult, OutgoingPayments } from '../service/outgoing-payment.js'
-import { type PaymentLists, paymentLists } from './payment-lists.js'
+import { boolean, exactly, optional, string, text } from '../util/arguments.js'
+import { amount, record } from './arguments.js'
+import { type PaymentReader, paymentReader } from './payments.js'
 
 /** The total amounts that the host has sent for a payment, over all attempts. */
 export interface SentReport extends Totals {
@@ -35,13 +37,10 @@ export interface CancellationReport {
 /**
  * The operations on outgoing payments that the host calls. The host receives the event
  * `outgoing-payment.created`, claims the payment with `begin` before it sends anything, and ends it with
- * `reportSent` or `fail`. Every call may be repeated and counts once, except that only one `begin` succeeds.
+ * `reportSent` or `fail`. Every call may be repeated and counts once, except that only one `begin` succeeds. Each
+ * throws an `ArgumentError` for an invalid argument, before it reads the store.
  */
-export interface OutgoingPaymentServices extends PaymentLists<OutgoingPayment> {
-  /** Resolves to the payment, or to `undefined` if the id is unknown. */
-  get(paymentId: string): Promise<OutgoingPayment | undefined>
-  /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */
-  idOf(url: string): string | undefined
+export interface OutgoingPaymentServices extends PaymentReader<OutgoingPayment> {
   /** Returns the payment as clients see it. */
   toResource(payment: OutgoingPayment): OutgoingPaymentBody
   /**
@@ -61,19 +60,49 @@ export interface OutgoingPaymentServices extends PaymentLists<OutgoingPayment> {
   cancel(paymentId: string, report?: CancellationReport): Promise<OutgoingPaymentResult<'cancel'>>
 }
 
+const sentReport = exactly<SentReport>({
+  sentAmount: amount,
+  deliveredAmount: amount,
+  final: optional(boolean),
+})
+
+const failureReport = exactly<FailureReport>({
+  sentAmount: optional(amount),
+  deliveredAmount: optional(amount),
+  reason: optional(string),
+})
+
+const cancellationReport = exactly<CancellationReport>({ reason: optional(string) })
+
 export function outgoingPaymentServices(
   payments: OutgoingPayments,
   clock: Clock,
   baseUrl: string,
 ): OutgoingPaymentServices {
   return {
-    get: payments.load,
-    ...paymentLists(payments),
-    idOf: (url) => resourceId(baseUrl, 'outgoing-payments', url),
-    toResource: (payment) => outgoingPaymentResource(payment, baseUrl, clock.now()),
-    begin: payments.begin,
-    reportSent: (paymentId, report) => payments.reportSent(paymentId, report),
-    fail: (paymentId, report = {}) => payments.fail(paymentId, report),
-    cancel: (paymentId, report = {}) => payments.cancel(paymentId, report),
+    ...paymentReader(payments, baseUrl, 'outgoing-payments'),
+    toResource(payment) {
+      record('payment', payment)
+      return outgoingPaymentResource(payment, baseUrl, clock.now())
+    },
+    async begin(paymentId) {
+      text('paymentId', paymentId)
+      return payments.begin(paymentId)
+    },
+    async reportSent(paymentId, report) {
+      text('paymentId', paymentId)
+      sentReport('report', report)
+      return payments.reportSent(paymentId, report)
+    },
+    async fail(paymentId, report = {}) {
+      text('paymentId', paymentId)
+      failureReport('report', report)
+      return payments.fail(paymentId, report)
+    },
+    async cancel(paymentId, report = {}) {
+      text('paymentId', paymentId)
+      cancellationReport('report', report)
+      return payments.cancel(paymentId, report)
+    },
   }
 }

@@ -11,6 +11,8 @@ function checking(problem: string, isValid: (value: unknown) => boolean): Check 
   }
 }
 
+export const string = checking('must be a string', (value) => typeof value === 'string')
+
 export const text = checking(
   'must be a non-empty string',
   (value) => typeof value === 'string' && value !== '',
@@ -24,6 +26,8 @@ export const positiveInteger = checking(
 )
 
 export const callback = checking('must be a function', (value) => typeof value === 'function')
+
+export const number = checking('must be a number', (value) => typeof value === 'number')
 
 export const boolean = checking('must be a boolean', (value) => typeof value === 'boolean')
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { paymentLists } from '../../src/host/payment-lists.js'
+import { paymentReader } from '../../src/host/payments.js'
 import { ArgumentError, memoryStore, type Store, type Stored } from '../../src/index.js'
 import { createPaymentLists, listsOf } from '../../src/service/mechanism/pages.js'
 
@@ -19,7 +19,11 @@ function setUp() {
     },
   }
   const namespace = async () => 'namespac'
-  const lists = paymentLists(createPaymentLists<Stored>({ store: counted, namespace }, kind))
+  const payments = {
+    ...createPaymentLists<Stored>({ store: counted, namespace }, kind),
+    load: (id: string) => store.load(kind, id),
+  }
+  const lists = paymentReader(payments, 'https://wallet.example/op', 'incoming-payments')
 
   async function add(number: number, walletAddress = bob): Promise<string> {
     const id = `namespac-${walletAddress.length}-${String(number).padStart(4, '0')}`

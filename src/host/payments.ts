@@ -1,4 +1,5 @@
 import type { Stored } from '../core/decision.js'
+import { type Collection, resourceId } from '../protocol/resource-url.js'
 import { canonicalUrl } from '../protocol/url.js'
 import {
   type createPaymentLists,
@@ -8,10 +9,14 @@ import {
   readPageQuery,
 } from '../service/mechanism/pages.js'
 import { ArgumentError } from '../util/argument-error.js'
-import { exactly, integer, optional, text } from '../util/arguments.js'
+import { exactly, integer, optional, string, text } from '../util/arguments.js'
 
-/** The lists of a wallet address's payments. */
-export interface PaymentLists<Payment> {
+/** The reads that the host can make of payments of a kind. */
+export interface PaymentReader<Payment> {
+  /** Resolves to the payment, or to `undefined` if the id is unknown. */
+  get(paymentId: string): Promise<Payment | undefined>
+  /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */
+  idOf(url: string): string | undefined
   /**
    * Resolves to a page of a wallet address's payments, oldest first, regardless of which client created
    * them. Each payment that existed before the first page appears exactly once; a payment that is created
@@ -31,10 +36,25 @@ export interface PaymentLists<Payment> {
   iterate(query: Pick<PaymentListQuery, 'walletAddress'>): AsyncIterable<Payment>
 }
 
-export function paymentLists<Payment extends Stored>(
-  payments: ReturnType<typeof createPaymentLists<Payment>>,
-): PaymentLists<Payment> {
+/** The part of a service of payments that reads them. */
+type ReadablePayments<Payment extends Stored> = ReturnType<typeof createPaymentLists<Payment>> & {
+  readonly load: (paymentId: string) => Promise<Payment | undefined>
+}
+
+export function paymentReader<Payment extends Stored>(
+  payments: ReadablePayments<Payment>,
+  baseUrl: string,
+  collection: Collection,
+): PaymentReader<Payment> {
   return {
+    async get(paymentId) {
+      string('paymentId', paymentId)
+      return payments.load(paymentId)
+    },
+    idOf(url) {
+      string('url', url)
+      return resourceId(baseUrl, collection, url)
+    },
     async list(query) {
       pageQueryOfPayments('query', query)
       return payments.list(scopeOf(query), requirePage(query))

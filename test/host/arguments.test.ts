@@ -1,0 +1,420 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { ArgumentError, memoryStore, type Store } from '../../src/index.js'
+import { runs } from '../support/runs.js'
+import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
+import { alice, bob, incomingAccess, interactionId } from '../support/world.js'
+
+/** Values of every type that a host without types may pass. */
+const anything = fc.constantFrom<unknown>(
+  undefined,
+  null,
+  true,
+  false,
+  0,
+  17,
+  1.5,
+  Number.NaN,
+  17n,
+  '',
+  'text',
+  Symbol('symbol'),
+  [],
+  ['text'],
+  {},
+  { value: '1' },
+  () => 'text',
+  new Date(0),
+)
+
+const isText = (value: unknown) => typeof value === 'string' && value !== ''
+const isObject = (value: unknown) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** What a part of an argument must be. Every other value of `anything` is wrong. */
+const kinds = {
+  text: isText,
+  string: (value: unknown) => typeof value === 'string',
+  integer: Number.isSafeInteger,
+  number: (value: unknown) => typeof value === 'number',
+  boolean: (value: unknown) => typeof value === 'boolean',
+  object: isObject,
+  list: Array.isArray,
+  url: () => false,
+  unknown: () => false,
+}
+type Kind = keyof typeof kinds | `${keyof typeof kinds} or undefined`
+
+function wrong(kind: Kind): fc.Arbitrary<unknown> {
+  const [name = '', optional] = kind.split(' or ')
+  const isRight = kinds[name as keyof typeof kinds]
+  return anything.filter((value) => !isRight(value) && !(optional && value === undefined))
+}
+
+/** A call of a host's service: valid arguments, and the kind of each part of them. */
+interface Call {
+  readonly names: readonly string[]
+  readonly good: readonly unknown[]
+  readonly parts: Readonly<Record<string, Kind>>
+}
+
+/** The kinds of the parts of an amount. */
+function amountAt(path: string, kind: 'object' | 'object or undefined' = 'object') {
+  return {
+    [path]: kind,
+    [`${path}.value`]: 'string',
+    [`${path}.assetCode`]: 'string',
+    [`${path}.assetScale`]: 'number',
+  } as const
+}
+
+const pageParts = {
+  'query.first': 'integer or undefined',
+  'query.last': 'integer or undefined',
+  'query.cursor': 'text or undefined',
+  'query.frist': 'unknown',
+} as const
+
+const item = {
+  ...outgoingItem({ debitAmount: usd(10), receiver: 'https://bank.example/incoming-payments/1' }),
+}
+const itemPath = 'approval.access.0'
+
+/** Every call of the services, on these records. */
+function callsOn(ids: {
+  readonly interaction: string
+  readonly grant: string
+  readonly incoming: string
+  readonly begun: string
+  readonly created: string
+}): Readonly<Record<string, Readonly<Record<string, Call>>>> {
+  const { interaction, grant, incoming, begun, created } = ids
+  const one = (name: string, good: string, kind: Kind = 'text'): Call => ({
+    names: [name],
+    good: [good],
+    parts: { [name]: kind },
+  })
+  const reads = (id: string): Record<string, Call> => ({
+    get: one('paymentId', id, 'string'),
+    idOf: one('url', 'https://wallet.example/op/incoming-payments/1', 'string'),
+    list: {
+      names: ['query'],
+      good: [{ walletAddress: bob }],
+      parts: { query: 'object', 'query.walletAddress': 'url', ...pageParts },
+    },
+    iterate: {
+      names: ['query'],
+      good: [{ walletAddress: bob }],
+      parts: { query: 'object', 'query.walletAddress': 'url', 'query.first': 'unknown' },
+    },
+  })
+  const totals = { sentAmount: usd(1), deliveredAmount: usd(1) }
+  return {
+    interactions: {
+      get: one('id', interaction, 'string'),
+      deny: one('id', interaction),
+      approve: {
+        names: ['id', 'approval'],
+        good: [
+          interaction,
+          {
+            resourceOwner: 'alice',
+            walletAddresses: [alice],
+            access: [item],
+            sharesSubject: false,
+          },
+        ],
+        parts: {
+          id: 'text',
+          approval: 'object',
+          'approval.resourceOwner': 'text',
+          'approval.walletAddresses': 'list',
+          'approval.walletAddresses.0': 'url',
+          'approval.access': 'list or undefined',
+          'approval.acces': 'unknown',
+          'approval.sharesSubject': 'boolean or undefined',
+          [itemPath]: 'object',
+          [`${itemPath}.type`]: 'text',
+          [`${itemPath}.actions`]: 'list',
+          [`${itemPath}.actions.0`]: 'text',
+          [`${itemPath}.identifier`]: 'text or undefined',
+          [`${itemPath}.limit`]: 'unknown',
+          [`${itemPath}.limits`]: 'object or undefined',
+          [`${itemPath}.limits.debitAmout`]: 'unknown',
+          [`${itemPath}.limits.receiver`]: 'url or undefined',
+          [`${itemPath}.limits.interval`]: 'text or undefined',
+          ...amountAt(`${itemPath}.limits.debitAmount`, 'object or undefined'),
+          [`${itemPath}.limits.receiveAmount`]: 'object or undefined',
+        },
+      },
+    },
+    grants: {
+      getRecord: one('grantId', grant, 'string'),
+      get: one('grantId', grant, 'string'),
+      revoke: one('grantId', grant),
+      list: {
+        names: ['query'],
+        good: [{ resourceOwner: 'alice' }],
+        parts: { query: 'object', 'query.resourceOwner': 'text', ...pageParts },
+      },
+      iterate: {
+        names: ['query'],
+        good: [{ resourceOwner: 'alice' }],
+        parts: { query: 'object', 'query.resourceOwner': 'text', 'query.cursor': 'unknown' },
+      },
+    },
+    incomingPayments: {
+      ...reads(incoming),
+      toResource: {
+        names: ['payment'],
+        good: [{ id: incoming, version: 1, asset: usd(0), walletAddress: bob }],
+        parts: { payment: 'object', 'payment.id': 'text', 'payment.version': 'integer' },
+      },
+      findByIlpAddress: one('ilpAddress', `test.wallet.${incoming}`, 'string'),
+      receive: {
+        names: ['paymentId', 'funds'],
+        good: [incoming, { transferId: 'transfer-1', amount: usd(1) }],
+        parts: {
+          paymentId: 'text',
+          funds: 'object',
+          'funds.transferId': 'text',
+          'funds.paymentId': 'unknown',
+          ...amountAt('funds.amount'),
+        },
+      },
+      complete: one('paymentId', incoming),
+    },
+    outgoingPayments: {
+      ...reads(created),
+      toResource: {
+        names: ['payment'],
+        good: [{ id: created, version: 1, debitAmount: usd(1), receiveAmount: usd(1), sent: '0' }],
+        parts: { payment: 'object', 'payment.id': 'text', 'payment.version': 'integer' },
+      },
+      begin: one('paymentId', created),
+      reportSent: {
+        names: ['paymentId', 'report'],
+        good: [begun, { ...totals, final: false }],
+        parts: {
+          paymentId: 'text',
+          report: 'object',
+          ...amountAt('report.sentAmount'),
+          ...amountAt('report.deliveredAmount'),
+          'report.final': 'boolean or undefined',
+          'report.type': 'unknown',
+          'report.commandId': 'unknown',
+        },
+      },
+      fail: {
+        names: ['paymentId', 'report'],
+        good: [begun, { ...totals, reason: 'no route' }],
+        parts: {
+          paymentId: 'text',
+          report: 'object or undefined',
+          ...amountAt('report.sentAmount', 'object or undefined'),
+          ...amountAt('report.deliveredAmount', 'object or undefined'),
+          'report.reason': 'string or undefined',
+          'report.sentAmout': 'unknown',
+        },
+      },
+      cancel: {
+        names: ['paymentId', 'report'],
+        good: [created, { reason: 'changed my mind' }],
+        parts: {
+          paymentId: 'text',
+          report: 'object or undefined',
+          'report.reason': 'string or undefined',
+          'report.why': 'unknown',
+        },
+      },
+    },
+  }
+}
+
+/** Returns the value with one part replaced, at a path of member names. */
+function replaced(value: unknown, [name, ...path]: readonly string[], part: unknown): unknown {
+  if (name === undefined) return part
+  const members = value as Record<string, unknown>
+  const changed = replaced(members?.[name], path, part)
+  if (Array.isArray(value))
+    return value.map((each, index) => (String(index) === name ? changed : each))
+  return { ...members, [name]: changed }
+}
+
+/** Servers on a store that counts its calls, with a record for each call to act on. */
+async function setUp() {
+  const memory = memoryStore()
+  let calls = 0
+  const counting = <Arguments extends unknown[], Result>(call: (...each: Arguments) => Result) => {
+    return (...each: Arguments) => {
+      calls += 1
+      return call(...each)
+    }
+  }
+  const store: Store = {
+    load: counting(memory.load),
+    commit: counting(memory.commit),
+    list: counting(memory.list),
+    due: counting(memory.due),
+    remove: counting(memory.remove),
+  }
+  const world = createSpendingWorld({ store })
+  const { auth, resources } = world
+  const client = world.client()
+  const requested = await client.request([outgoingItem()], { start: ['redirect'] })
+  const { body } = await client.request([incomingAccess])
+  const incoming = await client.createPayment(body.access_token.value, { walletAddress: bob })
+  const { token, grantId } = await grantToPay(world, client)
+  const [begun, created] = [await pay(client, token, 100), await pay(client, token, 50)]
+  const ids = {
+    interaction: interactionId(requested.body.interact.redirect),
+    grant: grantId,
+    incoming: resources.incomingPayments.idOf(incoming.body.id) ?? '',
+    begun: resources.outgoingPayments.idOf(begun.body.id) ?? '',
+    created: resources.outgoingPayments.idOf(created.body.id) ?? '',
+  }
+  await resources.outgoingPayments.begin(ids.begun)
+  const services = {
+    interactions: auth.interactions,
+    grants: auth.grants,
+    incomingPayments: resources.incomingPayments,
+    outgoingPayments: resources.outgoingPayments,
+  }
+  const inside = { ...auth.within(store), ...resources.within(store) }
+  return { services, inside, table: callsOn(ids), calls: () => calls }
+}
+
+async function outcomeOf(call: () => unknown): Promise<unknown> {
+  try {
+    return await call()
+  } catch (error) {
+    return error
+  }
+}
+
+function callOf(services: object, service: string, method: string) {
+  const found = (services as Record<string, Record<string, (...each: unknown[]) => unknown>>)[
+    service
+  ]
+  return (...each: readonly unknown[]) => found?.[method]?.(...each)
+}
+
+describe('the table of calls', () => {
+  test('contains every call of every service', async () => {
+    const { services, table } = await setUp()
+    const methods = (each: object) =>
+      Object.entries(each).map(([name, members]) => [name, Object.keys(members).sort()])
+    expect(methods(table)).toEqual(methods(services))
+  })
+
+  test('has valid arguments, which no call rejects', async () => {
+    const { services, table } = await setUp()
+    for (const [service, members] of Object.entries(table)) {
+      for (const [method, { good }] of Object.entries(members)) {
+        const outcome = await outcomeOf(() => callOf(services, service, method)(...good))
+        expect(outcome, `${service}.${method}`).not.toBeInstanceOf(ArgumentError)
+      }
+    }
+  })
+})
+
+describe('a call with one wrong part in its arguments', () => {
+  test('throws an ArgumentError that names the part, and makes no call of the store', async () => {
+    const { services, inside, table, calls } = await setUp()
+    const all = Object.entries(table).flatMap(([service, members]) =>
+      Object.entries(members).flatMap(([method, call]) =>
+        Object.entries(call.parts).map(([path, kind]) => ({ service, method, call, path, kind })),
+      ),
+    )
+    const met = new Set<string>()
+    const cases = fc
+      .constantFrom(...all)
+      .chain((each) => fc.tuple(fc.constant(each), wrong(each.kind)))
+    await fc.assert(
+      fc.asyncProperty(cases, fc.boolean(), async ([each, part], isInside) => {
+        const { service, method, call, path } = each
+        const before = calls()
+        const [name = '', ...rest] = path.split('.')
+        const given = call.names.map((argument, index) =>
+          argument === name ? replaced(call.good[index], rest, part) : call.good[index],
+        )
+        const called = callOf(isInside ? inside : services, service, method)
+        const error = await outcomeOf(() => called(...given))
+        expect(error).toBeInstanceOf(ArgumentError)
+        expect(error).toBeInstanceOf(TypeError)
+        expect(error).toMatchObject({ code: 'ERR_INVALID_ARGUMENT', argument: path })
+        expect(calls()).toBe(before)
+        met.add(`${service}.${method} ${path}`)
+      }),
+      { numRuns: runs(4_000, 1_500) },
+    )
+    expect(met.size).toBeGreaterThan(all.length * 0.9)
+  })
+
+  test('does not even name a value', async () => {
+    const { services } = await setUp()
+    const error = await outcomeOf(() => services.grants.get({ secret: 'sesame' } as never))
+    expect((error as Error).message).toBe('grantId must be a string')
+  })
+})
+
+describe('a look-up', () => {
+  test('accepts any text as an id, because a browser or a payer may have chosen it', async () => {
+    const { services } = await setUp()
+    const { interactions, grants, incomingPayments, outgoingPayments } = services
+    for (const text of ['', ' ', '/', 'x'.repeat(10_000), '\u0000', '\ud800', '../grants']) {
+      for (const found of [
+        await interactions.get(text),
+        await grants.get(text),
+        await grants.getRecord(text),
+        await incomingPayments.get(text),
+        await incomingPayments.findByIlpAddress(text),
+        incomingPayments.idOf(text),
+        await outgoingPayments.get(text),
+        outgoingPayments.idOf(text),
+      ]) {
+        expect(found).toBeUndefined()
+      }
+    }
+  })
+})
+
+describe('a report that used to be accepted', () => {
+  test('changes nothing: final without totals, funds without a transfer id, an approval by nobody', async () => {
+    const { services, table } = await setUp()
+    const { outgoingPayments, incomingPayments, interactions } = services
+    const [begun] = table['outgoingPayments']?.['reportSent']?.good ?? []
+    const [incoming] = table['incomingPayments']?.['receive']?.good ?? []
+    const [interaction] = table['interactions']?.['approve']?.good ?? []
+    const refused = { code: 'ERR_INVALID_ARGUMENT' }
+    await expect(
+      outgoingPayments.reportSent(begun as string, { final: true } as never),
+    ).rejects.toMatchObject({ ...refused, argument: 'report.sentAmount' })
+    expect(await outgoingPayments.get(begun as string)).toMatchObject({ state: 'begun', sent: '0' })
+
+    for (const funds of [
+      { amount: usd(60) },
+      { transferId: 'a', amount: { ...usd(60), value: 60 } },
+    ]) {
+      const received = incomingPayments.receive(incoming as string, funds as never)
+      await expect(received).rejects.toMatchObject(refused)
+    }
+    expect(await incomingPayments.get(incoming as string)).toMatchObject({ received: '0' })
+    const funds = { transferId: 'a', amount: usd(60) }
+    expect(await incomingPayments.receive(incoming as string, funds)).toMatchObject({ ok: true })
+
+    for (const approval of [
+      undefined,
+      { walletAddresses: [alice] },
+      { resourceOwner: '', walletAddresses: [alice] },
+      { resourceOwner: 'alice' },
+      { resourceOwner: 'alice', walletAddresses: [] },
+      { resourceOwner: 'alice', walletAddresses: alice },
+      { resourceOwner: 'alice', walletAddresses: ['alice'] },
+    ]) {
+      const approved = interactions.approve(interaction as string, approval as never)
+      await expect(approved).rejects.toMatchObject(refused)
+    }
+    expect(await interactions.get(interaction as string)).toMatchObject({ state: 'pending' })
+  })
+})
