@@ -84,5 +84,14 @@ const unusual = /^[\t ]|[\t ]$|[\r\n\0]/
 
 /** Strips only the whitespace that may surround a field value (RFC 9110 section 5.5). */
 function trimmed(value: string): string | undefined {
-  return /[\r\n\0]/.test(value) ? undefined : value.replace(/^[\t ]+|[\t ]+$/g, '')
+  if (/[\r\n\0]/.test(value)) return undefined
+  let start = 0
+  let end = value.length
+  while (start < end && isBlank(value[start])) start++
+  while (start < end && isBlank(value[end - 1])) end--
+  return value.slice(start, end)
+}
+
+function isBlank(character: string | undefined): boolean {
+  return character === ' ' || character === '\t'
 }

@@ -62,7 +62,7 @@ function parseCanonicalBytes(text: string): StrictDictionary | undefined {
 const key = '[a-z*][a-z0-9_\\-.*]*'
 const plainString = '"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"'
 const plainValue = `(?:(?:0|[1-9][0-9]{0,14})|${plainString})`
-const canonicalParameter = new RegExp(`;(${key})=(${plainValue})`, 'g')
+const canonicalParameter = new RegExp(`;(${key})=(${plainValue})`, 'y')
 const canonicalList = new RegExp(
   `^(${key})=(\\((${plainString}(?: ${plainString})*)\\)(?:;${key}=${plainValue})*)$`,
 )
