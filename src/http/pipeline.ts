@@ -218,7 +218,9 @@ function understand(
 export function readBody({ body }: SignedMessage): HttpResult<Json | undefined> {
   if (body.length === 0) return ok(undefined)
   const value = parseJson(body)
-  return value === undefined ? refuse('body_invalid', 'the body is not JSON') : ok(value)
+  return value === undefined
+    ? refuse('body_invalid', 'the body is not JSON, or exceeds a limit of JSON')
+    : ok(value)
 }
 
 export function refuse(refusal: Refusal, reason: string): HttpRefusal {

@@ -1,14 +1,17 @@
 import type { Json } from '../core/decision.js'
 import { decodeUtf8 } from '../util/bytes.js'
 
-const depthMax = 32
+const levelsMax = 32
+
+/** The maximum number of `[`, `{` and `,` outside of strings. Parsing costs much more per value than per byte. */
+const separatorsMax = 512
 
 /**
- * Parses JSON from the wire. Returns `undefined` for bytes that are not UTF-8 or not JSON, and for values that cannot
- * be processed and stored without loss: objects with a `__proto__` member, numbers beyond the range of a double, and
- * nesting deeper than 32 levels.
+ * Parses JSON from the wire. Returns `undefined` for bytes that are not UTF-8 or not JSON, for values that cannot
+ * be processed and stored without loss, for nesting deeper than 32 levels, and for more than about 512 values.
  */
 export function parseJson(bytes: Uint8Array): Json | undefined {
+  if (bytes.length > separatorsMax && separatorsIn(bytes) > separatorsMax) return undefined
   const text = decodeUtf8(bytes)
   if (text === undefined) return undefined
   let value: Json
@@ -17,25 +20,41 @@ export function parseJson(bytes: Uint8Array): Json | undefined {
   } catch {
     return undefined
   }
-  return depthOf(value, depthMax) === undefined ? undefined : value
+  return isStorable(value, levelsMax) ? value : undefined
+}
+
+const [quote, comma, opening, backslash, brace] = [0x22, 0x2c, 0x5b, 0x5c, 0x7b]
+
+function separatorsIn(bytes: Uint8Array): number {
+  let count = 0
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i]
+    if (byte === quote) i = endOfString(bytes, i)
+    else if (byte === comma || byte === opening || byte === brace) count += 1
+  }
+  return count
+}
+
+/** Returns the position of the quote that ends the string. */
+function endOfString(bytes: Uint8Array, start: number): number {
+  let end = start + 1
+  while (end < bytes.length && bytes[end] !== quote) end += bytes[end] === backslash ? 2 : 1
+  return end
 }
 
 /**
- * Returns the number of nested levels of objects and arrays, 0 for a scalar. Returns `undefined` for more than `max`
- * levels, and for a `__proto__` member or a number that is not finite.
+ * Whether a value has at most this number of nested levels of objects and arrays (a scalar has none), and contains
+ * neither a `__proto__` member nor a number that is not finite.
  */
-export function depthOf(value: Json, max: number): number | undefined {
-  if (typeof value === 'number') return Number.isFinite(value) ? 0 : undefined
-  if (typeof value !== 'object' || value === null) return 0
-  if (max === 0) return undefined
-  if (Object.hasOwn(value, '__proto__')) return undefined
-  let deepest = 0
-  for (const member of Object.values(value)) {
-    const depth = depthOf(member, max - 1)
-    if (depth === undefined) return undefined
-    deepest = Math.max(deepest, depth)
-  }
-  return deepest + 1
+export function isStorable(value: Json, levels: number): boolean {
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object' || value === null) return true
+  if (levels <= 0) return false
+  if (Array.isArray(value)) return value.every((item) => isStorable(item, levels - 1))
+  const members = value as Readonly<Record<string, Json>>
+  return Object.keys(members).every(
+    (name) => name !== '__proto__' && isStorable(members[name] ?? null, levels - 1),
+  )
 }
 
 /** Formats a value so that equal values have equal texts, whatever the order of their members. */

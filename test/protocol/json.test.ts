@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { depthOf, isObject, parseJson } from '../../src/protocol/json.js'
+import { isObject, isStorable, parseJson } from '../../src/protocol/json.js'
 import { runs } from '../support/runs.js'
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
@@ -155,6 +155,22 @@ describe('refusing JSON', () => {
     expect(parseText('['.repeat(65_536))).toBeUndefined()
   })
 
+  test.each([
+    ['[],', 2],
+    ['{},', 2],
+    ['[[[[]]]],', 5],
+    ['{"a":[1]},', 3],
+    ['1,', 1],
+    ['"[{,",', 1],
+    ['"\\",[{",', 1],
+    ['"\\\\",', 1],
+  ])('refuses more than 512 brackets and commas outside of strings: %s', (piece, count) => {
+    const list = (times: number) => parseText(`[${piece.repeat(times)}0]`)
+    const most = Math.floor(511 / count)
+    expect(list(most)).toHaveLength(most + 1)
+    expect(list(most + 1)).toBeUndefined()
+  })
+
   test('returns a result for any bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
@@ -165,39 +181,33 @@ describe('refusing JSON', () => {
   })
 })
 
-describe('depthOf', () => {
-  test('counts levels, and a scalar has none', () => {
+describe('a value that can be stored', () => {
+  test('has no more than the given levels, and a scalar has none', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 7 }), (value) => {
         fc.pre(!JSON.stringify(value).includes('__proto__'))
         // fast-check generates -0, which JSON cannot represent, but no other unusual number.
         const json = JSON.parse(JSON.stringify(value))
-        expect(depthOf(json, 100)).toBe(levelsOf(JSON.stringify(json)))
+        const levels = levelsOf(JSON.stringify(json))
+        expect(isStorable(json, levels)).toBe(true)
+        expect(isStorable(json, levels - 1)).toBe(levels === 0)
       }),
       { numRuns: runs(300) },
     )
   })
 
-  test('returns a depth up to the limit and undefined beyond it', () => {
-    for (const kind of ['array', 'object', 'both'] as const) {
-      const value = JSON.parse(nested(8, kind))
-      expect(depthOf(value, 9)).toBe(8)
-      expect(depthOf(value, 8)).toBe(8)
-      expect(depthOf(value, 7)).toBeUndefined()
-    }
-  })
-
-  test('uses the deepest branch, wherever it is', () => {
-    expect(depthOf([1, [2, [3]], [], 'x'], 3)).toBe(3)
-    expect(depthOf([1, [2, [3]], [], 'x'], 2)).toBeUndefined()
-    expect(depthOf({ a: {}, b: { c: [] }, d: 0 }, 5)).toBe(3)
+  test('is measured by its deepest branch, wherever it is', () => {
+    expect(isStorable([1, [2, [3]], [], 'x'], 3)).toBe(true)
+    expect(isStorable([1, [2, [3]], [], 'x'], 2)).toBe(false)
+    expect(isStorable({ a: {}, b: { c: [] }, d: 0 }, 3)).toBe(true)
+    expect(isStorable({ a: {}, b: { c: [] }, d: 0 }, 2)).toBe(false)
   })
 
   test.each([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
-    'returns undefined for a number that JSON cannot represent: %d',
+    'contains no number that JSON cannot represent: %d',
     (value) => {
-      expect(depthOf(value, 5)).toBeUndefined()
-      expect(depthOf({ a: [value] }, 5)).toBeUndefined()
+      expect(isStorable(value, 5)).toBe(false)
+      expect(isStorable({ a: [value] }, 5)).toBe(false)
     },
   )
 })
