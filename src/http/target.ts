@@ -27,6 +27,9 @@ export function publicUrl(option: string, text: unknown): PublicUrl {
   return { origin: url.origin, basePath: url.pathname.replace(/\/$/, '') }
 }
 
+/** The longest request target, in characters: twice the longest URL that identifies a resource. */
+const targetLengthMax = 4096
+
 /** Path and query as the client sent them, or why they are refused. */
 export type Target = Result<
   { readonly target: string; readonly path: string },
@@ -42,6 +45,13 @@ export function resolveTarget(
   { origin, basePath }: PublicUrl,
   strippedPrefix: string,
 ): Target {
+  if (received.length > targetLengthMax) {
+    return {
+      ok: false,
+      refusal: 'headers_invalid',
+      reason: `the request target has more than ${targetLengthMax} characters`,
+    }
+  }
   if (!/^[\x21\x22\x24-\x7e]+$/.test(received)) {
     return {
       ok: false,

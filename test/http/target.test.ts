@@ -136,6 +136,14 @@ describe('a request target', () => {
     },
   )
 
+  test('of more than 4096 characters is refused', () => {
+    const path = `/auth/${'a'.repeat(4090)}`
+    expect(resolve(path)).toBe(`${path} -> ${path.slice(5)}`)
+    expect(resolve(`${path}a`)).toBe('headers_invalid')
+    expect(resolve(`/auth?${'a'.repeat(4091)}`)).toBe('headers_invalid')
+    expect(resolve(`https://wallet.example${path}`)).toBe('headers_invalid')
+  })
+
   test.each(['/auth#', '/auth/#x', '/auth/token/x#y', '/auth?x#y', '/auth?#'])(
     'with a fragment is not served: %s',
     (received) => {

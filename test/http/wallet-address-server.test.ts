@@ -190,7 +190,7 @@ describe('an unknown wallet address', () => {
     '/alice%2fjwks.json',
     '/people%2fbob',
     '/people\\bob',
-    `/${'a'.repeat(5_000)}`,
+    `/${'a'.repeat(4_000)}`,
   ])('is not found: %s', async (url) => {
     const { get, errors } = setUp()
     const { status, headers, body } = await get(url)
