@@ -69,7 +69,12 @@ const searches = [
 ]
 
 /** Groups that repeat a repetition, and begin with a character that the repetition inside cannot match. */
-const delimited = ['(?:\\.[a-z0-9+-]+)+', '(?:\\.[a-zA-Z0-9_~-]+)+']
+const delimited = [
+  '(?:\\.[a-z0-9+-]+)+',
+  '(?:\\.[a-zA-Z0-9_~-]+)+',
+  '(?:\\\\["\\\\][ !#-[\\]-~]*)*',
+  '(?:%[0-9a-f]{2}[ !#$&-~]*)*',
+]
 
 describe('regular expressions', () => {
   test('are found in the sources', () => {

@@ -1,7 +1,13 @@
 import { readFields } from '../../src/http/fields.js'
 import type { HttpRequest } from '../../src/index.js'
-import type { SignedMessage } from '../../src/protocol/http-signature/components.js'
+import {
+  type ComponentValue,
+  componentReader,
+  dictionaryReader,
+  type SignedMessage,
+} from '../../src/protocol/http-signature/components.js'
 import type { Freshness, Inspection } from '../../src/protocol/http-signature/inspect.js'
+import type { Item } from '../../src/protocol/http-signature/structured-fields.js'
 import { startOfTests } from './clock.js'
 import { testKey } from './keys.js'
 import { type SignOptions, signedRequest } from './sign.js'
@@ -50,4 +56,9 @@ export function lineOf(message: SignedMessage, name: string): string {
 
 export function problemOf(inspection: Inspection): string | undefined {
   return inspection.ok ? undefined : inspection.problem
+}
+
+/** Reads one component of a message. */
+export function componentIn(message: SignedMessage, component: Item): ComponentValue {
+  return componentReader(message, dictionaryReader(message))(component, 'the only one')
 }

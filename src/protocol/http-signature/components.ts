@@ -1,10 +1,9 @@
 import { ok, type Problem, type Result } from '../../core/result.js'
-import { encodeUtf8 } from '../../util/bytes.js'
+import { parseStrictDictionary, type StrictDictionary } from './dictionary.js'
+import { type QueryReader, queryParametersMax, queryReader } from './query.js'
 import {
   type Item,
   isInnerList,
-  parseStrictDictionary,
-  serializeByteSequences,
   serializeDictionary,
   serializeInnerList,
   serializeItem,
@@ -29,30 +28,85 @@ export interface SignedMessage {
 /** The value of a component, or why it has none (RFC 9421 section 2.5). */
 export type ComponentValue = Result<string, Problem>
 
+/** Parses a field of the message as a dictionary. An absent field is an empty dictionary. */
+export type DictionaryReader = (name: string) => StrictDictionary | undefined
+
+/** Returns a function that parses each field at most once, however many signatures cover its members. */
+export function dictionaryReader({ fields }: SignedMessage): DictionaryReader {
+  const parsed = new Map<string, StrictDictionary | undefined>()
+  return (name) => {
+    if (parsed.has(name)) return parsed.get(name)
+    const dictionary = parseStrictDictionary(combinedValue(fields.get(name) ?? []))
+    parsed.set(name, dictionary)
+    return dictionary
+  }
+}
+
+/** Returns the value of a covered component. `identity` is what `identityOf` returns for the component. */
+export type ComponentReader = (component: Item, identity: string) => ComponentValue
+
+/**
+ * Returns a function that reads components of a message. It computes the value of each component with parameters at
+ * most once, however many signatures cover it.
+ */
+export function componentReader(
+  message: SignedMessage,
+  dictionaryOf: DictionaryReader,
+): ComponentReader {
+  const sources = { message, dictionaryOf, queryParameter: queryReader(message.target) }
+  const parametrized = new Map<string, ComponentValue>()
+  return (component, identity) => {
+    if (component[1].size === 0) return componentValue(component, sources)
+    const known = parametrized.get(identity)
+    if (known !== undefined) return known
+    const value = componentValue(component, sources)
+    parametrized.set(identity, value)
+    return value
+  }
+}
+
+/** Parameters identify a component regardless of their order (RFC 9421 section 2). */
+export function identityOf(component: Item): string {
+  const [name, parameters] = component
+  if (parameters.size === 0 && typeof name === 'string') return name
+  if (parameters.size <= 1) return serializeItem(component)
+  const sorted = new Map([...parameters].sort(([a], [b]) => (a < b ? -1 : 1)))
+  return serializeItem([name, sorted])
+}
+
+/** What the values of components are read from. */
+interface Sources {
+  readonly message: SignedMessage
+  readonly dictionaryOf: DictionaryReader
+  readonly queryParameter: QueryReader
+}
+
+/** The maximum number of characters in the values that one signature covers. */
+export const coveredLengthMax = 8 * 1024
+
 /** Printable ASCII and tabs, which cannot add lines to a signature base. */
 const safeValue = /^[\x20-\x7e\t]*$/
 const fieldName = /^[a-z0-9!#$%&'*+\-.^_`|~]+$/
 const dictionaryFields = new Set(['content-digest', 'signature', 'signature-input'])
 
-/** Returns the value of a covered component in the received message. */
-export function componentValue([name, parameters]: Item, message: SignedMessage): ComponentValue {
+function componentValue([name, parameters]: Item, sources: Sources): ComponentValue {
   if (typeof name !== 'string')
     return { ok: false, problem: 'a component identifier is not a String' }
   if (parameters.has('req'))
     return { ok: false, problem: `"${name}" has the parameter req, which only responses may use` }
   if (name.startsWith('@')) {
-    if (name === '@query-param') return queryParameter(message, parameters)
+    if (name === '@query-param') return queryParameter(parameters, sources)
     if (parameters.size > 0) return { ok: false, problem: `"${name}" has an unknown parameter` }
-    const value = derived(name, message)
+    const value = derived(name, sources.message)
     return value === undefined
       ? { ok: false, problem: `"${name}" is not a component of a request` }
       : ok(value)
   }
   if (!fieldName.test(name))
     return { ok: false, problem: `"${name}" is not a lower-case field name` }
-  const lines = message.fields.get(name)
+  const lines = sources.message.fields.get(name)
   if (lines === undefined) return { ok: false, problem: `"${name}" is not in the request` }
-  return fieldValue(name, lines, parameters, message)
+  return fieldValue(name, lines, parameters, sources)
 }
 
 /** Joins the lines of a field to its value (RFC 9421 section 2.1). */
@@ -82,38 +136,27 @@ function derived(name: string, { method, origin, target }: SignedMessage): strin
   }
 }
 
-function queryParameter({ target }: SignedMessage, parameters: Item[1]): ComponentValue {
+function queryParameter(parameters: Item[1], sources: Sources): ComponentValue {
   const name = parameters.get('name')
   if (typeof name !== 'string' || parameters.size !== 1) {
     return { ok: false, problem: '"@query-param" must have the parameter name and no other' }
   }
-  const query = target.includes('?') ? target.slice(target.indexOf('?') + 1) : ''
-  const values = [...new URLSearchParams(query)].filter(([key]) => reencode(key) === name)
-  const [only, ...others] = values
-  if (only === undefined || others.length > 0) {
-    return {
-      ok: false,
-      problem: '"@query-param" must name a query parameter that occurs exactly once',
-    }
+  const value = sources.queryParameter(name)
+  if (value !== undefined) return ok(value)
+  return {
+    ok: false,
+    problem: `"@query-param" must name a parameter that occurs exactly once, of at most ${queryParametersMax}`,
   }
-  return ok(reencode(only[1]))
-}
-
-/** The form-urlencoded set of RFC 9421 section 2.2.8: `encodeURIComponent`, plus characters that it does not encode. */
-function reencode(text: string): string {
-  return encodeURIComponent(text).replace(
-    /[!'()~]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  )
 }
 
 function fieldValue(
   name: string,
   lines: readonly string[],
   parameters: Item[1],
-  message: SignedMessage,
+  { message, dictionaryOf }: Sources,
 ): ComponentValue {
   const combined = combinedValue(lines)
+  if (combined.length > coveredLengthMax) return { ok: false, problem: `"${name}" is too long` }
   if (!safeValue.test(combined)) return { ok: false, problem: `"${name}" is not ASCII` }
   if (parameters.size === 0) return ok(combined)
   for (const [key, value] of parameters) {
@@ -123,7 +166,7 @@ function fieldValue(
     }
   }
   if (parameters.has('bs')) return byteSequences(name, lines, parameters, message)
-  return structured(name, combined, parameters.get('key'))
+  return structured(name, dictionaryOf, parameters.get('key'))
 }
 
 function byteSequences(
@@ -135,13 +178,13 @@ function byteSequences(
   if (parameters.size > 1) return { ok: false, problem: `"${name}" combines bs with sf or key` }
   if (message.fieldsMerged)
     return { ok: false, problem: `"${name}";bs requires separate field lines` }
-  return ok(serializeByteSequences(lines.map(encodeUtf8)))
+  return ok(lines.map((line) => `:${btoa(line)}:`).join(', '))
 }
 
-function structured(name: string, combined: string, key: unknown): ComponentValue {
+function structured(name: string, dictionaryOf: DictionaryReader, key: unknown): ComponentValue {
   if (!dictionaryFields.has(name))
     return { ok: false, problem: `"${name}" has no known structured type` }
-  const dictionary = parseStrictDictionary(combined)?.members
+  const dictionary = dictionaryOf(name)?.members
   if (dictionary === undefined)
     return { ok: false, problem: `"${name}" is not a Structured Fields dictionary` }
   if (typeof key !== 'string') return ok(serializeDictionary(new Map(dictionary)))

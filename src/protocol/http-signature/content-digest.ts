@@ -1,6 +1,6 @@
 import { sameBytes } from '../../util/bytes.js'
 import { sha256, sha512 } from '../../util/hash.js'
-import { byteSequence, parseStrictDictionary } from './structured-fields.js'
+import { byteSequence, type Dictionary } from './structured-fields.js'
 
 /** The supported algorithms (RFC 9530). Digests with deprecated and unknown algorithms are ignored. */
 const algorithms = [
@@ -9,15 +9,15 @@ const algorithms = [
 ] as const
 
 /**
- * Checks a `Content-Digest` value against the received body. It must contain a supported digest, and all supported
- * digests must match. Returns the problem, or `undefined` if there is none.
+ * Checks the dictionary in `Content-Digest` against the received body. It must contain a supported digest, and all
+ * supported digests must match. Returns the problem, or `undefined` if there is none.
  */
 export async function contentDigestProblem(
-  value: string,
+  dictionary: Dictionary | undefined,
   body: Uint8Array,
 ): Promise<string | undefined> {
-  const members = parseStrictDictionary(value)?.members
-  if (members === undefined) return 'Content-Digest is malformed'
+  if (dictionary === undefined) return 'Content-Digest is malformed'
+  const { members } = dictionary
   let matches = 0
   for (const { name, digest } of algorithms) {
     if (!members.has(name)) continue

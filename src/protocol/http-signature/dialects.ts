@@ -1,5 +1,6 @@
 import { fromBase64 } from '../../util/bytes.js'
-import type { InnerList, Item, Parameters, StrictDictionary } from './structured-fields.js'
+import type { StrictDictionary } from './dictionary.js'
+import type { InnerList, Item, Parameters } from './structured-fields.js'
 
 /** The `Signature-Input` and `Signature` fields of one message, parsed. */
 export interface SignatureFields {
@@ -63,12 +64,28 @@ function inputForm(quote: '"' | '', parameters: string): RegExp {
  * a line break, the last line determines what the lines above it stand for.
  */
 export function readDialect(input: string, signature: string): SignatureFields | undefined {
-  const dialect = dialects.find((each) => each.signature.test(signature))
-  const text = dialect?.signature.exec(signature)?.groups?.['base64']
-  const bytes = text === undefined ? undefined : fromBase64(text)
-  const form = dialect?.inputs.find((each) => each.test(input))
-  const groups = form?.exec(input)?.groups
-  if (bytes === undefined || groups === undefined) return undefined
+  for (const dialect of dialects) {
+    const text = firstGroups([dialect.signature], signature)?.['base64']
+    if (text === undefined) continue
+    const bytes = fromBase64(text)
+    const groups = bytes && firstGroups(dialect.inputs, input)
+    return groups && signatureFields(bytes, groups)
+  }
+  return undefined
+}
+
+type Groups = Readonly<Record<string, string>>
+
+/** Returns the groups of the first pattern that matches. */
+function firstGroups(patterns: readonly RegExp[], text: string): Groups | undefined {
+  for (const pattern of patterns) {
+    const groups = pattern.exec(text)?.groups
+    if (groups !== undefined) return groups
+  }
+  return undefined
+}
+
+function signatureFields(bytes: Uint8Array, groups: Groups): SignatureFields {
   const { list = '', names = '', created = '', keyid = '' } = groups
   const parameters: Parameters = new Map<string, string | number>([
     ['created', Number(created)],

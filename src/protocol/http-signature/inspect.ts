@@ -1,19 +1,23 @@
 import type { Instant } from '../../core/decision.js'
 import { ok, type Problem, type Result } from '../../core/result.js'
-import { combinedValue, componentValue, type SignedMessage } from './components.js'
+import {
+  type ComponentReader,
+  combinedValue,
+  componentReader,
+  type DictionaryReader,
+  dictionaryReader,
+  type SignedMessage,
+} from './components.js'
 import { contentDigestProblem } from './content-digest.js'
+import { coveredValues, readCoverage, signatureBases } from './coverage.js'
 import { readDialect, type SignatureFields } from './dialects.js'
+import { dictionaryLengthMax } from './dictionary.js'
 import {
   byteSequence,
   type DictionaryMember,
-  type InnerList,
-  type Item,
   isInnerList,
   isText,
   type Parameters,
-  parseStrictDictionary,
-  serializeInnerList,
-  serializeItem,
 } from './structured-fields.js'
 
 /** The maximum age and clock skew of a signature, in milliseconds. */
@@ -34,14 +38,13 @@ export interface SignatureCandidate {
   readonly createdAt: Instant
   readonly nonce?: string
   readonly signature: Uint8Array
-  /** The possible signature bases: two for an empty path, which clients sign with or without its slash. */
-  readonly bases: readonly string[]
+  /** Builds the possible signature bases: two for an empty path, which clients sign with or without its slash. */
+  readonly bases: () => readonly string[]
 }
 
 export type Inspection = Result<readonly SignatureCandidate[], Problem>
 
 const labelsMax = 4
-const componentsMax = 16
 const signatureLength = 64
 
 /**
@@ -56,19 +59,21 @@ export async function inspectSignatures(
   now: Instant,
   rules: SignatureRules,
 ): Promise<Inspection> {
-  const fields = signatureFields(message, rules)
-  if (!fields.ok) return fields
+  const dictionaryOf = dictionaryReader(message)
+  const read = signatureFields(message, dictionaryOf, rules)
+  if (!read.ok) return read
+  const readComponent = componentReader(message, dictionaryOf)
+  const request = { message, fields: read.value, readComponent, now, freshness: rules }
   const candidates: SignatureCandidate[] = []
   let problem = 'there is no signature'
-  for (const [label, input] of fields.value.inputs.members) {
-    const result = inspectOne(label, input, fields.value, message, now, rules)
+  for (const [label, input] of read.value.inputs.members) {
+    const result = inspectOne(label, input, request)
     if (result.ok) candidates.push(result.value)
     else problem = result.problem
   }
   if (candidates.length === 0) return { ok: false, problem }
-  const digest = message.fields.get('content-digest')
-  if (digest !== undefined) {
-    const wrong = await contentDigestProblem(combinedValue(digest), message.body)
+  if (message.fields.has('content-digest')) {
+    const wrong = await contentDigestProblem(dictionaryOf('content-digest'), message.body)
     if (wrong !== undefined) return { ok: false, problem: wrong }
   }
   return ok(candidates)
@@ -76,6 +81,7 @@ export async function inspectSignatures(
 
 function signatureFields(
   { fields }: SignedMessage,
+  dictionaryOf: DictionaryReader,
   { strict = false }: SignatureRules,
 ): Result<SignatureFields, Problem> {
   const inputLines = fields.get('signature-input')
@@ -84,8 +90,12 @@ function signatureFields(
   if (signatureLines === undefined) return { ok: false, problem: 'Signature is missing' }
   const input = combinedValue(inputLines)
   const signature = combinedValue(signatureLines)
-  const inputs = parseStrictDictionary(input)
-  const signatures = inputs === undefined ? undefined : parseStrictDictionary(signature)
+  if (Math.max(input.length, signature.length) > dictionaryLengthMax) {
+    const problem = `Signature-Input or Signature has more than ${dictionaryLengthMax} characters`
+    return { ok: false, problem }
+  }
+  const inputs = dictionaryOf('signature-input')
+  const signatures = inputs === undefined ? undefined : dictionaryOf('signature')
   const standard = inputs && signatures && { inputs, signatures }
   const read = standard ?? (strict ? undefined : readDialect(input, signature))
   if (read === undefined) {
@@ -110,13 +120,19 @@ function labelsProblem({ inputs, signatures }: SignatureFields): Problem | undef
     : { ok: false, problem: 'Signature-Input and Signature have different labels' }
 }
 
+/** A request whose signatures are inspected. */
+interface InspectedRequest {
+  readonly message: SignedMessage
+  readonly fields: SignatureFields
+  readonly readComponent: ComponentReader
+  readonly now: Instant
+  readonly freshness: Freshness
+}
+
 function inspectOne(
   label: string,
   input: DictionaryMember,
-  { inputs, signatures }: SignatureFields,
-  message: SignedMessage,
-  now: Instant,
-  freshness: Freshness,
+  { message, fields: { inputs, signatures }, readComponent, now, freshness }: InspectedRequest,
 ): Result<SignatureCandidate, Problem> {
   if (!isInnerList(input))
     return { ok: false, problem: 'Signature-Input is not a list of components' }
@@ -124,40 +140,16 @@ function inspectOne(
   if (signature?.length !== signatureLength) {
     return { ok: false, problem: `Signature is not a byte sequence of ${signatureLength} bytes` }
   }
-  const coverage = coverageProblem(input[0], message)
-  if (coverage !== undefined) return { ok: false, problem: coverage }
+  const identities = readCoverage(input[0], message)
+  if (!identities.ok) return identities
   if (inputs.decimals.has(`${label} created`)) return { ok: false, problem: 'created is a decimal' }
   if (inputs.decimals.has(`${label} expires`)) return { ok: false, problem: 'expires is a decimal' }
   const parameters = readParameters(input[1], now, freshness)
   if (!parameters.ok) return parameters
-  const bases = signatureBases(input, inputs.canonicalList, message)
-  return bases.ok ? ok({ ...parameters.value, signature, bases: bases.value }) : bases
-}
-
-/**
- * Checks that no component is covered twice, and all required ones are (RFC 9635 section 7.3.1). Without its
- * `Idempotency-Key`, a request for a payment would be a request for another payment.
- */
-function coverageProblem(components: readonly Item[], message: SignedMessage): string | undefined {
-  if (components.length > componentsMax) return `more than ${componentsMax} components are covered`
-  const identities: string[] = []
-  for (const component of components) {
-    const identity = identityOf(component)
-    if (identities.includes(identity)) return `${identity} is covered twice`
-    identities.push(identity)
-  }
-  if (!identities.includes('@method')) return '@method is not covered'
-  if (!identities.includes('@target-uri')) return '@target-uri is not covered'
-  if (message.fields.has('authorization') && !identities.includes('authorization')) {
-    return 'authorization is not covered'
-  }
-  if (message.fields.has('idempotency-key') && !identities.includes('idempotency-key')) {
-    return 'idempotency-key is not covered'
-  }
-  if (message.body.length > 0 && !identities.includes('content-digest')) {
-    return 'content-digest is not covered'
-  }
-  return undefined
+  const values = coveredValues(input[0], identities.value, readComponent)
+  if (!values.ok) return values
+  const bases = () => signatureBases(input, values.value, message, inputs.canonicalList)
+  return ok({ ...parameters.value, signature, bases })
 }
 
 function readParameters(
@@ -188,40 +180,4 @@ function readParameters(
   if (expires !== undefined && now > expires * 1000)
     return { ok: false, problem: 'expires has passed' }
   return ok(nonce === undefined ? { keyid, createdAt } : { keyid, createdAt, nonce })
-}
-
-/** Builds the signature bases from the received message (RFC 9421 section 2.5). */
-function signatureBases(
-  input: InnerList,
-  canonical: string | undefined,
-  message: SignedMessage,
-): Result<readonly string[], Problem> {
-  const [components] = input
-  // An origin is equivalent with and without the slash (RFC 9110 section 4.2.3), but the signature bases differ.
-  const atOrigin = message.target === '/'
-  let base = ''
-  let slashless = ''
-  for (const component of components) {
-    const result = componentValue(component, message)
-    if (!result.ok) return result
-    const identifier = identifierOf(component)
-    base += `${identifier}: ${result.value}\n`
-    if (!atOrigin) continue
-    const value = component[0] === '@target-uri' ? message.origin : result.value
-    slashless += `${identifier}: ${value}\n`
-  }
-  const end = `"@signature-params": ${canonical ?? serializeInnerList(input)}`
-  return ok(atOrigin ? [base + end, slashless + end] : [base + end])
-}
-
-function identifierOf(component: Item): string {
-  const [name, parameters] = component
-  return parameters.size === 0 ? `"${name}"` : serializeItem(component)
-}
-
-/** Parameters identify a component regardless of their order (RFC 9421 section 2). */
-function identityOf([name, parameters]: Item): string {
-  if (parameters.size === 0 && typeof name === 'string') return name
-  const sorted = new Map([...parameters].sort(([a], [b]) => (a < b ? -1 : 1)))
-  return serializeItem([name, sorted])
 }

@@ -1,101 +1,201 @@
 import {
   type BareItem,
+  DisplayString,
   type InnerList,
   type Item,
   isInnerList,
   type Parameters,
-  parseDictionary,
   serializeBareItem,
   serializeDictionary,
   serializeInnerList,
   serializeItem,
+  Token,
 } from 'structured-headers'
-import { fromBase64 } from '../../util/bytes.js'
 
 export type { InnerList, Item, Parameters }
 export { isInnerList, serializeDictionary, serializeInnerList, serializeItem }
 
 export type DictionaryMember = Item | InnerList
 
-/** A dictionary of Structured Fields (RFC 9651), as strict as RFC 9421 section 4 requires. */
-export interface StrictDictionary {
+/** A dictionary of Structured Fields (RFC 9651). */
+export interface Dictionary {
   readonly members: ReadonlyMap<string, DictionaryMember>
-  /** `label parameter` of every parameter written as a Decimal, which the parser returns like an Integer. */
+  /** `label parameter` of every parameter of a member that is written as a Decimal: its value is a number, too. */
   readonly decimals: ReadonlySet<string>
-  /** The text of a list, if it equals its serialization. */
-  readonly canonicalList?: string
 }
+
+/** The maximum number of members, items and parameters in a dictionary. */
+const partsMax = 128
+
+/** A text with the position of the next character to parse. */
+interface Cursor {
+  readonly text: string
+  at: number
+  /** How many more members, items and parameters may follow. */
+  partsLeft: number
+  readonly decimals: Set<string>
+}
+
+const keyForm = /[a-z*][a-z0-9_\-.*]*/y
+const spaces = / */y
+const whitespace = /[ \t]*/y
+const numberForm = /-?(?:[0-9]{1,12}\.[0-9]{1,3}|[0-9]{1,15})(?![0-9.])/y
+const stringForm = /"[ !#-[\]-~]*(?:\\["\\][ !#-[\]-~]*)*"/y
+const tokenForm = /[A-Za-z*][:/!#$%&'*+\-.^_`|~A-Za-z0-9]*/y
+const bytesForm = /:[A-Za-z0-9+/=]*:/y
+const booleanForm = /\?[01]/y
+const dateForm = /@-?[0-9]{1,15}(?![0-9])/y
+const displayForm = /%"[ !#$&-~]*(?:%[0-9a-f]{2}[ !#$&-~]*)*"/y
 
 /**
- * Parses a dictionary. Returns `undefined` for a syntax error, and for a duplicate key in one scope: in RFC 9651 the
- * last one wins, but RFC 9421 does not allow duplicates.
+ * Parses a dictionary (RFC 9651 section 4.2.2). Returns `undefined` for a syntax error, for more than 128 members,
+ * items and parameters, and for a duplicate key in one scope: in RFC 9651 the last one wins, but RFC 9421 does not
+ * allow duplicates. Takes a time linear in the length of the text.
  */
-export function parseStrictDictionary(text: string): StrictDictionary | undefined {
-  return parseCanonicalBytes(text) ?? parseCanonicalList(text) ?? parseAnyDictionary(text)
+export function parseDictionary(text: string): Dictionary | undefined {
+  const cursor: Cursor = { text, at: 0, partsLeft: partsMax, decimals: new Set() }
+  const members = new Map<string, DictionaryMember>()
+  take(cursor, spaces)
+  for (let more = cursor.at < text.length; more; ) {
+    const label = take(cursor, keyForm)
+    if (label === undefined || members.has(label) || !mayContinue(cursor)) return undefined
+    const member = takes(cursor, '=') ? parseMember(cursor, label) : parseFlag(cursor, label)
+    if (member === undefined) return undefined
+    members.set(label, member)
+    take(cursor, whitespace)
+    more = takes(cursor, ',')
+    if (more) take(cursor, whitespace)
+    // Text after a member must be separated by a comma, and text must follow a comma.
+    if (more === (cursor.at === text.length)) return undefined
+  }
+  return { members, decimals: cursor.decimals }
 }
 
-/** Parses a dictionary of any form with the general parser. */
-export function parseAnyDictionary(text: string): StrictDictionary | undefined {
-  let members: ReadonlyMap<string, DictionaryMember>
+function parseMember(cursor: Cursor, label: string): DictionaryMember | undefined {
+  return takes(cursor, '(') ? parseInnerList(cursor, label) : parseItem(cursor, label)
+}
+
+function parseFlag(cursor: Cursor, label: string): Item | undefined {
+  const parameters = parseParameters(cursor, label)
+  return parameters && [true, parameters]
+}
+
+function parseInnerList(cursor: Cursor, label: string): InnerList | undefined {
+  const items: Item[] = []
+  take(cursor, spaces)
+  while (!takes(cursor, ')')) {
+    const item = mayContinue(cursor) ? parseItem(cursor) : undefined
+    if (item === undefined) return undefined
+    items.push(item)
+    if (take(cursor, spaces) === '' && cursor.text[cursor.at] !== ')') return undefined
+  }
+  const parameters = parseParameters(cursor, label)
+  return parameters && [items, parameters]
+}
+
+function parseItem(cursor: Cursor, label?: string): Item | undefined {
+  const value = parseBareItem(cursor)
+  const parameters = value === undefined ? undefined : parseParameters(cursor, label)
+  return value === undefined || parameters === undefined ? undefined : [value, parameters]
+}
+
+/** Parses parameters. With the label of a member, records those that are decimals. */
+function parseParameters(cursor: Cursor, label?: string): Parameters | undefined {
+  const parameters: Parameters = new Map()
+  while (takes(cursor, ';')) {
+    take(cursor, spaces)
+    const key = take(cursor, keyForm)
+    if (key === undefined || parameters.has(key) || !mayContinue(cursor)) return undefined
+    const start = cursor.at
+    const value = takes(cursor, '=') ? parseBareItem(cursor) : true
+    if (value === undefined) return undefined
+    parameters.set(key, value)
+    if (label === undefined || typeof value !== 'number') continue
+    if (cursor.text.slice(start, cursor.at).includes('.')) cursor.decimals.add(`${label} ${key}`)
+  }
+  return parameters
+}
+
+function parseBareItem(cursor: Cursor): BareItem | undefined {
+  switch (cursor.text[cursor.at]) {
+    case '"':
+      return take(cursor, stringForm)?.slice(1, -1).replace(/\\(.)/g, '$1')
+    case ':':
+      return parseBytes(take(cursor, bytesForm))
+    case '?':
+      return parseBoolean(take(cursor, booleanForm))
+    case '@':
+      return parseDate(take(cursor, dateForm))
+    case '%':
+      return parseDisplayString(take(cursor, displayForm))
+    default: {
+      const number = take(cursor, numberForm)
+      if (number !== undefined) return Number(number)
+      const token = take(cursor, tokenForm)
+      return token === undefined ? undefined : new Token(token)
+    }
+  }
+}
+
+function parseBoolean(text: string | undefined): boolean | undefined {
+  return text === undefined ? undefined : text === '?1'
+}
+
+function parseDate(text: string | undefined): Date | undefined {
+  const date = new Date(Number(text?.slice(1)) * 1000)
+  return Number.isNaN(date.getTime()) ? undefined : date
+}
+
+/** Decodes base64, also without padding and with stray bits, as RFC 9651 section 4.2.7 recommends. */
+function parseBytes(text: string | undefined): Uint8Array<ArrayBuffer> | undefined {
+  if (text === undefined) return undefined
+  let binary: string
   try {
-    members = parseDictionary(text)
+    binary = atob(text.slice(1, -1))
   } catch {
     return undefined
   }
-  const decimals = scan(text)
-  return decimals === undefined ? undefined : { members, decimals }
+  const bytes = new Uint8Array(binary.length)
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i)
+  return bytes
 }
 
-const none: ReadonlySet<string> = new Set()
-const noParameters: Parameters = new Map()
-const canonicalBytes = /^([a-z*][a-z0-9_\-.*]*)=:([A-Za-z0-9+/]*={0,2}):$/
-
-/** Parses a single Byte Sequence, the usual form of `Signature` and `Content-Digest`. */
-function parseCanonicalBytes(text: string): StrictDictionary | undefined {
-  const [, label, base64] = canonicalBytes.exec(text) ?? []
-  const bytes = base64 === undefined ? undefined : fromBase64(base64)
-  if (label === undefined || bytes === undefined) return undefined
-  const value = bytes as Uint8Array<ArrayBuffer>
-  return { members: new Map([[label, [value, noParameters]]]), decimals: none }
-}
-
-const key = '[a-z*][a-z0-9_\\-.*]*'
-const plainString = '"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"'
-const plainValue = `(?:(?:0|[1-9][0-9]{0,14})|${plainString})`
-const canonicalParameter = new RegExp(`;(${key})=(${plainValue})`, 'y')
-const canonicalList = new RegExp(
-  `^(${key})=(\\((${plainString}(?: ${plainString})*)\\)(?:;${key}=${plainValue})*)$`,
-)
-
-/**
- * Parses a single list of strings with string and integer parameters in canonical form, the usual `Signature-Input`.
- * The general parser takes as long as all other checks together.
- */
-function parseCanonicalList(text: string): StrictDictionary | undefined {
-  const [, label, list, items] = canonicalList.exec(text) ?? []
-  if (label === undefined || list === undefined || items === undefined) return undefined
-  const tail = list.slice(items.length + 2)
-  const names = items.slice(1, -1).split('" "')
-  const parameters: Parameters = new Map()
-  let count = 0
-  canonicalParameter.lastIndex = 0
-  for (let found = canonicalParameter.exec(tail); found; found = canonicalParameter.exec(tail)) {
-    const [, name = '', value = ''] = found
-    parameters.set(name, value.startsWith('"') ? value.slice(1, -1) : Number(value))
-    count += 1
+function parseDisplayString(text: string | undefined): DisplayString | undefined {
+  if (text === undefined) return undefined
+  try {
+    return new DisplayString(decodeURIComponent(text.slice(2, -1)))
+  } catch {
+    return undefined
   }
-  // The general parser rejects duplicate parameters.
-  if (parameters.size < count) return undefined
-  const member: InnerList = [names.map((name): Item => [name, noParameters]), parameters]
-  return { members: new Map([[label, member]]), decimals: none, canonicalList: list }
+}
+
+/** Takes the text at the cursor that matches a sticky pattern. */
+function take(cursor: Cursor, pattern: RegExp): string | undefined {
+  const { text, at } = cursor
+  pattern.lastIndex = at
+  if (!pattern.test(text)) return undefined
+  cursor.at = pattern.lastIndex
+  return text.slice(at, cursor.at)
+}
+
+/** Takes this character if it is next, and returns whether it was. */
+function takes(cursor: Cursor, character: string): boolean {
+  if (cursor.text[cursor.at] !== character) return false
+  cursor.at += 1
+  return true
+}
+
+/** Counts a member, item or parameter, and returns whether it is allowed. */
+function mayContinue(cursor: Cursor): boolean {
+  cursor.partsLeft -= 1
+  return cursor.partsLeft >= 0
 }
 
 /** Returns the bytes of a Byte Sequence, or `undefined` for another item. */
 export function byteSequence(member: DictionaryMember | undefined): Uint8Array | undefined {
   if (member === undefined || isInnerList(member)) return undefined
   const [value] = member
-  if (value instanceof Uint8Array) return value
-  return value instanceof ArrayBuffer ? new Uint8Array(value) : undefined
+  return value instanceof Uint8Array ? value : undefined
 }
 
 /** Serializes field lines as a list of Byte Sequences, for the parameter `bs` (RFC 9421 section 2.1.3). */
@@ -105,72 +205,4 @@ export function serializeByteSequences(lines: readonly Uint8Array[]): string {
 
 export function isText(value: BareItem | undefined): value is string {
   return typeof value === 'string'
-}
-
-/**
- * Scans a dictionary that parses, for two properties that the parsed form does not show. Returns `undefined` for
- * duplicate keys, and otherwise the parameters that are written as decimals.
- */
-function scan(text: string): Set<string> | undefined {
-  const labels = new Set<string>()
-  const decimals = new Set<string>()
-  let label = ''
-  let scope = new Set<string>()
-  let inList = false
-  let atMember = true
-  for (let i = 0; i < text.length; i++) {
-    const character = text[i]
-    if (character === ' ' || character === '\t') {
-      if (inList) scope = new Set()
-    } else if (atMember) {
-      const end = endOfKey(text, i)
-      label = text.slice(i, end)
-      if (labels.has(label)) return undefined
-      labels.add(label)
-      scope = new Set()
-      atMember = false
-      i = end - 1
-    } else if (character === '"') {
-      // A Display String, %"…", has no backslash escapes.
-      i = text[i - 1] === '%' ? text.indexOf('"', i + 1) : endOfString(text, i)
-    } else if (character === '(' || character === ')') {
-      inList = character === '('
-      scope = new Set()
-    } else if (character === ',') {
-      atMember = true
-    } else if (character === ';') {
-      const start = endOfSpaces(text, i + 1)
-      const end = endOfKey(text, start)
-      const key = text.slice(start, end)
-      if (scope.has(key)) return undefined
-      scope.add(key)
-      if (!inList && isDecimal(text, end + 1)) decimals.add(`${label} ${key}`)
-      i = end - 1
-    }
-  }
-  return decimals
-}
-
-function endOfKey(text: string, start: number): number {
-  let end = start
-  while (end < text.length && !' \t=;,()'.includes(text.charAt(end))) end++
-  return end
-}
-
-function endOfSpaces(text: string, start: number): number {
-  let end = start
-  while (text[end] === ' ') end++
-  return end
-}
-
-function endOfString(text: string, start: number): number {
-  let end = start + 1
-  while (end < text.length && text[end] !== '"') end += text[end] === '\\' ? 2 : 1
-  return end
-}
-
-function isDecimal(text: string, start: number): boolean {
-  let end = start
-  while (end < text.length && '-0123456789'.includes(text.charAt(end))) end++
-  return end > start && text[end] === '.'
 }

@@ -1,16 +1,19 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import {
   combinedValue,
-  componentValue,
+  componentReader,
+  dictionaryReader,
+  identityOf,
   type SignedMessage,
 } from '../../../src/protocol/http-signature/components.js'
 import {
   type Item,
   isInnerList,
-  parseAnyDictionary,
+  parseDictionary,
 } from '../../../src/protocol/http-signature/structured-fields.js'
 import { runs } from '../../support/runs.js'
+import { componentIn } from '../../support/signed-message.js'
 
 const message: SignedMessage = {
   method: 'POST',
@@ -22,14 +25,14 @@ const message: SignedMessage = {
 
 /** Returns a component identifier as `Signature-Input` contains it. */
 function identifier(text: string): Item {
-  const [member] = parseAnyDictionary(`sig1=(${text})`)?.members.values() ?? []
+  const [member] = parseDictionary(`sig1=(${text})`)?.members.values() ?? []
   const [item] = member !== undefined && isInnerList(member) ? member[0] : []
   if (item === undefined) throw new Error(`${text} is not a component identifier`)
   return item
 }
 
 function valueFor(text: string, changes: Partial<SignedMessage> = {}): string | undefined {
-  const result = componentValue(identifier(text), { ...message, ...changes })
+  const result = componentIn({ ...message, ...changes }, identifier(text))
   return result.ok ? result.value : undefined
 }
 
@@ -383,6 +386,44 @@ describe('bs', () => {
   })
 })
 
+describe('the readers of a message', () => {
+  const fields = new Map([
+    ['x-note', ['a']],
+    ['content-digest', ['sha-256=:AAAA:, x=1']],
+  ])
+  const covered = { ...message, fields }
+
+  test('parse each field once', () => {
+    const get = vi.spyOn(fields, 'get')
+    const dictionaryOf = dictionaryReader(covered)
+    const dictionary = dictionaryOf('content-digest')
+    expect(dictionary?.members.size).toBe(2)
+    expect(dictionaryOf('content-digest')).toBe(dictionary)
+    expect(dictionaryOf('x-note')).toBe(dictionaryOf('x-note'))
+    expect(get).toHaveBeenCalledTimes(2)
+  })
+
+  test('read each component with parameters once', () => {
+    const dictionaryOf = vi.fn(dictionaryReader(covered))
+    const read = componentReader(covered, dictionaryOf)
+    const components = ['"content-digest";key="x"', '"content-digest";sf'].map(identifier)
+    for (const component of [...components, ...components, ...components]) {
+      expect(read(component, identityOf(component)).ok).toBe(true)
+    }
+    expect(dictionaryOf).toHaveBeenCalledTimes(2)
+  })
+
+  test('do not confuse a name with another name and its parameters', () => {
+    const withParameter = identifier('"x-note";bs')
+    const named = identifier('"\\"x-note\\";bs"')
+    expect(named[0]).toBe('"x-note";bs')
+    const read = componentReader(covered, dictionaryReader(covered))
+    for (const component of [withParameter, named, withParameter, named]) {
+      expect(read(component, '"x-note";bs').ok).toBe(component === withParameter)
+    }
+  })
+})
+
 describe('any component identifier', () => {
   test('has either a single-line value or a problem', () => {
     const names = fc.constantFrom('@method', '@query-param', 'x-note', 'signature', 'é', '@x', '')
@@ -401,7 +442,7 @@ describe('any component identifier', () => {
             ['x-note', lines],
             ['signature', lines],
           ])
-          const result = componentValue([name, new Map(parameters)], { ...message, fields })
+          const result = componentIn({ ...message, fields }, [name, new Map(parameters)])
           if (result.ok) expect(result.value).toMatch(/^[\x20-\x7e\t]*$/)
           else expect(result.problem).toEqual(expect.any(String))
         },
