@@ -7,6 +7,7 @@ import { behindHttp } from './http.js'
 import { type Figure, meets } from './measure.js'
 import { onPostgres, onPostgresBehindHttp } from './postgres.js'
 import { spending } from './spending.js'
+import { strangers } from './strangers.js'
 import { operations, verification } from './verification.js'
 
 /**
@@ -20,6 +21,7 @@ async function main(): Promise<void> {
   const parts: [string, () => Promise<Figure[]>][] = [
     ['verification', () => verification(library)],
     ['operations', () => operations(library)],
+    ['strangers', () => strangers(library)],
     ['behind HTTP', () => behindHttp(library, withPublished)],
     ['PostgreSQL', () => onPostgres(library)],
     ['PostgreSQL behind HTTP', () => onPostgresBehindHttp(library)],

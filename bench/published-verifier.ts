@@ -21,10 +21,12 @@ export async function inspectSignatures({ method, origin, target, fields, body }
   const headers = Object.fromEntries([...fields].map(([name, lines]) => [name, lines.join(', ')]))
   const text = Buffer.from(body).toString()
   const request = { method, url: origin + target, headers, ...(text !== '' && { body: text }) }
-  if (!validateSignatureHeaders(request)) return { problem: 'refused by the published verifier' }
+  if (!validateSignatureHeaders(request)) {
+    return { ok: false, problem: 'refused by the published verifier' }
+  }
   const keyid = getKeyId(headers['signature-input'] ?? '') ?? ''
   const signature = Buffer.from(headers['signature'] ?? '')
-  return { candidates: [{ keyid, createdAt: Date.now(), signature, request }] }
+  return { ok: true, value: [{ keyid, createdAt: Date.now(), signature, request }] }
 }
 
 export async function verifyCandidates(candidates: readonly Candidate[], { kid, x }: PublicJwk) {

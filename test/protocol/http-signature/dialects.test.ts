@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { SignedMessage } from '../../../src/protocol/http-signature/components.js'
 import { readDialect } from '../../../src/protocol/http-signature/dialects.js'
 import { parseStrictDictionary } from '../../../src/protocol/http-signature/dictionary.js'
@@ -253,6 +253,15 @@ describe.each(sdks)('the dialect of %s', (sdk) => {
         '\n',
       ),
     ])
+  })
+
+  test('is read with one attempt for each pattern', () => {
+    const attempts = [vi.spyOn(RegExp.prototype, 'test'), vi.spyOn(RegExp.prototype, 'exec')]
+    const fields = read({ input, signature })
+    const calls = attempts.flatMap(({ mock }) => mock.contexts.map(String))
+    vi.restoreAllMocks()
+    expect(fields).toBeDefined()
+    expect(new Set(calls).size).toBe(calls.length)
   })
 
   test('is refused with one additional byte at any position', () => {
