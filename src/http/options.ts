@@ -11,6 +11,7 @@ import { timedStore } from '../service/mechanism/timed-store.js'
 import { realPacing } from '../service/mechanism/transact.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
+import { harmless } from './hooks.js'
 import type { ServerHooks } from './pipeline.js'
 import type { RateLimiting } from './rate-limit.js'
 import type { PublicUrl } from './target.js'
@@ -116,11 +117,11 @@ export function serviceContext(
 }
 
 /** Returns the store with a time limit for each call, and measured if there is telemetry. */
-function storeOf({ store, storeTimeoutMs = 10_000, telemetry }: ServerOptions): Store {
+function storeOf({ store, storeTimeoutMs = 10_000, telemetry, onError }: ServerOptions): Store {
   requireDuration('storeTimeoutMs', storeTimeoutMs)
   if (storeTimeoutMs === 0) throw invalidOption('storeTimeoutMs', 'must be positive')
   const timed = timedStore(store, storeTimeoutMs)
-  return telemetry === undefined ? timed : observedStore(timed, telemetry)
+  return telemetry === undefined ? timed : observedStore(timed, harmless(telemetry, onError))
 }
 
 /** Returns a function that resolves to the prefix of all ids of the server at a URL. */

@@ -7,6 +7,7 @@ import type { BodyProblem, Parsed } from '../protocol/schema.js'
 import type { Call } from '../service/mechanism/context.js'
 import { hasCode } from '../util/error-code.js'
 import { readMessage } from './fields.js'
+import { callHook, harmless } from './hooks.js'
 import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
 import { limitedUntil, type RateLimitedCall, type RateLimiting } from './rate-limit.js'
 import {
@@ -40,10 +41,16 @@ export interface RefusalReport {
   readonly at: Instant
 }
 
-/** Hooks by which the host observes a server. A hook cannot change a response, and must not throw. */
+/**
+ * Hooks by which the host observes a server. A hook may be asynchronous; no response waits for it, and its error does
+ * not change a response.
+ */
 export interface ServerHooks {
   readonly onRefusal?: (report: RefusalReport) => void
-  /** Receives the error of a failing store, port or hook, such as the cause of a 500 or 503. */
+  /**
+   * Receives the error of a failing store, port, `onRefusal` or telemetry, such as the cause of a 500 or 503. Its own
+   * errors are ignored.
+   */
   readonly onError?: (error: unknown) => void
   /** Measures requests, store calls and signature verifications. Default: none. */
   readonly telemetry?: Telemetry
@@ -83,26 +90,29 @@ interface Pipeline {
   readonly watch: ServerHooks & RateLimiting
 }
 
+type ObservedPipeline = Pipeline & Pick<ServerHooks, 'telemetry'>
+
 /** Creates the handler of all routes of a server, and one handler for each operation. */
 export function createHandlers<Name extends ServerOperation>(
   pipeline: Pipeline & { readonly serve: Readonly<Record<Name, Serve>> },
 ) {
-  const { routes } = pipeline
+  const { routes, watch } = pipeline
+  const telemetry = watch.telemetry && harmless(watch.telemetry, watch.onError)
+  const observed = { ...pipeline, ...(telemetry && { telemetry }) }
   const alone = Object.keys(pipeline.serve).map((operation) => {
     const own = routes.filter((route) => route.operation === operation)
-    return [operation, createHandler(pipeline, own)] as const
+    return [operation, createHandler(observed, own)] as const
   })
   const handlers = Object.fromEntries(alone) as Readonly<Record<Name, Handler>>
-  return { handle: createHandler(pipeline, routes), handlers, routes }
+  return { handle: createHandler(observed, routes), handlers, routes }
 }
 
 /**
  * Creates a handler of some routes of a server. The order of the checks is the same for every route: size,
  * route and headers here; then signature, token, key, schema and decision in the operation.
  */
-function createHandler(pipeline: Pipeline, routes: readonly Route[]): Handler {
-  const { server, watch } = pipeline
-  const { telemetry } = watch
+function createHandler(pipeline: ObservedPipeline, routes: readonly Route[]): Handler {
+  const { server, telemetry } = pipeline
   if (telemetry === undefined) return (request) => answerTo(request, pipeline, routes)
   return (request) => {
     const activity = { type: 'request', server, method: request.method } as const
@@ -112,7 +122,7 @@ function createHandler(pipeline: Pipeline, routes: readonly Route[]): Handler {
 
 async function answerTo(
   request: HttpRequest,
-  pipeline: Pipeline,
+  pipeline: ObservedPipeline,
   routes: readonly Route[],
   tell?: (outcome: RequestOutcome) => void,
 ): Promise<HttpResponse> {
@@ -120,7 +130,7 @@ async function answerTo(
   let operation: ServerOperation | undefined
   let call: Call | undefined
   let answer: HttpResult<HttpResponse>
-  const { telemetry } = pipeline.watch
+  const { telemetry } = pipeline
   try {
     call = pipeline.newCall()
     const understood = understand(request, routes, pipeline)
@@ -137,7 +147,7 @@ async function answerTo(
     }
   } catch (error) {
     answer = refuseError(error)
-    report(() => pipeline.watch.onError?.(error))
+    void callHook(() => pipeline.watch.onError?.(error))
   }
   const where = operation === undefined ? {} : { operation }
   if (answer.ok) {
@@ -164,7 +174,7 @@ function limiter(
       if (retryAt === undefined) return undefined
       return { ...refuse('rate_limited', 'the call exceeds the rate limit of the host'), retryAt }
     } catch (error) {
-      report(() => onError?.(error))
+      void callHook(() => onError?.(error))
       return undefined
     }
   }
@@ -277,14 +287,6 @@ function reportRefusal(
   const { operation, now: at } = context
   const { status, code } = publicError(refusal, context)
   const where = operation === undefined ? {} : { operation }
-  report(() => watch.onRefusal?.({ refusal, reason, status, code, method, ...where, ...seen, at }))
-}
-
-/** Calls a hook, and ignores its errors: a hook must not change the response. */
-function report(hook: () => void): void {
-  try {
-    hook()
-  } catch {
-    // A failing error hook cannot be reported anywhere.
-  }
+  const report = { refusal, reason, status, code, method, ...where, ...seen, at }
+  void callHook(() => watch.onRefusal?.(report), watch.onError)
 }

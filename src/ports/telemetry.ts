@@ -21,6 +21,9 @@ export interface Telemetry {
   /**
    * Calls `work` exactly once, synchronously, and returns its promise. For a request, `work` reports the
    * outcome through its argument before the promise resolves.
+   *
+   * It cannot change what it measures: the server uses the result of `work` itself, and runs `work` once in any
+   * case. Its errors go to `onError`.
    */
   observe<Result>(
     activity: TelemetryActivity,
