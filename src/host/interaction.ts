@@ -54,24 +54,17 @@ export function createInteractions(
   policy: GrantPolicy,
   options: InteractionOptions,
 ): Interactions {
-  async function find(id: string): Promise<Grant | undefined> {
-    const path = parsePath(id)
-    if (path === undefined) return undefined
-    const grant = await grants.load(path.grantId)
-    return grant?.interaction?.path === path.own ? grant : undefined
-  }
-
   return {
     async get(id) {
       string('id', id)
-      const grant = await find(id)
+      const grant = await findGrant(grants, id)
       return grant && interactionView(grant, context.clock.now(), policy)
     },
 
     async approve(id, approval) {
       text('id', id)
       const consent = readApproval(approval)
-      const grant = await find(id)
+      const grant = await findGrant(grants, id)
       if (grant === undefined) return unknownInteraction
       const disclosed = await subjectToDisclose(grant, consent, options.subjects)
       if (disclosed === undefined) return anotherSubject
@@ -95,7 +88,7 @@ export function createInteractions(
 
     async deny(id) {
       text('id', id)
-      const grant = await find(id)
+      const grant = await findGrant(grants, id)
       if (grant === undefined) return unknownInteraction
       const interactRef = newSecret(context.random)
       const call = newCall(context)
@@ -103,6 +96,14 @@ export function createInteractions(
       return resultOf(decision, (decided) => denialUrl(decided, interactRef, options))
     },
   }
+}
+
+/** Resolves to the grant with this interaction. */
+async function findGrant({ load }: Pick<Grants, 'load'>, id: string): Promise<Grant | undefined> {
+  const path = parsePath(id)
+  if (path === undefined) return undefined
+  const grant = await load(path.grantId)
+  return grant?.interaction?.path === path.own ? grant : undefined
 }
 
 const unknownInteraction: InteractionResult = {
