@@ -59,15 +59,17 @@ export {
 } from './http/authorization-server.js'
 export { type FetchHandler, toFetch } from './http/fetch.js'
 export type { Handler, HttpRequest, HttpResponse } from './http/message.js'
+export type { ServerOperation } from './http/operations.js'
 export type { ServerOptions, SignatureOptions } from './http/options.js'
 export type { RefusalReport, ServerHooks } from './http/pipeline.js'
+export type { Refusal } from './http/public-errors.js'
 export type {
   RateExceeded,
   RateLimit,
   RateLimitedCall,
   RateLimiting,
 } from './http/rate-limit.js'
-export { type PublicError, type Refusal, refusals, type ServerOperation } from './http/refusals.js'
+export { type PublicError, refusals } from './http/refusals.js'
 export type { ResourcePolicy } from './http/resource-server/policy.js'
 export {
   createResourceServer,

@@ -41,6 +41,7 @@ import {
   serviceContext,
 } from './options.js'
 import { createHandlers } from './pipeline.js'
+import { authorizationErrors } from './public-errors.js'
 import type { Route } from './routes.js'
 import { publicUrl } from './target.js'
 
@@ -210,6 +211,7 @@ function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) 
   const deps = { ...urls, ...rules, context, grants, clientKeys, repeats, namesSubjects }
   return {
     server: 'authorizationServer',
+    errors: authorizationErrors,
     url,
     strippedPrefix,
     routes: resourceServers === undefined ? routes : [...routes, introspectionRoute],

@@ -9,15 +9,15 @@ import { hasCode } from '../util/error-code.js'
 import { readMessage } from './fields.js'
 import { callHook, harmless } from './hooks.js'
 import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
+import type { Server, ServerOperation } from './operations.js'
+import type { ErrorTable, Refusal } from './public-errors.js'
 import { limitedUntil, type RateLimitedCall, type RateLimiting } from './rate-limit.js'
 import {
   type HttpRefusal,
   type HttpResult,
   publicError,
-  type Refusal,
   type RefusalContext,
   refusalResponse,
-  type ServerOperation,
 } from './refusals.js'
 import { matchRoute, type Route } from './routes.js'
 import { type PublicUrl, resolveTarget } from './target.js'
@@ -77,7 +77,8 @@ type Caller = Required<Pick<RateLimitedCall, 'client' | 'keyid'>>
 export type Serve = (exchange: Exchange) => Promise<HttpResult<HttpResponse>>
 
 interface Pipeline {
-  readonly server: RefusalContext['server']
+  readonly server: Server
+  readonly errors: ErrorTable
   readonly url: PublicUrl
   readonly strippedPrefix: string
   readonly routes: readonly Route[]

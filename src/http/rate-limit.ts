@@ -1,5 +1,5 @@
 import type { Instant } from '../core/decision.js'
-import type { ServerOperation } from './refusals.js'
+import type { ServerOperation } from './operations.js'
 
 /** A call to count, before it is served. */
 export interface RateLimitedCall {

@@ -33,6 +33,7 @@ import {
   serviceContext,
 } from './options.js'
 import { createHandlers } from './pipeline.js'
+import { resourceErrors } from './public-errors.js'
 import {
   completeIncomingPayment,
   createIncomingPayment,
@@ -235,6 +236,7 @@ function pipelineOf(settings: Settings, { incoming, outgoing }: Services) {
   const deps = { context, introspect, baseUrl, repeats }
   return {
     server: 'resourceServer',
+    errors: resourceErrors,
     url,
     strippedPrefix,
     routes: pricing === undefined ? receivingRoutes : [...receivingRoutes, ...spendingRoutes],

@@ -1,5 +1,5 @@
 import { ok, type Result } from '../core/result.js'
-import type { ServerOperation } from './refusals.js'
+import type { ServerOperation } from './operations.js'
 
 /**
  * The route of an operation. `path` is relative to the server's URL; in it, `{id}` matches one segment and

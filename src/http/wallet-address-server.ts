@@ -15,6 +15,7 @@ import {
   type ServerHooks,
   unsigned,
 } from './pipeline.js'
+import { walletAddressErrors } from './public-errors.js'
 import type { RateLimiting } from './rate-limit.js'
 import type { HttpResult } from './refusals.js'
 import type { Route } from './routes.js'
@@ -105,6 +106,7 @@ export function createWalletAddressServer(
 
   return createHandlers({
     server: 'walletAddressServer',
+    errors: walletAddressErrors,
     url,
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
     routes,

@@ -1,0 +1,25 @@
+/** The names of all operations of the servers. */
+export type ServerOperation =
+  | 'requestGrant'
+  | 'discover'
+  | 'continueGrant'
+  | 'cancelGrant'
+  | 'rotateToken'
+  | 'revokeToken'
+  | 'introspectToken'
+  | 'createIncomingPayment'
+  | 'listIncomingPayments'
+  | 'getIncomingPayment'
+  | 'completeIncomingPayment'
+  | 'createQuote'
+  | 'getQuote'
+  | 'createOutgoingPayment'
+  | 'listOutgoingPayments'
+  | 'getOutgoingPayment'
+  | 'getOutgoingPaymentGrant'
+  | 'getWalletAddress'
+  | 'getWalletAddressKeys'
+  | 'preflight'
+
+/** The kinds of servers. */
+export type Server = 'authorizationServer' | 'resourceServer' | 'walletAddressServer'

@@ -1,0 +1,242 @@
+import type { ServerOperation } from './operations.js'
+
+/** The status, code and description of an error. */
+export type ErrorRow = readonly [status: number, code: string, description: string]
+
+/** The error of each refusal at a server, and of single operations where it differs. */
+export type ErrorTable = {
+  readonly [Name in Refusal]?:
+    | ErrorRow
+    | ({ readonly [Operation in ServerOperation]?: ErrorRow } & { readonly otherwise?: ErrorRow })
+}
+
+/** All refusals in order of precedence: if several apply to a request, the response is that of the first. */
+export const precedence = [
+  'body_too_large',
+  'route_unknown',
+  'method_unknown',
+  'headers_invalid',
+  'media_type_unsupported',
+  'signature_invalid',
+  'token_missing',
+  'token_malformed',
+  'token_unknown',
+  'introspection_unavailable',
+  'resource_server_invalid',
+  'client_invalid',
+  'client_unavailable',
+  'rate_limited',
+  'replayed',
+  'access_insufficient',
+  'key_rotation_unsupported',
+  'body_invalid',
+  'query_invalid',
+  'idempotency_key_invalid',
+  'subject_unsupported',
+  'request_not_allowed',
+  'interaction_required',
+  'interaction_by_key',
+  'finish_required',
+  'too_fast',
+  'poll_with_finish',
+  'grant_gone',
+  'grant_finalized',
+  'grant_denied',
+  'interaction_timed_out',
+  'interact_ref_wrong',
+  'interact_ref_spent',
+  'already_issued',
+  'token_not_managed_here',
+  'token_revoked',
+  'grant_over',
+  'identifier_foreign',
+  'request_differs',
+  'wallet_address_unknown',
+  'wallet_address_inactive',
+  'amount_invalid',
+  'expiry_invalid',
+  'amount_missing',
+  'amount_too_small',
+  'receiver_invalid',
+  'quote_unknown',
+  'quote_mismatch',
+  'quote_expired',
+  'limits_exceeded',
+  'resource_unknown',
+  'busy',
+  'internal',
+] as const
+
+/** The precise code of a refusal, for the operator. Clients receive a `PublicError`. */
+export type Refusal = (typeof precedence)[number]
+
+/**
+ * The error for a resource server that is not authenticated: 400 (RFC 9767 section 3.5), the same for unknown ids
+ * and invalid signatures, so that it does not reveal which ids exist.
+ */
+const resourceServerInvalid: ErrorRow = [
+  400,
+  'invalid_resource_server',
+  'Unknown resource server, or invalid signature',
+]
+
+/** The errors of the authorization server (RFC 9635 section 3.6; Open Payments OpenAPI, Authorization Server). */
+export const authorizationErrors = {
+  body_too_large: [413, 'invalid_request', 'Request body is too large'],
+  route_unknown: [404, 'invalid_request', 'Not found'],
+  method_unknown: [405, 'invalid_request', 'Method not allowed'],
+  headers_invalid: [400, 'invalid_request', 'Malformed request headers'],
+  media_type_unsupported: [415, 'invalid_request', 'Content must be application/json'],
+  signature_invalid: {
+    introspectToken: resourceServerInvalid,
+    otherwise: [401, 'invalid_client', 'Invalid signature'],
+  },
+  token_missing: {
+    continueGrant: [401, 'invalid_continuation', 'Missing continuation token'],
+    cancelGrant: [401, 'invalid_continuation', 'Missing continuation token'],
+    otherwise: [401, 'invalid_client', 'Missing access token'],
+  },
+  token_malformed: {
+    continueGrant: [401, 'invalid_continuation', 'Malformed authorization'],
+    cancelGrant: [401, 'invalid_continuation', 'Malformed authorization'],
+    otherwise: [401, 'invalid_client', 'Malformed authorization'],
+  },
+  token_unknown: {
+    continueGrant: [401, 'invalid_continuation', 'Unknown continuation'],
+    cancelGrant: [401, 'invalid_continuation', 'Unknown continuation'],
+    rotateToken: [404, 'invalid_rotation', 'Unknown token'],
+    revokeToken: [401, 'invalid_client', 'Unknown token'],
+  },
+  introspection_unavailable: {
+    introspectToken: [503, 'request_denied', 'Token cannot be checked for now'],
+  },
+  resource_server_invalid: {
+    introspectToken: resourceServerInvalid,
+  },
+  client_invalid: {
+    requestGrant: [400, 'invalid_client', 'Could not determine client'],
+    continueGrant: [400, 'invalid_client', 'Could not determine client'],
+    otherwise: [401, 'invalid_client', 'Could not determine client'],
+  },
+  client_unavailable: [503, 'request_denied', 'Client keys cannot be fetched for now'],
+  rate_limited: [429, 'request_denied', 'Too many requests'],
+  replayed: {
+    introspectToken: resourceServerInvalid,
+    otherwise: [401, 'invalid_client', 'Invalid signature'],
+  },
+  key_rotation_unsupported: {
+    rotateToken: [400, 'invalid_rotation', 'Key rotation is not supported'],
+  },
+  body_invalid: {
+    rotateToken: [400, 'invalid_rotation', 'Invalid request body'],
+    otherwise: [400, 'invalid_request', 'Invalid request body'],
+  },
+  subject_unsupported: {
+    requestGrant: [400, 'invalid_request', 'Subject information is not supported'],
+  },
+  request_not_allowed: {
+    requestGrant: [403, 'request_denied', 'Request is not allowed'],
+  },
+  interaction_required: {
+    requestGrant: [400, 'invalid_request', "Missing required request field 'interact'"],
+  },
+  interaction_by_key: {
+    requestGrant: [400, 'invalid_client', 'Interactive grants need a client wallet address'],
+  },
+  finish_required: {
+    requestGrant: [400, 'invalid_request', 'Interaction needs a finish method'],
+  },
+  too_fast: {
+    continueGrant: [400, 'too_fast', 'Continued before "wait" had passed'],
+  },
+  poll_with_finish: {
+    continueGrant: [401, 'request_denied', 'Grant cannot be polled'],
+  },
+  grant_gone: {
+    continueGrant: [404, 'invalid_continuation', 'Grant not found'],
+  },
+  grant_finalized: {
+    cancelGrant: [404, 'invalid_request', 'Grant not found'],
+  },
+  grant_denied: {
+    continueGrant: [401, 'request_denied', 'Grant was denied'],
+  },
+  interaction_timed_out: {
+    continueGrant: [401, 'request_denied', 'Interaction has expired'],
+  },
+  interact_ref_wrong: {
+    continueGrant: [404, 'invalid_continuation', 'Unknown interaction reference'],
+  },
+  interact_ref_spent: {
+    continueGrant: [401, 'request_denied', 'Interaction reference has been used'],
+  },
+  already_issued: {
+    continueGrant: [401, 'request_denied', 'Grant cannot be continued'],
+  },
+  token_not_managed_here: {
+    rotateToken: [404, 'invalid_rotation', 'Unknown token'],
+    revokeToken: [401, 'invalid_client', 'Unknown token'],
+  },
+  token_revoked: {
+    rotateToken: [404, 'invalid_rotation', 'Unknown token'],
+  },
+  grant_over: {
+    rotateToken: [400, 'invalid_rotation', 'Grant is no longer active'],
+  },
+  busy: [503, 'request_denied', 'Too many changes at once'],
+  internal: [500, 'request_denied', 'Internal server error'],
+} as const satisfies ErrorTable
+
+/** The errors of the resource server (Open Payments OpenAPI, Resource Server). */
+export const resourceErrors = {
+  body_too_large: [413, 'invalid_request', 'Request body is too large'],
+  route_unknown: [404, 'not_found', 'Not found'],
+  method_unknown: [405, 'method_not_allowed', 'Method not allowed'],
+  headers_invalid: [400, 'invalid_request', 'Malformed request headers'],
+  media_type_unsupported: [415, 'unsupported_media_type', 'Content must be application/json'],
+  // Deployed clients match this text.
+  signature_invalid: [401, 'invalid_signature', 'Signature validation error'],
+  token_missing: [401, 'missing_token', 'Missing access token'],
+  token_malformed: [401, 'invalid_token', 'Malformed authorization'],
+  // Deployed clients match this text.
+  token_unknown: [401, 'invalid_token', 'Invalid Token'],
+  introspection_unavailable: [503, 'introspection_unavailable', 'Token cannot be checked for now'],
+  rate_limited: [429, 'rate_limited', 'Too many requests'],
+  replayed: [401, 'invalid_signature', 'Signature validation error'],
+  access_insufficient: [403, 'insufficient_access', 'Insufficient Grant'],
+  body_invalid: [400, 'invalid_request', 'Invalid request body'],
+  query_invalid: [400, 'invalid_request', 'Invalid query parameters'],
+  idempotency_key_invalid: [400, 'invalid_request', 'Invalid Idempotency-Key'],
+  identifier_foreign: [403, 'insufficient_access', 'Insufficient Grant'],
+  request_differs: [422, 'request_differs', 'Used for another payment already'],
+  wallet_address_unknown: [404, 'unknown_wallet_address', 'Unknown wallet address'],
+  wallet_address_inactive: [400, 'inactive_wallet_address', 'Inactive wallet address'],
+  amount_invalid: [400, 'invalid_amount', 'Invalid amount'],
+  expiry_invalid: [400, 'invalid_expiry', 'Invalid expiresAt'],
+  amount_missing: [400, 'invalid_amount', 'Missing amount'],
+  // Deployed clients match this text, and read `minSendAmount` in the details.
+  amount_too_small: [400, 'invalid_amount', 'non-positive receive amount'],
+  // Deployed clients match this text.
+  receiver_invalid: [400, 'invalid_receiver', 'invalid receiver'],
+  quote_unknown: [404, 'invalid_quote', 'unknown quote'],
+  quote_mismatch: [400, 'invalid_quote', 'invalid quote'],
+  quote_expired: [400, 'invalid_quote', 'invalid quote'],
+  // Deployed clients read this text as an exhausted budget.
+  limits_exceeded: [403, 'insufficient_grant', 'unauthorized'],
+  resource_unknown: [404, 'not_found', 'Not found'],
+  busy: [503, 'busy', 'Too many changes at once'],
+  internal: [500, 'internal_error', 'Internal server error'],
+} as const satisfies ErrorTable
+
+/** The errors of the wallet address server (Open Payments OpenAPI, Wallet Address Server). */
+export const walletAddressErrors = {
+  body_too_large: [413, 'invalid_request', 'Request body is too large'],
+  route_unknown: [404, 'not_found', 'Not found'],
+  method_unknown: [405, 'method_not_allowed', 'Method not allowed'],
+  headers_invalid: [400, 'invalid_request', 'Malformed request headers'],
+  media_type_unsupported: [415, 'unsupported_media_type', 'Content must be application/json'],
+  rate_limited: [429, 'rate_limited', 'Too many requests'],
+  resource_unknown: [404, 'not_found', 'Not found'],
+  busy: [503, 'busy', 'Too many changes at once'],
+  internal: [500, 'internal_error', 'Internal server error'],
+} as const satisfies ErrorTable
