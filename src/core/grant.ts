@@ -68,7 +68,7 @@ export function decideGrant(
 ): GrantDecision<keyof GrantRefusals> {
   if (grant.commandId === command.commandId) return unchanged(grant)
   const derives = command.type === 'continue' || command.type === 'rotate'
-  if (derives && isRepeat(grant, command.signature)) {
+  if (derives && isRepeat(grant, command)) {
     return refused('replayed', 'the same signature or nonce has been used before')
   }
   switch (command.type) {

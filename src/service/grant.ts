@@ -4,7 +4,7 @@ import type { Finish, Grant, GrantClient, GrantPolicy } from '../core/grant/reco
 import { type RequestRefusal, requestGrant } from '../core/grant/request.js'
 import { type ManagedToken, managedToken } from '../core/grant/rotation.js'
 import type { SubjectId } from '../core/grant/subject.js'
-import { isRepeat, type NextToken } from '../core/grant/token.js'
+import { type NextToken, recordsSignature } from '../core/grant/token.js'
 import {
   decideGrant,
   type GrantCommand,
@@ -104,8 +104,8 @@ function operation<Type extends keyof GrantRefusals>(
       }
       const { record, events } = decision
       const changes = changesOf(context, 'grant', record, events)
-      const recordsSignature = 'signature' in command && isRepeat(record, command.signature)
-      return { changes, result: decision, refused: false, recordsSignature }
+      const recorded = 'signature' in command && recordsSignature(record, command)
+      return { changes, result: decision, refused: false, recordsSignature: recorded }
     },
   }
 }

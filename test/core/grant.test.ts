@@ -676,6 +676,33 @@ describe('a lost response', () => {
     },
   )
 
+  test.each([
+    ['continuation', 'grant_gone'],
+    ['rotation', 'grant_over'],
+  ] as const)(
+    'of a %s that a revocation followed is refused for it, and not as a replay of itself',
+    (what, refusal) => {
+      const life = what === 'continuation' ? approved() : issued()
+      const request = { commandId: 'lost', signature: hashOf('its bytes') }
+      const nextToken = { ...managed(9), salt: 'salt-9' }
+      const decide = (commandId: string) =>
+        what === 'continuation'
+          ? life.decide<'continue'>({
+              ...request,
+              commandId,
+              type: 'continue',
+              refHash: life.refHash(),
+              nextToken,
+            })
+          : life.decide<'rotate'>({ ...request, commandId, type: 'rotate', presented, nextToken })
+      const presented = what === 'rotation' ? life.token() : managed(0)
+      expect(decide('lost')).toMatchObject(changed)
+      life.revoke()
+      expect(decide('lost')).toMatchObject(refusedWith(refusal))
+      expect(decide('another')).toMatchObject(refusedWith('replayed'))
+    },
+  )
+
   test('of a rotation is not repeated for a continuation that presents the old token as its reference', () => {
     const life = issued()
     const old = life.token()

@@ -2,7 +2,7 @@ import { changed, type Decision, type Instant, refused, sameHash, unchanged } fr
 import { type GrantEvent, grantEvent } from './event.js'
 import { nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, type GrantStatus, grantStatus } from './record.js'
-import { derivedToken, type NextToken } from './token.js'
+import { derivedToken, type NextToken, requestOf } from './token.js'
 
 /** The client instance continues its request (RFC 9635 sections 5.1 and 5.2). */
 export interface ContinueGrant {
@@ -101,10 +101,9 @@ function stillPending(
 }
 
 function issue(grant: Grant, command: ContinueGrant, now: Instant, policy: GrantPolicy): Continued {
-  const { nextToken, signature } = command
   const from = command.refHash ?? grant.continuation.tokenHash
-  const asked = { from, ...(signature && { signature }) }
-  const derived = derivedToken(grant, nextToken, asked, now, policy)
+  const asked = { from, ...requestOf(command) }
+  const derived = derivedToken(grant, command.nextToken, asked, now, policy)
   const changes = grant.granted?.length === 0 ? subjectAlone(derived, now) : derived
   const next = nextVersion(grant, changes, command.commandId, now, policy)
   return changed(next, grantEvent('grant.issued', next, now))

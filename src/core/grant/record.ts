@@ -68,6 +68,8 @@ export interface Derivation {
   readonly until: Instant
   /** Hash of the request's signature, if the request had no nonce to detect a replay by. */
   readonly signature?: string
+  /** The id of the command with that signature, to which it is no replay. */
+  readonly commandId?: string
 }
 
 /** Why a grant is final. */

@@ -2,7 +2,7 @@ import { changed, type Decision, type Instant, refused, sameHash, unchanged } fr
 import { type GrantEvent, grantEvent } from './event.js'
 import { nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, grantStatus } from './record.js'
-import { derivedToken, type NextToken } from './token.js'
+import { derivedToken, type NextToken, requestOf } from './token.js'
 
 /** The token that a request presents at a management URI. */
 export interface ManagedToken {
@@ -41,7 +41,7 @@ export function rotate(
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, RotateRefusal> {
-  const { presented, nextToken, signature } = command
+  const { presented, nextToken } = command
   const which = managedToken(grant, presented)
   if (which === undefined) {
     return refused('token_not_managed_here', 'not the token of this management URI')
@@ -55,7 +55,7 @@ export function rotate(
   if (which === 'replaced') return unchanged(grant)
 
   const { hash: from, manage } = presented
-  const asked = { from, manage, ...(signature && { signature }) }
+  const asked = { from, manage, ...requestOf(command) }
   const changes = derivedToken(grant, nextToken, asked, now, policy)
   const next = nextVersion(grant, changes, command.commandId, now, policy)
   return changed(next, grantEvent('grant.rotated', next, now))

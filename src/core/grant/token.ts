@@ -22,9 +22,31 @@ export function issuedToken(
   return { hash, manage, issuedAt: now, expiresAt }
 }
 
+/** What identifies a request from which a token is derived. */
+interface DerivingCommand {
+  readonly commandId: string
+  readonly signature?: string
+}
+
 /** Whether the current token was derived from a request with the same signature. */
-export function isRepeat({ derivation }: Grant, signature: string | undefined): boolean {
+export function recordsSignature({ derivation }: Grant, { signature }: DerivingCommand): boolean {
   return signature !== undefined && derivation?.signature === signature
+}
+
+/**
+ * Whether another command derived the current token from a request with the same signature. A command whose
+ * commit was lost finds its own signature, even if the grant has changed since.
+ */
+export function isRepeat(grant: Grant, command: DerivingCommand): boolean {
+  return recordsSignature(grant, command) && grant.derivation?.commandId !== command.commandId
+}
+
+/** Returns what a derivation records of its request. */
+export function requestOf({
+  commandId,
+  signature,
+}: DerivingCommand): Pick<Derivation, 'signature' | 'commandId'> {
+  return signature === undefined ? {} : { signature, commandId }
 }
 
 /** Creates a token derived from the presented secret, and the record to derive it again for a lost response. */
