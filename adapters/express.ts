@@ -26,7 +26,8 @@ const remedy =
  * body parser.
  *
  * Passes an error with code `ERR_RAW_BODY_UNAVAILABLE` to `next` if a body parser has already consumed the
- * body: signatures cover the body's bytes, which a parsed value cannot restore.
+ * body: signatures cover the body's bytes, which a parsed value cannot restore. Calls neither the handler nor
+ * `next` if the client closes the connection before the end of the body.
  */
 export function toExpress(handle: Handler<string | Uint8Array>): NodeHandler {
   return (request, response, next) => {
@@ -43,6 +44,7 @@ async function serve(
   response: ServerResponse,
 ): Promise<void> {
   const body = await readNodeBody(request, request, remedy)
+  if (body === undefined) return
   const answer = await handle({
     method: request.method ?? '',
     url: request.originalUrl ?? request.url ?? '',

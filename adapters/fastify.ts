@@ -26,11 +26,12 @@ export function toFastify(handle: Handler<string | Uint8Array>): FastifyPluginAs
     const serve = async (request: FastifyRequest, reply: FastifyReply) => {
       // Fastify does not read bodies of methods such as GET, but a client may have sent one.
       const body = request.body instanceof Uint8Array ? request.body : await readBody(request)
-      return answer(handle, request, body, reply)
+      // Without a body, the client has closed the connection: nobody receives a response.
+      return body === undefined ? reply.hijack() : answer(handle, request, body, reply)
     }
     app.setErrorHandler(async (error, request, reply) => {
       // The handler validates the content type, as it does with every adapter.
-      if (isMediaTypeError(error)) return answer(handle, request, await readBody(request), reply)
+      if (isMediaTypeError(error)) return serve(request, reply)
       throw error
     })
     app.all('/', serve)
@@ -38,7 +39,7 @@ export function toFastify(handle: Handler<string | Uint8Array>): FastifyPluginAs
   }
 }
 
-function readBody({ raw }: FastifyRequest): Promise<Uint8Array> {
+function readBody({ raw }: FastifyRequest): Promise<Uint8Array | undefined> {
   return readNodeBody(raw, raw as MaybeParsed, remedy)
 }
 

@@ -42,10 +42,12 @@ const remedy = 'mount the handler before anything that reads the body, such as a
 export function toHono(handle: Handler<string | Uint8Array>): HonoHandler {
   return async (context) => {
     const incoming = incomingOf(context)
+    const { req } = context
+    const body = await (incoming === undefined ? bodyOf(req) : nodeBodyOf(incoming, req))
+    // Hono requires a response, even if nobody receives it.
+    if (body === undefined) return new Response(null, { status: 400 })
     const request =
-      incoming === undefined
-        ? requestFromFetch(context.req.raw, await bodyOf(context.req))
-        : await fromNode(incoming, context.req)
+      incoming === undefined ? requestFromFetch(req.raw, body) : fromNode(incoming, body)
     return responseForFetch(await handle(request))
   }
 }
@@ -56,26 +58,31 @@ function incomingOf({ env }: HonoContext): IncomingMessage | undefined {
   return Array.isArray(incoming?.rawHeaders) ? (incoming as IncomingMessage) : undefined
 }
 
-async function fromNode(incoming: IncomingMessage, req: HonoContext['req']): Promise<HttpRequest> {
-  return {
-    method: incoming.method ?? '',
-    url: incoming.url ?? '',
-    headers: headerLines(incoming),
-    body: await nodeBodyOf(incoming, req),
-  }
+function fromNode(incoming: IncomingMessage, body: Uint8Array): HttpRequest {
+  const { method = '', url = '' } = incoming
+  return { method, url, headers: headerLines(incoming), body }
 }
 
 /**
  * Reads the Node.js stream while it is untouched, which avoids building a Fetch API request around the body.
  */
-async function nodeBodyOf(incoming: IncomingMessage, req: HonoContext['req']): Promise<Uint8Array> {
+async function nodeBodyOf(
+  incoming: IncomingMessage,
+  req: HonoContext['req'],
+): Promise<Uint8Array | undefined> {
   const untouched = incoming.readableFlowing === null && !incoming.readableDidRead
   if (untouched) return readNodeBody(incoming, {}, remedy)
   return hasBody(incoming) ? bodyOf(req) : new Uint8Array()
 }
 
-async function bodyOf(req: HonoContext['req']): Promise<Uint8Array> {
-  if (!req.raw.bodyUsed) return readFetchBody(req.raw)
+/** Resolves to `undefined` if the client closes the connection before the end of the body. */
+async function bodyOf(req: HonoContext['req']): Promise<Uint8Array | undefined> {
+  if (!req.raw.bodyUsed) {
+    return readFetchBody(req.raw).catch((error: unknown) => {
+      if (req.raw.signal.aborted) return undefined
+      throw error
+    })
+  }
   // A body cached as bytes is intact; one cached as text has lost whatever was not UTF-8.
   if (req.bodyCache.arrayBuffer !== undefined) return new Uint8Array(await req.arrayBuffer())
   throw new RawBodyError(remedy)

@@ -11,7 +11,8 @@ export interface MaybeParsed {
 
 /**
  * Reads the body of a Node.js request: the bytes that a body parser of the host kept, or else the stream, up
- * to one byte over the limit.
+ * to one byte over the limit. Resolves to `undefined` if the client closes the connection before the end of the
+ * body: nobody receives a response then.
  *
  * @throws a `RawBodyError` (`ERR_RAW_BODY_UNAVAILABLE`) if a parser consumed the bytes and kept none.
  */
@@ -19,10 +20,11 @@ export async function readNodeBody(
   request: IncomingMessage,
   { body, rawBody }: MaybeParsed,
   remedy: string,
-): Promise<Uint8Array> {
+): Promise<Uint8Array | undefined> {
   if (rawBody instanceof Uint8Array) return rawBody
   if (body instanceof Uint8Array) return body
   if (!request.readableDidRead && !request.readableEnded) return readStream(request)
+  if (request.destroyed && !request.complete) return undefined
   if (hasBody(request)) throw new RawBodyError(remedy)
   return empty
 }
@@ -34,9 +36,9 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return length !== undefined && length !== '0'
 }
 
-function readStream(request: IncomingMessage): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const gone = () => reject(new Error('the client closed the connection'))
+function readStream(request: IncomingMessage): Promise<Uint8Array | undefined> {
+  return new Promise((resolve) => {
+    const gone = () => resolve(undefined)
     if (request.destroyed) {
       gone()
       return
@@ -57,10 +59,8 @@ function readStream(request: IncomingMessage): Promise<Uint8Array> {
       if (length > bodyBytesMax) settle()
     })
     request.once('end', settle)
-    request.once('error', reject)
-    request.once('close', () => {
-      if (!settled) gone()
-    })
+    request.once('error', gone)
+    request.once('close', gone)
   })
 }
 

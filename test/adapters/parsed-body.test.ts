@@ -207,7 +207,7 @@ describe('express', () => {
     expect(given).toEqual([])
   })
 
-  test('reports a client that disconnects in the middle of its body', async () => {
+  test('passes on no error when a client disconnects in the middle of its body', async () => {
     const { given, handle } = bodies()
     const errors: unknown[] = []
     const serve = toExpress(handle)
@@ -220,12 +220,12 @@ describe('express', () => {
     client.destroy()
     await new Promise((resolve) => request.once('close', resolve))
     await turns()
-    expect(errors).toEqual([expect.any(Error)])
+    expect(errors).toEqual([])
     expect(given).toEqual([])
   })
 
-  test('reports a client that disconnected before the handler ran', async () => {
-    const { handle } = bodies()
+  test('passes on no error when a client disconnected before the handler ran', async () => {
+    const { given, handle } = bodies()
     const serve = toExpress(handle)
     const errors: unknown[] = []
     const { server, served } = whenGone((request, response) =>
@@ -237,7 +237,8 @@ describe('express', () => {
     client.destroy()
     await served
     await turns()
-    expect(errors).toEqual([expect.any(Error)])
+    expect(errors).toEqual([])
+    expect(given).toEqual([])
   })
 })
 

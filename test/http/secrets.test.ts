@@ -359,12 +359,3 @@ test('a refusal report names the failed check, the key and the client, and nothi
     },
   ])
 })
-
-test('a hook that throws does not change the response', async () => {
-  const fail = () => {
-    throw new Error('the hook is broken')
-  }
-  const world = createWorld({ auth: { onRefusal: fail, onError: fail } })
-  const client = world.client()
-  expect((await client.request([outgoingAccess])).status).toBe(400)
-})
