@@ -40,14 +40,22 @@ export function fieldOf({ body }: HttpRequest, name: string): string | undefined
   return new URLSearchParams(new TextDecoder().decode(body)).get(name) ?? undefined
 }
 
+/** A scheme, or an origin with a name or address: neither can add a source or directive to a policy. */
+const policySource = /^[a-z][a-z0-9+.-]*:(?:\/\/[a-z0-9._:[\]-]+)?$/
+
 /** Browsers apply `form-action` to redirects of a form, so the policy includes the client's origin. */
-function safety(finishUri?: string): Record<string, string> {
-  const { origin = '', protocol = '' } = finishUri === undefined ? {} : new URL(finishUri)
+function formActions(finishUri: string | undefined): string {
+  if (finishUri === undefined) return "'self'"
+  const { origin, protocol } = new URL(finishUri)
   const target = origin === 'null' ? protocol : origin
+  return policySource.test(target) ? `'self' ${target}` : "'self'"
+}
+
+function safety(finishUri?: string): Record<string, string> {
   return {
     'cache-control': 'no-store',
     'referrer-policy': 'no-referrer',
     'x-content-type-options': 'nosniff',
-    'content-security-policy': `default-src 'none'; style-src 'unsafe-inline'; form-action 'self' ${target}; frame-ancestors 'none'; base-uri 'none'`,
+    'content-security-policy': `default-src 'none'; style-src 'unsafe-inline'; form-action ${formActions(finishUri)}; frame-ancestors 'none'; base-uri 'none'`,
   }
 }

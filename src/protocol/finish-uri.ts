@@ -13,7 +13,7 @@ const appScheme = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/
 export function finishUriProblem(text: string): string | undefined {
   const url = parseUrl(text)
   if (url === undefined)
-    return 'must be an absolute URI of printable ASCII characters, without userinfo'
+    return 'must be an absolute URI of printable ASCII characters, without userinfo, and with a valid host'
   if (text.includes('#')) return 'must not have a fragment'
   if (!isSecure(url) && !appScheme.test(url.protocol)) {
     return 'must use https, http on loopback, or an app scheme'

@@ -3,6 +3,8 @@ const loopbackHosts = new Set(['localhost', '127.0.0.1', '[::1]'])
 const encodedUnreserved = /%(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])/
 const malformedEscape = /%(?![0-9a-fA-F]{2})/
 const printableAscii = /^[\x21-\x7e]+$/
+/** A name or an address. URL parsers accept other characters, such as `;` and `'`, in the host. */
+const hostForm = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/
 
 /**
  * Returns the canonical form of a URL that identifies a resource, such as a wallet address: the WHATWG form without
@@ -20,8 +22,9 @@ export function canonicalUrl(text: string): string | undefined {
 }
 
 /**
- * Parses an absolute URL of at most 2048 printable ASCII characters and without userinfo. An http URL must
- * have its slashes and host, because browsers resolve one without them relative to the current page.
+ * Parses an absolute URL of at most 2048 printable ASCII characters and without userinfo. The host of an http URL must
+ * be a name or an address. It must have its slashes and host, because browsers resolve one without them relative to
+ * the current page.
  */
 export function parseUrl(text: string): URL | undefined {
   if (text.length > urlLengthMax || !printableAscii.test(text) || text.includes('\\')) {
@@ -29,7 +32,8 @@ export function parseUrl(text: string): URL | undefined {
   }
   if (/^https?:/i.test(text) && !/^https?:\/\/[^/@?#]+(?:[/?#]|$)/i.test(text)) return undefined
   const url = URL.canParse(text) ? new URL(text) : undefined
-  return url !== undefined && url.username === '' && url.password === '' ? url : undefined
+  if (url === undefined || url.username !== '' || url.password !== '') return undefined
+  return /^https?:$/.test(url.protocol) && !hostForm.test(url.hostname) ? undefined : url
 }
 
 /** https, or http to a loopback host. */

@@ -642,6 +642,18 @@ describe('the consent page for untrusted text', async () => {
   })
 
   test.each([
+    'https://a;sandbox',
+    'https://a;script-src',
+    "https://'unsafe-inline'",
+    'https://*',
+    'https://a,b',
+  ])('adds nothing of a host that is no name to the policy: %s', async (finishUri) => {
+    const { headers } = await pageOf({ finishUri }).show()
+    const { headers: without } = await pageOf({}).show()
+    expect(headers['content-security-policy']).toBe(without['content-security-policy'])
+  })
+
+  test.each([
     ['expired', 'expired'],
     ['denied', 'answered'],
     ['closed', 'answered'],

@@ -53,6 +53,11 @@ describe('a finish URI', () => {
     ['a tab in the scheme', 'java\tscript:alert(1)'],
     ['a backslash', 'https:\\\\shop.example/back'],
     ['a non-ASCII letter', 'https://shop.example/zurück'],
+    ['a semicolon in the host', 'https://a;sandbox'],
+    ['an escaped semicolon in the host', 'https://a%3Bsandbox/back'],
+    ['a comma in the host', 'https://shop.example,evil.example/back'],
+    ['a quotation mark in the host', "https://'unsafe-inline'/back"],
+    ['a wildcard as the host', 'https://*/back'],
     ['more than 2048 characters', `https://shop.example/${'a'.repeat(2028)}`],
   ])('rejects %s', (_, uri) => {
     expect(finishUriProblem(uri)).toEqual(expect.any(String))

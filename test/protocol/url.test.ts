@@ -182,6 +182,27 @@ describe('parseUrl', () => {
     expect(parseUrl('https://shop.example/back?a=b#c')?.search).toBe('?a=b')
   })
 
+  test('accepts only names and addresses as the host of an http URL', () => {
+    // `#`, `/` and `?` end the host.
+    const characters = [...Array(95).keys()].map((i) => String.fromCharCode(i + 0x20))
+    const allowed = characters.filter((one) => parseUrl(`https://a${one}b.example/`) !== undefined)
+    expect(allowed.join('')).toBe(
+      '#-./0123456789?ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz',
+    )
+    for (const host of [
+      '192.0.2.1',
+      '[2001:db8::1]',
+      '[::ffff:192.0.2.1]',
+      'a_b.example',
+      'localhost',
+    ]) {
+      expect(parseUrl(`https://${host}:8443/`), host).toBeDefined()
+    }
+    for (const host of ['a;sandbox', 'a%3Bsandbox', "'self'", '*', 'a,b', 'a(b)', '$', '~']) {
+      expect(parseUrl(`https://${host}/`), host).toBeUndefined()
+    }
+  })
+
   test.each([
     'https://a@h/',
     'https://:b@h/',
