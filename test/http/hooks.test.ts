@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { memoryStore, type ServerHooks, type Telemetry } from '../../src/index.js'
+import { impatiently } from '../support/impatiently.js'
 import { bob, createWorld, incomingAccess } from '../support/world.js'
 
 const broken = new Error('the hook is broken')
@@ -68,7 +69,8 @@ describe.each(failing)('a hook that %s', (_, fail) => {
   test('does not change the response to a failing store', async () => {
     const store = { ...memoryStore(), commit: () => Promise.reject(new Error('the disk is full')) }
     const world = createWorld({ store, auth: { onError: fail as () => void } })
-    const { status } = await world.client().request([incomingAccess])
+    const client = world.client()
+    const { status } = await impatiently(() => client.request([incomingAccess]))
     await settled()
     expect(status).toBe(500)
     expect(unhandled).toEqual([])
@@ -161,7 +163,8 @@ describe('telemetry', () => {
     const telemetry: Telemetry = { observe: (_, work) => work(() => undefined) }
     const onError = (error: unknown) => void errors.push(error)
     const world = createWorld({ store, auth: { telemetry, onError } })
-    const { status } = await world.client().request([incomingAccess])
+    const client = world.client()
+    const { status } = await impatiently(() => client.request([incomingAccess]))
     await settled()
     expect(status).toBe(500)
     expect(new Set(errors)).toEqual(new Set([full]))

@@ -1,5 +1,6 @@
 import type { Refusal, ServerOperation } from '../../src/index.js'
 import { arrange, type Fault, faults, type Scene } from './faults.js'
+import { impatiently } from './impatiently.js'
 import { successes } from './successes.js'
 import { type Ask, createSurface, type Surface, switchesOff } from './surface.js'
 import { type Answer, alice, grantEndpoint, resourceServer } from './world.js'
@@ -58,18 +59,6 @@ async function refusedFor(
 export function sent({ surface, asked, sending }: Scene): Promise<Answer> {
   const send = () => surface.send(asked, sending)
   return surface.switches.store === 'contended' ? impatiently(send) : send()
-}
-
-/** Skips the time during which a commit is retried. */
-async function impatiently<Result>(work: () => Promise<Result>): Promise<Result> {
-  const { now } = performance
-  let elapsedMs = 0
-  performance.now = () => (elapsedMs += 10_000)
-  try {
-    return await work()
-  } finally {
-    performance.now = now
-  }
 }
 
 /** A request to each server for an existing resource. */
