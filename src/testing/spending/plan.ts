@@ -132,9 +132,18 @@ function withTimeLeft(item: AccessItem, now: Instant, { intervalCounting }: Spen
   return { ...item, limits }
 }
 
-/** Removes duplicate items, which the library rejects. */
+/** Removes items that allow the same as another, which the library rejects. */
 function unlike(items: readonly AccessItem[]): readonly AccessItem[] {
-  return [...new Map(items.map((item) => [JSON.stringify(item), item])).values()]
+  return [...new Map(items.map((item) => [meaningOf(item), item])).values()]
+}
+
+/** Returns the same text for items that are written differently, such as with empty or with no limits. */
+function meaningOf({ type, actions, identifier, limits = {} }: AccessItem): string {
+  const { receiver, interval, debitAmount, receiveAmount } = limits
+  const amounts = [debitAmount, receiveAmount].map(
+    (amount) => amount && [amount.value, amount.assetCode, amount.assetScale],
+  )
+  return JSON.stringify([type, actions.toSorted(), identifier, receiver, interval, amounts])
 }
 
 function halved(item: AccessItem): AccessItem {
