@@ -32,8 +32,13 @@ const shared: Options = {
   removeNodeProtocol: false,
 }
 
-/** The CommonJS copy has no layout. */
-const commonjs: Options = { format: 'cjs', dts: true, minifyWhitespace: true }
+/** The CommonJS copy is minified, to keep the package small. */
+const commonjs: Options = {
+  format: 'cjs',
+  dts: true,
+  minifyWhitespace: true,
+  minifyIdentifiers: true,
+}
 
 /** The tables as plain SQL, for hosts with their own migration tool. */
 async function writeMigrations(): Promise<void> {
