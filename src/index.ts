@@ -69,7 +69,7 @@ export type {
   RateLimitedCall,
   RateLimiting,
 } from './http/rate-limit.js'
-export { type PublicError, refusals } from './http/refusals.js'
+export { type PublicError, type PublicErrors, refusals } from './http/refusals.js'
 export type { ResourcePolicy } from './http/resource-server/policy.js'
 export {
   createResourceServer,

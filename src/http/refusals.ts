@@ -19,11 +19,14 @@ export interface PublicError {
   readonly description: string
 }
 
-/** The servers, and the operations whose errors differ from those of their server. */
-type Place = ServerOperation | 'authorizationServer' | 'resourceServer' | 'walletAddressServer'
-
 /** The error of a refusal, per server, and per operation where it differs. */
-export type PublicErrors = { readonly [Where in Place]?: PublicError }
+export type PublicErrors = {
+  readonly [Where in
+    | ServerOperation
+    | 'authorizationServer'
+    | 'resourceServer'
+    | 'walletAddressServer']?: PublicError
+}
 
 /**
  * Every refusal with its public errors. Rows are in order of precedence: if several apply to a request, the
