@@ -31,16 +31,20 @@ const plainString = '"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"'
 const plainValue = `(?:(?:0|[1-9][0-9]{0,14})|${plainString})`
 const canonicalParameter = new RegExp(`;(${key})=(${plainValue})`, 'y')
 const canonicalList = new RegExp(
-  `^(${key})=(\\((${plainString}(?: ${plainString})*)\\)(?:;${key}=${plainValue})*)$`,
+  `^(?<label>${key})=(?<list>\\((?<items>${plainString}(?: ${plainString})*)\\)(?:;${key}=${plainValue})*)$`,
 )
+
+/** The groups of `canonicalList`, each of which takes part in every match. */
+type CanonicalGroups = Readonly<Record<'label' | 'list' | 'items', string>>
 
 /**
  * Parses a single list of strings with string and integer parameters in canonical form, the usual `Signature-Input`.
  * The general parser takes twice as long, and its result has to be serialized again for the signature base.
  */
 function parseCanonicalList(text: string): StrictDictionary | undefined {
-  const [, label, list, items] = canonicalList.exec(text) ?? []
-  if (label === undefined || list === undefined || items === undefined) return undefined
+  const groups = canonicalList.exec(text)?.groups as CanonicalGroups | undefined
+  if (groups === undefined) return undefined
+  const { label, list, items } = groups
   const tail = list.slice(items.length + 2)
   const names = items.slice(1, -1).split('" "')
   const parameters: Parameters = new Map()

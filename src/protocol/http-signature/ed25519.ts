@@ -2,11 +2,16 @@ import type * as NodeCrypto from 'node:crypto'
 import type * as NodeTimers from 'node:timers'
 import { getPublicKeyAsync, Point, signAsync, verifyAsync } from '@noble/ed25519'
 import { encodeUtf8, fromBase64url, toBase64url } from '../../util/bytes.js'
+import { evictOldest } from '../../util/evict-oldest.js'
 import { nodeModule } from '../../util/node-module.js'
+import { isCloudflareWorkers } from '../../util/runtime.js'
 
 const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
 /** Captured here, so that tests that replace the global timers do not block verification. */
 const setImmediate = nodeModule<typeof NodeTimers>('node:timers')?.setImmediate
+
+/** Whether verifications of several requests may end together. */
+const mayShareWork = !isCloudflareWorkers()
 
 const keyLength = 32
 
@@ -25,7 +30,7 @@ export function verifierOf(x: string): Verifier | undefined {
   if (key === undefined || !isSoundKey(key)) return undefined
   const verifier = nodeCrypto === undefined ? portable(key) : native(nodeCrypto, x)
   verifiers.set(x, verifier)
-  if (verifiers.size > verifiersMax) verifiers.delete(verifiers.keys().next().value ?? x)
+  evictOldest(verifiers, verifiersMax)
   return verifier
 }
 
@@ -51,6 +56,7 @@ function portable(key: Uint8Array): Verifier {
 }
 
 interface Job {
+  readonly crypto: typeof NodeCrypto
   readonly message: Uint8Array
   readonly key: NodeCrypto.KeyObject
   readonly signature: Uint8Array
@@ -60,8 +66,14 @@ interface Job {
 function native(crypto: typeof NodeCrypto, x: string): Verifier {
   const jwk = { kty: 'OKP', crv: 'Ed25519', x }
   const key = crypto.createPublicKey({ key: jwk, format: 'jwk' })
+  if (!mayShareWork) {
+    return async (signature, message) =>
+      verifySync({ crypto, message: encodeUtf8(message), key, signature })
+  }
   return (signature, message) =>
-    new Promise((settle) => enqueue({ message: encodeUtf8(message), key, signature, settle }))
+    new Promise((settle) => {
+      enqueue({ crypto, message: encodeUtf8(message), key, signature, settle })
+    })
 }
 
 let waiting: Job[] = []
@@ -91,20 +103,21 @@ function flush(): void {
   else for (const job of jobs) verifyOnPool(job)
 }
 
-function verifySync({ message, key, signature }: Job): boolean {
+function verifySync({ crypto, message, key, signature }: Omit<Job, 'settle'>): boolean {
   try {
-    return nodeCrypto?.verify(null, message, key, signature) ?? false
+    return crypto.verify(null, message, key, signature)
   } catch {
     return false
   }
 }
 
-function verifyOnPool({ message, key, signature, settle }: Job): void {
+function verifyOnPool({ crypto, message, key, signature, settle }: Job): void {
   inFlight += 1
-  nodeCrypto?.verify(null, message, key, signature, (error, verified) => {
+  crypto.verify(null, message, key, signature, (_error, verified) => {
     inFlight -= 1
     busyUntilMs = performance.now() + calmAfterMs
-    settle(error === null && verified)
+    // It is undefined if there is an error.
+    settle(verified === true)
   })
 }
 

@@ -64,7 +64,7 @@ export function parseDictionary(text: string): Dictionary | undefined {
     members.set(label, member)
     take(cursor, whitespace)
     more = takes(cursor, ',')
-    if (more) take(cursor, whitespace)
+    take(cursor, whitespace)
     // Text after a member must be separated by a comma, and text must follow a comma.
     if (more === (cursor.at === text.length)) return undefined
   }
@@ -95,8 +95,9 @@ function parseInnerList(cursor: Cursor, label: string): InnerList | undefined {
 
 function parseItem(cursor: Cursor, label?: string): Item | undefined {
   const value = parseBareItem(cursor)
-  const parameters = value === undefined ? undefined : parseParameters(cursor, label)
-  return value === undefined || parameters === undefined ? undefined : [value, parameters]
+  if (value === undefined) return undefined
+  const parameters = parseParameters(cursor, label)
+  return parameters && [value, parameters]
 }
 
 /** Parses parameters. With the label of a member, records those that are decimals. */

@@ -343,6 +343,16 @@ describe('the coverage of a signature', () => {
     },
   )
 
+  test('must include Idempotency-Key if the request has one', async () => {
+    const keyed = withFields(messageWithInput(goodInput), { 'idempotency-key': ['k-1'] })
+    expect(await problem(keyed)).toMatch(/idempotency-key/)
+    const covering = messageWithInput(
+      `sig1=("@method" "@target-uri" "idempotency-key")${parameters}`,
+    )
+    const both = withFields(covering, { 'idempotency-key': ['k-1'] })
+    expect(await problem(both)).toBeUndefined()
+  })
+
   test('is refused when it names an Authorization field that was removed', async () => {
     const message = signedMessage({ token: 'opa_1.2' })
     expect(await accepts(message)).toBe(true)

@@ -176,3 +176,11 @@ describe('publishedJwk', () => {
     ])
   })
 })
+
+test('an x of another length than 43 characters is refused before its point is computed', () => {
+  const { x, kid } = jwk
+  expect(native.readPublicJwk(jwk)).toEqual({ ok: true, value: { kid, x } })
+  for (const other of [x.slice(1), `${x}A`]) {
+    expect(native.readPublicJwk({ ...jwk, x: other })).toMatchObject({ ok: false })
+  }
+})
