@@ -19,13 +19,14 @@ export interface Credential {
 
 const secretBytes = 32
 const pathBytes = 16
-const namespaceLength = 8
+/** The length of the namespaces with which ids begin. */
+export const namespaceLength = 8
 
 const grantIdPattern = '[A-Za-z0-9_-]{1,100}'
 const randomPattern = '[A-Za-z0-9_-]{22}'
 const secretPattern = '[A-Za-z0-9_-]{43}'
-const credential = new RegExp(`^(op[ac]_)(${grantIdPattern})\\.(${secretPattern})$`)
-const path = new RegExp(`^(${grantIdPattern})\\.(${randomPattern})$`)
+const credential = new RegExp(`^op[ac]_${grantIdPattern}\\.${secretPattern}$`)
+const path = new RegExp(`^${grantIdPattern}\\.${randomPattern}$`)
 const idPattern = new RegExp(`^${grantIdPattern}$`)
 
 /** Creates a secret of 256 random bits in base64url. The store contains only its SHA-256. */
@@ -58,8 +59,8 @@ export function formatCredential(kind: CredentialClass, { grantId, secret }: Cre
 }
 
 export function parseCredential(kind: CredentialClass, text: string): Credential | undefined {
-  const [, found, grantId, secret] = credential.exec(text) ?? []
-  if (found !== kind || grantId === undefined || secret === undefined) return undefined
+  if (!text.startsWith(kind) || !credential.test(text)) return undefined
+  const [grantId, secret] = aroundDot(text.slice(kind.length))
   return { grantId, secret }
 }
 
@@ -69,8 +70,15 @@ export function formatPath(grantId: string, own: string): string {
 }
 
 export function parsePath(segment: string): { grantId: string; own: string } | undefined {
-  const [, grantId, own] = path.exec(segment) ?? []
-  return grantId === undefined || own === undefined ? undefined : { grantId, own }
+  if (!path.test(segment)) return undefined
+  const [grantId, own] = aroundDot(segment)
+  return { grantId, own }
+}
+
+/** Splits a matched text. Grant ids, secrets and random parts contain no dot. */
+function aroundDot(text: string): readonly [string, string] {
+  const dot = text.indexOf('.')
+  return [text.slice(0, dot), text.slice(dot + 1)]
 }
 
 export function hashSecret(text: string): Promise<string> {
@@ -79,8 +87,14 @@ export function hashSecret(text: string): Promise<string> {
 
 /**
  * Derives the next secret from the presented secret and a stored salt. A client instance that lost the response
- * and presents the same secret again gets the same next token, although the store contains no token.
+ * and presents the same secret again gets the same next token, although the store contains no token. With a label,
+ * the secret is that of one of several tokens.
  */
-export async function deriveSecret(presented: string, salt: string): Promise<string> {
-  return toBase64url(await hmacSha256(encodeUtf8(presented), encodeUtf8(salt)))
+export async function deriveSecret(
+  presented: string,
+  salt: string,
+  label?: string,
+): Promise<string> {
+  const message = label === undefined ? salt : `${salt} ${label}`
+  return toBase64url(await hmacSha256(encodeUtf8(presented), encodeUtf8(message)))
 }

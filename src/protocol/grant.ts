@@ -1,9 +1,15 @@
 import * as v from 'valibot'
-import { type AccessItem, accessActions, allowsSame, publicItem } from '../core/access.js'
-import type { Json } from '../core/decision.js'
+import {
+  type AccessItem,
+  accessActions,
+  allowsSame,
+  publicItem,
+  type TokenItem,
+} from '../core/access.js'
 import type { Finish } from '../core/grant/record.js'
 import type { SubjectId } from '../core/grant/subject.js'
 import { parseInterval } from '../core/interval.js'
+import type { Json } from '../core/json.js'
 import { ok, type Result } from '../core/result.js'
 import type { PublicJwk } from '../ports/client-keys.js'
 import { finishUriProblem } from './finish-uri.js'
@@ -27,13 +33,15 @@ export type RequestingClient = { readonly walletAddress: string } | { readonly j
 
 /** A grant request without its `client`. */
 export interface GrantRequest {
-  /** Empty if only a subject is requested. */
-  readonly access: readonly AccessItem[]
+  /** The access of all tokens. Empty if only a subject is requested. */
+  readonly access: readonly TokenItem[]
   readonly subject?: SubjectId
   readonly interact?: { readonly finish?: Finish }
 }
 
 const accessItemsMax = 3
+const tokensMax = 4
+const labelLengthMax = 64
 const nonceLengthMax = 256
 
 type ReadClient = Result<RequestingClient, Unreadable<'body_invalid' | 'client_invalid'>>
@@ -68,7 +76,11 @@ export function readClient(body: Json): ReadClient {
 function readWalletAddress(text: string): ReadClient {
   const walletAddress = canonicalUrl(text)
   return walletAddress === undefined
-    ? { ok: false, refusal: 'client_invalid', reason: 'client is not a canonical wallet address' }
+    ? {
+        ok: false,
+        refusal: 'client_invalid',
+        reason: 'client is not a canonical wallet address with https, or with http on loopback',
+      }
     : ok({ walletAddress })
 }
 
@@ -150,22 +162,56 @@ const finishSchema = requestObjectOf(
   }),
 )
 
+const accessSchema = v.pipe(
+  v.array(accessItemSchema),
+  v.minLength(1, 'is empty'),
+  v.maxLength(accessItemsMax, `must contain at most ${accessItemsMax} items`),
+)
+
+/** The only flag that a client instance may send is `bearer`, and every token is bound to a key. */
+const flagsSchema = v.optional(v.pipe(v.array(v.unknown()), v.maxLength(0, 'must be empty')))
+
+/** @see RFC 9635 section 2.1.1 */
+const singleTokenSchema = requestObjectOf(
+  v.object({
+    access: accessSchema,
+    label: v.optional(v.never()),
+    flags: v.optional(v.never()),
+  }),
+)
+
+/** @see RFC 9635 section 2.1.2 */
+const tokensSchema = v.pipe(
+  v.array(
+    requestObjectOf(
+      v.object({
+        label: printableText(labelLengthMax),
+        access: accessSchema,
+        flags: flagsSchema,
+      }),
+    ),
+  ),
+  v.minLength(1, 'is empty'),
+  v.maxLength(tokensMax, `must contain at most ${tokensMax} tokens`),
+  v.check(
+    (tokens) => new Set(tokens.map(({ label }) => label)).size === tokens.length,
+    'contains duplicate labels',
+  ),
+)
+
+/** A union would report neither the path nor the problem of a member. */
+const accessTokenSchema = v.lazy((input) =>
+  Array.isArray(input) ? tokensSchema : singleTokenSchema,
+)
+
+type RequestedToken =
+  | v.InferOutput<typeof singleTokenSchema>
+  | v.InferOutput<typeof tokensSchema>[number]
+
 /** Unknown members are ignored unless they would change the response. */
 const grantRequestSchema = requestObjectOf(
   v.object({
-    access_token: v.optional(
-      requestObjectOf(
-        v.object({
-          access: v.pipe(
-            v.array(accessItemSchema),
-            v.minLength(1, 'is empty'),
-            v.maxLength(accessItemsMax, `must contain at most ${accessItemsMax} items`),
-          ),
-          label: v.optional(v.never()),
-          flags: v.optional(v.never()),
-        }),
-      ),
-    ),
+    access_token: v.optional(accessTokenSchema),
     subject: v.optional(subjectSchema),
     interact: v.optional(
       requestObjectOf(
@@ -189,17 +235,30 @@ export function readGrantRequest(body: Json): Parsed<GrantRequest> {
   if (access_token === undefined && subject === undefined) {
     return { ok: false, path: 'access_token', problem: 'is missing' }
   }
-  const access = (access_token?.access ?? []).map((item) => publicItem(item as AccessItem))
-  // Each of two like items would have a budget of its own, so that the grant could spend twice the limit.
-  if (access.some((item, index) => access.slice(0, index).some((each) => allowsSame(each, item)))) {
-    return { ok: false, path: 'access_token.access', problem: 'contains duplicate access items' }
+  const tokens = access_token === undefined ? [] : [access_token].flat()
+  const doubled = tokens.findIndex(hasDuplicates)
+  if (doubled !== -1) {
+    const path = Array.isArray(access_token) ? `access_token.${doubled}` : 'access_token'
+    return { ok: false, path: `${path}.access`, problem: 'contains duplicate access items' }
   }
+  const access = tokens.flatMap(requestedItems)
   const [asked] = subject?.sub_ids ?? []
   const request = asked === undefined ? { access } : { access, subject: asked }
   if (interact === undefined) return ok(request)
   if (interact.finish === undefined) return ok({ ...request, interact: {} })
   const { uri, nonce, hash_method: hashMethod } = interact.finish
   return ok({ ...request, interact: { finish: { uri, nonce, hashMethod } } })
+}
+
+/** Each of two like items would have a budget of its own, so that the token could spend twice the limit. */
+function hasDuplicates(token: RequestedToken): boolean {
+  const access = token.access as readonly AccessItem[]
+  return access.some((item, index) => access.slice(0, index).some((each) => allowsSame(each, item)))
+}
+
+function requestedItems({ label, access }: RequestedToken): readonly TokenItem[] {
+  const items = (access as readonly AccessItem[]).map(publicItem)
+  return label === undefined ? items : items.map((item) => ({ label, ...item }))
 }
 
 const continuationSchema = requestObjectOf(
@@ -226,6 +285,8 @@ export function readContinuation(body: Json | undefined): Parsed<{ interactRef?:
 
 /** An access token on the wire (Open Payments OpenAPI, schema `access_token`). */
 export interface AccessTokenBody {
+  /** The label of one of several tokens (RFC 9635 section 3.2.2). */
+  readonly label?: string
   readonly value: string
   readonly manage: string
   readonly expires_in: number

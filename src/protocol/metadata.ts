@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../core/decision.js'
+import type { Json, JsonObject } from '../core/json.js'
 import { ok } from '../core/result.js'
 import { encodeUtf8 } from '../util/bytes.js'
 import { isObject, isStorable } from './json.js'

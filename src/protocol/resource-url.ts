@@ -1,4 +1,4 @@
-import type { Instant } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import { type OutgoingPaymentBody, outgoingPaymentBody } from './outgoing-payment.js'
 import { canonicalUrl } from './url.js'

@@ -25,6 +25,15 @@ function requestFor(...access: readonly Json[]): JsonMembers {
   return { access_token: { access } }
 }
 
+function labelledToken(label: Json | undefined, ...access: readonly Json[]): JsonMembers {
+  const named = label === undefined ? {} : { label }
+  return { ...named, access: access.length === 0 ? [incoming] : access }
+}
+
+function tokensOf(...labels: readonly (Json | undefined)[]): JsonMembers {
+  return { access_token: labels.map((label) => labelledToken(label)) }
+}
+
 function interacting(interact: Json): JsonMembers {
   return { ...requestFor(incoming), interact }
 }
@@ -238,6 +247,31 @@ describe('readGrantRequest', () => {
     expect(read.ok && read.value.interact).toStrictEqual(expected)
   })
 
+  test('reads several tokens as items with the labels of their tokens', () => {
+    const tokens = [labelledToken('a', incoming, quote), labelledToken('b', incoming)]
+    expect(readGrantRequest({ access_token: tokens })).toEqual({
+      ok: true,
+      value: {
+        access: [
+          { label: 'a', ...incoming },
+          { label: 'a', ...quote },
+          { label: 'b', ...incoming },
+        ],
+      },
+    })
+  })
+
+  test('reads a single token as items without a label, and one token in an array with it', () => {
+    expect(readGrantRequest(requestFor(incoming))).toEqual({
+      ok: true,
+      value: { access: [incoming] },
+    })
+    expect(readGrantRequest(tokensOf('a'))).toEqual({
+      ok: true,
+      value: { access: [{ label: 'a', ...incoming }] },
+    })
+  })
+
   test.each<readonly [what: string, withNull: Json, without: Json]>([
     [
       'access_token beside a subject',
@@ -268,6 +302,11 @@ describe('readGrantRequest', () => {
       'each limit',
       limited({ receiver: null, interval: null, debitAmount: usd, receiveAmount: null }),
       limited({ debitAmount: usd }),
+    ],
+    [
+      'flags of one of several tokens',
+      { access_token: [{ ...labelledToken('a'), flags: null }] },
+      tokensOf('a'),
     ],
   ])('reads a null %s as absent', (_, withNull, without) => {
     expect(readGrantRequest(withNull)).toStrictEqual(readGrantRequest(without))
@@ -387,6 +426,32 @@ describe('readGrantRequest', () => {
       'a duplicate item with empty limits',
       requestFor(outgoing, incoming, { ...outgoing, limits: {} }),
       'access_token.access',
+    ],
+    ['no tokens', { access_token: [] }, 'access_token'],
+    ['more than four tokens', tokensOf('a', 'b', 'c', 'd', 'e'), 'access_token'],
+    ['tokens with the same label', tokensOf('a', 'b', 'a'), 'access_token'],
+    ['a token of several without a label', tokensOf('a', undefined), 'access_token.1.label'],
+    ['a token of several whose label is null', tokensOf(null), 'access_token.0.label'],
+    ['an empty label', tokensOf(''), 'access_token.0.label'],
+    ['a label of 65 characters', tokensOf('x'.repeat(65)), 'access_token.0.label'],
+    ['a label with a space', tokensOf('my token'), 'access_token.0.label'],
+    ['a label that is not ASCII', tokensOf('\u202egnp'), 'access_token.0.label'],
+    ['a label that is not text', tokensOf(1), 'access_token.0.label'],
+    ['a token of several that is text', { access_token: ['a'] }, 'access_token.0'],
+    [
+      'a token of several without access',
+      { access_token: [{ label: 'a', access: [] }] },
+      'access_token.0.access',
+    ],
+    [
+      'a token of several with duplicate items',
+      { access_token: [labelledToken('a'), labelledToken('b', incoming, incoming)] },
+      'access_token.1.access',
+    ],
+    [
+      'a bearer token among several',
+      { access_token: [{ ...labelledToken('a'), flags: ['bearer'] }] },
+      'access_token.0.flags',
     ],
     ['a label', { access_token: { access: [incoming], label: 'a' } }, 'access_token.label'],
     ['flags', { access_token: { access: [incoming], flags: ['bearer'] } }, 'access_token.flags'],

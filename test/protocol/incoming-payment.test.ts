@@ -299,6 +299,7 @@ const payment: IncomingPayment = {
   received: '17',
   completed: false,
   createdAt,
+  updatedAt: createdAt + 1,
   expiresAt: Date.UTC(2026, 11, 21, 12, 30, 0, 250),
 }
 const url = 'https://wallet.example/op/incoming-payments/namespacPAYMENT'

@@ -330,6 +330,7 @@ describe('outgoingPaymentBody', () => {
     state: 'begun',
     failure: 'why',
     createdAt,
+    updatedAt: createdAt + 1,
     holdUntil: createdAt + 1_000,
   }
   const id = 'https://wallet.example/op/outgoing-payments/namespacPAYMENT'
