@@ -1,6 +1,12 @@
 import { type Amount, parseValue, sameAsset } from './amount.js'
-import type { Instant } from './decision.js'
-import { endOfWindows, type IntervalCounting, parseInterval } from './interval.js'
+import type { Instant } from './instant.js'
+import {
+  coversWindows,
+  endOfWindows,
+  hasOneWindow,
+  type IntervalCounting,
+  parseInterval,
+} from './interval.js'
 
 /** The resource types of Open Payments. */
 export type AccessType = 'incoming-payment' | 'outgoing-payment' | 'quote'
@@ -42,8 +48,17 @@ export interface AccessItem {
   readonly limits?: Limits
 }
 
-/** An access right as granted. Rotation does not change `itemId`, by which spending is counted. */
-export interface GrantedItem extends AccessItem {
+/** An access right of one access token of a grant. */
+export interface TokenItem extends AccessItem {
+  /** The label of the token that carries it; absent if the client instance requested a single token. */
+  readonly label?: string
+}
+
+/**
+ * An access right as granted. Rotation does not change `itemId`, by which spending is counted: like items of two
+ * tokens are counted separately.
+ */
+export interface GrantedItem extends TokenItem {
   readonly itemId: string
   /** How the windows of the interval are counted, fixed when the item is granted. Default: `occurrences`. */
   readonly intervalCounting?: IntervalCounting
@@ -51,7 +66,7 @@ export interface GrantedItem extends AccessItem {
 
 /** Assigns item ids in order: `1` for the first item. */
 export function grantedItems(
-  items: readonly AccessItem[],
+  items: readonly TokenItem[],
   intervalCounting: IntervalCounting,
 ): readonly GrantedItem[] {
   return items.map((item, index) => ({
@@ -86,15 +101,34 @@ export function publicItem({ type, actions, identifier, limits }: AccessItem): A
   }
 }
 
+/** Returns the item as hosts see it: with the label of its token, and without internal members. */
+export function tokenItem(item: TokenItem): TokenItem {
+  const { label } = item
+  return label === undefined ? publicItem(item) : { label, ...publicItem(item) }
+}
+
+/** Returns the labels of the tokens that carry the items, in order. The label of a single token is `undefined`. */
+export function labelsOf(items: readonly TokenItem[]): readonly (string | undefined)[] {
+  return [...new Set(items.map(({ label }) => label))]
+}
+
+/** Returns the items of the token with this label. */
+export function itemsOf<Item extends TokenItem>(
+  items: readonly Item[],
+  label: string | undefined,
+): readonly Item[] {
+  return items.filter((item) => item.label === label)
+}
+
 /** Whether an item could be granted to a client. Checks items that the host passes in. */
 export function isWellFormed({ type, actions, limits = {} }: AccessItem): boolean {
-  const known: readonly AccessAction[] = accessActions[type] ?? []
+  const known: readonly AccessAction[] | undefined = accessActions[type]
   const amounts = [limits.debitAmount, limits.receiveAmount].filter(
     (amount) => amount !== undefined,
   )
   return (
     actions.length > 0 &&
-    actions.every((action) => known.includes(action)) &&
+    actions.every((action) => known?.includes(action)) &&
     (type === 'outgoing-payment' || Object.keys(limits).length === 0) &&
     amounts.length <= 1 &&
     amounts.every(({ value }) => parseValue(value) !== undefined)
@@ -102,12 +136,16 @@ export function isWellFormed({ type, actions, limits = {} }: AccessItem): boolea
 }
 
 /** Whether `wide` allows everything that `narrow` allows. */
-export function covers(wide: AccessItem, narrow: AccessItem): boolean {
+export function covers(
+  wide: AccessItem,
+  narrow: AccessItem,
+  counting: IntervalCounting = 'occurrences',
+): boolean {
   return (
     wide.type === narrow.type &&
     narrow.actions.every((action) => includesAction(wide.actions, action)) &&
     (wide.identifier === undefined || wide.identifier === narrow.identifier) &&
-    coversLimits(wide.limits ?? {}, narrow.limits ?? {})
+    coversLimits(wide.limits ?? {}, narrow.limits ?? {}, counting)
   )
 }
 
@@ -120,17 +158,32 @@ export function allowsSame(one: AccessItem, other: AccessItem): boolean {
  * Whether every item of `narrow` can be paired with a separate item of `wide` that covers it. Two items under
  * one wide item would each have its full budget, twice the amount in the request.
  */
-export function coversAll(wide: readonly AccessItem[], narrow: readonly AccessItem[]): boolean {
+export function coversAll(
+  wide: readonly AccessItem[],
+  narrow: readonly AccessItem[],
+  counting: IntervalCounting = 'occurrences',
+): boolean {
   const [first, ...others] = narrow
   if (first === undefined) return true
-  if (narrow.length > wide.length) return false
   return wide.some(
     (candidate, index) =>
-      covers(candidate, first) &&
+      covers(candidate, first, counting) &&
       coversAll(
         wide.filter((_, other) => other !== index),
         others,
+        counting,
       ),
+  )
+}
+
+/** Whether the items of each token in `narrow` are covered by those of the same token in `wide`. */
+export function coversTokens(
+  wide: readonly TokenItem[],
+  narrow: readonly TokenItem[],
+  counting: IntervalCounting = 'occurrences',
+): boolean {
+  return labelsOf(narrow).every((label) =>
+    coversAll(itemsOf(wide, label), itemsOf(narrow, label), counting),
   )
 }
 
@@ -174,20 +227,34 @@ function includesAction(actions: readonly AccessAction[], action: AccessAction):
   return false
 }
 
-/** Intervals must be identical text, because their text determines the windows. */
-function coversLimits(wide: Limits, narrow: Limits): boolean {
+function coversLimits(wide: Limits, narrow: Limits, counting: IntervalCounting): boolean {
   return (
     (wide.receiver === undefined || wide.receiver === narrow.receiver) &&
-    wide.interval === narrow.interval &&
+    coversInterval(wide, narrow, counting) &&
     coversAmount(wide.debitAmount, narrow.debitAmount) &&
     coversAmount(wide.receiveAmount, narrow.receiveAmount)
   )
 }
 
+/**
+ * Whether the times of `narrow` are within those of `wide`, and its amounts return no more often. An amount without an
+ * interval is for the life of the grant, so that only a single window may replace it.
+ */
+function coversInterval(wide: Limits, narrow: Limits, counting: IntervalCounting): boolean {
+  if (wide.interval === narrow.interval) return true
+  const inner = narrow.interval === undefined ? undefined : parseInterval(narrow.interval)
+  if (!inner?.ok) return false
+  if (wide.interval === undefined) {
+    const isLimited = wide.debitAmount !== undefined || wide.receiveAmount !== undefined
+    return !isLimited || hasOneWindow(inner.value, counting)
+  }
+  const outer = parseInterval(wide.interval)
+  return outer.ok && coversWindows(outer.value, inner.value, counting)
+}
+
 function coversAmount(wide: Amount | undefined, narrow: Amount | undefined): boolean {
   if (wide === undefined) return true
-  const most = parseValue(wide.value)
-  const asked = narrow === undefined ? undefined : parseValue(narrow.value)
-  if (narrow === undefined || most === undefined || asked === undefined) return false
-  return sameAsset(wide, narrow) && asked <= most
+  if (narrow === undefined || !sameAsset(wide, narrow)) return false
+  const [most, asked] = [parseValue(wide.value), parseValue(narrow.value)]
+  return most !== undefined && asked !== undefined && asked <= most
 }

@@ -1,4 +1,4 @@
-import { type Decision, type Instant, refused, unchanged } from './decision.js'
+import { type Decision, refused, unchanged } from './decision.js'
 import {
   type ApproveGrant,
   approve,
@@ -16,9 +16,10 @@ import {
   revokeToken,
 } from './grant/ending.js'
 import type { GrantEvent } from './grant/event.js'
-import type { Grant, GrantPolicy } from './grant/record.js'
+import { type Grant, type GrantPolicy, grantTime } from './grant/record.js'
 import { type RotateRefusal, type RotateToken, rotate } from './grant/rotation.js'
 import { isRepeat } from './grant/token.js'
+import type { Instant } from './instant.js'
 
 /** The commands that change a grant after its creation. */
 export type GrantCommand =
@@ -52,7 +53,8 @@ export type GrantDecision<Type extends keyof GrantRefusals> = Decision<
  *
  * Pure and total. A command whose id is on the record has already been carried out and changes nothing, so a
  * commit whose result was lost can be repeated safely. A request with the signature from which the current token
- * was derived is refused as a replay.
+ * was derived is refused as a replay. No decision is made earlier than an instant on the record, so a clock that went
+ * back undoes nothing.
  */
 export function decideGrant<Type extends keyof GrantRefusals>(
   grant: Grant,
@@ -63,9 +65,10 @@ export function decideGrant<Type extends keyof GrantRefusals>(
 export function decideGrant(
   grant: Grant,
   command: GrantCommand,
-  now: Instant,
+  clock: Instant,
   policy: GrantPolicy,
 ): GrantDecision<keyof GrantRefusals> {
+  const now = grantTime(grant, clock)
   if (grant.commandId === command.commandId) return unchanged(grant)
   const derives = command.type === 'continue' || command.type === 'rotate'
   if (derives && isRepeat(grant, command)) {
@@ -77,7 +80,7 @@ export function decideGrant(
     case 'deny':
       return deny(grant, command, now, policy)
     case 'continue':
-      return continueGrant(grant, command, now, policy)
+      return continueGrant(grant, command, { now, clock }, policy)
     case 'rotate':
       return rotate(grant, command, now, policy)
     case 'revoke-token':

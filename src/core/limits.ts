@@ -1,6 +1,7 @@
 import type { GrantedItem } from './access.js'
 import { type Amount, parseValue, sameAsset } from './amount.js'
-import { type Instant, type Refused, refused } from './decision.js'
+import { type Refused, refused } from './decision.js'
+import type { Instant } from './instant.js'
 import { parseInterval, type SpendingWindow, windowAt } from './interval.js'
 import { ok, type Result } from './result.js'
 

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AccessItem } from '../../src/core/access.js'
-import type { Instant } from '../../src/core/decision.js'
 import type { Grant } from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
 import { isActive } from '../../src/core/grant/rotation.js'
 import { decideGrant, type GrantCommand, type GrantRefusals } from '../../src/core/grant.js'
+import type { Instant } from '../../src/core/instant.js'
 import { startOfTests } from '../support/clock.js'
 import { deepFreeze } from '../support/frozen.js'
 import {
@@ -14,6 +14,7 @@ import {
   hashOf,
   type Kind,
   managed,
+  nextTokensOf,
   outgoing,
   requestOf,
 } from '../support/grants.js'
@@ -264,12 +265,13 @@ function continued(model: Model, call: string, isRight: boolean): string {
 }
 
 function tokenIssued(model: Model, real: Real, call: string): void {
-  const { token } = real.grant
+  const [token] = real.grant.tokens ?? []
   if (token === undefined) throw new Error('there is no token')
   real.tokens.push({ hash: token.hash, manage: token.manage })
   model.tokens++
   model.tokenEndsAt = model.now + accessTokenLifetimeMs
-  model.lastIssue = { call, retryEndsAt: model.now + retryMs }
+  const repeatableMs = call.startsWith('token ') ? accessTokenLifetimeMs : retryMs
+  model.lastIssue = { call, retryEndsAt: model.now + repeatableMs }
 }
 
 class Poll implements Command {
@@ -281,7 +283,7 @@ class Poll implements Command {
     const outcome = send(model, real, (commandId) => ({
       type: 'continue',
       commandId,
-      nextToken: nextToken(real),
+      ...nextTokensOf(real.commands + 1),
     }))
     expect(outcome).toBe(expected)
     if (outcome === 'changed') {
@@ -315,7 +317,7 @@ class Present implements Command {
       type: 'continue',
       commandId,
       refHash,
-      nextToken: nextToken(real),
+      ...nextTokensOf(real.commands + 1),
     }))
     expect(outcome).toBe(expected)
     if (outcome === 'changed') tokenIssued(model, real, `ref ${n}`)

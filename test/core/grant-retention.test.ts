@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Instant } from '../../src/core/decision.js'
 import type { Grant } from '../../src/core/grant/record.js'
 import { isActive } from '../../src/core/grant/rotation.js'
 import { decideGrant, type GrantCommand } from '../../src/core/grant.js'
+import type { Instant } from '../../src/core/instant.js'
 import {
   alice,
   endingHistory,
@@ -11,17 +11,22 @@ import {
   type History,
   hashOf,
   history,
+  nextTokensOf,
 } from '../support/grants.js'
-import { runs } from '../support/runs.js'
+import { isLong, runs } from '../support/runs.js'
 
 const years = 100 * 366 * 86_400_000
 
 /** Every token and every reference that was ever issued for this grant. */
 function credentialsOf({ created, turns }: History) {
   const successors = turns.flatMap(({ command }) =>
-    'nextToken' in command ? [command.nextToken] : [],
+    command.type === 'rotate'
+      ? [command.nextToken]
+      : command.type === 'continue'
+        ? command.nextTokens
+        : [],
   )
-  const first = created.token === undefined ? [] : [created.token]
+  const first = created.tokens ?? []
   const refs = turns.flatMap(({ command }) => (command.type === 'approve' ? command.refHash : []))
   return { tokens: [...first, ...successors], refs }
 }
@@ -31,9 +36,10 @@ function acceptedOf(grant: Grant, story: History, now: Instant): string[] {
   const { tokens, refs } = credentialsOf(story)
   const commandId = 'afterwards'
   const nextToken = { hash: hashOf('next'), manage: 'manage-next', salt: 'salt-next' }
+  const next = nextTokensOf(99, grant.requested)
   const commands: GrantCommand[] = [
-    { type: 'continue', commandId, nextToken },
-    ...refs.map((refHash) => ({ type: 'continue' as const, commandId, refHash, nextToken })),
+    { type: 'continue', commandId, ...next },
+    ...refs.map((refHash) => ({ type: 'continue' as const, commandId, refHash, ...next })),
     ...tokens.map(({ hash, manage }) => ({
       type: 'rotate' as const,
       commandId,
@@ -72,9 +78,9 @@ describe('the retention of a grant record', () => {
         expect(acceptedOf(grant, story, now)).toEqual([])
         gone += 1
       }),
-      { numRuns: runs(500) },
+      { numRuns: runs(500, 250) },
     )
-    expect(gone).toBeGreaterThan(runs(200))
+    expect(gone).toBeGreaterThan(runs(200, 80))
   })
 
   test('is unlimited while a consent without a last window is active, after any history', () => {
@@ -90,11 +96,11 @@ describe('the retention of a grant record', () => {
         expect(grant).not.toHaveProperty('dueAt')
         if (acceptedOf(grant, story, story.endedAt + ms).length > 0) usable += 1
       }),
-      { numRuns: runs(500) },
+      { numRuns: runs(500, 250) },
     )
-    expect(status).toBeGreaterThan(runs(20))
+    expect(status).toBeGreaterThan(runs(20, 2))
     // Removing such a record would be a loss: clients can still use most of these grants.
-    expect(usable).toBeGreaterThan(status / 2)
+    expect(usable).toBeGreaterThan(isLong ? status / 2 : 0)
   })
 
   test('ends retentionMs after the last window of a consent, or after its last change if that is later', () => {
@@ -108,7 +114,7 @@ describe('the retention of a grant record', () => {
           expect(after.retainUntil).toBe(Math.max(at, after.endsAt) + grantPolicy.retentionMs)
         }
       }),
-      { numRuns: runs(500) },
+      { numRuns: runs(500, 400) },
     )
     expect(Math.min(met.inTime, met.tooLate)).toBeGreaterThan(runs(3, 0))
   })

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AccessItem } from '../../src/core/access.js'
-import type { Instant } from '../../src/core/decision.js'
 import { type Grant, grantStatus } from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
 import { isActive } from '../../src/core/grant/rotation.js'
 import type { SubjectId } from '../../src/core/grant/subject.js'
 import { decideGrant, type GrantCommand, type GrantRefusals } from '../../src/core/grant.js'
+import type { Instant } from '../../src/core/instant.js'
 import { startOfTests } from '../support/clock.js'
 import { deepFreeze } from '../support/frozen.js'
 import {
@@ -16,6 +16,7 @@ import {
   hashOf,
   type Kind,
   managed,
+  nextTokensOf,
   outgoing,
   requestOf,
 } from '../support/grants.js'
@@ -65,8 +66,8 @@ function life({ kind = 'redirect', access = [], subject }: Asking) {
     continue: (presented?: string) =>
       decide<'continue'>((commandId) => {
         const ref = presented === undefined ? {} : { refHash: presented }
-        const nextToken = { ...managed(commands), salt: `salt-${commands}` }
-        return { type: 'continue', commandId, ...ref, nextToken }
+        const next = nextTokensOf(commands, grant.requested)
+        return { type: 'continue', commandId, ...ref, ...next }
       }),
   }
 }
@@ -104,9 +105,9 @@ describe('a grant of only a subject', () => {
       events: [{ type: 'grant.issued' }],
     })
     expect(made.grant()).toMatchObject({ issuedAt: made.now(), subject: told })
-    expect(made.grant()).not.toHaveProperty('token')
+    expect(made.grant()).not.toHaveProperty('tokens')
     expect(made.status()).toBe('issued')
-    for (const { hash } of [0, 1, 2].map(managed)) {
+    for (const { hash } of [0, 1, 2].map((n) => managed(n))) {
       expect(isActive(made.grant(), hash, made.now(), grantPolicy)).toBe(false)
     }
   })
@@ -156,7 +157,7 @@ describe('a grant of a subject with access', () => {
     made.approve({ subject: told })
     made.continue(refHash)
     expect(made.grant()).toMatchObject({ subject: told, granted: [outgoing] })
-    expect(made.grant()).toHaveProperty('token')
+    expect(made.grant()).toHaveProperty('tokens')
     expect(made.grant()).not.toHaveProperty('endsAt')
     made.pass(retryMs)
     expect(made.status()).toBe('issued')
@@ -173,7 +174,7 @@ describe('a grant of a subject with access', () => {
     const made = life(both)
     expect(made.approve({ subject: told, access: [] }).outcome).toBe('changed')
     made.continue(refHash)
-    expect(made.grant()).not.toHaveProperty('token')
+    expect(made.grant()).not.toHaveProperty('tokens')
     expect(made.status()).toBe('issued')
   })
 
@@ -274,16 +275,16 @@ test('no history discloses a subject before consent, without a request, or with 
       for (const [index, step] of happened.entries()) {
         const before = made.grant()
         moves[step](made, { id: `https://wallet.example/name-${index}`, format: 'uri' })
-        const { subject, consent, granted, token, issuedAt, state } = made.grant()
+        const { subject, consent, granted, tokens, issuedAt, state } = made.grant()
         if (subject !== undefined) names.add(subject.id)
         if (consent === undefined || how.subject === undefined) expect(subject).toBeUndefined()
         if (before.subject !== undefined) expect(subject).toEqual(before.subject)
         // An approval grants something, and a grant is issued once, either with a token or without.
         if (consent !== undefined) expect([subject, ...(granted ?? [])].some(Boolean)).toBe(true)
-        expect(token !== undefined && issuedAt !== undefined).toBe(false)
-        if (token !== undefined) expect(granted).not.toEqual([])
+        expect(tokens !== undefined && issuedAt !== undefined).toBe(false)
+        if (tokens !== undefined) expect(granted).not.toEqual([])
         if (before.issuedAt !== undefined) expect(issuedAt).toBe(before.issuedAt)
-        const what = token !== undefined ? 'token' : issuedAt !== undefined ? 'name' : 'nothing'
+        const what = tokens !== undefined ? 'token' : issuedAt !== undefined ? 'name' : 'nothing'
         met.add(`${state}, ${subject === undefined ? 'unnamed' : 'named'}, issued ${what}`)
       }
       expect(names.size).toBeLessThanOrEqual(1)

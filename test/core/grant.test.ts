@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { AccessAction, AccessItem } from '../../src/core/access.js'
 import type { Grant, GrantClient } from '../../src/core/grant/record.js'
-import { clientId, grantStatus } from '../../src/core/grant/record.js'
+import { clientId, derivationsOf, grantStatus } from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
 import { isActive } from '../../src/core/grant/rotation.js'
 import { decideGrant } from '../../src/core/grant.js'
@@ -17,6 +17,7 @@ import {
   type Kind,
   type LifeOptions,
   managed,
+  nextTokensOf,
   outgoing,
   requestOf,
   shop,
@@ -77,7 +78,7 @@ describe('requesting a grant', () => {
         state: 'approved',
         requested: [outgoing],
         granted: [{ ...outgoing, itemId: expect.any(String) }],
-        token: { ...managed(0), issuedAt: start, expiresAt: start + accessTokenLifetimeMs },
+        tokens: [{ ...managed(0), issuedAt: start, expiresAt: start + accessTokenLifetimeMs }],
       },
       events: [
         { type: 'grant.requested', at: start },
@@ -101,14 +102,14 @@ describe('requesting a grant', () => {
       },
       events: [{ type: 'grant.requested', at: start }],
     })
-    for (const missing of ['granted', 'token', 'consent', 'derivation']) {
+    for (const missing of ['granted', 'tokens', 'consent', 'derivation']) {
       expect(requested('redirect')).not.toHaveProperty(missing)
     }
   })
 
   test('issues its token immediately when the client instance offers an unnecessary interaction', () => {
     const grant = requested('at once', { interact: { finish } })
-    expect(grant.token).toBeDefined()
+    expect(grant.tokens).toHaveLength(1)
     expect(grant).not.toHaveProperty('interaction')
   })
 
@@ -174,7 +175,7 @@ describe('consenting', () => {
       consent: { resourceOwner: 'alice', at: start + waitMs },
       interaction: { refHash: life.refHash() },
     })
-    expect(life.grant()).not.toHaveProperty('token')
+    expect(life.grant()).not.toHaveProperty('tokens')
   })
 
   test('does not depend on the wait, which applies to client instances only', () => {
@@ -547,7 +548,7 @@ describe('continuing', () => {
       outcome: 'changed',
       record: {
         state: 'approved',
-        token: { ...managed(1), issuedAt: now, expiresAt: now + accessTokenLifetimeMs },
+        tokens: [{ ...managed(1), issuedAt: now, expiresAt: now + accessTokenLifetimeMs }],
         derivation: { from: life.refHash(), salt: 'salt-1', until: now + retryMs },
       },
       events: [{ type: 'grant.issued', at: now, resourceOwner: 'alice' }],
@@ -560,7 +561,7 @@ describe('continuing', () => {
     expect(life.poll()).toMatchObject({
       ok: true,
       outcome: 'changed',
-      record: { token: managed(1), derivation: { from: hashOf('continuation') } },
+      record: { tokens: [managed(1)], derivation: { from: hashOf('continuation') } },
     })
     expect(isLive(life)).toBe(true)
   })
@@ -692,7 +693,7 @@ describe('a lost response', () => {
               commandId,
               type: 'continue',
               refHash: life.refHash(),
-              nextToken,
+              ...nextTokensOf(9),
             })
           : life.decide<'rotate'>({ ...request, commandId, type: 'rotate', presented, nextToken })
       const presented = what === 'rotation' ? life.token() : managed(0)
@@ -710,16 +711,41 @@ describe('a lost response', () => {
     expect(life.present(old.hash)).toMatchObject(refusedWith('interact_ref_spent'))
   })
 
-  test('of a rotation is repeated for the old token until the end of the retry time', () => {
+  test('of a rotation is repeated for the old token as long as the new one is valid', () => {
     const life = issued()
     const old = life.token()
     life.rotate(old)
     const before = life.grant()
-    life.advance(retryMs - 1)
+    life.advance(accessTokenLifetimeMs - 1)
     expect(life.rotate(old)).toMatchObject(unchanged)
     life.advance(1)
     expect(life.rotate(old)).toMatchObject(refusedWith('token_not_managed_here'))
     expect(life.grant()).toBe(before)
+  })
+
+  test('of a rotation is repeated for the retry time if that is longer than the life of the token', () => {
+    const life = issued({ policy: { retryMs: accessTokenLifetimeMs + 1 } })
+    const old = life.token()
+    life.rotate(old)
+    life.advance(accessTokenLifetimeMs)
+    expect(life.rotate(old)).toMatchObject(unchanged)
+    life.advance(1)
+    expect(life.rotate(old)).toMatchObject(refusedWith('token_not_managed_here'))
+  })
+
+  test('of a rotation is not repeated if the retry time is 0', () => {
+    const life = issued({ kind: 'at once', policy: { retryMs: 0 } })
+    const old = life.token()
+    life.rotate(old)
+    expect(life.rotate(old)).toMatchObject(refusedWith('token_not_managed_here'))
+  })
+
+  test('of a rotation is not repeated once its token has been rotated', () => {
+    const life = issued()
+    const old = life.token()
+    life.rotate(old)
+    life.rotate(life.token())
+    expect(life.rotate(old)).toMatchObject(refusedWith('token_not_managed_here'))
   })
 
   test('of a rotation is not repeated at any URI other than the old one', () => {
@@ -737,8 +763,8 @@ describe('a lost response', () => {
     const life = issued()
     life.advance(retryMs - 1)
     life.rotate(life.token())
-    expect(life.grant().derivation).toMatchObject({ salt: 'salt-2' })
-    life.advance(retryMs)
+    expect(derivationsOf(life.grant())).toMatchObject([{ salt: 'salt-2' }])
+    life.advance(accessTokenLifetimeMs)
     expect(JSON.stringify(life.grant())).toContain('salt-2')
     life.cancel()
     expect(JSON.stringify(life.grant())).not.toContain('salt')
@@ -766,7 +792,7 @@ describe('a lost response', () => {
     'cannot be repeated without a retry time, but the first response to %s can still be sent',
     (_, made) => {
       // The response derives the token from the salt that is stored with the outcome.
-      expect(made().grant().derivation?.salt).toMatch(/^salt-/)
+      expect(derivationsOf(made().grant())).toMatchObject([{ salt: expect.any(String) }])
     },
   )
 })
@@ -781,7 +807,7 @@ describe('rotating', () => {
     expect(life.rotate(old)).toMatchObject({
       ok: true,
       outcome: 'changed',
-      record: { token: { issuedAt: now, expiresAt: now + accessTokenLifetimeMs }, granted },
+      record: { tokens: [{ issuedAt: now, expiresAt: now + accessTokenLifetimeMs }], granted },
       events: [{ type: 'grant.rotated', at: now }],
     })
     expect(life.token().hash).not.toBe(old.hash)
@@ -1237,7 +1263,7 @@ describe('the first applicable refusal in the table is returned', () => {
         const life = issued()
         const old = life.token()
         life.rotate(old)
-        followedBy(life, 'revoke').advance(retryMs)
+        followedBy(life, 'revoke').advance(accessTokenLifetimeMs)
         return life.rotate(old)
       },
       'token_not_managed_here',
@@ -1279,11 +1305,15 @@ describe('a repeated command whose response was lost', () => {
       }),
     ],
     ['deny', () => pending(), () => ({ type: 'deny', commandId })],
-    ['poll', () => pending({ kind: 'poll' }), () => ({ type: 'continue', commandId, nextToken })],
+    [
+      'poll',
+      () => pending({ kind: 'poll' }),
+      () => ({ type: 'continue', commandId, ...nextTokensOf(7) }),
+    ],
     [
       'continue',
       () => approved(),
-      (life) => ({ type: 'continue', commandId, refHash: life.refHash(), nextToken }),
+      (life) => ({ type: 'continue', commandId, refHash: life.refHash(), ...nextTokensOf(7) }),
     ],
     [
       'rotate',

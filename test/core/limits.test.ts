@@ -20,8 +20,8 @@ const elsewhere = 'https://bank.example/incoming-payments/2'
 
 describe('checking a payment against the limits of one granted item', () => {
   test('allows it without a limit when the item has no limits', () => {
-    expect(allow(item(), spending, now)).toEqual({ ok: true, value: {} })
-    expect(allow(item({}), spending, now)).toEqual({ ok: true, value: {} })
+    expect(allow(item(), spending, now)).toStrictEqual({ ok: true, value: {} })
+    expect(allow(item({}), spending, now)).toStrictEqual({ ok: true, value: {} })
   })
 
   test('allows only the granted receiver', () => {

@@ -1,10 +1,23 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
-import type { AccessAction, AccessItem, Limits } from '../../src/core/access.js'
-import { accessActions, publicItem } from '../../src/core/access.js'
-import type { Instant } from '../../src/core/decision.js'
+import {
+  type AccessAction,
+  type AccessItem,
+  accessActions,
+  itemsOf,
+  type Limits,
+  labelsOf,
+  publicItem,
+  type TokenItem,
+} from '../../src/core/access.js'
 import type { GrantEvent } from '../../src/core/grant/event.js'
-import type { Finish, Grant, GrantClient, GrantPolicy } from '../../src/core/grant/record.js'
+import {
+  derivationsOf,
+  type Finish,
+  type Grant,
+  type GrantClient,
+  type GrantPolicy,
+} from '../../src/core/grant/record.js'
 import { type RequestGrant, requestGrant } from '../../src/core/grant/request.js'
 import {
   decideGrant,
@@ -12,6 +25,7 @@ import {
   type GrantDecision,
   type GrantRefusals,
 } from '../../src/core/grant.js'
+import type { Instant } from '../../src/core/instant.js'
 import { startOfTests } from './clock.js'
 import { deepFreeze } from './frozen.js'
 
@@ -59,36 +73,60 @@ export function hashOf(secret: string): string {
 export type Kind = 'redirect' | 'poll' | 'at once'
 
 export function requestOf(kind: Kind, more: Partial<RequestGrant> = {}): RequestGrant {
+  const { access = [outgoing] } = more
   return {
     commandId: 'command-0',
     id: 'namespac-grant',
     client: shop,
-    access: [outgoing],
+    access,
     needsConsent: kind !== 'at once',
     needsFinish: kind === 'redirect',
     ...(kind === 'at once' ? {} : { interact: kind === 'redirect' ? { finish } : {} }),
     interaction: { path: 'path-of-interaction', nonce: 'nonce-of-the-server' },
     continuation: { path: 'path-of-continuation', tokenHash: hashOf('continuation') },
-    token: managed(0),
+    tokens: nextTokensOf(0, access).nextTokens,
     ...more,
   }
 }
 
+/** A token as its client instance presents it. */
+export interface PresentedToken {
+  readonly hash: string
+  readonly manage: string
+}
+
 /** Token number n of a grant, as the client presents it. Number 0 is issued without consent, or never. */
-export function managed(n: number): { readonly hash: string; readonly manage: string } {
-  return { hash: hashOf(`token ${n}`), manage: `manage-${n}` }
+export function managed(n: number, label = ''): PresentedToken {
+  return { hash: hashOf(`token ${n}${label}`), manage: `manage-${n}${label}` }
+}
+
+/** The tokens of continuation number n, one for each label of the requested access. */
+export function nextTokensOf(n: number, access: readonly TokenItem[] = [outgoing]) {
+  const nextTokens = labelsOf(access).map((label) => ({
+    ...(label === undefined ? {} : { label }),
+    ...managed(n, label),
+  }))
+  return { salt: `salt-${n}`, nextTokens }
+}
+
+/** Returns the access as that of tokens with these labels, one after another. */
+export function labelled(
+  access: readonly AccessItem[],
+  labels: readonly string[],
+): readonly TokenItem[] {
+  return access.map((item, index) => ({ label: labels[index % labels.length] ?? '', ...item }))
 }
 
 export interface LifeOptions {
   readonly kind?: Kind
-  readonly access?: readonly AccessItem[]
+  readonly access?: readonly TokenItem[]
   readonly policy?: Partial<GrantPolicy>
 }
 
 export interface ApproveOptions {
   readonly owner?: string
   readonly walletAddresses?: readonly string[]
-  readonly access?: readonly AccessItem[]
+  readonly access?: readonly TokenItem[]
 }
 
 /** One grant from its request on, with its own clock. Commits each decision. */
@@ -126,6 +164,8 @@ export function grantLife({
     return { ...managed(n), salt: `salt-${n}` }
   }
 
+  const nextTokens = () => nextTokensOf(++tokens, access)
+
   return {
     policy,
     events,
@@ -134,9 +174,9 @@ export function grantLife({
     now: () => now,
     /** The hash of the reference from the n-th attempted approval. */
     refHash: (n = refs) => hashOf(`ref ${n}`),
-    /** The active token, as its client instance presents it. */
-    token() {
-      const { token } = grant
+    /** The current token with this label, as its client instance presents it. */
+    token(label?: string) {
+      const token = grant.tokens?.find((each) => each.label === label)
       if (token === undefined) throw new Error('no token has been issued')
       return { hash: token.hash, manage: token.manage }
     },
@@ -158,23 +198,22 @@ export function grantLife({
       })
     },
     deny: () => decide<'deny'>({ type: 'deny', commandId: commandId() }),
-    poll: () =>
-      decide<'continue'>({ type: 'continue', commandId: commandId(), nextToken: nextToken() }),
+    poll: () => decide<'continue'>({ type: 'continue', commandId: commandId(), ...nextTokens() }),
     present: (refHash = hashOf(`ref ${refs}`)) =>
       decide<'continue'>({
         type: 'continue',
         commandId: commandId(),
         refHash,
-        nextToken: nextToken(),
+        ...nextTokens(),
       }),
-    rotate: (presented: { readonly hash: string; readonly manage: string }) =>
+    rotate: (presented: PresentedToken) =>
       decide<'rotate'>({
         type: 'rotate',
         commandId: commandId(),
         presented,
         nextToken: nextToken(),
       }),
-    revokeToken: (presented: { readonly hash: string; readonly manage: string }) =>
+    revokeToken: (presented: PresentedToken) =>
       decide<'revoke-token'>({ type: 'revoke-token', commandId: commandId(), presented }),
     cancel: () => decide<'cancel'>({ type: 'cancel', commandId: commandId() }),
     revoke: () => decide<'revoke'>({ type: 'revoke', commandId: commandId() }),
@@ -243,41 +282,49 @@ export const accessItem: fc.Arbitrary<AccessItem> = fc.oneof(
 
 /** What an owner, or a faulty consent page, may make of the requested access. */
 const offers = {
-  all: (items: readonly AccessItem[]) => items,
-  'but the last': (items: readonly AccessItem[]) => items.slice(0, -1),
-  'one action of each': (items: readonly AccessItem[]) =>
+  all: (items: readonly TokenItem[]) => items,
+  'but the last': (items: readonly TokenItem[]) => items.slice(0, -1),
+  'one action of each': (items: readonly TokenItem[]) =>
     items.map((item) => ({ ...item, actions: item.actions.slice(0, 1) })),
-  'read for read-all': (items: readonly AccessItem[]) =>
+  'read for read-all': (items: readonly TokenItem[]) =>
     items.map((item) => ({
       ...item,
       actions: item.actions.map((action) => (action === 'read-all' ? ('read' as const) : action)),
     })),
-  'for alice only': (items: readonly AccessItem[]) =>
+  'for alice only': (items: readonly TokenItem[]) =>
     items.map((item) => ({ ...item, identifier: item.identifier ?? alice })),
-  'half of each amount': (items: readonly AccessItem[]) =>
-    withAmounts(items, (value) => value / 2n),
-  'one receiver': (items: readonly AccessItem[]) =>
+  'half of each amount': (items: readonly TokenItem[]) => withAmounts(items, (value) => value / 2n),
+  'one receiver': (items: readonly TokenItem[]) =>
     withLimits(items, (limits) => ({
       receiver: `${bob}/incoming-payments/1`,
       ...limits,
     })),
-  'one unit more of each amount': (items: readonly AccessItem[]) =>
+  'one unit more of each amount': (items: readonly TokenItem[]) =>
     withAmounts(items, (value) => value + 1n),
-  'no amounts': (items: readonly AccessItem[]) =>
+  'no amounts': (items: readonly TokenItem[]) =>
     withLimits(items, ({ debitAmount: _debit, receiveAmount: _receive, ...limits }) => limits),
-  'no interval': (items: readonly AccessItem[]) =>
+  'no interval': (items: readonly TokenItem[]) =>
     withLimits(items, ({ interval: _interval, ...limits }) => limits),
-  'an interval': (items: readonly AccessItem[]) =>
+  'an interval': (items: readonly TokenItem[]) =>
     withLimits(items, (limits) => ({ interval: 'R/2025-05-20T13:00:00Z/P1Y', ...limits })),
-  'no limits': (items: readonly AccessItem[]) => items.map(({ limits: _limits, ...item }) => item),
-  'everything twice': (items: readonly AccessItem[]) => [...items, ...items],
-  'every action': (items: readonly AccessItem[]) =>
+  'no limits': (items: readonly TokenItem[]) => items.map(({ limits: _limits, ...item }) => item),
+  'everything twice': (items: readonly TokenItem[]) => [...items, ...items],
+  'every action': (items: readonly TokenItem[]) =>
     items.map((item) => ({ ...item, actions: accessActions[item.type] })),
-  'for bob': (items: readonly AccessItem[]) => items.map((item) => ({ ...item, identifier: bob })),
-  'for everybody': (items: readonly AccessItem[]) =>
+  'for bob': (items: readonly TokenItem[]) => items.map((item) => ({ ...item, identifier: bob })),
+  'for everybody': (items: readonly TokenItem[]) =>
     items.map(({ identifier: _identifier, ...item }) => item),
+  'swapped tokens': (items: readonly TokenItem[]) =>
+    items.map((item, index) => withLabel(item, items[items.length - 1 - index]?.label)),
+  'without labels': (items: readonly TokenItem[]) =>
+    items.map(({ label: _label, ...item }) => item),
+  'only the first token': (items: readonly TokenItem[]) => itemsOf(items, items[0]?.label),
   nothing: () => [],
-} as const satisfies Record<string, (items: readonly AccessItem[]) => readonly AccessItem[]>
+} as const satisfies Record<string, (items: readonly TokenItem[]) => readonly TokenItem[]>
+
+function withLabel({ label: _label, ...item }: TokenItem, label: string | undefined): TokenItem {
+  return label === undefined ? item : { label, ...item }
+}
 
 export type Offer = keyof typeof offers
 
@@ -286,17 +333,17 @@ export const offer = fc.oneof(
   { weight: 2, arbitrary: fc.constantFrom(...(Object.keys(offers) as Offer[])) },
 )
 
-export function offered(how: Offer, items: readonly AccessItem[]): readonly AccessItem[] {
+export function offered(how: Offer, items: readonly TokenItem[]): readonly TokenItem[] {
   return offers[how](items)
 }
 
-function withLimits(items: readonly AccessItem[], change: (limits: Limits) => Limits) {
+function withLimits(items: readonly TokenItem[], change: (limits: Limits) => Limits) {
   return items.map((item) =>
     item.type === 'outgoing-payment' ? { ...item, limits: change(item.limits ?? {}) } : item,
   )
 }
 
-function withAmounts(items: readonly AccessItem[], change: (value: bigint) => bigint) {
+function withAmounts(items: readonly TokenItem[], change: (value: bigint) => bigint) {
   return withLimits(items, ({ debitAmount, receiveAmount, ...rest }) => ({
     ...rest,
     ...(debitAmount && {
@@ -323,7 +370,12 @@ export type Step =
   | { readonly do: 'reach'; readonly moment: Moment }
   | { readonly do: 'approve'; readonly owner: string; readonly offer: Offer }
   | { readonly do: 'continue'; readonly ref: RefChoice }
-  | { readonly do: 'rotate' | 'revoke-token'; readonly token: TokenChoice }
+  | {
+      readonly do: 'rotate' | 'revoke-token'
+      readonly token: TokenChoice
+      /** Which of the grant's tokens is affected, modulo their number. */
+      readonly which: number
+    }
   | { readonly do: 'deny' | 'cancel' | 'revoke' }
 
 /** A command with its decision, and the grant before and after it. */
@@ -335,12 +387,16 @@ export interface Turn {
   readonly after: Grant
 }
 
+export interface HistoricToken extends PresentedToken {
+  readonly label?: string
+}
+
 export interface History {
   readonly kind: Kind
   readonly created: Grant
   readonly turns: readonly Turn[]
-  /** Hashes of all access tokens in the order of issue. */
-  readonly tokens: readonly string[]
+  /** All access tokens in the order of issue. */
+  readonly tokens: readonly HistoricToken[]
   /** Every hash, salt and nonce of the history. */
   readonly secrets: readonly string[]
   readonly events: readonly GrantEvent[]
@@ -391,6 +447,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         'foreign',
         'at another URI',
       ),
+      which: fc.nat({ max: 2 }),
     }),
   },
   {
@@ -398,6 +455,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant('revoke-token' as const),
       token: fc.constantFrom<TokenChoice>('live', 'replaced', 'older', 'foreign', 'at another URI'),
+      which: fc.nat({ max: 2 }),
     }),
   },
   {
@@ -410,17 +468,24 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 const kinds = fc.constantFrom<Kind>('redirect', 'redirect', 'poll', 'at once')
 
+/** The labels of the tokens: none for a single token. */
+const someLabels = fc.constantFrom<readonly string[]>([], [], ['a'], ['a', 'b'], ['a', 'b', 'c'])
+
 function historyOf(item: fc.Arbitrary<AccessItem>): fc.Arbitrary<History> {
   return fc
     .record({
       kind: kinds,
       access: fc.array(item, { minLength: 1, maxLength: 3 }),
+      labels: someLabels,
       steps: fc.array(step, { maxLength: 30, size: '+1' }),
     })
-    .map(({ kind, access, steps }) => play(kind, structuredClone(access), steps))
+    .map(({ kind, access, labels, steps }) => {
+      const items = structuredClone(access)
+      return play(kind, labels.length === 0 ? items : labelled(items, labels), steps)
+    })
 }
 
-/** Grants with an arbitrary history. */
+/** Grants with an arbitrary history: some with a single token, others with a set of one to three. */
 export const history: fc.Arbitrary<History> = historyOf(accessItem)
 
 /** Grants whose windows end. */
@@ -432,12 +497,11 @@ export const endingHistory: fc.Arbitrary<History> = historyOf(
 )
 
 /** Plays steps on a new grant. */
-export function play(kind: Kind, access: readonly AccessItem[], steps: readonly Step[]): History {
+export function play(kind: Kind, access: readonly TokenItem[], steps: readonly Step[]): History {
   const life = grantLife({ kind, access })
   const created = life.grant()
   const turns: Turn[] = []
-  const { token } = created
-  const issued = token === undefined ? [] : [{ hash: token.hash, manage: token.manage }]
+  const issued: HistoricToken[] = (created.tokens ?? []).map(presentedOf)
   const refs: string[] = []
   const secrets = [hashOf('continuation'), 'nonce-of-the-server', finish.nonce]
 
@@ -452,7 +516,7 @@ export function play(kind: Kind, access: readonly AccessItem[], steps: readonly 
       continue
     }
     const command = commandOf(step, index, { access, issued, refs })
-    if ('nextToken' in command) secrets.push(command.nextToken.hash, command.nextToken.salt)
+    secrets.push(...secretsOf(command))
     if (command.type === 'approve') secrets.push(command.refHash)
     if ('signature' in command) secrets.push(command.signature ?? '')
     const before = life.grant()
@@ -461,15 +525,13 @@ export function play(kind: Kind, access: readonly AccessItem[], steps: readonly 
     turns.push({ at: life.now(), before, command, decision, after })
     if (decision.outcome !== 'changed') continue
     if (command.type === 'approve') refs.push(command.refHash)
-    if ('nextToken' in command && after.token?.hash === command.nextToken.hash) {
-      issued.push({ hash: command.nextToken.hash, manage: command.nextToken.manage })
-    }
+    issued.push(...newTokensOf(before, after).map(presentedOf))
   }
   return {
     kind,
     created,
     turns,
-    tokens: issued.map(({ hash }) => hash),
+    tokens: issued,
     secrets,
     events: life.events,
     endedAt: life.now(),
@@ -477,7 +539,23 @@ export function play(kind: Kind, access: readonly AccessItem[], steps: readonly 
   }
 }
 
-function told(kind: Kind, access: readonly AccessItem[], turns: readonly Turn[]): string {
+function presentedOf({ label, hash, manage }: HistoricToken): HistoricToken {
+  return label === undefined ? { hash, manage } : { label, hash, manage }
+}
+
+/** Returns the tokens of a grant that it did not have before. */
+export function newTokensOf(before: Grant, after: Grant) {
+  const known = (before.tokens ?? []).map(({ hash }) => hash)
+  return (after.tokens ?? []).filter(({ hash }) => !known.includes(hash))
+}
+
+function secretsOf(command: GrantCommand): readonly string[] {
+  if (command.type === 'rotate') return [command.nextToken.hash, command.nextToken.salt]
+  if (command.type !== 'continue') return []
+  return [command.salt, ...command.nextTokens.map(({ hash }) => hash)]
+}
+
+function told(kind: Kind, access: readonly TokenItem[], turns: readonly Turn[]): string {
   const lines = turns.map(({ at, before, command, decision }) => {
     const outcome = decision.outcome === 'refused' ? decision.refusal : decision.outcome
     return `${at - before.createdAt} ms: ${JSON.stringify(command)} -> ${outcome}`
@@ -486,8 +564,8 @@ function told(kind: Kind, access: readonly AccessItem[], turns: readonly Turn[])
 }
 
 interface Known {
-  readonly access: readonly AccessItem[]
-  readonly issued: readonly { readonly hash: string; readonly manage: string }[]
+  readonly access: readonly TokenItem[]
+  readonly issued: readonly HistoricToken[]
   readonly refs: readonly string[]
 }
 
@@ -513,18 +591,18 @@ function commandOf(
     case 'continue': {
       const refHash = chosenRef(step.ref, refs)
       const ref = refHash === undefined ? {} : { refHash }
-      return { type: 'continue', commandId, ...ref, nextToken, ...signed }
+      return { type: 'continue', commandId, ...ref, ...nextTokensOf(index + 1, access), ...signed }
     }
     case 'rotate':
       return {
         type: 'rotate',
         commandId,
-        presented: chosenToken(step.token, issued),
+        presented: chosenToken(step, issued),
         nextToken,
         ...signed,
       }
     case 'revoke-token':
-      return { type: 'revoke-token', commandId, presented: chosenToken(step.token, issued) }
+      return { type: 'revoke-token', commandId, presented: chosenToken(step, issued) }
     default:
       return { type: step.do, commandId }
   }
@@ -536,8 +614,17 @@ function chosenRef(choice: RefChoice, refs: readonly string[]): string | undefin
   return known ?? hashOf('a reference of another grant')
 }
 
-function chosenToken(choice: TokenChoice, issued: Known['issued']) {
+/** A token of another label is one at another URI, as the token that was replaced is. */
+function chosenToken(
+  { token: choice, which }: { readonly token: TokenChoice; readonly which: number },
+  all: Known['issued'],
+): PresentedToken {
   const foreign = { hash: hashOf('a token of another grant'), manage: 'manage-of-another-grant' }
+  const labels = [...new Set(all.map(({ label }) => label))]
+  const issued = all
+    .filter(({ label }) => label === labels[which % labels.length])
+    .map(({ hash, manage }) => ({ hash, manage }))
+  const others = all.filter(({ hash }) => hash !== issued.at(-1)?.hash)
   const live = issued.at(-1) ?? foreign
   switch (choice) {
     case 'live':
@@ -549,12 +636,14 @@ function chosenToken(choice: TokenChoice, issued: Known['issued']) {
     case 'foreign':
       return { hash: foreign.hash, manage: live.manage }
     case 'at another URI':
-      return { hash: live.hash, manage: issued.at(-2)?.manage ?? foreign.manage }
+      return { hash: live.hash, manage: others.at(-1)?.manage ?? foreign.manage }
   }
 }
 
 function instantOf({ of, offsetMs }: Moment, grant: Grant): Instant | undefined {
-  const { continuation, interaction, token, derivation, endsAt } = grant
+  const { continuation, interaction, tokens = [], endsAt } = grant
+  const [token] = tokens
+  const derivation = derivationsOf(grant).at(-1)
   const instants = {
     wait: continuation.acceptedAt + grantPolicy.waitMs,
     interaction: interaction?.expiresAt,
@@ -568,19 +657,25 @@ function instantOf({ of, offsetMs }: Moment, grant: Grant): Instant | undefined 
 }
 
 /**
- * Returns whether the granted items are within the requested ones: an independent implementation of the
- * narrowing rules that tries every pairing.
+ * Returns whether the granted items of each token are within its requested ones: an independent implementation of
+ * the narrowing rules that tries every pairing.
  */
 export function isAttenuated(
-  requested: readonly AccessItem[],
-  granted: readonly AccessItem[],
+  requested: readonly TokenItem[],
+  granted: readonly TokenItem[],
 ): boolean {
+  return labelsOf(granted).every((label) =>
+    areWithin(itemsOf(requested, label), itemsOf(granted, label)),
+  )
+}
+
+function areWithin(requested: readonly AccessItem[], granted: readonly AccessItem[]): boolean {
   const [first, ...rest] = granted.map(publicItem)
   if (first === undefined) return true
   return requested.some(
     (item, index) =>
       isNarrower(item, first) &&
-      isAttenuated(
+      areWithin(
         requested.filter((_, other) => other !== index),
         rest,
       ),
@@ -597,7 +692,10 @@ function isNarrower(asked: AccessItem, given: AccessItem): boolean {
   const from = asked.limits ?? {}
   const to = given.limits ?? {}
   if (from.receiver !== undefined && to.receiver !== from.receiver) return false
-  if (from.interval !== to.interval) return false
+  // An interval added to an amount would renew it; beside no amount it allows nothing more.
+  const isLimited = from.debitAmount !== undefined || from.receiveAmount !== undefined
+  const isAdded = from.interval === undefined && !isLimited
+  if (from.interval !== to.interval && !isAdded) return false
   return (['debitAmount', 'receiveAmount'] as const).every((kind) => {
     const [max, now] = [from[kind], to[kind]]
     if (max === undefined) return true

@@ -1,5 +1,13 @@
-import { type AccessItem, coversAll, isWellFormed, needsIdentifier, publicItem } from '../access.js'
-import { changed, type Decision, type Instant, refused, unchanged } from '../decision.js'
+import {
+  type AccessItem,
+  coversTokens,
+  isWellFormed,
+  needsIdentifier,
+  type TokenItem,
+} from '../access.js'
+import { changed, type Decision, refused, unchanged } from '../decision.js'
+import type { Instant } from '../instant.js'
+import type { ListEntry } from '../stored.js'
 import { type GrantEvent, grantEvent } from './event.js'
 import { finalize, grantedAccess, nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, grantStatus, type Interaction } from './record.js'
@@ -13,7 +21,7 @@ export interface ApproveGrant {
   /** The owner's wallet addresses. Granted items may name only these. */
   readonly walletAddresses: readonly string[]
   /** The granted access, if it is less than the requested access. */
-  readonly access?: readonly AccessItem[]
+  readonly access?: readonly TokenItem[]
   /** The subject to disclose to the client instance, if it requested one and the owner agrees. */
   readonly subject?: SubjectId
   /** Name of the owner's list of grants. Default: the grant is not listed. */
@@ -26,6 +34,8 @@ export interface ApproveGrant {
 export interface DenyGrant {
   readonly type: 'deny'
   readonly commandId: string
+  /** The owner who declines, if the host knows. */
+  readonly resourceOwner?: string
 }
 
 export type ConsentRefusal =
@@ -60,7 +70,7 @@ export function approve(
   if (access.length === 0 && subject === undefined) {
     return refused('access_widened', 'nothing is left to grant')
   }
-  const refusal = refuseAccess(grant.requested, access, command.walletAddresses)
+  const refusal = refuseAccess(grant.requested, access, command.walletAddresses, policy)
   if (refusal !== undefined) return refusal
   const next = nextVersion(
     grant,
@@ -70,13 +80,18 @@ export function approve(
       ...(subject === undefined ? {} : { subject }),
       consent: { resourceOwner: command.resourceOwner, at: now },
       ...withRef(interaction, command.refHash),
-      ...(command.listName === undefined ? {} : { lists: [{ list: command.listName, at: now }] }),
+      ...(command.listName === undefined ? {} : { lists: listed(grant, command.listName, now) }),
     },
     command.commandId,
     now,
     policy,
   )
   return changed(next, grantEvent('grant.approved', next, now))
+}
+
+/** Adds the grant to the owner's list. */
+function listed({ lists = [] }: Grant, list: string, at: Instant): readonly ListEntry[] {
+  return [...lists, { list, at }]
 }
 
 export function deny(
@@ -92,7 +107,14 @@ export function deny(
   if (status === 'denied') return unchanged(grant)
   if (status === 'approved') return refused('decided_otherwise', 'the request has been approved')
   if (status !== 'pending') return over(status)
-  const next = finalize(grant, 'denied', command.commandId, now, policy)
+  const { commandId, resourceOwner } = command
+  const next = finalize(
+    grant,
+    { as: 'denied', ...(resourceOwner && { resourceOwner }) },
+    commandId,
+    now,
+    policy,
+  )
   return changed(next, grantEvent('grant.denied', next, now))
 }
 
@@ -100,18 +122,18 @@ export function deny(
 function repeat(
   grant: Grant,
   interaction: Interaction,
-  access: readonly AccessItem[],
+  access: readonly TokenItem[],
   command: ApproveGrant,
   now: Instant,
   policy: GrantPolicy,
 ): Consented {
-  const granted = (grant.granted ?? []).map(publicItem)
+  const { granted = [] } = grant
   const same =
     grant.consent?.resourceOwner === command.resourceOwner &&
     (grant.subject === undefined) === (subjectToTell(grant, command) === undefined) &&
     access.length === granted.length &&
-    coversAll(granted, access) &&
-    coversAll(access, granted)
+    coversTokens(granted, access) &&
+    coversTokens(access, granted)
   if (!same)
     return refused('decided_otherwise', 'the request has been approved with a different decision')
   if (interaction.finish === undefined) return unchanged(grant)
@@ -136,9 +158,9 @@ function withRef(interaction: Interaction, refHash: string): Pick<Grant, 'intera
 
 /** Narrows items that need an identifier to the owner's wallet address, if the owner has only one. */
 function withIdentifiers(
-  access: readonly AccessItem[],
+  access: readonly TokenItem[],
   walletAddresses: readonly string[],
-): readonly AccessItem[] {
+): readonly TokenItem[] {
   const [only, ...others] = walletAddresses
   if (only === undefined || others.length > 0) return access
   return access.map((item) => (lacksIdentifier(item) ? { ...item, identifier: only } : item))
@@ -154,11 +176,12 @@ function lacksIdentifier({ type, actions, identifier }: AccessItem): boolean {
 }
 
 function refuseAccess(
-  requested: readonly AccessItem[],
-  access: readonly AccessItem[],
+  requested: readonly TokenItem[],
+  access: readonly TokenItem[],
   walletAddresses: readonly string[],
+  { intervalCounting }: GrantPolicy,
 ) {
-  if (!coversAll(requested, access)) {
+  if (!coversTokens(requested, access, intervalCounting)) {
     return refused('access_widened', 'the access granted is not covered by what was requested')
   }
   if (!access.every(isWellFormed)) {

@@ -1,8 +1,16 @@
-import { changed, type Decision, type Instant, refused, sameHash, unchanged } from '../decision.js'
+import { changed, type Decision, refused, unchanged } from '../decision.js'
+import { sameHash } from '../hash.js'
+import type { Instant } from '../instant.js'
 import { type GrantEvent, grantEvent } from './event.js'
 import { nextVersion } from './next.js'
-import { type Grant, type GrantPolicy, type GrantStatus, grantStatus } from './record.js'
-import { derivedToken, type NextToken, requestOf } from './token.js'
+import {
+  type Derivation,
+  type Grant,
+  type GrantPolicy,
+  type GrantStatus,
+  grantStatus,
+} from './record.js'
+import { derivationOf, issuedTokens, type NewToken } from './token.js'
 
 /** The client instance continues its request (RFC 9635 sections 5.1 and 5.2). */
 export interface ContinueGrant {
@@ -10,7 +18,10 @@ export interface ContinueGrant {
   readonly commandId: string
   /** SHA-256 of the interaction reference; absent when polling. */
   readonly refHash?: string
-  readonly nextToken: NextToken
+  /** The salt from which the secrets of all tokens were derived. */
+  readonly salt: string
+  /** A token for each label that was requested. Only those with granted access are issued. */
+  readonly nextTokens: readonly NewToken[]
   /** Hash of the request's signature; absent if the request has a nonce to detect a replay by. */
   readonly signature?: string
 }
@@ -27,19 +38,30 @@ export type ContinueRefusal =
 
 type Continued = Decision<Grant, GrantEvent, ContinueRefusal>
 
+/** The time of a continuation. */
+interface ContinuationTime {
+  /** The time of the decision, which is not before any instant on the record. */
+  readonly now: Instant
+  /** What the clock of this server shows. It can be behind the record, if another server has written that. */
+  readonly clock: Instant
+}
+
 /** Decides a continuation request. The checks have the same order as the table of refusals. */
 export function continueGrant(
   grant: Grant,
   command: ContinueGrant,
-  now: Instant,
+  { now, clock }: ContinuationTime,
   policy: GrantPolicy,
 ): Continued {
   const { continuation, interaction } = grant
   const { refHash } = command
   const status = grantStatus(grant, now, policy)
 
-  const nextCallAt = continuation.acceptedAt + continuation.waitMs
-  if (grant.state === 'pending' && now < nextCallAt) {
+  const { acceptedAt, waitMs } = continuation
+  const nextCallAt = acceptedAt + waitMs
+  // A server whose clock is ahead has accepted a call in the future of this one: the wait would be longer than `waitMs`.
+  const waits = acceptedAt <= clock && clock < nextCallAt
+  if (grant.state === 'pending' && waits) {
     return refused('too_fast', 'the call came before the wait was over', nextCallAt)
   }
   if (refHash === undefined && interaction?.finish !== undefined) {
@@ -53,7 +75,7 @@ export function continueGrant(
     return refused('interact_ref_wrong', 'not the interaction reference of this grant')
   }
   return status === 'pending'
-    ? changed(stillPending(grant, command, now, policy))
+    ? changed(stillPending(grant, command, { now, clock }, policy))
     : issue(grant, command, now, policy)
 }
 
@@ -73,43 +95,38 @@ function refuseFinished(status: GrantStatus) {
   }
 }
 
-/** Repeats a lost response: within the retry window the same token is derived again. */
+/** Repeats a lost response: within the retry window the same tokens are derived again. */
 function retry(grant: Grant, refHash: string | undefined, now: Instant): Continued {
   const derivation = grant.derivation
   const presented = refHash ?? grant.continuation.tokenHash
-  if (
-    derivation !== undefined &&
-    derivation.manage === undefined &&
-    now < derivation.until &&
-    sameHash(presented, derivation.from)
-  ) {
+  if (derivation !== undefined && now < derivation.until && sameHash(presented, derivation.from)) {
     return unchanged(grant)
   }
   return refHash === undefined
-    ? refused('already_issued', 'the token of this grant has been issued')
+    ? refused('already_issued', 'the tokens of this grant have been issued')
     : refused('interact_ref_spent', 'the interaction reference has been used')
 }
 
 function stillPending(
   grant: Grant,
   command: ContinueGrant,
-  now: Instant,
+  { now, clock }: ContinuationTime,
   policy: GrantPolicy,
 ): Grant {
-  const continuation = { ...grant.continuation, acceptedAt: now }
+  const continuation = { ...grant.continuation, acceptedAt: clock }
   return nextVersion(grant, { continuation }, command.commandId, now, policy)
 }
 
 function issue(grant: Grant, command: ContinueGrant, now: Instant, policy: GrantPolicy): Continued {
   const from = command.refHash ?? grant.continuation.tokenHash
-  const asked = { from, ...requestOf(command) }
-  const derived = derivedToken(grant, command.nextToken, asked, now, policy)
-  const changes = grant.granted?.length === 0 ? subjectAlone(derived, now) : derived
+  const derivation = derivationOf(from, command.salt, command, now + policy.retryMs)
+  const tokens = issuedTokens(grant, command.nextTokens, now, policy)
+  const changes = tokens.length === 0 ? subjectAlone(derivation, now) : { tokens, derivation }
   const next = nextVersion(grant, changes, command.commandId, now, policy)
   return changed(next, grantEvent('grant.issued', next, now))
 }
 
 /** A grant of only a subject ends when its response can no longer be repeated. */
-function subjectAlone({ derivation }: ReturnType<typeof derivedToken>, now: Instant) {
+function subjectAlone(derivation: Derivation, now: Instant) {
   return { derivation, issuedAt: now, endsAt: derivation.until }
 }

@@ -1,6 +1,7 @@
-import { changed, type Decision, type Instant, refused, unchanged } from '../decision.js'
+import { changed, type Decision, refused, unchanged } from '../decision.js'
+import type { Instant } from '../instant.js'
 import { type GrantEvent, grantEvent } from './event.js'
-import { finalize } from './next.js'
+import { finalize, nextVersion } from './next.js'
 import { type Grant, type GrantPolicy, type GrantStatus, grantStatus } from './record.js'
 import { type ManagedToken, managedToken } from './rotation.js'
 
@@ -10,7 +11,7 @@ export interface CancelGrant {
   readonly commandId: string
 }
 
-/** The client instance revokes its access token (RFC 9635 section 6.2). */
+/** The client instance revokes one of its access tokens (RFC 9635 section 6.2). */
 export interface RevokeToken {
   readonly type: 'revoke-token'
   readonly commandId: string
@@ -31,20 +32,31 @@ export function cancel(
 ): Decision<Grant, GrantEvent, 'grant_finalized'> {
   const status = grantStatus(grant, now, policy)
   if (!isOpen(status)) return refused('grant_finalized', `the grant is ${status}`)
-  const next = finalize(grant, 'cancelled', command.commandId, now, policy)
+  const next = finalize(grant, { as: 'cancelled' }, command.commandId, now, policy)
   return changed(next, grantEvent('grant.cancelled', next, now))
 }
 
+/** Revokes one token. With its last token the grant ends. */
 export function revokeToken(
   grant: Grant,
   command: RevokeToken,
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, 'token_not_managed_here'> {
-  if (managedToken(grant, command.presented) !== 'live') {
+  const { token, replaced } = managedToken(grant, command.presented) ?? {}
+  if (token === undefined || replaced !== undefined) {
     return refused('token_not_managed_here', 'not the token of this management URI')
   }
-  return end(grant, 'token-revoked', command.commandId, now, policy)
+  const { tokens = [] } = grant
+  const others = tokens.filter((each) => each !== token && each.revokedAt === undefined)
+  if (token.revokedAt !== undefined) return unchanged(grant)
+  if (others.length === 0) return end(grant, 'token-revoked', command.commandId, now, policy)
+  if (!isOpen(grantStatus(grant, now, policy))) return unchanged(grant)
+  const changes = {
+    tokens: tokens.map((each) => (each === token ? { ...each, revokedAt: now } : each)),
+  }
+  const next = nextVersion(grant, changes, command.commandId, now, policy)
+  return changed(next, grantEvent('grant.token-revoked', next, now, token.label))
 }
 
 export function revoke(
@@ -64,7 +76,7 @@ function end(
   policy: GrantPolicy,
 ) {
   if (!isOpen(grantStatus(grant, now, policy))) return unchanged(grant)
-  const next = finalize(grant, as, commandId, now, policy)
+  const next = finalize(grant, { as }, commandId, now, policy)
   return changed(next, grantEvent('grant.revoked', next, now))
 }
 

@@ -1,10 +1,20 @@
-import { type AccessItem, endOfItems, grantedItems } from '../access.js'
-import type { Instant } from '../decision.js'
-import { endOf, type Finalization, type Grant, type GrantPolicy } from './record.js'
+import { endOfItems, grantedItems, type TokenItem } from '../access.js'
+import type { Instant } from '../instant.js'
+import {
+  type Derivation,
+  derivationsOf,
+  endOf,
+  type Grant,
+  type GrantPolicy,
+  type IssuedToken,
+} from './record.js'
 
 type Bookkeeping = 'id' | 'version' | 'commandId' | 'dueAt' | 'retainUntil'
 
-/** Returns the next version of a grant. Every transition uses it to update version and retention. */
+/**
+ * Returns the next version of a grant. Every transition uses it to update version and retention. A salt is kept
+ * until its response can no longer be repeated; a change of one token ends the repetition of the continuation.
+ */
 export function nextVersion(
   grant: Grant,
   changes: Partial<Omit<Grant, Bookkeeping>>,
@@ -12,24 +22,35 @@ export function nextVersion(
   now: Instant,
   policy: GrantPolicy,
 ): Grant {
-  const next = { ...grant, ...changes, version: grant.version + 1, commandId }
-  const { derivation, ...withoutSalt } = next
-  const opened = changes.derivation !== undefined
-  const kept = opened || (derivation !== undefined && now < derivation.until) ? next : withoutSalt
-  return withRetention(kept, now, policy)
+  const past = derivationsOf(grant).filter(({ until }) => now >= until)
+  const { derivation, tokens, ...rest } = { ...grant, ...changes }
+  const one = changes.tokens !== undefined && changes.derivation === undefined
+  const next = {
+    ...rest,
+    ...(derivation && !one && !past.includes(derivation) && { derivation }),
+    ...(tokens && { tokens: tokens.map((token) => withoutPast(token, past)) }),
+    version: grant.version + 1,
+    commandId,
+  }
+  return withRetention(next, now, policy)
+}
+
+function withoutPast(token: IssuedToken, past: readonly Derivation[]): IssuedToken {
+  const { derivation, ...withoutSalt } = token
+  return derivation !== undefined && past.includes(derivation) ? withoutSalt : token
 }
 
 /** Finalizes a grant. Keeps the hashes, so that a repeated request is still recognized. */
 export function finalize(
   grant: Grant,
-  as: Finalization,
+  finalized: Omit<NonNullable<Grant['finalized']>, 'at'>,
   commandId: string,
   now: Instant,
   policy: GrantPolicy,
 ): Grant {
   return nextVersion(
     grant,
-    { state: 'finalized', finalized: { as, at: now } },
+    { state: 'finalized', finalized: { ...finalized, at: now } },
     commandId,
     now,
     policy,
@@ -38,7 +59,7 @@ export function finalize(
 
 /** Returns the granted items and their end, fixed now so that a later policy does not change them. */
 export function grantedAccess(
-  access: readonly AccessItem[],
+  access: readonly TokenItem[],
   policy: GrantPolicy,
 ): Pick<Grant, 'granted' | 'endsAt'> {
   const granted = grantedItems(access, policy.intervalCounting)

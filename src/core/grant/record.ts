@@ -1,6 +1,7 @@
-import type { AccessItem, GrantedItem } from '../access.js'
-import type { Instant, Stored } from '../decision.js'
+import type { GrantedItem, TokenItem } from '../access.js'
+import { decisionTime, type Instant } from '../instant.js'
 import type { IntervalCounting } from '../interval.js'
+import type { Stored } from '../stored.js'
 import type { SubjectId } from './subject.js'
 
 /**
@@ -42,28 +43,32 @@ export interface Continuation {
   /** SHA-256 of the continuation token's secret. */
   readonly tokenHash: string
   readonly waitMs: number
-  /** When the last call was accepted; the wait starts then. */
+  /** When the last call was accepted, by the clock of the server that accepted it; the wait starts then. */
   readonly acceptedAt: Instant
 }
 
-/** The current access token. */
+/** A current access token. */
 export interface IssuedToken {
+  /** The label by which the client instance requested it; absent if it requested a single token. */
+  readonly label?: string
   /** SHA-256 of its secret. */
   readonly hash: string
   /** The random part of the path of its management URI, new for each token. */
   readonly manage: string
   readonly issuedAt: Instant
   readonly expiresAt: Instant
+  /** How the token was derived from the token that it replaced; absent if it replaced none. */
+  readonly derivation?: Rotation
+  /** When the client instance revoked this token, while others of the grant remained. */
+  readonly revokedAt?: Instant
 }
 
 /**
- * How the current token was derived: it is the HMAC of `salt` under the secret whose hash is `from`. A client
- * instance that lost the response can therefore get the same token again.
+ * How tokens were derived: each is the HMAC of `salt`, and of its label if it has one, under the secret whose hash
+ * is `from`. A client instance that lost the response can therefore get the same tokens again.
  */
 export interface Derivation {
   readonly from: string
-  /** The management path of the token that was rotated. */
-  readonly manage?: string
   readonly salt: string
   readonly until: Instant
   /** Hash of the request's signature, if the request had no nonce to detect a replay by. */
@@ -72,7 +77,13 @@ export interface Derivation {
   readonly commandId?: string
 }
 
-/** Why a grant is final. */
+/** How a token was derived from the one that it replaced. */
+export interface Rotation extends Derivation {
+  /** The management path of the token that was rotated. */
+  readonly manage: string
+}
+
+/** Why a grant is final: `token-revoked` if the client instance revoked its last token. */
 export type Finalization = 'denied' | 'cancelled' | 'revoked' | 'token-revoked'
 
 /** The resource owner's consent. */
@@ -82,18 +93,24 @@ export interface Consent {
 }
 
 /**
- * A grant with its interaction, continuation and access token, in one record, so revoking the grant always
- * revokes its token.
+ * A grant with its interaction, continuation and access tokens, in one record, so revoking the grant always
+ * revokes its tokens. A single token is a set of one without a label.
  */
 export interface Grant extends Stored {
   readonly state: 'pending' | 'approved' | 'finalized'
-  readonly finalized?: { readonly as: Finalization; readonly at: Instant }
+  readonly finalized?: {
+    readonly as: Finalization
+    readonly at: Instant
+    /** The owner who denied the request, if the host said so. */
+    readonly resourceOwner?: string
+  }
   readonly createdAt: Instant
   readonly client: GrantClient
-  readonly requested: readonly AccessItem[]
+  /** The requested access of all tokens. */
+  readonly requested: readonly TokenItem[]
   /** The subject that the client instance requested, if any. */
   readonly requestedSubject?: SubjectId
-  /** The granted access; absent until approved. */
+  /** The granted access of all tokens; absent until approved. */
   readonly granted?: readonly GrantedItem[]
   /** The subject that the client instance receives. Absent until approved, or if the owner withheld it. */
   readonly subject?: SubjectId
@@ -107,9 +124,14 @@ export interface Grant extends Stored {
   readonly consent?: Consent
   readonly interaction?: Interaction
   readonly continuation: Continuation
-  readonly token?: IssuedToken
+  /** One token for each label that has granted access; absent until issued. */
+  readonly tokens?: readonly IssuedToken[]
   /** When a grant of only a subject was issued; it has no access token with that instant. */
   readonly issuedAt?: Instant
+  /**
+   * How the continuation derived all tokens. Absent once a token has been rotated or revoked, because the client
+   * instance has then received the response.
+   */
   readonly derivation?: Derivation
 }
 
@@ -118,7 +140,10 @@ export interface GrantPolicy {
   readonly accessTokenLifetimeMs: number
   readonly interactionLifetimeMs: number
   readonly waitMs: number
-  /** How long a request can be repeated to get a lost response again. */
+  /**
+   * How long a continuation can be repeated to get a lost response again. A rotation can be repeated at least this
+   * long and as long as its token is valid, or not at all if this is 0.
+   */
   readonly retryMs: number
   /** How long a grant without consent lasts after its last token has expired. */
   readonly unusedLifetimeMs: number
@@ -137,8 +162,25 @@ export type GrantStatus =
   | 'ended'
   | Finalization
 
-export function grantStatus(grant: Grant, now: Instant, policy: GrantPolicy): GrantStatus {
+/** Returns how the current tokens of a grant were derived. */
+export function derivationsOf({ derivation, tokens = [] }: Grant): readonly Derivation[] {
+  const all = [derivation, ...tokens.map((token) => token.derivation)]
+  return all.filter((each) => each !== undefined)
+}
+
+/** Returns the time of a decision about a grant. */
+export function grantTime(
+  { createdAt, consent, issuedAt, tokens = [], finalized }: Grant,
+  now: Instant,
+): Instant {
+  let time = decisionTime(now, createdAt, consent?.at, issuedAt, finalized?.at)
+  for (const token of tokens) time = decisionTime(time, token.issuedAt, token.revokedAt)
+  return time
+}
+
+export function grantStatus(grant: Grant, clock: Instant, policy: GrantPolicy): GrantStatus {
   if (grant.finalized !== undefined) return grant.finalized.as
+  const now = grantTime(grant, clock)
   if (grant.state === 'pending') {
     const expiresAt = grant.interaction?.expiresAt
     return expiresAt !== undefined && now >= expiresAt ? 'interaction-expired' : 'pending'
@@ -149,18 +191,19 @@ export function grantStatus(grant: Grant, now: Instant, policy: GrantPolicy): Gr
 }
 
 /** Whether the client instance has received the granted access or subject. */
-export function isIssued({ token, issuedAt }: Grant): boolean {
-  return token !== undefined || issuedAt !== undefined
+export function isIssued({ tokens, issuedAt }: Grant): boolean {
+  return tokens !== undefined || issuedAt !== undefined
 }
 
 /**
  * Returns when the grant ends without being revoked: at the end of its last window, and, without a resource
- * owner's consent, also after it has not been used for `unusedLifetimeMs`. `undefined` if it does not end.
+ * owner's consent, also after none of its tokens has been used for `unusedLifetimeMs`. `undefined` if it does not
+ * end.
  */
 export function endOf(grant: Grant, policy: GrantPolicy): Instant | undefined {
-  const { consent, token, endsAt } = grant
-  if (consent !== undefined || token === undefined) return endsAt
-  const unusedAt = token.expiresAt + policy.unusedLifetimeMs
+  const { consent, tokens, endsAt } = grant
+  if (consent !== undefined || tokens === undefined) return endsAt
+  const unusedAt = Math.max(...tokens.map(({ expiresAt }) => expiresAt)) + policy.unusedLifetimeMs
   return endsAt === undefined ? unusedAt : Math.min(unusedAt, endsAt)
 }
 

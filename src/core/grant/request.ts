@@ -1,10 +1,11 @@
-import type { AccessItem } from '../access.js'
-import { type Changed, changed, type Instant, type Refused, refused } from '../decision.js'
+import type { TokenItem } from '../access.js'
+import { type Changed, changed, type Refused, refused } from '../decision.js'
+import type { Instant } from '../instant.js'
 import { type GrantEvent, grantEvent } from './event.js'
 import { grantedAccess, withRetention } from './next.js'
 import type { Finish, Grant, GrantClient, GrantPolicy, Interaction } from './record.js'
 import type { SubjectId } from './subject.js'
-import { issuedToken } from './token.js'
+import { issuedTokens, type NewToken } from './token.js'
 
 /** A client instance requests access (RFC 9635 section 2). Secrets are passed as hashes. */
 export interface RequestGrant {
@@ -12,7 +13,7 @@ export interface RequestGrant {
   readonly id: string
   readonly client: GrantClient
   /** May be empty if a subject is requested. */
-  readonly access: readonly AccessItem[]
+  readonly access: readonly TokenItem[]
   /** The requested subject; needs consent. */
   readonly subject?: SubjectId
   /** Whether the policy requires a resource owner's consent. */
@@ -23,12 +24,15 @@ export interface RequestGrant {
   readonly interact?: { readonly finish?: Finish }
   readonly interaction: Pick<Interaction, 'path' | 'nonce'>
   readonly continuation: { readonly path: string; readonly tokenHash: string }
-  readonly token: { readonly hash: string; readonly manage: string }
+  /** A token for each label in `access`. */
+  readonly tokens: readonly NewToken[]
+  /** Name of the client instance's list of grants. Default: the grant is not listed. */
+  readonly listName?: string
 }
 
 export type RequestRefusal = 'interaction_required' | 'interaction_by_key' | 'finish_required'
 
-/** Creates a grant: with a token immediately, or pending until a resource owner has decided. */
+/** Creates a grant: with its tokens immediately, or pending until a resource owner has decided. */
 export function requestGrant(
   command: RequestGrant,
   now: Instant,
@@ -60,11 +64,12 @@ export function requestGrant(
     client: command.client,
     requested: command.access,
     ...(command.subject === undefined ? {} : { requestedSubject: command.subject }),
+    ...(command.listName === undefined ? {} : { lists: [{ list: command.listName, at: now }] }),
     continuation: { ...command.continuation, waitMs: policy.waitMs, acceptedAt: now },
   }
   const grant = needsConsent
     ? withInteraction(asked, command, now, policy)
-    : withToken(asked, command, now, policy)
+    : withTokens(asked, command, now, policy)
   const kept = withRetention(grant, now, policy)
   const requested = grantEvent('grant.requested', kept, now)
   return needsConsent
@@ -83,9 +88,9 @@ function withInteraction(
   return { ...grant, interaction: { ...interaction, ...finish, expiresAt } }
 }
 
-function withToken(
+function withTokens(
   grant: Grant,
-  { access, token }: RequestGrant,
+  { access, tokens }: RequestGrant,
   now: Instant,
   policy: GrantPolicy,
 ): Grant {
@@ -94,6 +99,6 @@ function withToken(
     ...grant,
     state: 'approved',
     ...granted,
-    token: issuedToken(granted, token, now, policy),
+    tokens: issuedTokens(granted, tokens, now, policy),
   }
 }

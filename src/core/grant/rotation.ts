@@ -1,8 +1,17 @@
-import { changed, type Decision, type Instant, refused, sameHash, unchanged } from '../decision.js'
+import { changed, type Decision, refused, unchanged } from '../decision.js'
+import { sameHash } from '../hash.js'
+import type { Instant } from '../instant.js'
 import { type GrantEvent, grantEvent } from './event.js'
 import { nextVersion } from './next.js'
-import { type Grant, type GrantPolicy, grantStatus } from './record.js'
-import { derivedToken, type NextToken, requestOf } from './token.js'
+import {
+  type Grant,
+  type GrantPolicy,
+  grantStatus,
+  grantTime,
+  type IssuedToken,
+  type Rotation,
+} from './record.js'
+import { derivationOf, issuedToken, type NextToken } from './token.js'
 
 /** The token that a request presents at a management URI. */
 export interface ManagedToken {
@@ -24,14 +33,25 @@ export interface RotateToken {
 
 export type RotateRefusal = 'token_not_managed_here' | 'token_revoked' | 'grant_over'
 
-/** Returns which token of the grant is presented: the current one or the one it replaced, if either. */
+/** A token of a grant, found by a presented one. */
+interface FoundToken {
+  readonly token: IssuedToken
+  /** The derivation of the token, if the presented one is the token that it replaced. */
+  readonly replaced?: Rotation
+}
+
+/** Finds the token of the grant that is presented, or whose predecessor is. */
 export function managedToken(
-  grant: Grant,
+  { tokens = [] }: Grant,
   { hash, manage }: ManagedToken,
-): 'live' | 'replaced' | undefined {
-  const { token, derivation } = grant
-  if (token?.manage === manage && sameHash(token.hash, hash)) return 'live'
-  if (derivation?.manage === manage && sameHash(derivation.from, hash)) return 'replaced'
+): FoundToken | undefined {
+  for (const token of tokens) {
+    if (token.manage === manage && sameHash(token.hash, hash)) return { token }
+    const { derivation } = token
+    if (derivation?.manage === manage && sameHash(derivation.from, hash)) {
+      return { token, replaced: derivation }
+    }
+  }
   return undefined
 }
 
@@ -41,37 +61,79 @@ export function rotate(
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, RotateRefusal> {
-  const { presented, nextToken } = command
-  const which = managedToken(grant, presented)
-  if (which === undefined) {
+  const { presented } = command
+  const found = managedToken(grant, presented)
+  if (found === undefined) {
     return refused('token_not_managed_here', 'not the token of this management URI')
   }
-  if (which === 'replaced' && now >= (grant.derivation?.until ?? 0)) {
-    return refused('token_not_managed_here', 'the token was replaced, and the retry window is over')
+  const { token, replaced } = found
+  if (replaced !== undefined && now >= replaced.until) {
+    return refused(
+      'token_not_managed_here',
+      'the token was replaced, and can no longer be repeated',
+    )
   }
   const status = grantStatus(grant, now, policy)
-  if (status === 'token-revoked') return refused('token_revoked', 'the token has been revoked')
+  if (status === 'token-revoked' || token.revokedAt !== undefined) {
+    return refused('token_revoked', 'the token has been revoked')
+  }
   if (status !== 'issued') return refused('grant_over', `the grant is ${status}`)
-  if (which === 'replaced') return unchanged(grant)
+  if (replaced !== undefined) return unchanged(grant)
 
-  const { hash: from, manage } = presented
-  const asked = { from, manage, ...requestOf(command) }
-  const changes = derivedToken(grant, nextToken, asked, now, policy)
-  const next = nextVersion(grant, changes, command.commandId, now, policy)
-  return changed(next, grantEvent('grant.rotated', next, now))
+  const successor = successorOf(grant, token, command, now, policy)
+  const tokens = grant.tokens?.map((each) => (each === token ? successor : each)) ?? []
+  const next = nextVersion(grant, { tokens }, command.commandId, now, policy)
+  return changed(next, grantEvent('grant.rotated', next, now, token.label))
+}
+
+function successorOf(
+  grant: Grant,
+  { label }: IssuedToken,
+  command: RotateToken,
+  now: Instant,
+  policy: GrantPolicy,
+): IssuedToken {
+  const { presented, nextToken } = command
+  const { hash, manage, salt } = nextToken
+  const token = issuedToken(grant, { ...(label && { label }), hash, manage }, now, policy)
+  const until = repeatableUntil(token, now, policy)
+  const derivation = derivationOf(presented.hash, salt, command, until)
+  return { ...token, derivation: { ...derivation, manage: presented.manage } }
+}
+
+/**
+ * Returns until when the replaced token yields its successor again: as long as the successor is valid. A client
+ * instance without it has no other credential for the grant. Both secrets are one live token, because the
+ * replaced token is inactive and a repeat returns the same successor.
+ */
+function repeatableUntil(
+  { expiresAt }: IssuedToken,
+  now: Instant,
+  { retryMs }: GrantPolicy,
+): Instant {
+  return retryMs === 0 ? now : Math.max(now + retryMs, expiresAt)
 }
 
 /** Whether an access token is active at the resource server (RFC 9767 section 3.3). */
 export function isActive(
   grant: Grant,
   tokenHash: string,
-  now: Instant,
+  clock: Instant,
   policy: GrantPolicy,
 ): boolean {
-  return (
-    grantStatus(grant, now, policy) === 'issued' &&
-    grant.token !== undefined &&
-    sameHash(grant.token.hash, tokenHash) &&
-    now < grant.token.expiresAt
-  )
+  return activeToken(grant, tokenHash, clock, policy) !== undefined
+}
+
+/** Returns the token of the grant with this hash, if it is active. */
+export function activeToken(
+  grant: Grant,
+  tokenHash: string,
+  clock: Instant,
+  policy: GrantPolicy,
+): IssuedToken | undefined {
+  const now = grantTime(grant, clock)
+  if (grantStatus(grant, now, policy) !== 'issued') return undefined
+  const token = grant.tokens?.find(({ hash }) => sameHash(hash, tokenHash))
+  if (token === undefined || token.revokedAt !== undefined) return undefined
+  return now < token.expiresAt ? token : undefined
 }

@@ -1,7 +1,24 @@
-import type { Instant } from '../decision.js'
-import type { Derivation, Grant, GrantPolicy, IssuedToken } from './record.js'
+import { labelsOf } from '../access.js'
+import type { Instant } from '../instant.js'
+import {
+  type Derivation,
+  derivationsOf,
+  type Grant,
+  type GrantPolicy,
+  type IssuedToken,
+} from './record.js'
 
-/** The parts of a new token. The command contains all of them, so deciding again gives the same token. */
+/** The parts of a new token that the caller chooses. */
+export interface NewToken {
+  /** The label of the token; absent for a single token. */
+  readonly label?: string
+  /** SHA-256 of the token's secret. */
+  readonly hash: string
+  /** The random part of the management URI. */
+  readonly manage: string
+}
+
+/** The parts of a successor. The command contains all of them, so deciding again gives the same token. */
 export interface NextToken {
   /** SHA-256 of the new token's secret. */
   readonly hash: string
@@ -11,54 +28,63 @@ export interface NextToken {
   readonly salt: string
 }
 
+/** Creates the tokens that have granted access: of a set, a token without access is omitted (RFC 9635 section 3.2.2). */
+export function issuedTokens(
+  grant: Pick<Grant, 'granted' | 'endsAt'>,
+  tokens: readonly NewToken[],
+  now: Instant,
+  policy: GrantPolicy,
+): readonly IssuedToken[] {
+  const labels = labelsOf(grant.granted ?? [])
+  return tokens
+    .filter(({ label }) => labels.includes(label))
+    .map((token) => issuedToken(grant, token, now, policy))
+}
+
 /** Creates an access token that is valid from now on, and not beyond the end of the grant. */
 export function issuedToken(
   { endsAt = Number.POSITIVE_INFINITY }: Pick<Grant, 'endsAt'>,
-  { hash, manage }: Pick<IssuedToken, 'hash' | 'manage'>,
+  { label, hash, manage }: NewToken,
   now: Instant,
   { accessTokenLifetimeMs }: GrantPolicy,
 ): IssuedToken {
   const expiresAt = Math.max(now, Math.min(now + accessTokenLifetimeMs, endsAt))
-  return { hash, manage, issuedAt: now, expiresAt }
+  const named = label === undefined ? {} : { label }
+  return { ...named, hash, manage, issuedAt: now, expiresAt }
 }
 
-/** What identifies a request from which a token is derived. */
+/** What identifies a request from which tokens are derived. */
 interface DerivingCommand {
   readonly commandId: string
   readonly signature?: string
 }
 
-/** Whether the current token was derived from a request with the same signature. */
-export function recordsSignature({ derivation }: Grant, { signature }: DerivingCommand): boolean {
-  return signature !== undefined && derivation?.signature === signature
+/** Whether current tokens were derived from a request with the same signature. */
+export function recordsSignature(grant: Grant, { signature }: DerivingCommand): boolean {
+  return derivationWith(grant, signature) !== undefined
 }
 
 /**
- * Whether another command derived the current token from a request with the same signature. A command whose
+ * Whether another command derived current tokens from a request with the same signature. A command whose
  * commit was lost finds its own signature, even if the grant has changed since.
  */
-export function isRepeat(grant: Grant, command: DerivingCommand): boolean {
-  return recordsSignature(grant, command) && grant.derivation?.commandId !== command.commandId
+export function isRepeat(grant: Grant, { signature, commandId }: DerivingCommand): boolean {
+  const derivation = derivationWith(grant, signature)
+  return derivation !== undefined && derivation.commandId !== commandId
 }
 
-/** Returns what a derivation records of its request. */
-export function requestOf({
-  commandId,
-  signature,
-}: DerivingCommand): Pick<Derivation, 'signature' | 'commandId'> {
-  return signature === undefined ? {} : { signature, commandId }
+function derivationWith(grant: Grant, signature: string | undefined): Derivation | undefined {
+  if (signature === undefined) return undefined
+  return derivationsOf(grant).find((each) => each.signature === signature)
 }
 
-/** Creates a token derived from the presented secret, and the record to derive it again for a lost response. */
-export function derivedToken(
-  grant: Pick<Grant, 'endsAt'>,
-  nextToken: NextToken,
-  asked: Omit<Derivation, 'salt' | 'until'>,
-  now: Instant,
-  policy: GrantPolicy,
-): Required<Pick<Grant, 'token' | 'derivation'>> {
-  return {
-    token: issuedToken(grant, nextToken, now, policy),
-    derivation: { ...asked, salt: nextToken.salt, until: now + policy.retryMs },
-  }
+/** Returns the record to derive tokens again for a lost response. */
+export function derivationOf(
+  from: string,
+  salt: string,
+  { commandId, signature }: DerivingCommand,
+  until: Instant,
+): Derivation {
+  const request = signature === undefined ? {} : { signature, commandId }
+  return { from, ...request, salt, until }
 }
