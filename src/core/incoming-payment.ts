@@ -10,14 +10,14 @@ import {
   type Changed,
   changed,
   type Decision,
-  type Instant,
-  type JsonObject,
   type Refused,
   refused,
-  type Stored,
   type Unchanged,
   unchanged,
 } from './decision.js'
+import type { Instant } from './instant.js'
+import type { JsonObject } from './json.js'
+import type { Stored } from './stored.js'
 
 /**
  * The record of an incoming payment. It does not contain the payment methods, which are derived from its id on
@@ -27,8 +27,8 @@ import {
  */
 export interface IncomingPayment extends Stored {
   readonly walletAddress: string
-  /** The client instance that created it and may read it: see `clientId`. */
-  readonly client: string
+  /** The client instance that created it and may read it: see `clientId`. Absent if the host created it. */
+  readonly client?: string
   readonly asset: Asset
   /** The amount to receive; absent if the payment has no target amount. */
   readonly incomingAmount?: Amount
@@ -36,10 +36,15 @@ export interface IncomingPayment extends Stored {
   readonly received: string
   readonly completed: boolean
   readonly createdAt: Instant
+  /** When this version was written, by the clock of the server that wrote it. Clients do not see it. */
+  readonly updatedAt: Instant
   readonly expiresAt: Instant
   /** Until when the record is kept if the payment receives funds; `retainUntil` is shorter before. */
   readonly paidRetainUntil: Instant
-  /** Set when the event of its expiry is recorded. Whether it accepts funds depends on `expiresAt` alone. */
+  /**
+   * Set when the event of its expiry is recorded. The payment then accepts no funds, even on a server whose clock is
+   * before `expiresAt`. Until then, whether it accepts funds depends on `expiresAt` alone.
+   */
   readonly expiryRecorded?: true
   readonly metadata?: JsonObject
 }
@@ -60,7 +65,8 @@ export interface IncomingPaymentEvent {
   readonly at: Instant
   readonly incomingPaymentId: string
   readonly walletAddress: string
-  readonly client: string
+  /** The client instance that created the payment. Absent if the host created it. */
+  readonly client?: string
   /** Total received, after this event. */
   readonly receivedAmount: Amount
   readonly incomingAmount?: Amount
@@ -82,11 +88,14 @@ export interface CreateIncomingPayment {
   readonly id: string
   readonly walletAddress: string
   readonly asset: Asset
-  readonly client: string
+  /** Absent if the host creates the payment. */
+  readonly client?: string
   readonly incomingAmount?: Amount
   readonly expiresAt?: Instant
   readonly metadata?: JsonObject
   readonly lists: NonNullable<Stored['lists']>
+  /** The list that contains the payment of a client instance while it is open, ordered by expiry. */
+  readonly openList?: string
 }
 
 export type CreateRefusal = 'amount_invalid' | 'expiry_invalid'
@@ -97,7 +106,7 @@ export function createIncomingPayment(
   now: Instant,
   policy: IncomingPaymentPolicy,
 ): Changed<IncomingPayment, IncomingPaymentEvent> | Refused<CreateRefusal> {
-  const { incomingAmount, expiresAt = now + policy.expiryDefaultMs, ...rest } = command
+  const { incomingAmount, expiresAt = now + policy.expiryDefaultMs, openList, ...rest } = command
   if (incomingAmount !== undefined) {
     if (!sameAsset(incomingAmount, command.asset)) {
       return refused('amount_invalid', 'incomingAmount is not in the asset of the wallet address')
@@ -115,10 +124,15 @@ export function createIncomingPayment(
   }
   const payment: IncomingPayment = {
     ...rest,
+    lists: [
+      ...command.lists,
+      ...(openList === undefined ? [] : [{ list: openList, at: expiresAt }]),
+    ],
     version: 1,
     received: '0',
     completed: false,
     createdAt: now,
+    updatedAt: now,
     expiresAt,
     dueAt: expiresAt + 1,
     retainUntil: expiresAt + policy.unpaidRetentionMs,
@@ -166,7 +180,7 @@ export function decideIncomingPayment(
     return refused('amount_invalid', 'not a positive amount in the asset of the payment')
   }
   if (payment.completed) return refused('payment_completed', 'the payment is complete')
-  if (now > payment.expiresAt) return refused('payment_expired', 'the payment has expired')
+  if (!isOpen(payment, now)) return refused('payment_expired', 'the payment has expired')
   const before = parseValue(payment.received)
   const wanted = payment.incomingAmount && parseValue(payment.incomingAmount.value)
   const total = before === undefined ? undefined : before + value
@@ -178,10 +192,11 @@ export function decideIncomingPayment(
     ...payment,
     version: payment.version + 1,
     commandId: command.commandId,
+    updatedAt: now,
     received: total.toString(),
     completed,
     retainUntil: payment.paidRetainUntil,
-    ...(completed || payment.expiryRecorded ? { dueAt: payment.paidRetainUntil } : {}),
+    ...(completed ? { dueAt: payment.paidRetainUntil, ...unlisted(payment) } : {}),
   }
   const received = paymentEvent('incoming-payment.received', next, now)
   return completed
@@ -210,6 +225,7 @@ export function completeIncomingPayment(
     ...retired(payment),
     version: payment.version + 1,
     commandId,
+    updatedAt: now,
     completed: true,
   }
   return changed(next, paymentEvent('incoming-payment.completed', next, now))
@@ -237,14 +253,21 @@ export function expireIncomingPayment(
     ...retired(payment),
     version: payment.version + 1,
     commandId,
+    updatedAt: now,
     expiryRecorded: true,
   }
   return changed(next, paymentEvent('incoming-payment.expired', next, now))
 }
 
-/** An ended payment is next due at the end of its retention. */
-function retired({ expiresAt, retainUntil = expiresAt }: IncomingPayment) {
-  return { dueAt: retainUntil, retainUntil }
+/** An ended payment is next due at the end of its retention, and no longer listed as open. */
+function retired(payment: IncomingPayment) {
+  const { expiresAt, retainUntil = expiresAt } = payment
+  return { dueAt: retainUntil, retainUntil, ...unlisted(payment) }
+}
+
+/** Removes a payment from the list of open payments, which alone is ordered by expiry. */
+function unlisted({ lists = [], expiresAt }: IncomingPayment): Pick<Stored, 'lists'> {
+  return { lists: lists.filter(({ at }) => at !== expiresAt) }
 }
 
 /** Returns until when a transfer is kept: a day longer than its payment, so that repeats are recognized. */
@@ -256,7 +279,7 @@ const day = 86_400_000
 
 /** Whether the payment still accepts funds. Clients receive payment methods only then. */
 export function isOpen(payment: IncomingPayment, now: Instant): boolean {
-  return !payment.completed && now <= payment.expiresAt
+  return !payment.completed && !payment.expiryRecorded && now <= payment.expiresAt
 }
 
 export function receivedAmount({ received, asset }: IncomingPayment): Amount {
@@ -273,7 +296,7 @@ function paymentEvent(
     at,
     incomingPaymentId: payment.id,
     walletAddress: payment.walletAddress,
-    client: payment.client,
+    ...(payment.client === undefined ? {} : { client: payment.client }),
     receivedAmount: receivedAmount(payment),
     ...(payment.incomingAmount === undefined ? {} : { incomingAmount: payment.incomingAmount }),
   }

@@ -20,7 +20,7 @@ const start = startOfTests
 const expiresAt = start + 1000
 
 describe('completing an incoming payment', () => {
-  test('emits one event with the received amount and changes nothing else', () => {
+  test('emits one event with the received amount, and removes the payment from the open ones', () => {
     const life = paymentLife({ incomingAmount: usd('100'), expiresAt, metadata: { order: '17' } })
     life.receive(usd('30'))
     const before = life.payment()
@@ -33,7 +33,9 @@ describe('completing an incoming payment', () => {
         ...before,
         version: 3,
         commandId: 'the command',
+        lists: before.lists?.slice(0, 1),
         completed: true,
+        updatedAt: start + 5,
         dueAt: retainUntil,
         retainUntil,
       },
@@ -144,7 +146,7 @@ describe('the laws of completion', () => {
       expect(decision.outcome).not.toBe('changed')
       expect(life.payment()).toBe(before)
     })
-    expect(met).toBeGreaterThan(500)
+    expect(met).toBeGreaterThan(runs(500))
   })
 
   test('idempotent: completing it again with any command at any time changes nothing', () => {
@@ -173,11 +175,11 @@ describe('the laws of completion', () => {
       expect(after.version).toBe(before.version + 1)
       expect(after.commandId).not.toBe(before.commandId)
       expect(after.id).toBe(before.id)
-      expect(after.lists).toEqual(before.lists)
+      expect(after.lists).toEqual(before.lists?.filter(({ list }) => !list.endsWith(' open')))
       expect(after.received).toBe(before.received)
       expect(JSON.parse(JSON.stringify(after))).toStrictEqual(after)
     })
-    expect(met).toBeGreaterThan(50)
+    expect(met).toBeGreaterThan(runs(25, 1))
   })
 
   test('a payment emits a completion event, as its last event, if and only if it completes', () => {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Amount } from '../../src/core/amount.js'
-import type { Instant } from '../../src/core/decision.js'
 import { isOpen } from '../../src/core/incoming-payment.js'
+import type { Instant } from '../../src/core/instant.js'
 import { startOfTests } from '../support/clock.js'
 import { type PaymentLife, paymentLife, usd } from '../support/incoming-payments.js'
 
