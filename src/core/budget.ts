@@ -1,8 +1,11 @@
 import type { GrantedItem } from './access.js'
 import { type Amount, amountValueMax, parseValue, sameAsset } from './amount.js'
-import { type Instant, type Refused, refused, type Stored } from './decision.js'
+import { type Refused, refused } from './decision.js'
+import type { Instant } from './instant.js'
+import type { SpendingWindow } from './interval.js'
 import { type Allowance, allow, type CountedAmount, type Spending } from './limits.js'
 import { ok, type Result } from './result.js'
+import type { Stored } from './stored.js'
 
 /**
  * The amounts spent under one granted item in one window, or over the life of the grant if the item has no
@@ -13,6 +16,8 @@ export interface Budget extends Stored {
   readonly itemId: string
   /** Start of the window; absent if the budget covers the life of the grant. */
   readonly windowStart?: Instant
+  /** End of the window, exclusive; absent if the budget covers the life of the grant. */
+  readonly windowEnd?: Instant
   /** Totals of the amounts that ended payments sent and open payments reserve. */
   readonly spent: SpentAmounts
 }
@@ -104,7 +109,7 @@ function reserve(
     id: budgetId(charge, item, allowance),
     grantId: charge.grantId,
     itemId: item.itemId,
-    ...(window === undefined ? {} : { windowStart: window.start }),
+    ...(window === undefined ? {} : { windowStart: window.start, windowEnd: window.end }),
   }
   const spent = totalSpent([...(budget === undefined ? [] : [budget.spent]), spending])
   return nextBudget(
@@ -120,6 +125,51 @@ function counted(budget: Budget | undefined, { counts, maximum }: NonNullable<Al
   if (budget === undefined) return 0n
   const spent = budget.spent[counts]
   return spent === null || !sameAsset(spent, maximum) ? amountValueMax : units(spent)
+}
+
+/** What an item has spent and has left at an instant. */
+export interface BudgetStatus {
+  /** Whether the item can pay: false outside all windows of its interval. */
+  readonly isOpen: boolean
+  readonly window?: SpendingWindow
+  readonly spent: Partial<SpentAmounts>
+  readonly left: Partial<Readonly<Record<CountedAmount, Amount>>>
+}
+
+/** Returns what an item has spent in its open window, and what is left of the limited amount. */
+export function budgetStatus(
+  { window, limit }: Allowance,
+  budget: Budget | undefined,
+): BudgetStatus {
+  const left = limit && maxOf(0n, units(limit.maximum) - counted(budget, limit))
+  return {
+    isOpen: true,
+    ...(window && { window }),
+    // No other asset than that of the limit is known before the first payment.
+    spent: budget?.spent ?? (limit ? { [limit.counts]: zero(limit.maximum) } : {}),
+    left: limit ? { [limit.counts]: { ...limit.maximum, value: String(left) } } : {},
+  }
+}
+
+/** Returns the status of an item outside all windows of its interval. */
+export function closedBudget({ limits = {} }: GrantedItem): BudgetStatus {
+  const { debitAmount, receiveAmount } = limits
+  return {
+    isOpen: false,
+    spent: {},
+    left: {
+      ...(debitAmount && { debitAmount: zero(debitAmount) }),
+      ...(receiveAmount && { receiveAmount: zero(receiveAmount) }),
+    },
+  }
+}
+
+function zero(amount: Amount): Amount {
+  return { ...amount, value: '0' }
+}
+
+function maxOf(one: bigint, other: bigint): bigint {
+  return one > other ? one : other
 }
 
 /** The amounts that a payment reserves in its budget. */

@@ -1,42 +1,4 @@
-/** Milliseconds since 1970-01-01T00:00:00Z. */
-export type Instant = number
-
-/** Any JSON value. Records, events and metadata consist of these. */
-export type Json =
-  | string
-  | number
-  | boolean
-  | null
-  | readonly Json[]
-  | { readonly [key: string]: Json }
-
-/** An object of JSON values. */
-export type JsonObject = { readonly [key: string]: Json }
-
-/**
- * The members that every stored record has. A record is plain JSON: it contains no `Date`, `bigint`,
- * `undefined` or class instance, so any database can store it and any log can print it.
- */
-export interface Stored {
-  /** Matches `[A-Za-z0-9._-]{1,128}`; compared byte for byte. */
-  readonly id: string
-  /** 1 for the first commit; each later commit adds 1. */
-  readonly version: number
-  /** The id of the command that wrote this version, by which a writer recognises its own commit. */
-  readonly commandId: string
-  /** `Store.due` returns the record from this time on. */
-  readonly dueAt?: Instant
-  /** The record may be removed after this time, but need not be. */
-  readonly retainUntil?: Instant
-  /** The lists in which `Store.list` finds the record: at most three, without duplicates. */
-  readonly lists?: readonly ListEntry[]
-}
-
-/** A list that contains the record, and the number that orders it there, usually an instant. */
-export interface ListEntry {
-  readonly list: string
-  readonly at: Instant
-}
+import type { Instant } from './instant.js'
 
 /** The machine accepted the command: commit the record and its events together. */
 export interface Changed<R, E> {
@@ -82,12 +44,4 @@ export function refused<Refusal extends string>(
   return retryAt === undefined
     ? { ok: false, outcome: 'refused', refusal, reason }
     : { ok: false, outcome: 'refused', refusal, reason, retryAt }
-}
-
-/** Compares two hashes in constant time, so the duration does not disclose how much of them agrees. */
-export function sameHash(a: string, b: string): boolean {
-  if (a.length !== b.length) return false
-  let difference = 0
-  for (let i = 0; i < a.length; i++) difference |= a.charCodeAt(i) ^ b.charCodeAt(i)
-  return difference === 0
 }

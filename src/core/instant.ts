@@ -1,4 +1,16 @@
-import type { Instant } from './decision.js'
+/** Milliseconds since 1970-01-01T00:00:00Z. */
+export type Instant = number
+
+/**
+ * Returns the time of a decision about a record: now, but not before an instant that the record contains. A clock that
+ * went back, or that of another server, then cannot undo what the record already contains.
+ */
+export function decisionTime(now: Instant, ...recorded: readonly (Instant | undefined)[]): Instant {
+  return recorded.reduce<Instant>(
+    (latest, at) => (at === undefined ? latest : Math.max(latest, at)),
+    now,
+  )
+}
 
 const dateTime =
   /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/
@@ -19,8 +31,8 @@ export function parseInstant(text: string): Instant | undefined {
   if (parts === null) return undefined
   const [, year, month, day, hour, minute, second, fraction = '', sign, offsetHour, offsetMinute] =
     parts
-  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined
-  if (sign !== undefined && (Number(offsetHour) > 23 || Number(offsetMinute) > 59)) return undefined
+  if (Number(minute) > 59 || Number(second) > 59) return undefined
+  if (Number(offsetHour) > 23 || Number(offsetMinute) > 59) return undefined
 
   const local = Date.UTC(
     Number(year),
@@ -31,11 +43,9 @@ export function parseInstant(text: string): Instant | undefined {
     Number(second),
     Number(fraction.slice(0, 3).padEnd(3, '0')),
   )
+  // A month out of range changes the year; a day or an hour out of range changes the day.
   const reread = new Date(local)
-  const exists =
-    reread.getUTCFullYear() === Number(year) &&
-    reread.getUTCMonth() === Number(month) - 1 &&
-    reread.getUTCDate() === Number(day)
+  const exists = reread.getUTCFullYear() === Number(year) && reread.getUTCDate() === Number(day)
   if (!exists) return undefined
 
   const offsetMs =

@@ -1,6 +1,6 @@
 import { UTCDateMini } from '@date-fns/utc/date/mini'
 import { addMonths } from 'date-fns/addMonths'
-import type { Instant } from './decision.js'
+import type { Instant } from './instant.js'
 import { lastInstant, parseInstant } from './instant.js'
 import { ok, type Problem, type Result } from './result.js'
 
@@ -157,6 +157,46 @@ export function endOfWindows(
   if (series.anchor + series.beyond * series.meanMs > 2 * lastInstant) return undefined
   const end = boundary(series, series.beyond)
   return end > lastInstant ? undefined : end
+}
+
+/**
+ * Whether every window of `narrow` is a window of `wide`, with the same start and end. Windows that begin inside those
+ * of `wide` would not do: a window of `wide` could then contain the amounts of two.
+ *
+ * @param wide, narrow values that `parseInterval` returns.
+ */
+export function coversWindows(
+  wide: RepeatingInterval,
+  narrow: RepeatingInterval,
+  counting: IntervalCounting = 'occurrences',
+): boolean {
+  const [outer, inner] = [seriesOf(wide, counting), seriesOf(narrow, counting)]
+  if (outer.months !== inner.months || outer.exactMs !== inner.exactMs) return false
+  const shift = windowIndexAt(outer, inner.anchor)
+  return (
+    boundary(outer, shift) === inner.anchor &&
+    (shift === 0 || canMove(outer, inner)) &&
+    shift + inner.first >= outer.first &&
+    shift + inner.beyond <= outer.beyond
+  )
+}
+
+/**
+ * Whether a series has the same boundaries when it is counted from another of its boundaries. With months, that one
+ * must have the same day: from 28 February, the next is 28 March, and not 31 March.
+ */
+function canMove(
+  { anchor, months, exactMs }: WindowSeries,
+  to: Pick<WindowSeries, 'anchor'>,
+): boolean {
+  if (months === 0) return true
+  return exactMs === 0 && new Date(anchor).getUTCDate() === new Date(to.anchor).getUTCDate()
+}
+
+/** Whether an interval has a single window. */
+export function hasOneWindow(interval: RepeatingInterval, counting: IntervalCounting): boolean {
+  const { first, beyond } = seriesOf(interval, counting)
+  return beyond - first === 1
 }
 
 /** Window k starts at `anchor + k × duration` and ends at the next boundary, for `first` ≤ k < `beyond`. */

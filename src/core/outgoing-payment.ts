@@ -1,5 +1,6 @@
 import { type Amount, parseValue, sameAsset } from './amount.js'
-import { type Decision, type Instant, type Refused, refused, unchanged } from './decision.js'
+import { type Decision, type Refused, refused, unchanged } from './decision.js'
+import type { Instant } from './instant.js'
 import {
   isOver,
   nextPayment,
@@ -31,7 +32,10 @@ export interface ReportSent extends Totals {
   readonly final?: boolean
 }
 
-/** The host gives up. The amounts sent stay counted; the rest returns to the budget. */
+/**
+ * The host gives up. The amounts sent stay counted; the rest returns to the budget. If only one total is reported, the
+ * other counts in proportion to it, at the price of the payment, rounded up.
+ */
 export interface FailPayment extends Partial<Totals> {
   readonly type: 'fail'
   readonly commandId: string
@@ -159,7 +163,7 @@ function fail(
   if (isWhole(payment, totals.value)) {
     return refused('payment_sent', 'the payment has been sent in full, so it cannot fail')
   }
-  const changes = { sent, delivered, ...failed(command.reason) }
+  const changes = { ...inProportion(payment, totals.value, command), ...failed(command.reason) }
   return nextPayment(payment, changes, 'outgoing-payment.failed', command.commandId, now, policy)
 }
 
@@ -195,7 +199,7 @@ function lapse(
 function readTotals(
   payment: OutgoingPayment,
   { sentAmount, deliveredAmount }: Partial<Totals>,
-): Result<{ sent: string; delivered: string }, Refused<TotalsRefusal>> {
+): Result<SentTotals, Refused<TotalsRefusal>> {
   const totals = { sent: payment.sent, delivered: payment.delivered }
   for (const [name, amount, most] of [
     ['sent', sentAmount, payment.debitAmount],
@@ -205,10 +209,10 @@ function readTotals(
     const value = sameAsset(amount, most) ? parseValue(amount.value) : undefined
     if (value === undefined)
       return refused('amount_invalid', `${name} is not an amount in its asset`)
-    if (value < (parseValue(totals[name]) ?? 0n)) {
+    if (value < units(totals[name])) {
       return refused('totals_receded', `${name} is less than an earlier report`)
     }
-    if (value > (parseValue(most.value) ?? 0n)) {
+    if (value > units(most.value)) {
       return refused('totals_exceeded', `${name} is more than the payment allows`)
     }
     totals[name] = amount.value
@@ -216,10 +220,38 @@ function readTotals(
   return ok(totals)
 }
 
+/**
+ * Adds the total that a report leaves out. Limits count either of the two, so if one has increased, the other must
+ * not stay behind: an amount that was sent could otherwise be spent again.
+ */
+function inProportion(
+  { debitAmount, receiveAmount }: OutgoingPayment,
+  { sent, delivered }: SentTotals,
+  { sentAmount, deliveredAmount }: Partial<Totals>,
+): SentTotals {
+  if ((sentAmount === undefined) === (deliveredAmount === undefined)) return { sent, delivered }
+  const [debit, receive] = [units(debitAmount.value), units(receiveAmount.value)]
+  return sentAmount === undefined
+    ? { sent: atLeast(sent, units(delivered) * debit, receive), delivered }
+    : { sent, delivered: atLeast(delivered, units(sent) * receive, debit) }
+}
+
+/** Returns a total, or the quotient rounded up if that is more. */
+function atLeast(total: string, dividend: bigint, divisor: bigint): string {
+  const quotient = divisor === 0n ? 0n : (dividend + divisor - 1n) / divisor
+  return quotient > units(total) ? quotient.toString() : total
+}
+
+function units(value: string): bigint {
+  return parseValue(value) ?? 0n
+}
+
+type SentTotals = Pick<OutgoingPayment, 'sent' | 'delivered'>
+
 /** Whether the full amount has been sent or delivered. */
 function isWhole(
   { debitAmount, receiveAmount }: OutgoingPayment,
-  { sent, delivered }: Pick<OutgoingPayment, 'sent' | 'delivered'>,
+  { sent, delivered }: SentTotals,
 ): boolean {
   return sent === debitAmount.value || delivered === receiveAmount.value
 }

@@ -1,13 +1,8 @@
 import { type Amount, type Asset, parseValue, sameAmount, sameAsset } from './amount.js'
-import {
-  type Changed,
-  changed,
-  type Instant,
-  type Refused,
-  refused,
-  type Stored,
-} from './decision.js'
+import { type Changed, changed, type Refused, refused } from './decision.js'
+import type { Instant } from './instant.js'
 import { ok, type Result } from './result.js'
+import type { Stored } from './stored.js'
 
 /**
  * The price of a payment, which the client instance that requested it can use until it expires.

@@ -71,6 +71,7 @@ describe('creating an outgoing payment', () => {
       delivered: '0',
       state: 'created',
       createdAt: start,
+      updatedAt: start,
       holdUntil: end,
       dueAt: end,
     })
@@ -223,6 +224,24 @@ describe('settling', () => {
     expect(spentOf(one)).toBe('100')
   })
 
+  test('counts a report in which only one of the totals rises', () => {
+    const one = begun()
+    one.reportSent(dollars(40), euros(20))
+    expect(one.reportSent(dollars(41), euros(20))).toMatchObject(changed)
+    expect(one.reportSent(dollars(41), euros(21))).toMatchObject(changed)
+    expect(one.payment()).toMatchObject({ sent: '41', delivered: '21' })
+  })
+
+  test.each([
+    ['sent', dollars(91), euros(45)],
+    ['delivered', dollars(90), euros(46)],
+  ])('refuses another total of what was %s after completion', (_, sent, delivered) => {
+    const one = begun()
+    one.reportSent(dollars(90), euros(45), true)
+    expect(one.reportSent(sent, delivered)).toMatchObject(refusedWith('payment_over'))
+    expect(one.payment()).toMatchObject({ sent: '90', delivered: '45' })
+  })
+
   test.each([
     ['falls', dollars(39), euros(20), 'totals_receded'],
     ['has a lower delivered amount', dollars(40), euros(19), 'totals_receded'],
@@ -263,8 +282,80 @@ describe('failing', () => {
     const other = begun('receiveAmount')
     other.reportSent(dollars(40), euros(20))
     other.fail({ deliveredAmount: euros(30) })
-    expect(other.payment()).toMatchObject({ sent: '40', delivered: '30' })
-    expect(other.budget().spent).toEqual({ debitAmount: dollars(40), receiveAmount: euros(30) })
+    expect(other.payment()).toMatchObject({ sent: '60', delivered: '30' })
+    expect(other.budget().spent).toEqual({ debitAmount: dollars(60), receiveAmount: euros(30) })
+  })
+
+  test('counts a total that is not reported in proportion to the other, rounded up', () => {
+    const amount = fc.bigInt({ min: 1n, max: most })
+    fc.assert(
+      fc.property(
+        amount,
+        amount,
+        amount,
+        amount,
+        fc.boolean(),
+        (debit, receive, first, last, sends) => {
+          const whole = sends ? debit : receive
+          const [early, total] = [first % whole, last % whole].toSorted((a, b) => (a < b ? -1 : 1))
+          const one = outgoingLife({
+            debitAmount: dollars(debit),
+            receiveAmount: euros(receive),
+            candidates: [{ item: item() }],
+          })
+          one.begin()
+          // Both totals are known up to here.
+          const [sent, delivered] = sends
+            ? [early ?? 0n, ((early ?? 0n) * receive) / debit]
+            : [((early ?? 0n) * debit) / receive, early ?? 0n]
+          one.reportSent(dollars(sent), euros(delivered))
+          const before = one.payment()
+          const told = sends
+            ? { sentAmount: dollars(total ?? 0n) }
+            : { deliveredAmount: euros(total ?? 0n) }
+          if (one.fail(told).outcome !== 'changed') return
+          const after = one.payment()
+          const [a, b] = [BigInt(after.sent), BigInt(after.delivered)]
+          // Neither amount is behind the other by a unit or more.
+          if (sends) {
+            expect(a).toBe(total)
+            expect(b * debit).toBeGreaterThanOrEqual(a * receive)
+          } else {
+            expect(b).toBe(total)
+            expect(a * receive).toBeGreaterThanOrEqual(b * debit)
+          }
+          expect(a >= BigInt(before.sent) && a <= debit).toBe(true)
+          expect(b >= BigInt(before.delivered) && b <= receive).toBe(true)
+          expect(one.budget().spent).toEqual({ debitAmount: dollars(a), receiveAmount: euros(b) })
+          expect(one.fail(told)).toMatchObject(unchanged)
+          expect(one.fail()).toMatchObject(unchanged)
+        },
+      ),
+      { numRuns: runs(300) },
+    )
+  })
+
+  test('keeps totals as they are if both or none are reported', () => {
+    const both = begun()
+    both.fail({ sentAmount: dollars(40), deliveredAmount: euros(0) })
+    expect(both.payment()).toMatchObject({ sent: '40', delivered: '0' })
+    const none = begun()
+    none.reportSent(dollars(40), euros(0))
+    none.fail()
+    expect(none.payment()).toMatchObject({ sent: '40', delivered: '0' })
+  })
+
+  test('keeps an earlier total that is more than the proportion to the other', () => {
+    const one = begun()
+    one.reportSent(dollars(50), euros(40))
+    one.fail({ sentAmount: dollars(60) })
+    expect(one.payment()).toMatchObject({ state: 'failed', sent: '60', delivered: '40' })
+  })
+
+  test('counts nothing in proportion to an amount of zero', () => {
+    const payment = { ...begun().payment(), receiveAmount: euros(0) }
+    const report = { type: 'fail', commandId: 'zero', deliveredAmount: euros(0) } as const
+    expect(decide(payment, report, start).outcome).toBe('refused')
   })
 
   test('is impossible after everything was sent', () => {
@@ -280,8 +371,18 @@ describe('failing', () => {
     expect(one.fail()).toMatchObject(unchanged)
     expect(one.fail({ sentAmount: dollars(40) })).toMatchObject(unchanged)
     expect(one.fail({ sentAmount: dollars(41) })).toMatchObject(refusedWith('payment_over'))
+    expect(one.fail({ deliveredAmount: euros(21) })).toMatchObject(refusedWith('payment_over'))
     expect(one.reportSent(dollars(41), euros(1))).toMatchObject(refusedWith('payment_over'))
     expect(spentOf(one)).toBe('40')
+  })
+
+  test('may not be reported again with another delivered total', () => {
+    const one = begun()
+    const totals = { sentAmount: dollars(40), deliveredAmount: euros(20) }
+    one.fail(totals)
+    expect(one.fail(totals)).toMatchObject(unchanged)
+    const other = { ...totals, deliveredAmount: euros(21) }
+    expect(one.fail(other)).toMatchObject(refusedWith('payment_over'))
   })
 
   test('stores the reason for the host and does not disclose it to clients', () => {
@@ -295,6 +396,29 @@ describe('failing', () => {
     expect(JSON.stringify(decision.outcome === 'changed' && decision.events)).not.toContain(
       'ledger',
     )
+  })
+})
+
+describe('a payment that failed, was cancelled or lapsed', () => {
+  function lapsed() {
+    const one = life()
+    one.set(end)
+    one.lapse()
+    return one
+  }
+  function ended(how: 'fail' | 'cancel') {
+    const one = how === 'fail' ? begun() : life()
+    one[how]()
+    return one
+  }
+
+  test.each([
+    ['failed', () => ended('fail')],
+    ['was cancelled', () => ended('cancel')],
+    ['lapsed', lapsed],
+  ])('tells the host with one event that it failed: it %s', (_, made) => {
+    const failures = made().events.filter(({ type }) => type === 'outgoing-payment.failed')
+    expect(failures).toHaveLength(1)
   })
 })
 
@@ -433,10 +557,11 @@ describe('the version', () => {
       ofTurns(({ before, command, decision, after, at }) => {
         if (decision.outcome !== 'changed') return
         const { state, sent, delivered, failure, endedAt, dueAt, retainUntil, ...same } = after
-        const { version, commandId, ...kept } = same
-        expect({ version, commandId }).toEqual({
+        const { version, commandId, updatedAt, ...kept } = same
+        expect({ version, commandId, updatedAt }).toEqual({
           version: before.version + 1,
           commandId: command.commandId,
+          updatedAt: at,
         })
         expect(before).toMatchObject(kept)
         expect(decision.events).toHaveLength(1)

@@ -6,17 +6,12 @@ import {
   type Charge,
   decideSpending,
 } from '../budget.js'
-import {
-  type Changed,
-  changed,
-  type Instant,
-  type JsonObject,
-  type ListEntry,
-  type Refused,
-  refused,
-} from '../decision.js'
+import { type Changed, changed, type Refused, refused } from '../decision.js'
+import type { Instant } from '../instant.js'
+import type { JsonObject } from '../json.js'
 import type { LimitsRefusal } from '../limits.js'
 import { ok, type Result } from '../result.js'
+import type { ListEntry } from '../stored.js'
 import {
   type OutgoingPayment,
   type OutgoingPaymentEvent,
@@ -72,6 +67,7 @@ export function createOutgoingPayment(
     delivered: '0',
     state: 'created',
     createdAt: now,
+    updatedAt: now,
     holdUntil,
     dueAt: holdUntil,
   }

@@ -1,6 +1,9 @@
 import { type Amount, parseValue } from '../amount.js'
 import type { HeldAmounts } from '../budget.js'
-import { type Changed, changed, type Instant, type JsonObject, type Stored } from '../decision.js'
+import { type Changed, changed } from '../decision.js'
+import type { Instant } from '../instant.js'
+import type { JsonObject } from '../json.js'
+import type { Stored } from '../stored.js'
 
 /**
  * The record of an outgoing payment: `created → begun → completed | failed`. The host sends the payment; the
@@ -33,6 +36,8 @@ export interface OutgoingPayment extends Stored {
   readonly delivered: string
   readonly state: 'created' | 'begun' | 'completed' | 'failed'
   readonly createdAt: Instant
+  /** When this version was written, by the clock of the server that wrote it. Clients do not see it. */
+  readonly updatedAt: Instant
   /** The host must begin the payment before this instant. Otherwise it fails and its reservation is released. */
   readonly holdUntil: Instant
   readonly endedAt?: Instant
@@ -110,7 +115,8 @@ export function nextPayment(
 ): Changed<OutgoingPayment, OutgoingPaymentEvent> {
   // A payment that has been begun waits for the host, so it has no due time until it ends.
   const { dueAt: _dueAt, ...rest } = payment
-  const moved: OutgoingPayment = { ...rest, ...changes, version: payment.version + 1, commandId }
+  const version = payment.version + 1
+  const moved: OutgoingPayment = { ...rest, ...changes, version, commandId, updatedAt: now }
   const retainUntil = now + retentionMs
   const next = isOver(moved) ? { ...moved, endedAt: now, dueAt: retainUntil, retainUntil } : moved
   return changed(next, outgoingPaymentEvent(type, next, now))

@@ -1,0 +1,7 @@
+/** Compares two hashes in constant time, so the duration does not disclose how much of them agrees. */
+export function sameHash(a: string, b: string): boolean {
+  if (a.length !== b.length) return false
+  let difference = 0
+  for (let i = 0; i < a.length; i++) difference |= a.charCodeAt(i) ^ b.charCodeAt(i)
+  return difference === 0
+}

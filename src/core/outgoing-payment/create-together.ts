@@ -1,0 +1,51 @@
+import { type Budget, type BudgetPolicy, budgetId, type Candidate } from '../budget.js'
+import type { Refused } from '../decision.js'
+import type { Instant } from '../instant.js'
+import { allowanceAt, type LimitsRefusal } from '../limits.js'
+import { type CreatedPayment, type CreateOutgoingPayment, createOutgoingPayment } from './create.js'
+import type { OutgoingPaymentPolicy } from './record.js'
+
+/** A payment to create, at the time of its request. Its budgets are those of the store. */
+export interface TimedCreation {
+  readonly command: CreateOutgoingPayment
+  readonly now: Instant
+}
+
+/** The decisions on several payments, and the budgets of one commit that carries out all of them. */
+export interface CreatedTogether {
+  readonly decisions: readonly (CreatedPayment | Refused<LimitsRefusal>)[]
+  /** The next version of each charged budget, by its id. */
+  readonly budgets: ReadonlyMap<string, Budget>
+}
+
+/**
+ * Decides several payments under one grant, each on the budgets that those before it leave. The decisions are those of as
+ * many commits one after another, but each budget gets one new version. A refused payment changes nothing for the
+ * others.
+ */
+export function createTogether(
+  creations: readonly TimedCreation[],
+  policy: OutgoingPaymentPolicy & BudgetPolicy,
+): CreatedTogether {
+  const budgets = new Map<string, Budget>()
+  const decisions = creations.map(({ command, now }) => {
+    const candidates = command.candidates.map((each) => charged(each, command, now, budgets))
+    const decision = createOutgoingPayment({ ...command, candidates }, now, policy)
+    if (decision.ok) budgets.set(decision.budget.id, decision.budget)
+    return decision
+  })
+  return { decisions, budgets }
+}
+
+/** Returns a candidate with its budget as the payments before leave it, at the version of the store. */
+function charged(
+  candidate: Candidate,
+  command: CreateOutgoingPayment,
+  now: Instant,
+  budgets: ReadonlyMap<string, Budget>,
+): Candidate {
+  const { item, budget: stored } = candidate
+  const allowance = allowanceAt(item, now)
+  const budget = allowance.ok && budgets.get(budgetId(command, item, allowance.value))
+  return budget ? { item, budget: { ...budget, version: stored?.version ?? 0 } } : candidate
+}

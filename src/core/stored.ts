@@ -1,0 +1,26 @@
+import type { Instant } from './instant.js'
+
+/**
+ * The members that every stored record has. A record is plain JSON: it contains no `Date`, `bigint`,
+ * `undefined` or class instance, so any database can store it and any log can print it.
+ */
+export interface Stored {
+  /** Matches `[A-Za-z0-9._-]{1,128}`; compared byte for byte. */
+  readonly id: string
+  /** 1 for the first commit; each later commit adds 1. */
+  readonly version: number
+  /** The id of the command that wrote this version, by which a writer recognises its own commit. */
+  readonly commandId: string
+  /** `Store.due` returns the record from this time on. */
+  readonly dueAt?: Instant
+  /** The record may be removed after this time, but need not be. */
+  readonly retainUntil?: Instant
+  /** The lists in which `Store.list` finds the record: at most three, without duplicates. */
+  readonly lists?: readonly ListEntry[]
+}
+
+/** A list that contains the record, and the number that orders it there, usually an instant. */
+export interface ListEntry {
+  readonly list: string
+  readonly at: Instant
+}

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest'
+import { isLong } from '../support/runs.js'
+import { grantMachine } from './grant.js'
+import { incomingMachine } from './incoming-payment.js'
+import { outgoingMachine } from './outgoing-payment.js'
+import { processesOf } from './processes.js'
+import { type Found, search, told } from './search.js'
+
+/** The number of steps that the searches go in `npm run test:long` and in `npm test`. */
+const depthMax = isLong ? 12 : 6
+
+/** Two tokens have several times as many states at the same depth. */
+const depthMaxOfSets = isLong ? 10 : 5
+
+function expectLaws(found: Found, depth = depthMax): void {
+  console.log(told(found))
+  expect(found.broken).toBeUndefined()
+  expect(found.depth === depth || found.complete).toBe(true)
+}
+
+describe('two processes keep every law in every state of a grant within reach', () => {
+  test.each([
+    { kind: 'redirect' },
+    { kind: 'poll' },
+    { kind: 'at once' },
+    { kind: 'at once', windows: 3 },
+    { kind: 'at once', replays: 'signature' },
+    { kind: 'at once', replays: 'nonce' },
+  ] as const)('%j', (setting) => {
+    expectLaws(search(processesOf(grantMachine(setting)), depthMax))
+  })
+
+  test.each(['at once', 'poll'] as const)('two tokens, %s', (kind) => {
+    const machine = grantMachine({ kind, labels: ['a', 'b'] })
+    expectLaws(search(processesOf(machine), depthMaxOfSets), depthMaxOfSets)
+  })
+})
+
+describe('two processes keep every law in every state of incoming payments within reach', () => {
+  test.each([
+    {
+      name: 'three transfers, more than the amount',
+      incomingAmount: 3n,
+      reports: [
+        ['transfer a', '1', 'payment'],
+        ['transfer b', '1', 'payment'],
+        ['transfer c', '2', 'payment'],
+      ],
+    },
+    {
+      name: 'one transfer with two amounts',
+      reports: [
+        ['transfer a', '1', 'payment'],
+        ['transfer a', '2', 'payment'],
+      ],
+    },
+    {
+      name: 'one transfer for two payments',
+      incomingAmount: 2n,
+      reports: [
+        ['transfer a', '2', 'payment'],
+        ['transfer a', '2', 'other payment'],
+      ],
+    },
+  ] as const)('$name', (setting) => {
+    expectLaws(search(processesOf(incomingMachine(setting)), depthMax))
+  })
+})
+
+describe('two processes keep every law in every state of outgoing payments within reach', () => {
+  test.each([
+    {
+      name: 'two payments, more than the limit',
+      limit: 2n,
+      payments: [
+        ['payment 1', '2'],
+        ['payment 2', '1'],
+      ],
+    },
+    {
+      name: 'two windows',
+      limit: 1n,
+      windows: 2,
+      payments: [
+        ['payment 1', '1'],
+        ['payment 2', '1'],
+      ],
+    },
+  ] as const)('$name', (setting) => {
+    expectLaws(search(processesOf(outgoingMachine(setting)), depthMax))
+  })
+})

@@ -1,0 +1,249 @@
+import { describe, expect, test } from 'vitest'
+import { derivationsOf, type Grant, type IssuedToken } from '../../src/core/grant/record.js'
+import { createOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
+import { type GrantDecisions, type GrantSetting, grantDecisions, grantMachine } from './grant.js'
+import { type IncomingDecisions, incomingDecisions, incomingMachine } from './incoming-payment.js'
+import { type OutgoingDecisions, outgoingDecisions, outgoingMachine } from './outgoing-payment.js'
+import { processesOf } from './processes.js'
+import { type Found, search } from './search.js'
+
+/** The law that a planted mistake breaks. Prints a shortest path to it. */
+function lawBrokenBy(mistake: string, { name, broken }: Found): string | undefined {
+  console.log([`${name}: ${mistake}`, ...(broken?.path ?? []), `=> ${broken?.law}`].join('\n  '))
+  return broken?.law
+}
+
+const { decideGrant, isActive } = grantDecisions
+
+type Mistaken<Decisions, Setting> = readonly [
+  mistake: string,
+  law: string,
+  setting: Setting,
+  decisions: Partial<Decisions>,
+]
+
+const grants: readonly Mistaken<GrantDecisions, GrantSetting>[] = [
+  [
+    'the command id of the last commit is forgotten',
+    'a command that was carried out is not refused',
+    { kind: 'at once' },
+    {
+      decideGrant: (grant, ...rest) => decideGrant({ ...grant, commandId: 'forgotten' }, ...rest),
+    },
+  ],
+  [
+    'a replaced token stays active in the retry window',
+    'only the live token is active, until its end',
+    { kind: 'at once' },
+    {
+      isActive: (grant, hash, now, policy) =>
+        isActive(grant, hash, now, policy) ||
+        derivationsOf(grant).some(({ from, until }) => from === hash && now < until),
+    },
+  ],
+  [
+    'a revoked token of a set stays active',
+    'only the live token is active, until its end',
+    { kind: 'at once', labels: ['a', 'b'] },
+    {
+      isActive: (grant, ...rest) => isActive(withoutRevocations(grant), ...rest),
+    },
+  ],
+  [
+    'a rotation changes all tokens of a set',
+    'only the live token is rotated',
+    { kind: 'at once', labels: ['a', 'b'] },
+    {
+      decideGrant(grant, command, ...rest) {
+        const decision = decideGrant(grant, command, ...rest)
+        if (command.type !== 'rotate' || decision.outcome !== 'changed') return decision
+        const { tokens = [] } = decision.record
+        const all = tokens.map((token) => ({ ...token, hash: `${token.hash}:new` }))
+        return { ...decision, record: { ...decision.record, tokens: all } }
+      },
+    },
+  ],
+  [
+    'a revoked token of a set can be rotated',
+    'only the live token is rotated',
+    { kind: 'at once', labels: ['a', 'b'] },
+    {
+      decideGrant: (grant, command, ...rest) =>
+        decideGrant(
+          command.type === 'rotate' ? withoutRevocations(grant) : grant,
+          command,
+          ...rest,
+        ),
+    },
+  ],
+  [
+    'a continuation issues a token again',
+    'a lost response can be repeated in the retry window',
+    { kind: 'poll' },
+    {
+      decideGrant({ tokens, ...grant }, command, ...rest) {
+        const known =
+          command.type === 'continue' || tokens === undefined ? grant : { ...grant, tokens }
+        return decideGrant(known, command, ...rest)
+      },
+    },
+  ],
+  [
+    'a revoked grant can be rotated',
+    'a grant that is over never changes',
+    { kind: 'at once' },
+    {
+      decideGrant({ finalized, ...grant }, command, ...rest) {
+        const revived = { ...grant, state: 'approved' as const }
+        const known = command.type === 'rotate' || !finalized ? revived : { ...grant, finalized }
+        return decideGrant(known, command, ...rest)
+      },
+    },
+  ],
+  [
+    'the signature of a rotation is forgotten',
+    'a recorded request succeeds once',
+    { kind: 'at once', replays: 'signature' },
+    {
+      decideGrant({ tokens = [], ...grant }, ...rest) {
+        return decideGrant({ ...grant, tokens: tokens.map(withoutSignature) }, ...rest)
+      },
+    },
+  ],
+]
+
+function withoutRevocations({ tokens = [], ...grant }: Grant): Grant {
+  return { ...grant, tokens: tokens.map(({ revokedAt: _revokedAt, ...token }) => token) }
+}
+
+function withoutSignature({ derivation, ...token }: IssuedToken): IssuedToken {
+  if (derivation === undefined) return token
+  const { signature: _signature, ...kept } = derivation
+  return { ...token, derivation: kept }
+}
+
+const incoming: readonly Mistaken<IncomingDecisions, unknown>[] = [
+  [
+    'a transfer that was counted is counted again',
+    'a transfer counts once',
+    undefined,
+    {
+      receive: (payment, _transfer, ...rest) =>
+        incomingDecisions.receive(payment, undefined, ...rest),
+    },
+  ],
+  [
+    'the transfer is loaded before the payment',
+    'a report that is refused was not counted',
+    undefined,
+    { paymentFirst: false },
+  ],
+  [
+    'a payment that is complete can be completed again',
+    'a command takes effect once',
+    undefined,
+    {
+      complete: (payment, ...rest) =>
+        incomingDecisions.complete({ ...payment, completed: false }, ...rest),
+    },
+  ],
+  [
+    'a payment receives funds after its expiry',
+    'an expired payment receives nothing',
+    undefined,
+    {
+      receive: (payment, transfer, command) =>
+        incomingDecisions.receive(payment, transfer, command, payment.expiresAt),
+    },
+  ],
+]
+
+const outgoing: readonly Mistaken<OutgoingDecisions, unknown>[] = [
+  [
+    'the command id of the last commit is forgotten',
+    'a command that was carried out is not refused',
+    undefined,
+    {
+      decide: (payment, ...rest) =>
+        outgoingDecisions.decide({ ...payment, commandId: 'forgotten' }, ...rest),
+    },
+  ],
+  [
+    'a creation ignores the payments that others created',
+    'the payments of a window never exceed the limit',
+    undefined,
+    {
+      create({ candidates, ...command }, ...rest) {
+        const unspent = candidates.map(({ item, budget }) =>
+          budget === undefined ? { item } : { item: { ...item, limits: {} }, budget },
+        )
+        return createOutgoingPayment({ ...command, candidates: unspent }, ...rest)
+      },
+    },
+  ],
+  [
+    'a creation does not guard the grant',
+    'a revoked grant pays nothing',
+    undefined,
+    { guards: false },
+  ],
+  [
+    'an end returns to the budget what was sent, too',
+    'a budget is the sum of what its payments hold',
+    undefined,
+    {
+      release: (budget, held, _holds, commandId) => {
+        const nothing = { debitAmount: 0n, receiveAmount: 0n }
+        return outgoingDecisions.release(budget, held, nothing, commandId)
+      },
+    },
+  ],
+  [
+    'a payment that was begun can be begun again',
+    'one process is told to send a payment',
+    undefined,
+    {
+      decide: (payment, command, ...rest) =>
+        outgoingDecisions.decide(
+          command.type === 'begin' ? { ...payment, state: 'created' } : payment,
+          command,
+          ...rest,
+        ),
+    },
+  ],
+]
+
+const received = {
+  name: 'two transfers',
+  incomingAmount: 3n,
+  reports: [
+    ['transfer a', '1', 'payment'],
+    ['transfer b', '2', 'payment'],
+  ],
+} as const
+
+const paid = {
+  name: 'two payments',
+  limit: 2n,
+  payments: [
+    ['payment 1', '2'],
+    ['payment 2', '1'],
+  ],
+} as const
+
+describe('the search finds each planted mistake', () => {
+  test.each(grants)('in grants: %s', (mistake, law, setting, decisions) => {
+    const machine = grantMachine(setting, { ...grantDecisions, ...decisions })
+    expect(lawBrokenBy(mistake, search(processesOf(machine)))).toBe(law)
+  })
+
+  test.each(incoming)('in incoming payments: %s', (mistake, law, _, decisions) => {
+    const machine = incomingMachine(received, { ...incomingDecisions, ...decisions })
+    expect(lawBrokenBy(mistake, search(processesOf(machine)))).toBe(law)
+  })
+
+  test.each(outgoing)('in outgoing payments: %s', (mistake, law, _, decisions) => {
+    const machine = outgoingMachine(paid, { ...outgoingDecisions, ...decisions })
+    expect(lawBrokenBy(mistake, search(processesOf(machine)))).toBe(law)
+  })
+})
