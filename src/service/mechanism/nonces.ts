@@ -1,8 +1,9 @@
-import type { Instant } from '../../core/decision.js'
 import type { Derivation } from '../../core/grant/record.js'
+import type { Instant } from '../../core/instant.js'
 import { toBase64url } from '../../util/bytes.js'
 import { hashText } from '../../util/hash.js'
 import type { Call, ServiceContext } from './context.js'
+import { clockDifferenceMaxMs, lateCommitMaxMs } from './steady-clock.js'
 import {
   type NonceGuard,
   type Replayed,
@@ -31,6 +32,13 @@ export interface SignedCall extends Call {
   readonly replay: ReplayProtection
 }
 
+/**
+ * How long a nonce is kept after its signature has expired, in milliseconds. A server whose clock is ahead must not remove
+ * it while one whose clock is behind accepts the signature, or while a commit of a copy of the request can still take
+ * effect.
+ */
+export const nonceMarginMs = clockDifferenceMaxMs + lateCommitMaxMs + 1
+
 /** Returns the record that makes a request count once, or `undefined` if repeats are accepted. */
 export async function nonceGuardOf(
   context: ServiceContext,
@@ -42,8 +50,7 @@ export async function nonceGuardOf(
   if (nonce === undefined && rule === 'accept-repeat') return undefined
   const unique = nonce === undefined ? `signature ${toBase64url(signature)}` : `nonce ${nonce}`
   const hash = await hashText(`${thumbprint} ${unique}`)
-  const { ageMaxMs, skewMaxMs } = context.signatureRules
-  const retainUntil = proof.createdAt + ageMaxMs + skewMaxMs
+  const retainUntil = proof.createdAt + context.signatureRules.ageMaxMs + nonceMarginMs
   const id = (await context.namespace()) + hash
   const next = { id, version: 1, commandId, dueAt: retainUntil, retainUntil }
   return {
