@@ -1,4 +1,4 @@
-import type { Instant } from '../../core/decision.js'
+import type { Instant } from '../../core/instant.js'
 import { newCall, type ServiceContext } from './context.js'
 import { deliveredEvent, type EventHandler, type Settings } from './delivery.js'
 import { type EventRecord, replaceEvent } from './events.js'
@@ -20,7 +20,7 @@ export async function attemptDelivery(
 ): Promise<Outcome> {
   const call = newCall(context)
   if (isHeld(record, call.now)) return 'held'
-  const event = deliveredEvent(record)
+  const event = deliveredEvent(context, record)
   if (record.attempts >= settings.attemptsMax) {
     if (!(await setAside(context, record))) return 'lost'
     const error = new Error('the last delivery started but did not finish')
@@ -28,8 +28,9 @@ export async function attemptDelivery(
     return 'failed'
   }
   const attempt = record.attempts + 1
-  const lease = { dueAt: call.now + settings.leaseMs, attempts: attempt }
-  if (!(await replaceEvent(context, record, lease, call))) return 'lost'
+  // A consumer whose clock is ahead must not see the end of the lease before the handler is stopped.
+  const lease = { dueAt: call.now + settings.leaseMs + settings.skewMaxMs, attempts: attempt }
+  if (!(await replaceEvent(context, record, { ...record, ...lease }, call))) return 'lost'
   const leased = { ...record, ...lease, version: record.version + 1 }
   try {
     await withinLease(settings.leaseMs, (signal) => handler(event, { attempt, signal }))
@@ -60,7 +61,8 @@ async function postpone(
   }
   const pauseMs = settings.backoffMs * 2 ** (record.attempts - 1)
   const retryAt = call.now + Math.min(settings.backoffMaxMs, pauseMs)
-  const isOurs = await replaceEvent(context, record, { dueAt: retryAt, failedAt: call.now }, call)
+  const postponed = { ...record, dueAt: retryAt, failedAt: call.now }
+  const isOurs = await replaceEvent(context, record, postponed, call)
   // If the lease had ended, another consumer may have the event.
   return isOurs ? retryAt : call.now
 }

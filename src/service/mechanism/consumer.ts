@@ -19,9 +19,20 @@ export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
 
 const eventSources = listOf(having({ drain: callback }))
 
+export interface StopOptions {
+  /** The longest wait for the deliveries in progress, in milliseconds. Default 10,000. */
+  readonly timeoutMs?: number
+}
+
 export interface EventConsumer {
-  /** Starts no further delivery, and resolves when the started ones have ended. */
-  stop(): Promise<void>
+  /**
+   * Starts no further delivery, and waits for the started ones.
+   *
+   * @returns whether all of them have ended. The outbox delivers an event whose delivery has not ended again
+   *   when its lease expires.
+   * @throws {OptionError} for an invalid option.
+   */
+  stop(options?: StopOptions): Promise<boolean>
 }
 
 /**
@@ -60,9 +71,18 @@ export function consumeEvents(
 
   const consuming = Promise.all(sources.map(consume))
   return {
-    async stop() {
+    async stop(options = {}) {
+      requireKnownOptions('', options, { timeoutMs: true })
+      const { timeoutMs = 10_000 } = options
+      requirePositive('timeoutMs', timeoutMs)
       controller.abort()
-      await consuming
+      return endsWithin(timeoutMs, consuming)
     },
   }
+}
+
+async function endsWithin(timeoutMs: number, work: Promise<unknown>): Promise<boolean> {
+  const ended = new AbortController()
+  const finished = work.then(() => true).finally(() => ended.abort())
+  return Promise.race([finished, sleep(timeoutMs, ended.signal).then(() => ended.signal.aborted)])
 }

@@ -1,12 +1,16 @@
-import type { Instant } from '../../core/decision.js'
+import type { Instant } from '../../core/instant.js'
 import type { Clock } from '../../ports/clock.js'
 import type { Store } from '../../ports/store.js'
 import { newPath } from '../../protocol/credential.js'
 import type { SignatureRules } from '../../protocol/http-signature/inspect.js'
+import type { Combiner } from './combiner.js'
+import type { RecordedEvents } from './event-types.js'
 import type { TransactContext } from './transact.js'
 
 /** The dependencies common to all services. */
 export interface ServiceContext extends TransactContext {
+  /** Absent inside a transaction of the host, whose commands cannot be part of another commit. */
+  readonly combiner?: Combiner | undefined
   /** The store that the host passed, without telemetry, to compare whether two servers share a store. */
   readonly givenStore: Store
   readonly clock: Clock
@@ -18,8 +22,12 @@ export interface ServiceContext extends TransactContext {
    */
   readonly grantNamespace: () => Promise<string>
   readonly signatureRules: SignatureRules
-  /** Whether commits also record events. */
-  readonly recordsEvents: boolean
+  /** The canonical URL of this server, which its events name. */
+  readonly serverUrl: string
+  /** Which types of event commits also record. */
+  readonly recordsEvents: RecordedEvents
+  /** The consumers that each get every recorded event. Absent if there is one consumer without a name. */
+  readonly eventConsumers?: readonly string[] | undefined
 }
 
 /** The time and command id of an operation, fixed when it begins. */

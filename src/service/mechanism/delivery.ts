@@ -1,12 +1,16 @@
-import type { Instant } from '../../core/decision.js'
+import type { Instant } from '../../core/instant.js'
 import { requireKnownOptions } from '../../util/known-options.js'
 import { invalidOption } from '../../util/option-error.js'
+import type { ServiceContext } from './context.js'
 import type { DomainEvent, EventRecord } from './events.js'
+import { clockDifferenceMaxMs } from './steady-clock.js'
 
 /** An event as passed to a handler. */
 export type DeliveredEvent = DomainEvent & {
-  /** The same in every delivery of an event, so that a handler can detect repeats. */
+  /** The same in every delivery of an event, so that a handler can detect repeats. Differs between named consumers. */
   readonly id: string
+  /** The URL of the server that recorded the event: its `grantEndpoint` or `baseUrl`, without a slash at the end. */
+  readonly server: string
 }
 
 export interface Delivery {
@@ -39,6 +43,12 @@ export interface DrainOptions {
   readonly concurrency?: number
   /** How long a handler may take before its delivery fails. Default 60,000. */
   readonly leaseMs?: number
+  /**
+   * By how much the clocks of two consumers may differ. If a consumer dies during a delivery, another one delivers the
+   * event again when `leaseMs` and this time have passed. Default 120,000, the bound for all servers; a host with one
+   * clock can set 0.
+   */
+  readonly skewMaxMs?: number
   /** The wait after the first failure; each further failure doubles it. Default 1,000. */
   readonly backoffMs?: number
   /** The maximum wait between two deliveries. Default 3,600,000. */
@@ -93,10 +103,23 @@ export interface EventOutbox {
   discard(eventId: string): Promise<boolean>
 }
 
+/** The undelivered events of a server, and those of its named consumers. */
+export interface ServerEvents extends EventOutbox {
+  /**
+   * Returns the undelivered events of a consumer that the option `eventConsumers` names. Each consumer gets every event
+   * that was recorded while it was listed.
+   *
+   * @param options.removed true for a consumer that is no longer listed, to deliver or remove what is left.
+   * @throws {ArgumentError} for a name that is not listed.
+   */
+  consumer(name: string, options?: { readonly removed?: boolean }): EventOutbox
+}
+
 export const drainDefaults = {
   limit: 100,
   concurrency: 8,
   leaseMs: 60_000,
+  skewMaxMs: clockDifferenceMaxMs,
   backoffMs: 1_000,
   backoffMaxMs: 3_600_000,
   attemptsMax: 16,
@@ -116,7 +139,7 @@ export function drainSettings(options: DrainOptions): Settings {
   const settings = { ...drainDefaults }
   for (const name of Object.keys(drainDefaults) as (keyof typeof drainDefaults)[]) {
     settings[name] = options[name] ?? drainDefaults[name]
-    requirePositive(name, settings[name])
+    if (name !== 'skewMaxMs' || settings[name] !== 0) requirePositive(name, settings[name])
   }
   return { ...options, ...settings }
 }
@@ -126,6 +149,9 @@ export function requirePositive(option: string, value: number): void {
   throw invalidOption(option, 'must be a positive integer')
 }
 
-export function deliveredEvent({ id, event }: EventRecord): DeliveredEvent {
-  return { ...event, id }
+export function deliveredEvent(
+  { serverUrl }: Pick<ServiceContext, 'serverUrl'>,
+  { id, event }: EventRecord,
+): DeliveredEvent {
+  return { ...event, id, server: serverUrl }
 }

@@ -1,10 +1,14 @@
-import type { Instant, ListEntry, Stored } from '../../core/decision.js'
 import type { GrantEvent } from '../../core/grant/event.js'
 import type { IncomingPaymentEvent } from '../../core/incoming-payment.js'
+import type { Instant } from '../../core/instant.js'
 import type { OutgoingPaymentEvent } from '../../core/outgoing-payment/record.js'
 import type { QuoteEvent } from '../../core/quote.js'
+import type { ListEntry, Stored } from '../../core/stored.js'
 import type { RecordChange, RecordKind } from '../../ports/store.js'
+import { namespaceLength } from '../../protocol/credential.js'
+import { changeOf } from './changes.js'
 import type { Call, ServiceContext } from './context.js'
+import { clockDifferenceMaxMs } from './steady-clock.js'
 
 /** A change of a record, for the host. No event contains a token, interaction reference, key or secret. */
 export type DomainEvent = GrantEvent | IncomingPaymentEvent | OutgoingPaymentEvent | QuoteEvent
@@ -22,16 +26,59 @@ export interface EventRecord extends Stored {
   readonly lists: readonly [ListEntry]
 }
 
-/** Returns the change of a record and those of its events. */
+/**
+ * Returns the change of a record over `before`, which is absent for a new record, and those of its events that
+ * are recorded.
+ */
 export function changesOf(
-  { recordsEvents }: Pick<ServiceContext, 'recordsEvents'>,
+  { recordsEvents, eventConsumers }: Pick<ServiceContext, 'recordsEvents' | 'eventConsumers'>,
   kind: RecordKind,
+  before: Stored | undefined,
   next: Stored,
   events: readonly DomainEvent[],
 ): readonly RecordChange[] {
-  const change = { kind, next, expectedVersion: next.version - 1 }
-  if (!recordsEvents) return [change]
-  return [change, ...events.map((event, index) => eventChange(kind, next, event, index + 1))]
+  const change = changeOf(kind, before, next)
+  const recorded = events.filter(({ type }) => recordsEvents(type))
+  // Ids are ordered byte by byte, so the numbers of one commit have the same length.
+  const { length } = String(recorded.length)
+  const numbered = recorded.flatMap((event, index) => {
+    const number = String(index + 1).padStart(length, '0')
+    return prefixesOf(next, eventConsumers).map((prefix) =>
+      eventChange(prefix, kind, next, event, number),
+    )
+  })
+  return [change, ...numbered]
+}
+
+/** Returns what the ids of an event of a record begin with, in each queue that gets the event. */
+function prefixesOf({ id }: Stored, consumers: readonly string[] | undefined): readonly string[] {
+  return (
+    consumers?.map((consumer) => queueNamespace(id.slice(0, namespaceLength), consumer)) ?? ['']
+  )
+}
+
+/**
+ * Returns the namespace of the events of a named consumer: 41 bits that depend on the namespace of the server and the
+ * name. It is derived synchronously, because the decision about a record is synchronous.
+ */
+export function queueNamespace(namespace: string, consumer: string): string {
+  const half = (text: string) =>
+    checksum(text)
+      .padStart(7, '0')
+      .slice(-namespaceLength / 2)
+  return half(`${namespace} ${consumer}`) + half(`${consumer} ${namespace}`)
+}
+
+/**
+ * Returns a 32-bit FNV-1a hash. One command can be decided on two histories of a record, and its two events then
+ * differ.
+ */
+function checksum(text: string): string {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < text.length; index++) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
+  }
+  return (hash >>> 0).toString(36)
 }
 
 /**
@@ -40,36 +87,46 @@ export function changesOf(
  */
 const headStartMs = 86_400_000
 
+/** Returns the due time of a new event: past on the clock of every consumer, so that none waits to deliver it. */
+export function dueAtOnce(now: Instant): Instant {
+  return now - clockDifferenceMaxMs
+}
+
+/**
+ * The id of an event is its position, the id of the command, and a checksum of the event. A database that lost
+ * commits in a failover writes the same versions again: the position alone would give the id of an event that
+ * the host has handled to another event.
+ */
 function eventChange(
+  prefix: string,
   kind: RecordKind,
   { id: recordId, version, commandId }: Stored,
   event: DomainEvent,
-  number: number,
+  number: string,
 ): RecordChange {
-  const id = `${recordId}.${kind}.${version}.${number}`
+  const id = `${prefix}${recordId}.${kind}.${version}.${number}.${commandId}.${checksum(JSON.stringify(event))}`
   const lists = [placeOf(id)] as const
   const record: EventRecord = {
     id,
     version: 1,
     commandId,
-    dueAt: event.at - (kind === 'outgoing-payment' ? headStartMs : 0),
+    dueAt: dueAtOnce(event.at) - (kind === 'outgoing-payment' ? headStartMs : 0),
     lists,
     attempts: 0,
     event,
   }
-  return { kind: 'event', next: record, expectedVersion: 0 }
+  return changeOf('event', undefined, record)
 }
 
 /** Changes an event. Resolves to false if another writer changed it. */
 export function replaceEvent(
   { store }: ServiceContext,
-  record: EventRecord,
-  changes: Partial<EventRecord>,
+  before: EventRecord,
+  changed: EventRecord,
   { commandId }: Call,
 ): Promise<boolean> {
-  const next = { ...record, ...changes, version: record.version + 1, commandId }
-  const change = { kind: 'event', next, expectedVersion: record.version } as const
-  return store.commit({ changes: [change], guards: [] })
+  const next = { ...changed, version: before.version + 1, commandId }
+  return store.commit({ changes: [changeOf('event', before, next)], guards: [] })
 }
 
 /**

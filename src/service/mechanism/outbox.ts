@@ -1,5 +1,8 @@
-import { callback } from '../../util/arguments.js'
+import { storeBounds } from '../../ports/store.js'
+import { ArgumentError } from '../../util/argument-error.js'
+import { boolean, callback, exactly, optional, text } from '../../util/arguments.js'
 import { attemptDelivery } from './attempt.js'
+import { changeOf } from './changes.js'
 import { newCall, type ServiceContext } from './context.js'
 import {
   type DrainResult,
@@ -7,9 +10,10 @@ import {
   drainSettings,
   type EventHandler,
   type EventOutbox,
+  type ServerEvents,
   type Settings,
 } from './delivery.js'
-import type { EventRecord } from './events.js'
+import { type EventRecord, queueNamespace } from './events.js'
 import { inParallel } from './parallel.js'
 import { discardSetAside, iterateSetAside, listSetAside, retrySetAside } from './set-aside.js'
 
@@ -29,6 +33,25 @@ export function createOutbox(context: ServiceContext): EventOutbox {
   }
 }
 
+/** Creates the outboxes of a server: that of the consumer without a name, and those of named consumers. */
+export function createServerEvents(context: ServiceContext): ServerEvents {
+  const { eventConsumers = [] } = context
+  return {
+    ...createOutbox(context),
+    consumer(name, options = {}) {
+      text('name', name)
+      isConsumerOptions('options', options)
+      if (options.removed !== true && !eventConsumers.includes(name)) {
+        throw new ArgumentError('name', 'must be listed in the option eventConsumers')
+      }
+      const namespace = async () => queueNamespace(await context.namespace(), name)
+      return createOutbox({ ...context, namespace })
+    },
+  }
+}
+
+const isConsumerOptions = exactly<{ removed?: boolean }>({ removed: optional(boolean) })
+
 /** A call of `drain`, and what it has done so far. */
 interface Progress {
   readonly handler: EventHandler
@@ -45,7 +68,7 @@ async function drain(
 ): Promise<DrainResult> {
   callback('handler', handler)
   const { store, clock } = context
-  const lookedUp = Math.max(settings.limit, batchMin)
+  const lookedUp = Math.min(Math.max(settings.limit, batchMin), storeBounds.dueLimit)
   const due = await store.due('event', await context.namespace(), clock.now(), lookedUp)
   const progress = { handler, settings, total: { delivered: 0, failed: 0 }, begun: 0 }
   const streams = streamsOf(due as readonly EventRecord[])
@@ -108,12 +131,14 @@ async function standBehind(
   const { commandId } = newCall(context)
   const changes = found
     .filter((record) => record.id !== head.id && (record.dueAt ?? dueAt) < dueAt)
-    .map((record) => ({
-      kind: 'event' as const,
-      next: { ...record, dueAt, version: record.version + 1, commandId },
-      expectedVersion: record.version,
-    }))
-  if (changes.length > 0) await context.store.commit({ changes, guards: [] })
+    .map((record) =>
+      changeOf('event', record, { ...record, dueAt, version: record.version + 1, commandId }),
+    )
+  const { commitSize } = storeBounds
+  for (let first = 0; first < changes.length; first += commitSize) {
+    const some = changes.slice(first, first + commitSize)
+    await context.store.commit({ changes: some, guards: [] })
+  }
 }
 
 /** The list of a record's events, and those of them that are due. */

@@ -1,6 +1,13 @@
-import type { Instant, ListEntry, Stored } from '../../core/decision.js'
+import type { Instant } from '../../core/instant.js'
 import { ok } from '../../core/result.js'
-import type { ListQuery, RecordKind, RecordPage, Store } from '../../ports/store.js'
+import type { ListEntry, Stored } from '../../core/stored.js'
+import {
+  type ListQuery,
+  type RecordKind,
+  type RecordPage,
+  type Store,
+  storeBounds,
+} from '../../ports/store.js'
 import type { Parsed } from '../../protocol/schema.js'
 import { decodeUtf8, encodeUtf8, fromBase64url, toBase64url } from '../../util/bytes.js'
 import type { ServiceContext } from './context.js'
@@ -42,6 +49,12 @@ export interface Page<Item> {
 export interface ListScope {
   readonly walletAddress: string
   readonly client?: string
+  readonly grantId?: undefined
+}
+
+/** The outgoing payments that were created under one grant. */
+export interface GrantScope {
+  readonly grantId: string
 }
 
 /** A validated page query. */
@@ -53,7 +66,7 @@ export type RecordList = Pick<ListQuery, 'kind' | 'list'>
 type Place = NonNullable<ListQuery['cursor']>
 
 const limitDefault = 20
-const limitMax = 100
+const limitMax = storeBounds.listLimit
 const cursorLengthMax = 256
 
 /** Returns the name of a list, as used by `Stored.lists` and `Store.list`. */
@@ -62,17 +75,31 @@ export function listName(namespace: string, { walletAddress, client }: ListScope
   return client === undefined ? all : `${all} ${client}`
 }
 
-/** Returns the lists of a payment: that of its wallet address, and that of its client instance there. */
+/**
+ * Returns the lists of a payment: that of its wallet address, and that of its client instance there, if one created it.
+ */
 export function listsOf(
   namespace: string,
   walletAddress: string,
-  client: string,
+  client: string | undefined,
   at: Instant,
-): readonly [ListEntry, ListEntry] {
-  return [
-    { list: listName(namespace, { walletAddress }), at },
-    { list: listName(namespace, { walletAddress, client }), at },
-  ]
+): readonly ListEntry[] {
+  const ofAll = { list: listName(namespace, { walletAddress }), at }
+  if (client === undefined) return [ofAll]
+  return [ofAll, { list: listName(namespace, { walletAddress, client }), at }]
+}
+
+/** Returns the name of the list of the payments that were created under a grant. */
+export function grantListName(namespace: string, { grantId }: GrantScope): string {
+  return `${namespace} grant ${grantId}`
+}
+
+/** Returns the name of the list of the open payments of a client instance at a wallet address. */
+export function openListName(
+  namespace: string,
+  scope: Required<Omit<ListScope, 'grantId'>>,
+): string {
+  return `${listName(namespace, scope)} open`
 }
 
 export function readPageQuery({ first, last, cursor }: PageQuery): Parsed<PageRequest> {
@@ -92,24 +119,55 @@ export function readPageQuery({ first, last, cursor }: PageQuery): Parsed<PageRe
     : ok({ ...page, cursor: place })
 }
 
+/** Which items of a list belong to the page. */
+type Keep<Item> = (item: Item) => boolean
+
+/** Reads the records that belong to a page, and whether more of them follow. */
+async function readKept<Item extends Stored>(
+  store: Store,
+  list: RecordList,
+  request: PageRequest,
+  keep: Keep<Item> | undefined,
+): Promise<RecordPage> {
+  if (keep === undefined) return store.list({ ...list, ...request })
+  const { forward, limit } = request
+  const kept: Stored[] = []
+  const page = (more: boolean) => ({ records: forward ? kept : kept.reverse(), more })
+  let next: PageRequest = { ...request, limit: limitMax }
+  for (;;) {
+    const { records, more } = await store.list({ ...list, ...next })
+    const found = forward ? records : records.toReversed()
+    for (const record of found) {
+      if (!keep(record as Item)) continue
+      if (kept.length === limit) return page(true)
+      kept.push(record)
+    }
+    const cursor = more ? placeIn(found.at(-1), list.list) : undefined
+    if (cursor === undefined) return page(false)
+    next = { ...next, cursor }
+  }
+}
+
 /**
  * Reads a page of a list. A cursor is only a position in the order of creation, so a cursor of another list
- * reveals none of its items. A page with a cursor takes a second query.
+ * reveals none of its items. A page with a cursor takes a second query. With `keep`, as many pages of 100 records are
+ * read as are needed to find the items that are kept.
  */
 export async function readPage<Item extends Stored>(
   store: Store,
   list: RecordList,
   request: PageRequest,
+  keep?: Keep<Item>,
 ): Promise<Page<Item>> {
   const { forward, cursor } = request
-  const { records, more } = await store.list({ ...list, ...request })
+  const { records, more } = await readKept(store, list, request, keep)
   const [start, end] = [records.at(0), records.at(-1)].map((record) => placeIn(record, list.list))
   const nearest = forward ? start : end
   // If the page is empty, all items lie on the other side of the query's cursor.
   const from = nearest === undefined ? {} : { cursor: nearest }
   const behind =
     cursor !== undefined &&
-    (await store.list({ ...list, ...from, forward: !forward, limit: 1 })).records.length > 0
+    (await readKept(store, list, { ...from, forward: !forward, limit: 1 }, keep)).records.length > 0
   return {
     pagination: {
       ...(start === undefined ? {} : { startCursor: formatCursor(start) }),
@@ -129,6 +187,7 @@ export function iterateList<Item extends Stored, View>(
   store: Store,
   findList: () => Promise<RecordList>,
   view: (item: Item) => View,
+  keep: Keep<Item> = () => true,
 ): AsyncIterable<View> {
   return {
     async *[Symbol.asyncIterator]() {
@@ -136,7 +195,7 @@ export function iterateList<Item extends Stored, View>(
       let page: PageRequest | undefined = { forward: true, limit: limitMax }
       while (page !== undefined) {
         const { records, more }: RecordPage = await store.list({ ...list, ...page })
-        for (const record of records) yield view(record as Item)
+        for (const record of records as readonly Item[]) if (keep(record)) yield view(record)
         const cursor = more ? placeIn(records.at(-1), list.list) : undefined
         page = cursor && { ...page, cursor }
       }
@@ -149,11 +208,17 @@ export function createPaymentLists<Payment extends Stored>(
   { store, namespace }: Pick<ServiceContext, 'store' | 'namespace'>,
   kind: RecordKind,
 ) {
-  const listOf = async (scope: ListScope) => ({ kind, list: listName(await namespace(), scope) })
+  async function listOf(scope: ListScope | GrantScope): Promise<RecordList> {
+    const list =
+      scope.grantId === undefined
+        ? listName(await namespace(), scope)
+        : grantListName(await namespace(), scope)
+    return { kind, list }
+  }
   return {
-    list: async (scope: ListScope, page: PageRequest) =>
+    list: async (scope: ListScope | GrantScope, page: PageRequest) =>
       readPage<Payment>(store, await listOf(scope), page),
-    iterate: (scope: ListScope) =>
+    iterate: (scope: ListScope | GrantScope) =>
       iterateList<Payment, Payment>(
         store,
         () => listOf(scope),

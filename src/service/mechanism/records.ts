@@ -1,4 +1,4 @@
-import type { Stored } from '../../core/decision.js'
+import type { Stored } from '../../core/stored.js'
 import type { RecordKind } from '../../ports/store.js'
 import { isIdOf } from '../../protocol/credential.js'
 import type { ServiceContext } from './context.js'
@@ -31,7 +31,7 @@ export function commitNew<Result>(
     loaded: undefined,
     reload: () => loadOwn(context, kind, record.id),
     decide(loaded) {
-      const changes = loaded ? [] : changesOf(context, kind, record, events)
+      const changes = loaded ? [] : changesOf(context, kind, undefined, record, events)
       return { changes, result, refused: false }
     },
   }

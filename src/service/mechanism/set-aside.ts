@@ -1,17 +1,15 @@
 import { positiveInteger, text } from '../../util/arguments.js'
 import { newCall, type ServiceContext } from './context.js'
 import { deliveredEvent, type SetAsideEvent } from './delivery.js'
-import { type EventRecord, placeOf, replaceEvent } from './events.js'
+import { dueAtOnce, type EventRecord, placeOf, replaceEvent } from './events.js'
 import { iterateList } from './pages.js'
 
 /** Sets an event aside. Resolves to false if another writer changed it. */
-export async function setAside(
-  context: ServiceContext,
-  { dueAt: _dueAt, ...record }: EventRecord,
-): Promise<boolean> {
+export async function setAside(context: ServiceContext, record: EventRecord): Promise<boolean> {
   const call = newCall(context)
+  const { dueAt: _dueAt, ...rest } = record
   const lists = [{ list: await setAsideList(context), at: call.now }] as const
-  return replaceEvent(context, record, { setAsideAt: call.now, lists }, call)
+  return replaceEvent(context, record, { ...rest, setAsideAt: call.now, lists }, call)
 }
 
 export async function listSetAside(
@@ -19,19 +17,22 @@ export async function listSetAside(
   limit: number,
 ): Promise<readonly SetAsideEvent[]> {
   positiveInteger('limit', limit)
-  const list = await setAsideList(context)
-  const { records } = await context.store.list({ kind: 'event', list, forward: true, limit })
-  return (records as readonly EventRecord[]).map(setAsideEvent)
+  const events: SetAsideEvent[] = []
+  for await (const event of iterateSetAside(context)) {
+    events.push(event)
+    if (events.length === limit) break
+  }
+  return events
 }
 
 export function iterateSetAside(context: ServiceContext): AsyncIterable<SetAsideEvent> {
   const listed = async () => ({ kind: 'event', list: await setAsideList(context) }) as const
-  return iterateList(context.store, listed, setAsideEvent)
+  return iterateList(context.store, listed, (record: EventRecord) => setAsideEvent(context, record))
 }
 
-function setAsideEvent(record: EventRecord): SetAsideEvent {
+function setAsideEvent(context: ServiceContext, record: EventRecord): SetAsideEvent {
   return {
-    event: deliveredEvent(record),
+    event: deliveredEvent(context, record),
     attempts: record.attempts,
     setAsideAt: record.setAsideAt ?? 0,
   }
@@ -42,8 +43,13 @@ export async function retrySetAside(context: ServiceContext, eventId: string): P
   if (record === undefined) return false
   const call = newCall(context)
   const { setAsideAt: _setAsideAt, ...rest } = record
-  const changes = { attempts: 0, dueAt: call.now, lists: [placeOf(eventId)] } as const
-  return replaceEvent(context, rest, changes, call)
+  const lists = [placeOf(eventId)] as const
+  return replaceEvent(
+    context,
+    record,
+    { ...rest, attempts: 0, dueAt: dueAtOnce(call.now), lists },
+    call,
+  )
 }
 
 export async function discardSetAside(context: ServiceContext, eventId: string): Promise<boolean> {

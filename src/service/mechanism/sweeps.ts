@@ -1,5 +1,6 @@
-import type { Instant, Stored } from '../../core/decision.js'
-import type { RecordKind } from '../../ports/store.js'
+import type { Instant } from '../../core/instant.js'
+import type { Stored } from '../../core/stored.js'
+import { type RecordKind, storeBounds } from '../../ports/store.js'
 import { requireKnownOptions } from '../../util/known-options.js'
 import { invalidOption } from '../../util/option-error.js'
 import type { ServiceContext } from './context.js'
@@ -41,7 +42,7 @@ export interface SweptKind {
 
 const concurrency = 8
 const limitDefault = 1_000
-const limitMax = 10_000
+const limitMax = storeBounds.dueLimit
 
 /**
  * Processes due records of these kinds, several concurrently. Any number of processes may sweep: each record
@@ -55,9 +56,7 @@ export async function sweepKinds(
 ): Promise<SweepResult> {
   requireKnownOptions('', options, { limit: true, signal: true })
   const { limit = limitDefault, signal } = options
-  if (!Number.isSafeInteger(limit) || limit < 1 || limit > limitMax) {
-    throw invalidOption('limit', `must be an integer from 1 to ${limitMax}`)
-  }
+  requireSweepLimit(limit)
   const counts = { expired: 0, lapsed: 0, removed: 0, kept: 0 }
   let more = false
 
@@ -79,6 +78,12 @@ export async function sweepKinds(
   if (errors.length > 0) throw errors[0]
   const { expired, lapsed, removed } = counts
   return { expired, lapsed, removed, more: more && !signal?.aborted }
+}
+
+/** @throws {OptionError} for a limit that `Store.due` does not accept. */
+export function requireSweepLimit(limit: number): void {
+  if (Number.isSafeInteger(limit) && limit >= 1 && limit <= limitMax) return
+  throw invalidOption('limit', `must be an integer from 1 to ${limitMax}`)
 }
 
 /** Sweeps records that are due only when their retention ends. */

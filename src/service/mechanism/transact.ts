@@ -1,7 +1,9 @@
-import { type Refused, refused, type Stored } from '../../core/decision.js'
+import { type Refused, refused } from '../../core/decision.js'
+import type { Stored } from '../../core/stored.js'
 import type { Random } from '../../ports/random.js'
-import type { RecordChange, Store, TransactionError, VersionGuard } from '../../ports/store.js'
-import { hasCode } from '../../util/error-code.js'
+import type { RecordChange, Store, VersionGuard } from '../../ports/store.js'
+import { type Deadline, startDeadline } from './deadline.js'
+import { isTransactionError } from './dependency-failure.js'
 import type { Queues } from './queues.js'
 import { sleep } from './sleep.js'
 
@@ -21,8 +23,8 @@ export const realPacing: Pacing = {
 export class ContentionError extends Error {
   readonly code = 'ERR_CONTENTION'
 
-  constructor() {
-    super('other writers kept changing the same records until the deadline passed')
+  constructor(message = 'other writers kept changing the same records until the deadline passed') {
+    super(message)
   }
 }
 
@@ -77,7 +79,6 @@ export interface TransactContext {
   readonly queues?: Queues | undefined
 }
 
-const deadlineMs = 3_000
 const pauseMaxMs = 64
 
 /**
@@ -85,9 +86,11 @@ const pauseMaxMs = 64
  *
  * After a commit that failed, or whose outcome is unknown, it reloads the records and decides again, with
  * jitter, for up to 3 s. A record with the operation's command id shows that an earlier commit succeeded; the
- * decision then returns the same result.
+ * decision then returns the same result. A call of the store that has not settled by then is not waited for, except
+ * inside a transaction of the host.
  *
  * @throws {ContentionError} if the deadline passes while other writers keep changing the records.
+ * @throws the store's error, such as a `StoreTimeoutError`, if the deadline passes while an outcome is unknown.
  * @throws {TransactionError} without a retry, from a store inside the host's transaction.
  */
 export function transact<Loaded, Result>(
@@ -113,6 +116,7 @@ async function settle<Loaded, Result>(
   operation: Operation<Loaded, Result>,
   unconsumed: NonceGuard | undefined,
 ): Promise<Result | Replayed> {
+  const deadline = startDeadline(context)
   let leave: (() => void) | undefined
   async function takeTurn(): Promise<void> {
     if (leave !== undefined || operation.contended === undefined || !context.queues) return
@@ -120,11 +124,11 @@ async function settle<Loaded, Result>(
     leave = () => void turn.then((over) => over())
     const inTime = new AbortController()
     // Stops waiting after the deadline, even if the previous holder never finishes.
-    await Promise.race([turn, context.pacing.sleep(deadlineMs, inTime.signal)])
+    await Promise.race([turn, context.pacing.sleep(Math.max(0, deadline.leftMs()), inTime.signal)])
     inTime.abort()
   }
   try {
-    return await attempts(context, operation, unconsumed, takeTurn)
+    return await attempts(context, operation, unconsumed, deadline, takeTurn)
   } finally {
     leave?.()
   }
@@ -134,15 +138,19 @@ async function attempts<Loaded, Result>(
   { store, random, pacing }: TransactContext,
   operation: Operation<Loaded, Result>,
   unconsumed: NonceGuard | undefined,
+  deadline: Deadline,
   takeTurn: () => Promise<void>,
 ): Promise<Result | Replayed> {
-  const startedAt = pacing.elapsedMs()
   let { loaded } = operation
   let nonceGuard = unconsumed
+  // The error of a commit that may still take effect, also after a later commit has lost a race.
+  let unknown: unknown
   for (let attempt = 1; ; attempt++) {
     const { changes, guards = [], result, ...attempted } = operation.decide(loaded)
     if (attempted.refused && nonceGuard?.consumedByRefusal === false) {
-      return (await consumedBy(store, nonceGuard)) === 'another' ? replayed() : result
+      const { change } = nonceGuard
+      const spent = await deadline.within('load', () => consumedBy(store, change))
+      return spent === 'another' ? replayed() : result
     }
     const all =
       nonceGuard === undefined || attempted.recordsSignature
@@ -152,19 +160,20 @@ async function attempts<Loaded, Result>(
 
     let failure: unknown
     try {
-      if (await store.commit({ changes: all, guards })) return result
+      const commit = { changes: all, guards }
+      if (await deadline.within('commit', () => store.commit(commit))) return result
     } catch (error) {
-      failure = retriable(error)
+      failure = unknown = retriable(error)
     }
     await takeTurn()
     for (let reloaded = false; !reloaded; ) {
-      if (pacing.elapsedMs() - startedAt >= deadlineMs) throw failure ?? new ContentionError()
+      if (deadline.leftMs() <= 0) throw failure ?? unknown ?? new ContentionError()
       if (attempt > 1 || failure !== undefined) await pacing.sleep(pauseMs(random, attempt))
       try {
-        const spent = nonceGuard && (await consumedBy(store, nonceGuard))
-        if (spent === 'another') return replayed()
-        if (spent === 'us') nonceGuard = undefined
-        loaded = await operation.reload()
+        const again = await deadline.within('load', () => reload(store, operation, nonceGuard))
+        if (again.spent === 'another') return replayed()
+        if (again.spent === 'us') nonceGuard = undefined
+        loaded = again.loaded
         reloaded = true
       } catch (error) {
         failure = retriable(error)
@@ -173,23 +182,31 @@ async function attempts<Loaded, Result>(
   }
 }
 
-/** Rethrows the error of a failed host transaction, which no retry can repair. */
+/** Rethrows the errors that no retry can repair: of a failed host transaction, and of a signature that has expired. */
 function retriable(error: unknown): unknown {
-  if (isTransactionError(error)) throw error
+  if (isTransactionError(error) || error instanceof ContentionError) throw error
   return error
 }
 
-function isTransactionError(error: unknown): error is TransactionError {
-  return hasCode(error, 'ERR_RESTART_TRANSACTION') || hasCode(error, 'ERR_TRANSACTION_FAILED')
-}
-
-function replayed(): Replayed {
+export function replayed(): Replayed {
   return refused('replayed', 'the signature or nonce has already been used')
 }
 
-async function consumedBy(
+/** Reloads the records of an operation, unless its nonce turns out to be used by another request. */
+async function reload<Loaded, Result>(
   store: Store,
-  { change }: NonceGuard,
+  operation: Operation<Loaded, Result>,
+  nonceGuard: NonceGuard | undefined,
+) {
+  const spent = nonceGuard && (await consumedBy(store, nonceGuard.change))
+  if (spent === 'another') return { spent } as const
+  return { spent, loaded: await operation.reload() } as const
+}
+
+/** Whose request consumed a guard: this one, another one, or none yet. */
+export async function consumedBy(
+  store: Store,
+  change: RecordChange,
 ): Promise<'us' | 'another' | undefined> {
   const stored: Stored | undefined = await store.load(change.kind, change.next.id)
   if (stored === undefined) return undefined

@@ -131,6 +131,34 @@ describe('a consumer', () => {
     expect(calls).toHaveLength(1)
   })
 
+  test('stops after a bounded time although a delivery does not end, and says so', async () => {
+    const stuck = scriptedSource(() => new Promise<DrainResult>(() => {}))
+    const consumer = consumeEvents([stuck.source], () => {})
+    await vi.advanceTimersByTimeAsync(0)
+    const ended: boolean[] = []
+    void consumer.stop({ timeoutMs: 300 }).then((each) => ended.push(each))
+    await vi.advanceTimersByTimeAsync(299)
+    expect(ended).toEqual([])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(ended).toEqual([false])
+    const byDefault = consumer.stop()
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(await byDefault).toBe(false)
+  })
+
+  test('refuses a time-out of 0 and goes on', async () => {
+    const { source, calls } = scriptedSource()
+    const consumer = consumeEvents([source], () => {}, { pollMs: 100 })
+    await expect(consumer.stop({ timeoutMs: 0 })).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option: 'timeoutMs',
+    })
+    await vi.advanceTimersByTimeAsync(100)
+    expect(calls).toHaveLength(2)
+    expect(await consumer.stop()).toBe(true)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
   test('throws immediately for sources or a handler that it cannot use', () => {
     const { source, calls } = scriptedSource()
     for (const [sources, handler, argument] of [

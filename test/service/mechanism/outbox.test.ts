@@ -2,6 +2,7 @@ import fc, { type Scheduler } from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import {
   type Commit,
+  type DrainOptions,
   type EventHandler,
   type FailedDelivery,
   memoryStore,
@@ -9,17 +10,17 @@ import {
 } from '../../../src/index.js'
 import type { EventRecord } from '../../../src/service/mechanism/events.js'
 import { type ManualClock, manualClock } from '../../support/clock.js'
-import { paymentServices, type Setup, withEventLog } from '../../support/outbox.js'
+import { paymentServices, positionOf, type Setup, withEventLog } from '../../support/outbox.js'
 import { runs } from '../../support/runs.js'
 
 const second = 1_000
 
-/** Returns a handler that records the events it receives, and throws if `fails` returns true. */
+/** Returns a handler that records the positions of the events it receives, and throws if `fails` returns true. */
 function listener(fails: (event: { readonly id: string; readonly type: string }) => boolean) {
   const heard: string[] = []
   const handler: EventHandler = (event) => {
     if (fails(event)) throw new Error(`cannot hear of ${event.type}`)
-    heard.push(event.id)
+    heard.push(positionOf(event.id))
   }
   return { heard, handler }
 }
@@ -78,6 +79,18 @@ describe('draining', () => {
     expect(versions).toEqual(Array.from({ length: 51 }, (_, index) => index + 1))
   })
 
+  test('is complete when a call delivers nothing, also of the events that handlers cause', async () => {
+    const setup = paymentServices()
+    await setup.newPayment()
+    let caused = 0
+    const causing: EventHandler = async () => {
+      if (caused++ < 3) await setup.newPayment()
+    }
+    expect(await setup.outbox.drain(causing)).toEqual({ delivered: 1, failed: 0 })
+    while ((await setup.outbox.drain(causing)).delivered > 0);
+    expect([caused, await stored(setup)]).toEqual([4, []])
+  })
+
   test('delivers no event of another server on the same store', async () => {
     const one = paymentServices()
     const { store, clock } = one
@@ -99,13 +112,36 @@ describe('draining', () => {
     expect(heard.map((event) => event.split('.')[2])).toEqual(['1', '2'])
   })
 
+  test('delivers a new event immediately if the clock of the consumer is 120 s behind', async () => {
+    const ahead = paymentServices({ clock: manualClock(manualClock().now() + 120 * second) })
+    const behind = paymentServices({ store: ahead.store, seed: 'another' })
+    await ahead.newPayment()
+    expect(await behind.outbox.drain(listener(never).handler)).toEqual({ delivered: 1, failed: 0 })
+  })
+
+  test('is done by one consumer at a time if their clocks differ by 120 s', async () => {
+    const behind = paymentServices()
+    await behind.newPayment()
+    const clock = manualClock(behind.clock.now() + 120 * second)
+    const ahead = paymentServices({ store: behind.store, clock, seed: 'another' })
+    const options = { skewMaxMs: 120 * second }
+    const { open, opened } = gate()
+    const handling = behind.outbox.drain(() => opened, options)
+    clock.advance(60 * second - 1)
+    const { heard, handler } = listener(never)
+    for (let turn = 0; turn < 3; turn++) await ahead.outbox.drain(handler, options)
+    expect(heard).toEqual([])
+    open()
+    expect(await handling).toEqual({ delivered: 1, failed: 0 })
+  })
+
   test('passes the event with its id, and the number of the attempt, to the handler', async () => {
     const setup = paymentServices()
     const id = await setup.newPayment('5')
     const told: unknown[] = []
     await setup.outbox.drain((event, delivery) => void told.push([event, delivery]))
     const event = {
-      id: `${id}.incoming-payment.1.1`,
+      id: expect.stringMatching(`^${id}\\.incoming-payment\\.1\\.1\\.`),
       type: 'incoming-payment.created',
       at: setup.clock.now(),
       incomingPaymentId: id,
@@ -113,6 +149,7 @@ describe('draining', () => {
       client: 'https://shop.example',
       receivedAmount: { value: '0', assetCode: 'USD', assetScale: 2 },
       incomingAmount: { value: '5', assetCode: 'USD', assetScale: 2 },
+      server: 'https://wallet.example/op',
     }
     expect(told).toEqual([[event, { attempt: 1, signal: expect.any(AbortSignal) }]])
   })
@@ -166,7 +203,9 @@ describe('a handler that fails', () => {
     const [stuck, free] = [await setup.newPayment(), await setup.newPayment()]
     await setup.receive(stuck)
     await setup.receive(free)
-    const { heard, handler } = listener(({ id }) => id === `${stuck}.incoming-payment.1.1`)
+    const { heard, handler } = listener(
+      ({ id }) => positionOf(id) === `${stuck}.incoming-payment.1.1`,
+    )
     expect(await setup.outbox.drain(handler)).toEqual({ delivered: 2, failed: 1 })
     expect(heard.every((id) => id.startsWith(free))).toBe(true)
     setup.clock.advance(second)
@@ -212,12 +251,13 @@ describe('a handler that fails', () => {
       [3, true],
     ])
     expect(failures.at(-1)?.error).toEqual(new Error('cannot hear of incoming-payment.created'))
+    expect(failures.at(-1)).not.toHaveProperty('retryAt')
     expect(await setup.outbox.drain(handler, options)).toEqual({ delivered: 1, failed: 0 })
     expect(heard).toEqual([`${id}.incoming-payment.2.1`])
     expect(await setup.outbox.listSetAside()).toEqual([
       {
         event: expect.objectContaining({
-          id: `${id}.incoming-payment.1.1`,
+          id: expect.stringMatching(`^${id}\\.incoming-payment\\.1\\.1\\.`),
           type: 'incoming-payment.created',
         }),
         attempts: 3,
@@ -230,7 +270,9 @@ describe('a handler that fails', () => {
     const setup = paymentServices()
     const stuck = await setup.newPayment()
     for (let i = 0; i < 250; i++) await setup.receive(stuck)
-    const { heard, handler } = listener(({ id }) => id.endsWith('.1.1') && id.startsWith(stuck))
+    const { heard, handler } = listener(
+      ({ id }) => positionOf(id) === `${stuck}.incoming-payment.1.1`,
+    )
     await setup.outbox.drain(handler, { backoffMs: 10 * second })
     setup.clock.advance(1)
     const free = await setup.newPayment()
@@ -253,7 +295,7 @@ describe('a handler that fails', () => {
     const signals: AbortSignal[] = []
     const heard: string[] = []
     const handler: EventHandler = ({ id }, { signal }) => {
-      if (!id.startsWith(stuck)) return void heard.push(id)
+      if (!id.startsWith(stuck)) return void heard.push(positionOf(id))
       signals.push(signal)
       return new Promise<void>(() => {})
     }
@@ -280,31 +322,29 @@ describe('a handler that fails', () => {
     expect(again.heard).toEqual([`${stuck}.incoming-payment.1.1`])
   })
 
+  /** Delivers one event in a process that stops for good during the delivery, and ends the lease. */
+  async function crash(setup: Setup, options: DrainOptions): Promise<void> {
+    const { open, opened } = gate()
+    const handler = () => {
+      open()
+      return new Promise<void>(() => {})
+    }
+    void setup.outbox.drain(handler, options)
+    await opened
+    setup.clock.advance(second)
+  }
+
   test('causes the event to be set aside if it crashes the process at each attempt', async () => {
     const setup = paymentServices()
     const id = await setup.newPayment()
     await setup.receive(id)
     const options = { attemptsMax: 3, leaseMs: second }
-    let deliveries = 0
-    for (let process = 1; process <= 3; process++) {
-      // The process stops for good during the delivery.
-      const delivered = new Promise<void>((resolve) => {
-        const handler = () => {
-          deliveries += 1
-          resolve()
-          return new Promise<void>(() => {})
-        }
-        void setup.outbox.drain(handler, options)
-      })
-      await delivered
-      setup.clock.advance(second)
-    }
+    for (let process = 1; process <= 3; process++) await crash(setup, options)
     const failures: FailedDelivery[] = []
     const { heard, handler } = listener(never)
     const survivor = { ...options, onFailure: failures.push.bind(failures) }
     expect(await setup.outbox.drain(handler, survivor)).toEqual({ delivered: 0, failed: 1 })
     expect(await setup.outbox.drain(handler, survivor)).toEqual({ delivered: 1, failed: 0 })
-    expect(deliveries).toBe(3)
     expect(heard).toEqual([`${id}.incoming-payment.2.1`])
     expect(failures).toEqual([
       expect.objectContaining({
@@ -315,6 +355,39 @@ describe('a handler that fails', () => {
     expect(failures[0]).not.toHaveProperty('retryAt')
     expect(await setup.outbox.listSetAside()).toMatchObject([{ attempts: 3 }])
   })
+
+  test('causes one failure if two consumers set its event aside at the same time', async () => {
+    const setup = paymentServices()
+    const { store, clock } = setup
+    const other = paymentServices({ store, clock, seed: 'other' })
+    await setup.newPayment()
+    const options = { attemptsMax: 1, leaseMs: second }
+    await crash(setup, options)
+    const { heard, handler } = listener(never)
+    const drained = await Promise.all(
+      [setup, other].map(({ outbox }) => outbox.drain(handler, options)),
+    )
+    expect(drained).toEqual([
+      { delivered: 0, failed: 1 },
+      { delivered: 0, failed: 0 },
+    ])
+    expect(heard).toEqual([])
+    expect(await setup.outbox.listSetAside()).toHaveLength(1)
+  })
+})
+
+describe('a handler that succeeds', () => {
+  test('leaves no timer behind, and its signal is not aborted', async () => {
+    vi.useFakeTimers()
+    const setup = paymentServices()
+    await setup.newPayment()
+    const signals: AbortSignal[] = []
+    await setup.outbox.drain((_event, { signal }) => void signals.push(signal))
+    const timers = vi.getTimerCount()
+    await vi.advanceTimersByTimeAsync(60 * second)
+    vi.useRealTimers()
+    expect([timers, signals.map(({ aborted }) => aborted)]).toEqual([0, [false]])
+  })
 })
 
 describe('an event that is set aside', () => {
@@ -323,7 +396,8 @@ describe('an event that is set aside', () => {
     const id = await setup.newPayment()
     const reject = () => Promise.reject(new Error('no'))
     await setup.outbox.drain(reject, { attemptsMax: 1 })
-    return { ...setup, eventId: `${id}.incoming-payment.1.1`, paymentId: id }
+    const [setAside] = await setup.outbox.listSetAside()
+    return { ...setup, eventId: setAside?.event.id ?? '', paymentId: id }
   }
 
   test('is delivered again on retry, before the later events of its record', async () => {
@@ -337,7 +411,8 @@ describe('an event that is set aside', () => {
       attempts.push(delivery.attempt)
       return handler(event, delivery)
     })
-    expect(heard).toEqual([setup.eventId, `${setup.paymentId}.incoming-payment.2.1`])
+    const place = `${setup.paymentId}.incoming-payment`
+    expect(heard).toEqual([`${place}.1.1`, `${place}.2.1`])
     expect(attempts).toEqual([1, 1])
     expect(await setup.outbox.retry(setup.eventId)).toBe(false)
   })
@@ -366,8 +441,8 @@ describe('an event that is set aside', () => {
     async (action) => {
       const setup = await withOneSetAside()
       await setup.receive(setup.paymentId)
-      const waiting = `${setup.paymentId}.incoming-payment.2.1`
-      expect(await setup.outbox[action](waiting)).toBe(false)
+      const [waiting] = await stored(setup)
+      expect(await setup.outbox[action](waiting?.id ?? '')).toBe(false)
       expect(await setup.outbox[action]('no such event')).toBe(false)
       const { store, clock } = setup
       const other = paymentServices({ store, clock, serverUrl: 'https://other.example' })
@@ -392,7 +467,7 @@ describe('an event that is set aside', () => {
       const action = found.length % 2 === 0 ? 'retry' : 'discard'
       expect(await setup.outbox[action](event.id)).toBe(true)
     }
-    expect(found).toEqual(ids)
+    expect(found.map(positionOf)).toEqual(ids)
     expect(await setup.outbox.listSetAside()).toEqual([])
   })
 
@@ -421,7 +496,7 @@ describe('an event that is set aside', () => {
       setup.clock.advance(1)
     }
     const listed = await setup.outbox.listSetAside(2)
-    expect(listed.map(({ event }) => event.id)).toEqual(ids.slice(0, 2))
+    expect(listed.map(({ event }) => positionOf(event.id))).toEqual(ids.slice(0, 2))
   })
 })
 

@@ -1,3 +1,4 @@
+import { queryObjects } from 'node:v8'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createQueues } from '../../../src/service/mechanism/queues.js'
@@ -38,9 +39,34 @@ describe('the queue of a key', () => {
     await queues.take('two')
   })
 
+  test('does not admit a caller that arrives while another has yet to take its turn', async () => {
+    const queues = createQueues()
+    const leaveFirst = await queues.take('one')
+    const second = queues.take('one')
+    leaveFirst()
+    let isAdmitted = false
+    const third = queues.take('one').then(() => {
+      isAdmitted = true
+    })
+    const leaveSecond = await second
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(isAdmitted).toBe(false)
+    leaveSecond()
+    await third
+  })
+
   test('is free again after its holder leaves', async () => {
     const queues = createQueues()
     for (let time = 0; time < 3; time++) (await queues.take('one'))()
     await queues.take('one')
+  })
+
+  test('occupies no memory after its last holder leaves', async () => {
+    const queues = createQueues()
+    const promises = () => queryObjects(Promise, { format: 'count' })
+    const before = promises()
+    for (let key = 0; key < 10_000; key++) (await queues.take(`key ${key}`))()
+    expect(promises() - before).toBeLessThan(5_000)
+    await queues.take('key 0')
   })
 })

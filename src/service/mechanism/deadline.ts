@@ -1,0 +1,35 @@
+import type { Store } from '../../ports/store.js'
+import { withinTime } from './timed-store.js'
+import type { TransactContext } from './transact.js'
+
+/** How long an operation tries, in milliseconds. */
+const deadlineMs = 3_000
+
+/** What a call of the store gets at least, so that one that begins shortly before the deadline can settle. */
+const settleMinMs = 500
+
+/** The end of an operation that races with others. */
+export interface Deadline {
+  /** The time until the deadline, in milliseconds; not positive after it. */
+  leftMs(): number
+  /**
+   * Waits for a call of the store until the deadline.
+   *
+   * @throws {StoreTimeoutError} if the call does not settle. A commit may still take effect.
+   */
+  within<Value>(call: keyof Store, work: () => Promise<Value>): Promise<Value>
+}
+
+/**
+ * Starts the time of an operation. Inside a transaction of the host the deadline ends no call: the host waits for its
+ * own transaction.
+ */
+export function startDeadline({ pacing, queues }: TransactContext): Deadline {
+  const startedAt = pacing.elapsedMs()
+  const leftMs = () => startedAt + deadlineMs - pacing.elapsedMs()
+  return {
+    leftMs,
+    within: (call, work) =>
+      queues === undefined ? work() : withinTime(call, Math.max(leftMs(), settleMinMs), work),
+  }
+}

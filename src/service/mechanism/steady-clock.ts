@@ -1,0 +1,40 @@
+import type { Clock } from '../../ports/clock.js'
+
+/**
+ * How far the clock of a server may be from the true time, in milliseconds. The clocks of two servers may therefore
+ * differ by twice as much.
+ */
+export const clockErrorMaxMs = 60_000
+
+/** How much the clocks of two servers may differ, in milliseconds. */
+export const clockDifferenceMaxMs = 2 * clockErrorMaxMs
+
+/**
+ * How long after its call a commit may take effect although the server has given up on it, in milliseconds. It is
+ * the database that ends such a commit: see docs/production.md.
+ */
+export const lateCommitMaxMs = 60_000
+
+/** The clock of this server, or of another one, is further from the true time than the library allows for. */
+export class ClockError extends Error {
+  readonly code = 'ERR_CLOCK'
+}
+
+/**
+ * Returns a clock that stands still while the given one is up to 60 s behind an earlier reading, so that nothing that
+ * has been seen expired is valid again. A larger step back is the correction of a wrong clock: the returned clock
+ * follows it, and reports it, because standing still would make the server refuse every request until then.
+ */
+export function steadyClock(clock: Clock, report: (error: ClockError) => void): Clock {
+  let latest = Number.NEGATIVE_INFINITY
+  return {
+    now() {
+      const now = clock.now()
+      const stepMs = latest - now
+      if (stepMs > 0 && stepMs <= clockErrorMaxMs) return latest
+      if (stepMs > 0) report(new ClockError(`the clock went back by ${stepMs} ms`))
+      latest = now
+      return now
+    },
+  }
+}

@@ -1,0 +1,79 @@
+import type { Random } from '../../ports/random.js'
+import { callback, having, listOf, optional } from '../../util/arguments.js'
+import { requireKnownOptions } from '../../util/known-options.js'
+import { requirePositive } from './delivery.js'
+import { sleep } from './sleep.js'
+import { requireSweepLimit, type SweepOptions, type SweepResult } from './sweeps.js'
+
+/** A server whose records a sweep expires and removes. */
+export interface SweptServer {
+  sweep(options?: SweepOptions): Promise<SweepResult>
+}
+
+export interface RunSweepsOptions {
+  /** The mean time between the end of a run and the next one, in milliseconds. Default 60,000. */
+  readonly everyMs?: number
+  /** The maximum number of records of each kind that one call of `sweep` processes. Default 1,000. */
+  readonly limit?: number
+  /** Receives errors of the store; the server is swept again in the next run. Must not throw. */
+  readonly onError?: (error: unknown) => void
+  /** The source of the jitter. Default: the global `crypto`. */
+  readonly random?: Random
+}
+
+export interface SweepRunner {
+  /** Starts no further sweep, and resolves when the current one has ended. */
+  stop(): Promise<void>
+}
+
+const sweptServers = listOf(having({ sweep: callback }))
+const source = optional(having({ getRandomValues: callback }))
+
+/**
+ * Sweeps one or more servers until it is stopped: at once, and then every half to one and a half times `everyMs`, at
+ * random, so that processes that start together do not sweep together. Each run repeats the sweep of a server until no
+ * more records are due. Any number of processes may run it, see `AuthorizationServer.sweep` and `ResourceServer.sweep`.
+ *
+ * @throws {OptionError} for an invalid option.
+ * @throws {ArgumentError} for invalid servers.
+ */
+export function runSweeps(
+  servers: readonly SweptServer[],
+  options: RunSweepsOptions = {},
+): SweepRunner {
+  sweptServers('servers', servers)
+  requireKnownOptions('', options, { everyMs: true, limit: true, onError: true, random: true })
+  const { everyMs = 60_000, limit = 1_000, onError, random = crypto } = options
+  requirePositive('everyMs', everyMs)
+  requireSweepLimit(limit)
+  if (onError !== undefined) callback('options.onError', onError)
+  source('options.random', random)
+  const controller = new AbortController()
+  const { signal } = controller
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      for (const server of servers) await sweepAll(server).catch((error) => onError?.(error))
+      await sleep(pauseMs(random, everyMs), signal)
+    }
+  }
+
+  async function sweepAll(server: SweptServer): Promise<void> {
+    let more = true
+    while (more && !signal.aborted) more = (await server.sweep({ limit, signal })).more
+  }
+
+  const running = run()
+  return {
+    async stop() {
+      controller.abort()
+      await running
+    },
+  }
+}
+
+/** Returns a random time from half to one and a half times the mean. */
+function pauseMs(random: Random, meanMs: number): number {
+  const [byte = 0] = random.getRandomValues(new Uint8Array(1))
+  return meanMs * (0.5 + byte / 255)
+}
