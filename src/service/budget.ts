@@ -1,5 +1,6 @@
 import { type Budget, type BudgetPolicy, keep } from '../core/budget.js'
 import type { Introspect } from '../ports/introspect.js'
+import { changeOf } from './mechanism/changes.js'
 import { newCall, type ServiceContext } from './mechanism/context.js'
 import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
 
@@ -30,8 +31,8 @@ export function sweptBudgets(
         return removed ? 'removed' : undefined
       }
       const next = keep(budget, newCall(context).commandId, now, policy)
-      const change = { kind: 'budget', next, expectedVersion: budget.version } as const
-      return (await store.commit({ changes: [change], guards: [] })) ? 'kept' : undefined
+      const changes = [changeOf('budget', budget, next)]
+      return (await store.commit({ changes, guards: [] })) ? 'kept' : undefined
     },
   }
 }

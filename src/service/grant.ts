@@ -1,16 +1,26 @@
-import type { AccessItem } from '../core/access.js'
-import { type Refused, sameHash } from '../core/decision.js'
-import type { Finish, Grant, GrantClient, GrantPolicy } from '../core/grant/record.js'
+import { labelsOf, type TokenItem } from '../core/access.js'
+import type { Refused } from '../core/decision.js'
+import {
+  clientId,
+  type Derivation,
+  type Finish,
+  type Grant,
+  type GrantClient,
+  type GrantPolicy,
+  type IssuedToken,
+} from '../core/grant/record.js'
 import { type RequestRefusal, requestGrant } from '../core/grant/request.js'
 import { type ManagedToken, managedToken } from '../core/grant/rotation.js'
 import type { SubjectId } from '../core/grant/subject.js'
-import { type NextToken, recordsSignature } from '../core/grant/token.js'
+import { type NewToken, recordsSignature } from '../core/grant/token.js'
 import {
   decideGrant,
   type GrantCommand,
   type GrantDecision,
   type GrantRefusals,
 } from '../core/grant.js'
+import { sameHash } from '../core/hash.js'
+import type { Random } from '../ports/random.js'
 import {
   type Credential,
   deriveSecret,
@@ -25,12 +35,17 @@ import { type SignedCall, signatureOf } from './mechanism/nonces.js'
 import { commitNew, loadOwn } from './mechanism/records.js'
 import { type Operation, type Replayed, transact, transactSigned } from './mechanism/transact.js'
 
-/** A grant after an operation, with the secrets for the response to its client instance. */
+/** An access token with the secret that the store does not contain. */
+export interface SecretToken extends IssuedToken {
+  readonly secret: string
+}
+
+/** A grant after an operation, with the tokens for the response to its client instance. */
 export interface GrantAnswer {
   readonly ok: true
   readonly grant: Grant
-  /** Secret of the access token; absent if the response contains no token. */
-  readonly tokenSecret?: string
+  /** Empty if the response contains no token. */
+  readonly tokens: readonly SecretToken[]
 }
 
 /** The result of a grant request. */
@@ -41,7 +56,7 @@ export type RequestAnswer =
 
 export interface GrantRequestInput {
   readonly client: GrantClient
-  readonly access: readonly AccessItem[]
+  readonly access: readonly TokenItem[]
   readonly subject?: SubjectId
   readonly needsConsent: boolean
   readonly needsFinish: boolean
@@ -103,7 +118,7 @@ function operation<Type extends keyof GrantRefusals>(
         return { changes: [], result: decision, refused: !decision.ok }
       }
       const { record, events } = decision
-      const changes = changesOf(context, 'grant', record, events)
+      const changes = changesOf(context, 'grant', loaded, record, events)
       const recorded = 'signature' in command && recordsSignature(record, command)
       return { changes, result: decision, refused: false, recordsSignature: recorded }
     },
@@ -120,26 +135,40 @@ function runSigned<Type extends keyof GrantRefusals>(
   return transactSigned(deps.context, run, call.replay)
 }
 
+/** Returns the name of the list of a client instance's grants, including requests that are not decided. */
+export function clientListName(namespace: string, client: string): string {
+  return `${namespace} client ${client}`
+}
+
 async function request(
   { context, policy }: Dependencies,
   input: GrantRequestInput,
   call: SignedCall,
 ): Promise<RequestAnswer> {
   const { random } = context
-  const [continuationSecret, tokenSecret] = [newSecret(random), newSecret(random)]
+  const continuationSecret = newSecret(random)
+  const labels = labelsOf(input.access)
+  const secrets = labels.map(() => newSecret(random))
+  const namespace = await context.namespace()
   const command = {
     ...input,
     commandId: call.commandId,
-    id: newId(await context.namespace(), random),
+    id: newId(namespace, random),
+    listName: clientListName(namespace, clientId(input.client)),
     interaction: { path: newPath(random), nonce: newSecret(random) },
     continuation: { path: newPath(random), tokenHash: await hashSecret(continuationSecret) },
-    token: { hash: await hashSecret(tokenSecret), manage: newPath(random) },
+    tokens: await Promise.all(
+      labels.map((label, index) => newToken(label, secrets[index] ?? '', random)),
+    ),
   }
   const decision = requestGrant(command, call.now, policy)
   if (!decision.ok) return decision
   const grant = decision.record
-  const told = grant.token === undefined ? {} : { tokenSecret }
-  const result = { ok: true, grant, continuationSecret, ...told } as const
+  const tokens = (grant.tokens ?? []).map((token) => ({
+    ...token,
+    secret: secrets[labels.indexOf(token.label)] ?? '',
+  }))
+  const result = { ok: true, grant, continuationSecret, tokens } as const
   return commitNew<RequestAnswer>(context, 'grant', decision, result, call)
 }
 
@@ -157,52 +186,77 @@ async function continueGrant(
 ) {
   // The reference alone, which the redirect reveals, and a copy of the store must not yield the token.
   const presented = interactRef === undefined ? secret : `${secret} ${interactRef}`
+  const salt = newSecret(deps.context.random)
   const command = {
     type: 'continue' as const,
     commandId: call.commandId,
     ...(interactRef === undefined ? {} : { refHash: await hashSecret(interactRef) }),
-    nextToken: await nextTokenOf(deps, presented),
+    salt,
+    nextTokens: await Promise.all(
+      labelsOf(grant.requested).map((label) => derivedToken(deps, presented, salt, label)),
+    ),
     ...signatureOf(call.replay),
   }
-  return answer<'continue'>(await runSigned(deps, grant, command, call), presented)
+  const decision = await runSigned(deps, grant, command, call)
+  if (!decision.ok) return decision
+  const { tokens = [], derivation } = decision.record
+  return told(decision.record, tokens, presented, derivation)
 }
 
 async function rotate(
   deps: Dependencies,
   grant: Grant,
-  { hash, manage, secret }: PresentedToken,
+  { hash, manage, secret, label }: PresentedToken,
   call: SignedCall,
 ) {
+  const salt = newSecret(deps.context.random)
   const command = {
     type: 'rotate' as const,
     commandId: call.commandId,
     presented: { hash, manage },
-    nextToken: await nextTokenOf(deps, secret),
+    nextToken: { ...(await derivedToken(deps, secret, salt, label)), salt },
     ...signatureOf(call.replay),
   }
-  return answer<'rotate'>(await runSigned(deps, grant, command, call), secret)
+  const decision = await runSigned(deps, grant, command, call)
+  if (!decision.ok) return decision
+  const { tokens = [] } = decision.record
+  const token = tokens.find(({ derivation }) => derivation?.manage === manage)
+  return told(decision.record, token === undefined ? [] : [token], secret, token?.derivation)
 }
 
-/** Derives the next token from a presented secret. With the stored salt, a retry derives the same one. */
-async function nextTokenOf(
+async function newToken(
+  label: string | undefined,
+  secret: string,
+  random: Random,
+): Promise<NewToken> {
+  const named = label === undefined ? {} : { label }
+  return { ...named, hash: await hashSecret(secret), manage: newPath(random) }
+}
+
+/** Derives a token from a presented secret. With the stored salt, a retry derives the same one. */
+async function derivedToken(
   { context: { random } }: Dependencies,
   presented: string,
-): Promise<NextToken> {
-  const salt = newSecret(random)
-  const hash = await hashSecret(await deriveSecret(presented, salt))
-  return { hash, manage: newPath(random), salt }
+  salt: string,
+  label: string | undefined,
+): Promise<NewToken> {
+  return newToken(label, await deriveSecret(presented, salt, label), random)
 }
 
-/** Returns the grant with the token derived from `presented`, now or before its response was lost. */
-async function answer<Type extends keyof GrantRefusals>(
-  decision: GrantDecision<Type> | Replayed,
+/** Returns the grant with the tokens derived from `presented`, now or before their response was lost. */
+async function told(
+  grant: Grant,
+  tokens: readonly IssuedToken[],
   presented: string,
-): Promise<GrantAnswer | Refused<GrantRefusals[Type]> | Replayed> {
-  if (!decision.ok) return decision
-  const grant = decision.record
-  const salt = grant.derivation?.salt
-  if (grant.token === undefined || salt === undefined) return { ok: true, grant }
-  return { ok: true, grant, tokenSecret: await deriveSecret(presented, salt) }
+  derivation: Derivation | undefined,
+): Promise<GrantAnswer> {
+  if (derivation === undefined) return { ok: true, grant, tokens: [] }
+  const { salt } = derivation
+  const withSecret = async (token: IssuedToken) => ({
+    ...token,
+    secret: await deriveSecret(presented, salt, token.label),
+  })
+  return { ok: true, grant, tokens: await Promise.all(tokens.map(withSecret)) }
 }
 
 /** Resolves to the grant that has both this continuation token and this path. */
@@ -225,11 +279,15 @@ async function byManagedToken(
 ) {
   const grant = await loadGrant(context, grantId)
   const presented = { hash: await hashSecret(secret), manage, secret }
-  const managed = grant !== undefined && managedToken(grant, presented) !== undefined
-  return managed ? { grant, presented } : undefined
+  const found = grant && managedToken(grant, presented)
+  if (grant === undefined || found === undefined) return undefined
+  const { label } = found.token
+  return { grant, presented: label === undefined ? presented : { ...presented, label } }
 }
 
 /** A token that is presented at its management URI, with the secret from which the next token is derived. */
 export interface PresentedToken extends ManagedToken {
   readonly secret: string
+  /** The label of the token; absent if the client instance requested a single token. */
+  readonly label?: string
 }

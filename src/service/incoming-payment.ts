@@ -1,30 +1,41 @@
 import type { Amount } from '../core/amount.js'
-import { type Decision, type Instant, type Refused, refused } from '../core/decision.js'
 import {
-  type CreateRefusal,
+  type Arrival,
+  type ArrivalDecision,
+  decideArrivals,
+  type LoadedArrivals,
+} from '../core/arrivals.js'
+import type { Refused } from '../core/decision.js'
+import {
   completeIncomingPayment,
-  createIncomingPayment,
-  decideIncomingPayment,
   expireIncomingPayment,
   type IncomingPayment,
-  type IncomingPaymentEvent,
   type IncomingPaymentPolicy,
   isOpen,
   type ReceiveRefusal,
-  retainTransferUntil,
   type Transfer,
 } from '../core/incoming-payment.js'
+import type { Instant } from '../core/instant.js'
+import type { Stored } from '../core/stored.js'
 import type { PaymentMethod, PaymentMethods } from '../ports/payment-methods.js'
 import type { RecordChange } from '../ports/store.js'
-import type { WalletAddresses } from '../ports/wallet-addresses.js'
-import { newId } from '../protocol/credential.js'
+import { isIdOf } from '../protocol/credential.js'
 import type { IncomingPaymentRequest } from '../protocol/incoming-payment.js'
 import { hashText } from '../util/hash.js'
-import { type AccountRefusal, activeAccount } from './account.js'
+import {
+  type CreatedOnce,
+  type CreationPorts,
+  createOnce,
+  decideCreation,
+  type PaymentRefusal,
+  unknownPayment,
+} from './incoming-payment-creation.js'
+import { combinedMaxOf } from './mechanism/combiner.js'
 import { type Call, newCall, type ServiceContext } from './mechanism/context.js'
 import { changesOf } from './mechanism/events.js'
+import { loadAll } from './mechanism/load-all.js'
 import type { SignedCall } from './mechanism/nonces.js'
-import { createPaymentLists, listsOf } from './mechanism/pages.js'
+import { createPaymentLists, openListName } from './mechanism/pages.js'
 import { commitNew, loadOwn } from './mechanism/records.js'
 import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
 import {
@@ -34,6 +45,7 @@ import {
   transact,
   transactSigned,
 } from './mechanism/transact.js'
+import { createOpenPaymentLimit, type OpenPaymentLimit } from './open-payment-limit.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {
@@ -62,7 +74,12 @@ export type CompleteResult =
   | { readonly ok: true; readonly payment: IncomingPayment }
   | { readonly ok: false; readonly refusal: 'payment_unknown'; readonly reason: string }
 
-type PaymentRefusal = CreateRefusal | AccountRefusal
+type CreationRefusal = PaymentRefusal | 'open_payments_exceeded'
+
+/** The policy for incoming payments, and how many may be open per wallet address and client instance. */
+export interface ReceivingPolicy extends IncomingPaymentPolicy {
+  readonly openMax: number
+}
 
 /** A payment with its payment methods: none if it no longer accepts funds. */
 export interface PayablePayment {
@@ -77,8 +94,7 @@ export interface Completion {
   readonly payment?: IncomingPayment
 }
 
-export interface IncomingPaymentPorts {
-  readonly walletAddresses: WalletAddresses
+export interface IncomingPaymentPorts extends Pick<CreationPorts, 'walletAddresses'> {
   readonly paymentMethods: PaymentMethods
 }
 
@@ -86,21 +102,25 @@ export type IncomingPayments = ReturnType<typeof createIncomingPayments>
 
 interface Dependencies extends IncomingPaymentPorts {
   readonly context: ServiceContext
-  readonly policy: IncomingPaymentPolicy
+  readonly policy: ReceivingPolicy
+  readonly limit: OpenPaymentLimit
 }
 
 /** Creates the operations on incoming payments. */
 export function createIncomingPayments(
   context: ServiceContext,
   ports: IncomingPaymentPorts,
-  policy: IncomingPaymentPolicy,
+  policy: ReceivingPolicy,
 ) {
-  const deps = { ...ports, context, policy }
+  const limit = createOpenPaymentLimit(context.store, policy.openMax)
+  const deps = { ...ports, context, policy, limit }
   return {
     load: (id: string) => loadPayment(context, id),
     ...createPaymentLists<IncomingPayment>(context, 'incoming-payment'),
     create: (request: IncomingPaymentRequest, client: string, call: SignedCall) =>
       create(deps, request, client, call),
+    createOnce: (request: IncomingPaymentRequest, idempotencyKey: string): Promise<CreatedOnce> =>
+      createOnce(deps, request, idempotencyKey),
     payable: (payment: IncomingPayment, now: Instant) => payable(deps, payment, now),
     receive: (paymentId: string, funds: ReceivedFunds) => receive(context, paymentId, funds),
     complete: (payment: IncomingPayment, call: SignedCall) =>
@@ -119,35 +139,21 @@ async function create(
   request: IncomingPaymentRequest,
   client: string,
   call: SignedCall,
-): Promise<PayablePayment | Refused<PaymentRefusal> | Replayed> {
+): Promise<PayablePayment | Refused<CreationRefusal> | Replayed> {
   const { context } = deps
-  const decision = await decideCreation(deps, request, client, call)
+  const decision = await decideCreation(deps, request, call, client)
   if (!decision.ok) return decision
-  // Before the commit: if the payment methods are unavailable, no payment must be created.
-  const result = await payable(deps, decision.record, call.now)
-  return commitNew(context, 'incoming-payment', decision, result, call)
-}
-
-async function decideCreation(
-  { context, walletAddresses, policy }: Dependencies,
-  request: IncomingPaymentRequest,
-  client: string,
-  { now, commandId }: Call,
-) {
-  const { walletAddress } = request
-  const found = await activeAccount(walletAddresses, walletAddress)
-  if (!found.ok) return found
-  const { assetCode, assetScale } = found.value
-  const namespace = await context.namespace()
-  const command = {
-    ...request,
-    commandId,
-    id: newId(namespace, context.random),
-    client,
-    asset: { assetCode, assetScale },
-    lists: listsOf(namespace, walletAddress, client, now),
-  }
-  return createIncomingPayment(command, now, policy)
+  const { walletAddress } = decision.record
+  const openList = openListName(await context.namespace(), { walletAddress, client })
+  return deps.limit.within<PayablePayment | Refused<CreationRefusal> | Replayed>(
+    openList,
+    call.now,
+    async () => {
+      // Before the commit: if the payment methods are unavailable, no payment must be created.
+      const result = await payable(deps, decision.record, call.now)
+      return commitNew<PayablePayment>(context, 'incoming-payment', decision, result, call)
+    },
+  )
 }
 
 /** Resolves to the payment with its payment methods: none if it no longer accepts funds. */
@@ -168,32 +174,118 @@ async function receive(
   paymentId: string,
   funds: ReceivedFunds,
 ): Promise<ReceiveResult> {
-  const call = newCall(context)
+  const { now: at, commandId } = newCall(context)
   const transferId = await transferRecordId(await context.namespace(), funds.transferId)
-  const reload = () => loadBoth(context, paymentId, transferId)
-  const { decision, transfer } = await transact<LoadedReceive, DecidedReceive>(context, {
-    loaded: await reload(),
-    reload,
-    contended: `incoming-payment ${paymentId}`,
-    decide: (loaded) => decideReceive(context, loaded, funds, transferId, call),
-  })
-  if (!decision.ok) return { ok: false, refusal: decision.refusal, reason: decision.reason }
-  // The transfer identifies a commit whose response was lost, even if the payment has changed since.
-  const changed = decision.outcome === 'changed' || transfer?.commandId === call.commandId
-  return { ok: true, payment: decision.record, changed }
+  const arrival = { commandId, transferId, amount: funds.amount, at }
+  const { decision, changed } = await counted(context, paymentId, arrival)
+  return decision.ok
+    ? { ok: true, payment: decision.record, changed }
+    : { ok: false, refusal: decision.refusal, reason: decision.reason }
 }
 
-/** Loads the transfer after the payment: a payment that refuses a transfer may already have counted it. */
-async function loadBoth(
+/**
+ * Returns the maximum number of arrivals that one commit counts. Each writes a transfer; once, a commit writes the
+ * payment, removes a list entry, and records that the payment is complete.
+ */
+export function arrivalsMax(consumers = 1): number {
+  return combinedMaxOf(consumers, { each: 1, once: 2, eventsOnce: 1 })
+}
+
+/** Counts an arrival, in one commit with others that arrive while another commit of the payment is in progress. */
+async function counted(
   context: ServiceContext,
   paymentId: string,
-  transferId: string,
-): Promise<LoadedReceive> {
-  const payment = await loadPayment(context, paymentId)
-  const transfer = (await context.store.load('transfer', transferId)) as Transfer | undefined
-  // If it was counted between the two reads, the result must be the payment that includes it.
-  if (transfer === undefined) return { payment, transfer }
-  return { payment: await loadPayment(context, paymentId), transfer }
+  arrival: Arrival,
+): Promise<CountedArrival> {
+  const countAll = (arrivals: readonly Arrival[]) => countArrivals(context, paymentId, arrivals)
+  const { combiner, eventConsumers } = context
+  if (combiner !== undefined) {
+    const most = arrivalsMax(eventConsumers?.length)
+    return combiner.run(`incoming-payment ${paymentId}`, arrival, countAll, most)
+  }
+  const [alone = { decision: unknownPayment, changed: false }] = await countAll([arrival])
+  return alone
+}
+
+/** Counts arrivals for one payment in one commit. Resolves to a result for each of them. */
+async function countArrivals(
+  context: ServiceContext,
+  paymentId: string,
+  arrivals: readonly Arrival[],
+): Promise<readonly CountedArrival[]> {
+  const [first] = arrivals
+  const commandId =
+    first !== undefined && arrivals.length === 1 ? first.commandId : newCall(context).commandId
+  const reload = () => loadArrivals(context, paymentId, arrivals, commandId)
+  return transact<LoadedArrivals | undefined, readonly CountedArrival[]>(context, {
+    loaded: await reload(),
+    reload,
+    decide: (loaded) => decideCounting(context, loaded, arrivals, commandId),
+  })
+}
+
+/**
+ * Loads the payment and the transfers together. If they are not of one instant, the payment may include a transfer that
+ * was not found. It then refuses the arrival, or regards it as its own, so that the transfers are loaded again.
+ */
+async function loadArrivals(
+  context: ServiceContext,
+  paymentId: string,
+  arrivals: readonly Arrival[],
+  commandId: string,
+): Promise<LoadedArrivals | undefined> {
+  const { store, namespace } = context
+  if (!isIdOf(await namespace(), paymentId)) return undefined
+  const keys = arrivals.map(({ transferId: id }) => ({ kind: 'transfer', id }) as const)
+  const [payment, ...together] = await loadAll(store, [
+    { kind: 'incoming-payment', id: paymentId },
+    ...keys,
+  ])
+  if (payment === undefined) return undefined
+  const loaded = loadedArrivals(payment, together)
+  const { decisions } = decideArrivals(loaded, arrivals, commandId)
+  if (decisions.every(({ outcome }) => outcome === 'changed')) return loaded
+  const later = loadedArrivals(payment, await loadAll(store, keys))
+  if (later.transfers.every((transfer) => transfer === undefined)) return later
+  // If one was counted between the two reads, its result must be the payment that includes it.
+  return { ...later, including: await loadPayment(context, paymentId) }
+}
+
+function loadedArrivals(
+  payment: Stored,
+  transfers: readonly (Stored | undefined)[],
+): LoadedArrivals {
+  return {
+    payment: payment as IncomingPayment,
+    transfers: transfers as readonly (Transfer | undefined)[],
+  }
+}
+
+function decideCounting(
+  context: ServiceContext,
+  loaded: LoadedArrivals | undefined,
+  arrivals: readonly Arrival[],
+  commandId: string,
+): Attempt<readonly CountedArrival[]> {
+  if (loaded === undefined) {
+    const result = arrivals.map(() => ({ decision: unknownPayment, changed: false }))
+    return { changes: [], result, refused: true }
+  }
+  const { decisions, next, events, counted } = decideArrivals(loaded, arrivals, commandId)
+  const result = decisions.map((decision, index) => {
+    // The transfer identifies a commit whose response was lost, even if the payment has changed since.
+    const isOwn = loaded.transfers[index]?.commandId === arrivals[index]?.commandId
+    return { decision, changed: decision.outcome === 'changed' || (decision.ok && isOwn) }
+  })
+  if (next === undefined) return { changes: [], result, refused: decisions.every(({ ok }) => !ok) }
+  const transfers = counted.map((transfer): RecordChange => {
+    return { kind: 'transfer', next: transfer, expectedVersion: 0 }
+  })
+  const changes = [
+    ...changesOf(context, 'incoming-payment', loaded.payment, next, events),
+    ...transfers,
+  ]
+  return { changes, result, refused: false }
 }
 
 /** Completes a loaded payment. A payment that is already complete is returned unchanged. */
@@ -212,7 +304,9 @@ function completion(
       const decision = completeIncomingPayment(loaded, { type: 'complete', commandId }, now)
       const { outcome, record } = decision
       const changes =
-        outcome === 'changed' ? changesOf(context, 'incoming-payment', record, decision.events) : []
+        outcome === 'changed'
+          ? changesOf(context, 'incoming-payment', loaded, record, decision.events)
+          : []
       return { changes, result: { ok: true, payment: record }, refused: false }
     },
   }
@@ -257,59 +351,17 @@ function expiry(
         const result = loaded.commandId === commandId
         return { changes: [], result, refused: !decision.ok }
       }
-      const changes = changesOf(context, 'incoming-payment', decision.record, decision.events)
+      const { record, events } = decision
+      const changes = changesOf(context, 'incoming-payment', loaded, record, events)
       return { changes, result: true, refused: false }
     },
   }
 }
 
-interface LoadedReceive {
-  readonly payment: IncomingPayment | undefined
-  readonly transfer: Transfer | undefined
-}
-
-interface DecidedReceive {
-  readonly decision: Decision<
-    IncomingPayment,
-    IncomingPaymentEvent,
-    ReceiveRefusal | 'payment_unknown'
-  >
-  /** The transfer, loaded after the payment. */
-  readonly transfer: Transfer | undefined
-}
-
-const unknownPayment = refused('payment_unknown', 'the incoming payment does not exist')
-
-function decideReceive(
-  context: ServiceContext,
-  { payment, transfer }: LoadedReceive,
-  { amount }: ReceivedFunds,
-  transferId: string,
-  { now, commandId }: Call,
-): Attempt<DecidedReceive> {
-  const command = { type: 'receive', commandId, amount } as const
-  const decision =
-    payment === undefined ? unknownPayment : decideIncomingPayment(payment, transfer, command, now)
-  const result = { decision, transfer }
-  if (payment === undefined || decision.outcome !== 'changed') {
-    return { changes: [], result, refused: !decision.ok }
-  }
-  const { value, assetCode, assetScale } = amount
-  const retainUntil = retainTransferUntil(payment)
-  const counted: Transfer = {
-    id: transferId,
-    version: 1,
-    commandId,
-    dueAt: retainUntil,
-    retainUntil,
-    paymentId: payment.id,
-    amount: { value, assetCode, assetScale },
-  }
-  const changes: RecordChange[] = [
-    ...changesOf(context, 'incoming-payment', decision.record, decision.events),
-    { kind: 'transfer', next: counted, expectedVersion: 0 },
-  ]
-  return { changes, result, refused: false }
+interface CountedArrival {
+  readonly decision: ArrivalDecision | typeof unknownPayment
+  /** Whether this command counted the funds. */
+  readonly changed: boolean
 }
 
 async function transferRecordId(namespace: string, transferId: string): Promise<string> {

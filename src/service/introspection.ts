@@ -1,6 +1,7 @@
+import { type GrantedItem, itemsOf } from '../core/access.js'
 import { type Refused, refused } from '../core/decision.js'
-import type { GrantPolicy } from '../core/grant/record.js'
-import { isActive } from '../core/grant/rotation.js'
+import type { Grant, GrantPolicy, IssuedToken } from '../core/grant/record.js'
+import { activeToken } from '../core/grant/rotation.js'
 import { ok, type Result } from '../core/result.js'
 import type { ClientKeys } from '../ports/client-keys.js'
 import type { ActiveToken, Introspect, Introspection, TokenRefusal } from '../ports/introspect.js'
@@ -26,7 +27,8 @@ export function createIntrospect(
     const grant = credential && (await grants.load(credential.grantId))
     if (credential === undefined || grant === undefined) return inactive
     const tokenHash = await hashSecret(credential.secret)
-    if (!isActive(grant, tokenHash, context.clock.now(), policy)) return inactive
+    const token = activeToken(grant, tokenHash, context.clock.now(), policy)
+    if (token === undefined) return inactive
 
     const key = await boundKey(grant.client, clientKeys)
     if (!key.ok) return inactive
@@ -35,14 +37,20 @@ export function createIntrospect(
       active: true,
       grantId: grant.id,
       grantVersion: grant.version,
-      access: grant.granted ?? [],
+      access: accessOf(grant, token),
       key: { ...key.value, thumbprint },
       ...(walletAddress === undefined ? {} : { walletAddress }),
-      expiresAt: grant.token?.expiresAt ?? 0,
+      expiresAt: token.expiresAt,
     }
   }
 
   return Object.assign(introspect, { store: context.givenStore })
+}
+
+/** Returns the granted items of one token, in the form that introspection over HTTP returns. */
+function accessOf({ granted = [] }: Grant, { label }: IssuedToken): readonly GrantedItem[] {
+  if (label === undefined) return granted
+  return itemsOf(granted, label).map(({ label: _label, ...item }) => item)
 }
 
 /** Resolves to an active token, or refuses an inactive one or a failed introspection. */

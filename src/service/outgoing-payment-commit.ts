@@ -1,184 +1,125 @@
-import { permits } from '../core/access.js'
-import type { Amount } from '../core/amount.js'
-import { type Budget, type BudgetPolicy, budgetId, type Candidate } from '../core/budget.js'
-import type { JsonObject, Refused } from '../core/decision.js'
-import { allowanceAt, type LimitsRefusal, type Spending } from '../core/limits.js'
+import type { Budget, Candidate } from '../core/budget.js'
+import type { Refused } from '../core/decision.js'
+import type { Spending } from '../core/limits.js'
 import {
   type CreateOutgoingPayment,
   createOutgoingPayment,
-  type Repeat,
   repeated,
 } from '../core/outgoing-payment/create.js'
-import type { OutgoingPayment, OutgoingPaymentPolicy } from '../core/outgoing-payment/record.js'
 import { type QuoteRefusal, usableQuote } from '../core/quote.js'
 import { ok, type Result } from '../core/result.js'
 import type { ActiveToken, TokenRefusal } from '../ports/introspect.js'
 import type { RecordChange, VersionGuard } from '../ports/store.js'
-import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { invalidOption } from '../util/option-error.js'
-import type { AccountRefusal } from './account.js'
-import type { ServiceContext } from './mechanism/context.js'
+import { changeOf } from './mechanism/changes.js'
 import { changesOf } from './mechanism/events.js'
-import type { SignedCall } from './mechanism/nonces.js'
-import { listsOf } from './mechanism/pages.js'
-import {
-  type Attempt,
-  type Operation,
-  type Replayed,
-  transactSigned,
-} from './mechanism/transact.js'
-import type { OutgoingPayments } from './outgoing-payment.js'
-import type { PricingRefused, QuoteOperations } from './quote.js'
+import { grantListName, listsOf } from './mechanism/pages.js'
+import { type Attempt, type Operation, replayed, transactSigned } from './mechanism/transact.js'
+import { readFor } from './outgoing-payment-read.js'
+import type { Creation, CreationDependencies, Decided, Read } from './outgoing-payment-request.js'
+import { type Permission, permissionFor } from './payment-permission.js'
 
-/** The payment to create: from a quote, or directly to an incoming payment, which is priced now. */
-export type PaymentInput = {
-  readonly walletAddress: string
-  readonly metadata?: JsonObject
-} & (
-  | { readonly quoteId: string }
-  | { readonly incomingPayment: string; readonly debitAmount: Amount }
-)
-
-/** The client instance that creates the payment, and its token. */
-export interface Spender {
-  readonly client: string
-  readonly token: ActiveToken
-  /** Introspects the token again, because the grant may have changed when a commit lost a race. */
-  renew(): Promise<Result<ActiveToken, Refused<TokenRefusal>>>
-}
-
-export interface CreationPorts {
-  /** Whether the records of grants whose version is known are in the store of this commit. */
-  readonly guardsGrants: boolean
-  readonly walletAddresses: WalletAddresses
-  readonly quotes: QuoteOperations
-  readonly payments: OutgoingPayments
-}
-
-/** What every step of a creation uses. */
-export interface CreationDependencies extends CreationPorts {
-  readonly context: ServiceContext
-  readonly limits: OutgoingPaymentPolicy & BudgetPolicy
-}
-
-/** A request to create a payment, before anything is loaded. */
-export interface Requested {
-  readonly input: PaymentInput
-  readonly spender: Spender
-  readonly call: SignedCall
-  readonly namespace: string
-  readonly grantNamespace: string
-  readonly repeat: Repeat
-  /** The id that client instance and idempotency key determine, if the request has a key. */
-  readonly keyedId?: string
-}
-
-/** A request with everything that is fixed before the first attempt. */
-export interface Creation extends Requested {
-  readonly id: string
-  /** The price of a payment without a quote; absent with a quote, which contains it. */
-  readonly price?: Spending
-}
-
-interface Loaded {
+interface Loaded extends Read {
   readonly token: Result<ActiveToken, Refused<TokenRefusal>>
   readonly terms: Result<Spending, Refused<QuoteRefusal>>
-  readonly candidates: readonly Candidate[]
-  /** The payment that this request, or an earlier identical one, created. */
-  readonly payment?: OutgoingPayment | undefined
+  /** Absent if the host need not be asked: the payment exists or is refused, or there is no `mayPay`. */
+  readonly permission?: Permission
 }
-
-/** A created payment, with its budget if the same commit wrote it. */
-export interface Created {
-  readonly ok: true
-  readonly payment: OutgoingPayment
-  readonly budget?: Budget | undefined
-}
-
-export type Decided = Created | PaymentCreationRefused
-
-export type PaymentCreationRefused =
-  | Refused<AccountRefusal | QuoteRefusal | LimitsRefusal | TokenRefusal | 'request_differs'>
-  | PricingRefused
 
 /** Loads, decides and commits; after a lost race it loads and decides again. */
 export async function commitPayment(
   deps: CreationDependencies,
   creation: Creation,
-): Promise<Decided | Replayed> {
-  const { id, spender, call } = creation
-  const first = await load(deps, creation, ok(spender.token))
+): Promise<Decided> {
+  const { spender, call } = creation
+  const first = await loadFirst(deps, creation)
   const attempt = decide(deps, creation, first)
   const operation: Operation<Loaded, Decided> = {
-    // A request that is refused now may have succeeded before, with its response lost.
-    loaded: attempt.refused ? { ...first, payment: await deps.payments.load(id) } : first,
+    loaded: attempt.refused ? await withPayment(deps, creation, first) : first,
     reload: () => reload(deps, creation),
     decide: (loaded) => (loaded === first ? attempt : decide(deps, creation, loaded)),
-    contended: `grant ${spender.token.grantId}`,
+    contended: contendedGrant(spender.token),
   }
   return transactSigned(deps.context, operation, call.replay)
 }
 
-/** Loads the quote and the budgets concurrently, because neither depends on the other. */
-async function load(
+/** Returns the name of the record for which the payments under a grant contend. */
+export function contendedGrant({ grantId }: ActiveToken): string {
+  return `grant ${grantId}`
+}
+
+/** Asks the host about a payment that would be created, before the commit, and keeps what was read for that. */
+export async function withPermission(
   deps: CreationDependencies,
   creation: Creation,
-  token: Loaded['token'],
-): Promise<Loaded> {
-  const [terms, candidates] = await Promise.all([
-    termsOf(deps, creation),
-    token.ok ? candidatesOf(deps, creation, token.value) : [],
-  ])
-  return { token, terms, candidates }
+): Promise<Creation> {
+  if (deps.mayPay === undefined) return creation
+  const { permission, ...read } = await loadFirst(deps, creation)
+  return { ...creation, read, permission }
 }
 
-/** Loads the payment last: an exhausted budget may have been spent on this payment. */
+/** With `mayPay`, looks for a repeat or replay first: the host might hold funds for a payment that never exists. */
+async function loadFirst(deps: CreationDependencies, creation: Creation): Promise<Loaded> {
+  const { id, spender, permission } = creation
+  const asks = deps.mayPay !== undefined
+  const also = asks ? { payment: id, nonce: true } : {}
+  const read = creation.read ?? (await readFor(deps.context.store, creation, spender.token, also))
+  const loaded = { ...read, token: ok(spender.token), terms: termsOf(creation, read) }
+  if (permission !== undefined) return { ...loaded, permission }
+  if (read.consumed === 'another') return { ...loaded, permission: replayed() }
+  return askHost(deps, creation, loaded)
+}
+
 async function reload(deps: CreationDependencies, creation: Creation): Promise<Loaded> {
   const token = await creation.spender.renew()
-  if (token.ok) await requireGuarded(deps, token.value)
-  const loaded = await load(deps, creation, token)
-  return { ...loaded, payment: await deps.payments.load(creation.id) }
-}
-
-/** Fails a commit that can never succeed, because it guards a grant in another database. */
-async function requireGuarded(deps: CreationDependencies, token: ActiveToken): Promise<void> {
-  for (const { kind, id } of guardsOf(deps, token)) {
-    if ((await deps.context.store.load(kind, id)) !== undefined) continue
+  const active = token.ok ? token.value : undefined
+  const [grant] = active === undefined ? [] : guardsOf(deps, active)
+  const also = { payment: creation.id, grant }
+  const read = await readFor(deps.context.store, creation, active, also)
+  if (grant !== undefined && read.grant === undefined) {
+    // A commit that guards a grant in another database can never succeed.
     throw invalidOption('guardsGrants', 'must be false: the grants are in another database')
   }
+  const loaded = { ...read, token, terms: termsOf(creation, read) }
+  const isRefused = decide(deps, creation, loaded).refused
+  return askHost(deps, creation, isRefused ? await withPayment(deps, creation, loaded) : loaded)
 }
 
-async function termsOf(
-  { quotes }: CreationDependencies,
-  { price, id, input, spender, call }: Creation,
-): Promise<Result<Spending, Refused<QuoteRefusal>>> {
+/**
+ * Looks for the payment after its refusal: an earlier request, with its response lost, may have succeeded, and spent
+ * the budget.
+ */
+async function withPayment(
+  { payments }: CreationDependencies,
+  { id }: Creation,
+  loaded: Loaded,
+): Promise<Loaded> {
+  return { ...loaded, payment: await payments.load(id) }
+}
+
+/** Asks the host about a payment that would be created, and that the grant permits. */
+async function askHost(
+  deps: CreationDependencies,
+  creation: Creation,
+  loaded: Loaded,
+): Promise<Loaded> {
+  if (deps.mayPay === undefined) return loaded
+  const { changes, result } = decide(deps, creation, loaded)
+  if (!result.ok || changes.length === 0) return loaded
+  return { ...loaded, permission: await permissionFor(deps.mayPay, result.payment) }
+}
+
+export function termsOf(
+  { price, input, spender, call }: Creation,
+  { quote }: Read,
+): Result<Spending, Refused<QuoteRefusal>> {
   if (price !== undefined) return ok(price)
   const use = { walletAddress: input.walletAddress, client: spender.client }
-  return usableQuote(await quotes.load(id), use, call.now)
-}
-
-/** Loads the granted items for payments from the wallet address, with the budgets of their open windows. */
-function candidatesOf(
-  { payments }: CreationDependencies,
-  { grantNamespace: namespace, call, input }: Creation,
-  { access, grantId }: ActiveToken,
-): Promise<readonly Candidate[]> {
-  const items = access.filter((item) =>
-    permits([item], 'outgoing-payment', 'create', input.walletAddress),
-  )
-  return Promise.all(
-    items.map(async (item) => {
-      const allowance = allowanceAt(item, call.now)
-      if (!allowance.ok) return { item }
-      const id = budgetId({ namespace, grantId }, item, allowance.value)
-      const budget = await payments.loadBudget(id)
-      return budget === undefined ? { item } : { item, budget }
-    }),
-  )
+  return usableQuote(quote, use, call.now)
 }
 
 function decide(deps: CreationDependencies, creation: Creation, loaded: Loaded): Attempt<Decided> {
-  const { token, terms, candidates, payment } = loaded
+  const { token, terms, candidates, payment, permission } = loaded
   const earlier = repeated(payment, creation.repeat)
   if (earlier !== undefined) {
     return earlier.ok ? unchanged({ ok: true, payment: earlier.value }) : unchanged(earlier)
@@ -189,9 +130,16 @@ function decide(deps: CreationDependencies, creation: Creation, loaded: Loaded):
   const spending = { terms: terms.value, grantId: token.value.grantId, candidates }
   const decision = createOutgoingPayment(commandOf(creation, spending), creation.call.now, limits)
   if (!decision.ok) return unchanged(decision)
+  if (permission?.ok === false) {
+    if ('error' in permission) throw permission.error
+    return unchanged(permission)
+  }
   const { record, events, budget } = decision
   return {
-    changes: [...changesOf(context, 'outgoing-payment', record, events), budgetChange(budget)],
+    changes: [
+      ...changesOf(context, 'outgoing-payment', undefined, record, events),
+      budgetChange(candidates, budget),
+    ],
     guards: guardsOf(deps, token.value),
     result: { ok: true, payment: record, budget },
     refused: false,
@@ -202,7 +150,7 @@ function unchanged(result: Decided): Attempt<Decided> {
   return { changes: [], result, refused: !result.ok }
 }
 
-function commandOf(
+export function commandOf(
   { id, namespace, grantNamespace, input, spender, repeat, call }: Creation,
   { terms, grantId, candidates }: SpendingUnderGrant,
 ): CreateOutgoingPayment {
@@ -220,7 +168,10 @@ function commandOf(
     debitAmount,
     receiveAmount,
     ...(metadata && { metadata }),
-    lists: listsOf(namespace, walletAddress, spender.client, call.now),
+    lists: [
+      ...listsOf(namespace, walletAddress, spender.client, call.now),
+      { list: grantListName(namespace, { grantId }), at: call.now },
+    ],
     candidates,
   }
 }
@@ -229,12 +180,13 @@ interface SpendingUnderGrant extends Pick<CreateOutgoingPayment, 'grantId' | 'ca
   readonly terms: Spending
 }
 
-function budgetChange(next: Budget): RecordChange {
-  return { kind: 'budget', next, expectedVersion: next.version - 1 }
+function budgetChange(candidates: readonly Candidate[], next: Budget): RecordChange {
+  const charged = candidates.find(({ budget }) => budget?.id === next.id)
+  return changeOf('budget', charged?.budget, next)
 }
 
 /** Guards the version of the introspected grant, so that a revoked grant cannot spend. */
-function guardsOf(
+export function guardsOf(
   { guardsGrants }: CreationDependencies,
   { grantId, grantVersion }: ActiveToken,
 ): readonly VersionGuard[] {

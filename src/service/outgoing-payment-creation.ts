@@ -1,5 +1,5 @@
 import type { SpentAmounts } from '../core/budget.js'
-import { type Instant, type Refused, refused } from '../core/decision.js'
+import { type Refused, refused } from '../core/decision.js'
 import type { Spending } from '../core/limits.js'
 import { type Repeat, repeated } from '../core/outgoing-payment/create.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
@@ -12,17 +12,19 @@ import type { ServiceContext } from './mechanism/context.js'
 import { consumeNonce, type SignedCall } from './mechanism/nonces.js'
 import type { Replayed } from './mechanism/transact.js'
 import type { SpendingPolicy } from './outgoing-payment.js'
-import {
-  type Created,
-  type Creation,
-  type CreationDependencies,
-  type CreationPorts,
-  commitPayment,
-  type PaymentCreationRefused,
-  type PaymentInput,
-  type Requested,
-  type Spender,
-} from './outgoing-payment-commit.js'
+import { commitCombined } from './outgoing-payment-combined.js'
+import { readFor } from './outgoing-payment-read.js'
+import type {
+  Created,
+  Creation,
+  CreationDependencies,
+  CreationPorts,
+  PaymentCreationRefused,
+  PaymentInput,
+  Read,
+  Requested,
+  Spender,
+} from './outgoing-payment-request.js'
 import type { PricingRefused } from './quote.js'
 
 /** A payment, and the total spent in its window, including this payment. */
@@ -57,16 +59,17 @@ export function createPaymentCreation(
 
   return async function create(input, spender, call, { idempotencyKey } = {}) {
     const requested = await identify(deps, input, spender, call, idempotencyKey)
-    const keyed = await findKeyed(deps, requested)
+    const read = await readKeyed(deps, requested)
+    const keyed = repeated(read?.payment, requested.repeat)
     if (keyed !== undefined) {
       await consumeSignature(deps, call)
       return answerEarlier(deps, keyed)
     }
 
-    const priced = await priceOf(deps, input, call.now)
+    const priced = await priceOf(deps, requested)
     if (!priced.ok) return answerUnpriced(deps, requested, priced)
-    const creation = withId(deps, requested, priced.value)
-    const decided = await commitPayment(deps, creation)
+    const creation = { ...withId(deps, requested, priced.value), read }
+    const decided = await commitCombined(deps, creation)
     if (decided.ok) return answerCreated(deps, decided)
     return answerConcurrent(deps, creation, decided)
   }
@@ -104,11 +107,15 @@ async function findEarlier(
   return repeated(await payments.load(id), repeat)
 }
 
-async function findKeyed(
-  deps: CreationDependencies,
-  { keyedId, repeat }: Requested,
-): Promise<Earlier | undefined> {
-  return keyedId === undefined ? undefined : findEarlier(deps, keyedId, repeat)
+/** Reads the payment that has the request's key, and with it what a new payment depends on. */
+async function readKeyed(
+  { context, mayPay }: CreationDependencies,
+  requested: Requested,
+): Promise<Read | undefined> {
+  const { keyedId: payment, spender } = requested
+  if (payment === undefined) return undefined
+  const also = { payment, nonce: mayPay !== undefined }
+  return readFor(context.store, requested, spender.token, also)
 }
 
 /**
@@ -125,8 +132,7 @@ async function consumeSignature(
 /** Prices a payment without a quote. A quote contains its price, so only its account is checked here. */
 async function priceOf(
   { walletAddresses, quotes }: CreationDependencies,
-  input: PaymentInput,
-  now: Instant,
+  { input, spender, call }: Requested,
 ): Promise<Result<Spending | undefined, PricingRefused>> {
   const { walletAddress } = input
   if ('quoteId' in input) {
@@ -134,10 +140,10 @@ async function priceOf(
     return account.ok ? ok(undefined) : account
   }
   const { incomingPayment: receiver, debitAmount } = input
-  const priced = await quotes.price({ walletAddress, receiver, debitAmount })
+  const priced = await quotes.price({ walletAddress, receiver, debitAmount }, spender.client)
   if (!priced.ok) return priced
   const { expiresAt = Number.POSITIVE_INFINITY, debitAmount: debited, receiveAmount } = priced.value
-  if (!(expiresAt > now)) return refused('quote_expired', 'the price has already expired')
+  if (!(expiresAt > call.now)) return refused('quote_expired', 'the price has already expired')
   return ok({ debitAmount: debited, receiveAmount, receiver })
 }
 

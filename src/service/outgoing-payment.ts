@@ -1,13 +1,18 @@
+import type { GrantedItem } from '../core/access.js'
 import {
   type Budget,
   type BudgetPolicy,
+  type BudgetStatus,
   budgetId,
+  budgetStatus,
+  closedBudget,
   release,
   type SpentAmounts,
   totalSpent,
 } from '../core/budget.js'
-import { type Instant, refused } from '../core/decision.js'
-import { type Allowance, allowanceAt } from '../core/limits.js'
+import { refused } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
+import { allowanceAt } from '../core/limits.js'
 import {
   heldBy,
   type OutgoingPayment,
@@ -25,8 +30,10 @@ import {
 import type { QuotePolicy } from '../core/quote.js'
 import type { ActiveToken } from '../ports/introspect.js'
 import type { RecordChange } from '../ports/store.js'
+import { changeOf } from './mechanism/changes.js'
 import { type Call, newCall, type ServiceContext } from './mechanism/context.js'
 import { changesOf } from './mechanism/events.js'
+import { loadAll } from './mechanism/load-all.js'
 import { createPaymentLists } from './mechanism/pages.js'
 import { loadOwn } from './mechanism/records.js'
 import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
@@ -71,6 +78,8 @@ export function createOutgoingPayments(context: ServiceContext, { payments }: Sp
   return {
     load: (id: string) => loadPayment(context, id),
     ...createPaymentLists<OutgoingPayment>(context, 'outgoing-payment'),
+    budgetsUnder: (grant: Pick<ActiveToken, 'grantId' | 'access'>, now: Instant) =>
+      budgetsUnder(context, grant, now),
     loadBudget: (id: string) => loadBudget(context, id),
     spentUnder: (token: ActiveToken, now: Instant) => spentUnder(context, token, now),
     begin: (id: string) => run<'begin'>(deps, id, { type: 'begin' }),
@@ -91,25 +100,45 @@ async function loadBudget({ store }: ServiceContext, id: string): Promise<Budget
   return (await store.load('budget', id)) as Budget | undefined
 }
 
+/** The budget of a granted item for outgoing payments. */
+interface ItemStatus extends BudgetStatus {
+  readonly item: GrantedItem
+}
+
+/** Resolves to the current budget of each item for outgoing payments under a grant. */
+async function budgetsUnder(
+  context: ServiceContext,
+  { grantId, access }: Pick<ActiveToken, 'grantId' | 'access'>,
+  now: Instant,
+): Promise<readonly ItemStatus[]> {
+  const namespace = await context.grantNamespace()
+  const items = access
+    .filter(({ type }) => type === 'outgoing-payment')
+    .map((item) => ({ item, allowance: allowanceAt(item, now) }))
+  const open = items.flatMap(({ item, allowance }) =>
+    allowance.ok ? [{ item, id: budgetId({ namespace, grantId }, item, allowance.value) }] : [],
+  )
+  const keys = open.map(({ id }) => ({ kind: 'budget', id }) as const)
+  const budgets = (await loadAll(context.store, keys)) as readonly (Budget | undefined)[]
+  const budgetOf = new Map(open.map(({ item }, index) => [item, budgets[index]]))
+  return items.map(({ item, allowance }) =>
+    allowance.ok
+      ? { item, ...budgetStatus(allowance.value, budgetOf.get(item)) }
+      : { item, ...closedBudget(item) },
+  )
+}
+
 /**
  * Resolves to the amounts spent under a token's grant in the windows that are open now, summed over all its
  * access items for outgoing payments.
  */
 async function spentUnder(
   context: ServiceContext,
-  { grantId, access }: ActiveToken,
+  token: ActiveToken,
   now: Instant,
 ): Promise<SpentAmounts> {
-  const namespace = await context.grantNamespace()
-  const parts = await Promise.all(
-    access.map(async (item) => {
-      const allowance = item.type === 'outgoing-payment' ? allowanceAt(item, now) : undefined
-      if (!allowance?.ok) return {}
-      const id = budgetId({ namespace, grantId }, item, allowance.value)
-      return (await loadBudget(context, id))?.spent ?? nothingSpent(allowance.value)
-    }),
-  )
-  return totalSpent(parts)
+  const budgets = await budgetsUnder(context, token, now)
+  return totalSpent(budgets.map(({ spent }) => spent))
 }
 
 /** Runs a command. One commit changes the payment and returns unspent amounts to its budget. */
@@ -169,7 +198,7 @@ function decide<Type extends keyof OutgoingPaymentRefusals>(
   }
   const { record, events } = decision
   const changes = [
-    ...changesOf(context, 'outgoing-payment', record, events),
+    ...changesOf(context, 'outgoing-payment', payment, record, events),
     ...givenBack(payment, record, budget, commandId),
   ]
   return { changes, result: decision, refused: false }
@@ -197,11 +226,6 @@ interface Loaded {
 
 const unknownPayment = refused('payment_unknown', 'the outgoing payment does not exist')
 
-/** Returns zero in the asset of the limit: no other asset is known before the first payment. */
-function nothingSpent({ limit }: Allowance): Partial<SpentAmounts> {
-  return limit === undefined ? {} : { [limit.counts]: { ...limit.maximum, value: '0' } }
-}
-
 /** Returns the change that releases unsent amounts to the budget: none while the payment can be sent. */
 function givenBack(
   before: OutgoingPayment,
@@ -210,5 +234,5 @@ function givenBack(
   commandId: string,
 ): readonly RecordChange[] {
   const next = budget && release(budget, heldBy(before), heldBy(after), commandId)
-  return next === undefined ? [] : [{ kind: 'budget', next, expectedVersion: next.version - 1 }]
+  return next === undefined ? [] : [changeOf('budget', budget, next)]
 }

@@ -1,8 +1,10 @@
 import { parseValue, sameAsset } from '../core/amount.js'
-import { type JsonObject, type Refused, refused } from '../core/decision.js'
+import { type Refused, refused } from '../core/decision.js'
+import type { JsonObject } from '../core/json.js'
 import {
   createQuote,
   type Price,
+  type PriceQuery,
   priceProblem,
   type Quote,
   type QuotePolicy,
@@ -40,11 +42,14 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
   const load = (id: string) => loadOwn<Quote>(context, 'quote', id)
 
   /** Requests a price from the host, and validates the price that it returned. */
-  async function price(request: QuoteRequest): Promise<Result<Price, PricingRefused>> {
+  async function price(
+    request: QuoteRequest,
+    client: string,
+  ): Promise<Result<Price, PricingRefused>> {
     const found = await activeAccount(ports.walletAddresses, request.walletAddress)
     if (!found.ok) return found
     const account = found.value
-    const { receiver, debitAmount, receiveAmount } = request
+    const { debitAmount, receiveAmount } = request
     const asked = debitAmount ?? receiveAmount
     if (asked !== undefined && parseValue(asked.value) === 0n) {
       return refused('amount_invalid', 'the amount must be positive')
@@ -52,12 +57,8 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
     if (debitAmount !== undefined && !sameAsset(debitAmount, account)) {
       return refused('amount_invalid', 'debitAmount is not in the asset of the wallet address')
     }
-    const query = {
-      receiver,
-      ...(debitAmount && { debitAmount }),
-      ...(receiveAmount && { receiveAmount }),
-    }
-    const given = await ports.quotes.price({ ...query, account, method: 'ilp' })
+    const query = queryOf(request)
+    const given = await ports.quotes.price({ ...query, account, client, method: 'ilp' })
     const answer = readPriceAnswer(given)
     if (!answer.ok) throw wrongPrice(`${answer.path} ${answer.problem}`)
     if ('refusal' in answer.value) return refusedPrice(answer.value)
@@ -71,7 +72,7 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
     client: string,
     call: SignedCall,
   ): Promise<QuoteAnswer | PricingRefused | Replayed> {
-    const priced = await price(request)
+    const priced = await price(request, client)
     if (!priced.ok) return priced
     const id = newId(await context.namespace(), context.random)
     const { walletAddress, receiver } = request
@@ -84,6 +85,10 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
   }
 
   return { load, price, create }
+}
+
+function queryOf({ receiver, debitAmount, receiveAmount }: QuoteRequest): PriceQuery {
+  return { receiver, ...(debitAmount && { debitAmount }), ...(receiveAmount && { receiveAmount }) }
 }
 
 function refusedPrice({ refusal, reason, minDebitAmount }: PriceRefusal): PricingRefused {

@@ -60,7 +60,8 @@ function services(store: Store, scheduler: Scheduler | undefined, seed: string) 
     namespace: () => namespaceOf(grantEndpoint),
     grantNamespace: () => namespaceOf(grantEndpoint),
     signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
-    recordsEvents: true,
+    serverUrl: grantEndpoint,
+    recordsEvents: () => true,
   }
   const grants = createGrants(context, policy)
   const interactions = createInteractions(context, grants, policy, {
@@ -80,6 +81,7 @@ function services(store: Store, scheduler: Scheduler | undefined, seed: string) 
       expiryMaxMs: 60_000,
       retentionMs: 60_000,
       unpaidRetentionMs: 60_000,
+      openMax: 1_000,
     },
   )
   return { context, grants, interactions, introspect, payments, call: () => unguardedCall(context) }
@@ -123,8 +125,9 @@ async function approvedGrant(setup: Services) {
 async function issuedGrant(setup: Services) {
   const { grant, secret, interactRef } = await approvedGrant(setup)
   const answer = await setup.grants.continueGrant(grant, { secret, interactRef }, setup.call())
-  if (!answer.ok || answer.tokenSecret === undefined) throw new Error('no token')
-  return { grant: answer.grant, secret, interactRef, token: answer.tokenSecret }
+  const [token] = answer.ok ? answer.tokens : []
+  if (!answer.ok || token === undefined) throw new Error('no token')
+  return { grant: answer.grant, secret, interactRef, token: token.secret }
 }
 
 async function presentedAt(manage: string | undefined, secret: string) {
@@ -133,7 +136,10 @@ async function presentedAt(manage: string | undefined, secret: string) {
 
 /** Returns the token secrets that clients received, and those that are active now. */
 async function tokensTold(setup: Services, grantId: string, answers: readonly unknown[]) {
-  const told = answers.flatMap((answer) => (answer as Partial<GrantAnswer>).tokenSecret ?? [])
+  const told = answers.flatMap((answer) => {
+    const { tokens = [] } = answer as Partial<GrantAnswer>
+    return tokens.map(({ secret }) => secret)
+  })
   const active: string[] = []
   for (const secret of new Set(told)) {
     const accessToken = formatCredential(accessTokenClass, { grantId, secret })
@@ -216,10 +222,10 @@ const races: Race[] = [
     async run(store, contested, scheduler) {
       const { grant, token } = await issuedGrant(services(store, undefined, 'setup'))
       const racing = services(contested, scheduler, 'race')
-      const presented = await presentedAt(grant.token?.manage, token)
+      const presented = await presentedAt(grant.tokens?.[0]?.manage, token)
       const running = [1, 2, 3].map(() => racing.grants.rotate(grant, presented, racing.call()))
       const answers: unknown[] = await atOnce(scheduler, ...running)
-      const old = { tokenSecret: token }
+      const old = { tokens: [{ secret: token }] }
       const after = services(store, undefined, 'after')
       const { told, active } = await tokensTold(after, grant.id, [...answers, old])
       expect(told).toHaveLength(4)
@@ -236,7 +242,7 @@ const races: Race[] = [
         services(store, undefined, 'setup'),
       )
       const racing = services(contested, scheduler, 'race')
-      const presented = await presentedAt(grant.token?.manage, token)
+      const presented = await presentedAt(grant.tokens?.[0]?.manage, token)
       const { hash, manage } = presented
       const call = racing.call()
       const revocation = {
@@ -253,7 +259,7 @@ const races: Race[] = [
       const after = services(store, undefined, 'after')
       const { told, active } = await tokensTold(after, grant.id, [
         ...answers,
-        { tokenSecret: token },
+        { tokens: [{ secret: token }] },
       ])
       // If a rotation came first, the revocation does not apply to its new token.
       if (revoked?.ok === false) expect(active).toEqual([told.find((one) => one !== token)])
@@ -288,7 +294,7 @@ const races: Race[] = [
         { secret, interactRef },
         after.call(),
       )
-      expect(issued).toHaveProperty('tokenSecret')
+      expect(issued).toMatchObject({ tokens: [{ secret: expect.any(String) }] })
     },
   },
   {

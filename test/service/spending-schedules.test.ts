@@ -336,6 +336,11 @@ function slowToAnswer(store: Store, between: () => Promise<unknown>): Store {
       await between()
       return record
     },
+    async loadAll(keys) {
+      const records = await store.loadAll?.(keys)
+      await between()
+      return records ?? []
+    },
   }
 }
 

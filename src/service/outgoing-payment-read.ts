@@ -1,0 +1,102 @@
+import { permits } from '../core/access.js'
+import { type Budget, budgetId, type Candidate } from '../core/budget.js'
+import { allowanceAt } from '../core/limits.js'
+import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
+import type { Quote } from '../core/quote.js'
+import type { Stored } from '../core/stored.js'
+import type { ActiveToken } from '../ports/introspect.js'
+import type { RecordKey, RecordKind, Store } from '../ports/store.js'
+import { isIdOf } from '../protocol/credential.js'
+import { loadAll } from './mechanism/load-all.js'
+import type { Read, Requested } from './outgoing-payment-request.js'
+
+/** What to read besides the quote and the budgets. */
+export interface AlsoRead {
+  /** The id of the payment. */
+  readonly payment?: string | undefined
+  /** Whether the nonce or signature of the request has been consumed. */
+  readonly nonce?: boolean
+  /** The grant whose version the commit guards. */
+  readonly grant?: RecordKey | undefined
+}
+
+/** The keys of what a creation reads, and how to find it among loaded records. */
+interface Plan {
+  readonly keys: readonly RecordKey[]
+  readonly read: (look: (key: RecordKey | undefined) => Stored | undefined) => Read
+}
+
+/** Reads what a creation depends on, in one turn. Without a token there are no budgets. */
+export async function readFor(
+  store: Store,
+  requested: Requested,
+  token: ActiveToken | undefined,
+  also: AlsoRead,
+): Promise<Read> {
+  const plan = planOf(requested, token, also)
+  const [read = { candidates: [] }] = await readPlans(store, [plan])
+  return read
+}
+
+/** Reads what several creations under one grant depend on, in one turn. */
+export function readForAll(
+  store: Store,
+  all: readonly { readonly requested: Requested; readonly also: AlsoRead }[],
+): Promise<readonly Read[]> {
+  const plans = all.map(({ requested, also }) => planOf(requested, requested.spender.token, also))
+  return readPlans(store, plans)
+}
+
+async function readPlans(store: Store, plans: readonly Plan[]): Promise<readonly Read[]> {
+  const keys = new Map(plans.flatMap((plan) => plan.keys.map((key) => [nameOf(key), key] as const)))
+  const found = await loadAll(store, [...keys.values()])
+  const records = new Map([...keys.keys()].map((name, index) => [name, found[index]] as const))
+  return plans.map(({ read }) => read((key) => key && records.get(nameOf(key))))
+}
+
+function planOf(requested: Requested, token: ActiveToken | undefined, also: AlsoRead): Plan {
+  const { input, namespace, call } = requested
+  const own = (kind: RecordKind, id: string) => (isIdOf(namespace, id) ? { kind, id } : undefined)
+  const quote = 'quoteId' in input ? own('quote', input.quoteId) : undefined
+  const payment = also.payment === undefined ? undefined : own('outgoing-payment', also.payment)
+  const guard = also.nonce ? call.replay.guard?.change : undefined
+  const nonce = guard && { kind: guard.kind, id: guard.next.id }
+  const open = token === undefined ? [] : openItems(requested, token)
+  const { grant } = also
+  const budgets = open.map(({ key }) => key)
+  return {
+    keys: [quote, ...budgets, payment, nonce, grant].filter((key) => key !== undefined),
+    read(look) {
+      const consumed = look(nonce)
+      return {
+        quote: look(quote) as Quote | undefined,
+        candidates: open.map(({ item, key }): Candidate => {
+          const budget = look(key) as Budget | undefined
+          return budget === undefined ? { item } : { item, budget }
+        }),
+        payment: look(payment) as OutgoingPayment | undefined,
+        consumed: consumed && (consumed.commandId === call.commandId ? 'us' : 'another'),
+        grant: look(grant),
+      }
+    },
+  }
+}
+
+/** Returns the granted items for payments from the wallet address, with the keys of the budgets of their open windows. */
+function openItems(
+  { grantNamespace: namespace, call, input }: Requested,
+  { access, grantId }: ActiveToken,
+) {
+  return access
+    .filter((item) => permits([item], 'outgoing-payment', 'create', input.walletAddress))
+    .map((item) => {
+      const allowance = allowanceAt(item, call.now)
+      if (!allowance.ok) return { item, key: undefined }
+      const id = budgetId({ namespace, grantId }, item, allowance.value)
+      return { item, key: { kind: 'budget', id } as const }
+    })
+}
+
+function nameOf({ kind, id }: RecordKey): string {
+  return `${kind} ${id}`
+}

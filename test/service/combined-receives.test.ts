@@ -1,0 +1,156 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Commit, memoryStore, type Store, storeBounds } from '../../src/index.js'
+import { arrivalsMax } from '../../src/service/incoming-payment.js'
+import { commitSizeOf } from '../../src/testing/conformance/bounds.js'
+import { paymentServices, withEventLog } from '../support/outbox.js'
+import { runs } from '../support/runs.js'
+
+/** Loses the response to some commits: they take effect, or not, and the promise rejects. */
+function losingResponses(store: Store, faults: ('none' | 'before' | 'after')[]): Store {
+  return {
+    ...store,
+    async commit(commit: Commit) {
+      const fault = faults.shift() ?? 'none'
+      if (fault === 'before') throw new Error('the connection was lost before the commit')
+      const committed = await store.commit(commit)
+      if (fault === 'after') throw new Error('the connection was lost after the commit')
+      return committed
+    },
+  }
+}
+
+function countingCommits(store: Store) {
+  const sizes: number[] = []
+  return {
+    sizes,
+    store: {
+      ...store,
+      commit(commit: Commit) {
+        sizes.push(commit.changes.length)
+        return store.commit(commit)
+      },
+    },
+  }
+}
+
+describe('concurrent arrivals for one payment', () => {
+  test('share a commit, and each has the result of its own', async () => {
+    const { store, sizes } = countingCommits(memoryStore())
+    const setup = paymentServices({ store, combines: true })
+    const id = await setup.newPayment()
+    sizes.length = 0
+    const values = Array.from({ length: 1 + 2 * arrivalsMax() }, (_, index) => `${index + 1}`)
+    const results = await Promise.all(values.map((value) => setup.receive(id, value)))
+    let total = 0
+    for (const [index, result] of results.entries()) {
+      total += index + 1
+      expect(result).toMatchObject({ ok: true, changed: true, payment: { received: `${total}` } })
+    }
+    expect(await setup.payments.load(id)).toMatchObject({ received: `${total}`, version: 4 })
+    // A payment, and a transfer and an event for each arrival.
+    expect(sizes).toEqual([3, 1 + 2 * arrivalsMax(), 1 + 2 * arrivalsMax()])
+    expect(results.at(-1)).toMatchObject({ payment: await setup.payments.load(id) })
+  })
+
+  test('stay within the bounds of a commit if the last of them completes the payment', async () => {
+    const sizes: number[] = []
+    const store = memoryStore()
+    const measured: Store = {
+      ...store,
+      commit(commit) {
+        sizes.push(commitSizeOf(commit))
+        return store.commit(commit)
+      },
+    }
+    const setup = paymentServices({ store: measured, combines: true })
+    const id = await setup.newPayment(`${1 + arrivalsMax()}`)
+    const arrivals = Array.from({ length: 1 + arrivalsMax() }, () => setup.receive(id, '1'))
+    expect((await Promise.all(arrivals)).at(-1)).toMatchObject({ payment: { completed: true } })
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(storeBounds.commitSize)
+    // One more would not fit.
+    expect(Math.max(...sizes) + 3).toBeGreaterThan(storeBounds.commitSize)
+  })
+
+  test('do not affect each other if one is refused', async () => {
+    const setup = paymentServices({ combines: true })
+    const id = await setup.newPayment('5')
+    const results = await Promise.all([
+      setup.receive(id, '1'),
+      setup.receive(id, '0'),
+      setup.receive(id, '2', 'twice'),
+      setup.receive(id, '2', 'twice'),
+      setup.receive(id, '3', 'twice'),
+      setup.receive(id, '2'),
+      setup.receive(id, '1'),
+    ])
+    const told = results.map((result) => (result.ok ? result.changed : result.refusal))
+    expect(told).toEqual([
+      true,
+      'amount_invalid',
+      true,
+      false,
+      'transfer_mismatch',
+      true,
+      'payment_completed',
+    ])
+  })
+
+  test('add up to what each caller was told, whatever responses of the database are lost', async () => {
+    const fault = fc.constantFrom('none' as const, 'before' as const, 'after' as const)
+    const arrival = fc.record({
+      process: fc.nat({ max: 1 }),
+      value: fc.integer({ min: 1, max: 4 }),
+      transferId: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'),
+    })
+    const lists = fc.array(arrival, { minLength: 2, maxLength: 16 })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        lists,
+        fc.array(fault, { maxLength: 4 }),
+        async (scheduler, arrivals, faults) => {
+          const { store, written } = withEventLog(memoryStore())
+          const before = paymentServices({ store })
+          const id = await before.newPayment('12')
+          const processes = ['one', 'two'].map((seed) =>
+            paymentServices({
+              store: losingResponses(store, [...faults]),
+              seed,
+              scheduler,
+              combines: true,
+            }),
+          )
+          const settled = Promise.allSettled(
+            arrivals.map(({ process, value, transferId }) =>
+              processes[process]?.receive(id, `${value}`, transferId),
+            ),
+          )
+          await scheduler.waitFor(settled)
+          const results = await settled
+          const payment = await before.payments.load(id)
+          let counted = 0
+          const once = new Set<string>()
+          for (const [index, result] of results.entries()) {
+            if (result.status === 'rejected' || !result.value?.ok || !result.value.changed) continue
+            const { value, transferId } = arrivals[index] ?? { value: 0, transferId: '' }
+            expect(once).not.toContain(transferId)
+            once.add(transferId)
+            counted += value
+          }
+          const isCertain = results.every(({ status }) => status === 'fulfilled')
+          if (isCertain) expect(Number(payment?.received)).toBe(counted)
+          else expect(Number(payment?.received)).toBeGreaterThanOrEqual(counted)
+          const received = written.filter(({ event }) => event.type === 'incoming-payment.received')
+          const totals = received.map(
+            ({ event }) => 'receivedAmount' in event && event.receivedAmount,
+          )
+          expect(new Set(totals.map((total) => (total ? total.value : ''))).size).toBe(
+            received.length,
+          )
+        },
+      ),
+      { numRuns: runs(200) },
+    )
+  })
+})
