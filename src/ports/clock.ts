@@ -1,4 +1,4 @@
-import type { Instant } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
 
 /** The source of the current time. `Date` is an implementation. */
 export interface Clock {

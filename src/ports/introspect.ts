@@ -1,5 +1,5 @@
 import type { GrantedItem } from '../core/access.js'
-import type { Instant } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
 import type { PublicJwk } from './client-keys.js'
 import type { Store } from './store.js'
 

@@ -30,7 +30,7 @@ export interface PaymentMethods {
   /**
    * Resolves to the details of one payment. They must be unique to the payment and the same in every call,
    * because the library does not store them. Called once before a payment is created, and at each read
-   * while it is open.
+   * while it is open. A rejection results in 503.
    */
   detailsOf(query: PaymentDetailsQuery): Promise<readonly PaymentMethod[]>
   /** Returns the id of the payment that an ILP address belongs to, or `undefined` for other addresses. */

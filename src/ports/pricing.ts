@@ -6,6 +6,8 @@ import type { WalletAddress } from './wallet-addresses.js'
 export interface PriceRequest extends PriceQuery {
   /** The account that the payment would debit. */
   readonly account: WalletAddress
+  /** The client instance that asks: its wallet address, or the URN of its key's thumbprint. */
+  readonly client: string
   readonly method: 'ilp'
 }
 
@@ -15,7 +17,7 @@ export interface PriceRefusal {
    * - `receiver_invalid`: the incoming payment does not exist, or does not accept further funds.
    * - `amount_missing`: neither the request nor the incoming payment has an amount.
    * - `amount_too_small`: the amount is too small to deliver anything.
-   * - `amount_invalid`: the receiver does not accept the amount's asset, or the amount is too large to price.
+   * - `amount_invalid`: the receiver does not accept the amount's asset or that much, or the amount is too large to price.
    */
   readonly refusal: 'receiver_invalid' | 'amount_missing' | 'amount_too_small' | 'amount_invalid'
   /** For the operator; never part of a response. */
@@ -29,7 +31,8 @@ export interface Pricing {
   /**
    * Resolves to the price of a payment, or to the reason why it cannot be priced. A price repeats the amount
    * of the request unchanged. `debitAmount` is in the account's asset, and both amounts are positive.
-   * Rejects when the host cannot determine a price at the moment.
+   * Rejects when the host cannot determine a price at the moment; the client instance then gets 503. A wrong price
+   * results in 500.
    */
   price(request: PriceRequest): Promise<Price | PriceRefusal>
 }

@@ -1,4 +1,5 @@
-import type { Instant, Stored } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
+import type { Stored } from '../core/stored.js'
 
 /** The kinds of record that the library stores. An id is unique within its kind. */
 export type RecordKind =
@@ -11,6 +12,12 @@ export type RecordKind =
   | 'nonce'
   | 'event'
 
+/** What identifies a record. */
+export interface RecordKey {
+  readonly kind: RecordKind
+  readonly id: string
+}
+
 /** A record to write, as a compare-and-set on its version. */
 export interface RecordChange {
   readonly kind: RecordKind
@@ -19,17 +26,39 @@ export interface RecordChange {
    * The version that must be stored now; 0 when the record must not exist. `next` has this version plus 1.
    */
   readonly expectedVersion: number
+  /**
+   * Where the version to replace is found: its lists and its due time. Absent exactly when `expectedVersion` is
+   * 0. A store that keeps entries of its own for them need not load the record to remove those entries. The
+   * values hold only if the record is at `expectedVersion`.
+   */
+  readonly previous?: Pick<Stored, 'lists' | 'dueAt'>
 }
 
 /**
  * A record that must still be at this version for the commit to take effect. The commit does not write it.
  */
-export interface VersionGuard {
-  readonly kind: RecordKind
-  readonly id: string
+export interface VersionGuard extends RecordKey {
   /** At least 1: a guard cannot require that a record does not exist. */
   readonly version: number
 }
+
+/**
+ * The bounds within which the library calls a store.
+ *
+ * - `commitSize`: the greatest sum, over a commit, of its changes, its guards and the list entries that its
+ *   changes add, move or remove. An operation on one record stays at or below 10; commits that combine several
+ *   operations or events fill the rest.
+ * - `recordLists`: the greatest number of lists of a record.
+ * - `listLimit` and `dueLimit`: the greatest `limit` of `list` and of `due`. The least is 1.
+ * - `loadAllKeys`: the greatest number of keys of `loadAll`. The least is 2.
+ */
+export const storeBounds = {
+  commitSize: 90,
+  recordLists: 3,
+  listLimit: 100,
+  dueLimit: 10_000,
+  loadAllKeys: 60,
+} as const
 
 /** All writes of one operation; they take effect together or not at all. */
 export interface Commit {
@@ -58,26 +87,30 @@ export interface RecordPage {
 }
 
 /**
- * The storage that the host implements. The whole contract:
+ * The storage that the host implements: five methods, and `loadAll`, which may be absent. The whole contract:
  *
  * 1. `commit` is atomic, and each change is a compare-and-set. `true` means that this call wrote all of it.
  *    `false` means that the caller must reload; a part of a commit is never visible.
  * 2. At most one commit per record and expected version takes effect, and exactly one does if none of them
  *    fails for another reason. A commit that loses leaves no trace. A guard that no longer holds fails the
- *    commit.
- * 3. `load` and `list` see every commit that returned `true`: no lagging replicas and no eventually
- *    consistent indexes.
+ *    commit. Contention must not make a call reject: a store retries deadlocks and serialization failures, and
+ *    returns `false` for a commit that lost.
+ * 3. `load`, `loadAll` and `list` see every commit that returned `true`, and a guard is compared with its result: no
+ *    lagging replicas and no eventually consistent indexes.
  * 4. A loaded value equals the stored JSON, key for key, including U+0000 and lone surrogates. It never
  *    shares memory with the stored value.
  * 5. A rejected promise means that the outcome is unknown. `false` can also come from a driver that retried
  *    a write which had already succeeded. The library resolves both by loading again: a record with its own
  *    `commandId` is its own write.
- * 6. Every record committed before the first page was read appears exactly once on the pages.
+ * 6. Every record committed before the first page was read, and neither moved in its list nor removed since,
+ *    appears exactly once on the pages. A page need not be one snapshot: each of its records is as it was at
+ *    some moment of the call, and one that is removed during the call may be left out. It must not reject.
  *
- * Ids match `[A-Za-z0-9._-]{1,128}`, are compared and ordered byte for byte, and begin with the namespace of
- * the server that created them. A commit contains each record at most once. A record is in at most three
- * lists, once in each. Instants are safe integers. `storeConformance` in `open-payments-server-testing`
- * checks each rule.
+ * Ids match `[A-Za-z0-9._-]{8,128}`, are compared and ordered byte for byte, and begin with the namespace of
+ * the server that created them, 8 characters. Command ids match `[A-Za-z0-9_-]{22}`. A commit contains each
+ * record at most once, as a change or as a guard. A record is in at most three lists, once in each. Instants
+ * are safe integers. `storeBounds` limits the size of a commit and the limits of queries.
+ * `storeConformance` in `open-payments-server-testing` checks each rule within these bounds.
  */
 export interface Store {
   /** Resolves to the record, or to `undefined` if it does not exist. */
@@ -88,7 +121,8 @@ export interface Store {
   list(query: ListQuery): Promise<RecordPage>
   /**
    * Resolves to at most `limit` records of a namespace (the first 8 characters of their ids) with a `dueAt`
-   * at or before `before`, ascending by `(dueAt, id)`. Unlike `list`, it may lag behind commits.
+   * at or before `before`, ascending by `(dueAt, id)`. Unlike `list`, it may lag behind commits, by seconds but
+   * not for ever: it may return earlier versions of records, and records that were removed.
    */
   due(
     kind: RecordKind,
@@ -98,6 +132,15 @@ export interface Store {
   ): Promise<readonly Stored[]>
   /** Removes a record if it is still at this version; resolves to whether it did. */
   remove(kind: RecordKind, id: string, version: number): Promise<boolean>
+  /**
+   * Resolves to what `load` resolves to for each key, in the order of the keys. It need not be one snapshot: each
+   * record is as it was at some moment of the call. A key may occur more than once. Without this method the library
+   * calls `load` for all keys concurrently; with it, a store reads them in one round trip. A wrapper that changes
+   * `load` must change `loadAll` too, or set it to `undefined`.
+   */
+  readonly loadAll?:
+    | ((keys: readonly RecordKey[]) => Promise<readonly (Stored | undefined)[]>)
+    | undefined
 }
 
 /**

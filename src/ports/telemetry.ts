@@ -1,8 +1,13 @@
 /** A measured unit of work. It identifies no client instance, record, token or key. */
 export type TelemetryActivity =
   | { readonly type: 'request'; readonly server: string; readonly method: string }
-  | { readonly type: 'store'; readonly call: string; readonly kind?: string }
-  | { readonly type: 'verify' }
+  | {
+      readonly type: 'store'
+      readonly server: string
+      readonly call: string
+      readonly kind?: string
+    }
+  | { readonly type: 'verify'; readonly server: string }
 
 /** The outcome of a request, available when its response is ready. */
 export interface RequestOutcome {

@@ -15,6 +15,9 @@ export interface WalletAddress extends Asset {
 
 /** Looks up the host's accounts. */
 export interface WalletAddresses {
-  /** Resolves to the account of a canonical wallet address, or to `undefined` if it does not exist. */
+  /**
+   * Resolves to the account of a canonical wallet address, or to `undefined` if it does not exist. A
+   * rejection results in 503.
+   */
   find(url: string): Promise<WalletAddress | undefined>
 }

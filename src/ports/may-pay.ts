@@ -1,0 +1,49 @@
+import type { Amount } from '../core/amount.js'
+import type { JsonObject } from '../core/json.js'
+
+/** An outgoing payment that is priced and that its grant permits, before it is created. */
+export interface RequestedPayment {
+  /**
+   * Identifies this request for funds: hold them once per `holdId`. It is the same for a repeat only if all other
+   * members are the same. It has 43 characters of base64url.
+   */
+  readonly holdId: string
+  /**
+   * The id that the payment gets, to release its holds. Until the payment exists, requests with the same
+   * `Idempotency-Key` have the same id, also with another amount, account or grant. Do not hold funds by this id.
+   */
+  readonly outgoingPaymentId: string
+  /** The wallet address to debit. */
+  readonly walletAddress: string
+  /** Wallet address of the client instance, or the URN of its key's thumbprint. */
+  readonly client: string
+  readonly grantId: string
+  /** URL of the incoming payment to pay. */
+  readonly receiver: string
+  readonly debitAmount: Amount
+  readonly receiveAmount: Amount
+  /** The metadata that the client instance sent. */
+  readonly metadata?: JsonObject
+}
+
+/** Why the host does not carry out a payment. */
+export interface PaymentRefusal {
+  readonly ok: false
+  /**
+   * - `funds_insufficient`: the account cannot pay the amount. The client receives 403 `insufficient_funds`.
+   * - `payment_not_allowed`: any other reason. The client receives 403 `payment_denied`.
+   */
+  readonly refusal: 'funds_insufficient' | 'payment_not_allowed'
+  /** For the operator; never part of a response. */
+  readonly reason?: string
+}
+
+/** Whether the host carries out a payment. */
+export type MayPayAnswer = { readonly ok: true } | PaymentRefusal
+
+/**
+ * Decides whether an outgoing payment may be created. It runs before the commit, and again if the commit loses a race;
+ * the payment may then still not be created. Calls are concurrent, also for one `outgoingPaymentId`, of which one at
+ * most creates the payment. `mayPay` must therefore have no effects, or be idempotent by `holdId`.
+ */
+export type MayPay = (payment: RequestedPayment) => MayPayAnswer | Promise<MayPayAnswer>
