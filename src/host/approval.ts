@@ -1,4 +1,4 @@
-import { type AccessItem, type Limits, publicItem } from '../core/access.js'
+import { type Limits, type TokenItem, tokenItem } from '../core/access.js'
 import { parseWith, receiverSchema, urlSchema } from '../protocol/schema.js'
 import { canonicalUrl } from '../protocol/url.js'
 import { ArgumentError } from '../util/argument-error.js'
@@ -11,8 +11,12 @@ export interface GrantApproval {
   readonly resourceOwner: string
   /** The owner's wallet addresses, at least one. Every granted `identifier` must be one of them. */
   readonly walletAddresses: readonly string[]
-  /** The granted access, if less than the requested access. Default: all requested access. */
-  readonly access?: readonly AccessItem[]
+  /**
+   * The granted access, if less than the requested access: fewer items or actions, a receiver, lower amounts, or fewer
+   * windows of the interval, see docs/grants.md. Items of a request for several tokens have the `label` of their token.
+   * More than was requested is refused. Default: all requested access.
+   */
+  readonly access?: readonly TokenItem[]
   /** When false, the client instance does not receive the subject that it requested. Default true. */
   readonly sharesSubject?: boolean
 }
@@ -22,7 +26,8 @@ const isApproval = exactly<GrantApproval>({
   walletAddresses: listOf(matching(urlSchema)),
   access: optional(
     listOf(
-      exactly<AccessItem>({
+      exactly<TokenItem>({
+        label: optional(text),
         type: text,
         actions: listOf(text),
         identifier: optional(text),
@@ -65,10 +70,10 @@ export function readApproval(approval: GrantApproval): GrantApproval {
   }
 }
 
-function canonicalItem(item: AccessItem): AccessItem {
+function canonicalItem(item: TokenItem): TokenItem {
   const { identifier, limits } = item
   const receiver = limits?.receiver
-  return publicItem({
+  return tokenItem({
     ...item,
     ...(identifier && { identifier: canonical(identifier) }),
     ...(receiver && { limits: { ...limits, receiver: canonical(receiver) } }),

@@ -1,5 +1,5 @@
 import type { Amount } from '../core/amount.js'
-import type { Stored } from '../core/decision.js'
+import type { Stored } from '../core/stored.js'
 import { type Check, having, integer, number, string, text } from '../util/arguments.js'
 
 /** Checks the types in an amount. The state machines decide whether its value and asset are acceptable. */

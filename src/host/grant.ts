@@ -1,5 +1,4 @@
-import { type AccessItem, publicItem } from '../core/access.js'
-import type { Instant } from '../core/decision.js'
+import { type TokenItem, tokenItem } from '../core/access.js'
 import {
   clientId,
   endOf,
@@ -9,10 +8,13 @@ import {
   grantStatus,
 } from '../core/grant/record.js'
 import type { SubjectId } from '../core/grant/subject.js'
-import type { Grants } from '../service/grant.js'
+import type { Instant } from '../core/instant.js'
+import { canonicalUrl } from '../protocol/url.js'
+import { clientListName, type Grants } from '../service/grant.js'
 import { newCall, type ServiceContext } from '../service/mechanism/context.js'
 import { iterateList, type Page, type PageQuery, readPage } from '../service/mechanism/pages.js'
-import { exactly, string, text } from '../util/arguments.js'
+import { ArgumentError } from '../util/argument-error.js'
+import { type Check, exactly, listOf, optional, string, text } from '../util/arguments.js'
 import { hashText } from '../util/hash.js'
 import { pageMembers, requirePage } from './payments.js'
 
@@ -25,12 +27,12 @@ export interface GrantView {
   readonly client: string
   /** The current status. The client instance can use the grant while it is `approved` or `issued`. */
   readonly status: GrantStatus
-  /** The granted access; before the decision, the requested access. */
-  readonly access: readonly AccessItem[]
+  /** The granted access of all tokens; before the decision, the requested access. */
+  readonly access: readonly TokenItem[]
   /** The subject identifier that the client instance receives; before the decision, the requested one. */
   readonly subject?: SubjectId
   readonly createdAt: Instant
-  /** The host's identifier of the owner who consented. */
+  /** The host's identifier of the owner who consented, or who denied the request, if the denial named one. */
   readonly resourceOwner?: string
   /** When the owner consented. */
   readonly approvedAt?: Instant
@@ -42,7 +44,19 @@ export interface GrantView {
 export interface GrantListQuery extends PageQuery {
   /** The host's identifier of the owner, as passed to `approve`. */
   readonly resourceOwner: string
+  /** Returns only grants in one of these states, such as `['approved', 'issued']`. Default: all grants. */
+  readonly statuses?: readonly GrantStatus[]
 }
+
+/** Which grants to revoke: those of a resource owner, of a client instance, or of an owner for a client instance. */
+export interface GrantsToRevoke {
+  /** The host's identifier of the owner, as passed to `approve`. */
+  readonly resourceOwner?: string
+  /** Wallet address of the client instance, or the URN of its key's thumbprint, as in `GrantView.client`. */
+  readonly client?: string
+}
+
+export type GrantQuery = Pick<GrantListQuery, 'resourceOwner' | 'statuses'>
 
 /**
  * The operations on grants that the host calls. Each throws an `ArgumentError` for an invalid argument, before it
@@ -58,8 +72,9 @@ export interface GrantServices {
   get(grantId: string): Promise<GrantView | undefined>
   /**
    * Resolves to a page of the grants that an owner has consented to, in the order of consent, such as for a
-   * page of connected apps. Grants that have ended are included until their records are removed; their
-   * `status` identifies them.
+   * page of connected apps. Grants that have ended are included until their records are removed, unless `statuses`
+   * leaves them out: `['approved', 'issued']` selects those that the client instance can use. A query with `statuses`
+   * reads the owner's list in steps of 100 until the page is full.
    *
    * @throws {ArgumentError} for an invalid query.
    */
@@ -71,25 +86,57 @@ export interface GrantServices {
    *
    * @throws {ArgumentError} for an invalid query.
    */
-  iterate(query: Pick<GrantListQuery, 'resourceOwner'>): AsyncIterable<GrantView>
-  /** Revokes a grant together with its access token. Resolves to false if the id is unknown. */
+  iterate(query: GrantQuery): AsyncIterable<GrantView>
+  /** Revokes a grant together with its access tokens. Resolves to false if the id is unknown. */
   revoke(grantId: string): Promise<boolean>
+  /**
+   * Revokes all grants of a resource owner, such as when the account is closed; all grants and open requests of a
+   * client instance, such as when its key is stolen; or, with both members, the grants of an owner for one client
+   * instance. Resolves to the number of grants that this call ended. Call it again after an error.
+   *
+   * It ends each grant by itself. A grant that is requested or approved during the call may be left: first make
+   * `policy.mayRequest` refuse the client instance, or your consent page the owner.
+   *
+   * @throws {ArgumentError} for an invalid query, and for one without a member.
+   */
+  revokeAll(query: GrantsToRevoke): Promise<number>
 }
 
-const queryOfGrants = exactly<Pick<GrantListQuery, 'resourceOwner'>>({ resourceOwner: text })
-const pageQueryOfGrants = exactly<GrantListQuery>({ resourceOwner: text, ...pageMembers })
+const statuses: Readonly<Record<GrantStatus, true>> = {
+  pending: true,
+  approved: true,
+  issued: true,
+  'interaction-expired': true,
+  ended: true,
+  denied: true,
+  cancelled: true,
+  revoked: true,
+  'token-revoked': true,
+}
+
+const status: Check = (path, value) => {
+  if (typeof value === 'string' && Object.hasOwn(statuses, value)) return
+  throw new ArgumentError(path, `must be one of ${Object.keys(statuses).join(', ')}`)
+}
+
+const ofOwner = { resourceOwner: text, statuses: optional(listOf(status)) }
+const queryOfGrants = exactly<GrantQuery>(ofOwner)
+const pageQueryOfGrants = exactly<GrantListQuery>({ ...ofOwner, ...pageMembers })
+const grantsToRevoke = exactly<GrantsToRevoke>({
+  resourceOwner: optional(text),
+  client: optional(text),
+})
 
 export function createGrantServices(
   context: ServiceContext,
   grants: Grants,
   policy: GrantPolicy,
 ): GrantServices {
-  const { store } = context
   const seen = (grant: Grant) => grantView(grant, context.clock.now(), policy)
 
-  async function listOf({ resourceOwner }: Pick<GrantListQuery, 'resourceOwner'>) {
-    const list = await ownerListName(await context.namespace(), resourceOwner)
-    return { kind: 'grant', list } as const
+  function keptBy({ statuses }: GrantQuery): ((grant: Grant) => boolean) | undefined {
+    if (statuses === undefined) return undefined
+    return (grant) => statuses.includes(grantStatus(grant, context.clock.now(), policy))
   }
 
   return {
@@ -105,22 +152,69 @@ export function createGrantServices(
     async list(query) {
       pageQueryOfGrants('query', query)
       const page = requirePage(query)
-      const { pagination, result } = await readPage<Grant>(store, await listOf(query), page)
+      const list = await ownersList(context, query)
+      const { pagination, result } = await readPage(context.store, list, page, keptBy(query))
       return { pagination, result: result.map(seen) }
     },
     iterate(query) {
       queryOfGrants('query', query)
-      return iterateList(store, () => listOf(query), seen)
+      return iterateList(context.store, () => ownersList(context, query), seen, keptBy(query))
     },
     async revoke(grantId) {
       text('grantId', grantId)
       const grant = await grants.load(grantId)
       if (grant === undefined) return false
-      const call = newCall(context)
-      await grants.run(grant, { type: 'revoke', commandId: call.commandId }, call)
+      await revoke(context, grants, grant)
       return true
     },
+    async revokeAll(query) {
+      grantsToRevoke('query', query)
+      return revokeAll(context, grants, query)
+    },
   }
+}
+
+type Owned = Pick<GrantQuery, 'resourceOwner'>
+
+async function ownersList({ namespace }: ServiceContext, { resourceOwner }: Owned) {
+  return { kind: 'grant', list: await ownerListName(await namespace(), resourceOwner) } as const
+}
+
+async function clientsList({ namespace }: ServiceContext, client: string) {
+  return { kind: 'grant', list: clientListName(await namespace(), client) } as const
+}
+
+/** Revokes a grant. Resolves to whether this call ended it. */
+async function revoke(context: ServiceContext, grants: Grants, grant: Grant): Promise<boolean> {
+  const call = newCall(context)
+  const command = { type: 'revoke', commandId: call.commandId } as const
+  const revoked = await grants.run<'revoke'>(grant, command, call)
+  // If a commit's response was lost, the reloaded record has this command's id.
+  return (
+    revoked.ok && (revoked.outcome === 'changed' || revoked.record.commandId === call.commandId)
+  )
+}
+
+async function revokeAll(
+  context: ServiceContext,
+  grants: Grants,
+  { resourceOwner, client: given }: GrantsToRevoke,
+): Promise<number> {
+  const client = given && (canonicalUrl(given) ?? given)
+  if (resourceOwner === undefined && client === undefined) {
+    throw new ArgumentError('query', 'must contain resourceOwner or client')
+  }
+  const list = () =>
+    resourceOwner === undefined
+      ? clientsList(context, client ?? '')
+      : ownersList(context, { resourceOwner })
+  const isMeant = (grant: Grant) => client === undefined || clientId(grant.client) === client
+  const all = iterateList<Grant, Grant>(context.store, list, (grant) => grant, isMeant)
+  let count = 0
+  for await (const grant of all) {
+    if (await revoke(context, grants, grant)) count += 1
+  }
+  return count
 }
 
 /**
@@ -133,16 +227,18 @@ export async function ownerListName(namespace: string, resourceOwner: string): P
 
 function grantView(grant: Grant, now: Instant, policy: GrantPolicy): GrantView {
   const { id: grantId, client, createdAt, consent, granted, requested } = grant
+  const { resourceOwner } = consent ?? grant.finalized ?? {}
   const subject = granted === undefined ? grant.requestedSubject : grant.subject
   const endsAt = grant.finalized === undefined ? endOf(grant, policy) : undefined
   return {
     grantId,
     client: clientId(client),
     status: grantStatus(grant, now, policy),
-    access: (granted ?? requested).map(publicItem),
+    access: (granted ?? requested).map(tokenItem),
     ...(subject === undefined ? {} : { subject }),
     createdAt,
-    ...(consent && { resourceOwner: consent.resourceOwner, approvedAt: consent.at }),
+    ...(consent && { approvedAt: consent.at }),
+    ...(resourceOwner === undefined ? {} : { resourceOwner }),
     ...(endsAt === undefined ? {} : { endsAt }),
   }
 }

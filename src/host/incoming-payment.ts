@@ -1,6 +1,14 @@
+import type { Amount } from '../core/amount.js'
+import type { Refused } from '../core/decision.js'
 import type { IncomingPayment } from '../core/incoming-payment.js'
+import { formatInstant, type Instant, lastInstant } from '../core/instant.js'
+import type { Json, JsonObject } from '../core/json.js'
 import type { PaymentMethods } from '../ports/payment-methods.js'
-import { type IncomingPaymentBody, incomingPaymentBody } from '../protocol/incoming-payment.js'
+import {
+  type IncomingPaymentBody,
+  incomingPaymentBody,
+  readIncomingPaymentRequest,
+} from '../protocol/incoming-payment.js'
 import { resourceUrl } from '../protocol/resource-url.js'
 import type {
   CompleteResult,
@@ -8,15 +16,62 @@ import type {
   ReceivedFunds,
   ReceiveResult,
 } from '../service/incoming-payment.js'
-import { exactly, string, text } from '../util/arguments.js'
+import type { CreatedOnce } from '../service/incoming-payment-creation.js'
+import { ArgumentError } from '../util/argument-error.js'
+import { exactly, having, integer, optional, string, text } from '../util/arguments.js'
 import { amount, record } from './arguments.js'
-import { type PaymentReader, paymentReader } from './payments.js'
+import { byWalletAddress, type PaymentReader, paymentReader } from './payments.js'
+
+/** A request of the host to create an incoming payment. */
+export interface IncomingPaymentCreation {
+  /** The wallet address that receives the funds. */
+  readonly walletAddress: string
+  /** Identifies this payment among all that the host creates, such as the number of an invoice. */
+  readonly idempotencyKey: string
+  /** The amount to receive, in the asset of the wallet address. Default: any amount. */
+  readonly incomingAmount?: Amount
+  /** Default: after `policy.incomingPaymentExpiryDefaultMs`. */
+  readonly expiresAt?: Instant
+  /** An object of at most 8 KiB and 8 levels. Whoever may read the payment sees it. */
+  readonly metadata?: JsonObject
+}
+
+export type CreateResult =
+  | {
+      readonly ok: true
+      readonly payment: IncomingPayment
+      /** The URL of the payment, for the payer. */
+      readonly url: string
+      /** False if an earlier call with the same `idempotencyKey` created the payment. */
+      readonly changed: boolean
+    }
+  | {
+      readonly ok: false
+      /**
+       * `request_differs` if the key was used for another payment, and `payment_unknown` if a sweep has removed the
+       * payment that it was used for.
+       */
+      readonly refusal: Extract<CreatedOnce, Refused<string>>['refusal']
+      readonly reason: string
+    }
 
 /**
  * The operations on incoming payments that the host calls. Each throws an `ArgumentError` for an invalid argument,
  * before it reads the store.
  */
 export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> {
+  /**
+   * Creates a payment on behalf of the owner of a wallet address, such as for an invoice or a request for money. It has
+   * the same rules and events as one that a client instance creates (OpenAPI `create-incoming-payment`), but no
+   * `client`, and does not count for `policy.openIncomingPaymentsMax`. A wallet that has its URL can pay it.
+   *
+   * A repeat with the same `idempotencyKey` and equal members resolves to the existing payment, in its current state,
+   * until a day after the payment may have been removed.
+   *
+   * @throws {ArgumentError} also for members that the OpenAPI schema does not allow, such as a negative amount.
+   * @throws {ContentionError} if the store loses the commit for 3 s.
+   */
+  create(request: IncomingPaymentCreation): Promise<CreateResult>
   /** Returns the payment as clients see it, without its payment methods. */
   toResource(payment: IncomingPayment): IncomingPaymentBody
   /**
@@ -28,7 +83,10 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
    * Counts funds that have arrived. If the result is a refusal, do not credit the account and return the
    * funds. You may report the same `transferId` again at any time; it counts once.
    *
-   * @throws {ContentionError} if other writers keep changing the payment for 3 s.
+   * Concurrent calls for one payment share commits, and each has its own result.
+   *
+   * @throws {ContentionError} if other writers keep changing the payment for 3 s, if the call has waited 3 s for
+   *   others of this process, or if 1,000 of them wait. Nothing was written; report the transfer again.
    */
   receive(paymentId: string, funds: ReceivedFunds): Promise<ReceiveResult>
   /**
@@ -40,6 +98,41 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
   complete(paymentId: string): Promise<CompleteResult>
 }
 
+const creation = exactly<IncomingPaymentCreation>({
+  walletAddress: text,
+  idempotencyKey: text,
+  incomingAmount: optional(amount),
+  expiresAt: optional(integer),
+  metadata: optional(having({})),
+})
+
+/** Reads a creation as strictly as the body of a request, because the payment is sent to clients. */
+function readCreation(request: IncomingPaymentCreation) {
+  creation('request', request)
+  const { walletAddress, incomingAmount, expiresAt, metadata } = request
+  if (expiresAt !== undefined && !(expiresAt >= 0 && expiresAt <= lastInstant)) {
+    throw new ArgumentError('request.expiresAt', 'must be an instant in the years 1970 to 9999')
+  }
+  const body = {
+    walletAddress,
+    ...(incomingAmount && { incomingAmount }),
+    ...(expiresAt !== undefined && { expiresAt: formatInstant(expiresAt) }),
+    ...(metadata !== undefined && { metadata }),
+  }
+  // As JSON, because the payment is stored, and the host may change its object later.
+  const read = readIncomingPaymentRequest(jsonOf(body))
+  if (!read.ok) throw new ArgumentError(`request.${read.path}`, read.problem)
+  return read.value
+}
+
+function jsonOf(body: object): Json {
+  try {
+    return JSON.parse(JSON.stringify(body))
+  } catch {
+    throw new ArgumentError('request.metadata', 'must be JSON')
+  }
+}
+
 const receivedFunds = exactly<ReceivedFunds>({ transferId: text, amount })
 
 export function incomingPaymentServices(
@@ -48,10 +141,16 @@ export function incomingPaymentServices(
   baseUrl: string,
 ): IncomingPaymentServices {
   return {
-    ...paymentReader(payments, baseUrl, 'incoming-payments'),
+    ...paymentReader(payments, baseUrl, 'incoming-payments', byWalletAddress),
     toResource(payment) {
       record('payment', payment)
       return incomingPaymentBody(payment, resourceUrl(baseUrl, 'incoming-payments', payment.id))
+    },
+    async create(request) {
+      const created = await payments.createOnce(readCreation(request), request.idempotencyKey)
+      return created.ok
+        ? { ...created, url: resourceUrl(baseUrl, 'incoming-payments', created.payment.id) }
+        : { ok: false, refusal: created.refusal, reason: created.reason }
     },
     async findByIlpAddress(ilpAddress) {
       string('ilpAddress', ilpAddress)

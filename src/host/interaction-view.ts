@@ -1,8 +1,19 @@
-import { type AccessItem, publicItem } from '../core/access.js'
-import type { Instant } from '../core/decision.js'
+import { itemsOf, labelsOf, type TokenItem, tokenItem } from '../core/access.js'
 import { type Grant, type GrantPolicy, grantStatus } from '../core/grant/record.js'
 import type { SubjectId } from '../core/grant/subject.js'
+import type { Instant } from '../core/instant.js'
+import { type SpendingTotal, spendingTotals } from '../core/spending-total.js'
 import { formatPath } from '../protocol/credential.js'
+
+/** An access token that the client instance requests, with its access. */
+export interface TokenView {
+  /**
+   * The label that distinguishes it from the other tokens; absent if the client instance requests a single token. It
+   * is text that the client instance chose: up to 64 printable ASCII characters.
+   */
+  readonly label?: string
+  readonly access: readonly TokenItem[]
+}
 
 /** The content of a consent page: the client instance, the requested access and the deadline. */
 export interface InteractionView {
@@ -11,8 +22,18 @@ export interface InteractionView {
   readonly state: 'pending' | 'approved' | 'denied' | 'expired' | 'closed'
   /** Wallet address of the client instance, verified by its signature. */
   readonly client: string
-  /** The requested access; once approved, the granted access. Empty if only a subject is requested. */
-  readonly access: readonly AccessItem[]
+  /**
+   * The requested access of all tokens; once approved, the granted access. Empty if only a subject is requested.
+   * Items of several tokens have the `label` of their token. To grant less, pass some of these items to `approve`.
+   */
+  readonly access: readonly TokenItem[]
+  /** The same access by token. A client instance can request up to 4 tokens, each with its own label. */
+  readonly tokens: readonly TokenView[]
+  /**
+   * What `access` allows to spend altogether. Like items of two tokens have a limit each: show their total to the
+   * owner.
+   */
+  readonly totals: readonly SpendingTotal[]
   /**
    * The subject identifier that the client instance requests; once approved, the one that it receives. Show
    * it to the owner, because the client instance learns who consented. Until then it is text that the
@@ -34,16 +55,24 @@ export function interactionView(
   const subject = grant.granted === undefined ? grant.requestedSubject : grant.subject
   if (interaction === undefined || client.walletAddress === undefined) return undefined
   const { path, finish, expiresAt } = interaction
+  const access = (grant.granted ?? grant.requested).map(tokenItem)
   return {
     id: formatPath(grant.id, path),
     grantId: grant.id,
     state: viewState(grant, now, policy),
     client: client.walletAddress,
-    access: (grant.granted ?? grant.requested).map(publicItem),
+    access,
+    tokens: labelsOf(access).map((label) => tokenView(access, label)),
+    totals: spendingTotals(access),
     ...(subject === undefined ? {} : { subject }),
     ...(finish === undefined ? {} : { finishUri: finish.uri }),
     expiresAt,
   }
+}
+
+function tokenView(access: readonly TokenItem[], label: string | undefined): TokenView {
+  const items = itemsOf(access, label)
+  return label === undefined ? { access: items } : { label, access: items }
 }
 
 function viewState(grant: Grant, now: Instant, policy: GrantPolicy): InteractionView['state'] {

@@ -6,7 +6,7 @@ import type { Subjects } from '../ports/subjects.js'
 import { hashSecret, newSecret, parsePath } from '../protocol/credential.js'
 import type { Grants } from '../service/grant.js'
 import { newCall, type ServiceContext } from '../service/mechanism/context.js'
-import { string, text } from '../util/arguments.js'
+import { exactly, optional, string, text } from '../util/arguments.js'
 import { type GrantApproval, readApproval } from './approval.js'
 import { ownerListName } from './grant.js'
 import { approvalUrl, denialUrl, type RedirectOptions } from './interaction-redirect.js'
@@ -20,6 +20,14 @@ export type InteractionResult =
       readonly redirect?: string
     }
   | { readonly ok: false; readonly refusal: ConsentRefusal; readonly reason: string }
+
+/** The refusal of a resource owner. */
+export interface GrantDenial {
+  /** The host's identifier of the owner, stored on the grant. Default: the grant does not say who denied it. */
+  readonly resourceOwner?: string
+}
+
+const isDenial = exactly<GrantDenial>({ resourceOwner: optional(text) })
 
 export interface InteractionOptions extends RedirectOptions {
   /** If absent, no subject is disclosed. */
@@ -44,8 +52,11 @@ export interface Interactions {
    * Rejects when `subjects` rejects; the interaction then remains undecided.
    */
   approve(id: string, approval: GrantApproval): Promise<InteractionResult>
-  /** Denies the request permanently. Repeating it returns a redirect again. */
-  deny(id: string): Promise<InteractionResult>
+  /**
+   * Denies the request permanently. Repeating it returns a redirect again. The grant and its event name the owner of
+   * the first denial.
+   */
+  deny(id: string, denial?: GrantDenial): Promise<InteractionResult>
 }
 
 export function createInteractions(
@@ -69,15 +80,14 @@ export function createInteractions(
       const disclosed = await subjectToDisclose(grant, consent, options.subjects)
       if (disclosed === undefined) return anotherSubject
 
-      const { resourceOwner, walletAddresses, access } = consent
+      const { resourceOwner, sharesSubject: _shares, ...granted } = consent
       const interactRef = newSecret(context.random)
       const call = newCall(context)
       const command = {
         type: 'approve',
         commandId: call.commandId,
         resourceOwner,
-        walletAddresses,
-        ...(access && { access }),
+        ...granted,
         ...disclosed,
         listName: await ownerListName(await context.namespace(), resourceOwner),
         refHash: await hashSecret(interactRef),
@@ -86,13 +96,15 @@ export function createInteractions(
       return resultOf(decision, (decided) => approvalUrl(decided, interactRef, options))
     },
 
-    async deny(id) {
+    async deny(id, denial = {}) {
       text('id', id)
+      isDenial('denial', denial)
       const grant = await findGrant(grants, id)
       if (grant === undefined) return unknownInteraction
       const interactRef = newSecret(context.random)
       const call = newCall(context)
-      const decision = await grants.run(grant, { type: 'deny', commandId: call.commandId }, call)
+      const command = { ...denial, type: 'deny', commandId: call.commandId } as const
+      const decision = await grants.run(grant, command, call)
       return resultOf(decision, (decided) => denialUrl(decided, interactRef, options))
     },
   }

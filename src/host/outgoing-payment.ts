@@ -1,13 +1,19 @@
+import { type AccessItem, publicItem } from '../core/access.js'
 import type { Amount } from '../core/amount.js'
+import { type SpentAmounts, totalSpent } from '../core/budget.js'
+import type { Grant } from '../core/grant/record.js'
+import type { SpendingWindow } from '../core/interval.js'
+import type { CountedAmount } from '../core/limits.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import type { Totals } from '../core/outgoing-payment.js'
 import type { Clock } from '../ports/clock.js'
 import type { OutgoingPaymentBody } from '../protocol/outgoing-payment.js'
 import { outgoingPaymentResource } from '../protocol/resource-url.js'
 import type { OutgoingPaymentResult, OutgoingPayments } from '../service/outgoing-payment.js'
+import { ArgumentError } from '../util/argument-error.js'
 import { boolean, exactly, optional, string, text } from '../util/arguments.js'
 import { amount, record } from './arguments.js'
-import { type PaymentReader, paymentReader } from './payments.js'
+import { type PaymentReader, paymentReader, type ScopeReader, scopeOf } from './payments.js'
 
 /** The total amounts that the host has sent for a payment, over all attempts. */
 export interface SentReport extends Totals {
@@ -18,7 +24,10 @@ export interface SentReport extends Totals {
   readonly final?: boolean
 }
 
-/** The report of a failed payment. An omitted total keeps the value that was reported last. */
+/**
+ * The report of a failed payment. Without totals, those that were reported last count. If only one is given, the other
+ * counts in proportion to it, at the price of the payment, rounded up, and not less than before.
+ */
 export interface FailureReport {
   /** The total debited; it stays charged to the budget. */
   readonly sentAmount?: Amount
@@ -34,15 +43,44 @@ export interface CancellationReport {
   readonly reason?: string
 }
 
+/** Selects a list of outgoing payments: those of a wallet address, or those that were created under a grant. */
+export type OutgoingPaymentScope =
+  | { readonly walletAddress: string; readonly grantId?: undefined }
+  | { readonly grantId: string; readonly walletAddress?: undefined }
+
+/** What payments have spent under one granted item for outgoing payments, and what is left. */
+export interface ItemBudget {
+  readonly item: AccessItem
+  /** Whether the item can pay now: false outside all windows of its interval. */
+  readonly isOpen: boolean
+  /** The window that is open now; absent without an interval, and outside all of its windows. */
+  readonly window?: SpendingWindow
+  /**
+   * The totals that payments have sent and reserved in the window, or, without an interval, under the grant. `null`
+   * for a total that cannot be expressed as one amount, and if nothing was spent in an asset that is known.
+   */
+  readonly spent: SpentAmounts
+  /** What is left of the limited amount; zero outside all windows. Empty if the limits contain no amount. */
+  readonly left: Partial<Readonly<Record<CountedAmount, Amount>>>
+}
+
 /**
  * The operations on outgoing payments that the host calls. The host receives the event
  * `outgoing-payment.created`, claims the payment with `begin` before it sends anything, and ends it with
  * `reportSent` or `fail`. Every call may be repeated and counts once, except that only one `begin` succeeds. Each
  * throws an `ArgumentError` for an invalid argument, before it reads the store.
  */
-export interface OutgoingPaymentServices extends PaymentReader<OutgoingPayment> {
+export interface OutgoingPaymentServices
+  extends PaymentReader<OutgoingPayment, OutgoingPaymentScope> {
   /** Returns the payment as clients see it. */
   toResource(payment: OutgoingPayment): OutgoingPaymentBody
+  /**
+   * Resolves to the current budget of each item for outgoing payments of a grant, such as for the owner's page. It
+   * changes nothing.
+   *
+   * @param grant the record from `grants.getRecord` of the authorization server, which may be in another process.
+   */
+  budgetsOf(grant: Grant): Promise<readonly ItemBudget[]>
   /**
    * Claims a payment before the host sends it. If several callers try, exactly one gets `ok: true`. From
    * then on only `reportSent` or `fail` ends the payment. If the host crashes after this call, it must find
@@ -58,6 +96,15 @@ export interface OutgoingPaymentServices extends PaymentReader<OutgoingPayment> 
   fail(paymentId: string, report?: FailureReport): Promise<OutgoingPaymentResult<'fail'>>
   /** Cancels a payment that was not begun. Its whole amount returns to the budget. */
   cancel(paymentId: string, report?: CancellationReport): Promise<OutgoingPaymentResult<'cancel'>>
+}
+
+const byAddressOrGrant: ScopeReader<OutgoingPaymentScope> = {
+  members: { walletAddress: optional(text), grantId: optional(text) },
+  read({ walletAddress, grantId }) {
+    if (grantId === undefined) return scopeOf({ walletAddress: walletAddress ?? '' })
+    if (walletAddress === undefined) return { grantId }
+    throw new ArgumentError('query.grantId', 'must not be used together with walletAddress')
+  },
 }
 
 const sentReport = exactly<SentReport>({
@@ -80,10 +127,18 @@ export function outgoingPaymentServices(
   baseUrl: string,
 ): OutgoingPaymentServices {
   return {
-    ...paymentReader(payments, baseUrl, 'outgoing-payments'),
+    ...paymentReader(payments, baseUrl, 'outgoing-payments', byAddressOrGrant),
     toResource(payment) {
       record('payment', payment)
       return outgoingPaymentResource(payment, baseUrl, clock.now())
+    },
+    async budgetsOf(grant) {
+      record('grant', grant)
+      const { id: grantId, granted: access = [] } = grant
+      const found = await payments.budgetsUnder({ grantId, access }, clock.now())
+      return found.map(({ item, spent, ...budget }) => {
+        return { item: publicItem(item), spent: totalSpent([spent]), ...budget }
+      })
     },
     async begin(paymentId) {
       text('paymentId', paymentId)

@@ -1,39 +1,48 @@
-import type { Stored } from '../core/decision.js'
+import type { Stored } from '../core/stored.js'
 import { type Collection, resourceId } from '../protocol/resource-url.js'
 import { canonicalUrl } from '../protocol/url.js'
 import {
   type createPaymentLists,
+  type GrantScope,
+  type ListScope,
   type Page,
   type PageQuery,
   type PaymentListQuery,
   readPageQuery,
 } from '../service/mechanism/pages.js'
 import { ArgumentError } from '../util/argument-error.js'
-import { exactly, integer, optional, string, text } from '../util/arguments.js'
+import { type Check, exactly, integer, optional, string, text } from '../util/arguments.js'
 
-/** The reads that the host can make of payments of a kind. */
-export interface PaymentReader<Payment> {
+/** The payments of a wallet address. */
+export type OfWalletAddress = Pick<PaymentListQuery, 'walletAddress'>
+
+/**
+ * The reads that the host can make of payments of a kind.
+ *
+ * @typeParam Scope what selects a list of them.
+ */
+export interface PaymentReader<Payment, Scope = OfWalletAddress> {
   /** Resolves to the payment, or to `undefined` if the id is unknown. */
   get(paymentId: string): Promise<Payment | undefined>
   /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */
   idOf(url: string): string | undefined
   /**
-   * Resolves to a page of a wallet address's payments, oldest first, regardless of which client created
-   * them. Each payment that existed before the first page appears exactly once; a payment that is created
+   * Resolves to a page of a list, oldest first: the payments of a wallet address, regardless of which client created
+   * them, or the outgoing payments under a grant. Each payment that existed before the first page appears exactly once; a payment that is created
    * while you page may or may not appear.
    *
    * @throws {ArgumentError} for an invalid query.
    */
-  list(query: PaymentListQuery): Promise<Page<Payment>>
+  list(query: Scope & PageQuery): Promise<Page<Payment>>
   /**
-   * Returns all payments of a wallet address, oldest first, for a `for await` loop. The library reads them in
+   * Returns all payments of a list, oldest first, for a `for await` loop. The library reads them in
    * pages of 100 as the loop proceeds, and holds one page in memory. Each payment that existed when the loop
    * began appears exactly once, as it was when its page was read; a payment that is created during the loop
    * may or may not appear.
    *
    * @throws {ArgumentError} for an invalid query.
    */
-  iterate(query: Pick<PaymentListQuery, 'walletAddress'>): AsyncIterable<Payment>
+  iterate(query: Scope): AsyncIterable<Payment>
 }
 
 /** The part of a service of payments that reads them. */
@@ -41,11 +50,21 @@ type ReadablePayments<Payment extends Stored> = ReturnType<typeof createPaymentL
   readonly load: (paymentId: string) => Promise<Payment | undefined>
 }
 
-export function paymentReader<Payment extends Stored>(
+/** How a query selects a list of payments: the checks of its members, and what they select. */
+export interface ScopeReader<Scope> {
+  readonly members: Readonly<Record<string, Check>>
+  /** @throws {ArgumentError} for members that select no list. */
+  read(query: Scope): ListScope | GrantScope
+}
+
+export function paymentReader<Payment extends Stored, Scope extends object>(
   payments: ReadablePayments<Payment>,
   baseUrl: string,
   collection: Collection,
-): PaymentReader<Payment> {
+  { members, read }: ScopeReader<Scope>,
+): PaymentReader<Payment, Scope> {
+  const queryOfPayments = exactly(members)
+  const pageQueryOfPayments = exactly({ ...members, ...pageMembers })
   return {
     async get(paymentId) {
       string('paymentId', paymentId)
@@ -57,11 +76,11 @@ export function paymentReader<Payment extends Stored>(
     },
     async list(query) {
       pageQueryOfPayments('query', query)
-      return payments.list(scopeOf(query), requirePage(query))
+      return payments.list(read(query), requirePage(query))
     },
     iterate(query) {
       queryOfPayments('query', query)
-      return payments.iterate(scopeOf(query))
+      return payments.iterate(read(query))
     },
   }
 }
@@ -73,10 +92,13 @@ export const pageMembers = {
   cursor: optional(text),
 }
 
-const queryOfPayments = exactly<Pick<PaymentListQuery, 'walletAddress'>>({ walletAddress: text })
-const pageQueryOfPayments = exactly<PaymentListQuery>({ walletAddress: text, ...pageMembers })
+/** Selects the payments of a wallet address. */
+export const byWalletAddress: ScopeReader<OfWalletAddress> = {
+  members: { walletAddress: text },
+  read: scopeOf,
+}
 
-function scopeOf({ walletAddress }: Pick<PaymentListQuery, 'walletAddress'>) {
+export function scopeOf({ walletAddress }: OfWalletAddress): ListScope {
   const canonical = canonicalUrl(walletAddress)
   if (canonical !== undefined) return { walletAddress: canonical }
   throw new ArgumentError('query.walletAddress', 'must be a valid https URL')

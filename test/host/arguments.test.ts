@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ArgumentError, memoryStore, type Store } from '../../src/index.js'
+import { startOfTests } from '../support/clock.js'
 import { runs } from '../support/runs.js'
 import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
 import { alice, bob, incomingAccess, interactionId } from '../support/world.js'
@@ -112,7 +113,16 @@ function callsOn(ids: {
   return {
     interactions: {
       get: one('id', interaction, 'string'),
-      deny: one('id', interaction),
+      deny: {
+        names: ['id', 'denial'],
+        good: [interaction, { resourceOwner: 'alice' }],
+        parts: {
+          id: 'text',
+          denial: 'object or undefined',
+          'denial.resourceOwner': 'text or undefined',
+          'denial.owner': 'unknown',
+        },
+      },
       approve: {
         names: ['id', 'approval'],
         good: [
@@ -134,6 +144,7 @@ function callsOn(ids: {
           'approval.acces': 'unknown',
           'approval.sharesSubject': 'boolean or undefined',
           [itemPath]: 'object',
+          [`${itemPath}.label`]: 'text or undefined',
           [`${itemPath}.type`]: 'text',
           [`${itemPath}.actions`]: 'list',
           [`${itemPath}.actions.0`]: 'text',
@@ -152,10 +163,26 @@ function callsOn(ids: {
       getRecord: one('grantId', grant, 'string'),
       get: one('grantId', grant, 'string'),
       revoke: one('grantId', grant),
+      revokeAll: {
+        names: ['query'],
+        good: [{ resourceOwner: 'carol', client: 'https://shop.example' }],
+        parts: {
+          query: 'object',
+          'query.resourceOwner': 'text or undefined',
+          'query.client': 'text or undefined',
+          'query.owner': 'unknown',
+        },
+      },
       list: {
         names: ['query'],
-        good: [{ resourceOwner: 'alice' }],
-        parts: { query: 'object', 'query.resourceOwner': 'text', ...pageParts },
+        good: [{ resourceOwner: 'alice', statuses: ['issued'] }],
+        parts: {
+          query: 'object',
+          'query.resourceOwner': 'text',
+          'query.statuses': 'list or undefined',
+          'query.statuses.0': 'url',
+          ...pageParts,
+        },
       },
       iterate: {
         names: ['query'],
@@ -169,6 +196,27 @@ function callsOn(ids: {
         names: ['payment'],
         good: [{ id: incoming, version: 1, asset: usd(0), walletAddress: bob }],
         parts: { payment: 'object', 'payment.id': 'text', 'payment.version': 'integer' },
+      },
+      create: {
+        names: ['request'],
+        good: [
+          {
+            walletAddress: bob,
+            idempotencyKey: 'invoice-1',
+            incomingAmount: usd(1),
+            expiresAt: startOfTests + 1,
+            metadata: { invoice: 1 },
+          },
+        ],
+        parts: {
+          request: 'object',
+          'request.walletAddress': 'url',
+          'request.idempotencyKey': 'text',
+          ...amountAt('request.incomingAmount', 'object or undefined'),
+          'request.expiresAt': 'integer or undefined',
+          'request.metadata': 'object or undefined',
+          'request.client': 'unknown',
+        },
       },
       findByIlpAddress: one('ilpAddress', `test.wallet.${incoming}`, 'string'),
       receive: {
@@ -190,6 +238,16 @@ function callsOn(ids: {
         names: ['payment'],
         good: [{ id: created, version: 1, debitAmount: usd(1), receiveAmount: usd(1), sent: '0' }],
         parts: { payment: 'object', 'payment.id': 'text', 'payment.version': 'integer' },
+      },
+      list: {
+        names: ['query'],
+        good: [{ grantId: grant }],
+        parts: { query: 'object', 'query.grantId': 'text or undefined', ...pageParts },
+      },
+      budgetsOf: {
+        names: ['grant'],
+        good: [{ id: grant, version: 1 }],
+        parts: { grant: 'object', 'grant.id': 'text', 'grant.version': 'integer' },
       },
       begin: one('paymentId', created),
       reportSent: {

@@ -40,6 +40,153 @@ async function listed(world: World, resourceOwner: string): Promise<readonly str
   return result.map(({ grantId }) => grantId)
 }
 
+describe('the grants of an owner in some states', () => {
+  /** Seven grants of alice, of which every third is alive. */
+  async function mixed() {
+    const world = createWorld()
+    const client = world.client()
+    const alive: string[] = []
+    for (let number = 0; number < 7; number++) {
+      const id = await connect(world, client, 'alice')
+      world.clock.advance(1)
+      if (number % 3 === 0) alive.push(id)
+      else await world.auth.grants.revoke(id)
+    }
+    return { grants: world.auth.grants, alive }
+  }
+  const live = { resourceOwner: 'alice', statuses: ['approved', 'issued'] } as const
+
+  test('fill their pages, in both directions, and know whether more follow', async () => {
+    const { grants, alive } = await mixed()
+    for (const forward of [true, false]) {
+      const seen: string[] = []
+      let cursor: string | undefined
+      for (let page = 0; page < alive.length; page++) {
+        const size = forward ? { first: 1 } : { last: 1 }
+        const query = { ...live, ...size, ...(cursor === undefined ? {} : { cursor }) }
+        const { result, pagination } = await grants.list(query)
+        seen.push(...result.map(({ grantId }) => grantId))
+        const [before, after] = [page > 0, page < alive.length - 1]
+        expect(pagination).toMatchObject({
+          hasNextPage: forward ? after : before,
+          hasPreviousPage: forward ? before : after,
+        })
+        cursor = forward ? pagination.endCursor : pagination.startCursor
+      }
+      expect(seen).toEqual(forward ? alive : alive.toReversed())
+    }
+  })
+
+  test('are those that iterate returns', async () => {
+    const { grants, alive } = await mixed()
+    const ids: string[] = []
+    for await (const { grantId } of grants.iterate(live)) ids.push(grantId)
+    expect(ids).toEqual(alive)
+    const none = { resourceOwner: 'alice', statuses: [] }
+    expect((await grants.list(none)).result).toEqual([])
+    expect((await grants.list({ resourceOwner: 'alice' })).result).toHaveLength(7)
+  })
+
+  test('are found on a later page of the list', async () => {
+    const store = memoryStore()
+    const world = createWorld({ store })
+    const id = await connect(world, world.client(), 'alice')
+    const grant = await world.auth.grants.getRecord(id)
+    if (grant === undefined) throw new Error('the grant does not exist')
+    for (let number = 0; number < 250; number++) {
+      const finalized = { as: 'revoked', at: 0 } as const
+      const lists = grant.lists?.map((entry) => ({ ...entry, at: entry.at - 1 })) ?? []
+      const next = { ...grant, id: `${id.slice(0, 12)}${number}`, version: 1, lists, finalized }
+      await store.commit({ changes: [{ kind: 'grant', next, expectedVersion: 0 }], guards: [] })
+    }
+    const { result, pagination } = await world.auth.grants.list({ ...live, first: 1 })
+    expect(result.map(({ grantId }) => grantId)).toEqual([id])
+    expect(pagination).toMatchObject({ hasNextPage: false })
+  })
+})
+
+describe('revoking all grants', () => {
+  async function statusesOf(world: World, ids: readonly string[]) {
+    return Promise.all(ids.map(async (id) => (await world.auth.grants.get(id))?.status))
+  }
+
+  /** Grants of two owners for two client instances, one without consent, and an open request. */
+  async function connected() {
+    const world = createWorld()
+    const [shop, other] = [world.client('shop'), world.client('other')]
+    const ids = {
+      aliceShop: await connect(world, shop, 'alice'),
+      aliceOther: await connect(world, other, 'alice'),
+      bobShop: await connect(world, shop, 'bob'),
+      shopAlone: grantIdOf({
+        id: (await shop.request([incomingAccess])).body.continue.uri.split('/').at(-1),
+      }),
+      shopOpen: grantIdOf({
+        id: interactionId(
+          (await shop.request([outgoingAccess], withFinish)).body.interact.redirect,
+        ),
+      }),
+    }
+    const { aliceShop, aliceOther, bobShop, shopAlone, shopOpen } = ids
+    const all = [aliceShop, aliceOther, bobShop, shopAlone, shopOpen]
+    return { world, statuses: () => statusesOf(world, all) }
+  }
+  const shopUrl = 'https://shop.example'
+
+  test.each([
+    [
+      'of an owner',
+      { resourceOwner: 'alice' },
+      ['revoked', 'revoked', 'approved', 'issued', 'pending'],
+    ],
+    [
+      'of a client instance, with its open requests, in any spelling of its URL',
+      { client: 'https://SHOP.example/' },
+      ['revoked', 'approved', 'revoked', 'revoked', 'revoked'],
+    ],
+    [
+      'of an owner for one client instance',
+      { resourceOwner: 'alice', client: shopUrl },
+      ['revoked', 'approved', 'approved', 'issued', 'pending'],
+    ],
+    [
+      'of nobody',
+      { resourceOwner: 'carol', client: shopUrl },
+      ['approved', 'approved', 'approved', 'issued', 'pending'],
+    ],
+  ] as const)('%s ends exactly those, and a repeat ends none', async (_, query, expected) => {
+    const { world, statuses } = await connected()
+    const ended = expected.filter((status) => status === 'revoked').length
+    expect(await world.auth.grants.revokeAll(query)).toBe(ended)
+    expect(await statuses()).toEqual(expected)
+    expect(await world.auth.grants.revokeAll(query)).toBe(0)
+  })
+
+  test('records the event of each grant', async () => {
+    const { world } = await connected()
+    const types: string[] = []
+    await world.auth.events.drain(() => {})
+    await world.auth.grants.revokeAll({ client: shopUrl })
+    await world.auth.events.drain(({ type }) => void types.push(type))
+    expect(types).toEqual(Array(4).fill('grant.revoked'))
+  })
+
+  test('finds a client instance that has no wallet address by its URN', async () => {
+    const world = createWorld()
+    const client = world.client('shop', { byKey: true })
+    const { body } = await client.request([incomingAccess])
+    const id = grantIdOf({ id: body.continue.uri.split('/').at(-1) })
+    const view = await world.auth.grants.get(id)
+    expect(await world.auth.grants.revokeAll({ client: view?.client ?? '' })).toBe(1)
+    expect(await world.auth.grants.get(id)).toMatchObject({ status: 'revoked' })
+  })
+
+  test('needs an owner or a client instance', async () => {
+    const { grants } = createWorld().auth
+    await expect(grants.revokeAll({})).rejects.toMatchObject({ argument: 'query' })
+  })
+})
+
 describe('the grants of a resource owner', () => {
   test('are listed with their client, access, status and times', async () => {
     const world = createWorld()
@@ -161,7 +308,8 @@ describe('the grants of a resource owner', () => {
     const record = await world.auth.grants.getRecord(grantIdOf(issued))
     const { pagination: _, result } = await world.auth.grants.list({ resourceOwner: 'alice' })
     const shown = JSON.stringify(result)
-    const { continuation, interaction, token, derivation, client } = record ?? {}
+    const { continuation, interaction, tokens, derivation, client } = record ?? {}
+    const [token] = tokens ?? []
     const kept = [
       ...[continuation?.tokenHash, continuation?.path, interaction?.refHash, interaction?.nonce],
       ...[interaction?.path, token?.hash, token?.manage, derivation?.salt, client?.thumbprint],

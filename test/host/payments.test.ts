@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { paymentReader } from '../../src/host/payments.js'
+import { byWalletAddress, paymentReader } from '../../src/host/payments.js'
 import { ArgumentError, memoryStore, type Store, type Stored } from '../../src/index.js'
 import { createPaymentLists, listsOf } from '../../src/service/mechanism/pages.js'
 
@@ -23,7 +23,12 @@ function setUp() {
     ...createPaymentLists<Stored>({ store: counted, namespace }, kind),
     load: (id: string) => store.load(kind, id),
   }
-  const lists = paymentReader(payments, 'https://wallet.example/op', 'incoming-payments')
+  const lists = paymentReader(
+    payments,
+    'https://wallet.example/op',
+    'incoming-payments',
+    byWalletAddress,
+  )
 
   async function add(number: number, walletAddress = bob): Promise<string> {
     const id = `namespac-${walletAddress.length}-${String(number).padStart(4, '0')}`

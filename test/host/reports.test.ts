@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { memoryStore, type Store } from '../../src/index.js'
+import { seededRandom } from '../support/random.js'
 import { createSpendingWorld, grantToPay, outgoingItem, pay, usd } from '../support/spending.js'
 import { bob, incomingAccess, type World } from '../support/world.js'
 
@@ -71,8 +72,12 @@ describe('receive', () => {
     const world = createSpendingWorld({ store })
     const paymentId = await incomingPaymentIn(world)
     const { incomingPayments } = world.resources
+    const otherProcess = createSpendingWorld({
+      store,
+      resources: { random: seededRandom('other') },
+    })
     const other = { transferId: 'other', amount: usd(1) }
-    loseNextAnswer(() => incomingPayments.receive(paymentId, other))
+    loseNextAnswer(() => otherProcess.resources.incomingPayments.receive(paymentId, other))
     const funds = { transferId: 'one', amount: usd(10) }
     expect(await incomingPayments.receive(paymentId, funds)).toMatchObject({
       ok: true,

@@ -1,0 +1,135 @@
+import { describe, expect, test } from 'vitest'
+import type { Grant, Limits } from '../../src/index.js'
+import {
+  createSpendingWorld,
+  eur,
+  grantToPay,
+  outgoingItem,
+  pay,
+  usd,
+} from '../support/spending.js'
+import { alice, type TestClient, type World } from '../support/world.js'
+
+const day = 86_400_000
+
+async function recordOf({ auth }: World, grantId: string): Promise<Grant> {
+  const grant = await auth.grants.getRecord(grantId)
+  if (grant === undefined) throw new Error('the grant does not exist')
+  return grant
+}
+
+async function payTimes({ clock }: World, client: TestClient, token: string, times: number) {
+  const urls: string[] = []
+  for (let time = 0; time < times; time++) {
+    clock.advance(1)
+    urls.push((await pay(client, token, 10)).body.id)
+  }
+  return urls
+}
+
+describe('the outgoing payments under a grant', () => {
+  test('are listed in order and in pages, without those of other grants', async () => {
+    const world = createSpendingWorld()
+    const client = world.client()
+    const [one, other] = [await grantToPay(world, client), await grantToPay(world, client)]
+    const urls = await payTimes(world, client, one.token, 3)
+    await payTimes(world, client, other.token, 2)
+    const { list, iterate, idOf } = world.resources.outgoingPayments
+    const ids = urls.map((url) => idOf(url))
+    const { grantId } = one
+    const { result, pagination } = await list({ grantId, first: 2 })
+    expect(result.map(({ id }) => id)).toEqual(ids.slice(0, 2))
+    const cursor = pagination.endCursor ?? ''
+    const rest = await list({ grantId, first: 2, cursor })
+    expect(rest.result.map(({ id }) => id)).toEqual(ids.slice(2))
+    const all: string[] = []
+    for await (const { id } of iterate({ grantId })) all.push(id)
+    expect(all).toEqual(ids)
+    expect((await list({ walletAddress: alice })).result).toHaveLength(5)
+    expect((await list({ grantId: 'unknown' })).result).toEqual([])
+  })
+
+  test('stay in the list when they change', async () => {
+    const world = createSpendingWorld()
+    const client = world.client()
+    const { token, grantId } = await grantToPay(world, client)
+    const [url = ''] = await payTimes(world, client, token, 1)
+    const { outgoingPayments } = world.resources
+    await outgoingPayments.cancel(outgoingPayments.idOf(url) ?? '')
+    const { result } = await outgoingPayments.list({ grantId })
+    expect(result).toMatchObject([{ state: 'failed' }])
+  })
+})
+
+describe('the budgets of a grant', () => {
+  async function granted(...limits: (Limits | undefined)[]) {
+    const world = createSpendingWorld()
+    const client = world.client()
+    const items = limits.map((each) => outgoingItem(each))
+    const { token, grantId } = await grantToPay(world, client, items)
+    const grant = await recordOf(world, grantId)
+    return {
+      world,
+      client,
+      token,
+      budgets: () => world.resources.outgoingPayments.budgetsOf(grant),
+    }
+  }
+
+  test('show what each item has spent and has left in its window', async () => {
+    const { world, client, token, budgets } = await granted(
+      { debitAmount: usd(100), interval: 'R/2020-01-01T00:00:00Z/P1D' },
+      { receiveAmount: usd(500) },
+    )
+    await pay(client, token, 60)
+    await pay(client, token, 60)
+    const now = world.clock.now()
+    const start = now - (now % day)
+    const [daily, forLife] = await budgets()
+    expect(daily).toEqual({
+      item: outgoingItem({ debitAmount: usd(100), interval: 'R/2020-01-01T00:00:00Z/P1D' }),
+      isOpen: true,
+      window: { start, end: start + day },
+      spent: { debitAmount: usd(60), receiveAmount: expect.objectContaining({ assetCode: 'USD' }) },
+      left: { debitAmount: usd(40) },
+    })
+    const received = BigInt(forLife?.spent.receiveAmount?.value ?? 0)
+    expect(received).toBeGreaterThan(0n)
+    expect(forLife?.left).toEqual({ receiveAmount: usd(500n - received) })
+    expect(forLife).not.toHaveProperty('window')
+    world.clock.advance(day)
+    expect((await budgets())[0]).toMatchObject({
+      spent: { debitAmount: usd(0), receiveAmount: null },
+      left: { debitAmount: usd(100) },
+    })
+  })
+
+  test('have nothing left outside all windows, and no bound without an amount', async () => {
+    const { budgets } = await granted(
+      { debitAmount: eur(100), interval: 'R1/2020-01-01T00:00:00Z/P1D' },
+      undefined,
+    )
+    const [over, unlimited] = await budgets()
+    const nothing = { debitAmount: null, receiveAmount: null }
+    expect(over).toMatchObject({ isOpen: false, spent: nothing, left: { debitAmount: eur(0) } })
+    expect(over).not.toHaveProperty('window')
+    expect(unlimited).toMatchObject({ isOpen: true, spent: nothing, left: {} })
+  })
+
+  test('return what a payment did not send', async () => {
+    const { world, client, token, budgets } = await granted({ debitAmount: usd(100) })
+    const { body } = await pay(client, token, 60)
+    const { outgoingPayments } = world.resources
+    await outgoingPayments.cancel(outgoingPayments.idOf(body.id) ?? '')
+    expect(await budgets()).toMatchObject([{ left: { debitAmount: usd(100) } }])
+  })
+
+  test('are none for a request without a decision', async () => {
+    const world = createSpendingWorld()
+    const client = world.client()
+    const { body } = await client.request([outgoingItem()], { start: ['redirect'] })
+    const [grantId = ''] = body.continue.uri.split('/').at(-1).split('.')
+    const grant = await recordOf(world, grantId)
+    expect(await world.resources.outgoingPayments.budgetsOf(grant)).toEqual([])
+  })
+})
