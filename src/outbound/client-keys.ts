@@ -1,4 +1,4 @@
-import type { Instant } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
 import type { ClientKeyQuery, ClientKeys } from '../ports/client-keys.js'
 import type { Clock } from '../ports/clock.js'
 import { requireKnownOptions } from '../util/known-options.js'
@@ -16,8 +16,9 @@ import { keyOf } from './key-set.js'
 
 export interface RemoteClientKeysOptions extends GuardedFetchOptions {
   /**
-   * Fetches documents instead of `guardedFetch`, which requires Node. It must not follow redirects or connect to
-   * private addresses, because clients choose the URLs.
+   * Fetches documents instead of `guardedFetch`, which requires Node. Nothing else checks the URLs, which clients
+   * choose: it must require https, not follow redirects, not connect to private addresses, and end in time. The options
+   * of `guardedFetch` are invalid beside it.
    */
   readonly fetch?: DocumentFetch
   /** Clock for cache lifetimes. Default: `Date`. */
@@ -50,6 +51,7 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientK
   const { fetch: ownFetch, clock = Date, ...fetchOptions } = options
   const fetch = ownFetch === undefined ? guardedFetch(fetchOptions) : ownFetch
   if (typeof fetch !== 'function') throw invalidOption('fetch', 'must be a function')
+  if (ownFetch !== undefined) requireNone(fetchOptions)
   if (typeof clock?.now !== 'function') throw invalidOption('clock', 'must have a method now')
   const cache = createKeyCache()
   const reserved = keyRequests(fetch, clock, reservedPerHost)
@@ -76,4 +78,10 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientK
       return answerFrom(latest, query, clock.now())
     },
   }
+}
+
+/** Rejects options that the host's own `fetch` does not know, because a host might rely on them. */
+function requireNone(options: GuardedFetchOptions): void {
+  const given = Object.entries(options).find(([, value]) => value !== undefined)
+  if (given !== undefined) throw invalidOption(given[0], 'has no effect with the option fetch')
 }

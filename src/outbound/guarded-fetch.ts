@@ -2,12 +2,18 @@ import type * as NodeDns from 'node:dns'
 import type * as NodeHttp from 'node:http'
 import type * as NodeHttps from 'node:https'
 import type * as NodeNet from 'node:net'
-import { isLoopbackAddress, isPublicAddress } from '../protocol/ip-address.js'
+import {
+  addressIn,
+  isLocalName,
+  isLoopbackAddress,
+  isPublicAddress,
+} from '../protocol/ip-address.js'
 import { isLoopback } from '../protocol/url.js'
 import { hasCode } from '../util/error-code.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { nodeModule } from '../util/node-module.js'
 import { invalidOption } from '../util/option-error.js'
+import { isCloudflareWorkers } from '../util/runtime.js'
 import { isGateFull } from './gate.js'
 import { addressLookups, dnsResolve } from './lookups.js'
 
@@ -47,7 +53,12 @@ export class FetchRefusedError extends Error {
 export interface GuardedFetchOptions {
   /** Allows http and https to loopback addresses, for development. Default: false. */
   readonly allowLoopback?: boolean
-  /** Allowed ports. Default: 443. With `allowLoopback`, all ports on loopback are allowed. */
+  /**
+   * Hostnames that may have addresses that are not public, such as those of a container network, over https and on
+   * every port. List only hosts that you operate: whoever names them makes this server connect to them. Default: none.
+   */
+  readonly privateHosts?: readonly string[]
+  /** Allowed ports. Default: 443. All ports of loopback with `allowLoopback`, and of `privateHosts`, are allowed. */
   readonly ports?: readonly number[]
   /** Timeout for the whole exchange, in milliseconds, at most 60,000. Default: 2,000. */
   readonly timeoutMs?: number
@@ -61,6 +72,7 @@ export interface GuardedFetchOptions {
 
 export const guardedFetchOptions: Readonly<Record<keyof GuardedFetchOptions, true>> = {
   allowLoopback: true,
+  privateHosts: true,
   ports: true,
   timeoutMs: true,
   resolve: true,
@@ -90,20 +102,22 @@ interface NodeParts {
  */
 export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   requireKnownOptions('', options, guardedFetchOptions)
-  const { allowLoopback, ports, timeoutMs } = checkedOptions(options)
+  const { allowLoopback, privateHosts, ports, timeoutMs } = checkedOptions(options)
   const { dns, ...clients } = nodeParts()
   const lookUp = addressLookups(options.resolve ?? dnsResolve(dns))
 
   async function send(url: URL, request: GuardedRequest): Promise<FetchedDocument> {
     const local = allowLoopback && isLoopback(url)
+    const isPrivate = privateHosts.includes(url.hostname)
+    if (!allowLoopback && isLocal(url)) throw fetchRefusal(loopbackRefused)
     if (url.protocol !== 'https:' && !local) throw fetchRefusal('the URL must use https')
     const port = Number(url.port || 443)
-    if (!local && !ports.includes(port)) throw fetchRefusal('the port is not allowed')
+    if (!local && !isPrivate && !ports.includes(port)) throw fetchRefusal('the port is not allowed')
     const signals = request.signal === undefined ? [] : [request.signal]
     const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...signals])
     const addresses = await lookUp(url.hostname, signal).catch(throwUnreachable)
-    if (!addresses.every(local ? isLoopbackAddress : isPublicAddress)) {
-      throw fetchRefusal('the address of the host is not public')
+    if (!isPrivate && !addresses.every(local ? isLoopbackAddress : isPublicAddress)) {
+      throw fetchRefusal(privateRefused)
     }
     const client = url.protocol === 'https:' ? clients.https : clients.http
     return exchange(client, url, { ...request, signal }, addresses)
@@ -116,14 +130,26 @@ export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
     })
 }
 
+const loopbackRefused = 'the host is this machine, which needs the option allowLoopback'
+const privateRefused = 'the address of the host is not public, which needs the option privateHosts'
+
+function isLocal(url: URL): boolean {
+  const address = addressIn(url.hostname)
+  return address === undefined ? isLocalName(url.hostname) : isLoopbackAddress(address)
+}
+
 function checkedOptions({
   allowLoopback = false,
+  privateHosts = [],
   ports = [443],
   timeoutMs = 2_000,
   resolve,
 }: GuardedFetchOptions) {
   if (typeof allowLoopback !== 'boolean')
     throw invalidOption('allowLoopback', 'must be true or false')
+  if (!Array.isArray(privateHosts) || !privateHosts.every(isHostname)) {
+    throw invalidOption('privateHosts', 'must be lowercase hostnames without ports')
+  }
   if (!ports.every((port) => Number.isInteger(port) && port > 0 && port < 65_536)) {
     throw invalidOption('ports', 'must be port numbers')
   }
@@ -133,14 +159,19 @@ function checkedOptions({
   if (resolve !== undefined && typeof resolve !== 'function') {
     throw invalidOption('resolve', 'must be a function')
   }
-  return { allowLoopback, ports, timeoutMs }
+  return { allowLoopback, privateHosts, ports, timeoutMs }
+}
+
+function isHostname(host: unknown): boolean {
+  const url = `https://${host}/`
+  return typeof host === 'string' && URL.canParse(url) && new URL(url).hostname === host
 }
 
 function nodeParts(): NodeParts {
   const http = nodeModule<typeof NodeHttp>('node:http')
   const https = nodeModule<typeof NodeHttps>('node:https')
   const dns = nodeModule<typeof NodeDns>('node:dns')
-  if (!http || !https || !dns) {
+  if (!http || !https || !dns || isCloudflareWorkers()) {
     throw invalidOption('fetch', 'is required on runtimes other than Node')
   }
   return { http, https, dns }

@@ -1,6 +1,7 @@
-import type { Instant } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
 import type { Clock } from '../ports/clock.js'
 import type { ActiveToken, Introspect } from '../ports/introspect.js'
+import { evictOldest } from '../util/evict-oldest.js'
 import { hashText } from '../util/hash.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
@@ -53,8 +54,7 @@ export function cachedIntrospect(
 
   function remember(id: string, entry: Entry): void {
     entries.set(id, entry)
-    const [oldest] = entries.keys()
-    if (entries.size > entriesMax && oldest !== undefined) entries.delete(oldest)
+    evictOldest(entries, entriesMax)
   }
 
   return async (query) => {

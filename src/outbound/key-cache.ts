@@ -1,4 +1,4 @@
-import type { Instant } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
 import type { ClientKeyQuery } from '../ports/client-keys.js'
 import { type BoundedCache, boundedCache } from './bounded-cache.js'
 import {

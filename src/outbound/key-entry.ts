@@ -1,5 +1,6 @@
-import type { Instant } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
 import type { ClientKeyQuery, PublicJwk } from '../ports/client-keys.js'
+import { fetchRefusal } from './guarded-fetch.js'
 import type { KeyFailure } from './key-requests.js'
 import { type KeySet, keyOf } from './key-set.js'
 
@@ -60,9 +61,9 @@ export function mayAsk(entry: Entry, { mayBeNew }: ClientKeyQuery, now: Instant)
 }
 
 /**
- * Returns the key, or `undefined` if it does not exist. A client that requests a grant from a URL that the fetch
- * refuses has no key.
+ * Returns the key, or `undefined` if it does not exist.
  *
+ * @throws {FetchRefusedError} for a grant request, if the fetch refuses the URL or the response.
  * @throws {Error} if the key set could not be fetched, because the key may exist.
  */
 export function answerFrom(
@@ -74,6 +75,6 @@ export function answerFrom(
   const key = keyOf(keys, kid)
   if (key !== undefined && (isFresh(entry, now) || now < keysAt + staleMs)) return key
   if (isFresh(entry, now) && !(mayBeNew && failure !== undefined)) return undefined
-  if (mayBeNew && failure?.refused) return undefined
+  if (mayBeNew && failure?.refused) throw fetchRefusal(failure.problem)
   throw new Error(failure?.problem ?? 'the key set could not be fetched')
 }

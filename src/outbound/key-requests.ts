@@ -1,4 +1,4 @@
-import type { Instant } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
 import { type Ok, ok } from '../core/result.js'
 import type { Clock } from '../ports/clock.js'
 import { createGate, isGateFull } from './gate.js'

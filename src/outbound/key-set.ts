@@ -1,4 +1,4 @@
-import type { Json } from '../core/decision.js'
+import type { Json } from '../core/json.js'
 import type { PublicJwk } from '../ports/client-keys.js'
 import { isSoundKey, readPublicJwk } from '../protocol/http-signature/jwk.js'
 import { isObject, parseJson } from '../protocol/json.js'

@@ -15,6 +15,7 @@ import { isLoopback, parseUrl } from '../protocol/url.js'
 import { encodeUtf8 } from '../util/bytes.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
+import { boundedIntrospect } from './bounded-introspection.js'
 import { cachedIntrospect, type IntrospectionCacheOptions } from './introspection-cache.js'
 import { jsonPost } from './json-post.js'
 
@@ -68,8 +69,10 @@ const knownOptions: Readonly<Record<keyof RemoteIntrospectionOptions, true>> = {
  * section 3.3). Requests are signed with the key of the resource server, which must be registered in the option
  * `resourceServers` of the authorization server.
  *
- * The function does not follow redirects and reads at most 64 KiB. It rejects if there is no valid response in time.
- * Clients then get 503 with `Retry-After`, and the token is treated neither as active nor as inactive.
+ * The function does not follow redirects and reads at most 64 KiB. It sends at most 128 requests at the same time, one
+ * for each token, and lets at most 256 wait: half of them for tokens that were active before, half for others. It
+ * rejects if there are more, or if there is no valid response in time. Clients then get 503 with `Retry-After`, and the
+ * token is treated neither as active nor as inactive.
  *
  * @throws {OptionError} for an invalid option.
  */
@@ -92,10 +95,10 @@ export function remoteIntrospection(options: RemoteIntrospectionOptions): Intros
   async function introspect({ accessToken }: { readonly accessToken: string }) {
     // Malformed tokens are rejected locally, so they cause no introspection requests.
     const known = parseCredential(accessTokenClass, accessToken) !== undefined
-    return known ? ask(accessToken) : ({ active: false } as const)
+    return known ? ask({ accessToken }) : ({ active: false } as const)
   }
 
-  async function ask(accessToken: string): Promise<Introspection> {
+  const ask = boundedIntrospect(async ({ accessToken }): Promise<Introspection> => {
     const body = encodeUtf8(JSON.stringify(introspectionRequestBody(accessToken, resourceServer)))
     const unsigned = { method: 'POST', url, body, createdAt: clock.now() }
     const request = nonces ? { ...unsigned, nonce: newPath(random) } : unsigned
@@ -105,7 +108,7 @@ export function remoteIntrospection(options: RemoteIntrospectionOptions): Intros
     if (!read.value.active) return read.value
     const thumbprint = await thumbprintOf(read.value.key)
     return { ...read.value, key: { ...read.value.key, thumbprint } }
-  }
+  })
 
   return cache === undefined ? introspect : cachedIntrospect(introspect, clock, cache)
 }

@@ -359,11 +359,12 @@ describe('a withdrawn key', () => {
 })
 
 describe('a URL that the fetch refuses', () => {
-  test('belongs to a client without keys on a grant request, and is not requested again for 30 s', async () => {
+  test('is reported on a grant request, and is not requested again for 30 s', async () => {
     const { find, asked, clock } = setUp(refusal)
-    expect(await find()).toBeUndefined()
+    const refused = { code: 'ERR_FETCH_REFUSED', message: 'the name is not public' }
+    await expect(find()).rejects.toMatchObject(refused)
     clock.advance(30 * second - 1)
-    expect(await find()).toBeUndefined()
+    await expect(find()).rejects.toMatchObject(refused)
     expect(asked).toHaveLength(1)
   })
 
@@ -702,7 +703,10 @@ describe('without a fetch from the host', () => {
     const walletAddress = `http://localhost:${port}/shop`
     const query = { walletAddress, kid: keyA.kid, mayBeNew: true }
     expect(await remoteClientKeys({ allowLoopback: true }).find(query)).toEqual(publicA)
-    expect(await remoteClientKeys().find(query)).toBeUndefined()
+    await expect(remoteClientKeys().find(query)).rejects.toMatchObject({
+      code: 'ERR_FETCH_REFUSED',
+      message: 'the host is this machine, which needs the option allowLoopback',
+    })
     server.close()
   })
 
@@ -712,5 +716,19 @@ describe('without a fetch from the host', () => {
       expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_OPTION', option: 'fetch' }),
     )
     expect(() => remoteClientKeys({ fetch: async () => keySet(keyA) })).not.toThrow()
+  })
+
+  test.each([
+    ['allowLoopback', true],
+    ['privateHosts', ['shop.test']],
+    ['ports', [443]],
+    ['timeoutMs', 2_000],
+    ['resolve', async () => []],
+  ])('the option %s is refused beside a fetch, which would ignore it', (option, value) => {
+    const fetch = async () => keySet(keyA)
+    expect(() => remoteClientKeys({ fetch, [option]: value })).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }),
+    )
+    expect(() => remoteClientKeys({ fetch, [option]: undefined } as object)).not.toThrow()
   })
 })

@@ -301,6 +301,42 @@ describe('plain http', () => {
   })
 })
 
+describe('a private host', () => {
+  const privateHosts = ['shop.internal']
+  const resolve = () => namesLeadTo('172.18.0.4')
+
+  test.each(['https://shop.internal/', 'https://shop.internal:8443/', 'https://SHOP.internal/'])(
+    'that the host lists is connected to: %s',
+    async (url) => {
+      const signal = AbortSignal.timeout(1)
+      const reached = guardedFetch({ privateHosts, resolve: resolve() })(new URL(url), { signal })
+      await expect(reached).rejects.not.toMatchObject({ code: 'ERR_FETCH_REFUSED' })
+    },
+  )
+
+  test.each([
+    'http://shop.internal/',
+    'https://other.internal/',
+    'https://a.shop.internal/',
+    'https://shop.internal.example/',
+    'https://172.18.0.4/',
+    'https://localhost/',
+  ])('is refused over http, and every other one is too: %s', async (url) => {
+    await expectRefused(guardedFetch({ privateHosts, resolve: resolve() })(new URL(url)))
+  })
+
+  test.each([['shop:443'], ['https://shop'], ['Shop'], ['shop/'], [''], [7], 'shop', null])(
+    'must be listed by its hostname, not %j',
+    (hosts) => {
+      const privateHosts = (Array.isArray(hosts) ? hosts : [hosts]) as string[]
+      const options = hosts === 'shop' ? { privateHosts: hosts as never } : { privateHosts }
+      expect(() => guardedFetch(options)).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'privateHosts' }),
+      )
+    },
+  )
+})
+
 describe('a port', () => {
   test.each([
     'https://shop.example:80/',
@@ -530,6 +566,14 @@ describe('a resolver of the host', () => {
     expect(() => guardedFetch({ resolve: 'dns' as never })).toThrow(
       expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'resolve' }),
     )
+  })
+
+  test('is refused on Cloudflare Workers, which have the modules of Node, but no DNS', () => {
+    vi.stubGlobal('navigator', { userAgent: 'Cloudflare-Workers' })
+    expect(() => guardedFetch()).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'fetch' }),
+    )
+    vi.unstubAllGlobals()
   })
 })
 

@@ -166,6 +166,14 @@ describe('the introspection of a token', () => {
     expect(received).toHaveLength(5)
   })
 
+  test('sends at most two requests for one token, however many ask at the same time', async () => {
+    answer = (_, response) => send(response, activeBody())
+    const introspect = remote()
+    const answers = await Promise.all(Array.from({ length: 50 }, () => introspect({ accessToken })))
+    expect(answers).toEqual(answers.map(() => active))
+    expect(received.length).toBeLessThanOrEqual(2)
+  })
+
   test('sends no request for a malformed token', async () => {
     const introspect = remote()
     const continuation = accessToken.replace('opa_', 'opc_')
