@@ -10,8 +10,9 @@ import {
 import { verifyCandidates } from '../protocol/http-signature/verify.js'
 import { boundKey } from '../service/bound-key.js'
 import type { Proof } from '../service/mechanism/nonces.js'
+import { hasCode } from '../util/error-code.js'
 import { type Exchange, refuse } from './pipeline.js'
-import type { HttpResult } from './refusals.js'
+import type { HttpRefusal, HttpResult } from './refusals.js'
 
 export type Candidates = readonly SignatureCandidate[]
 
@@ -54,13 +55,13 @@ export function presentedCredential(
 
 /** Verifies one of the signatures with this key, then applies the rate limit of its client. */
 export async function prove(
-  { seen, limit, telemetry }: Exchange,
+  { server, seen, limit, telemetry }: Exchange,
   candidates: Candidates,
   key: PublicJwk,
   client: Pick<GrantClient, 'walletAddress' | 'thumbprint'>,
 ): Promise<HttpResult<Proof>> {
   const verify = () => verifyCandidates(candidates, key)
-  const candidate = await (telemetry?.observe({ type: 'verify' }, verify) ?? verify())
+  const candidate = await (telemetry?.observe({ type: 'verify', server }, verify) ?? verify())
   if (candidate === undefined) {
     return refuse('signature_invalid', 'no signature verifies with the key of the client')
   }
@@ -100,11 +101,14 @@ export async function findKey(
   walletAddress: string,
   kid: string,
 ): Promise<HttpResult<PublicJwk>> {
-  const answer = await available(() => clientKeys.find({ walletAddress, kid, mayBeNew: true }))
-  if (!answer.ok) return answer
-  return answer.value === undefined
-    ? refuse('client_invalid', 'the client has no such key')
-    : ok(answer.value)
+  try {
+    const key = await clientKeys.find({ walletAddress, kid, mayBeNew: true })
+    return key === undefined ? refuse('client_invalid', 'the client has no such key') : ok(key)
+  } catch (error) {
+    if (!hasCode(error, 'ERR_FETCH_REFUSED')) return unavailable(error)
+    // The response of an unknown key, so that clients cannot explore the network of this server.
+    return refuse('client_invalid', `the keys of the client were not fetched: ${messageOf(error)}`)
+  }
 }
 
 /** Turns a rejection into a refusal with 503, so that an outage does not look like a missing key. */
@@ -112,7 +116,14 @@ async function available<Value>(ask: () => Promise<Value>): Promise<HttpResult<V
   try {
     return ok(await ask())
   } catch (error) {
-    const reason = error instanceof Error ? error.message : 'the client keys are unavailable'
-    return refuse('client_unavailable', reason)
+    return unavailable(error)
   }
+}
+
+function unavailable(error: unknown): HttpRefusal {
+  return refuse('client_unavailable', messageOf(error))
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'the client keys are unavailable'
 }

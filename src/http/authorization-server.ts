@@ -7,8 +7,8 @@ import type { Subjects } from '../ports/subjects.js'
 import { createGrants, type Grants } from '../service/grant.js'
 import { createIntrospect } from '../service/introspection.js'
 import { newCall, type ServiceContext } from '../service/mechanism/context.js'
-import type { EventOutbox } from '../service/mechanism/delivery.js'
-import { createOutbox } from '../service/mechanism/outbox.js'
+import type { ServerEvents } from '../service/mechanism/delivery.js'
+import { createServerEvents } from '../service/mechanism/outbox.js'
 import {
   retired,
   type SweepOptions,
@@ -100,7 +100,7 @@ export interface AuthorizationServer extends AuthorizationServices {
   readonly handlers: Readonly<Record<AuthorizationOperation, Handler>>
   readonly routes: readonly Route[]
   /** The events of grants, for the host to consume. */
-  readonly events: EventOutbox
+  readonly events: ServerEvents
   /**
    * Returns the same services on another store, such as one inside a transaction of the host, so that their
    * writes commit or roll back together with the host's own rows.
@@ -151,7 +151,7 @@ export function createAuthorizationServer(
   return {
     ...createHandlers(pipelineOf(settings, grants, introspect)),
     ...servicesIn(context, settings, grants),
-    events: createOutbox(context),
+    events: createServerEvents(context),
     within(store) {
       const inside = contextOn(store, context)
       return servicesIn(inside, settings, createGrants(inside, grantPolicy))
@@ -179,7 +179,7 @@ function readSettings(options: AuthorizationServerOptions) {
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
     grantPolicy,
     rules,
-    context: serviceContext(options, url),
+    context: serviceContext(options, 'authorizationServer', url),
     repeats: repeatRule(options),
     registry: resourceServerRegistry(options.resourceServers),
   }

@@ -3,15 +3,20 @@ import type { Random } from '../ports/random.js'
 import type { Store } from '../ports/store.js'
 import { namespaceOf } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
+import { clockWatch } from '../service/mechanism/clock-watch.js'
+import { createCombiner } from '../service/mechanism/combiner.js'
 import type { ServiceContext } from '../service/mechanism/context.js'
+import { type EventType, eventConsumers, recordedEvents } from '../service/mechanism/event-types.js'
 import type { RepeatRule } from '../service/mechanism/nonces.js'
 import { observedStore } from '../service/mechanism/observed-store.js'
 import { createQueues } from '../service/mechanism/queues.js'
+import { type ClockError, steadyClock } from '../service/mechanism/steady-clock.js'
 import { timedStore } from '../service/mechanism/timed-store.js'
 import { realPacing } from '../service/mechanism/transact.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
-import { harmless } from './hooks.js'
+import { callHook, harmless } from './hooks.js'
+import type { Server } from './operations.js'
 import type { ServerHooks } from './pipeline.js'
 import type { RateLimiting } from './rate-limit.js'
 import type { PublicUrl } from './target.js'
@@ -28,7 +33,7 @@ export interface ServerOptions extends ServerHooks, RateLimiting {
   readonly random?: Random
   /**
    * How long one call of `store` may take, in milliseconds. A request whose call takes longer gets 503, so that a
-   * frozen database does not hold requests. Default 10,000.
+   * frozen database does not hold requests. Default 10,000; `load` and `loadAll` may take at most 3,000.
    */
   readonly storeTimeoutMs?: number
   readonly signatures?: SignatureOptions
@@ -38,10 +43,17 @@ export interface ServerOptions extends ServerHooks, RateLimiting {
    */
   readonly strippedPrefix?: string
   /**
-   * Whether each commit also records events. If true, deliver them with `consumeEvents`: the store keeps
-   * every event until its delivery. If false, there are no events. Default true.
+   * The types of event that commits also record: a list of types, true for all, or false for none. Deliver them with
+   * `consumeEvents`: the store keeps every event until its delivery. Default: the types on which a host acts,
+   * which docs/events.md lists. An operation without a recorded event writes no event.
    */
-  readonly recordsEvents?: boolean
+  readonly recordsEvents?: boolean | readonly EventType[]
+  /**
+   * The names of consumers that each receive every recorded event, such as `['ledger', 'webhooks']`: at most 8. A commit
+   * then writes an event once for each of them. Consume the events of `events.consumer(name)`. Default: one consumer
+   * without a name, which consumes `events`.
+   */
+  readonly eventConsumers?: readonly string[]
 }
 
 /** How HTTP message signatures (RFC 9421) are checked. */
@@ -81,47 +93,60 @@ export const serverOptions: Readonly<Record<keyof ServerOptions, true>> = {
   signatures: true,
   strippedPrefix: true,
   recordsEvents: true,
+  eventConsumers: true,
   ...hookOptions,
 }
 
 /**
  * Validates the common options, and creates the context of the services.
  *
+ * @param server Its name in the activities of telemetry.
  * @param url of this server. Its canonical form determines the ids of its records, so that all spellings of a
  *   URL are one server.
  * @param grantEndpoint of the server that issues the grants: for an authorization server, the same URL.
  */
 export function serviceContext(
   options: ServerOptions,
+  server: Server,
   url: PublicUrl,
   grantEndpoint: PublicUrl = url,
 ): ServiceContext {
-  const { clock = Date, random = crypto, recordsEvents = true } = options
+  const { clock = Date, random = crypto } = options
   requireHooks(options)
   const store = requireStore(options.store)
+  const consumers = eventConsumers(options.eventConsumers)
   requireMethods('clock', clock, ['now'])
   requireMethods('random', random, ['getRandomValues'])
-  requireBoolean('recordsEvents', recordsEvents)
+  const report = (error: ClockError) => void callHook(() => options.onError?.(error))
+  const steady = steadyClock(clock, report)
   return {
-    store: storeOf(options),
+    store: clockWatch(storeOf(options, server), steady, report),
     givenStore: store,
-    clock,
+    clock: steady,
     random: pooled(random),
     pacing: realPacing,
     queues: createQueues(),
+    combiner: createCombiner(realPacing),
     signatureRules: signatureRules(options.signatures ?? {}),
     namespace: namespaceAt(url),
     grantNamespace: namespaceAt(grantEndpoint),
-    recordsEvents,
+    serverUrl: url.origin + url.basePath,
+    recordsEvents: recordedEvents(options.recordsEvents),
+    eventConsumers: consumers,
   }
 }
 
 /** Returns the store with a time limit for each call, and measured if there is telemetry. */
-function storeOf({ store, storeTimeoutMs = 10_000, telemetry, onError }: ServerOptions): Store {
+function storeOf(
+  { store, storeTimeoutMs = 10_000, telemetry, onError }: ServerOptions,
+  server: Server,
+): Store {
   requireDuration('storeTimeoutMs', storeTimeoutMs)
   if (storeTimeoutMs === 0) throw invalidOption('storeTimeoutMs', 'must be positive')
   const timed = timedStore(store, storeTimeoutMs)
-  return telemetry === undefined ? timed : observedStore(timed, harmless(telemetry, onError))
+  return telemetry === undefined
+    ? timed
+    : observedStore(timed, server, harmless(telemetry, onError))
 }
 
 /** Returns a function that resolves to the prefix of all ids of the server at a URL. */
@@ -131,11 +156,11 @@ function namespaceAt({ origin, basePath }: PublicUrl): () => Promise<string> {
 }
 
 /**
- * Returns the context on another store, such as one inside a transaction of the host. It has no queues: the
- * queue's current holder may wait for a lock that this transaction holds.
+ * Returns the context on another store, such as one inside a transaction of the host. It has no queues and no
+ * combiner: whoever is first there may wait for a lock that this transaction holds.
  */
 export function contextOn(store: Store, context: ServiceContext): ServiceContext {
-  return { ...context, store: requireStore(store), queues: undefined }
+  return { ...context, store: requireStore(store), queues: undefined, combiner: undefined }
 }
 
 /** Reads random bytes in batches, because each call has a fixed cost. Each byte is used once. */
@@ -204,6 +229,7 @@ export function requireMethods(option: string, value: unknown, methods: readonly
 /** Checks that a store has all methods of the contract. */
 export function requireStore(store: Store): Store {
   requireMethods('store', store, ['load', 'commit', 'list', 'due', 'remove'])
+  if (store.loadAll !== undefined) requireMethods('store', store, ['loadAll'])
   return store
 }
 

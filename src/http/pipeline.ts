@@ -1,10 +1,12 @@
-import type { Instant, Json } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
+import type { Json } from '../core/json.js'
 import { type Ok, ok } from '../core/result.js'
 import type { RequestOutcome, Telemetry } from '../ports/telemetry.js'
 import type { SignedMessage } from '../protocol/http-signature/components.js'
 import { parseJson } from '../protocol/json.js'
 import type { BodyProblem, Parsed } from '../protocol/schema.js'
 import type { Call } from '../service/mechanism/context.js'
+import { failedDependency } from '../service/mechanism/dependency-failure.js'
 import { hasCode } from '../util/error-code.js'
 import { readMessage } from './fields.js'
 import { callHook, harmless } from './hooks.js'
@@ -58,6 +60,7 @@ export interface ServerHooks {
 
 /** A request whose size, route and headers have been checked, with its operation. */
 export interface Exchange {
+  readonly server: Server
   readonly message: SignedMessage
   readonly operation: ServerOperation
   /** The part of the path that matches the `{id}` or `{path}` of the route. */
@@ -131,7 +134,7 @@ async function answerTo(
   let operation: ServerOperation | undefined
   let call: Call | undefined
   let answer: HttpResult<HttpResponse>
-  const { telemetry } = pipeline
+  const { server, telemetry } = pipeline
   try {
     call = pipeline.newCall()
     const understood = understand(request, routes, pipeline)
@@ -143,7 +146,7 @@ async function answerTo(
       const limit = limiter(pipeline.watch, { operation, method: request.method, at: call.now })
       const serve = pipeline.serve[operation]
       answer = serve
-        ? await serve({ message, operation, id, call, seen, limit, telemetry })
+        ? await serve({ server, message, operation, id, call, seen, limit, telemetry })
         : refuse('internal', 'the operation has no implementation')
     }
   } catch (error) {
@@ -271,6 +274,8 @@ export const noContent: Ok<HttpResponse> = ok({
 
 function refuseError(error: unknown): HttpRefusal {
   if (hasCode(error, 'ERR_STORE_TIMEOUT')) return refuse('busy', 'the store did not respond')
+  const dependency = failedDependency(error)
+  if (dependency !== undefined) return refuse('busy', `${dependency} failed`)
   return hasCode(error, 'ERR_CONTENTION')
     ? refuse('busy', 'other writers kept changing the same records')
     : refuse('internal', error instanceof Error ? error.name : 'the thrown value is not an Error')

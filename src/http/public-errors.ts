@@ -55,6 +55,7 @@ export const precedence = [
   'wallet_address_inactive',
   'amount_invalid',
   'expiry_invalid',
+  'open_payments_exceeded',
   'amount_missing',
   'amount_too_small',
   'receiver_invalid',
@@ -62,6 +63,8 @@ export const precedence = [
   'quote_mismatch',
   'quote_expired',
   'limits_exceeded',
+  'payment_not_allowed',
+  'funds_insufficient',
   'resource_unknown',
   'busy',
   'internal',
@@ -183,7 +186,7 @@ export const authorizationErrors = {
   grant_over: {
     rotateToken: [400, 'invalid_rotation', 'Grant is no longer active'],
   },
-  busy: [503, 'request_denied', 'Too many changes at once'],
+  busy: [503, 'request_denied', 'Temporarily unavailable'],
   internal: [500, 'request_denied', 'Internal server error'],
 } as const satisfies ErrorTable
 
@@ -213,6 +216,7 @@ export const resourceErrors = {
   wallet_address_inactive: [400, 'inactive_wallet_address', 'Inactive wallet address'],
   amount_invalid: [400, 'invalid_amount', 'Invalid amount'],
   expiry_invalid: [400, 'invalid_expiry', 'Invalid expiresAt'],
+  open_payments_exceeded: [429, 'too_many_open_payments', 'Too many open incoming payments'],
   amount_missing: [400, 'invalid_amount', 'Missing amount'],
   // Deployed clients match this text, and read `minSendAmount` in the details.
   amount_too_small: [400, 'invalid_amount', 'non-positive receive amount'],
@@ -223,8 +227,10 @@ export const resourceErrors = {
   quote_expired: [400, 'invalid_quote', 'invalid quote'],
   // Deployed clients read this text as an exhausted budget.
   limits_exceeded: [403, 'insufficient_grant', 'unauthorized'],
+  payment_not_allowed: [403, 'payment_denied', 'Payment is not allowed'],
+  funds_insufficient: [403, 'insufficient_funds', 'Insufficient funds'],
   resource_unknown: [404, 'not_found', 'Not found'],
-  busy: [503, 'busy', 'Too many changes at once'],
+  busy: [503, 'busy', 'Temporarily unavailable'],
   internal: [500, 'internal_error', 'Internal server error'],
 } as const satisfies ErrorTable
 
@@ -237,6 +243,6 @@ export const walletAddressErrors = {
   media_type_unsupported: [415, 'unsupported_media_type', 'Content must be application/json'],
   rate_limited: [429, 'rate_limited', 'Too many requests'],
   resource_unknown: [404, 'not_found', 'Not found'],
-  busy: [503, 'busy', 'Too many changes at once'],
+  busy: [503, 'busy', 'Temporarily unavailable'],
   internal: [500, 'internal_error', 'Internal server error'],
 } as const satisfies ErrorTable

@@ -1,4 +1,4 @@
-import type { Instant } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
 import type { ServerOperation } from './operations.js'
 
 /** A call to count, before it is served. */

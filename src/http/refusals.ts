@@ -1,4 +1,5 @@
-import type { Instant, JsonObject } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
+import type { JsonObject } from '../core/json.js'
 import type { Result } from '../core/result.js'
 import type { HttpResponse } from './message.js'
 import type { ServerOperation } from './operations.js'

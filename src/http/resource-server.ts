@@ -8,8 +8,8 @@ import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { sweptBudgets } from '../service/budget.js'
 import { createIncomingPayments } from '../service/incoming-payment.js'
 import { newCall, type ServiceContext } from '../service/mechanism/context.js'
-import type { EventOutbox } from '../service/mechanism/delivery.js'
-import { createOutbox } from '../service/mechanism/outbox.js'
+import type { ServerEvents } from '../service/mechanism/delivery.js'
+import { createServerEvents } from '../service/mechanism/outbox.js'
 import {
   retired,
   type SweepOptions,
@@ -20,6 +20,7 @@ import { createOutgoingPayments } from '../service/outgoing-payment.js'
 import { createPaymentCreation } from '../service/outgoing-payment-creation.js'
 import { createQuotes } from '../service/quote.js'
 import { requireKnownOptions } from '../util/known-options.js'
+import { hostPaymentMethods, hostPricing, hostWalletAddresses } from './host-ports.js'
 import type { Handler } from './message.js'
 import {
   contextOn,
@@ -121,7 +122,7 @@ export interface ResourceServer extends ResourceServices {
   readonly handlers: Readonly<Record<ResourceOperation, Handler>>
   readonly routes: readonly Route[]
   /** The events of payments and quotes, for the host to consume. */
-  readonly events: EventOutbox
+  readonly events: ServerEvents
   /**
    * Returns the same services on another store, such as one inside a transaction of the host, so that their
    * writes commit or roll back together with the host's own rows.
@@ -182,7 +183,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   return {
     ...createHandlers(pipelineOf(settings, services)),
     ...services.forHost,
-    events: createOutbox(context),
+    events: createServerEvents(context),
     within: (store) => servicesIn(contextOn(store, context), settings).forHost,
     sweep: (options) => sweepKinds(context, swept, options),
   }
@@ -202,11 +203,13 @@ function readSettings(options: ResourceServerOptions) {
   if (pricing !== undefined) requireMethods('pricing', pricing, ['price'])
   return {
     options,
+    walletAddresses: hostWalletAddresses(walletAddresses),
+    paymentMethods: hostPaymentMethods(paymentMethods),
     url,
     baseUrl: url.origin + url.basePath,
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
     policy: resourcePolicy(options.policy ?? {}),
-    context: serviceContext(options, url, issuer),
+    context: serviceContext(options, 'resourceServer', url, issuer),
     repeats: repeatRule(options),
     guardsGrants: requireBoolean('guardsGrants', guardsGrants),
   }
@@ -215,8 +218,8 @@ function readSettings(options: ResourceServerOptions) {
 type Services = ReturnType<typeof servicesIn>
 
 /** Creates the services in a context, and the form in which the host calls them. */
-function servicesIn(context: ServiceContext, { options, policy, baseUrl }: Settings) {
-  const { walletAddresses, paymentMethods } = options
+function servicesIn(context: ServiceContext, settings: Settings) {
+  const { walletAddresses, paymentMethods, policy, baseUrl } = settings
   const incoming = createIncomingPayments(
     context,
     { walletAddresses, paymentMethods },
@@ -261,12 +264,15 @@ function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
 
 function spendingOperations(deps: Omit<OutgoingPaymentDependencies, 'create'>, settings: Settings) {
   const { context, payments } = deps
-  const { options, guardsGrants, policy } = settings
-  const { spending } = policy
-  const { walletAddresses, pricing = noQuotes, allowLoopback } = options
-  const screened = screenedPricing(pricing, { baseUrl: settings.baseUrl, allowLoopback })
+  const { options, walletAddresses, guardsGrants, policy } = settings
+  const { spending, mayPay } = policy
+  const { pricing = noQuotes, allowLoopback } = options
+  const screened = screenedPricing(hostPricing(pricing), {
+    baseUrl: settings.baseUrl,
+    allowLoopback,
+  })
   const quotes = createQuotes(context, { walletAddresses, quotes: screened }, spending.quotes)
-  const creating = { guardsGrants, walletAddresses, quotes, payments }
+  const creating = { guardsGrants, walletAddresses, quotes, payments, mayPay }
   const paying = { ...deps, create: createPaymentCreation(context, creating, spending) }
   return {
     createQuote: createQuote({ ...deps, quotes }),

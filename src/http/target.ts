@@ -30,6 +30,9 @@ export function publicUrl(option: string, text: unknown): PublicUrl {
 /** The longest request target, in characters: twice the longest URL that identifies a resource. */
 const targetLengthMax = 4096
 
+/** The longest part of a path that a reason contains, in characters: clients choose the path. */
+const shownLengthMax = 200
+
 /** Path and query as the client sent them, or why they are refused. */
 export type Target = Result<
   { readonly target: string; readonly path: string },
@@ -77,9 +80,14 @@ export function resolveTarget(
     }
   }
   const below = pathname === basePath || pathname.startsWith(`${basePath}/`)
-  return below
-    ? ok({ target, path: pathname.slice(basePath.length) })
-    : { ok: false, refusal: 'route_unknown', reason: 'the path is not below the configured URL' }
+  if (below) return ok({ target, path: pathname.slice(basePath.length) })
+  const shown =
+    pathname.length > shownLengthMax ? `${pathname.slice(0, shownLengthMax)}…` : pathname
+  return {
+    ok: false,
+    refusal: 'route_unknown',
+    reason: `the path ${shown} is not below the configured URL ${origin}${basePath}`,
+  }
 }
 
 /** Accepts a target in absolute form (RFC 9112 section 3.2.2) only if it has the configured origin. */

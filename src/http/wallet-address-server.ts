@@ -4,6 +4,7 @@ import type { WalletAddress, WalletAddresses } from '../ports/wallet-addresses.j
 import { publishedJwk } from '../protocol/http-signature/jwk.js'
 import { canonicalUrl } from '../protocol/url.js'
 import { requireKnownOptions } from '../util/known-options.js'
+import { hostWalletAddresses } from './host-ports.js'
 import type { Handler, HttpResponse } from './message.js'
 import { hookOptions, requireHooks, requireMethods, requirePrefix } from './options.js'
 import {
@@ -89,12 +90,13 @@ export function createWalletAddressServer(
   options: WalletAddressServerOptions,
 ): WalletAddressServer {
   requireKnownOptions('', options, knownOptions)
-  const { walletAddresses, grantEndpoint, resourceServer, clock = Date } = options
+  const { grantEndpoint, resourceServer, clock = Date } = options
   const url = publicUrl('baseUrl', options.baseUrl)
   publicUrl('grantEndpoint', grantEndpoint)
   publicUrl('resourceServer', resourceServer)
   requireHooks(options)
-  requireMethods('walletAddresses', walletAddresses, ['find'])
+  requireMethods('walletAddresses', options.walletAddresses, ['find'])
+  const walletAddresses = hostWalletAddresses(options.walletAddresses)
   requireMethods('clock', clock, ['now'])
   const baseUrl = url.origin + url.basePath
 

@@ -1,14 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { type AccessItem, memoryStore, type Store } from '../../src/index.js'
+import { type AccessItem, memoryStore, type ResourcePolicy, type Store } from '../../src/index.js'
 import {
   createSpendingWorld,
   grantToPay,
   newQuote,
+  outgoingItem,
   pay,
   payByQuote,
   quoteToken,
   usd,
+  withKey,
 } from '../support/spending.js'
 import { approvedGrant, bob, incomingAccess, issuedGrant, type World } from '../support/world.js'
 
@@ -43,9 +45,9 @@ function countedStore(): { readonly store: Store; readonly cost: Cost } {
 const amount = { value: '10', assetCode: 'USD', assetScale: 2 }
 
 /** Prepares every operation and returns functions that run them. */
-async function prepared() {
+async function prepared(policy: ResourcePolicy = {}) {
   const { store, cost } = countedStore()
-  const world = createSpendingWorld({ store })
+  const world = createSpendingWorld({ store, resources: { policy } })
   const client = world.client()
   const approved = await approvedGrant(world, client)
   const issued = await issuedGrant(world, client)
@@ -75,6 +77,8 @@ async function prepared() {
     introspect: () => world.auth.introspect({ accessToken: token }),
     'create incoming payment, with both servers in one process': () =>
       client.createPayment(token, { walletAddress: bob }),
+    'create incoming payment as the host': () =>
+      world.resources.incomingPayments.create({ walletAddress: bob, idempotencyKey: 'invoice' }),
     receive: () =>
       world.resources.incomingPayments.receive(paymentId, { transferId: 'one', amount }),
     'create quote': () => newQuote(client, quoting),
@@ -125,8 +129,91 @@ describe('an operation makes as many store calls as docs/storage.md states', () 
     expect(cost).toEqual(documentedCost)
   })
 
+  test('and two loads more for an outgoing payment that the host may refuse', async () => {
+    const pay = 'create outgoing payment by a quote under a limit, with both servers in one process'
+    const { cost, operations } = await prepared({ mayPay: () => ({ ok: true }) })
+    Object.assign(cost, { loads: 0, commits: 0, others: 0 })
+    await operations[pay]?.()
+    const [, without] = documented.find(([name]) => name === pay) ?? []
+    expect(cost).toEqual({ ...without, loads: 2 + (without?.loads ?? 0) })
+  })
+
   test('and the table contains all of them', async () => {
     const { operations } = await prepared()
     expect(documented.map(([name]) => name).sort()).toEqual(Object.keys(operations).sort())
+  })
+})
+
+/** Returns a store whose calls last until the event loop turns, and the number of times that it was waited for. */
+function slowStore(hasLoadAll: boolean) {
+  const fast = memoryStore()
+  const waits = { count: 0 }
+  let open = 0
+  const slow =
+    <Args extends unknown[], Answer>(call: (...args: Args) => Promise<Answer>) =>
+    async (...args: Args) => {
+      if (open === 0) waits.count += 1
+      open += 1
+      await new Promise((resolve) => setImmediate(resolve))
+      open -= 1
+      return call(...args)
+    }
+  const { load, loadAll, commit } = fast
+  const store: Store = {
+    ...fast,
+    load: slow(load),
+    commit: slow(commit),
+    loadAll: hasLoadAll ? loadAll && slow(loadAll) : undefined,
+  }
+  return { store, waits }
+}
+
+describe.each([
+  { kind: 'a store with loadAll', hasLoadAll: true },
+  { kind: 'a store without loadAll', hasLoadAll: false },
+])('on $kind', ({ hasLoadAll }) => {
+  async function waitsFor(policy: ResourcePolicy, keyed: boolean): Promise<number> {
+    const { store, waits } = slowStore(hasLoadAll)
+    const world = createSpendingWorld({ store, resources: { policy } })
+    const client = world.client()
+    const quoting = await quoteToken(client)
+    const items = [outgoingItem({ debitAmount: usd(1) }), outgoingItem({ debitAmount: usd(2_500) })]
+    const paying = await grantToPay(world, client, items)
+    const { body: quote } = await newQuote(client, quoting)
+    waits.count = 0
+    const answer = keyed
+      ? await pay(client, paying.token, 10, {}, withKey('key'))
+      : await payByQuote(client, paying.token, quote.id)
+    expect(answer.status).toBe(201)
+    return waits.count
+  }
+
+  test.each([
+    { paid: 'by a quote', policy: {}, keyed: false },
+    { paid: 'by an Idempotency-Key', policy: {}, keyed: true },
+    {
+      paid: 'that the host may refuse',
+      policy: { mayPay: () => ({ ok: true }) as const },
+      keyed: false,
+    },
+  ])(
+    'an outgoing payment $paid waits for the grant, then for all other records, then for the commit',
+    async ({ policy, keyed }) => {
+      expect(await waitsFor(policy, keyed)).toBe(3)
+    },
+  )
+
+  test('funds that arrive wait for the payment with the transfer, then for the commit', async () => {
+    const { store, waits } = slowStore(hasLoadAll)
+    const { resources, client } = createSpendingWorld({ store })
+    const shop = client()
+    const { body: granted } = await shop.request([incomingAccess])
+    const token: string = granted.access_token.value
+    const { body: payment } = await shop.createPayment(token, { walletAddress: bob })
+    const id = resources.incomingPayments.idOf(payment.id) ?? ''
+    waits.count = 0
+    const arrived = resources.incomingPayments.receive(id, { transferId: 'one', amount })
+    expect(await arrived).toMatchObject({ ok: true, changed: true })
+    expect(waits.count).toBe(2)
   })
 })

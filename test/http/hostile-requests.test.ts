@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { Json } from '../../src/core/decision.js'
+import type { Json } from '../../src/core/json.js'
 import * as library from '../../src/index.js'
 import { manualClock, startOfTests } from '../support/clock.js'
 import { hostileRequests, serversWithoutKeys, sizeOf } from '../support/hostile-requests.js'

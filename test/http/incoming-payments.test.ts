@@ -36,6 +36,17 @@ function arrive(world: World, url: string, value: string, transferId = `transfer
 }
 
 describe('creating an incoming payment', () => {
+  test('works in a wallet without payment methods', async () => {
+    const paymentMethods = { detailsOf: async () => [], paymentIdOf: () => undefined }
+    const { world, client, token } = await setUp({ resources: { paymentMethods } })
+    const created = await client.createPayment(token, { walletAddress: bob })
+    expect([created.status, created.body.methods]).toEqual([201, []])
+    expect(await arrive(world, created.body.id, '100')).toMatchObject({ ok: true, changed: true })
+    const read = await client.getPayment(token, created.body.id)
+    expect(read).toMatchObject({ status: 200, body: { methods: [], receivedAmount: usd('100') } })
+    expect(await world.resources.incomingPayments.findByIlpAddress('g.wallet.x')).toBeUndefined()
+  })
+
   test('returns 201 with the complete payment and nothing received', async () => {
     const { world, client, token } = await setUp()
     const metadata = {
@@ -63,7 +74,7 @@ describe('creating an incoming payment', () => {
       methods: [
         {
           type: 'ilp',
-          ilpAddress: expect.stringMatching(/^test\.wallet\.[\w-]{30}$/),
+          ilpAddress: expect.stringMatching(/^test\.wallet\.[\w-]{30}\.[\w-]{8}$/),
           sharedSecret: expect.stringMatching(/^[\w-]{43}$/),
         },
       ],
@@ -98,6 +109,39 @@ describe('creating an incoming payment', () => {
     ]) {
       expect(await world.resources.incomingPayments.findByIlpAddress(address)).toBeUndefined()
     }
+  })
+
+  test('is refused with 429 if the client has too many open payments at the wallet address', async () => {
+    const { world, client, token } = await setUp({
+      resources: { policy: { openIncomingPaymentsMax: 3 } },
+    })
+    const create = () => client.createPayment(token, { walletAddress: bob })
+    const made = [await create(), await create(), await create()]
+    expect(made.map(({ status }) => status)).toEqual([201, 201, 201])
+    const { status, headers, body } = await create()
+    expect([status, body.error.code]).toEqual([429, 'too_many_open_payments'])
+    expect(headers['retry-after']).toBe('60')
+    const other = world.client('other')
+    expect((await other.createPayment(await tokenOf(other), { walletAddress: bob })).status).toBe(
+      201,
+    )
+    const { incomingPayments } = world.resources
+    await incomingPayments.complete(incomingPayments.idOf(made[1]?.body.id) ?? '')
+    world.clock.advance(1_000)
+    expect((await create()).status).toBe(201)
+    expect((await create()).status).toBe(429)
+  })
+
+  test('is possible again when payments have expired, before a sweep records it', async () => {
+    const { world, client, token } = await setUp({
+      resources: { policy: { openIncomingPaymentsMax: 3 } },
+    })
+    const expiresAt = new Date(world.clock.now() + 60_000).toISOString()
+    const create = () => client.createPayment(token, { walletAddress: bob, expiresAt })
+    for (let i = 0; i < 3; i++) await create()
+    world.clock.advance(60_001)
+    const { status } = await client.createPayment(token, { walletAddress: bob })
+    expect(status).toBe(201)
   })
 
   test('with the same bytes twice in one second creates two payments', async () => {
@@ -221,7 +265,7 @@ describe('creating an incoming payment', () => {
     expect(answer.headers).not.toHaveProperty('www-authenticate')
   })
 
-  test('returns 500 without the reason if the store fails, and stores nothing', async () => {
+  test('returns 503 without the reason if the store fails, and stores nothing', async () => {
     const sound = memoryStore()
     let failing = false
     const world = createWorld({
@@ -238,7 +282,7 @@ describe('creating an incoming payment', () => {
       manage: `${origin}/auth/token/${token.slice(4).split('.')[0]}.AAAAAAAAAAAAAAAAAAAAAA`,
       value: token,
     })
-    expect([continuation.status, continuation.body.error.code]).toEqual([500, 'request_denied'])
+    expect([continuation.status, continuation.body.error.code]).toEqual([503, 'request_denied'])
     expect(JSON.stringify(continuation.body)).not.toContain('secret')
     expect(String(world.errors[0])).toContain('secret of the database')
   })

@@ -178,6 +178,12 @@ describe('an implementation by the host', () => {
     ['verifier', 'clock', ['now']],
   ]
 
+  test('of loadAll must be a function, if there is one', () => {
+    for (const name of ['authorization', 'resource'] as const) {
+      expectRefused(name, 'store', { store: { ...memoryStore(), loadAll: 17 } })
+    }
+  })
+
   test.each(parts)('for the %s server must be an object with methods: %s', (name, option) => {
     for (const value of [null, 17, 'text', {}, () => undefined]) {
       expectRefused(name, option, { [option]: value })
@@ -291,6 +297,10 @@ describe('a duration', () => {
   })
 
   test('after which an incoming payment expires must not exceed the maximum', () => {
+    for (const value of [0, -1, 1.5, '5', Number.POSITIVE_INFINITY]) {
+      const policy = { openIncomingPaymentsMax: value }
+      expectRefused('resource', 'policy.openIncomingPaymentsMax', { policy })
+    }
     const option = 'policy.incomingPaymentExpiryDefaultMs'
     const policy = { incomingPaymentExpiryDefaultMs: 11, incomingPaymentExpiryMaxMs: 10 }
     expectRefused('resource', option, { policy })
@@ -360,6 +370,12 @@ describe('a policy or signature option', () => {
       }
     },
   )
+
+  test('named mayPay must be a function', () => {
+    for (const value of [true, false, 'always', {}, null]) {
+      expectRefused('resource', 'policy.mayPay', { policy: { mayPay: value } })
+    }
+  })
 
   test.each<Name>(['authorization', 'resource', 'verifier'])(
     'for strict signatures must be a boolean on the %s server',

@@ -82,7 +82,7 @@ describe('creating a quote', () => {
     })
   })
 
-  test('passes the paying account and only the amounts of the client to the host', async () => {
+  test('passes the paying account, the client and only the amounts of the client to the host', async () => {
     const asked: PriceRequest[] = []
     const price: Pricing['price'] = async (request) => {
       asked.push(request)
@@ -92,7 +92,8 @@ describe('creating a quote', () => {
     await newQuote(client, token, { walletAddress: `${alice}/`, debitAmount: usd(5) })
     await newQuote(client, token, { receiver: `${shopReceiver}/` })
     const account = expect.objectContaining({ url: alice, assetCode: 'USD' })
-    const request = { receiver: shopReceiver, account, method: 'ilp' }
+    const from = { account, client: 'https://shop.example' }
+    const request = { receiver: shopReceiver, ...from, method: 'ilp' }
     expect(asked).toStrictEqual([{ ...request, debitAmount: usd(5) }, request])
   })
 
@@ -279,12 +280,12 @@ describe('a host that returns a price', () => {
     expect(writes()).toBe(0)
   })
 
-  test('causes a 500 and no write when it throws, and only the operator receives the reason', async () => {
+  test('causes a 503 and no write when it rejects, and only the operator receives the reason', async () => {
     const { world, client, token, writes } = await hostWhoAnswers(async () => {
       throw new Error('shibboleth')
     })
     const { status, body } = await newQuote(client, token)
-    expect([status, JSON.stringify(body).includes('shibboleth')]).toEqual([500, false])
+    expect([status, JSON.stringify(body).includes('shibboleth')]).toEqual([503, false])
     expect(String(world.errors)).toContain('shibboleth')
     expect(writes()).toBe(0)
   })

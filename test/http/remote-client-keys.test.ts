@@ -42,6 +42,61 @@ async function setUp() {
 
 const fetchRefusal = Object.assign(new Error('not public'), { code: 'ERR_FETCH_REFUSED' })
 
+describe('a grant request of a client whose URL is never fetched', () => {
+  /** A wallet with the default options, in front of a client with this wallet address. */
+  async function requestOf(walletAddress: string, addresses: readonly string[]) {
+    const resolve = async () => addresses
+    const world = createWorld({ auth: { clientKeys: remoteClientKeys({ resolve }) } })
+    const body = { client: walletAddress, access_token: { access: [incomingAccess] } }
+    const answer = await world.client('shop').post(grantEndpoint, body)
+    return { answer, refusal: world.refusals.at(-1) }
+  }
+
+  test.each([
+    [
+      'http://localhost:4000/shop',
+      [],
+      'the host is this machine, which needs the option allowLoopback',
+    ],
+    [
+      'https://127.0.0.1/shop',
+      [],
+      'the host is this machine, which needs the option allowLoopback',
+    ],
+    [
+      'https://shop.internal/app',
+      ['172.18.0.4'],
+      'the address of the host is not public, which needs the option privateHosts',
+    ],
+    ['https://shop.example:8443/app', ['8.8.8.8'], 'the port is not allowed'],
+  ])('is refused with a reason for the operator: %s', async (walletAddress, addresses, why) => {
+    const { answer, refusal } = await requestOf(walletAddress, addresses)
+    expect(refusal).toMatchObject({
+      refusal: 'client_invalid',
+      reason: `the keys of the client were not fetched: ${why}`,
+    })
+    expect(answer.status).toBe(400)
+  })
+
+  test('gets the response of a client without keys, which shows nothing of the network', async () => {
+    const { client } = await setUp()
+    const unknown = await client.post(
+      grantEndpoint,
+      { client: client.client, access_token: { access: [incomingAccess] } },
+      undefined,
+      { key: { ...client.key, kid: 'unknown' } },
+    )
+    for (const url of ['http://localhost:4000/shop', 'https://10.0.0.1/a', 'https://shop.lan/a']) {
+      const { answer } = await requestOf(url, ['192.168.1.1'])
+      expect([answer.status, answer.body]).toEqual([unknown.status, unknown.body])
+    }
+    expect(unknown.body.error).toEqual({
+      code: 'invalid_client',
+      description: 'Could not determine client',
+    })
+  })
+})
+
 describe('a live token', () => {
   test.each<[string, FetchedDocument | Error]>([
     ['301', response('', { status: 301 })],

@@ -1,227 +1,156 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { AccessItem, HttpRequest, HttpResponse } from '../../src/index.js'
-import { runs } from '../support/runs.js'
-import { withHeader } from '../support/sign.js'
-import {
-  approvedGrant,
-  bob,
-  createWorld,
-  grantEndpoint,
-  incomingAccess,
-  issuedGrant,
-  outgoingAccess,
-  resourceServer,
-  withFinish,
-} from '../support/world.js'
+import type { Handler, Store } from '../../src/index.js'
+import { type Part, parts, runPart } from '../support/inputs/parts.js'
+import { runInputs } from '../support/inputs/run.js'
+import { growthMaxBytes, problemText, type Report } from '../support/inputs/tally.js'
+import { isLong, runs } from '../support/runs.js'
+import { createWorld, grantEndpoint } from '../support/world.js'
 
-/** Expects a well-formed response, whatever the client sent. */
-function expectWellFormed(response: HttpResponse, method = 'POST'): void {
-  expect(response.status).toBeGreaterThanOrEqual(200)
-  expect(response.status).toBeLessThan(500)
-  expect(response.headers['cache-control']).toBe('no-store')
-  if (response.status === 204) {
-    expect(response.body).toBeUndefined()
-    return
-  }
-  expect(response.headers['content-type']).toBe('application/json')
-  if (method === 'HEAD') {
-    expect(response.body).toBeUndefined()
-    return
-  }
-  const body = JSON.parse(response.body ?? '')
-  if (response.status < 400) return
-  expect(body).toEqual({
-    error: {
-      code: expect.stringMatching(/^[a-z_]+$/),
-      description: expect.any(String),
-      ...('details' in body.error && { details: expect.any(Object) }),
-    },
-  })
-  expect(response.body).not.toMatch(/\bat .*\.[jt]s:\d+|node_modules|Error:/)
-  if (response.status === 401) expect(response.headers['www-authenticate']).toMatch(/^GNAP as_uri=/)
+/** The inputs of each test; `npm run test:inputs` sends two million in the same way. */
+const counts: Readonly<Record<Part, number>> = {
+  memory: runs(20_000, 1_000),
+  pglite: 500,
+  postgres: 1_500,
+  redis: 1_500,
+  mariadb: 1_500,
+  express: runs(1_500, 80),
+  fastify: runs(1_500, 80),
+  hono: runs(1_500, 80),
+}
+const adapters: readonly Part[] = ['express', 'fastify', 'hono']
+const databases = parts.filter((part) => part !== 'memory' && !adapters.includes(part))
+
+function expectNoProblem(report: Report): void {
+  expect(report.problems.map(problemText).join('\n')).toBe('')
+  const { before, after } = report.memory
+  expect(after - before).toBeLessThanOrEqual(growthMaxBytes)
+  if (isLong) console.log(JSON.stringify({ ...report.counts.status, ...report.memory }))
 }
 
-async function setUp() {
-  const world = createWorld()
-  const client = world.client()
-  const issued = await issuedGrant(world, client)
-  const approved = await approvedGrant(world, client)
-  const { body } = await client.request([incomingAccess])
-  const { body: more } = await client.request([listing])
-  const token: string = more.access_token.value
-  const { body: payment } = await client.createPayment(token, { walletAddress: bob })
-  const good = {
-    grant: client.sign({
-      method: 'POST',
-      url: grantEndpoint,
-      body: JSON.stringify({
-        client: client.client,
-        access_token: { access: [outgoingAccess] },
-        interact: withFinish,
-      }),
-    }),
-    continue: client.sign({
-      method: 'POST',
-      url: approved.body.continue.uri,
-      token: approved.body.continue.access_token.value,
-      body: JSON.stringify({ interact_ref: approved.interactRef }),
-    }),
-    rotate: client.sign({ method: 'POST', url: issued.token.manage, token: issued.token.value }),
-    create: client.sign({
-      method: 'POST',
-      url: `${resourceServer}/incoming-payments`,
-      token: body.access_token.value,
-      body: JSON.stringify({ walletAddress: bob, metadata: { a: [1, { b: null }] } }),
-    }),
-    list: client.sign({ method: 'GET', url: `${list}?first=1&wallet-address=${bob}`, token }),
-    complete: client.sign({ method: 'POST', url: `${payment.id}/complete`, token }),
-  }
-  return { world, client, good, token }
-}
-
-const list = `${resourceServer}/incoming-payments`
-const listing: AccessItem = { ...incomingAccess, actions: ['create', 'list', 'complete'] }
-
-const anyHeaderName = fc.constantFrom(
-  ...['signature', 'signature-input', 'authorization', 'content-digest', 'content-type'],
-  ...['content-length', 'content-encoding', 'host', 'x-forwarded-host', 'transfer-encoding', ''],
-)
-const anyText = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 300 }),
-  fc.string({ unit: fc.constantFrom(...'()";:=,?@ \t\\/aA1-.%*'), maxLength: 80 }),
-  fc.constantFrom(
-    'GNAP ',
-    'GNAP  x',
-    'Bearer x',
-    'sig1=()',
-    'sig1=("@method");created=1',
-    'sha-512=:AA==:',
-  ),
-)
-
-const change: fc.Arbitrary<(request: HttpRequest) => HttpRequest> = fc.oneof(
-  fc.tuple(anyHeaderName, fc.array(anyText, { maxLength: 3 })).map(
-    ([name, values]) =>
-      (request: HttpRequest) =>
-        withHeader(request, name, ...values),
-  ),
-  fc.uint8Array({ maxLength: 200 }).map((body) => (request: HttpRequest) => ({ ...request, body })),
-  fc
-    .json({ maxDepth: 5 })
-    .map((json) => (request: HttpRequest) => ({ ...request, body: Buffer.from(json) })),
-  anyText.map((tail) => (request: HttpRequest) => ({ ...request, url: request.url + tail })),
-  anyText.map((url) => (request: HttpRequest) => ({ ...request, url })),
-  fc
-    .constantFrom('GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD', 'get', '', 'PROPFIND')
-    .map((method) => (request: HttpRequest) => ({ ...request, method })),
-  fc.boolean().map((headersMerged) => (request: HttpRequest) => ({ ...request, headersMerged })),
-)
+/** Refusals that need a setting or a failure of the host, or that need time to pass. */
+const notOfInputs = ['busy', 'rate_limited', 'request_not_allowed', 'finish_required']
 
 describe('an arbitrary request', () => {
-  test('receives a well-formed response, and changes nothing if it is refused', async () => {
-    const { world, good } = await setUp()
-    const names = Object.keys(good) as (keyof typeof good)[]
-    let writes = 0
-    const { commit } = world.store
-    Object.assign(world.store, {
-      async commit(...args: Parameters<typeof commit>) {
-        const written = await commit(...args)
-        if (written) writes += 1
-        return written
-      },
-    })
-    await fc.assert(
-      fc.asyncProperty(
-        fc.constantFrom(...names),
-        fc.array(change, { minLength: 1, maxLength: 3 }),
-        async (name, changes) => {
-          const before = writes
-          const request = changes.reduce((bent, bend) => bend(bent), good[name])
-          const response = await world.handle(request)
-          expectWellFormed(response, request.method)
-          if (response.status >= 400) expect(writes).toBe(before)
-        },
-      ),
-      { numRuns: runs(3_000) },
-    )
-    expect(world.errors).toEqual([])
+  const seeds = isLong ? ['a', 'b', 'c', 'd'] : ['a']
+  test.each(seeds)(
+    'receives a well-formed response, and changes nothing if it is refused: seed %s',
+    async (seed) => {
+      const report = await runPart('memory', { seed, count: counts.memory })
+      expectNoProblem(report)
+      const { refusal, status } = report.counts
+      for (const name of notOfInputs) expect(refusal[name]).toBeUndefined()
+      // A search that is refused at the door every time says nothing.
+      expect(Object.keys(refusal).length).toBeGreaterThan(isLong ? 32 : 15)
+      expect(status['200']).toBeGreaterThan(report.inputs / 20)
+    },
+  )
+
+  test.each(adapters)('receives a well-formed response over sockets: %s', async (adapter) => {
+    expectNoProblem(await runPart(adapter, { seed: 'sockets', count: counts[adapter] }))
   })
 
-  test('with a signed arbitrary body receives a well-formed response', async () => {
-    const { world, client } = await setUp()
-    const { body } = await client.request([incomingAccess])
-    const token = body.access_token.value
-    await fc.assert(
-      fc.asyncProperty(
-        fc.constantFrom(grantEndpoint, `${resourceServer}/incoming-payments`),
-        fc.oneof(fc.json({ maxDepth: 40 }), fc.string({ unit: 'binary' }), bodyLike),
-        async (url, text) => {
-          const authorized = url === grantEndpoint ? {} : { token }
-          const request = client.sign({ method: 'POST', url, body: text, ...authorized })
-          expectWellFormed(await world.handle(request))
-        },
-      ),
-      { numRuns: runs(1_000) },
-    )
-    expect(world.errors).toEqual([])
-  })
-
-  test('with a signed arbitrary query receives a well-formed response', async () => {
-    const { world, client, token } = await setUp()
-    const part = fc.oneof(
-      fc.constantFrom('wallet-address', bob, 'first', 'last', 'cursor', '7', '', 'MSBh', '%', '+'),
-      fc.stringMatching(/^[!-"$-~]{0,10}$/),
-    )
-    const query = fc.array(fc.tuple(part, part), { maxLength: 4 })
-    await fc.assert(
-      fc.asyncProperty(query, async (pairs) => {
-        const url = `${list}?${pairs.map((pair) => pair.join('=')).join('&')}`
-        const response = await world.handle(client.sign({ method: 'GET', url, token }))
-        expectWellFormed(response)
-        expect([200, 400, 403]).toContain(response.status)
-      }),
-      { numRuns: runs(500) },
-    )
-    expect(world.errors).toEqual([])
-  })
+  test.runIf(isLong).each(databases)(
+    'receives the same response whichever store there is: %s',
+    async (database) => {
+      const options = { seed: 'stores', count: counts[database] }
+      const report = await runPart(database, options)
+      expectNoProblem(report)
+      expect(report.counts).toEqual((await runPart('memory', options)).counts)
+    },
+  )
 
   test('with the deepest possible nesting is refused', async () => {
-    const { world, client } = await setUp()
+    const { client, handle, errors } = createWorld()
+    const shop = client()
     const depth = 30_000
     for (const body of [
       '['.repeat(depth) + ']'.repeat(depth),
       `${'{"client":'.repeat(5_000)}1${'}'.repeat(5_000)}`,
       `{"client":"https://shop.example","access_token":${'['.repeat(depth)}${']'.repeat(depth)}}`,
     ]) {
-      const response = await world.handle(client.sign({ method: 'POST', url: grantEndpoint, body }))
+      const response = await handle(shop.sign({ method: 'POST', url: grantEndpoint, body }))
       expect(response.status).toBe(400)
     }
-    expect(world.errors).toEqual([])
+    expect(errors).toEqual([])
   })
 })
 
-/** Bodies that are almost valid, with known members of arbitrary values. */
-const bodyLike = fc
-  .record(
-    {
-      client: fc.oneof(fc.constant('https://shop.example'), fc.jsonValue()),
-      access_token: fc.oneof(
-        fc.record({ access: fc.array(fc.oneof(fc.jsonValue(), fc.constant(outgoingAccess))) }),
-        fc.jsonValue(),
-      ),
-      interact: fc.oneof(
-        fc.record({ start: fc.constant(['redirect']), finish: fc.jsonValue() }),
-        fc.jsonValue(),
-      ),
-      walletAddress: fc.oneof(fc.constant(bob), fc.webUrl(), fc.jsonValue()),
-      incomingAmount: fc.oneof(
-        fc.record({ value: fc.string(), assetCode: fc.constant('USD'), assetScale: fc.integer() }),
-        fc.jsonValue(),
-      ),
-      expiresAt: fc.oneof(fc.date({ noInvalidDate: true }).map(String), fc.jsonValue()),
-      metadata: fc.jsonValue(),
+const unrelated = { id: 'namespac-planted', version: 1, commandId: 'planted' }
+
+/** Faults of a server, each with a part of the problem that it must be reported as. */
+const faults: Readonly<
+  Record<string, { plant: (handle: Handler, store: Store) => Handler; problem: string }>
+> = {
+  'throws for a header line': {
+    plant: (handle) => (request) => {
+      const names = request.headers.map(([name]) => name)
+      if (names.includes('__proto__')) throw new Error('planted')
+      return handle(request)
     },
-    { requiredKeys: [] },
-  )
-  .map((body) => JSON.stringify(body))
+    problem: 'planted',
+  },
+  'responds with 500 to a body that is not JSON': {
+    plant: (handle) => async (request) => {
+      const response = await handle(request)
+      return response.body?.includes('Invalid request body')
+        ? { ...response, status: 500 }
+        : response
+    },
+    problem: 'a response with 500',
+  },
+  'stores a record before it refuses a request': {
+    plant: (handle, store) => async (request) => {
+      const change = { kind: 'quote', next: unrelated, expectedVersion: 0 } as const
+      if (request.method === 'POST') await store.commit({ changes: [change], guards: [] })
+      return handle(request)
+    },
+    problem: 'stored a record: quote',
+  },
+  'puts a stack into a response': {
+    plant: (handle) => async (request) => {
+      const response = await handle(request)
+      if (response.status !== 415) return response
+      return { ...response, body: JSON.stringify({ error: new Error('planted').stack }) }
+    },
+    problem: 'a stack trace',
+  },
+  'lets caches store a refusal': {
+    plant: (handle) => async (request) => {
+      const response = await handle(request)
+      return response.status === 405 ? { ...response, headers: {} } : response
+    },
+    problem: 'caches may store',
+  },
+}
+
+describe('the search with arbitrary requests', () => {
+  const some = Object.entries(faults).slice(0, isLong ? undefined : 3)
+  test.each(some)('finds a server that %s', async (_, { plant, problem }) => {
+    const report = await runInputs({ seed: 'planted', count: 500, plant })
+    expect(report.failed).toBeGreaterThan(0)
+    expect(report.problems.map((found) => found.problem).join()).toContain(problem)
+  })
+
+  test('finds a server that never responds to a method', async () => {
+    const plant =
+      (handle: Handler): Handler =>
+      (request) =>
+        request.method === 'OPTIONS' ? new Promise(() => undefined) : handle(request)
+    const report = await runInputs({ seed: 'planted', count: 60, plant, hangMs: 200 })
+    expect(report.problems.map(({ problem }) => problem).join()).toContain('no response')
+  })
+
+  test('finds a server that keeps something of every request that it refuses', async () => {
+    const kept: unknown[] = []
+    const plant =
+      (handle: Handler): Handler =>
+      async (request) => {
+        const response = await handle(request)
+        if (response.status >= 400) kept.push(new Array(2_000).fill(0))
+        return response
+      }
+    const { memory } = await runInputs({ seed: 'planted', count: 1_500, plant })
+    expect(kept.length).toBeGreaterThan(0)
+    expect(memory.after - memory.before).toBeGreaterThan(growthMaxBytes)
+  })
+})

@@ -48,7 +48,8 @@ const most = 2n ** 64n - 1n
 
 /** One window an hour, from the hour in which the tests begin. */
 const hourly = 'R/2026-11-21T12:00:00Z/PT1H'
-const hour = 3_600_000
+const minute = 60_000
+const hour = 60 * minute
 
 /** Creates a client instance that may pay 100 an hour, or under the given access. */
 async function paying(access = [outgoingItem({ interval: hourly, debitAmount: usd(100) })]) {
@@ -112,6 +113,16 @@ describe('the sent amount stays counted', () => {
       await host.fail(paymentId, { sentAmount: usd(30) })
     }
     expect(await spent(client, token)).toBe('90')
+    expect(await refusedOf(pay(client, token, 11))).toBe(true)
+  })
+
+  test('under a limit on what is received, if the host reports only what was debited', async () => {
+    const { world, client, token, host } = await paying([outgoingItem({ receiveAmount: usd(100) })])
+    for (const value of [100, 70, 40]) {
+      const paymentId = await begun(world, client, token, value)
+      await host.fail(paymentId, { sentAmount: usd(30) })
+    }
+    expect((await spentUnder(client, token)).spentReceiveAmount).toEqual(usd(90))
     expect(await refusedOf(pay(client, token, 11))).toBe(true)
   })
 
@@ -283,7 +294,7 @@ describe('a request that waits', () => {
 
   test('until the next window opens counts in the window of its arrival', async () => {
     const price: Pricing['price'] = async (asked) => {
-      if (slow) world.clock.advance(hour)
+      if (slow) world.clock.advance(2 * minute)
       return priceList.price(asked)
     }
     let slow = true
@@ -291,6 +302,7 @@ describe('a request that waits', () => {
     const client = world.client()
     const access = [outgoingItem({ interval: hourly, debitAmount: usd(100) })]
     const { token } = await grantToPay(world, client, access)
+    world.clock.advance(hour - minute)
     const first = await pay(client, token, 60)
     expect([first.status, first.body.grantSpentDebitAmount]).toEqual([201, usd(60)])
     slow = false
@@ -356,6 +368,7 @@ function answeringTogether(store: Store, kinds: readonly string[]) {
   const waiting: (() => void)[] = []
   const together: Store = {
     ...store,
+    loadAll: undefined,
     async load(kind, id) {
       asked.push(kind)
       if (kinds.includes(kind)) {
@@ -494,6 +507,7 @@ function waitingForTwo(store: Store): Store {
   })
   return {
     ...store,
+    loadAll: undefined,
     load(kind, id) {
       if (kind === 'outgoing-payment' && ++looks === 2) go()
       return store.load(kind, id)

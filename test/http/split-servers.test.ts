@@ -83,6 +83,7 @@ async function setUp(options: Partial<RemoteIntrospectionOptions> = {}) {
     store: stores.auth,
     clientKeys,
     clock,
+    recordsEvents: true,
     resourceServers: [{ id: bankId, keys: [bankKey], accessTypes: ['incoming-payment'] }],
   })
   const account = { url: bob, assetCode: 'USD', assetScale: 2 }
@@ -91,6 +92,7 @@ async function setUp(options: Partial<RemoteIntrospectionOptions> = {}) {
     grantEndpoint,
     store: stores.bank,
     clock,
+    recordsEvents: true,
     introspect: remoteIntrospection({
       grantEndpoint,
       resourceServerId: bankId,

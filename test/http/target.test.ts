@@ -201,6 +201,25 @@ describe('a request target in absolute form', () => {
   })
 })
 
+describe('the reason for a path that is not below the configured URL', () => {
+  function reasonOf(received: string) {
+    const target = resolveTarget(received, wallet, '')
+    return target.ok ? undefined : target.reason
+  }
+
+  test('names the path without its query, and the URL', () => {
+    expect(reasonOf('/payments/auth?state=1')).toBe(
+      'the path /payments/auth is not below the configured URL https://wallet.example/auth',
+    )
+  })
+
+  test('names at most 200 characters of the path', () => {
+    expect(reasonOf(`/${'a'.repeat(4_000)}`)).toBe(
+      `the path /${'a'.repeat(199)}… is not below the configured URL https://wallet.example/auth`,
+    )
+  })
+})
+
 describe('a prefix that a proxy strips', () => {
   const published = publicUrl('grantEndpoint', 'https://wallet.example/api/auth')
 

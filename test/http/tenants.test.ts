@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { postgresStore } from '../../adapters/postgres.js'
 import {
   type AccessItem,
   createAuthorizationServer,
@@ -15,6 +16,7 @@ import {
   type TestClient,
   testClient,
 } from '../../src/testing/index.js'
+import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
 import { priceList, shopReceiver, usd } from '../support/spending.js'
 
 const shop = () =>
@@ -30,6 +32,7 @@ function createTenant(origin: string, store: Store, client: TestClient) {
     grantEndpoint,
     store,
     clock,
+    recordsEvents: true,
     consentUrl: `${origin}/consent`,
     clientKeys: clientKeysOf(client),
   })
@@ -38,6 +41,7 @@ function createTenant(origin: string, store: Store, client: TestClient) {
     grantEndpoint,
     store,
     clock,
+    recordsEvents: true,
     introspect: auth.introspect,
     walletAddresses: { find: async (url) => (url === account.url ? account : undefined) },
     paymentMethods: ilpPaymentMethods({ addressPrefix: 'test.bank', secret: new Uint8Array(32) }),
@@ -78,8 +82,8 @@ function createTenant(origin: string, store: Store, client: TestClient) {
 
 type Tenant = ReturnType<typeof createTenant>
 
-function createTenants() {
-  const [store, client] = [memoryStore(), shop()]
+function createTenants(store: Store = memoryStore()) {
+  const client = shop()
   const tenants = ['https://one.example', 'https://two.example/brand'].map((origin) =>
     createTenant(origin, store, client),
   )
@@ -205,5 +209,46 @@ describe('two servers on one store with different URLs', () => {
     expect(await two.resources.sweep()).toEqual(nothing)
     expect(await two.auth.sweep()).toEqual(nothing)
     expect((await one.resources.sweep()).removed).toBeGreaterThan(0)
+  })
+})
+
+describe.skipIf(servers.PostgreSQL === undefined)('a payment from one server to the other', () => {
+  let fresh: FreshPostgres
+  beforeAll(async () => {
+    fresh = await freshPostgres()
+  })
+  afterAll(() => fresh.drop())
+
+  test('settles on both in one transaction, or on neither', async () => {
+    const options = { schema: fresh.schema }
+    const { one, two } = createTenants(postgresStore(fresh.pool, options))
+    const outgoing = lastSegment((await lived(one)).outgoing)
+    const { incoming: receiver } = await lived(two)
+    expect(one.resources.incomingPayments.idOf(receiver)).toBeUndefined()
+    const incoming = two.resources.incomingPayments.idOf(receiver) ?? ''
+    await one.resources.outgoingPayments.begin(outgoing)
+    const totals = { sentAmount: usd(100), deliveredAmount: usd(100), final: true }
+
+    const settle = (received: number) =>
+      postgresStore.transaction(
+        fresh.pool,
+        async (_client, store) => {
+          const { outgoingPayments } = one.resources.within(store)
+          const sent = await outgoingPayments.reportSent(outgoing, totals)
+          if (!sent.ok) return sent
+          const funds = { transferId: outgoing, amount: usd(received) }
+          return two.resources.within(store).incomingPayments.receive(incoming, funds)
+        },
+        options,
+      )
+    const states = async () => [
+      (await one.resources.outgoingPayments.get(outgoing))?.state,
+      (await two.resources.incomingPayments.get(incoming))?.received,
+    ]
+
+    expect(await settle(0)).toMatchObject({ refusal: 'amount_invalid' })
+    expect(await states()).toEqual(['begun', '0'])
+    expect(await settle(100)).toMatchObject({ ok: true })
+    expect(await states()).toEqual(['completed', '100'])
   })
 })

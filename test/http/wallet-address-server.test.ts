@@ -348,9 +348,9 @@ describe('the operator', () => {
     const walletAddresses = { find: () => Promise.reject(broken) }
     const { get, errors } = setUp([], { walletAddresses })
     const { status, body } = await get('/alice')
-    expect(status).toBe(500)
+    expect(status).toBe(503)
     expect(body).toEqual({
-      error: { code: 'internal_error', description: 'Internal server error' },
+      error: { code: 'busy', description: 'Temporarily unavailable' },
     })
     expect(errors).toEqual([broken])
   })

@@ -1,4 +1,4 @@
-import { publicItem } from '../../core/access.js'
+import { itemsOf, publicItem } from '../../core/access.js'
 import { type Grant, isIssued } from '../../core/grant/record.js'
 import {
   accessTokenClass,
@@ -7,7 +7,7 @@ import {
   formatPath,
 } from '../../protocol/credential.js'
 import type { AccessTokenBody, ContinueBody, SubjectBody } from '../../protocol/grant.js'
-import type { GrantAnswer } from '../../service/grant.js'
+import type { GrantAnswer, SecretToken } from '../../service/grant.js'
 import type { Call } from '../../service/mechanism/context.js'
 
 /** The URLs from which the URIs in grant responses are built. */
@@ -24,7 +24,7 @@ export function interactBody({ id, interaction }: Grant, { consentUrl }: GrantUr
   return { interact: { redirect, finish: interaction.nonce } }
 }
 
-/** Returns the access token, subject and continuation of a grant response (RFC 9635 section 3). */
+/** Returns the access tokens, subject and continuation of a grant response (RFC 9635 section 3). */
 export function grantBody(
   answer: GrantAnswer,
   continuationSecret: string,
@@ -32,25 +32,46 @@ export function grantBody(
   urls: GrantUrls,
 ) {
   return {
-    ...accessTokenBody(answer, call, urls),
+    ...accessTokensBody(answer, call, urls),
     ...subjectBody(answer.grant),
     continue: continueBody(answer.grant, continuationSecret, urls),
   }
 }
 
+/** A request for a single token gets an object, and one for a set an array, also of one token (section 3.2.2). */
+function accessTokensBody(
+  { grant, tokens }: GrantAnswer,
+  call: Call,
+  urls: GrantUrls,
+): { access_token?: AccessTokenBody | readonly AccessTokenBody[] } {
+  const bodies = tokens.map((token) => tokenBody(grant, token, call, urls))
+  const [first] = bodies
+  if (first === undefined) return {}
+  return { access_token: first.label === undefined ? first : bodies }
+}
+
+/** Returns the response to a rotation, which contains one token (RFC 9635 section 6.1). */
 export function accessTokenBody(
-  { grant: { id, token, granted = [] }, tokenSecret }: GrantAnswer,
+  { grant, tokens }: GrantAnswer,
+  call: Call,
+  urls: GrantUrls,
+): { access_token?: AccessTokenBody } {
+  const [token] = tokens
+  return token === undefined ? {} : { access_token: tokenBody(grant, token, call, urls) }
+}
+
+function tokenBody(
+  { id, granted = [] }: Grant,
+  { label, secret, manage, expiresAt }: SecretToken,
   { now }: Call,
   { baseUrl }: GrantUrls,
-): { access_token?: AccessTokenBody } {
-  if (token === undefined || tokenSecret === undefined) return {}
+): AccessTokenBody {
   return {
-    access_token: {
-      value: formatCredential(accessTokenClass, { grantId: id, secret: tokenSecret }),
-      manage: `${baseUrl}/token/${formatPath(id, token.manage)}`,
-      expires_in: Math.max(0, Math.floor((token.expiresAt - now) / 1000)),
-      access: granted.map(publicItem),
-    },
+    ...(label === undefined ? {} : { label }),
+    value: formatCredential(accessTokenClass, { grantId: id, secret }),
+    manage: `${baseUrl}/token/${formatPath(id, manage)}`,
+    expires_in: Math.max(0, Math.floor((expiresAt - now) / 1000)),
+    access: itemsOf(granted, label).map(publicItem),
   }
 }
 

@@ -1,6 +1,6 @@
-import type { AccessItem } from '../../core/access.js'
-import type { Json } from '../../core/decision.js'
+import type { TokenItem } from '../../core/access.js'
 import { clientId, type Grant, type GrantClient } from '../../core/grant/record.js'
+import type { Json } from '../../core/json.js'
 import { ok } from '../../core/result.js'
 import type { ClientKeys } from '../../ports/client-keys.js'
 import {
@@ -51,8 +51,8 @@ export interface GrantDependencies extends GrantUrls {
   readonly grants: Grants
   readonly clientKeys: ClientKeys
   readonly repeats: RepeatRule
-  readonly requiresConsent: (item: AccessItem) => boolean
-  readonly requiresFinish: (item: AccessItem) => boolean
+  readonly requiresConsent: (item: TokenItem) => boolean
+  readonly requiresFinish: (item: TokenItem) => boolean
   readonly subjectRequiresFinish: boolean
   /** Whether the `subjects` option is configured. */
   readonly namesSubjects: boolean

@@ -1,5 +1,5 @@
 import { type GrantedItem, permits } from '../../core/access.js'
-import type { Json } from '../../core/decision.js'
+import type { Json } from '../../core/json.js'
 import { ok } from '../../core/result.js'
 import type { ActiveToken, Introspect } from '../../ports/introspect.js'
 import { thumbprintOf } from '../../protocol/http-signature/jwk.js'

@@ -1,5 +1,6 @@
-import type { AccessItem } from '../../core/access.js'
+import type { TokenItem } from '../../core/access.js'
 import type { SubjectId } from '../../core/grant/subject.js'
+import { ofDependency } from '../../service/mechanism/dependency-failure.js'
 import { refuse } from '../pipeline.js'
 import type { HttpRefusal } from '../refusals.js'
 
@@ -7,8 +8,8 @@ import type { HttpRefusal } from '../refusals.js'
 export interface RequestedGrant {
   /** Wallet address of the client instance, or the URN of its key's thumbprint. */
   readonly client: string
-  /** The requested access. Empty if only a subject is requested. */
-  readonly access: readonly AccessItem[]
+  /** The requested access of all tokens. Empty if only a subject is requested. */
+  readonly access: readonly TokenItem[]
   readonly subject?: SubjectId
 }
 
@@ -18,12 +19,12 @@ export type MayRequestAnswer = boolean | { readonly reason: string }
 /** Decides whether a client instance may make a grant request. */
 export type MayRequest = (asked: RequestedGrant) => MayRequestAnswer | Promise<MayRequestAnswer>
 
-/** Refuses a request that the host does not allow. Fails closed: only `true` allows it. */
+/** Refuses a request that the host does not allow. Fails closed: only `true` allows it, and a rejection causes 503. */
 export async function refuseRequest(
   mayRequest: MayRequest,
   asked: RequestedGrant,
 ): Promise<HttpRefusal | undefined> {
-  const admission = await mayRequest(asked)
+  const admission = await ofDependency('mayRequest', () => mayRequest(asked))
   if (admission === true) return undefined
   const { reason = 'the host does not allow it' } = admission || {}
   return refuse('request_not_allowed', reason)

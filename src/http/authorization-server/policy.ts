@@ -1,4 +1,4 @@
-import type { AccessItem } from '../../core/access.js'
+import type { TokenItem } from '../../core/access.js'
 import type { GrantPolicy } from '../../core/grant/record.js'
 import type { IntervalCounting } from '../../core/interval.js'
 import type { DenialRedirect } from '../../host/interaction-redirect.js'
@@ -15,7 +15,10 @@ export interface AuthorizationPolicy {
   readonly interactionLifetimeMs?: number
   /** How long a client instance must wait between continuation requests. Default 5,000. */
   readonly waitMs?: number
-  /** How long a continuation or rotation can be repeated if its response was lost. Default 60,000. */
+  /**
+   * How long a continuation can be repeated if its response was lost. A rotation can be repeated at least this
+   * long, and as long as its token is valid. With 0, neither can be repeated. Default 60,000.
+   */
   readonly retryMs?: number
   /** How long a grant without consent remains valid after its last token expired. Default 30 days. */
   readonly unusedLifetimeMs?: number
@@ -26,9 +29,9 @@ export interface AuthorizationPolicy {
    * payments and for `list-all`. `read-all` on incoming payments requires no consent, because a payer's
    * wallet requests it without a user of this wallet.
    */
-  readonly requiresConsent?: (item: AccessItem) => boolean
+  readonly requiresConsent?: (item: TokenItem) => boolean
   /** Whether access requires an interaction that ends with a redirect (`finish`). Default: never. */
-  readonly requiresFinish?: (item: AccessItem) => boolean
+  readonly requiresFinish?: (item: TokenItem) => boolean
   /**
    * Whether a request for a subject requires an interaction that ends with a redirect (`finish`). The
    * redirect shows the client instance that the owner who consented is the user who began. Polling does not
@@ -38,7 +41,7 @@ export interface AuthorizationPolicy {
   /**
    * Decides whether a client instance may make a grant request. Called after the signature is verified and
    * the body validated, before anything is granted or shown to a resource owner. Any result other than
-   * `true` refuses the request with 403; an exception results in 500. Default: every request is allowed.
+   * `true` refuses the request with 403; an exception or rejection, with 503. Default: every request is allowed.
    */
   readonly mayRequest?: MayRequest
   /** The encoding of the interaction hash. Default `base64`, which deployed clients expect. */
@@ -111,6 +114,6 @@ export function authorizationRules(policy: AuthorizationPolicy) {
   }
 }
 
-function needsConsentByDefault({ type, actions }: AccessItem): boolean {
+function needsConsentByDefault({ type, actions }: TokenItem): boolean {
   return type === 'outgoing-payment' || actions.includes('list-all')
 }

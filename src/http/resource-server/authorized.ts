@@ -30,7 +30,7 @@ export interface Authorized {
   /** Returns the access item that allows an action at the wallet address, or at any if it is omitted. */
   permitted(type: AccessType, action: AccessAction, walletAddress?: string): GrantedItem | undefined
   /** Whether the token allows reading a resource: the client's own with `read`, any with `read-all`. */
-  readable(type: AccessType, resource: { walletAddress: string; client: string }): boolean
+  readable(type: AccessType, resource: { walletAddress: string; client?: string }): boolean
 }
 
 /** Serves a request after its signature and token have been verified. */

@@ -1,5 +1,5 @@
 import type { AccessType } from '../../core/access.js'
-import type { Instant } from '../../core/decision.js'
+import type { Instant } from '../../core/instant.js'
 import { json, refuse, type Serve } from '../pipeline.js'
 import { authorized, insufficient, type ResourceDependencies } from './authorized.js'
 
@@ -12,7 +12,7 @@ interface Readable<Resource> {
 }
 
 /** Serves a resource to the client instance that created it, and to others whose token allows `read-all`. */
-export function getResource<Resource extends { walletAddress: string; client: string }>(
+export function getResource<Resource extends { walletAddress: string; client?: string }>(
   deps: ResourceDependencies,
   { type, load, toBody }: Readable<Resource>,
 ): Serve {

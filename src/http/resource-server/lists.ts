@@ -1,6 +1,6 @@
 import type { AccessType } from '../../core/access.js'
-import type { Stored } from '../../core/decision.js'
 import { ok } from '../../core/result.js'
+import type { Stored } from '../../core/stored.js'
 import type { SignedMessage } from '../../protocol/http-signature/components.js'
 import type { Parsed } from '../../protocol/schema.js'
 import { canonicalUrl } from '../../protocol/url.js'

@@ -8,8 +8,8 @@ import { outgoingPaymentResource, resourceId } from '../../protocol/resource-url
 import { introspected } from '../../service/introspection.js'
 import { refuseRepeats } from '../../service/mechanism/nonces.js'
 import type { OutgoingPayments } from '../../service/outgoing-payment.js'
-import type { PaymentInput } from '../../service/outgoing-payment-commit.js'
 import type { PaymentAnswer, PaymentCreation } from '../../service/outgoing-payment-creation.js'
+import type { PaymentInput } from '../../service/outgoing-payment-request.js'
 import { type Exchange, json, readContent, refuse, type Serve } from '../pipeline.js'
 import type { HttpResult } from '../refusals.js'
 import {

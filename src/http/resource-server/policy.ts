@@ -1,8 +1,9 @@
-import type { IncomingPaymentPolicy } from '../../core/incoming-payment.js'
+import type { MayPay } from '../../ports/may-pay.js'
+import type { ReceivingPolicy } from '../../service/incoming-payment.js'
 import type { SpendingPolicy } from '../../service/outgoing-payment.js'
 import { requireKnownOptions } from '../../util/known-options.js'
 import { invalidOption } from '../../util/option-error.js'
-import { durations } from '../options.js'
+import { durations, requireFunction } from '../options.js'
 
 /** The host's policy for payments and quotes. Durations are in milliseconds. */
 export interface ResourcePolicy {
@@ -20,12 +21,26 @@ export interface ResourcePolicy {
    * Default 7 days, or `incomingPaymentRetentionMs` if that is shorter.
    */
   readonly unpaidIncomingPaymentRetentionMs?: number
+  /**
+   * How many incoming payments of one client instance may be open at one wallet address: neither completed nor
+   * expired. A request beyond that gets 429. Each process counts them after every tenth of this number that it
+   * creates, so processes together may exceed it by a tenth each. Default 1,000.
+   */
+  readonly openIncomingPaymentsMax?: number
   /** The lifetime of a quote, unless the host's price expires earlier. Default 300,000. */
   readonly quoteLifetimeMs?: number
   /** How long the host has to begin an outgoing payment, before it fails. Default 24 hours. */
   readonly outgoingPaymentHoldMs?: number
   /** How long an outgoing payment is kept after its end, before `sweep` may remove it. Default 365 days. */
   readonly outgoingPaymentRetentionMs?: number
+  /**
+   * Decides whether an outgoing payment may be created: balance, screening, step-up. Called once the payment is priced
+   * and its grant permits it, before the commit; not for a repeat of an existing payment. Any answer other than
+   * `{ ok: true }` creates nothing: a refusal results in 403, an exception or rejection in 503, an invalid answer in
+   * 500. Concurrent payments do not see each other, and a lost race calls it again: it must have no effects, or be
+   * idempotent by `outgoingPaymentId`. Default: every payment is allowed.
+   */
+  readonly mayPay?: MayPay
 }
 
 const day = 86_400_000
@@ -42,10 +57,12 @@ const defaults = {
 
 /** Validates the policy, fills in defaults, and splits it by the services that use it. */
 export function resourcePolicy(given: ResourcePolicy): {
-  readonly incoming: IncomingPaymentPolicy
+  readonly incoming: ReceivingPolicy
   readonly spending: SpendingPolicy
+  readonly mayPay: MayPay | undefined
 } {
-  requireKnownOptions('policy', given, defaults)
+  requireKnownOptions('policy', given, { ...defaults, openIncomingPaymentsMax: true, mayPay: true })
+  if (given.mayPay !== undefined) requireFunction('policy.mayPay', given.mayPay)
   const {
     incomingPaymentExpiryDefaultMs: expiryDefaultMs,
     incomingPaymentExpiryMaxMs: expiryMaxMs,
@@ -70,11 +87,13 @@ export function resourcePolicy(given: ResourcePolicy): {
     throw invalidOption('policy.outgoingPaymentRetentionMs', 'must be at least quoteLifetimeMs')
   }
   return {
+    mayPay: given.mayPay,
     incoming: {
       expiryDefaultMs,
       expiryMaxMs,
       retentionMs: paidRetentionMs,
       unpaidRetentionMs: Math.min(unpaidIncomingPaymentRetentionMs, paidRetentionMs),
+      openMax: requireOpenMax(given),
     },
     spending: {
       payments: { holdMs, retentionMs },
@@ -83,4 +102,11 @@ export function resourcePolicy(given: ResourcePolicy): {
       budgets: { retentionMs: retentionMs + day },
     },
   }
+}
+
+function requireOpenMax({ openIncomingPaymentsMax = 1_000 }: ResourcePolicy): number {
+  if (Number.isSafeInteger(openIncomingPaymentsMax) && openIncomingPaymentsMax > 0) {
+    return openIncomingPaymentsMax
+  }
+  throw invalidOption('policy.openIncomingPaymentsMax', 'must be a positive integer')
 }

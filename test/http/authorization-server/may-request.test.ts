@@ -82,7 +82,7 @@ describe('the permission to request a grant', () => {
   test('is not given while the host fails to decide', async () => {
     const { world, client } = setUp(() => Promise.reject(new Error('no database')))
     const { status, body } = await client.request([incomingAccess])
-    expect([status, body.error.code]).toEqual([500, 'request_denied'])
+    expect([status, body.error.code]).toEqual([503, 'request_denied'])
     expect(world.errors).toEqual([new Error('no database')])
   })
 

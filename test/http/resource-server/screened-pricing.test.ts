@@ -4,6 +4,7 @@ import { usd } from '../../support/spending.js'
 
 const price = { debitAmount: usd(1), receiveAmount: usd(1) }
 const account = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }
+const client = 'https://shop.example'
 
 function priceAt(baseUrl: string, receiver: string, allowLoopback?: boolean) {
   const pricing = { price: async () => price }
@@ -11,7 +12,7 @@ function priceAt(baseUrl: string, receiver: string, allowLoopback?: boolean) {
     baseUrl,
     ...(allowLoopback === undefined ? {} : { allowLoopback }),
   })
-  return screened.price({ receiver, account, method: 'ilp' })
+  return screened.price({ receiver, account, client, method: 'ilp' })
 }
 
 const refused = expect.objectContaining({ refusal: 'receiver_invalid' })
@@ -47,6 +48,6 @@ describe('the screening of receivers', () => {
     }
     const screened = screenedPricing(new Market(), { baseUrl: 'https://wallet.example' })
     const receiver = 'https://bank.example/incoming-payments/1'
-    expect(await screened.price({ receiver, account, method: 'ilp' })).toBe(price)
+    expect(await screened.price({ receiver, account, client, method: 'ilp' })).toBe(price)
   })
 })

@@ -1,0 +1,298 @@
+import { describe, expect, test, vi } from 'vitest'
+import {
+  type MayPay,
+  type MayPayAnswer,
+  memoryStore,
+  type PriceRequest,
+  type RequestedPayment,
+} from '../../../src/index.js'
+import { type Fate, fates, lyingStore } from '../../support/proxy-store.js'
+import {
+  eur,
+  euroReceiver,
+  grantToPay,
+  outgoingItem,
+  pay,
+  payByQuote,
+  priceList,
+  shopReceiver,
+  usd,
+  withKey,
+} from '../../support/spending.js'
+import {
+  errorOf,
+  idOfPayment,
+  payingClient,
+  quoteUrl,
+  spentUnder,
+  withoutNonce,
+} from '../../support/spending-client.js'
+import { alice, bob, resourceServer, type World } from '../../support/world.js'
+
+const broke: MayPayAnswer = { ok: false, refusal: 'funds_insufficient', reason: 'balance 12' }
+const barred: MayPayAnswer = { ok: false, refusal: 'payment_not_allowed', reason: 'on the list' }
+
+/** A client that may pay 2,500, and a host that gives the answers in turn, and then allows every payment. */
+async function setUp(...answers: readonly MayPayAnswer[]) {
+  const rest = [...answers]
+  const asked: RequestedPayment[] = []
+  const mayPay: MayPay = async (payment) => {
+    asked.push(payment)
+    return rest.shift() ?? { ok: true }
+  }
+  return { asked, ...(await payingClient({ resources: { policy: { mayPay } } })) }
+}
+
+/** A store whose next commits have the fates in `next`. */
+async function onLyingStore(mayPay: MayPay) {
+  const next: Fate[] = []
+  const { store } = lyingStore(memoryStore(), (method) =>
+    method === 'commit' ? (next.shift() ?? 'works') : 'works',
+  )
+  return { next, ...(await payingClient({ store, resources: { policy: { mayPay } } })) }
+}
+
+const paymentsOf = async (world: World) => {
+  const { result } = await world.resources.outgoingPayments.list({ walletAddress: alice, first: 9 })
+  return result
+}
+
+describe('the permission of the host to pay', () => {
+  test('is asked with the payment as it would be created', async () => {
+    const { asked, client, token, grantId } = await setUp()
+    const more = { incomingPayment: euroReceiver, metadata: { note: 'shoes' } }
+    const direct = await pay(client, token, 1000, more)
+    const quoteId = await quoteUrl(client)
+    const byQuote = await payByQuote(client, token, quoteId)
+    const common = { walletAddress: alice, client: 'https://shop.example', grantId }
+    expect(asked).toStrictEqual([
+      {
+        ...common,
+        holdId: expect.stringMatching(/^[\w-]{43}$/),
+        outgoingPaymentId: idOfPayment(direct),
+        receiver: euroReceiver,
+        debitAmount: usd(1000),
+        receiveAmount: eur(500),
+        metadata: { note: 'shoes' },
+      },
+      {
+        ...common,
+        holdId: expect.stringMatching(/^[\w-]{43}$/),
+        outgoingPaymentId: idOfPayment(byQuote),
+        receiver: shopReceiver,
+        debitAmount: usd(1000),
+        receiveAmount: usd(1000),
+      },
+    ])
+  })
+
+  test.each([
+    ['insufficient funds', broke, 'insufficient_funds', 'Insufficient funds'],
+    ['any other reason', barred, 'payment_denied', 'Payment is not allowed'],
+  ] as const)(
+    'can be refused for %s, and then no payment exists',
+    async (_, answer, code, text) => {
+      const { world, client, token } = await setUp(answer, answer)
+      const before = await spentUnder(client, token)
+      const quoteId = await quoteUrl(client)
+      for (const response of [
+        await pay(client, token, 10),
+        await payByQuote(client, token, quoteId),
+      ]) {
+        expect(response.status).toBe(403)
+        expect(response.body).toEqual({ error: { code, description: text } })
+        expect(world.refusals.at(-1)).toMatchObject({
+          refusal: answer.ok || answer.refusal,
+          reason: answer.ok || answer.reason,
+          client: 'https://shop.example',
+          operation: 'createOutgoingPayment',
+        })
+      }
+      expect(await paymentsOf(world)).toEqual([])
+      expect(await spentUnder(client, token)).toEqual(before)
+      const stored = JSON.stringify(
+        await world.store.due('event', '', Number.MAX_SAFE_INTEGER, 100),
+      )
+      expect(stored).not.toContain('outgoing-payment.created')
+    },
+  )
+
+  test('keeps two payments within one balance, if the host holds funds by the id of the hold', async () => {
+    const holds = new Map<string, bigint>()
+    const mayPay: MayPay = async ({ holdId: id, debitAmount: { value } }) => {
+      const others = [...holds].filter(([held]) => held !== id).map(([, amount]) => amount)
+      const held = others.reduce((sum, amount) => sum + amount, 0n)
+      if (held + BigInt(value) > 1500n) return { ok: false, refusal: 'funds_insufficient' }
+      holds.set(id, BigInt(value))
+      return { ok: true }
+    }
+    const { world, client, token } = await payingClient({ resources: { policy: { mayPay } } })
+    const { token: another } = await grantToPay(world, client)
+    const answers = await Promise.all([
+      pay(client, token, 1000),
+      pay(client, token, 1000),
+      pay(client, another, 1000),
+    ])
+    const codes = answers.map(({ status, body }) => body.error?.code ?? status)
+    expect(codes.sort()).toEqual([201, 'insufficient_funds', 'insufficient_funds'])
+    expect(await paymentsOf(world)).toHaveLength(1)
+  })
+
+  test('is not asked about a payment that the grant does not permit, or that has no price', async () => {
+    const { asked, client, token } = await setUp()
+    expect(errorOf(await pay(client, token, 2501))).toEqual([403, 'insufficient_grant'])
+    const gone = { incomingPayment: 'https://bank.example/incoming-payments/gone' }
+    expect(errorOf(await pay(client, token, 1, gone))).toEqual([400, 'invalid_receiver'])
+    const unknown = `${resourceServer}/quotes/BuBTyeHHYfO0dJlrXwsia36Pdr2kaw`
+    expect(errorOf(await payByQuote(client, token, unknown))).toEqual([404, 'invalid_quote'])
+    expect(asked).toEqual([])
+  })
+
+  test('is not asked again about a payment that exists', async () => {
+    const { asked, client, token } = await setUp({ ok: true }, { ok: true }, broke, barred)
+    const quoteId = await quoteUrl(client)
+    const byQuote = await payByQuote(client, token, quoteId)
+    const byKey = await pay(client, token, 10, {}, withKey('k'))
+    expect(await payByQuote(client, token, quoteId)).toMatchObject({
+      body: { id: byQuote.body.id },
+    })
+    expect(await pay(client, token, 10, {}, withKey('k'))).toMatchObject({
+      status: 201,
+      body: { id: byKey.body.id },
+    })
+    expect(asked).toHaveLength(2)
+  })
+
+  test('is asked again after a refusal, with the same id for the same quote or key', async () => {
+    const { asked, client, token } = await setUp(broke, { ok: true }, barred, { ok: true })
+    const quoteId = await quoteUrl(client)
+    expect((await payByQuote(client, token, quoteId)).status).toBe(403)
+    expect((await payByQuote(client, token, quoteId)).status).toBe(201)
+    expect((await pay(client, token, 10, {}, withKey('k'))).status).toBe(403)
+    expect((await pay(client, token, 10, {}, withKey('k'))).status).toBe(201)
+    const [first, second, third, fourth] = asked
+    expect([second, fourth]).toEqual([first, third])
+  })
+
+  test('has another hold for a repeated key with another amount, account, receiver, note or grant', async () => {
+    const refusing: RequestedPayment[] = []
+    const mayPay: MayPay = async (payment) => {
+      refusing.push(payment)
+      return broke
+    }
+    const { world, client } = await payingClient({ resources: { policy: { mayPay } } })
+    const access = [alice, bob].map((account) => outgoingItem({}, account))
+    const { token } = await grantToPay(world, client, access)
+    const { token: another } = await grantToPay(world, client, access)
+    const changes = [
+      {},
+      { debitAmount: usd(11) },
+      { walletAddress: bob },
+      { incomingPayment: euroReceiver },
+      { metadata: { note: 'shoes' } },
+    ]
+    for (const change of changes) await pay(client, token, 10, change, withKey('k'))
+    await pay(client, another, 10, {}, withKey('k'))
+    await pay(client, token, 10, {}, withKey('k'))
+    expect(refusing).toHaveLength(7)
+    expect(new Set(refusing.map(({ outgoingPaymentId }) => outgoingPaymentId)).size).toBe(1)
+    const holds = refusing.map(({ holdId }) => holdId)
+    expect(holds.at(-1)).toBe(holds[0])
+    expect(new Set(holds).size).toBe(6)
+  })
+
+  test.each([broke, barred])(
+    'consumes the signature of a direct payment with $refusal',
+    async (no) => {
+      const { asked, world, client, token } = await setUp(no)
+      const same = withoutNonce(world, client)
+      expect((await pay(client, token, 10, {}, same)).status).toBe(403)
+      expect(errorOf(await pay(client, token, 10, {}, same))).toEqual([401, 'invalid_signature'])
+      expect(asked).toHaveLength(1)
+    },
+  )
+
+  test('is asked again after a lost race, and the last answer counts', async () => {
+    const asked: string[] = []
+    const mayPay: MayPay = async ({ debitAmount }) => {
+      asked.push(debitAmount.value)
+      if (asked.length === 1) await pay(client, token, 10)
+      return asked.length < 3 ? { ok: true } : broke
+    }
+    const { world, client, token } = await payingClient({ resources: { policy: { mayPay } } })
+    expect(errorOf(await pay(client, token, 20))).toEqual([403, 'insufficient_funds'])
+    expect(asked).toEqual(['20', '10', '20'])
+    expect(await paymentsOf(world)).toMatchObject([{ debitAmount: usd(10) }])
+  })
+
+  test.each(fates)('is asked twice at most, about one payment, if its commit %s', async (fate) => {
+    const mayPay = vi.fn<MayPay>(() => ({ ok: true }))
+    const { world, client, token, next } = await onLyingStore(mayPay)
+    next.push(fate)
+    expect((await pay(client, token, 10)).status).toBe(201)
+    expect(new Set(mayPay.mock.calls.map(([{ outgoingPaymentId: id }]) => id)).size).toBe(1)
+    expect(mayPay.mock.calls.length).toBeLessThanOrEqual(2)
+    expect(await paymentsOf(world)).toHaveLength(1)
+  })
+
+  test.each<readonly [string, () => unknown, error?: readonly [number, string]]>([
+    ['rejects', () => Promise.reject(new Error('no ledger')), [503, 'busy']],
+    [
+      'throws',
+      () => {
+        throw new Error('no ledger')
+      },
+      [503, 'busy'],
+    ],
+    ['returns nothing', () => undefined],
+    ['returns true', () => true],
+    ['returns null', () => null],
+    ['returns an unknown refusal', () => ({ ok: false, refusal: 'limits_exceeded' })],
+    ['returns a refusal without a name', () => ({ ok: false })],
+    ['returns the name of a method of all objects', () => ({ ok: false, refusal: 'toString' })],
+    ['returns a text', () => ({ ok: 'true' })],
+  ])(
+    'is not given if the host %s, and the same request succeeds later',
+    async (_, fail, error = [500, 'internal_error']) => {
+      const mayPay = vi.fn<MayPay>(() => ({ ok: true })).mockImplementationOnce(fail as MayPay)
+      const { world, client, token } = await payingClient({ resources: { policy: { mayPay } } })
+      const same = withoutNonce(world, client)
+      expect(errorOf(await pay(client, token, 10, {}, same))).toEqual(error)
+      expect(world.errors).toHaveLength(1)
+      expect(mayPay).toHaveBeenCalledOnce()
+      expect((await pay(client, token, 10, {}, same)).status).toBe(201)
+    },
+  )
+
+  test('is not asked again by the server if the host fails after a lost race', async () => {
+    const mayPay = vi.fn<MayPay>().mockResolvedValueOnce({ ok: true })
+    mayPay.mockRejectedValue(new Error('no ledger'))
+    const { client, token, next } = await onLyingStore(mayPay)
+    next.push('fails')
+    expect(errorOf(await pay(client, token, 10))).toEqual([503, 'busy'])
+    expect(mayPay).toHaveBeenCalledTimes(2)
+  })
+
+  test('cannot change the payment', async () => {
+    const mayPay = ((payment: { debitAmount: { value: string }; metadata: { note: string } }) => {
+      payment.debitAmount.value = '1'
+      payment.metadata.note = 'changed'
+      return { ok: true }
+    }) as unknown as MayPay
+    const { client, token } = await payingClient({ resources: { policy: { mayPay } } })
+    const { body } = await pay(client, token, 10, { metadata: { note: 'shoes' } })
+    expect(body).toMatchObject({ debitAmount: usd(10), metadata: { note: 'shoes' } })
+  })
+})
+
+test('the price of a payment without a quote is asked with its client', async () => {
+  const asked: PriceRequest[] = []
+  const price = async (request: PriceRequest) => {
+    asked.push(request)
+    return priceList.price(request)
+  }
+  const { world, client } = await payingClient({ resources: { pricing: { price } } })
+  const { token } = await grantToPay(world, client, [outgoingItem()])
+  expect((await pay(client, token, 10)).status).toBe(201)
+  expect(asked).toMatchObject([{ client: 'https://shop.example', receiver: shopReceiver }])
+})
