@@ -7,8 +7,12 @@ import { invalidOption } from '../util/option-error.js'
 export interface IlpPaymentMethodsOptions {
   /** ILP address prefix of this server, such as `g.wallet.example`, at most 960 characters. */
   readonly addressPrefix: string
-  /** Secret key of the host, at least 32 bytes. Changing it invalidates payment methods that senders already have. */
-  readonly secret: Uint8Array
+  /**
+   * Secret key of the host, at least 32 bytes; or several, of which the first is for new payment methods. To replace a
+   * key, put the new one first, and keep the old one until the payments whose details it made have expired: without
+   * it, senders cannot pay by these details.
+   */
+  readonly secret: Uint8Array | readonly [Uint8Array, ...Uint8Array[]]
 }
 
 /** The payment id and secret with which a STREAM receiver reads and fulfills the packets of a payment. */
@@ -30,13 +34,48 @@ export interface IlpPaymentMethods extends PaymentMethods {
   credentialsOf(ilpAddress: string): Promise<IlpCredentials | undefined>
 }
 
+/** A key of the host. */
+interface Key {
+  /** Resolves to the name of the key in ILP addresses: 48 bits that reveal nothing else about it. */
+  name(): Promise<string>
+  sharedSecretOf(paymentId: string): Promise<Uint8Array>
+}
+
+function createKey(given: Uint8Array): Key {
+  // Copies the key, because `slice` of a Buffer shares its memory with a key that the host may wipe.
+  const secret = Uint8Array.from(given)
+  const digest = async (text: string) => hmacSha256(secret, encodeUtf8(text))
+  let name: string | undefined
+  return {
+    // No payment has an id with a space.
+    name: async () => (name ??= toBase64url(await digest('name of the key')).slice(0, 8)),
+    sharedSecretOf: digest,
+  }
+}
+
+function readKeys(secret: IlpPaymentMethodsOptions['secret']): readonly [Key, ...Key[]] {
+  const [first, ...others] = Array.isArray(secret) ? secret : [secret]
+  for (const each of [first, ...others]) {
+    if (each instanceof Uint8Array && each.length >= secretLengthMin) continue
+    throw invalidOption('secret', 'must be a Uint8Array of at least 32 bytes, or a list of them')
+  }
+  return [createKey(first), ...others.map(createKey)]
+}
+
+async function keyNamed(keys: readonly [Key, ...Key[]], wanted: string | undefined): Promise<Key> {
+  let [key] = keys
+  for (key of keys) if ((await key.name()) === wanted) return key
+  return key
+}
+
 const addressPrefix = /^(?:g|private|example|peer|self|test[1-3]?|local)(?:\.[a-zA-Z0-9_~-]+)+$/
 const prefixLengthMax = 960
 const secretLengthMin = 32
 
 /**
- * Creates payment methods that need no store. The ILP address is the prefix followed by the payment id. The shared
- * secret is the HMAC-SHA-256 of the id under the host's key.
+ * Creates payment methods that need no store. The ILP address is the prefix followed by the payment id and the name of
+ * the host's key, which is derived from the key. The shared secret is the HMAC-SHA-256 of the id under this key. An
+ * address without the name of a known key belongs to the last key.
  *
  * @throws {OptionError} for a prefix that is not an ILP address, or a key that is too short.
  * @see Open Payments OpenAPI, schema `ilp-payment-method`
@@ -50,14 +89,9 @@ export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPayment
   ) {
     throw invalidOption('addressPrefix', 'must be an ILP address of at most 960 characters')
   }
-  if (!(options.secret instanceof Uint8Array) || options.secret.length < secretLengthMin) {
-    throw invalidOption('secret', 'must be a Uint8Array of at least 32 bytes')
-  }
-  // Copies the key, because `slice` of a Buffer shares its memory with a key that the host may wipe.
-  const secret = Uint8Array.from(options.secret)
+  const keys = readKeys(options.secret)
+  const [newest] = keys
   const prefix = `${options.addressPrefix}.`
-
-  const sharedSecretOf = (paymentId: string) => hmacSha256(secret, encodeUtf8(paymentId))
 
   function paymentIdOf(ilpAddress: string): string | undefined {
     if (!ilpAddress.startsWith(prefix)) return undefined
@@ -68,13 +102,16 @@ export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPayment
 
   return {
     async detailsOf({ paymentId }) {
-      const sharedSecret = toBase64url(await sharedSecretOf(paymentId))
-      return [{ type: 'ilp', ilpAddress: prefix + paymentId, sharedSecret }]
+      const sharedSecret = toBase64url(await newest.sharedSecretOf(paymentId))
+      const ilpAddress = `${prefix}${paymentId}.${await newest.name()}`
+      return [{ type: 'ilp', ilpAddress, sharedSecret }]
     },
     paymentIdOf,
     async credentialsOf(ilpAddress) {
       const paymentId = paymentIdOf(ilpAddress)
       if (paymentId === undefined) return undefined
+      const [name] = ilpAddress.slice(prefix.length + paymentId.length + 1).split('.')
+      const { sharedSecretOf } = await keyNamed(keys, name)
       // On Node the HMAC is a Buffer, whose `slice` does not copy, unlike that of a Uint8Array.
       return { paymentId, sharedSecret: Uint8Array.from(await sharedSecretOf(paymentId)) }
     },

@@ -1,5 +1,6 @@
-import type { Instant, Stored } from '../core/decision.js'
-import type { ListQuery, RecordKind, RecordPage, Store } from '../ports/store.js'
+import type { Instant } from '../core/instant.js'
+import type { Stored } from '../core/stored.js'
+import type { ListQuery, RecordKey, RecordKind, RecordPage, Store } from '../ports/store.js'
 
 /** One record, stored as text so that callers cannot mutate it. */
 interface Slot {
@@ -14,20 +15,21 @@ type Slots = Map<string, Slot>
  * ends. Each method is asynchronous between its steps, like a database, so that it does not hide races.
  */
 export function memoryStore(): Store {
-  const kinds = new Map<RecordKind, Slots>()
+  const slots = createSlots()
 
-  function slots(kind: RecordKind): Slots {
-    const found = kinds.get(kind) ?? new Map<string, Slot>()
-    kinds.set(kind, found)
-    return found
+  async function loadAll(keys: readonly RecordKey[]) {
+    await pause()
+    const found = keys.map(({ kind, id }) => slots(kind).get(id))
+    await pause()
+    return found.map((slot) => slot && recordIn(slot))
   }
 
   return {
+    loadAll,
+
     async load(kind, id) {
-      await pause()
-      const slot = slots(kind).get(id)
-      await pause()
-      return slot && recordIn(slot)
+      const [record] = await loadAll([{ kind, id }])
+      return record
     },
 
     async commit({ changes, guards }) {
@@ -60,6 +62,15 @@ export function memoryStore(): Store {
       await pause()
       return version > 0 && versionIn(slots(kind), id) === version && slots(kind).delete(id)
     },
+  }
+}
+
+function createSlots(): (kind: RecordKind) => Slots {
+  const kinds = new Map<RecordKind, Slots>()
+  return (kind) => {
+    const found = kinds.get(kind) ?? new Map<string, Slot>()
+    kinds.set(kind, found)
+    return found
   }
 }
 

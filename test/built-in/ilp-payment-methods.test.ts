@@ -75,8 +75,13 @@ describe('payment details', () => {
   test('reveal nothing about the details under another secret', async () => {
     const other = ilpPaymentMethods({ ...options, secret: new Uint8Array(32).fill(9) })
     const [one, two] = [await detailsOf(methods, 'p'), await detailsOf(other, 'p')]
-    expect(two.ilpAddress).toBe(one.ilpAddress)
     expect(two.sharedSecret).not.toBe(one.sharedSecret)
+  })
+
+  test('name their key without a part of it that could be a secret', async () => {
+    const { ilpAddress } = await detailsOf(methods, 'p')
+    const hash = createHmac('sha256', secret).update('name of the key').digest('base64url')
+    expect(ilpAddress).toBe(`test.wallet.p.${hash.slice(0, 8)}`)
   })
 
   test.each([
@@ -161,6 +166,46 @@ describe('the credentials of an ILP address', () => {
   )
 })
 
+describe('several secrets', () => {
+  const [oldest, middle, newest] = [secret, secret.map((byte) => byte + 1), new Uint8Array(32)]
+  const withSecrets = (...all: [Uint8Array, ...Uint8Array[]]) =>
+    ilpPaymentMethods({ ...options, secret: all })
+
+  test('make new details with the first one', async () => {
+    expect(await detailsOf(withSecrets(newest, oldest), 'p')).toEqual(
+      await detailsOf(withSecrets(newest), 'p'),
+    )
+  })
+
+  test('find the secret of all details that any of them made, at any place in the list', async () => {
+    for (const made of [oldest, middle, newest]) {
+      const { ilpAddress, sharedSecret } = await detailsOf(withSecrets(made), 'p')
+      for (const rotated of [
+        withSecrets(newest, middle, oldest),
+        withSecrets(oldest, newest, middle),
+      ]) {
+        for (const address of [ilpAddress, `${ilpAddress}.below.it`]) {
+          const credentials = await rotated.credentialsOf(address)
+          expect(credentials).toEqual({ paymentId: 'p', sharedSecret: bytesOf(sharedSecret) })
+        }
+      }
+    }
+  })
+
+  test('do not find the secret of details whose secret is no longer listed', async () => {
+    const { ilpAddress, sharedSecret } = await detailsOf(withSecrets(oldest), 'p')
+    const credentials = await withSecrets(newest, middle).credentialsOf(ilpAddress)
+    expect(credentials?.sharedSecret).not.toEqual(bytesOf(sharedSecret))
+  })
+
+  test('use the last one for an address that names no secret', async () => {
+    const expected = createHmac('sha256', oldest).update('p').digest()
+    const { sharedSecret } =
+      (await withSecrets(newest, oldest).credentialsOf('test.wallet.p')) ?? {}
+    expect(sharedSecret).toEqual(Uint8Array.from(expected))
+  })
+})
+
 function bytesOf(base64url: string): Uint8Array {
   return Uint8Array.from(Buffer.from(base64url, 'base64url'))
 }
@@ -177,7 +222,7 @@ describe('the configuration', () => {
     'local.a~b_c-D9',
   ])('accepts the prefix %s', async (addressPrefix) => {
     const { ilpAddress } = await detailsOf(ilpPaymentMethods({ addressPrefix, secret }), 'p')
-    expect(ilpAddress).toBe(`${addressPrefix}.p`)
+    expect(ilpAddress.startsWith(`${addressPrefix}.p.`)).toBe(true)
     expect(ilpAddress).toMatch(ilpAddressPattern)
   })
 
@@ -212,6 +257,9 @@ describe('the configuration', () => {
     ['null', null],
     ['a string, which has characters instead of bytes', 'x'.repeat(64)],
     ['an array of numbers', Array.from({ length: 32 }, () => 7)],
+    ['an empty list', []],
+    ['a list with a short one', [secret, new Uint8Array(31)]],
+    ['a list with a hole', [secret, undefined]],
     ['an ArrayBuffer, which has no length property', new ArrayBuffer(8)],
   ])('refuses a secret that is %s', (_, secret) => {
     const setUp = () => ilpPaymentMethods({ ...options, secret } as IlpPaymentMethodsOptions)
