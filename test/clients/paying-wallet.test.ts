@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import {
   type Access,
+  allDeployments,
   clientOf,
-  deployments,
   eur,
   failure,
   type RunningDeployment,
@@ -28,8 +28,8 @@ afterAll(() => {
 })
 
 /** Every adapter, and one deployment with separate servers, where the resource server introspects tokens. */
-const [split] = deployments.filter((each) => each.split)
-const whole = deployments.filter((each) => !each.split)
+const [split] = allDeployments.filter((each) => each.split)
+const whole = allDeployments.filter((each) => !each.split)
 
 describe.each([...whole, ...(split ? [split] : [])])(
   'a wallet that pays into $name',

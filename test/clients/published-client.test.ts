@@ -5,8 +5,8 @@ import { decide } from '../../examples/demo/browser.js'
 import { openShop, type Shop } from '../../examples/demo/shop.js'
 import { packages, type Version, versions } from '../support/clients/versions.js'
 import {
+  allDeployments,
   clientSettings,
-  deployments,
   type RunningDeployment,
   startDeployment,
   usd,
@@ -50,7 +50,7 @@ describe.each(runs)('version %s of the TypeScript client on %s', (version, name)
   let running: RunningDeployment
 
   beforeAll(async () => {
-    const deployment = deployments.find((each) => each.name === name)
+    const deployment = allDeployments.find((each) => each.name === name)
     if (deployment === undefined) throw new Error(`no deployment is named ${name}`)
     running = await startDeployment(deployment)
     client = clients.get(version) as AuthenticatedClient

@@ -1,0 +1,116 @@
+import { type CaseAdvice, type Check, caseCheck } from '../check.js'
+
+const caching: Pick<CaseAdvice, 'fix'> = {
+  fix: () => [
+    'proxy_cache off;  # nginx, in the locations of both servers; in a CDN, a rule that bypasses its cache',
+    '# and no expires or add_header Cache-Control, which replace the header of the server',
+  ],
+}
+
+const target: Pick<CaseAdvice, 'fix'> = {
+  fix: () => [
+    'proxy_pass http://127.0.0.1:3000;  # nginx: without a path, it passes the target on unchanged',
+    '# and no rewrite of the query: %3A and : are different bytes, and signatures cover them',
+  ],
+}
+
+const verification: Pick<CaseAdvice, 'fix'> = {
+  fix: () => [
+    'npm install open-payments-server@latest',
+    '// and no code of your own in front of the handler that responds or removes headers',
+  ],
+}
+
+const atGrants = { after: 'signed-request' } as const
+const atPayments = { after: 'incoming-create' } as const
+
+/** Rules of the protocol that proxies, caches and middlewares break. */
+export const protocolChecks: readonly Check[] = [
+  caseCheck('grant-no-store', {
+    ...atGrants,
+    ...caching,
+    why: 'A cache could store tokens, and hand them out to others.',
+  }),
+  caseCheck('grant-401-challenge', {
+    ...atGrants,
+    why: 'Some HTTP clients and proxies refuse a 401 without a challenge.',
+    fix: () => ['# nginx: remove proxy_hide_header WWW-Authenticate'],
+  }),
+  caseCheck('grant-error-body', {
+    ...atGrants,
+    why: 'Clients branch on the code of the error.',
+    fix: () => ['# nginx: remove proxy_intercept_errors on and error_page for these locations'],
+  }),
+  caseCheck('grant-other-key', {
+    ...atGrants,
+    ...verification,
+    why: 'Everybody could request access in the name of any client.',
+  }),
+  caseCheck('grant-body-changed', {
+    ...atGrants,
+    ...verification,
+    why: 'A request could be changed on its way.',
+  }),
+  caseCheck('grant-created-long-ago', {
+    ...atGrants,
+    ...verification,
+    why: 'A recorded request could be sent again at any time.',
+  }),
+  caseCheck('grant-needs-consent', {
+    ...atGrants,
+    ...verification,
+    why: 'Clients could spend without the consent of the owner.',
+  }),
+  caseCheck('incoming-create', {
+    ...atGrants,
+    why: 'The id of a payment must be a URL below resourceServer, as clients see it.',
+    fix: async ({ session }) => [
+      `createResourceServer({ baseUrl: '${(await session.wallet()).resourceServer}', … })`,
+    ],
+  }),
+  caseCheck('resource-unsigned', {
+    ...atPayments,
+    ...verification,
+    why: 'Whoever learns a token could use it.',
+  }),
+  caseCheck('incoming-get', {
+    ...atPayments,
+    ...target,
+    why: 'The id of a payment must lead to it, with the signature of the client instance.',
+  }),
+  caseCheck('incoming-public', {
+    ...atPayments,
+    why: 'Payers read this view without a token. It must not contain what only the receiver may see.',
+    fix: () => ['# Pass GET requests without a signature on to the resource server.'],
+  }),
+  caseCheck('incoming-complete', {
+    ...atPayments,
+    ...caching,
+    why: 'Clients would wait for, or pay, a payment that has completed.',
+  }),
+  caseCheck('incoming-private-cache', {
+    ...atPayments,
+    ...caching,
+    why: 'Shared caches could show a payment to others.',
+  }),
+  caseCheck('list', {
+    ...atPayments,
+    ...target,
+    why: 'A signature covers the query. If a list is refused, a proxy changed the query.',
+  }),
+  caseCheck('token-rotate-old', {
+    ...atPayments,
+    ...caching,
+    why: 'A client rotates a token that leaked. The old one must not give access any more.',
+  }),
+  caseCheck('token-revoke', {
+    ...atPayments,
+    ...caching,
+    why: 'A revoked token must not give access any more.',
+  }),
+  caseCheck('grant-pending', {
+    after: 'signed-request',
+    why: 'Clients lead the owner to the page that the response names.',
+    fix: () => ["consentUrl: 'https://wallet.example/consent', // createAuthorizationServer"],
+  }),
+]
