@@ -1,12 +1,16 @@
 import {
+  type AuthorizationServerOptions,
   createWalletAddressServer,
   type Handler,
+  type MayPayAnswer,
   memoryStore,
   type Pricing,
   type RecordChange,
   type Route,
+  type ServerHooks,
   type Store,
 } from '../../../src/index.js'
+import type { ManualClock } from '../clock.js'
 import { bankId, bankKey } from '../introspection.js'
 import { createSpendingWorld, priceList } from '../spending.js'
 import { alice, grantEndpoint, origin, resourceServer } from '../world.js'
@@ -16,6 +20,9 @@ export interface Switches {
   limited: boolean
   mayRequest: boolean
   requiresFinish: boolean
+  /** Whether the host allows outgoing payments, and whether the account can pay them. */
+  mayPay: boolean
+  funded: boolean
   /** Whether commits take effect, lose against others for ever, or meet a transaction that has failed. */
   store: 'works' | 'contended' | 'failed'
   /** What the wallet addresses throw, if anything. */
@@ -23,23 +30,40 @@ export interface Switches {
   price: Pricing['price']
 }
 
+/** How many incoming payments one client instance may have open at one wallet address. */
+export const openPaymentsMax = 5
+
 export function switchesOff(): Switches {
   return {
     limited: false,
     mayRequest: true,
     requiresFinish: false,
+    mayPay: true,
+    funded: true,
     store: 'works',
     accounts: undefined,
     price: priceList.price,
   }
 }
 
+/** What a test replaces of the servers. */
+export interface ServersOptions {
+  readonly store?: Store
+  readonly clock?: ManualClock
+  readonly auth?: Partial<AuthorizationServerOptions>
+  readonly hooks?: ServerHooks
+  /** Default: so few that a test reaches the limit. */
+  readonly openIncomingPaymentsMax?: number
+}
+
 /** All servers, over one store, of a host that obeys the switches. */
-export function createServers(switches: Switches) {
-  const { store, kept } = watchedAndSwitched(switches)
+export function createServers(switches: Switches, options: ServersOptions = {}) {
+  const { hooks = {}, openIncomingPaymentsMax = openPaymentsMax } = options
+  const { store, kept } = watchedAndSwitched(switches, options.store)
   const rateLimit = () => (switches.limited ? { retryAfterMs: 2_000 } : undefined)
   const world = createSpendingWorld({
     store,
+    ...(options.clock && { clock: options.clock }),
     auth: {
       resourceServers: [{ id: bankId, keys: [bankKey] }],
       rateLimit,
@@ -47,8 +71,15 @@ export function createServers(switches: Switches) {
         mayRequest: () => switches.mayRequest,
         requiresFinish: () => switches.requiresFinish,
       },
+      ...hooks,
+      ...options.auth,
     },
-    resources: { rateLimit, pricing: { price: (request) => switches.price(request) } },
+    resources: {
+      ...hooks,
+      rateLimit,
+      pricing: { price: (request) => switches.price(request) },
+      policy: { openIncomingPaymentsMax, mayPay: () => permission(switches) },
+    },
   })
   const { auth, resources, clock } = world
   const wallets = createWalletAddressServer({
@@ -65,6 +96,7 @@ export function createServers(switches: Switches) {
     clock,
     onRefusal: (report) => void world.refusals.push(report),
     onError: (error) => void world.errors.push(error),
+    ...hooks,
   })
   const routes: readonly Route[] = [...auth.routes, ...resources.routes, ...wallets.routes]
   const handle: Handler = (request) =>
@@ -72,12 +104,19 @@ export function createServers(switches: Switches) {
   return { world, routes, handle, kept }
 }
 
-/** A memory store that obeys a switch, and keeps what every commit that took effect has changed. */
-function watchedAndSwitched(switches: Switches): {
+function permission({ mayPay, funded }: Switches): MayPayAnswer {
+  if (!mayPay) return { ok: false, refusal: 'payment_not_allowed' }
+  return funded ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
+}
+
+/** A store that obeys a switch, and keeps what every commit that took effect has changed. */
+function watchedAndSwitched(
+  switches: Switches,
+  store = memoryStore(),
+): {
   readonly store: Store
   readonly kept: (readonly RecordChange[])[]
 } {
-  const store = memoryStore()
   const kept: (readonly RecordChange[])[] = []
   return {
     kept,
