@@ -10,8 +10,6 @@ export interface SpendingRules {
   readonly intervalCounting: IntervalCounting
   /** How long a payment may wait until the host begins it, in milliseconds. */
   readonly holdMs: number
-  /** The account that pays. */
-  readonly walletAddress: string
 }
 
 /** The scope in which payments are summed: one window of an access item, or the whole life of its grant. */
@@ -165,7 +163,7 @@ function tryItem(
 ): { readonly account?: Account } | string {
   const name = `grant ${request.grant}, item ${number}`
   const fits = type === 'outgoing-payment' && actions.includes('create')
-  if (!fits || identifier !== rules.walletAddress) return `${name} does not cover this payment`
+  if (!fits || identifier !== request.walletAddress) return `${name} does not cover this payment`
   if (limits.receiver !== undefined && limits.receiver !== request.receiver) {
     return `${name} limits payments to another receiver`
   }

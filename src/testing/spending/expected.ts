@@ -1,7 +1,7 @@
 import { requireKnownOptions } from 'open-payments-server/adapter'
 import { accountsIn, type Book, emptyBook, type Spent } from './book.js'
 import { filledIn, type HistoryOptions, historyOptions } from './histories.js'
-import type { SpendingAction, SpendingHistory } from './history.js'
+import { actionsOf, type SpendingAction, type SpendingHistory } from './history.js'
 import { expectationOf } from './model.js'
 
 /** The expected outcome of one action of a history. */
@@ -23,7 +23,8 @@ export interface ExpectedStep {
 /**
  * Returns what payment limits require, computed by a model that shares no code with the library: which
  * requests of a history the wallet must accept, which it must refuse, and what every window has spent after
- * each action. Concurrent actions are applied in the order in which they are listed.
+ * each action. Concurrent actions are applied in the order in which they are listed, and an action during which the
+ * store fails as if it had not failed.
  *
  * @param options the options of the history; only `intervalCounting` and `holdMs` matter.
  * @throws {OptionError} for an unknown option.
@@ -37,8 +38,7 @@ export function expectedSpending(
   let book: Book = emptyBook
   let now = history.start
   return history.steps.flatMap((step, index) => {
-    const actions = step.type === 'at once' ? step.actions : [step]
-    return actions.map((action): ExpectedStep => {
+    return actionsOf(step).map((action): ExpectedStep => {
       if (action.type === 'wait') now = action.until
       const { answer, after, problems = [] } = expectationOf(book, action, now, rules)
       if (answer !== 'refused') book = after

@@ -1,10 +1,11 @@
-import type { Instant, IntervalCounting } from 'open-payments-server'
+import { type Instant, type IntervalCounting, OptionError } from 'open-payments-server'
 import { startOfTests } from '../clock.js'
 import type { Arbitrary, FastCheck } from './fast-check.js'
+import { grantWish, type LimitForm, limitForms } from './grant-wishes.js'
 import type { SpendingHistory } from './history.js'
 import { planHistory } from './plan.js'
 import { defaultScene, type SpendingScene } from './scene.js'
-import { anyWish, grantWish, type Wish } from './wishes.js'
+import { anyWish, type Wish } from './wishes.js'
 
 /** The scene of the histories, and the rules of the wallet besides the limits. */
 export interface HistoryOptions {
@@ -14,6 +15,16 @@ export interface HistoryOptions {
   readonly start?: Instant
   /** The maximum number of steps after the first one, which is always a grant. Default 24. */
   readonly stepsMax?: number
+  /**
+   * The forms of limits that grants have, for a wallet that serves fewer. Default: all. Must contain `debitAmount`,
+   * `receiveAmount` or `anyAmount`.
+   */
+  readonly limits?: readonly LimitForm[]
+  /**
+   * Returns the intervals of limits for a history that starts at the given instant, for a wallet that serves fewer
+   * forms. Default: all forms, with windows near the start, and often months from the last days of a month.
+   */
+  readonly interval?: (start: Instant) => Arbitrary<string>
   /** How the wallet counts the repetitions of an interval. Default `occurrences`. */
   readonly intervalCounting?: IntervalCounting
   /** How long a payment may wait until the host begins it, in milliseconds. Default 24 hours. */
@@ -25,19 +36,36 @@ export const historyOptions: Readonly<Record<keyof HistoryOptions, true>> = {
   scene: true,
   start: true,
   stepsMax: true,
+  limits: true,
+  interval: true,
   intervalCounting: true,
   holdMs: true,
 }
 
-/** Returns the options with their defaults. */
+/**
+ * Returns the options with their defaults.
+ *
+ * @throws {OptionError} if the limits are invalid.
+ */
 export function filledIn({
   scene = defaultScene,
   stepsMax = 24,
+  limits = limitForms,
+  interval,
   intervalCounting = 'occurrences',
   holdMs = 86_400_000,
 }: HistoryOptions) {
-  const rules = { intervalCounting, holdMs, walletAddress: scene.walletAddress }
-  return { scene, stepsMax, rules }
+  const hasAmount = limits.some((form) => form !== 'interval' && form !== 'receiver')
+  if (!hasAmount || !limits.every((form) => limitForms.includes(form))) {
+    const forms = `must contain some of ${limitForms.join(', ')}`
+    throw new OptionError('limits', `${forms}, and one of the first three`)
+  }
+  return {
+    scene,
+    stepsMax,
+    forms: { scene, limits, interval },
+    rules: { intervalCounting, holdMs },
+  }
 }
 
 /** The last days of a long month and of a leap February, and the last millisecond of a year. */
@@ -62,13 +90,14 @@ function historyFrom(
   start: Instant,
   options: HistoryOptions,
 ): Arbitrary<SpendingHistory> {
-  const { scene, stepsMax, rules } = filledIn(options)
-  const wish = anyWish(fc, scene, start)
+  const { scene, stepsMax, forms, rules } = filledIn(options)
+  const grants = grantWish(fc, forms, start)
+  const wish = anyWish(fc, grants)
   // A single array would usually be short.
   const [first, second, third] = [0, 1, 2].map((i) =>
     fc.array(wish, { maxLength: Math.floor((stepsMax + i) / 3), size: 'max' }),
   ) as [Arbitrary<Wish[]>, Arbitrary<Wish[]>, Arbitrary<Wish[]>]
-  return fc
-    .tuple(grantWish(fc, scene, start), first, second, third)
-    .map(([grant, ...others]) => planHistory([grant, ...others.flat()], scene, start, rules))
+  return fc.tuple(grants, first, second, third).map(([grant, ...others]) => {
+    return planHistory([grant, ...others.flat()], { scene, start, stepsMax, rules })
+  })
 }

@@ -8,6 +8,8 @@ export interface PaymentRequest {
   readonly grant: number
   /** `quote`: the client creates a quote first. `direct`: it names the incoming payment in the request. */
   readonly by: 'quote' | 'direct'
+  /** The account that pays: that of the scene, or its other one. */
+  readonly walletAddress: string
   readonly receiver: string
   readonly debitAmount: Amount
   /** The amount that arrives, according to the scene. */
@@ -27,6 +29,8 @@ export type SpendingAction =
   | ({ readonly type: 'pay' } & PaymentRequest)
   /** Repeats a payment request whose response was lost. */
   | { readonly type: 'retry'; readonly request: PaymentRequest }
+  /** Repeats a request with another amount, which the wallet must refuse if it accepted the first. */
+  | { readonly type: 'alter'; readonly request: PaymentRequest }
   | { readonly type: 'begin'; readonly payment: number }
   | {
       readonly type: 'report-sent'
@@ -59,6 +63,11 @@ export function isReport(action: SpendingAction): action is SpendingReport {
   return ['begin', 'report-sent', 'fail', 'cancel'].includes(action.type)
 }
 
+/** Whether the store may fail during an action. The other ones have no safe repeat. */
+export function isInterruptible(action: SpendingAction): boolean {
+  return isReport(action) || action.type === 'pay' || action.type === 'retry'
+}
+
 /**
  * The order in which the first commits of concurrent actions reach the store: together, or one after the
  * other. A wallet behind a network decides this itself.
@@ -71,7 +80,26 @@ export interface ActionsAtOnce {
   readonly commits: CommitOrder
 }
 
-export type SpendingStep = SpendingAction | ActionsAtOnce
+/** Whether a write takes effect before the store fails: a commit that fails may have been written. */
+export type StoreFailure = 'before' | 'after'
+
+/**
+ * An action during which the store of the wallet fails, from just before or just after its first write. If its
+ * outcome is then unknown, it is repeated on the working store, which must settle it.
+ */
+export interface ActionDuringFailure {
+  readonly type: 'store fails'
+  readonly failure: StoreFailure
+  readonly action: SpendingAction
+}
+
+export type SpendingStep = SpendingAction | ActionsAtOnce | ActionDuringFailure
+
+/** Returns the actions of a step. */
+export function actionsOf(step: SpendingStep): readonly SpendingAction[] {
+  if (step.type === 'at once') return step.actions
+  return [step.type === 'store fails' ? step.action : step]
+}
 
 /** What happens to payments, step by step. Its `toString` prints it line by line. */
 export interface SpendingHistory {
@@ -99,6 +127,10 @@ const orders: Readonly<Record<CommitOrder, string>> = {
 
 /** Describes a step. `answers` are the outcomes of its actions, in their order. */
 export function stepText(step: SpendingStep, answers: readonly string[] = []): string {
+  if (step.type === 'store fails') {
+    const text = `while the store fails ${step.failure} it writes: ${actionText(step.action)}`
+    return withAnswer(text, answers.length === 0 ? undefined : answers.join(', and repeated: '))
+  }
   if (step.type !== 'at once') return withAnswer(actionText(step), answers[0])
   const lines = step.actions.map((action, i) => `- ${withAnswer(actionText(action), answers[i])}`)
   return [`${orders[step.commits]}:`, ...lines].join('\n')
@@ -116,6 +148,10 @@ function actionText(action: SpendingAction): string {
       return requestText(action)
     case 'retry':
       return `repeat the request for payment ${action.request.payment}`
+    case 'alter': {
+      const { payment, debitAmount } = action.request
+      return `repeat the request for payment ${payment} with ${amountText(debitAmount)}`
+    }
     case 'begin':
       return `begin payment ${action.payment}`
     case 'report-sent':
@@ -137,16 +173,18 @@ function actionText(action: SpendingAction): string {
 
 function grantText({ grant, asked, granted }: SpendingAction & { type: 'grant' }): string {
   const whole = JSON.stringify(asked) === JSON.stringify(granted)
-  const items = granted.map((item, index) => `- item ${index + 1}: ${limitsText(item.limits)}`)
+  const items = granted.map(({ identifier, limits }, index) => {
+    return `- item ${index + 1}, from ${identifier}: ${limitsText(limits)}`
+  })
   return [`grant ${grant}, approved${whole ? '' : ' for less than requested'}`, ...items].join('\n')
 }
 
 function requestText({ payment, grant, by, ...paid }: PaymentRequest): string {
-  const { receiver, debitAmount, receiveAmount } = paid
+  const { walletAddress, receiver, debitAmount, receiveAmount } = paid
   const same = JSON.stringify(debitAmount) === JSON.stringify(receiveAmount)
   const arriving = same ? '' : `, ${amountText(receiveAmount)} arrives`
   const how = by === 'quote' ? ' with a quote' : ''
-  return `pay ${amountText(debitAmount)} to ${receiver}${how} (payment ${payment}, grant ${grant}${arriving})`
+  return `pay ${amountText(debitAmount)} from ${walletAddress} to ${receiver}${how} (payment ${payment}, grant ${grant}${arriving})`
 }
 
 function totalsText({

@@ -51,6 +51,31 @@ export function validInterval(fc: FastCheck, around?: Instant): Arbitrary<string
   return fc.tuple(repetition(fc), span).map(([repeats, text]) => `${repeats}/${text}`)
 }
 
+/** Intervals for histories: all forms, and often months from the last days of a month, whose lengths differ. */
+export function historyInterval(fc: FastCheck, around: Instant): Arbitrary<string> {
+  const date = new Date(around)
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
+  // Day 0 of a month is the last day of the month before. Of four successive months, at least two have 31 days.
+  const ends = (first: number) =>
+    [0, 1, 2, 3]
+      .map((months) => Date.UTC(year, month + first + months, 0))
+      .filter((end) => new Date(end).getUTCDate() > 30)
+  const starts = date.getUTCDate() > 28 ? [...ends(-3), around] : ends(-3)
+  const written = (instants: readonly Instant[]) => writtenInstant(fc, fc.constantFrom(...instants))
+  const monthly = fc.oneof(
+    written(starts).map((start) => `${start}/P1M`),
+    // Far enough ahead that a shorter month lies between.
+    written(ends(4)).map((end) => `P1M/${end}`),
+  )
+  return fc.oneof(
+    { weight: 2, arbitrary: validInterval(fc, around) },
+    {
+      weight: 1,
+      arbitrary: fc.tuple(repetition(fc), monthly).map(([repeats, span]) => `${repeats}/${span}`),
+    },
+  )
+}
+
 function repetition(fc: FastCheck): Arbitrary<string> {
   return fc.oneof(
     { weight: 3, arbitrary: fc.constantFrom('R', 'R-1') },

@@ -8,7 +8,7 @@ import {
   type SpendingRules,
   spentIn,
 } from './book.js'
-import type { SpendingAction } from './history.js'
+import type { PaymentRequest, SpendingAction } from './history.js'
 import { expectationOf } from './model.js'
 import { valueText } from './text.js'
 
@@ -21,7 +21,7 @@ export interface JudgeRules extends SpendingRules {
 export interface Observation {
   readonly action: SpendingAction
   readonly answer: {
-    readonly accepted: boolean
+    readonly accepted: boolean | 'unknown'
     readonly id?: string
     readonly spentDebitAmount?: Amount
     readonly spentReceiveAmount?: Amount
@@ -77,8 +77,9 @@ interface Excused extends Observation {
 
 /** A payment that runs concurrently with a rotation may present the old token. */
 function isCutOff({ action }: Observation, all: readonly Observation[]): boolean {
-  if (action.type !== 'pay' && action.type !== 'retry') return false
-  const { grant } = requestOf(action)
+  const request = requestOf(action)
+  if (request === undefined) return false
+  const { grant } = request
   return all.some(({ action }) => action.type === 'rotate' && action.grant === grant)
 }
 
@@ -99,7 +100,11 @@ function follow(
   let books: readonly Book[] = [book]
   for (const [depth, observation] of observations.entries()) {
     const verdicts = books.flatMap((book) =>
-      observation.moments.map((now) => explain(book, observation, now, rules, alone)),
+      observation.moments.flatMap((now) =>
+        observation.answer.accepted === 'unknown'
+          ? explainUnknown(book, observation, now, rules)
+          : [explain(book, observation, now, rules, alone)],
+      ),
     )
     const next = verdicts.flatMap((verdict) => ('book' in verdict ? [verdict.book] : []))
     if (next.length === 0) {
@@ -112,6 +117,17 @@ function follow(
 }
 
 type Verdict = { readonly book: Book } | { readonly problems: readonly string[] }
+
+/** After an error of the store, an action may or may not have taken effect. */
+function explainUnknown(
+  book: Book,
+  { action }: Observation,
+  now: Instant,
+  rules: JudgeRules,
+): readonly Verdict[] {
+  const { answer, after } = expectationOf(book, action, now, rules)
+  return answer === 'refused' ? [{ book }] : [{ book }, { book: after }]
+}
 
 function explain(
   book: Book,
@@ -138,7 +154,7 @@ function explain(
       problems: reasons.map((reason) => `the wallet accepted it; expected a refusal: ${reason}`),
     }
   }
-  if (repeats !== undefined && repeats.id !== answer.id) {
+  if (repeats?.id !== undefined && repeats.id !== answer.id) {
     return {
       problems: [
         `a repeated request created payment ${repeats.request.payment} twice`,
@@ -156,14 +172,16 @@ function explain(
 
 /** Records the wallet's id of a payment, unless another payment has that id. */
 function withId(book: Book, action: SpendingAction, id: string | undefined): Book | undefined {
-  if (id === undefined || (action.type !== 'pay' && action.type !== 'retry')) return book
-  const { payment } = requestOf(action)
+  const request = requestOf(action)
+  if (id === undefined || request === undefined) return book
+  const { payment } = request
   const taken = book.payments.some((line) => line.id === id && line.request.payment !== payment)
   return taken ? undefined : amended(book, payment, { id })
 }
 
-function requestOf(action: SpendingAction & { type: 'pay' | 'retry' }) {
-  return action.type === 'pay' ? action : action.request
+function requestOf(action: SpendingAction): PaymentRequest | undefined {
+  if (action.type === 'pay') return action
+  return action.type === 'retry' || action.type === 'alter' ? action.request : undefined
 }
 
 function misreportedSpending(
@@ -171,8 +189,8 @@ function misreportedSpending(
   action: SpendingAction,
   answer: Observation['answer'],
 ): string | undefined {
-  if (action.type !== 'pay' && action.type !== 'retry') return undefined
-  const account = paymentIn(book, requestOf(action).payment)?.account
+  const request = requestOf(action)
+  const account = request && paymentIn(book, request.payment)?.account
   if (account === undefined) return undefined
   const { spentDebitAmount, spentReceiveAmount } = answer
   const said = account.counts === 'debitAmount' ? spentDebitAmount : spentReceiveAmount

@@ -1,13 +1,14 @@
 import {
   createAuthorizationServer,
   createResourceServer,
+  type Handler,
   type IntervalCounting,
   type Pricing,
   type Store,
 } from 'open-payments-server'
 import { clientKeysOf, testClient } from '../client.js'
 import { manualClock } from '../clock.js'
-import { amountOf, receivedOf, type SpendingScene } from './scene.js'
+import { accountsOf, amountOf, receivedOf, type SpendingScene } from './scene.js'
 
 export interface LibraryWalletOptions {
   readonly scene: SpendingScene
@@ -17,6 +18,9 @@ export interface LibraryWalletOptions {
 
 export type LibraryServers = ReturnType<typeof libraryServers>
 
+/** The maximum number of actions of a history that run concurrently. */
+const atOnceMax = 4
+
 const hundredYearsMs = 100 * 366 * 86_400_000
 
 /** Creates both servers of this library on a store, and a client instance that they know. */
@@ -24,7 +28,8 @@ export function libraryServers(
   store: Store,
   { scene, intervalCounting, holdMs }: LibraryWalletOptions,
 ) {
-  const { walletAddress, asset } = scene
+  const { asset } = scene
+  const accounts = accountsOf(scene)
   const clock = manualClock()
   const client = testClient({
     seed: 'spending',
@@ -42,20 +47,26 @@ export function libraryServers(
     clientKeys: clientKeysOf(client),
     policy: { waitMs: 0, accessTokenLifetimeMs: hundredYearsMs, intervalCounting },
   })
-  const resources = createResourceServer({
+  const resourceOptions = {
     store,
     clock,
     baseUrl: `${origin}/op`,
     grantEndpoint,
     introspect: auth.introspect,
     walletAddresses: {
-      find: async (url) => (url === walletAddress ? { url, ...asset } : undefined),
+      find: async (url: string) => (accounts.includes(url) ? { url, ...asset } : undefined),
     },
     paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
     pricing: pricesOf(scene),
     policy: { outgoingPaymentHoldMs: holdMs },
-  })
-  return { origin, clock, client, auth, resources }
+  }
+  const processes = Array.from({ length: atOnceMax }, () => createResourceServer(resourceOptions))
+  const [resources = createResourceServer(resourceOptions)] = processes
+  let payments = 0
+  /** Creates each payment in the next process: one process combines concurrent payments, which then do not race. */
+  const pay: Handler = (request) =>
+    (processes[payments++ % processes.length] ?? resources).handle(request)
+  return { origin, clock, client, auth, resources, pay }
 }
 
 function pricesOf({ receivers }: SpendingScene): Pricing {

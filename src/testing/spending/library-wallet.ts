@@ -8,13 +8,15 @@ import {
 import {
   bodyOf,
   fieldsOf,
-  type IssuedToken,
+  type GrantTokens,
+  noTokens,
   refusalOf,
   spentAmount,
   stringOf,
-  tokenOf,
+  tokensOf,
   unexpected,
 } from './responses.js'
+import { accountsOf } from './scene.js'
 import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
 
 /** How long the `due` list may lag behind a commit, in milliseconds. */
@@ -22,9 +24,9 @@ const dueLagMs = 5_000
 
 /** The servers of a history, and what their client instance and host remember. */
 interface State extends LibraryServers {
-  readonly walletAddress: string
-  /** The current token of each grant. */
-  readonly tokens: Map<string, IssuedToken>
+  readonly walletAddresses: readonly string[]
+  /** The current tokens of each grant. */
+  readonly tokens: Map<string, GrantTokens>
   /** The quote of each request key, or its refusal. */
   readonly quotes: Map<string, ReturnType<typeof createQuote>>
   /** Payments that the host may not have begun yet. */
@@ -40,7 +42,7 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
   let nonces = 0
   const state: State = {
     ...servers,
-    walletAddress: options.scene.walletAddress,
+    walletAddresses: accountsOf(options.scene),
     tokens: new Map(),
     quotes: new Map(),
     held: new Set(),
@@ -69,23 +71,35 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
 
 const quoteAccess: AccessItem = { type: 'quote' satisfies AccessType, actions: ['create', 'read'] }
 
+/** Requests a grant with one token, or with a token for each use if the grant has several items. */
 async function grant(
-  { auth, client, origin, tokens, walletAddress }: State,
+  { auth, client, origin, tokens, walletAddresses }: State,
   asked: readonly AccessItem[],
   granted: readonly AccessItem[],
 ): Promise<string> {
-  const access = [...asked, quoteAccess]
+  const isSplit = asked.length > 1
   const requested = await client.send(auth.handle, {
     method: 'POST',
     url: `${origin}/auth`,
-    body: { client: client.client, access_token: { access }, interact: { start: ['redirect'] } },
+    body: {
+      client: client.client,
+      access_token: isSplit
+        ? [
+            { label: 'pay', access: asked },
+            { label: 'price', access: [quoteAccess] },
+          ]
+        : { access: [...asked, quoteAccess] },
+      interact: { start: ['redirect'] },
+    },
   })
   const { interact, continue: next } = bodyOf(requested, 200)
   const interaction = stringOf(interact, 'redirect').slice(`${origin}/consent/`.length)
+  const labelled = (label: string, items: readonly AccessItem[]) =>
+    isSplit ? items.map((item) => ({ label, ...item })) : items
   const approved = await auth.interactions.approve(interaction, {
     resourceOwner: 'owner',
-    walletAddresses: [walletAddress],
-    access: [...granted, quoteAccess],
+    walletAddresses,
+    access: [...labelled('pay', granted), ...labelled('price', [quoteAccess])],
   })
   if (!approved.ok) throw new Error(`approving the grant failed: ${approved.reason}`)
   const continued = await client.send(auth.handle, {
@@ -94,14 +108,15 @@ async function grant(
     token: stringOf(fieldsOf(next)['access_token'], 'value'),
   })
   const id = interaction.slice(0, interaction.indexOf('.'))
-  tokens.set(id, tokenOf(bodyOf(continued, 200)))
+  tokens.set(id, tokensOf(bodyOf(continued, 200)))
   return id
 }
 
 async function pay(state: State, request: WalletRequest): Promise<PaymentAnswer> {
   const { quotes } = state
   const { key, by, walletAddress, receiver: incomingPayment, debitAmount } = request
-  const token = state.tokens.get(request.grant)?.value ?? ''
+  const tokens = state.tokens.get(request.grant)
+  const token = tokens?.pay.value ?? ''
   const common = { walletAddress, metadata: { request: key } }
   if (by === 'direct') {
     const headers = [['idempotency-key', key]] as const
@@ -110,9 +125,12 @@ async function pay(state: State, request: WalletRequest): Promise<PaymentAnswer>
     return createPayment(state, { body, token, headers, nonce: state.newNonce() })
   }
   // Concurrent repeats share one quote.
-  const quoted = quotes.get(key) ?? createQuote(state, request, token)
+  const quoted = quotes.get(key) ?? createQuote(state, request, tokens?.price.value ?? '')
   quotes.set(key, quoted)
-  const quoteId = await quoted
+  const quoteId = await quoted.catch((error: unknown) => {
+    quotes.delete(key)
+    throw error
+  })
   if (typeof quoteId !== 'string') {
     quotes.delete(key)
     return quoteId
@@ -132,11 +150,11 @@ async function createQuote(
 }
 
 async function createPayment(
-  { client, resources, origin, held }: State,
+  { client, resources, pay, origin, held }: State,
   request: Omit<ClientRequest, 'method' | 'url'>,
 ): Promise<PaymentAnswer> {
   const url = `${origin}/op/outgoing-payments`
-  const response = await client.send(resources.handle, { method: 'POST', url, ...request })
+  const response = await client.send(pay, { method: 'POST', url, ...request })
   const refusal = refusalOf(response)
   if (refusal !== undefined) return refusal
   const created = bodyOf(response, 201)
@@ -154,11 +172,13 @@ async function rotate(
   { auth, client, tokens, newNonce }: State,
   grant: string,
 ): Promise<SpendingAnswer> {
-  const { manage = '', value = '' } = tokens.get(grant) ?? {}
+  const { pay, price } = tokens.get(grant) ?? noTokens
+  const { manage, value } = pay
   const request = { method: 'POST', url: manage, token: value, nonce: newNonce() }
   const response = await client.send(auth.handle, request)
   if (response.status !== 200) return refusalOf(response) ?? unexpected(response)
-  tokens.set(grant, tokenOf(bodyOf(response, 200)))
+  const { pay: next } = tokensOf(bodyOf(response, 200))
+  tokens.set(grant, { pay: next, price: price === pay ? next : price })
   return { accepted: true }
 }
 

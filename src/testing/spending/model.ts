@@ -40,6 +40,11 @@ export function expectationOf(
       return expectPayment(book, action, now, rules, false)
     case 'retry':
       return expectPayment(book, action.request, now, rules, true)
+    case 'alter': {
+      const expected = expectPayment(book, action.request, now, rules, true)
+      // A wallet may remember the keys of requests that it refused.
+      return expected.answer === 'accepted' ? { ...expected, answer: 'either' } : expected
+    }
     case 'lapse':
       return { answer: 'accepted', after: lapsed(book, now) }
     case 'rotate': {
@@ -70,6 +75,9 @@ function expectPayment(
   isRetry: boolean,
 ): Expectation {
   const earlier = paymentIn(book, request.payment)
+  if (earlier !== undefined && earlier.request.debitAmount.value !== request.debitAmount.value) {
+    return refused(book, `the request for payment ${request.payment} had another amount`)
+  }
   if (earlier !== undefined) {
     const answer = isOver(book, request.grant, now, rules) ? 'either' : 'accepted'
     return { answer, after: book, repeats: earlier }

@@ -1,46 +1,33 @@
 import type { AccessItem, Amount, Instant } from 'open-payments-server'
-import { amountValueMax } from 'open-payments-server/core'
-import {
-  accountAt,
-  type Book,
-  type BookedPayment,
-  emptyBook,
-  type SpendingRules,
-  spentIn,
-} from './book.js'
+import { allowsSame } from 'open-payments-server/core'
+import { accountAt, type BookedPayment, emptyBook, type SpendingRules } from './book.js'
+import { type Draft, fromTheEnd, grantNumber, retryMs } from './draft.js'
 import {
   historyText,
+  isInterruptible,
   isReport,
-  type PaymentRequest,
   type SpendingAction,
   type SpendingHistory,
-  type SpendingReport,
   type SpendingStep,
 } from './history.js'
 import { expectationOf } from './model.js'
-import { amountOf, receivedOf, type SpendingReceiver, type SpendingScene } from './scene.js'
+import { planAltered, planPayment, planTotals } from './plan-amounts.js'
+import { amountOf, type SpendingScene } from './scene.js'
 import { readable } from './text.js'
 import { turnAt } from './windows.js'
-import type { PayWish, Share, Wish } from './wishes.js'
+import type { Wish } from './wishes.js'
 
-/** The state of the plan after the steps so far. */
-interface Draft {
+/** What a history is planned for. */
+export interface HistoryPlan {
   readonly scene: SpendingScene
+  readonly start: Instant
+  /** The maximum number of steps after the first one. */
+  readonly stepsMax: number
   readonly rules: SpendingRules
-  readonly latest: Instant
-  now: Instant
-  book: Book
-  /** The payments that exist when a step begins: concurrent actions can only refer to these. */
-  known: readonly BookedPayment[]
-  requests: readonly { readonly request: PaymentRequest; readonly at: Instant }[]
-  /** The host's reports about payments. */
-  reports: readonly SpendingReport[]
 }
 
 /** The maximum length of a history, so that a token can be made to outlive it. */
 const longestMs = 90 * 366 * 86_400_000
-/** How long a wallet must recognize a repeated request at least. */
-const retryMs = 30 * 86_400_000
 
 /**
  * Turns wishes into a history: steps with numbers, amounts and instants. Each step is derived from the
@@ -48,21 +35,31 @@ const retryMs = 30 * 86_400_000
  */
 export function planHistory(
   wishes: readonly Wish[],
-  scene: SpendingScene,
-  start: Instant,
-  rules: SpendingRules,
+  { scene, start, stepsMax, rules }: HistoryPlan,
 ): SpendingHistory {
   const latest = Math.min(start + longestMs, Date.UTC(9990, 0))
   const begun = { book: emptyBook, known: [], requests: [], reports: [] }
   const draft: Draft = { scene, rules, latest, now: start, ...begun }
-  const steps = wishes.flatMap((wish): SpendingStep[] => {
+  const single = wishes.flatMap((wish) => (wish.type === 'in a row' ? wish.wishes : [wish]))
+  const steps: SpendingStep[] = []
+  for (const wish of single) {
     draft.known = draft.book.payments
-    if (wish.type !== 'at once') return planAction(draft, wish)
-    const actions = wish.wishes.flatMap((each) => planAction(draft, each))
-    return actions.length < 2 ? actions : [{ type: 'at once', actions, commits: wish.commits }]
-  })
+    if (steps.length <= stepsMax) steps.push(...planStep(draft, wish))
+  }
   const history = { scene, start, steps }
   return readable(history, () => historyText(history))
+}
+
+function planStep(draft: Draft, wish: Wish): SpendingStep[] {
+  if (wish.type === 'store fails') {
+    const { failure } = wish
+    return planAction(draft, wish.wish).map((action) =>
+      isInterruptible(action) ? { type: 'store fails', failure, action } : action,
+    )
+  }
+  if (wish.type !== 'at once') return planAction(draft, wish)
+  const actions = wish.wishes.flatMap((each) => planAction(draft, each))
+  return actions.length < 2 ? actions : [{ type: 'at once', actions, commits: wish.commits }]
 }
 
 function planAction(draft: Draft, wish: Wish): SpendingAction[] {
@@ -94,6 +91,8 @@ function actionOf(draft: Draft, wish: Wish): SpendingAction | undefined {
       const recent = made !== undefined && now - made.at <= retryMs
       return recent ? { type: 'retry', request: made.request } : undefined
     }
+    case 'alter':
+      return planAltered(draft, wish.back)
     case 'again':
       return fromTheEnd(draft.reports, wish.back)
     case 'begin':
@@ -121,6 +120,8 @@ function actionOf(draft: Draft, wish: Wish): SpendingAction | undefined {
     case 'hold':
       return waitUntil(draft, fromTheEnd(book.payments, wish.back)?.holdUntil, wish.off)
     case 'at once':
+    case 'in a row':
+    case 'store fails':
       return undefined
   }
 }
@@ -134,16 +135,9 @@ function withTimeLeft(item: AccessItem, now: Instant, { intervalCounting }: Spen
 
 /** Removes items that allow the same as another, which the library rejects. */
 function unlike(items: readonly AccessItem[]): readonly AccessItem[] {
-  return [...new Map(items.map((item) => [meaningOf(item), item])).values()]
-}
-
-/** Returns the same text for items that are written differently, such as with empty or with no limits. */
-function meaningOf({ type, actions, identifier, limits = {} }: AccessItem): string {
-  const { receiver, interval, debitAmount, receiveAmount } = limits
-  const amounts = [debitAmount, receiveAmount].map(
-    (amount) => amount && [amount.value, amount.assetCode, amount.assetScale],
+  return items.filter(
+    (item, index) => !items.slice(0, index).some((other) => allowsSame(other, item)),
   )
-  return JSON.stringify([type, actions.toSorted(), identifier, receiver, interval, amounts])
 }
 
 function halved(item: AccessItem): AccessItem {
@@ -155,14 +149,6 @@ function halved(item: AccessItem): AccessItem {
     ...(receiveAmount && { receiveAmount: half(receiveAmount) }),
   }
   return item.limits === undefined ? item : { ...item, limits }
-}
-
-function grantNumber({ grants }: Book, number: number): number {
-  return (number % grants.length) + 1
-}
-
-function fromTheEnd<Item>(items: readonly Item[], back: number): Item | undefined {
-  return items[items.length - 1 - (back % Math.max(1, items.length))]
 }
 
 /** Returns a payment to which the action applies, or sometimes any payment. */
@@ -194,89 +180,4 @@ function edgeOf({ book, now, rules }: Draft, grant: number, item: number): Insta
   if (found !== 'not yet') return found.account?.window?.end
   const [, first = ''] = items[place - 1]?.limits?.interval?.toUpperCase().split('/') ?? []
   return first.startsWith('P') ? undefined : Date.parse(first)
-}
-
-function planPayment(draft: Draft, wish: PayWish): SpendingAction {
-  const { book, now, rules, scene, requests } = draft
-  const grant = grantNumber(book, wish.grant)
-  const items = book.grants[grant - 1]?.items ?? []
-  const place = wish.item % Math.max(1, items.length)
-  const found = accountAt(book, grant, place + 1, now, rules)
-  const account = typeof found === 'string' ? undefined : found.account
-  const receiver = chooseReceiver(scene, items[place], account?.limit, wish.receiver)
-  const limit = BigInt(account?.limit.value ?? 1_000n)
-  const rest = account === undefined ? limit : limit - spentIn(book, account)
-  const { size } = wish
-  const wanted =
-    size.of === 'rest'
-      ? rest + size.off
-      : size.of === 'limit'
-        ? limit / size.parts + size.off
-        : size.value
-  const { unitPrice = 1n } = receiver
-  const perUnit = account?.counts === 'receiveAmount' ? unitPrice : 1n
-  const debit = within(wanted * perUnit, unitPrice, (amountValueMax / unitPrice) * unitPrice)
-  return {
-    type: 'pay',
-    payment: requests.length + 1,
-    grant,
-    by: wish.by,
-    receiver: receiver.url,
-    debitAmount: amountOf(debit, scene.asset),
-    receiveAmount: amountOf(receivedOf(debit, receiver), receiver.asset),
-  }
-}
-
-function within(value: bigint, least: bigint, most: bigint): bigint {
-  if (value < least) return least
-  return value > most ? most : value
-}
-
-/** Returns the receiver of the item, unless the wish selects another; 0 selects none. */
-function chooseReceiver(
-  { receivers }: SpendingScene,
-  item: AccessItem | undefined,
-  limit: Amount | undefined,
-  wish: number,
-): SpendingReceiver {
-  const [first] = receivers
-  if (wish > 0) return receivers[wish % receivers.length] ?? first
-  const { receiver, receiveAmount } = item?.limits ?? {}
-  const named = receivers.find(({ url }) => url === receiver)
-  if (named !== undefined || receiveAmount === undefined) return named ?? first
-  return receivers.find(({ asset }) => asset.assetCode === limit?.assetCode) ?? first
-}
-
-function planTotals(
-  { scene }: Draft,
-  { type, share, final }: Wish & { type: 'report-sent' | 'fail' },
-  { request, sent }: BookedPayment,
-): SpendingAction {
-  const { payment, debitAmount, receiveAmount, receiver: url } = request
-  const total = sentOf(share, sent, BigInt(debitAmount.value))
-  const receiver = scene.receivers.find((each) => each.url === url) ?? scene.receivers[0]
-  const totals = {
-    payment,
-    sentAmount: amountOf(total, debitAmount),
-    deliveredAmount: amountOf(receivedOf(total, receiver), receiveAmount),
-  }
-  return type === 'fail' ? { type, ...totals } : { type, ...totals, final }
-}
-
-/** Returns the cumulative sent amount for a share, given the amount sent before. */
-function sentOf(share: Share, before: bigint, debit: bigint): bigint {
-  switch (share) {
-    case 'nothing':
-      return before
-    case 'one unit':
-      return before < debit ? before + 1n : before
-    case 'half':
-      return before + (debit - before) / 2n
-    case 'all but one unit':
-      return before < debit ? debit - 1n : debit
-    case 'all':
-      return debit
-    case 'too much':
-      return debit < amountValueMax ? debit + 1n : debit
-  }
 }

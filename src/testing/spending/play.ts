@@ -1,5 +1,7 @@
 import type { AccessItem, Instant } from 'open-payments-server'
 import {
+  type ActionDuringFailure,
+  actionsOf,
   type CommitOrder,
   numbered,
   type PaymentRequest,
@@ -27,7 +29,6 @@ export type Race = (
 interface Stage {
   readonly wallet: SpendingWallet
   readonly judge: Judge
-  readonly rules: JudgeRules
   /** The prefix of request keys: histories share no keys. */
   readonly prefix: string
   /** The wallet's ids of the grants. */
@@ -48,23 +49,26 @@ export async function play(
 ): Promise<void> {
   const { start, steps } = history
   const judge = createJudge(rules)
-  const stage: Stage = { wallet, judge, rules, prefix: newPrefix(), grants: new Map(), now: start }
+  const stage: Stage = { wallet, judge, prefix: newPrefix(), grants: new Map(), now: start }
   const told: string[] = []
   await wallet.setClock?.(start)
   for (const step of steps) {
-    const actions = step.type === 'at once' ? step.actions : [step]
-    const tasks = actions.map((action) => () => observe(stage, action))
+    const tasks = actionsOf(step).map((action) => () => observe(stage, action))
     let observed: readonly (Observation | undefined)[]
     try {
-      observed =
-        step.type === 'at once' ? await race(tasks, step.commits) : [await observe(stage, step)]
+      if (step.type === 'at once') observed = await race(tasks, step.commits)
+      else if (step.type === 'store fails') observed = await observeFailure(stage, step)
+      else observed = [await observe(stage, step)]
     } catch (error) {
       told.push(numbered(told.length, stepText(step, ['the wallet failed'])))
       throw spendingError([messageOf(error)], start, told, error)
     }
     told.push(numbered(told.length, stepText(step, observed.map(answerText))))
-    const problems = judge.observe(observed.filter((each) => each !== undefined))
-    if (problems.length > 0) throw spendingError(problems, start, told)
+    const observations = observed.filter((each) => each !== undefined)
+    // A repeat comes after the action; only actions at once may have run in any order.
+    const parts = step.type === 'store fails' ? observations.map((each) => [each]) : [observations]
+    const problems = parts.map((part) => judge.observe(part)).find((found) => found.length > 0)
+    if (problems !== undefined) throw spendingError(problems, start, told)
     const problem = await wallet.problem?.()
     if (problem !== undefined) throw spendingError([problem], start, told)
   }
@@ -77,6 +81,29 @@ async function observe(stage: Stage, action: SpendingAction): Promise<Observatio
   if (answer === undefined) return undefined
   const after = clockOf(stage)
   return { action, answer, moments: before === after ? [before] : [before, after] }
+}
+
+/** Performs an action while the store fails, and repeats it afterwards if its outcome is unknown. */
+async function observeFailure(
+  stage: Stage,
+  { action, failure }: ActionDuringFailure,
+): Promise<readonly (Observation | undefined)[]> {
+  const { wallet } = stage
+  if (wallet.failStore === undefined) return [await observe(stage, action)]
+  const before = clockOf(stage)
+  const restore = wallet.failStore(failure)
+  try {
+    return [await observe(stage, action)]
+  } catch {
+    restore()
+    const moments = [...new Set([before, clockOf(stage)])]
+    const unknown: Observation = { action, answer: { accepted: 'unknown' }, moments }
+    const repeat: SpendingAction =
+      action.type === 'pay' ? { type: 'retry', request: action } : action
+    return [unknown, await observe(stage, repeat)]
+  } finally {
+    restore()
+  }
 }
 
 function clockOf({ wallet, now }: Stage): Instant {
@@ -95,6 +122,7 @@ async function perform(
     case 'pay':
       return pay(stage, action)
     case 'retry':
+    case 'alter':
       return pay(stage, action.request)
     case 'lapse':
       return done(wallet.lapse?.())
@@ -122,13 +150,13 @@ async function done(work: Promise<void> | undefined): Promise<SpendingAnswer | u
   return accepted
 }
 
-function pay({ wallet, rules, prefix, grants }: Stage, request: PaymentRequest) {
-  const { payment, grant, by, receiver, debitAmount } = request
+function pay({ wallet, prefix, grants }: Stage, request: PaymentRequest) {
+  const { payment, grant, by, walletAddress, receiver, debitAmount } = request
   return wallet.pay({
     grant: grants.get(grant) ?? '',
     key: `${prefix}-${payment}`,
     by,
-    walletAddress: rules.walletAddress,
+    walletAddress,
     receiver,
     debitAmount: { ...debitAmount },
   })
@@ -163,6 +191,7 @@ function plain(items: readonly AccessItem[]): readonly AccessItem[] {
 function answerText(observation: Observation | undefined): string {
   if (observation === undefined) return 'skipped'
   const { action, answer } = observation
+  if (answer.accepted === 'unknown') return 'failed'
   if (!answer.accepted) return `refused${answer.reason === undefined ? '' : ` (${answer.reason})`}`
   return action.type === 'wait' || action.type === 'lapse' ? 'done' : 'accepted'
 }
@@ -172,8 +201,24 @@ function newPrefix(): string {
   return Array.from(bytes, (byte) => byte.toString(36).padStart(2, '0')).join('')
 }
 
+/** The longest chain of causes that a message names. */
+const causesMax = 5
+
+/** Returns the message of an error and those of its causes: `fetch failed: certificate has expired`. */
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  const messages: string[] = []
+  let each = error
+  while (each !== undefined && messages.length < causesMax) {
+    messages.push(ownMessageOf(each))
+    each = each instanceof Error ? each.cause : undefined
+  }
+  return messages.join(': ')
+}
+
+function ownMessageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  // Node reports several refused connections as one error that has a code and no message.
+  return error.message || String((error as NodeJS.ErrnoException).code ?? error.name)
 }
 
 function spendingError(

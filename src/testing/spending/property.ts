@@ -1,13 +1,15 @@
 import type fc from 'fast-check'
-import type { Instant, Store } from 'open-payments-server'
+import { type Instant, OptionError, type Store } from 'open-payments-server'
 import { requireKnownOptions } from 'open-payments-server/adapter'
+import { failingStore } from './failing-store.js'
 import type { FastCheck } from './fast-check.js'
 import { racingStore } from './gate.js'
 import { anyHistory, filledIn, type HistoryOptions, historyOptions } from './histories.js'
 import type { SpendingHistory } from './history.js'
 import { libraryWallet } from './library-wallet.js'
-import { play } from './play.js'
+import { play, SpendingError } from './play.js'
 import type { SpendingScene } from './scene.js'
+import { readable } from './text.js'
 import type { SpendingWallet } from './wallet.js'
 
 /** A store to test. The library's servers run on it with a clock and a client instance of the test. */
@@ -22,7 +24,10 @@ export interface WalletSubject extends HistoryOptions {
   readonly wallet: () => SpendingWallet | Promise<SpendingWallet>
   /** An account of the wallet, and incoming payments that it can pay at the given prices. */
   readonly scene: SpendingScene
-  /** The start of the histories. Use the present if the wallet's clock cannot be set. */
+  /**
+   * The start of the histories. Required if the wallet has no `setClock`: then it must be the present, such as
+   * `Date.now()`, because otherwise all windows of the limits are over, or have not begun.
+   */
   readonly start?: Instant
   /**
    * True if the wallet may refuse payments within the limits for its own reasons. Default false: an error.
@@ -38,13 +43,13 @@ export interface WalletSubject extends HistoryOptions {
  * ```
  *
  * It plays histories of payments and checks after each step that no window of a limit has more sent or
- * reserved than the limit allows, despite failures, expired holds, repeats, cancellations and concurrency;
- * that no repeat pays twice; and that the wallet refuses no payment within the limits. A model that shares no
+ * reserved than the limit allows, despite failures, expired holds, repeats, cancellations, concurrency and errors of
+ * the store; that no repeat pays twice, or pays another amount; and that the wallet refuses no payment within the limits. A model that shares no
  * code with the library determines the expected results. The error shows the shortest history found, step by
- * step, with the window, its limit, the amount spent and the excess; fast-check sets it as the `cause` of its
- * own error.
+ * step, with the window, its limit, the amount spent and the excess. fast-check prints it as the counterexample, and
+ * sets it as the `cause` of its own error.
  *
- * @throws {OptionError} for an unknown member of the subject.
+ * @throws {OptionError} for an unknown member of the subject. The property fails with one if `start` is missing.
  */
 export function spendingProperty(
   fc: FastCheck,
@@ -58,7 +63,8 @@ export function spendingProperty(
     return fc.asyncProperty(histories, async (history) => {
       const wallet = await makeWallet()
       try {
-        await play(history, wallet, { ...rules, mayRefuse })
+        if (wallet.setClock === undefined) requireStart(subject)
+        await explained(history, play(history, wallet, { ...rules, mayRefuse }))
       } finally {
         await wallet.close?.()
       }
@@ -66,11 +72,30 @@ export function spendingProperty(
   }
   const options = { scene, ...rules }
   return fc.asyncProperty(histories, async (history) => {
-    const racing = racingStore(await subject.store())
+    const failing = failingStore(await subject.store())
+    const racing = racingStore(failing.store)
     const wallet = libraryWallet(racing.store, options)
-    const watched = { ...wallet, problem: racing.problem }
-    await play(history, watched, { ...rules, mayRefuse: false }, racing.race)
+    const watched = { ...wallet, failStore: failing.fail, problem: racing.problem }
+    await explained(history, play(history, watched, { ...rules, mayRefuse: false }, racing.race))
   })
+}
+
+function requireStart({ start }: WalletSubject): void {
+  if (start !== undefined) return
+  throw new OptionError('start', 'must be the present: the wallet has no setClock')
+}
+
+/**
+ * Lets fast-check print what went wrong with the history. Some test runners show the message of its error and not the
+ * cause.
+ */
+async function explained(history: SpendingHistory, played: Promise<void>): Promise<void> {
+  try {
+    await played
+  } catch (error) {
+    if (error instanceof SpendingError) readable(history, () => `\n${error.message}`)
+    throw error
+  }
 }
 
 function requireKnownSubject(subject: StoreSubject | WalletSubject): void {

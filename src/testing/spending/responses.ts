@@ -8,11 +8,19 @@ export interface IssuedToken {
   readonly manage: string
 }
 
+const refusalCodes = [
+  'insufficient_access',
+  'insufficient_grant',
+  'invalid_token',
+  'invalid_quote',
+  'invalid_rotation',
+  'request_differs',
+]
+
 /** Returns the refusal of a payment; any other unsuccessful response is an error of the wallet. */
 export function refusalOf(response: ClientResponse) {
   const code = fieldsOf(fieldsOf(response.body)['error'])['code']
-  const known = ['insufficient_grant', 'invalid_token', 'invalid_quote', 'invalid_rotation']
-  if (typeof code !== 'string' || !known.includes(code)) return undefined
+  if (typeof code !== 'string' || !refusalCodes.includes(code)) return undefined
   return { accepted: false, reason: code } as const
 }
 
@@ -24,9 +32,22 @@ export function unexpected({ status, body }: ClientResponse): never {
   throw new Error(`the server responded with ${status} ${JSON.stringify(body)}`)
 }
 
-export function tokenOf(body: Fields): IssuedToken {
-  const token = body['access_token']
-  return { value: stringOf(token, 'value'), manage: stringOf(token, 'manage') }
+/** The tokens of a grant; it may have a single one for both uses. */
+export interface GrantTokens {
+  readonly pay: IssuedToken
+  readonly price: IssuedToken
+}
+
+const noToken: IssuedToken = { value: '', manage: '' }
+export const noTokens: GrantTokens = { pay: noToken, price: noToken }
+
+export function tokensOf(body: Fields): GrantTokens {
+  const issued = body['access_token']
+  const tokens = (Array.isArray(issued) ? issued : [issued]).map((token) => {
+    return { value: stringOf(token, 'value'), manage: stringOf(token, 'manage') }
+  })
+  const [pay = noToken, price = pay] = tokens
+  return { pay, price }
 }
 
 export function fieldsOf(value: unknown): Fields {

@@ -16,6 +16,11 @@ export interface SpendingReceiver {
 export interface SpendingScene {
   /** The account that pays. */
   readonly walletAddress: string
+  /**
+   * Another account of the same resource owner, with the same asset. If present, grants also have items for it, and
+   * clients also try to pay from it: the limits of one account must not apply to the other.
+   */
+  readonly otherWalletAddress?: string
   readonly asset: Asset
   /** At least one receiver. */
   readonly receivers: readonly [SpendingReceiver, ...SpendingReceiver[]]
@@ -23,9 +28,10 @@ export interface SpendingScene {
 
 const usd: Asset = { assetCode: 'USD', assetScale: 2 }
 
-/** Alice's account is in dollars. A payment arrives as dollars, or as half as many euros. */
+/** Alice's accounts are in dollars. A payment arrives as dollars, or as half as many euros. */
 export const defaultScene: SpendingScene = {
   walletAddress: 'https://wallet.example/alice',
+  otherWalletAddress: 'https://wallet.example/alice-savings',
   asset: usd,
   receivers: [
     { url: 'https://bank.example/incoming-payments/usd-1', asset: usd },
@@ -36,6 +42,14 @@ export const defaultScene: SpendingScene = {
       unitPrice: 2n,
     },
   ],
+}
+
+/** Returns the wallet addresses of the scene that pay. */
+export function accountsOf({
+  walletAddress,
+  otherWalletAddress,
+}: SpendingScene): readonly string[] {
+  return [walletAddress, ...(otherWalletAddress === undefined ? [] : [otherWalletAddress])]
 }
 
 /** Returns the amount that arrives for a debit. */

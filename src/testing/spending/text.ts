@@ -45,7 +45,7 @@ export function itemText({ type, actions, identifier, limits }: AccessItem): str
   return `${actions.join(', ')} ${type}${where}${most}`
 }
 
-/** Gives an object a readable `toString`. Its JSON and its keys stay the same. */
+/** Gives an object a readable `toString`, or another one. Its JSON and its keys stay the same. */
 export function readable<Value extends object>(value: Value, text: () => string): Value {
-  return Object.defineProperty(value, 'toString', { value: text })
+  return Object.defineProperty(value, 'toString', { value: text, configurable: true })
 }

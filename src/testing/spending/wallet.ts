@@ -1,4 +1,5 @@
 import type { AccessItem, Amount, Instant } from 'open-payments-server'
+import type { StoreFailure } from './history.js'
 
 /** A wallet's answer to an action. */
 export type SpendingAnswer =
@@ -27,7 +28,8 @@ export interface WalletRequest {
   readonly grant: string
   /**
    * Identifies the request: the same key is the same request again, with the same quote or the same
-   * `Idempotency-Key`. Histories share no keys.
+   * `Idempotency-Key`. Histories share no keys. Only a `direct` request is repeated with another amount; the wallet
+   * must refuse that if it accepted the first request.
    */
   readonly key: string
   /** `quote`: create a quote first. `direct`: name the incoming payment in the request. */
@@ -70,6 +72,12 @@ export interface SpendingWallet {
   lapse?(): Promise<void>
   rotate?(grant: string): Promise<SpendingAnswer>
   revoke?(grant: string): Promise<void>
+  /**
+   * Makes the wallet's store fail from its next write on, `before` or `after` this write takes effect, until the
+   * returned function is called. Meanwhile, an action may reject: its outcome is then unknown, and it is repeated once
+   * the store works again. If absent, the store does not fail.
+   */
+  failStore?(failure: StoreFailure): () => void
   /**
    * Sets the wallet's clock; at the start of a history possibly to an earlier time. If absent, the clock is
    * `Date` and histories do not wait.

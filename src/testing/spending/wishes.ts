@@ -1,9 +1,7 @@
-import type { AccessItem, Instant, Limits } from 'open-payments-server'
+import type { AccessItem } from 'open-payments-server'
 import type { Arbitrary, FastCheck } from './fast-check.js'
-import type { CommitOrder } from './history.js'
-import { validInterval } from './intervals.js'
-import { amountOf, type SpendingScene } from './scene.js'
-import { valueEdges } from './values.js'
+import { rarely } from './grant-wishes.js'
+import type { CommitOrder, StoreFailure } from './history.js'
 
 /**
  * A step in terms relative to the state when it runs, such as the last payment but one, or the whole
@@ -18,16 +16,10 @@ export type Wish =
       readonly halved: boolean
     }
   | PayWish
-  /** Repeats a payment request, or a report of the host. */
-  | { readonly type: 'retry' | 'again'; readonly back: number }
+  /** Repeats a payment request, also with another amount, or a report of the host. */
+  | { readonly type: 'retry' | 'alter' | 'again'; readonly back: number }
   | { readonly type: 'begin' | 'cancel'; readonly back: number; readonly any: boolean }
-  | {
-      readonly type: 'report-sent' | 'fail'
-      readonly back: number
-      readonly any: boolean
-      readonly share: Share
-      readonly final: boolean
-    }
+  | TotalsWish
   | { readonly type: 'lapse' }
   | { readonly type: 'rotate' | 'revoke'; readonly grant: number }
   | { readonly type: 'wait'; readonly ms: number }
@@ -35,6 +27,19 @@ export type Wish =
   | { readonly type: 'edge'; readonly grant: number; readonly item: number; readonly off: number }
   | { readonly type: 'hold'; readonly back: number; readonly off: number }
   | { readonly type: 'at once'; readonly wishes: readonly Wish[]; readonly commits: CommitOrder }
+  | { readonly type: 'in a row'; readonly wishes: readonly Wish[] }
+  | { readonly type: 'store fails'; readonly wish: Wish; readonly failure: StoreFailure }
+
+/** A report of what was sent and delivered. */
+export interface TotalsWish {
+  readonly type: 'report-sent' | 'fail'
+  readonly back: number
+  readonly any: boolean
+  readonly share: Share
+  /** If absent, what was delivered is in proportion to what was sent. */
+  readonly delivered?: Share | undefined
+  readonly final: boolean
+}
 
 export interface PayWish {
   readonly type: 'pay'
@@ -43,6 +48,8 @@ export interface PayWish {
   readonly item: number
   readonly size: Size
   readonly receiver: number
+  /** Whether the payment is from another account than that of the item. */
+  readonly other: boolean
   readonly by: 'quote' | 'direct'
 }
 
@@ -57,67 +64,8 @@ export type Share = 'nothing' | 'one unit' | 'half' | 'all but one unit' | 'all'
 
 const dayMs = 86_400_000
 
-/** A grant with limits that are low enough to be reached. */
-export function grantWish(fc: FastCheck, scene: SpendingScene, start: Instant): Arbitrary<Wish> {
-  const limits = limitsIn(fc, scene, start)
-  const item = limits.map((limits): AccessItem => {
-    const base = {
-      type: 'outgoing-payment',
-      actions: ['create', 'read'],
-      identifier: scene.walletAddress,
-    } as const
-    return Object.keys(limits).length === 0 ? base : { ...base, limits }
-  })
-  // A possible third item covers quotes.
-  const items = fc.array(item, { minLength: 1, maxLength: 2 })
-  return fc
-    .tuple(items, rarely(fc))
-    .map(([items, halved]) => ({ type: 'grant' as const, items, halved }))
-}
-
-function limitsIn(fc: FastCheck, scene: SpendingScene, start: Instant): Arbitrary<Limits> {
-  const value = fc.oneof(
-    { weight: 2, arbitrary: fc.bigInt({ min: 1n, max: 12n }) },
-    { weight: 1, arbitrary: fc.bigInt({ min: 1n, max: 5_000n }) },
-    { weight: 1, arbitrary: valueEdges(fc) },
-  )
-  const amounts: Arbitrary<Limits> = fc.oneof(
-    {
-      weight: 12,
-      arbitrary: value.map((value) => ({ debitAmount: amountOf(value, scene.asset) })),
-    },
-    {
-      weight: 4,
-      arbitrary: fc
-        .tuple(value, fc.constantFrom(...scene.receivers))
-        .map(([value, { asset }]) => ({ receiveAmount: amountOf(value, asset) })),
-    },
-    { weight: 1, arbitrary: fc.constant({}) },
-  )
-  const interval = fc.oneof(
-    { weight: 1, arbitrary: fc.constant(undefined) },
-    { weight: 2, arbitrary: validInterval(fc, start) },
-  )
-  const receiver = fc.oneof(
-    { weight: 5, arbitrary: fc.constant(undefined) },
-    { weight: 1, arbitrary: fc.constantFrom(...scene.receivers).map(({ url }) => url) },
-  )
-  return fc.tuple(amounts, interval, receiver).map(([amounts, interval, receiver]) => ({
-    ...(receiver === undefined ? {} : { receiver }),
-    ...(interval === undefined ? {} : { interval }),
-    ...amounts,
-  }))
-}
-
-function rarely(fc: FastCheck): Arbitrary<boolean> {
-  return fc.oneof(
-    { weight: 7, arbitrary: fc.constant(false) },
-    { weight: 1, arbitrary: fc.constant(true) },
-  )
-}
-
-/** One step, or several concurrent ones. */
-export function anyWish(fc: FastCheck, scene: SpendingScene, start: Instant): Arbitrary<Wish> {
+/** One step, several concurrent ones, or several that find mistakes more often in this order. */
+export function anyWish(fc: FastCheck, grants: Arbitrary<Wish>): Arbitrary<Wish> {
   const acting = actionWish(fc, 1)
   const commits = fc.constantFrom<CommitOrder[]>('together', 'in turn', 'in reverse')
   const several = fc
@@ -127,8 +75,58 @@ export function anyWish(fc: FastCheck, scene: SpendingScene, start: Instant): Ar
     { weight: 24, arbitrary: acting },
     { weight: 10, arbitrary: waitWish(fc) },
     { weight: 5, arbitrary: several },
-    { weight: 1, arbitrary: grantWish(fc, scene, start) },
+    { weight: 3, arbitrary: acrossEdges(fc) },
+    { weight: 3, arbitrary: reportedTwice(fc) },
+    { weight: 2, arbitrary: duringFailure(fc) },
+    { weight: 1, arbitrary: grants },
   )
+}
+
+/** Payments just before and just after the ends of successive windows. */
+function acrossEdges(fc: FastCheck): Arbitrary<Wish> {
+  const off = fc.constantFrom(-1, -1, 0, 0, 1)
+  const by = fc.constantFrom('direct' as const, 'quote' as const)
+  const turns = fc.array(fc.tuple(off, kept(fc), sizeOf(fc), by), { maxLength: 4, size: 'max' })
+  return fc.tuple(fc.nat({ max: 2 }), fc.nat({ max: 2 }), turns).map(([grant, item, turns]) => ({
+    type: 'in a row' as const,
+    wishes: turns.flatMap(([off, pays, size, by]): Wish[] => {
+      const edge = { type: 'edge', grant, item, off } as const
+      const pay = { type: 'pay', grant, item, size, receiver: 0, other: false, by } as const
+      return pays ? [edge, pay] : [edge]
+    }),
+  }))
+}
+
+/** Payments, reports about one of them of which one is repeated, and a payment that only fits if they count once. */
+function reportedTwice(fc: FastCheck): Arbitrary<Wish> {
+  const report = totalsWish(fc).map((wish) => ({ ...wish, back: 0, any: false }))
+  const again = fc.constant<Wish>({ type: 'again', back: 0 })
+  const begin = fc.constant<Wish>({ type: 'begin', back: 0, any: false })
+  const cancel = fc.constant<Wish>({ type: 'cancel', back: 0, any: false })
+  const pay = payWish(fc)
+  return fc.oneof(
+    { weight: 2, arbitrary: inARow(fc, [pay, begin, report, report, again, report, pay]) },
+    { weight: 1, arbitrary: inARow(fc, [pay, pay, cancel, again, pay]) },
+  )
+}
+
+function inARow(fc: FastCheck, wishes: readonly Arbitrary<Wish>[]): Arbitrary<Wish> {
+  return fc
+    .tuple(...wishes.map((wish) => fc.tuple(kept(fc), wish)))
+    .map((all) => all.flatMap(([isKept, wish]) => (isKept ? [wish] : [])))
+    .map((wishes) => ({ type: 'in a row' as const, wishes }))
+}
+
+/** Usually true. It shrinks to false, so that a step that is not needed disappears from a counterexample. */
+function kept(fc: FastCheck): Arbitrary<boolean> {
+  return fc.constantFrom(false, true, true, true, true, true, true, true)
+}
+
+/** A payment or a report during which the store fails. */
+function duringFailure(fc: FastCheck): Arbitrary<Wish> {
+  return fc
+    .tuple(actionWish(fc, 1), fc.constantFrom<StoreFailure[]>('before', 'after'))
+    .map(([wish, failure]) => ({ type: 'store fails' as const, wish, failure }))
 }
 
 /**
@@ -141,6 +139,7 @@ function actionWish(fc: FastCheck, revocations: number): Arbitrary<Wish> {
   return fc.oneof(
     { weight: 20, arbitrary: payWish(fc) },
     { weight: 5, arbitrary: back.map((back) => ({ type: 'retry' as const, back })) },
+    { weight: 2, arbitrary: back.map((back) => ({ type: 'alter' as const, back })) },
     { weight: 4, arbitrary: back.map((back) => ({ type: 'again' as const, back })) },
     {
       weight: 6,
@@ -157,12 +156,12 @@ function actionWish(fc: FastCheck, revocations: number): Arbitrary<Wish> {
   )
 }
 
-function payWish(fc: FastCheck): Arbitrary<Wish> {
+function sizeOf(fc: FastCheck): Arbitrary<Size> {
   const off = fc.oneof(
     { weight: 3, arbitrary: fc.constant(0n) },
     { weight: 2, arbitrary: fc.constantFrom(1n, -1n) },
   )
-  const size: Arbitrary<Size> = fc.oneof(
+  return fc.oneof(
     { weight: 2, arbitrary: off.map((off) => ({ of: 'rest' as const, off })) },
     {
       weight: 4,
@@ -177,20 +176,24 @@ function payWish(fc: FastCheck): Arbitrary<Wish> {
         .map((value) => ({ of: 'value' as const, value })),
     },
   )
+}
+
+function payWish(fc: FastCheck): Arbitrary<PayWish> {
   const numbers = fc.tuple(fc.nat({ max: 2 }), fc.nat({ max: 2 }), fc.nat({ max: 3 }))
   return fc
-    .tuple(numbers, size, fc.constantFrom('direct' as const, 'quote' as const))
-    .map(([[grant, item, receiver], size, by]) => ({
+    .tuple(numbers, sizeOf(fc), rarely(fc), fc.constantFrom('direct' as const, 'quote' as const))
+    .map(([[grant, item, receiver], size, other, by]) => ({
       type: 'pay' as const,
       grant,
       item,
       size,
       receiver,
+      other,
       by,
     }))
 }
 
-function totalsWish(fc: FastCheck): Arbitrary<Wish> {
+function totalsWish(fc: FastCheck): Arbitrary<TotalsWish> {
   const share = fc.constantFrom<Share[]>(
     'nothing',
     'all',
@@ -199,15 +202,21 @@ function totalsWish(fc: FastCheck): Arbitrary<Wish> {
     'all but one unit',
     'too much',
   )
+  const delivered = fc.oneof(
+    { weight: 2, arbitrary: fc.constant(undefined) },
+    { weight: 1, arbitrary: share },
+  )
   return fc
     .tuple(
       fc.constantFrom('fail' as const, 'report-sent' as const),
       fc.nat({ max: 3 }),
       rarely(fc),
-      share,
+      fc.tuple(share, delivered),
       fc.boolean(),
     )
-    .map(([type, back, any, share, final]) => ({ type, back, any, share, final }))
+    .map(([type, back, any, [share, delivered], final]) => {
+      return { type, back, any, share, delivered, final }
+    })
 }
 
 function waitWish(fc: FastCheck): Arbitrary<Wish> {
