@@ -1,30 +1,53 @@
-import type { Store } from 'open-payments-server'
+import { OptionError, type RecordKind, type Store } from 'open-payments-server'
 import { requireKnownOptions } from 'open-payments-server/adapter'
 import { atomicityCases } from './conformance/atomicity.js'
-import { checkedStore } from './conformance/checked-store.js'
 import { concurrencyCases } from './conformance/concurrency.js'
 import { contentionCases } from './conformance/contention.js'
+import { corpus } from './conformance/corpus.js'
 import { dueCases } from './conformance/due.js'
+import { RuleError } from './conformance/expectations.js'
 import { fidelityCases } from './conformance/fidelity.js'
 import { guardCases } from './conformance/guards.js'
 import { idCases } from './conformance/ids.js'
 import { isolationCases } from './conformance/isolation.js'
 import { listMembershipCases } from './conformance/list-membership.js'
 import { listCases } from './conformance/lists.js'
+import { loadAllCases } from './conformance/load-all.js'
 import { pagingCases } from './conformance/paging.js'
 import { removalCases } from './conformance/removal.js'
-import type { CaseDefinition, ConformanceRule } from './conformance/trial.js'
+import { createDresser, type Dresser, type Shapes } from './conformance/shapes.js'
+import {
+  type CaseDefinition,
+  type ConformanceRule,
+  kinds as everyKind,
+  type TestRecord,
+  type Trial,
+} from './conformance/trial.js'
+import {
+  checkedStore,
+  dressedStore,
+  type Ledger,
+  removeWritten,
+} from './conformance/trial-store.js'
 import { visibilityCases } from './conformance/visibility.js'
+import { within } from './within.js'
 
 /** One case of the suite, for any test runner. */
 export interface ConformanceCase {
-  /** A sentence that states what the store does. Unique within the suite. */
+  /** A sentence that states what the store does, unique within the suite. That of a search ends in `(search)`. */
   readonly name: string
   /** The rule of the `Store` contract, by number, or the part of it that the case checks. */
   readonly rule: ConformanceRule
   /**
-   * Runs the case on a new store from `makeStore`. Rejects with an `Error` that names the rule, what the
-   * store did and what it should have done.
+   * Whether the case searches for a race. A search that passes may have missed a fault: see the option `searches`.
+   * All other cases find their faults in every run.
+   */
+  readonly search: boolean
+  /** The time limit to give to the test runner, in milliseconds. The case ends before, and says what it waited for. */
+  readonly timeoutMs: number
+  /**
+   * Runs the case on a new store from `makeStore`, for every kind of record concurrently, and removes the records that
+   * it wrote. Rejects with an `Error` that names the rule, the kinds, what the store did and what it should have done.
    */
   readonly run: () => Promise<void>
 }
@@ -35,6 +58,16 @@ export interface ConformanceOptions {
    * the cases that write through one store and read through another. Default false.
    */
   readonly sameData?: boolean
+  /** The kinds of record to try. Default: all. A case that needs a second kind may use another one for that. */
+  readonly kinds?: readonly RecordKind[]
+  /**
+   * `real` for a store with a column for each member of a record, and no copy of its JSON: the suite then only
+   * writes records of the shapes that the library writes, with random values. Default `any`: also records with any
+   * JSON, in any list and due at any instant.
+   */
+  readonly shapes?: Shapes
+  /** How many times longer than by default each search runs: a positive integer. Default 1. */
+  readonly searches?: number
   /**
    * How long `due` may lag behind a commit, in milliseconds: the cases repeat the query until then. A store
    * that does not lag is queried once. Default 5000.
@@ -44,33 +77,70 @@ export interface ConformanceOptions {
   readonly timeoutMs?: number
 }
 
+type Settings = Required<ConformanceOptions>
+
+const defaults: Settings = {
+  sameData: false,
+  kinds: everyKind,
+  shapes: 'any',
+  searches: 1,
+  dueLagMs: 5_000,
+  timeoutMs: 60_000,
+}
+
 /**
  * Returns the contract of `Store` as test cases:
  *
  * ```ts
- * for (const { name, run } of storeConformance(() => myStore(pool))) test(name, run)
+ * for (const { name, run, timeoutMs } of storeConformance(() => myStore(pool))) {
+ *   test.concurrent(name, run, timeoutMs)
+ * }
  * ```
  *
  * `makeStore` is called once for each case. Stores may share one database that already contains records, and
- * cases may run concurrently and repeatedly: each uses its own ids, lists and namespace. The cases do not
- * remove their records, so use a test database. Races only occur under real concurrency: run the suite
- * against the real database with a pool of several connections, and allow some seconds.
+ * cases may run concurrently and repeatedly: each uses its own ids, lists and namespaces, and removes its records at
+ * its end. Races only occur under real concurrency: run the suite against the real database with a pool of several
+ * connections.
  *
- * @throws {OptionError} for an unknown option.
+ * @throws {OptionError} for an invalid or unknown option.
  */
 export function storeConformance(
   makeStore: () => Store | Promise<Store>,
   options: ConformanceOptions = {},
 ): readonly ConformanceCase[] {
-  requireKnownOptions('', options, { sameData: true, dueLagMs: true, timeoutMs: true })
-  const { sameData = false, dueLagMs = 5_000, timeoutMs = 60_000 } = options
+  const settings = settingsOf(options)
   return definitions
-    .filter(({ stores = 1 }) => stores === 1 || sameData)
-    .map((definition) => ({
-      name: definition.name,
-      rule: definition.rule,
-      run: () => runCase(definition, makeStore, { dueLagMs, timeoutMs }),
-    }))
+    .filter(({ stores = 1, shapes }) => {
+      return (stores === 1 || settings.sameData) && (shapes !== 'any' || settings.shapes === 'any')
+    })
+    .map((definition) => {
+      const { rule, search = false, name } = definition
+      const limitMs = settings.timeoutMs * (search ? settings.searches : 1)
+      return {
+        name: search ? `${name} (search)` : name,
+        rule,
+        search,
+        // The case removes its records within the same time.
+        timeoutMs: 2 * limitMs + 1_000,
+        run: () => runCase(definition, makeStore, { ...settings, timeoutMs: limitMs }),
+      }
+    })
+}
+
+function settingsOf(options: ConformanceOptions): Settings {
+  requireKnownOptions('', options, { ...defaults })
+  const settings = { ...defaults, ...options }
+  const { kinds, shapes, searches } = settings
+  if (kinds.length === 0 || !kinds.every((kind) => everyKind.includes(kind))) {
+    throw new OptionError('kinds', `must contain some of ${everyKind.join(', ')}`)
+  }
+  if (shapes !== 'any' && shapes !== 'real') {
+    throw new OptionError('shapes', "must be 'any' or 'real'")
+  }
+  if (!Number.isSafeInteger(searches) || searches < 1) {
+    throw new OptionError('searches', 'must be a positive integer')
+  }
+  return settings
 }
 
 const definitions: readonly CaseDefinition[] = [
@@ -87,44 +157,117 @@ const definitions: readonly CaseDefinition[] = [
   ...idCases,
   ...dueCases,
   ...removalCases,
+  ...loadAllCases,
 ]
 
 async function runCase(
-  { rule, check }: CaseDefinition,
+  definition: CaseDefinition,
   makeStore: () => Store | Promise<Store>,
-  { dueLagMs, timeoutMs }: { readonly dueLagMs: number; readonly timeoutMs: number },
+  settings: Settings,
 ): Promise<void> {
-  const about = typeof rule === 'number' ? `rule ${rule}` : rule
+  const { shapes, timeoutMs } = settings
   const given = await makeStore()
-  const trial = {
-    given,
-    store: checkedStore(given),
-    another: async () => checkedStore(await makeStore()),
-    namespace: newNamespace(),
-    dueLagMs,
+  let second: Promise<Store> | undefined
+  async function another(): Promise<Store> {
+    second ??= Promise.resolve(makeStore())
+    return second
   }
-  try {
-    await within(timeoutMs, check(trial))
-  } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error)
-    throw new Error(`Store contract, ${about}: ${problem}`, { cause: error })
+  const dresser = createDresser(await corpus(), shapes)
+  const ledger: Ledger = { records: new Map() }
+  const tried = settings.kinds.filter((kind) => dresser.writes(kind, definition.needs ?? {}))
+  const trials = tried.map((kind) =>
+    createTrial({ definition, kind, given, another, dresser, ledger, settings }),
+  )
+  const outcomes = await Promise.allSettled(
+    trials.map((trial) => within(timeoutMs, stuck, definition.check(trial))),
+  )
+  const cleaned = within(timeoutMs, 'did not remove its records', removeWritten(given, ledger))
+  const cleanUp = await Promise.allSettled([cleaned])
+  const failures = outcomes.flatMap((outcome, i) =>
+    outcome.status === 'rejected' ? { kind: tried[i] ?? '', reason: outcome.reason } : [],
+  )
+  const [problem] = failures
+  if (problem !== undefined) throw failureOf(definition, failures, problem.reason)
+  if (cleanUp[0].status === 'rejected') {
+    throw new Error(`Store contract, remove: ${messageOf(cleanUp[0].reason)}`)
   }
 }
 
-function within<Result>(timeoutMs: number, work: Promise<Result>): Promise<Result> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(
-        new Error(
-          `the case did not finish within ${timeoutMs} ms; the database must resolve commits that wait ` +
-            'for each other, or the store must lock rows in a fixed order',
-        ),
-      )
-    }, timeoutMs)
-  })
-  return Promise.race([work, timeout]).finally(() => clearTimeout(timer))
+function failureOf(
+  { rule }: CaseDefinition,
+  failures: readonly { readonly kind: string }[],
+  reason: unknown,
+): Error {
+  const broken = reason instanceof RuleError ? reason.rule : rule
+  const about = typeof broken === 'number' ? `rule ${broken}` : broken
+  const kinds = failures.map(({ kind }) => kind).join(', ')
+  return new Error(`Store contract, ${about} (${kinds}): ${messageOf(reason)}`, { cause: reason })
 }
+
+function messageOf(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason)
+}
+
+interface TrialOptions {
+  readonly definition: CaseDefinition
+  readonly kind: RecordKind
+  readonly given: Store
+  readonly another: () => Promise<Store>
+  readonly dresser: Dresser
+  readonly ledger: Ledger
+  readonly settings: Settings
+}
+
+function createTrial(options: TrialOptions): Trial {
+  const { kind, given, another, dresser, ledger, settings } = options
+  const { shapes, dueLagMs, searches } = settings
+  const others = otherKinds(options)
+  const [other = kind] = others
+  const bare = (store: Store) => ({ ...checkedStore(store, ledger), kind, other })
+  const present = (store: Store) => ({ ...dressedStore(bare(store), dresser), kind, other })
+  return {
+    store: present(given),
+    bare: bare(given),
+    given,
+    present,
+    another: async () => present(await another()),
+    dress: (record) => structuredClone(dresser.dress(kind, record)) as TestRecord,
+    namespace: newNamespace(),
+    dueLagMs,
+    others,
+    searches,
+    rounds: (count, work) => runRounds(count * searches, everyKind.indexOf(kind) * count, work),
+    shapes,
+    writes: (needs) => dresser.writes(kind, needs),
+  }
+}
+
+/** Returns the kinds that a case may use beside its own: those to try, if there are several. */
+function otherKinds({ kind, dresser, definition, settings }: TrialOptions): readonly RecordKind[] {
+  const pool = settings.kinds.length > 1 ? settings.kinds : everyKind
+  const fitting = pool.filter((each) => dresser.writes(each, definition.needs ?? {}))
+  const start = fitting.indexOf(kind)
+  const others = [...fitting.slice(start + 1), ...fitting.slice(0, start)]
+  return others.length > 0 ? others : [kind]
+}
+
+/** The number of rounds of a search that run at the same time. */
+const roundsAtOnce = 4
+
+async function runRounds(
+  count: number,
+  first: number,
+  work: (round: number) => Promise<void>,
+): Promise<void> {
+  for (let done = 0; done < count; done += roundsAtOnce) {
+    const some = Math.min(roundsAtOnce, count - done)
+    await Promise.all(Array.from({ length: some }, (_, i) => work(first + done + i)))
+  }
+}
+
+const stuck =
+  'did not finish; the database must resolve commits that wait for each other, or the store must lock ' +
+  'rows in a fixed order'
 
 const namespaceAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 

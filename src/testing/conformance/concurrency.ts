@@ -1,4 +1,3 @@
-import type { Store } from 'open-payments-server'
 import {
   atOnce,
   type CaseDefinition,
@@ -11,51 +10,58 @@ import {
   record,
   type TestRecord,
   type Trial,
+  type TrialStore,
   versionOf,
 } from './trial.js'
-import { countOf, loadExisting, repeatedly } from './workers.js'
+import { countOf, loadExisting, numbered, repeatedly } from './workers.js'
 
 export const concurrencyCases: readonly CaseDefinition[] = [
   {
     name: 'exactly one of 16 concurrent writers creates a record',
     rule: 2,
+    search: true,
     check: (trial) => oneWins(trial, 1),
   },
   {
     name: 'exactly one of 16 concurrent writers replaces a version',
     rule: 2,
+    search: true,
     check: (trial) => oneWins(trial, 2),
   },
   {
     name: 'a writer that loses a race leaves no trace in any other record',
     rule: 2,
+    search: true,
     check: losersLeaveNoTrace,
   },
   {
-    name: 'concurrent increments by 12 workers on one record lose no increment and no event',
+    name: 'concurrent increments by 12 workers on one record lose no increment and no other record',
     rule: 2,
+    search: true,
     check: (trial) => nothingIsLost(trial, [trial.store]),
   },
   {
-    name: 'concurrent increments by 12 workers over two stores lose no increment and no event',
+    name: 'concurrent increments by 12 workers over two stores lose no increment and no other record',
     rule: 2,
+    search: true,
     stores: 2,
     check: async (trial) => nothingIsLost(trial, [trial.store, await trial.another()]),
   },
   {
     name: 'exactly one of two stores that write one record concurrently succeeds',
     rule: 2,
+    search: true,
     stores: 2,
     check: twoStoresOneWinner,
   },
 ]
 
-async function oneWins({ store, namespace }: Trial, version: 1 | 2): Promise<void> {
-  for (let round = 0; round < 10; round++) {
+async function oneWins({ store, namespace, rounds }: Trial, version: 1 | 2): Promise<void> {
+  await rounds(2, async (round) => {
     const id = `${namespace}-${round}`
     if (version === 2) await mustPut(store, record(id))
     const writers = Array.from({ length: 16 }, (_, i) =>
-      record(id, version, { commandId: `writer ${i}`, writer: i }),
+      record(id, version, { commandId: `writer ${i}` }),
     )
     const outcomes = await Promise.all(writers.map((next) => put(store, next)))
     const winners = writers.filter((_, i) => outcomes[i] === true)
@@ -64,13 +70,17 @@ async function oneWins({ store, namespace }: Trial, version: 1 | 2): Promise<voi
       winners.length === 1,
       `16 writers concurrently ${did} and ${winners.length} commits returned true; expected exactly one`,
     )
-    demandSame(await store.load('grant', id), winners[0], 'the record after 16 concurrent writes')
-  }
+    demandSame(
+      await store.load(store.kind, id),
+      winners[0],
+      'the record after 16 concurrent writes',
+    )
+  })
 }
 
-async function twoStoresOneWinner({ store, namespace, another }: Trial): Promise<void> {
+async function twoStoresOneWinner({ store, namespace, another, rounds }: Trial): Promise<void> {
   const stores = [store, await another()] as const
-  for (let round = 0; round < 10; round++) {
+  await rounds(2, async (round) => {
     const id = `${namespace}-${round}`
     for (const version of [1, 2]) {
       const outcomes = await atOnce(8, (i) =>
@@ -83,49 +93,49 @@ async function twoStoresOneWinner({ store, namespace, another }: Trial): Promise
           'commits returned true; expected exactly one',
       )
     }
-  }
+  })
 }
 
-async function losersLeaveNoTrace({ store, namespace }: Trial): Promise<void> {
-  for (let round = 0; round < 6; round++) {
+/** Each writer also creates a record of its own: in each round one of another kind. */
+async function losersLeaveNoTrace({ store, namespace, others, rounds }: Trial): Promise<void> {
+  await rounds(Math.max(2, others.length), async (round) => {
+    const other = others[round % others.length]
     const id = (name: string | number) => `${namespace}-${round}-${name}`
     await mustPut(store, record(id('wanted')))
-    const outcomes = await atOnce(12, (i) => {
-      const own = change(record(id(i)), 'event')
+    const outcomes = await atOnce(6, (i) => {
+      const own = change(record(id(i)), other)
       const wanted = change(record(id('wanted'), 2, { commandId: `writer ${i}` }))
       return commit(store, i % 2 === 0 ? [own, wanted] : [wanted, own])
     })
-    const traces = await atOnce(12, async (i) => (await versionOf(store, id(i), 'event')) === 1)
+    const traces = await atOnce(6, async (i) => (await versionOf(store, id(i), other)) === 1)
     demandSame(
       traces,
       outcomes,
-      'whether each of 12 writers finds its own new record (expected exactly for those whose commit ' +
+      'whether each of 6 writers finds its own new record (expected exactly for those whose commit ' +
         'returned true)',
     )
     const winners = outcomes.filter(Boolean).length
-    demand(
-      winners === 1,
-      `${winners} of 12 writers replaced the same version; expected exactly one`,
-    )
-  }
+    demand(winners === 1, `${winners} of 6 writers replaced the same version; expected exactly one`)
+  })
 }
 
-async function nothingIsLost({ namespace }: Trial, stores: readonly Store[]): Promise<void> {
-  const [workers, increments] = [12, 10]
+async function nothingIsLost(
+  { namespace, searches, store: { kind, other } }: Trial,
+  stores: readonly TrialStore[],
+): Promise<void> {
+  const [workers, increments] = [12, searches]
   const id = `${namespace}-counter`
-  const storeOf = (worker: number) => stores[worker % stores.length] as Store
-  await mustPut(storeOf(0), record(id, 1, { count: 0 }))
+  const storeOf = (worker: number) => stores[worker % stores.length] as TrialStore
+  await mustPut(storeOf(0), record(id, 1, { commandId: numbered(0) }))
 
   await atOnce(workers, async (worker) => {
     const store = storeOf(worker)
     for (let i = 0; i < increments; i++) {
       await repeatedly(async () => {
         const current = await loadExisting(store, id)
-        const event = change(
-          record(`${id}.${worker}.${i}`, 1, { counted: current.version }),
-          'event',
-        )
-        const next = record(id, current.version + 1, { count: countOf(current) + 1 })
+        const commandId = numbered(current.version)
+        const event = change(record(`${id}.${worker}.${i}`, 1, { commandId }), other)
+        const next = record(id, current.version + 1, { commandId: numbered(countOf(current) + 1) })
         return commit(store, [change(next), event])
       })
     }
@@ -134,15 +144,17 @@ async function nothingIsLost({ namespace }: Trial, stores: readonly Store[]): Pr
   const total = workers * increments
   const counter = await loadExisting(storeOf(0), id)
   demandSame(
-    { version: counter.version, count: counter['count'] },
+    { version: counter.version, count: countOf(counter) },
     { version: total + 1, count: total },
-    `a counter after ${total} successful commits, each of which added 1`,
+    `a ${kind} that counts ${total} successful commits, each of which added 1`,
   )
   const events = await atOnce(total, async (i) => {
     const event = `${id}.${i % workers}.${Math.floor(i / workers)}`
-    return (await storeOf(0).load('event', event)) as TestRecord | undefined
+    return (await storeOf(0).load(other, event)) as TestRecord | undefined
   })
-  const counted = events.map((event) => Number(event?.['counted'] ?? 0)).sort((a, b) => a - b)
+  const counted = events
+    .map((event) => (event === undefined ? 0 : countOf(event)))
+    .sort((a, b) => a - b)
   demandSame(
     counted,
     Array.from({ length: total }, (_, i) => i + 1),

@@ -15,27 +15,31 @@ import {
   type Trial,
   versionOf,
 } from './trial.js'
-import { countOf, loadExisting, repeatedly, shuffled } from './workers.js'
+import { countOf, loadExisting, numbered, repeatedly, shuffled } from './workers.js'
 
 export const contentionCases: readonly CaseDefinition[] = [
   {
     name: 'a reader never sees a part of a commit',
     rule: 1,
+    search: true,
     check: readersSeeWhole,
   },
   {
     name: 'concurrent commits over overlapping records are each all or nothing',
     rule: 1,
+    search: true,
     check: overlappingSets,
   },
   {
     name: 'concurrent moves of units between records keep their total',
     rule: 1,
+    search: true,
     check: unitsAreKept,
   },
   {
     name: 'concurrent commits that create, replace and guard the same records are serializable',
     rule: 2,
+    search: true,
     check: mixedCommits,
   },
 ]
@@ -44,15 +48,15 @@ const noneWon =
   '10 commits from the same versions all returned false; one of them must succeed, ' +
   'because there was no other writer'
 
-async function overlappingSets({ store, namespace }: Trial): Promise<void> {
+async function overlappingSets({ store, namespace, searches }: Trial): Promise<void> {
   const index = seededIndex('overlapping sets')
   const ids = ['a', 'b', 'c', 'd', 'e'].map((name) => `${namespace}-${name}`)
   let current = ids.map((id) => record(id))
   await mustPut(store, ...current)
 
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 3 * searches; round++) {
     const commits = Array.from({ length: 10 }, (_, writer) => {
-      const commandId = `round ${round} writer ${writer}`
+      const commandId = `round ${round} w${writer}`
       return shuffled(current, index)
         .slice(0, 2 + index(3))
         .map(({ id, version }) => record(id, version + 1, { commandId }))
@@ -73,7 +77,7 @@ async function overlappingSets({ store, namespace }: Trial): Promise<void> {
       )
       return winners[0] ?? old
     })
-    const stored = await Promise.all(ids.map((id) => store.load('grant', id)))
+    const stored = await Promise.all(ids.map((id) => store.load(store.kind, id)))
     demandSame(
       stored,
       expected,
@@ -84,17 +88,17 @@ async function overlappingSets({ store, namespace }: Trial): Promise<void> {
   }
 }
 
-async function unitsAreKept({ store, namespace }: Trial): Promise<void> {
+async function unitsAreKept({ store, namespace, searches }: Trial): Promise<void> {
   const index = seededIndex('units are kept')
   const ids = ['a', 'b', 'c', 'd'].map((name) => `${namespace}-${name}`)
-  await mustPut(store, ...ids.map((id) => record(id, 1, { count: 100 })))
-  const moves = Array.from({ length: 60 }, () => {
+  await mustPut(store, ...ids.map((id) => record(id, 1, { commandId: numbered(100) })))
+  const moves = Array.from({ length: 12 * searches }, () => {
     const [from = '', to = ''] = shuffled(ids, index)
     return { from, to, units: 1 + index(9) }
   })
 
-  await atOnce(10, async (worker) => {
-    for (const { from, to, units } of moves.filter((_, i) => i % 10 === worker)) {
+  await atOnce(6, async (worker) => {
+    for (const { from, to, units } of moves.filter((_, i) => i % 6 === worker)) {
       await repeatedly(async () => {
         const [source, sink] = await Promise.all([
           loadExisting(store, from),
@@ -102,8 +106,8 @@ async function unitsAreKept({ store, namespace }: Trial): Promise<void> {
         ])
         return put(
           store,
-          record(from, source.version + 1, { count: countOf(source) - units }),
-          record(to, sink.version + 1, { count: countOf(sink) + units }),
+          record(from, source.version + 1, { commandId: numbered(countOf(source) - units) }),
+          record(to, sink.version + 1, { commandId: numbered(countOf(sink) + units) }),
         )
       })
     }
@@ -116,12 +120,16 @@ async function unitsAreKept({ store, namespace }: Trial): Promise<void> {
       return to === id ? balance + units : balance
     }, 100),
   )
-  demandSame(balances, expected, 'four balances after 60 successful moves between two of them')
+  demandSame(
+    balances,
+    expected,
+    `four balances after ${moves.length} successful moves between two of them`,
+  )
 }
 
 /** Each commit writes all four records: a reader that sees a version of one must find it in the next too. */
-async function readersSeeWhole({ store, namespace }: Trial): Promise<void> {
-  const versions = 40
+async function readersSeeWhole({ store, namespace, searches }: Trial): Promise<void> {
+  const versions = 12 * searches
   const ids = ['a', 'b', 'c', 'd'].map((name) => `${namespace}-${name}`)
   const write = (version: number) => mustPut(store, ...ids.map((id) => record(id, version)))
   await write(1)
@@ -162,15 +170,15 @@ interface MixedCommit {
   readonly guarded: readonly TestRecord[]
 }
 
-async function mixedCommits({ store, namespace }: Trial): Promise<void> {
+async function mixedCommits({ store, namespace, searches }: Trial): Promise<void> {
   const index = seededIndex('mixed commits')
   let current = ['a', 'b', 'c', 'd'].map((name) => record(`${namespace}-${name}`))
   await mustPut(store, ...current)
 
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 3 * searches; round++) {
     const fresh = ['x', 'y'].map((name) => `${namespace}-${round}-${name}`)
     const commits = Array.from({ length: 10 }, (_, writer) =>
-      mixedCommit(current, fresh, `round ${round} writer ${writer}`, index),
+      mixedCommit(current, fresh, `round ${round} w${writer}`, index),
     )
     const outcomes = await Promise.all(
       commits.map(async ({ replaced, created, guarded }, i) => {
@@ -185,7 +193,7 @@ async function mixedCommits({ store, namespace }: Trial): Promise<void> {
       (old) => written.find(({ id }) => id === old.id) ?? ('version' in old ? old : undefined),
     )
     const ids = [...current.map(({ id }) => id), ...fresh]
-    const stored = await Promise.all(ids.map((id) => store.load('grant', id)))
+    const stored = await Promise.all(ids.map((id) => store.load(store.kind, id)))
     demandSame(
       stored.map((each) => each ?? null),
       expected.map((each) => each ?? null),

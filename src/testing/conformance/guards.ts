@@ -8,11 +8,13 @@ import {
   guard,
   mustCommit,
   mustPut,
+  mustRemove,
   put,
   record,
   show,
   steps,
   type Trial,
+  type TrialStore,
   versionOf,
   versionsOf,
 } from './trial.js'
@@ -47,22 +49,40 @@ export const guardCases: readonly CaseDefinition[] = [
   {
     name: 'concurrent commits may guard the same record',
     rule: 2,
+    search: true,
     check: shareOneGuard,
   },
   {
     name: 'a commit fails if its guarded record was replaced before it took effect',
     rule: 2,
-    check: (trial) => guardIsKept(trial, 'replaced'),
+    search: true,
+    check: (trial) => guardIsKept(trial, trial.store, 'replaced'),
+  },
+  {
+    name: 'a commit of a second store fails if its guarded record was replaced before it took effect',
+    rule: 2,
+    stores: 2,
+    search: true,
+    check: async (trial) => guardIsKept(trial, await trial.another(), 'replaced'),
   },
   {
     name: 'a commit fails if its guarded record was removed before it took effect',
     rule: 2,
-    check: (trial) => guardIsKept(trial, 'removed'),
+    search: true,
+    check: (trial) => guardIsKept(trial, trial.store, 'removed'),
   },
   {
     name: 'two commits that each guard the record that the other changes do not both succeed',
     rule: 2,
-    check: noWriteSkew,
+    search: true,
+    check: (trial) => noWriteSkew(trial, trial.store),
+  },
+  {
+    name: 'two commits of two stores that each guard the record that the other changes do not both succeed',
+    rule: 2,
+    stores: 2,
+    search: true,
+    check: async (trial) => noWriteSkew(trial, await trial.another()),
   },
 ]
 
@@ -93,10 +113,7 @@ async function failsOnNothing({ store, namespace }: Trial): Promise<void> {
     (name) => `${namespace}-${name}`,
   ) as [string, string, string]
   await mustPut(store, record(removed))
-  demand(
-    await store.remove('grant', removed, 1),
-    'remove at the stored version did not return true',
-  )
+  await mustRemove(store, removed, 1)
   for (const id of [absent, removed]) {
     const committed = await commit(store, [change(record(created))], [guard(id, 1)])
     demand(
@@ -116,15 +133,15 @@ async function failsOnNothing({ store, namespace }: Trial): Promise<void> {
 async function knowsKindAndId({ store, namespace }: Trial): Promise<void> {
   const id = `${namespace}-same`
   await mustPut(store, record(id))
-  await mustCommit(store, [change(record(id), 'event')])
-  await mustCommit(store, [change(record(id, 2), 'event')])
-  const foreign = await commit(store, [change(record(`${id}-1`))], [guard(id, 1, 'event')])
+  await mustCommit(store, [change(record(id), store.other)])
+  await mustCommit(store, [change(record(id, 2), store.other)])
+  const foreign = await commit(store, [change(record(`${id}-1`))], [guard(id, 1, store.other)])
   demand(
     foreign === false,
-    `a guard at version 1 of an event at version 2 matched the grant with the same id, ` +
+    `a guard at version 1 of a ${store.other} at version 2 matched the ${store.kind} with the same id, ` +
       `which is at version 1: commit returned ${show(foreign)}; expected false`,
   )
-  await mustCommit(store, [change(record(`${id}-2`))], [guard(id, 2, 'event'), guard(id, 1)])
+  await mustCommit(store, [change(record(`${id}-2`))], [guard(id, 2, store.other), guard(id, 1)])
 }
 
 async function oneOfSeveral({ store, namespace }: Trial): Promise<void> {
@@ -146,12 +163,12 @@ async function oneOfSeveral({ store, namespace }: Trial): Promise<void> {
 }
 
 async function writesNothing({ store, namespace }: Trial): Promise<void> {
-  const guarded = record(`${namespace}-guarded`, 1, { note: 'as it was', dueAt: 7 })
+  const guarded = record(`${namespace}-guarded`)
   await mustPut(store, guarded)
   for (let i = 0; i < 3; i++) {
     await mustCommit(store, [change(record(`${namespace}-${i}`))], [guard(guarded.id, 1)])
   }
-  demandSame(await store.load('grant', guarded.id), guarded, 'a record after it was guarded')
+  demandSame(await store.load(store.kind, guarded.id), guarded, 'a record after it was guarded')
   await mustPut(store, record(guarded.id, 2))
 }
 
@@ -186,22 +203,23 @@ async function shareOneGuard({ store, namespace }: Trial): Promise<void> {
  * the commit can only take effect after that, and so it must fail.
  */
 async function guardIsKept(
-  { store, namespace }: Trial,
+  { store, namespace, rounds }: Trial,
+  guarding: TrialStore,
   fate: 'replaced' | 'removed',
 ): Promise<void> {
-  for (let round = 0; round < 24; round++) {
+  await rounds(4, async (round) => {
     const guarded = `${namespace}-${round}`
     await mustPut(store, record(guarded))
     const ids = Array.from({ length: 4 }, (_, i) => `${guarded}-${i}`)
     const commits = ids.map(async (id, i) => {
       await steps((round + i) % 6)
-      return commit(store, [change(record(id))], [guard(guarded, 1)])
+      return commit(guarding, [change(record(id))], [guard(guarded, 1)])
     })
     const end = async () => {
       await steps(round % 5)
       const ended =
         fate === 'removed'
-          ? await store.remove('grant', guarded, 1)
+          ? await store.remove(store.kind, guarded, 1)
           : await put(store, record(guarded, 2))
       return { ended, visible: await versionsOf(store, ids) }
     }
@@ -222,20 +240,20 @@ async function guardIsKept(
       outcomes,
       'whether each of four new records exists (expected exactly for those whose commit returned true)',
     )
-    const after = await commit(store, [change(record(`${guarded}-late`))], [guard(guarded, 1)])
+    const after = await commit(guarding, [change(record(`${guarded}-late`))], [guard(guarded, 1)])
     demand(after === false, `a guard held although its record was already ${fate}`)
-  }
+  })
 }
 
-async function noWriteSkew({ store, namespace }: Trial): Promise<void> {
-  for (let round = 0; round < 24; round++) {
+async function noWriteSkew({ store, namespace, rounds }: Trial, other: TrialStore): Promise<void> {
+  await rounds(4, async (round) => {
     const [a, b] = [`${namespace}-${round}-a`, `${namespace}-${round}-b`]
     await mustPut(store, record(a), record(b))
     const outcomes = await atOnce(2, async (i) => {
       await steps(i * (round % 4))
       return i === 0
         ? commit(store, [change(record(a, 2))], [guard(b, 1)])
-        : commit(store, [change(record(b, 2))], [guard(a, 1)])
+        : commit(other, [change(record(b, 2))], [guard(a, 1)])
     })
     demand(
       !outcomes.every(Boolean),
@@ -250,5 +268,5 @@ async function noWriteSkew({ store, namespace }: Trial): Promise<void> {
     if (!outcomes.some(Boolean)) {
       await mustCommit(store, [change(record(a, 2))], [guard(b, 1)])
     }
-  }
+  })
 }

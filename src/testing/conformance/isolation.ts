@@ -15,32 +15,33 @@ export const isolationCases: readonly CaseDefinition[] = [
   {
     name: 'changing a loaded value changes neither the record nor other loaded values',
     rule: 4,
+    needs: { lists: 1, due: true },
     check: loadedIsOwn,
   },
   {
     name: 'changing a value from list or due changes nothing else',
     rule: 4,
+    needs: { lists: 1, due: true },
     check: listedIsOwn,
   },
   {
     name: 'changing a value after its commit changes nothing in the store',
     rule: 4,
+    needs: { lists: 1, due: true },
     check: committedIsOwn,
   },
   {
     name: 'a value that changes during its commit is stored as it was at one moment',
     rule: 4,
+    shapes: 'any',
     check: committedIsWhole,
   },
 ]
 
-function withParts(id: string, wanted: string): TestRecord {
-  return record(id, 1, {
-    dueAt: 5,
-    lists: [{ list: wanted, at: 5 }],
-    deep: { list: [1, { a: 'a' }] },
-    text: 'a',
-  })
+/** A whole record, which the case commits and reads without the dresser. */
+function wholeRecord({ dress, shapes }: Trial, id: string, wanted: string): TestRecord {
+  const parts = shapes === 'any' ? { deep: { list: [1, { a: 'a' }] }, text: 'a' } : {}
+  return dress(record(id, 1, { dueAt: 5, lists: [{ list: wanted, at: 5 }], ...parts }))
 }
 
 /** Changes a value in place wherever it is mutable; a store may also return frozen values. */
@@ -54,16 +55,21 @@ function deface(value: unknown): void {
   Reflect.set(value, 'defaced', true)
 }
 
-async function loadedIsOwn({ store, namespace }: Trial): Promise<void> {
+async function loadedIsOwn(trial: Trial): Promise<void> {
+  const { bare: store, namespace } = trial
   const id = `${namespace}-a`
-  const written = withParts(id, `${namespace} list`)
+  const written = wholeRecord(trial, id, `${namespace} list`)
   await mustPut(store, structuredClone(written))
-  const [mine, others] = [await store.load('grant', id), await store.load('grant', id)]
+  const [mine, others] = [await store.load(store.kind, id), await store.load(store.kind, id)]
   deface(mine)
   demandSame(others, written, 'a loaded value after another loaded value was changed')
-  demandSame(await store.load('grant', id), written, 'the record after a loaded value was changed')
+  demandSame(
+    await store.load(store.kind, id),
+    written,
+    'the record after a loaded value was changed',
+  )
   const page = await store.list({
-    kind: 'grant',
+    kind: store.kind,
     list: `${namespace} list`,
     forward: true,
     limit: 5,
@@ -72,15 +78,16 @@ async function loadedIsOwn({ store, namespace }: Trial): Promise<void> {
   await mustPut(store, { ...written, version: 2 })
 }
 
-async function listedIsOwn({ store, namespace }: Trial): Promise<void> {
+async function listedIsOwn(trial: Trial): Promise<void> {
+  const { bare: store, namespace } = trial
   const id = `${namespace}-a`
   const wanted = `${namespace} list`
-  const written = withParts(id, wanted)
+  const written = wholeRecord(trial, id, wanted)
   await mustPut(store, structuredClone(written))
-  const list = () => store.list({ kind: 'grant', list: wanted, forward: true, limit: 5 })
+  const list = () => store.list({ kind: store.kind, list: wanted, forward: true, limit: 5 })
   deface(await list())
   demandSame(
-    await store.load('grant', id),
+    await store.load(store.kind, id),
     written,
     'the record after a page of a list was changed',
   )
@@ -89,8 +96,12 @@ async function listedIsOwn({ store, namespace }: Trial): Promise<void> {
     { records: [written], more: false },
     'the list after a page of it was changed',
   )
-  deface(await store.due('grant', namespace, 5, 5))
-  demandSame(await store.load('grant', id), written, 'the record after a result of due was changed')
+  deface(await store.due(store.kind, namespace, 5, 5))
+  demandSame(
+    await store.load(store.kind, id),
+    written,
+    'the record after a result of due was changed',
+  )
   demandSame(
     await list(),
     { records: [written], more: false },
@@ -98,22 +109,23 @@ async function listedIsOwn({ store, namespace }: Trial): Promise<void> {
   )
 }
 
-async function committedIsOwn({ store, namespace }: Trial): Promise<void> {
+async function committedIsOwn(trial: Trial): Promise<void> {
+  const { bare: store, namespace } = trial
   const wanted = `${namespace} list`
   const id = `${namespace}-a`
   for (const version of [1, 2]) {
-    const given = { ...withParts(id, wanted), version }
+    const given = { ...wholeRecord(trial, id, wanted), version }
     const written = structuredClone(given)
-    const changes = [{ kind: 'grant' as const, next: given, expectedVersion: version - 1 }]
+    const changes = [{ kind: store.kind, next: given, expectedVersion: version - 1 }]
     const committed = await store.commit({ changes, guards: [] })
     demand(committed === true, `commit returned ${show(committed)}; expected true`)
     deface(changes)
     demandSame(
-      await store.load('grant', id),
+      await store.load(store.kind, id),
       written,
       'the record after the caller changed the value that it committed',
     )
-    const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 5 })
+    const page = await store.list({ kind: store.kind, list: wanted, forward: true, limit: 5 })
     demandSame(
       page.records,
       [written],
@@ -122,7 +134,7 @@ async function committedIsOwn({ store, namespace }: Trial): Promise<void> {
   }
 }
 
-async function committedIsWhole({ store, namespace }: Trial): Promise<void> {
+async function committedIsWhole({ bare: store, namespace }: Trial): Promise<void> {
   const wanted = `${namespace} list`
   for (let round = 0; round < 6; round++) {
     const id = `${namespace}-${round}`
@@ -134,14 +146,14 @@ async function committedIsWhole({ store, namespace }: Trial): Promise<void> {
     given.last = 1
     demand((await running) === true, 'commit of a new record did not return true')
     given.marks[0] = 2
-    const found = await store.load('grant', id)
+    const found = await store.load(store.kind, id)
     const either = [0, 1].map((mark) => ({ ...given, marks: [mark, mark], last: mark }))
     demand(
       either.some((whole) => isSame(found, whole)),
       `a value changed during its commit; the stored value must be the one before or after the change, and is ` +
         show(found),
     )
-    const page = await store.list({ kind: 'grant', list: wanted, forward: true, limit: 20 })
+    const page = await store.list({ kind: store.kind, list: wanted, forward: true, limit: 20 })
     demandSame(page.records.at(-1), found, 'the record from list, compared with the one from load')
   }
 }

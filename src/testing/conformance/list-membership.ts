@@ -14,16 +14,19 @@ export const listMembershipCases: readonly CaseDefinition[] = [
   {
     name: 'a list contains exactly the records of its kind that name it',
     rule: 6,
+    needs: { lists: 1 },
     check: keepsListsApart,
   },
   {
     name: 'a record is in each of its three lists, at its place in that list',
     rule: 6,
-    check: inThreeLists,
+    needs: { lists: 1 },
+    check: inItsLists,
   },
   {
     name: 'the next version of a record moves it in its lists or removes it from them',
     rule: 6,
+    needs: { lists: 1 },
     check: movesWithVersion,
   },
 ]
@@ -50,7 +53,7 @@ async function keepsListsApart({ store, namespace }: Trial): Promise<void> {
     const lists = [{ list: wanted, at: 1 }]
     await mustCommit(store, [
       change(record(`${namespace}-${i}`, 1, { lists })),
-      change(record(`${namespace}-${i}-event`, 1, { lists }), 'event'),
+      change(record(`${namespace}-${i}-other`, 1, { lists }), store.other),
     ])
   }
   await mustPut(
@@ -58,25 +61,28 @@ async function keepsListsApart({ store, namespace }: Trial): Promise<void> {
     record(`${namespace}-unlisted`),
     record(`${namespace}-none`, 1, { lists: [] }),
   )
-  for (const [i, wanted] of keys.entries()) {
+  const reads = keys.map(async (wanted, i) => {
     for (const forward of [true, false]) {
       const page = await pageOf(store, wanted, { forward })
       demandSame(
         { ids: idsOf(page.records), more: page.more },
         { ids: [`${namespace}-${i}`], more: false },
-        `ids of the grants in the list ${JSON.stringify(wanted)}, which exactly one grant and one event name`,
+        `ids of each ${store.kind} in the list ${JSON.stringify(wanted)}, which exactly one and one ${store.other} name`,
       )
     }
-  }
+  })
+  await Promise.all(reads)
 }
 
-async function inThreeLists({ store, namespace }: Trial): Promise<void> {
-  const names = ['one', 'two', 'three'].map((name) => `${namespace} ${name}`)
+async function inItsLists({ store, namespace, shapes }: Trial): Promise<void> {
+  // The library writes no record in three lists, and some kinds in one.
+  const several = shapes === 'any' ? ['one', 'two', 'three'] : ['one']
+  const names = several.map((name) => `${namespace} ${name}`)
   // A different order in each list: ascending in the first, descending in the second, mixed in the third.
   const places = [0, 1, 2, 3, 4].map((i) => [i, 10 - i, (i * 2) % 5])
   const records = places.map((ats, i) =>
     record(`${namespace}-${i}`, 1, {
-      lists: names.map((wanted, n) => ({ list: wanted, at: ats[n] })),
+      lists: names.map((wanted, n) => ({ list: wanted, at: ats[n] ?? 0 })),
     }),
   )
   await mustPut(store, ...records)
@@ -99,7 +105,7 @@ async function inThreeLists({ store, namespace }: Trial): Promise<void> {
   }
 }
 
-async function movesWithVersion({ store, namespace }: Trial): Promise<void> {
+async function movesWithVersion({ store, namespace, shapes }: Trial): Promise<void> {
   const [one, two] = [`${namespace} one`, `${namespace} two`]
   const [a, b] = [`${namespace}-a`, `${namespace}-b`]
   await mustPut(store, record(a, 1, { lists: [{ list: one, at: 1 }] }))
@@ -111,7 +117,7 @@ async function movesWithVersion({ store, namespace }: Trial): Promise<void> {
     [
       [
         { list: two, at: 9 },
-        { list: one, at: -1 },
+        { list: one, at: 0 },
       ],
       [a, b],
       [a],
@@ -119,7 +125,9 @@ async function movesWithVersion({ store, namespace }: Trial): Promise<void> {
     [[], [b], []],
     [[{ list: one, at: 1 }], [a, b], []],
   ]
-  for (const [i, [lists, inOne, inTwo]] of versions.entries()) {
+  // In real shapes, some kinds have one list.
+  const tried = versions.filter(([lists]) => shapes === 'any' || lists.length === 1)
+  for (const [i, [lists, inOne, inTwo]] of tried.entries()) {
     const next = record(a, i + 2, { lists })
     await mustPut(store, next)
     const pages = await Promise.all([pageOf(store, one), pageOf(store, two)])

@@ -7,22 +7,56 @@ import type {
   Stored,
   VersionGuard,
 } from 'open-payments-server'
+import { type ConformanceRule, show } from './expectations.js'
+import type { Needs, Shapes } from './shapes.js'
 
-/** A rule of the `Store` contract, by number, or the part of it that a case checks. */
-export type ConformanceRule = 1 | 2 | 3 | 4 | 5 | 6 | 'ids' | 'due' | 'remove'
+export {
+  type ConformanceRule,
+  demand,
+  demandSame,
+  isObject,
+  isSame,
+  show,
+} from './expectations.js'
+
+/** A store as a case uses it: records get the other members of a real record when they are committed. */
+export interface TrialStore extends Store {
+  /** The kind of record that is tried. */
+  readonly kind: RecordKind
+  /** A second kind of record, for cases that need two. */
+  readonly other: RecordKind
+}
 
 /** The input of a case: a store, and names unique to this trial. */
 export interface Trial {
   /** The store with checked results: a rejection or a result of the wrong type fails the case. */
-  readonly store: Store
+  readonly store: TrialStore
+  /** The same store, with records as they are. */
+  readonly bare: TrialStore
   /** The store that `makeStore` returned. */
   readonly given: Store
+  /** Checks the results of a store, and adds and removes the members of real records. */
+  readonly present: (store: Store) => TrialStore
   /** Makes a second store over the same data; only cases with `stores: 2` may call it. */
-  readonly another: () => Promise<Store>
+  readonly another: () => Promise<TrialStore>
+  /** Adds the members of a real record, for `bare`. */
+  readonly dress: (record: Stored) => TestRecord
   /** The first 8 characters of every id of the case. */
   readonly namespace: string
   /** How long `due` may lag behind a commit, in milliseconds. */
   readonly dueLagMs: number
+  /**
+   * Runs the rounds of a search, a few concurrently: `count`, or as many times more as the host asked for. The numbers
+   * of the rounds differ between kinds, so that each kind is tried with other delays.
+   */
+  readonly rounds: (count: number, work: (round: number) => Promise<void>) => Promise<void>
+  /** The kinds to try beside the own one, which is among them if it is the only one. */
+  readonly others: readonly RecordKind[]
+  /** How many times longer than by default a search runs. */
+  readonly searches: number
+  readonly shapes: Shapes
+  /** Whether the library writes records of the kind that have a due time, or so many lists. */
+  readonly writes: (needs: Needs) => boolean
 }
 
 export interface CaseDefinition {
@@ -30,12 +64,28 @@ export interface CaseDefinition {
   readonly rule: ConformanceRule
   /** Whether the case needs two stores over the same data. */
   readonly stores?: 2
+  /** Whether the case searches for a race, and so may miss a fault. */
+  readonly search?: true
+  /** `any` if the case writes records that the library never writes. */
+  readonly shapes?: 'any'
+  /** What the kind must have. */
+  readonly needs?: Needs
   readonly check: (trial: Trial) => Promise<void>
 }
 
 /** A record of the suite: a stored record with any other JSON members. */
 export interface TestRecord extends Stored {
   readonly [member: string]: unknown
+}
+
+/** A change, of the kind that is tried unless it names another. */
+export interface TestChange extends Omit<RecordChange, 'kind'> {
+  readonly kind?: RecordKind | undefined
+}
+
+/** A guard, on the kind that is tried unless it names another. */
+export interface TestGuard extends Omit<VersionGuard, 'kind'> {
+  readonly kind?: RecordKind | undefined
 }
 
 export const kinds: readonly RecordKind[] = [
@@ -49,75 +99,110 @@ export const kinds: readonly RecordKind[] = [
   'event',
 ]
 
-export function record(id: string, version = 1, more: object = {}): TestRecord {
-  return { id, version, commandId: `${id} ${version}`, ...more }
+/** Returns a record whose command id is made from text, by default from its id and version. */
+export function record(
+  id: string,
+  version = 1,
+  { commandId = `${id} ${version}`, ...more }: Partial<TestRecord> = {},
+): TestRecord {
+  return { id, version, commandId: commandIdOf(commandId), ...more }
+}
+
+/** Returns a command id of the library's form: short text padded, long text by its end. */
+export function commandIdOf(text: string): string {
+  return text
+    .replace(/[^A-Za-z0-9-]/g, '-')
+    .slice(-22)
+    .padEnd(22, '_')
 }
 
 /** Returns the change that writes a record over its previous version. */
-export function change(next: Stored, kind: RecordKind = 'grant'): RecordChange {
+export function change(next: Stored, kind?: RecordKind): TestChange {
   return { kind, next, expectedVersion: next.version - 1 }
 }
 
-export function guard(id: string, version: number, kind: RecordKind = 'grant'): VersionGuard {
+export function guard(id: string, version: number, kind?: RecordKind): TestGuard {
   return { kind, id, version }
 }
 
 export function commit(
-  store: Store,
-  changes: readonly RecordChange[],
-  guards: readonly VersionGuard[] = [],
+  store: TrialStore,
+  changes: readonly TestChange[],
+  guards: readonly TestGuard[] = [],
 ): Promise<boolean> {
-  return store.commit({ changes, guards })
+  return store.commit({
+    changes: changes.map(({ kind = store.kind, ...each }) => ({ kind, ...each })),
+    guards: guards.map(({ kind = store.kind, ...each }) => ({ kind, ...each })),
+  })
 }
 
-/** Tries to commit grants, each over its previous version. */
-export function put(store: Store, ...records: readonly Stored[]): Promise<boolean> {
+/** Tries to commit records, each over its previous version. */
+export function put(store: TrialStore, ...records: readonly Stored[]): Promise<boolean> {
   return commit(
     store,
     records.map((next) => change(next)),
   )
 }
 
-/** Commits grants that have no conflict. */
-export async function mustPut(store: Store, ...records: readonly Stored[]): Promise<void> {
-  await mustCommit(
-    store,
-    records.map((next) => change(next)),
-  )
-}
+/** Twelve records stay within `storeBounds.commitSize`, even if each leaves three lists and joins three others. */
+const putMax = 12
 
-/** Commits changes that have no conflict. */
-export async function mustCommit(
-  store: Store,
-  changes: readonly RecordChange[],
-  guards: readonly VersionGuard[] = [],
-): Promise<void> {
-  const committed = await commit(store, changes, guards)
-  if (committed !== true) {
-    const written = changes.map(({ kind, next }) => `${kind} ${next.id} at version ${next.version}`)
-    throw new Error(
-      `commit returned ${show(committed)} although every record was at the expected version and there ` +
-        `was no other writer (${written.join(', ')}); expected true and all records written`,
+/** Writes records that have no conflict, in as many commits as the bounds require. */
+export async function mustPut(store: TrialStore, ...records: readonly Stored[]): Promise<void> {
+  for (let from = 0; from < records.length; from += putMax) {
+    const some = records.slice(from, from + putMax)
+    await mustCommit(
+      store,
+      some.map((next) => change(next)),
     )
   }
 }
 
-/** Returns the stored versions of grants, 0 for those that do not exist. */
-export function versionsOf(store: Store, ids: readonly string[]): Promise<number[]> {
+/** Commits changes that have no conflict. */
+export async function mustCommit(
+  store: TrialStore,
+  changes: readonly TestChange[],
+  guards: readonly TestGuard[] = [],
+): Promise<void> {
+  const committed = await commit(store, changes, guards)
+  if (committed === true) return
+  const { kind: own } = store
+  const parts = [
+    ...changes.map(
+      ({ kind = own, next }) => `${kind} ${next.id} written at version ${next.version}`,
+    ),
+    ...guards.map(({ kind = own, id, version }) => `${kind} ${id} guarded at version ${version}`),
+  ]
+  throw new Error(
+    `commit returned ${show(committed)} although every record was at the expected version and there ` +
+      `was no other writer (${parts.join(', ')}); expected true${changes.length > 0 ? ' and all records written' : ''}`,
+  )
+}
+
+/** Returns the stored versions of records, 0 for those that do not exist. */
+export function versionsOf(store: TrialStore, ids: readonly string[]): Promise<number[]> {
   return Promise.all(ids.map((id) => versionOf(store, id)))
 }
 
 export async function versionOf(
-  store: Store,
+  store: TrialStore,
   id: string,
-  kind: RecordKind = 'grant',
+  kind: RecordKind = store.kind,
 ): Promise<number> {
   return (await store.load(kind, id))?.version ?? 0
 }
 
-/** Reads a page of grants, by default the first 100 of the list. */
-export function pageOf(store: Store, list: string, query: Partial<ListQuery> = {}) {
-  return store.list({ kind: 'grant', list, forward: true, limit: 100, ...query })
+/** Removes a record that is at this version and has no other writer. */
+export async function mustRemove(store: TrialStore, id: string, version: number): Promise<void> {
+  const removed = await store.remove(store.kind, id, version)
+  if (removed !== true) {
+    throw new Error(`remove of ${id} at its version returned ${show(removed)}; expected true`)
+  }
+}
+
+/** Reads a page of records of the kind, by default the first 100 of the list. */
+export function pageOf(store: TrialStore, list: string, query: Partial<ListQuery> = {}) {
+  return store.list({ kind: store.kind, list, forward: true, limit: 100, ...query })
 }
 
 /** Returns the place of a record in a list. */
@@ -139,22 +224,6 @@ export function compareIds(a: string, b: string): number {
   return a < b ? -1 : 1
 }
 
-/** Fails the case unless the condition holds. The message states what the store did and what was expected. */
-export function demand(condition: boolean, message: string): asserts condition {
-  if (!condition) throw new Error(message)
-}
-
-/** Fails the case unless both are the same JSON, regardless of key order. */
-export function demandSame(actual: unknown, expected: unknown, what: string): void {
-  const difference = differenceOf(expected, actual, '')
-  if (difference !== undefined) throw new Error(`${what}: ${difference}`)
-}
-
-/** Returns whether both are the same JSON, regardless of key order. */
-export function isSame(actual: unknown, expected: unknown): boolean {
-  return differenceOf(expected, actual, '') === undefined
-}
-
 /** Runs `work` `count` times concurrently, each with its index. */
 export function atOnce<Result>(
   count: number,
@@ -163,42 +232,26 @@ export function atOnce<Result>(
   return Promise.all(Array.from({ length: count }, (_, index) => work(index)))
 }
 
+/** The pause between two queries of a store that lags. */
+const pauseMs = 20
+
+/** Repeats a check of `due`, which may lag, until it passes or the permitted lag is over. */
+export async function eventually<Result>(
+  lagMs: number,
+  check: () => Promise<Result>,
+): Promise<Result> {
+  const deadline = performance.now() + lagMs
+  for (;;) {
+    try {
+      return await check()
+    } catch (error) {
+      if (performance.now() >= deadline) throw error
+    }
+    await new Promise((resolve) => setTimeout(resolve, pauseMs))
+  }
+}
+
 /** Yields to pending work for a number of microtasks. */
 export async function steps(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await undefined
-}
-
-/** Prints a value on one line, shortened for messages and without invisible characters. */
-export function show(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value)
-  const visible = text.replace(/[^ -~]/g, escaped)
-  return visible.length > 160 ? `${visible.slice(0, 157)}…` : visible
-}
-
-function escaped(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-}
-
-/** Describes the first difference between two JSON values. */
-function differenceOf(expected: unknown, actual: unknown, path: string): string | undefined {
-  const here = path === '' ? 'the whole value' : path
-  if (!isObject(expected) || !isObject(actual)) {
-    if (JSON.stringify(expected) === JSON.stringify(actual)) return undefined
-    return `${here} must be ${show(expected)} and is ${show(actual)}`
-  }
-  if (Array.isArray(expected) !== Array.isArray(actual)) {
-    return `${here} must be ${show(expected)} and is ${show(actual)}`
-  }
-  for (const key of Object.keys(expected)) {
-    if (!Object.hasOwn(actual, key)) return `${here} lacks ${show(key)}`
-    const inner = differenceOf(expected[key], actual[key], `${path}[${show(key)}]`)
-    if (inner !== undefined) return inner
-  }
-  const extra = Object.keys(actual).find((key) => !Object.hasOwn(expected, key))
-  return extra === undefined ? undefined : `${here} has the unexpected member ${show(extra)}`
-}
-
-/** Returns whether a value is an object or an array. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }

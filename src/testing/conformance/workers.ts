@@ -1,5 +1,4 @@
-import type { Store } from 'open-payments-server'
-import { demand, type TestRecord } from './trial.js'
+import { demand, type TestRecord, type TrialStore } from './trial.js'
 
 /** Far more attempts than a writer of one record can lose in this suite. */
 const attemptsMax = 500
@@ -15,9 +14,9 @@ export async function repeatedly(attempt: () => Promise<boolean>): Promise<void>
   )
 }
 
-/** Loads a grant that must exist. */
-export async function loadExisting(store: Store, id: string): Promise<TestRecord> {
-  const found = await store.load('grant', id)
+/** Loads a record that must exist. */
+export async function loadExisting(store: TrialStore, id: string): Promise<TestRecord> {
+  const found = await store.load(store.kind, id)
   demand(
     found !== undefined,
     `load does not find ${id}, which was written by a commit that returned true`,
@@ -25,9 +24,14 @@ export async function loadExisting(store: Store, id: string): Promise<TestRecord
   return found as TestRecord
 }
 
-/** Returns the count that a record stores. */
-export function countOf(counter: TestRecord): number {
-  return Number(counter['count'])
+/** Returns the text of a command id that stores a number. */
+export function numbered(count: number): string {
+  return `number-${count}.`
+}
+
+/** Returns the number that the command id of a record stores. */
+export function countOf({ commandId }: TestRecord): number {
+  return Number(/^number-(-?\d+)-/.exec(commandId)?.[1])
 }
 
 /** Returns the same items in another order. */

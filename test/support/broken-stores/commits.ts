@@ -59,12 +59,20 @@ export function checkThenAct(store: Store, between: () => Promise<unknown> = () 
 
 /** Serializes commits, and then checks and writes: this is correct within one process only. */
 export function locksInProcess(store: Store): Store {
-  const unlocked = checkThenAct(store)
+  return oneAtATime(checkThenAct(store))
+}
+
+/** Locks the guarded records within one process only; what it changes is correct in all processes. */
+export function guardsInProcess(store: Store): Store {
+  return oneAtATime(guardsFirst(store, () => pause(30)))
+}
+
+function oneAtATime(store: Store): Store {
   let last: Promise<unknown> = Promise.resolve()
   return {
     ...store,
     commit(commit) {
-      const answer = last.then(() => unlocked.commit(commit))
+      const answer = last.then(() => store.commit(commit))
       last = answer.catch(() => undefined)
       return answer
     },
@@ -119,6 +127,79 @@ export function takesLaterVersions(store: Store): Store {
   }
 }
 
+/** Compares weakly: replaces an existing record whose version is not expected, if `accepts` says so. */
+function comparing(
+  store: Store,
+  accepts: (change: RecordChange, stored: number, commit: Commit) => boolean,
+): Store {
+  return {
+    ...store,
+    async commit(commit) {
+      const changes = await Promise.all(
+        commit.changes.map(async (change) => {
+          const { expectedVersion } = await overwriting(store, change)
+          const exists = change.expectedVersion > 0 && expectedVersion > 0
+          return exists && accepts(change, expectedVersion, commit)
+            ? { ...change, expectedVersion }
+            : change
+        }),
+      )
+      return store.commit({ ...commit, changes })
+    },
+  }
+}
+
+/** Accepts an expected version that is older than the stored one: the writer has missed a change. */
+export function takesOlderVersions(store: Store): Store {
+  return comparing(store, ({ expectedVersion }, stored) => expectedVersion < stored)
+}
+
+/** Compares only whether a record exists. */
+export function takesAnyVersion(store: Store): Store {
+  return comparing(store, () => true)
+}
+
+/** Compares only whether a record exists, if its commit also writes records of other kinds. */
+export function takesAnyVersionBesideOthers(store: Store): Store {
+  return comparing(store, ({ kind }, _, { changes }) => changes.some((each) => each.kind !== kind))
+}
+
+/** Compares budgets before the commit, and then overwrites them. Other records are compared by the commit. */
+export function comparesBudgetsFirst(store: Store): Store {
+  const overwriter = oneAtATime({
+    ...store,
+    async commit({ changes, guards }) {
+      const current = changes.map((each) =>
+        each.kind === 'budget' ? overwriting(store, each) : each,
+      )
+      return store.commit({ changes: await Promise.all(current), guards })
+    },
+  })
+  return {
+    ...store,
+    async commit(commit) {
+      for (const { kind, next, expectedVersion } of commit.changes) {
+        if (kind !== 'budget') continue
+        if ((await versionIn(store, kind, next.id)) !== expectedVersion) return false
+      }
+      await pause()
+      return overwriter.commit(commit)
+    },
+  }
+}
+
+/** Does so only beside a payment, as if the statement that creates payments alone were wrong. */
+export function comparesBudgetsFirstBesidePayments(store: Store): Store {
+  const broken = comparesBudgetsFirst(store)
+  return {
+    ...store,
+    commit(commit) {
+      const pays = commit.changes.some(({ kind }) => kind === 'outgoing-payment')
+      return (pays ? broken : store).commit(commit)
+    },
+  }
+}
+
 /** Writes record by record, and stops at the first that cannot be written. */
 export function halfCommit(store: Store): Store {
   return {
@@ -143,7 +224,7 @@ export function writesOneByOne(store: Store): Store {
     if (!(await guardsHold(store, [...expected, ...guards]))) return false
     for (const change of changes) {
       await store.commit({ changes: [change], guards: [] })
-      await pause()
+      await pause(24)
     }
     return true
   }
@@ -238,12 +319,12 @@ export function guardsOnlyWhatExists(store: Store): Store {
 }
 
 /** Checks the guards before the write, but not atomically with it. */
-export function guardsFirst(store: Store): Store {
+export function guardsFirst(store: Store, between: () => Promise<unknown> = () => pause()): Store {
   return {
     ...store,
     async commit({ changes, guards }) {
       if (!(await guardsHold(store, guards))) return false
-      await pause()
+      if (guards.length > 0) await between()
       return store.commit({ changes, guards: [] })
     },
   }

@@ -419,6 +419,77 @@ export function dueAsAtFirst(store: Store): Store {
   }
 }
 
+/** Keeps a copy in the index of due times, and replaces it only when the due time changes. */
+export function dueKeepsCopies(store: Store): Store {
+  const copies = new Map<string, Stored>()
+  return {
+    ...store,
+    async commit(commit) {
+      const changes = structuredClone(commit.changes)
+      const committed = await store.commit(commit)
+      for (const { kind, next } of committed ? changes : []) {
+        const key = `${kind} ${next.id}`
+        if (copies.get(key)?.dueAt !== next.dueAt) copies.set(key, next)
+      }
+      return committed
+    },
+    due: async (kind, ...query) =>
+      (await store.due(kind, ...query)).map((found) =>
+        structuredClone(copies.get(`${kind} ${found.id}`) ?? found),
+      ),
+  }
+}
+
+/** Leaves the entries of a removed record in its lists, where they wait for a record with the same id. */
+export function removeLeavesPlaces(store: Store): Store {
+  const left = new Map<string, string>()
+  return {
+    ...store,
+    async remove(kind, id, version) {
+      const found = await store.load(kind, id)
+      const removed = await store.remove(kind, id, version)
+      for (const { list } of (removed && found?.lists) || []) left.set(`${kind} ${list}`, id)
+      return removed
+    },
+    async list(query) {
+      const page = await store.list(query)
+      const id = left.get(`${query.kind} ${query.list}`)
+      const found = id === undefined ? undefined : await store.load(query.kind, id)
+      if (found === undefined || page.records.some((each) => each.id === id)) return page
+      return { ...page, records: [...page.records, found] }
+    },
+  }
+}
+
+/** Reads a page and then each of its records, and rejects if one is gone by then. */
+export function rejectsRemovedRecords(store: Store): Store {
+  return {
+    ...store,
+    async list(query) {
+      const page = await store.list(query)
+      await pause()
+      const records = await Promise.all(
+        page.records.map(async ({ id }) => {
+          const found = await store.load(query.kind, id)
+          if (found === undefined) throw new TypeError('Cannot read properties of undefined')
+          return found
+        }),
+      )
+      return { ...page, records }
+    },
+  }
+}
+
+/** Answers commits that write nothing from a replica. */
+export function guardsFromReplica(store: Store): Store {
+  const { replica, writing } = replicaOf(store, aTick)
+  return {
+    ...store,
+    ...writing,
+    commit: (commit) => (commit.changes.length === 0 ? replica : writing).commit(commit),
+  }
+}
+
 /** Its methods call each other through `this`. */
 export function needsThis(store: Store): Store {
   return {
@@ -428,4 +499,59 @@ export function needsThis(store: Store): Store {
       return store.load(kind, id)
     },
   }
+}
+
+type LoadAll = NonNullable<Store['loadAll']>
+
+function readingAll(store: Store, change: (readAll: LoadAll) => LoadAll): Store {
+  const readAll = store.loadAll
+  if (readAll === undefined) throw new Error('the store has no loadAll')
+  return { ...store, loadAll: change(readAll) }
+}
+
+/** Returns what it finds, in the order of the ids. */
+export function loadAllInItsOwnOrder(store: Store): Store {
+  return readingAll(store, (readAll) => async (keys) => {
+    const found = await readAll(keys)
+    return found.toSorted((one, other) => ((one?.id ?? '') < (other?.id ?? '') ? -1 : 1))
+  })
+}
+
+/** Returns only the records that it finds. */
+export function loadAllWithoutMissing(store: Store): Store {
+  return readingAll(store, (readAll) => async (keys) => {
+    return (await readAll(keys)).filter((each) => each !== undefined)
+  })
+}
+
+/** Finds records by their id alone. */
+export function loadAllIgnoresKinds(store: Store): Store {
+  return readingAll(store, (readAll) => async (keys) => {
+    const [first] = keys.toReversed()
+    return readAll(keys.map((key) => ({ ...key, kind: first?.kind ?? key.kind })))
+  })
+}
+
+/** Answers a key that occurs again with nothing, as a driver does that returns each row once. */
+export function loadAllAnswersOnce(store: Store): Store {
+  return readingAll(store, (readAll) => async (keys) => {
+    const found = await readAll(keys)
+    const names = keys.map(({ kind, id }) => `${kind} ${id}`)
+    return found.map((each, i) => (names.indexOf(names[i] ?? '') === i ? each : undefined))
+  })
+}
+
+/** Returns one value for all keys of a record. */
+export function loadAllSharesValues(store: Store): Store {
+  return readingAll(store, (readAll) => async (keys) => {
+    const found = await readAll(keys)
+    const names = keys.map(({ kind, id }) => `${kind} ${id}`)
+    return found.map((_, i) => found[names.indexOf(names[i] ?? '')])
+  })
+}
+
+/** `loadAll` reads from a replica. */
+export function laggingLoadAll(store: Store): Store {
+  const { replica, writing } = replicaOf(store, aTick)
+  return { ...store, ...writing, loadAll: replica.loadAll }
 }

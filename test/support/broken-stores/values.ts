@@ -7,7 +7,7 @@ interface Translation {
   /** How a record changes before it is stored. */
   readonly value?: (record: Stored) => Stored
   /** How the name of a list changes. */
-  readonly commandId?: (commandId: string) => string
+  readonly list?: (list: string) => string
 }
 
 /** Stores records under other ids or with other contents. Correct if nothing is translated. */
@@ -16,7 +16,7 @@ export function translated(store: Store, translation: Translation): Store {
     id: idOf = same,
     kind: kindOf = same,
     value: translate = same,
-    commandId: byOf = same,
+    list: listOf = same,
   } = translation
 
   const wrap = (next: Stored): Stored => {
@@ -26,19 +26,24 @@ export function translated(store: Store, translation: Translation): Store {
       version,
       commandId,
       ...(dueAt === undefined ? {} : { dueAt }),
-      ...(lists && { lists: lists.map((entry) => ({ ...entry, commandId: byOf(entry.list) })) }),
+      ...(lists && { lists: lists.map((entry) => ({ ...entry, list: listOf(entry.list) })) }),
       ...{ original: translate(next) },
     }
   }
   const unwrap = (stored: Stored): Stored => (stored as Stored & { original: Stored }).original
   const change = ({ kind, next, ...rest }: RecordChange): RecordChange => {
-    return { kind: kindOf(kind), next: wrap(next), ...rest }
+    return { ...rest, kind: kindOf(kind), next: wrap(next) }
   }
 
   return {
     async load(kind, id) {
       const found = await store.load(kindOf(kind), idOf(id))
       return found && unwrap(found)
+    },
+    async loadAll(keys) {
+      const stored = keys.map(({ kind, id }) => ({ kind: kindOf(kind), id: idOf(id) }))
+      const found = await store.loadAll?.(stored)
+      return (found ?? []).map((each) => each && unwrap(each))
     },
     commit({ changes, guards }) {
       return store.commit({
@@ -53,7 +58,7 @@ export function translated(store: Store, translation: Translation): Store {
     async list(query) {
       const { cursor, kind, list: wanted } = query
       const from = cursor && { cursor: { at: cursor.at, id: idOf(cursor.id) } }
-      const page = await store.list({ ...query, kind: kindOf(kind), list: byOf(wanted), ...from })
+      const page = await store.list({ ...query, kind: kindOf(kind), list: listOf(wanted), ...from })
       return { ...page, records: page.records.map(unwrap) }
     },
     async due(kind, ...query) {
@@ -84,7 +89,7 @@ export function cutsLongIds(store: Store): Store {
 export function needsLongIds(store: Store): Store {
   return {
     ...store,
-    load: async (kind, id) => (id.length < 8 ? undefined : store.load(kind, id)),
+    load: async (kind, id) => (id.length < 9 ? undefined : store.load(kind, id)),
   }
 }
 
@@ -94,11 +99,11 @@ export function ignoresKinds(store: Store): Store {
 }
 
 export function cutsListNames(store: Store): Store {
-  return translated(store, { commandId: (commandId) => commandId.slice(0, 255) })
+  return translated(store, { list: (list) => list.slice(0, 255) })
 }
 
 export function padsListNames(store: Store): Store {
-  return translated(store, { commandId: (commandId) => commandId.trimEnd() })
+  return translated(store, { list: (list) => list.trimEnd() })
 }
 
 /** Maps every string and number of a record, including its keys. */
@@ -217,6 +222,54 @@ export function cutsDepth(store: Store): Store {
     )
   }
   return translated(store, { value: (record) => cut(record, 100) as Stored })
+}
+
+/** Changes the members of records that have a name. */
+function withMember(store: Store, name: string, changed: (value: unknown) => unknown): Store {
+  const map = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) return value.map(map)
+    return Object.fromEntries(
+      Object.entries(value).flatMap(([key, each]) => {
+        const kept = key === name ? changed(each) : map(each)
+        return kept === undefined ? [] : [[key, kept]]
+      }),
+    )
+  }
+  return translated(store, { value: (record) => map(record) as Stored })
+}
+
+export function dropsMetadata(store: Store): Store {
+  return withMember(store, 'metadata', () => undefined)
+}
+
+/** Stores amounts in columns of floating-point numbers. */
+export function floatAmounts(store: Store): Store {
+  return withMember(store, 'value', (value) => `${BigInt(Number(value))}`)
+}
+
+/** Stores `assetCode` in upper case. */
+export function raisesAssetCodes(store: Store): Store {
+  return withMember(store, 'assetCode', (code) => String(code).toUpperCase())
+}
+
+/** Stores instants in columns with a precision of one second. */
+export function cutsInstants(store: Store): Store {
+  return mapped(store, { number: (n) => (n > 1e12 ? n - (n % 1_000) : n) })
+}
+
+/** Stores hashes in columns that compare and keep no case. */
+export function lowersHashes(store: Store): Store {
+  return mapped(store, { text: (text) => (/^[\w-]{43}$/.test(text) ? text.toLowerCase() : text) })
+}
+
+/** Unescapes the paths of URLs. */
+export function unescapesUrls(store: Store): Store {
+  return mapped(store, { text: (text) => text.replace('%2F', '/') })
+}
+
+export function cutsTextAt32(store: Store): Store {
+  return mapped(store, { text: (text) => text.slice(0, 32) })
 }
 
 export function cutsLongText(store: Store): Store {

@@ -1,0 +1,191 @@
+import type { ListEntry, RecordKind, Stored } from 'open-payments-server'
+import { seededIndex } from '../random.js'
+import type { Corpus } from './corpus.js'
+import { demandSame, RuleError } from './expectations.js'
+import { anyJson, anyText } from './hard-values.js'
+
+/**
+ * Which records the suite writes. `any`: records of real shapes, and also records with any JSON, in any list and due
+ * at any instant. `real`: only records of the shapes that the library writes.
+ */
+export type Shapes = 'any' | 'real'
+
+/**
+ * A case names only the members of a record that matter to it: its id, version and command id, its lists and its due
+ * time. A dresser adds the other members of a real record of the kind, with random values.
+ */
+export interface Dresser {
+  dress(kind: RecordKind, record: Stored): Stored
+  /** Returns the members that `dress` did not add. Throws if the others are not as it added them. */
+  undress(kind: RecordKind, found: Stored, method: string): Stored
+  /** Whether the library writes records of the kind that have a due time, or so many lists. */
+  readonly writes: (kind: RecordKind, needs: Needs) => boolean
+}
+
+/** What a case needs of a kind. With the shapes `real` it runs on the kinds that have it. */
+export interface Needs {
+  readonly lists?: number
+  readonly due?: boolean
+  readonly metadata?: boolean
+}
+
+type Index = (bound: number) => number
+
+export function createDresser(corpus: Corpus, shapes: Shapes): Dresser {
+  const isReal = shapes === 'real'
+  const made = new Map<string, { readonly body: object; readonly real: RealPlaces }>()
+
+  function dress(kind: RecordKind, record: Stored): Stored {
+    const { body, fill } = additions(kind, record)
+    return { ...body, ...fill, ...record, ...(fill.lists && { lists: fill.lists }) }
+  }
+
+  /** Depends on the kind, id, version and command id, and on whether the record is due and in lists. */
+  function additions(kind: RecordKind, record: Stored) {
+    const { dueAt: ownDue, lists: ownLists = [] } = record
+    const needs = isReal ? `${ownDue !== undefined} ${ownLists.length}` : ''
+    const key = `${kind} ${record.id} ${record.version} ${record.commandId} ${needs}`
+    const known = made.get(key)
+    if (known !== undefined) return { body: known.body, fill: fillOf(known.real, record, key) }
+    const index = seededIndex(key)
+    const all = corpus.get(kind) ?? []
+    const fitting = isReal ? all.filter((each) => fits(each, record)) : all
+    const picked = fitting[index(fitting.length)]
+    if (picked === undefined) throw new Error(`the library writes no ${kind} like ${record.id}`)
+    const { id, version, commandId, dueAt, retainUntil, lists, ...members } = picked
+    const body = vary(members, '', index) as object
+    const real = isReal ? { dueAt, retainUntil, lists } : {}
+    made.set(key, { body, real })
+    return { body, fill: fillOf(real, record, key) }
+  }
+
+  return {
+    dress,
+    undress(kind, found, method) {
+      const own = isReal ? withoutFill(found) : found
+      const { body } = additions(kind, own)
+      const rest = Object.fromEntries(
+        Object.entries(own).filter(([key]) => !Object.hasOwn(body, key)),
+      ) as unknown as Stored
+      try {
+        demandSame(
+          found,
+          dress(kind, rest),
+          `a ${kind} from ${method}, compared with the committed one`,
+        )
+      } catch (error) {
+        throw new RuleError(4, error)
+      }
+      return rest
+    },
+    writes: (kind, needs) => hasNeeds(corpus.get(kind) ?? [], needs, isReal),
+  }
+}
+
+function hasNeeds(
+  records: readonly Stored[],
+  { lists = 0, due = false, metadata = false }: Needs,
+  isReal: boolean,
+): boolean {
+  return (
+    !(isReal || metadata) ||
+    records.some(
+      (each) =>
+        (each.lists?.length ?? 0) >= lists &&
+        (!due || each.dueAt !== undefined) &&
+        (!metadata || 'metadata' in each),
+    )
+  )
+}
+
+function fits(real: Stored, { dueAt, lists = [] }: Stored): boolean {
+  return (
+    (real.lists?.length ?? 0) >= lists.length && (dueAt === undefined || real.dueAt !== undefined)
+  )
+}
+
+/** The first instant that only a dresser uses, in the year 2223. */
+const fillerStart = 8_000_000_000_000
+const fillerList = 'https://filler.example/'
+
+interface Fill {
+  readonly dueAt?: number
+  readonly retainUntil?: number
+  readonly lists?: readonly ListEntry[]
+}
+
+type RealPlaces = { readonly [Name in keyof Fill]: Fill[Name] | undefined }
+
+/** Returns the due time, the retention and the lists that a real record has and the given one lacks. */
+function fillOf(real: RealPlaces, { id, lists = [] }: Stored, seed: string): Fill {
+  const index = seededIndex(`fill ${seed}`)
+  const missing = Math.max(0, (real.lists?.length ?? 0) - lists.length)
+  const filler = Array.from({ length: missing }, (_, i) => {
+    return { list: `${id.slice(0, 8)} ${fillerList}${id} ${i}`, at: fillerStart + index(1_000) }
+  })
+  return {
+    ...(real.dueAt !== undefined && { dueAt: fillerStart + index(1_000_000) }),
+    ...(real.retainUntil !== undefined && { retainUntil: fillerStart + index(1_000_000) }),
+    ...(real.lists && { lists: [...lists, ...filler] }),
+  }
+}
+
+function withoutFill({ dueAt, retainUntil, lists, ...found }: Stored): Stored {
+  const own = lists?.filter(({ list }) => !list.includes(fillerList))
+  return {
+    ...found,
+    ...(dueAt !== undefined && dueAt < fillerStart && { dueAt }),
+    ...(retainUntil !== undefined && retainUntil < fillerStart && { retainUntil }),
+    ...(own && own.length > 0 && { lists: own }),
+  }
+}
+
+/** Values of which a record of another value would be another shape. */
+const constant = new Set(['state', 'type', 'actions', 'as', 'method', 'hashMethod', 'format'])
+/** Text that the host or a client chose. */
+const free = new Set(['failure', 'resourceOwner'])
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
+/** Replaces the values of a real record by random ones of the same kind. */
+function vary(value: unknown, name: string, index: Index): unknown {
+  if (name === 'metadata') return { note: anyText(index), more: anyJson(index, 3) }
+  if (constant.has(name)) return value
+  if (typeof value === 'string') return varyText(value, name, index)
+  if (typeof value === 'number') return varyNumber(value, index)
+  if (Array.isArray(value)) return value.map((each) => vary(each, name, index))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [key, vary(each, key, index)]),
+  )
+}
+
+/** Instants stay instants after the year 2017, with milliseconds; small numbers stay small. */
+function varyNumber(value: number, index: Index): number {
+  if (value > 1e12) return 1_500_000_000_000 + index(2 ** 31) * 500 + index(500)
+  return index(256)
+}
+
+function varyText(text: string, name: string, index: Index): string {
+  if (free.has(name)) return anyText(index)
+  if (/^\d+$/.test(text) && name !== 'itemId') return varyAmount(index)
+  if (name === 'assetCode') return ['USD', 'usd', 'EUR', 'XOF', 'BTC'][index(5)] ?? text
+  if (text.startsWith('https://')) return `${text}/${word(8, index)}%2F${word(4, index)}`
+  return text.length < 16 ? text : word(text.length, index)
+}
+
+/** Any value of 64 bits, most of which a double cannot hold. */
+function varyAmount(index: Index): string {
+  const bits = 1 + index(64)
+  const value = (BigInt(index(2 ** 32)) << 32n) | BigInt(index(2 ** 32))
+  return (value >> BigInt(64 - bits)).toString()
+}
+
+function word(length: number, index: Index): string {
+  let made = ''
+  while (made.length < length) {
+    // Each number of 30 bits gives five characters.
+    let bits = index(2 ** 30)
+    for (let i = 0; i < 5; i++, bits >>>= 6) made += alphabet[bits & 63]
+  }
+  return made.slice(0, length)
+}
