@@ -26,8 +26,16 @@ export interface ClientRequest {
   readonly created?: number
   /** Default: none. Without a nonce, a server may treat an identical request as a repeat. */
   readonly nonce?: string
-  /** Additional headers, which the signature does not cover. */
+  /**
+   * Additional headers. The signature covers `Idempotency-Key` and the headers that describe the body or carry the
+   * token, and no other.
+   */
   readonly headers?: readonly (readonly [name: string, value: string])[]
+  /**
+   * The prefix that a proxy removes from the path after the client has signed it: the `strippedPrefix` of the server.
+   * Default: none.
+   */
+  readonly strippedPrefix?: string
 }
 
 /** A server's response with its JSON body parsed. */
@@ -69,6 +77,7 @@ const knownParts: Readonly<Record<keyof ClientRequest, true>> = {
   created: true,
   nonce: true,
   headers: true,
+  strippedPrefix: true,
 }
 
 /**
@@ -84,13 +93,14 @@ export function testClient(options: TestClientOptions): TestClient {
 
   function sign(unsigned: ClientRequest): HttpRequest {
     requireKnownOptions('request', unsigned, knownParts)
-    const { body, created, ...request } = unsigned
-    return signedRequest({
+    const { body, created, strippedPrefix = '', ...request } = unsigned
+    const signed = signedRequest({
       ...request,
       key,
       created: created ?? Math.floor(clock.now() / 1000),
       ...(body === undefined ? {} : { body: contentOf(body) }),
     })
+    return { ...signed, url: withoutPrefix(signed.url, strippedPrefix) }
   }
 
   return {
@@ -105,6 +115,11 @@ export function testClient(options: TestClientOptions): TestClient {
       return { status, headers, body: body === undefined ? undefined : JSON.parse(body) }
     },
   }
+}
+
+function withoutPrefix(target: string, prefix: string): string {
+  if (prefix === '' || !`${target}/`.startsWith(`${prefix}/`)) return target
+  return target.slice(prefix.length) || '/'
 }
 
 function contentOf(body: unknown): string | Uint8Array {

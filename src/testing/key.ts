@@ -1,4 +1,11 @@
-import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  type KeyObject,
+  randomBytes,
+  randomUUID,
+} from 'node:crypto'
 import type { PublicJwk } from 'open-payments-server'
 
 /** The key pair of a client instance. */
@@ -24,7 +31,11 @@ const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
 /** Derives the key pair from a seed of 32 bytes (RFC 8032 section 5.1.5). */
 export function keyFromSeed(seed: Uint8Array, kid: string): KeyPair {
   const der = Buffer.concat([pkcs8Prefix, seed])
-  const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+  return keyPairOf(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }), kid)
+}
+
+/** Returns the key pair of an Ed25519 private key. */
+export function keyPairOf(privateKey: KeyObject, kid: string): KeyPair {
   const { x = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
   const canonical = `{"crv":"Ed25519","kty":"OKP","x":"${x}"}`
   const thumbprint = createHash('sha256').update(canonical).digest('base64url')
@@ -38,4 +49,9 @@ export function keyFromText(text: string, kid: string): KeyPair {
 
 export function jwkOf({ kid, x }: PublicJwk): FullJwk {
   return { kid, kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig', x }
+}
+
+/** A new key pair that nothing else uses. */
+export function throwAwayKey(): KeyPair {
+  return keyFromSeed(randomBytes(32), randomUUID())
 }

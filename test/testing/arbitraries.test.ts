@@ -6,10 +6,12 @@ import {
   arbitraries,
   clientKeysOf,
   defaultScene,
+  type LimitForm,
   manualClock,
   startOfTests,
   testClient,
 } from '../../src/testing/index.js'
+import { actionsOf } from '../../src/testing/spending/history.js'
 import { runs } from '../support/runs.js'
 
 const { amount, interval, invalidInterval, limits, accessItem, history } = arbitraries(fc)
@@ -190,13 +192,13 @@ describe('a history', () => {
       expect(steps[0]?.type).toBe('grant')
       let now = start
       const requested = new Map<number, number>()
-      const actions = steps.flatMap((step) => (step.type === 'at once' ? step.actions : [step]))
+      const actions = steps.flatMap(actionsOf)
       for (const step of steps) types.add(step.type)
       for (const action of actions) {
         types.add(action.type)
         if (action.type === 'pay') requested.set(action.payment, now)
         // A wallet does not have to recognize a repeated request for longer.
-        if (action.type === 'retry') {
+        if (action.type === 'retry' || action.type === 'alter') {
           const at = requested.get(action.request.payment) ?? Number.NaN
           expect(now - at).toBeLessThanOrEqual(30 * 86_400_000)
         }
@@ -206,7 +208,7 @@ describe('a history', () => {
       }
     }
     expect([...types].sort()).toEqual(
-      'at once,begin,cancel,fail,grant,lapse,pay,report-sent,retry,revoke,rotate,wait'
+      'alter,at once,begin,cancel,fail,grant,lapse,pay,report-sent,retry,revoke,rotate,store fails,wait'
         .split(',')
         .sort(),
     )
@@ -218,6 +220,47 @@ describe('a history', () => {
     expect(Math.max(...short.map(({ steps }) => steps.length))).toBe(4)
     expect(new Set(short.map((each) => each.start))).toEqual(new Set([start]))
     expect(new Set(sample(history(), 200).map((each) => each.start)).size).toBe(4)
+  })
+
+  test('has only the forms of limits and the intervals that its options name', () => {
+    const limitsIn = (options: Parameters<typeof history>[0]) =>
+      sample(history(options), 300)
+        .flatMap(({ steps }) => steps.flatMap(actionsOf))
+        .flatMap((action) => (action.type === 'grant' ? action.granted : []))
+        .map((item) => item.limits ?? {})
+    const members = (all: readonly object[]) => [...new Set(all.flatMap(Object.keys))].sort()
+    const monthly = 'R/2026-10-31T00:00:00Z/P1M'
+    const few = limitsIn({
+      limits: ['debitAmount', 'interval'],
+      interval: () => fc.constant(monthly),
+    })
+    expect(members(few)).toEqual(['debitAmount', 'interval'])
+    expect(few.every(({ debitAmount }) => debitAmount !== undefined)).toBe(true)
+    expect(new Set(few.map(({ interval }) => interval))).toEqual(new Set([monthly, undefined]))
+    expect(members(limitsIn({ limits: ['receiveAmount'] }))).toEqual(['receiveAmount'])
+    expect(members(limitsIn({}))).toEqual(['debitAmount', 'interval', 'receiveAmount', 'receiver'])
+  })
+
+  test.each([[[]], [['interval', 'receiver']], [['debitAmount', 'all']]])(
+    'refuses the forms %j',
+    (limits) => {
+      expect(() => history({ limits: limits as LimitForm[] })).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'limits' }),
+      )
+    },
+  )
+
+  test('pays from both accounts of its scene, and delivers out of proportion', () => {
+    const actions = sample(history(), 300).flatMap(({ steps }) => steps.flatMap(actionsOf))
+    const payers = actions.flatMap((each) => (each.type === 'pay' ? [each.walletAddress] : []))
+    const { walletAddress, otherWalletAddress } = defaultScene
+    expect(new Set(payers)).toEqual(new Set([walletAddress, otherWalletAddress]))
+    const delivered = actions.flatMap((each) =>
+      each.type === 'fail' && each.sentAmount.assetCode === each.deliveredAmount.assetCode
+        ? [each.sentAmount.value === each.deliveredAmount.value]
+        : [],
+    )
+    expect(new Set(delivered)).toEqual(new Set([true, false]))
   })
 
   test('uses the account and the receivers of its scene', () => {
@@ -254,11 +297,13 @@ describe('a history', () => {
       /^ {5}time: 2026-11-21T12:00:00\.000Z$/m,
       /^ {2}1\. grant 1, approved$/m,
       /^ {2}1\. grant 1, approved for less than requested$/m,
-      /^ {5}- item 1: at most USD \d+\.\d\d debited in each window of R\S+$/m,
-      /^ {5}- item 2: at most EUR \d+\.\d\d received in all$/m,
-      /^ {2}\d\. pay USD \d+\.\d\d to https:\S+ with a quote \(payment \d+, grant \d\)$/m,
-      /^ {2}\d\. pay USD \d+\.\d\d to https:\S+ \(payment \d+, grant \d, EUR \d+\.\d\d arrives\)$/m,
+      /^ {5}- item 1, from https:\S+: at most USD \d+\.\d\d debited in each window of R\S+$/m,
+      /^ {5}- item 2, from https:\S+: at most EUR \d+\.\d\d received in all$/m,
+      /^ {2}\d\. pay USD \d+\.\d\d from https:\S+ to https:\S+ with a quote \(payment \d+, grant \d\)$/m,
+      /^ {2}\d\. pay USD \d+\.\d\d from https:\S+ to https:\S+ \(payment \d+, grant \d, EUR \d+\.\d\d arrives\)$/m,
       /^ {2}\d\. repeat the request for payment \d+$/m,
+      /^ {2}\d\. repeat the request for payment \d+ with USD \d+\.\d\d$/m,
+      /^ {2}\d\. while the store fails (?:before|after) it writes: begin payment \d+$/m,
       /^ {2}\d\. begin payment \d+$/m,
       /^ {2}\d\. report payment \d+, USD \d+\.\d\d sent and EUR \d+\.\d\d delivered, final$/m,
       /^ {2}\d\. fail payment \d+, USD \d+\.\d\d sent and USD \d+\.\d\d delivered$/m,

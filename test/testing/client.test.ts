@@ -143,6 +143,43 @@ describe('a test client', () => {
     expect(bodies).toEqual([' {"a": 1}\n', 'bytes', '{"a":[1,null]}', '["b"]'])
   })
 
+  test('covers the idempotency key and no other additional header', () => {
+    const client = testClient({ seed: 'shop', kid: 'shop-key', walletAddress })
+    const headers = [
+      ['Idempotency-Key', '1'],
+      ['Accept', 'text/html'],
+    ] as const
+    const signed = client.sign({ method: 'GET', url: grantEndpoint, headers })
+    const input = headerOf(signed, 'signature-input')
+    expect(input).toContain('("@method" "@target-uri" "idempotency-key")')
+  })
+
+  test('sends requests through a proxy that removes a prefix', async () => {
+    const client = testClient({ seed: 'shop', kid: 'shop-key', walletAddress })
+    const auth = createAuthorizationServer({
+      grantEndpoint: 'https://wallet.example/wallet/auth',
+      strippedPrefix: '/wallet',
+      consentUrl: 'https://wallet.example/consent',
+      store: memoryStore(),
+      clientKeys: clientKeysOf(client),
+    })
+    const body = { client: client.client, access_token: { access } }
+    const request = { method: 'POST', url: 'https://wallet.example/wallet/auth', body }
+    expect((await client.send(auth.handle, request)).status).toBe(404)
+    const proxied = { ...request, strippedPrefix: '/wallet' }
+    expect((await client.send(auth.handle, proxied)).status).toBe(200)
+  })
+
+  test.each([
+    ['/wallet', '/wallet/auth?x', '/auth?x'],
+    ['/wallet', '/wallet', '/'],
+    ['/wallet', '/wallets/auth', '/wallets/auth'],
+  ])('removes the prefix %s from %s', (strippedPrefix, path, left) => {
+    const client = testClient({ seed: 'shop', kid: 'shop-key' })
+    const url = `https://wallet.example${path}`
+    expect(client.sign({ method: 'GET', url, strippedPrefix }).url).toBe(left)
+  })
+
   test('makes signatures that verify, and that fail after any change', async () => {
     const clock = manualClock()
     const client = testClient({ seed: 'shop', kid: 'shop-key', clock })

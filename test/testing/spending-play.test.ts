@@ -24,7 +24,6 @@ const hour = 3_600_000
 const rules = {
   intervalCounting: 'occurrences',
   holdMs: 24 * hour,
-  walletAddress,
   mayRefuse: false,
 } as const
 
@@ -41,7 +40,7 @@ function grant(...items: readonly AccessItem[]): SpendingAction {
 
 function request(payment: number, value: number) {
   const amounts = { debitAmount: usd(value), receiveAmount: usd(value) }
-  return { payment, grant: 1, by: 'direct', receiver, ...amounts } as const
+  return { payment, grant: 1, by: 'direct', walletAddress, receiver, ...amounts } as const
 }
 
 const pay = (payment: number, value: number) =>
@@ -101,10 +100,10 @@ describe('of concurrent payments', () => {
         '',
         '     time: 2026-11-21T12:00:00.000Z',
         '  1. grant 1, approved',
-        '     - item 1: at most USD 0.10 debited in all: accepted',
+        '     - item 1, from https://wallet.example/alice: at most USD 0.10 debited in all: accepted',
         '  2. concurrently:',
-        `     - pay USD 0.07 to ${receiver} (payment 1, grant 1): accepted`,
-        `     - pay USD 0.07 to ${receiver} (payment 2, grant 1): accepted`,
+        `     - pay USD 0.07 from ${walletAddress} to ${receiver} (payment 1, grant 1): accepted`,
+        `     - pay USD 0.07 from ${walletAddress} to ${receiver} (payment 2, grant 1): accepted`,
         '',
       ].join('\n'),
     )
@@ -172,6 +171,91 @@ describe('a repeat', () => {
   })
 })
 
+describe('a request with the key of another and another amount', () => {
+  const alter = { type: 'alter', request: request(1, 4) } as const
+
+  test('must be refused if the first one was accepted, even within the limit', async () => {
+    const steps = [grant(item(10)), pay(1, 3), alter]
+    expect(await problemWith(steps, scripted('one', false))).toBeUndefined()
+    for (const id of ['one', 'two']) {
+      expect(await problemWith(steps, scripted('one', id))).toMatch(
+        /^the wallet accepted it; expected a refusal: the request for payment 1 had another amount\n/,
+      )
+    }
+  })
+
+  test('may be accepted if the first one was refused, and is then the payment', async () => {
+    const steps = [grant(item(10)), pay(1, 11), alter]
+    expect(await problemWith(steps, scripted(false, 'one'))).toBeUndefined()
+    expect(await problemWith(steps, scripted(false, false))).toBeUndefined()
+    const full = [...steps, pay(2, 7)]
+    expect(await problemWith(full, scripted(false, 'one', 'two'))).toMatch(/over by USD 0.01/)
+  })
+})
+
+describe('an account', () => {
+  test('is not paid from under the limits of another one', async () => {
+    const other = { ...pay(1, 3), walletAddress: 'https://wallet.example/alice-savings' }
+    const steps = [grant(item(10)), other]
+    expect(await problemWith(steps, scripted(false))).toBeUndefined()
+    expect(await problemWith(steps, scripted('one'))).toMatch(
+      /expected a refusal: grant 1, item 1 does not cover this payment\n/,
+    )
+  })
+})
+
+describe('while the store fails', () => {
+  const failing = (action: SpendingAction): SpendingStep => ({
+    type: 'store fails',
+    failure: 'after',
+    action,
+  })
+
+  /** A wallet whose first payment rejects while the store fails. */
+  function unsettled(...ids: readonly (string | false)[]) {
+    let isDown = false
+    const { pay: answer, ...wallet } = scripted(...ids)
+    return {
+      ...wallet,
+      failStore: () => {
+        isDown = true
+        return () => {
+          isDown = false
+        }
+      },
+      pay: (request: Parameters<SpendingWallet['pay']>[0]) =>
+        isDown ? Promise.reject(new Error('the store failed')) : answer(request),
+    }
+  }
+
+  test('an action may reject: its repeat settles it', async () => {
+    const steps = [grant(item(10)), failing(pay(1, 7)), pay(2, 4)]
+    expect(await problemWith(steps, unsettled('one', false))).toBeUndefined()
+    const problem = await problemWith(steps, unsettled('one', 'two'))
+    expect(problem).toMatch(/over by USD 0.01\n/)
+    expect(problem).toContain(
+      `  2. while the store fails after it writes: pay USD 0.07 from ${walletAddress} to ${receiver} ` +
+        '(payment 1, grant 1): failed, and repeated: accepted\n',
+    )
+  })
+
+  test('the repeat of a payment within the limit must not be refused', async () => {
+    const steps = [grant(item(10)), failing(pay(1, 7))]
+    expect(await problemWith(steps, unsettled(false))).toMatch(/expected: accepted/)
+  })
+
+  test('and afterwards, an action that rejects fails the check', async () => {
+    const steps = [grant(item(10)), failing(pay(1, 7))]
+    const wallet = { ...unsettled(), pay: () => Promise.reject(new Error('down')) }
+    expect(await problemWith(steps, wallet)).toMatch(/^down\n/)
+  })
+
+  test('a wallet whose store cannot fail performs the action as usual', async () => {
+    const { failStore: _, ...wallet } = scripted('one')
+    expect(await problemWith([grant(item(10)), failing(pay(1, 7))], wallet)).toBeUndefined()
+  })
+})
+
 describe('a wallet fails the check if it', () => {
   test('returns the same payment for two requests', async () => {
     const steps = [grant(item(10)), pay(1, 3), pay(2, 3)]
@@ -201,6 +285,17 @@ describe('a wallet fails the check if it', () => {
     expect(message).toMatch(
       /^the ledger is missing\n[\s\S]* {2}2\. pay USD 0.03 [^\n]*: accepted\n$/,
     )
+  })
+
+  test.each([
+    [new Error('certificate has expired'), 'certificate has expired'],
+    [Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
+    ['no route', 'no route'],
+  ])('rejects with a cause: the first line names the cause too', async (cause, text) => {
+    const error = new TypeError('fetch failed', { cause })
+    const wallet = scripted({ pay: () => Promise.reject(error) })
+    const problem = await problemWith([grant(item(10)), pay(1, 7)], wallet)
+    expect(problem?.split('\n', 1)).toEqual([`fetch failed: ${text}`])
   })
 
   test('rejects: the error has the message, the cause and the history so far', async () => {
