@@ -1,0 +1,11 @@
+/**
+ * Stores records in SQLite, through `better-sqlite3` or `node:sqlite`; it imports neither.
+ *
+ * @module open-payments-server/sqlite
+ */
+
+export { sqliteMigrations as migrationsOf } from './sql/sqlite.js'
+export { DatabaseNewerError, type Migrated, type Migration } from './sql/versions.js'
+export type { SqliteDatabase, SqliteStatement } from './sqlite/driver.js'
+export { migrate } from './sqlite/migrate.js'
+export { type SqliteStore, sqliteStore } from './sqlite/store.js'

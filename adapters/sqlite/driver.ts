@@ -1,0 +1,77 @@
+import { retried } from '../sql/retried.js'
+import type { Row } from '../sql/rows.js'
+import { isBusy, sqliteDurable } from '../sql/sqlite.js'
+import type { SqlStatement } from '../sql/statements.js'
+
+/**
+ * What the library needs of a connection: a `Database` of `better-sqlite3` and a `DatabaseSync` of `node:sqlite`
+ * have it.
+ */
+export interface SqliteDatabase {
+  exec(sql: string): unknown
+  prepare(sql: string): SqliteStatement
+}
+
+export interface SqliteStatement {
+  // biome-ignore lint/suspicious/noExplicitAny: drivers declare their parameters differently
+  all(...values: any[]): unknown[]
+}
+
+/** A connection that the stores over it share. */
+export interface Session {
+  exec(sql: string): void
+  /** Runs a statement, and returns its rows. */
+  rows(statement: SqlStatement): readonly Row[]
+  /**
+   * Runs work that does not wait, while no transaction of the host is open on the connection. Repeats it for up to
+   * 3 s while another connection holds the lock.
+   */
+  run<Result>(work: () => Result): Promise<Result>
+  /** Keeps all other work waiting until a transaction of the host has ended. */
+  alone<Result>(work: () => Promise<Result>): Promise<Result>
+}
+
+const sessions = new WeakMap<SqliteDatabase, Session>()
+
+export function sessionOn(database: SqliteDatabase): Session {
+  const known = sessions.get(database) ?? createSession(database)
+  sessions.set(database, known)
+  return known
+}
+
+function createSession(database: SqliteDatabase): Session {
+  database.exec(sqliteDurable)
+  const prepared = new Map<string, SqliteStatement>()
+  let occupied: Promise<unknown> | undefined
+
+  function rows({ text, values }: SqlStatement): readonly Row[] {
+    const statement = prepared.get(text) ?? database.prepare(text)
+    prepared.set(text, statement)
+    // A driver may write a number as a floating-point number.
+    const bound = values.map((value) => (typeof value === 'number' ? BigInt(value) : value))
+    return statement.all(...bound) as readonly Row[]
+  }
+
+  async function whenFree<Result>(work: () => Result): Promise<Result> {
+    while (occupied !== undefined) await occupied
+    return work()
+  }
+
+  return {
+    exec: (sql) => void database.exec(sql),
+    rows,
+    run: (work) => retried(() => whenFree(work), isBusy),
+    async alone(work) {
+      const { working } = await whenFree(() => {
+        const working = work()
+        occupied = working.catch(() => undefined)
+        return { working }
+      })
+      try {
+        return await working
+      } finally {
+        occupied = undefined
+      }
+    },
+  }
+}

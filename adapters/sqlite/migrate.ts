@@ -1,0 +1,45 @@
+import { sqliteBegin, sqliteLog, sqliteMigrations, sqliteVersionsTable } from '../sql/sqlite.js'
+import { migrationsTable } from '../sql/statements.js'
+import { type Migrated, missing } from '../sql/versions.js'
+import { type Session, type SqliteDatabase, sessionOn } from './driver.js'
+
+/**
+ * Brings the tables up to date, and sets `journal_mode` to WAL, which the file keeps. Several processes may call it
+ * concurrently. If there is nothing to do, it only reads.
+ *
+ * @throws {DatabaseNewerError} if a later version of the library created the tables.
+ */
+export function migrate(database: SqliteDatabase): Promise<Migrated> {
+  const session = sessionOn(database)
+  return session.run(() => {
+    session.exec(sqliteLog)
+    if (missing(sqliteMigrations(), appliedVersions(session)).length === 0) return { applied: [] }
+    session.exec(sqliteBegin)
+    try {
+      const applied = migrateIn(session)
+      session.exec('COMMIT')
+      return { applied }
+    } catch (error) {
+      session.exec('ROLLBACK')
+      throw error
+    }
+  })
+}
+
+function migrateIn(session: Session): readonly string[] {
+  session.exec(sqliteVersionsTable)
+  const steps = missing(sqliteMigrations(), appliedVersions(session))
+  for (const { version, name, statements } of steps) {
+    for (const text of statements) session.exec(text)
+    const text = `INSERT INTO ${migrationsTable} (version, name) VALUES (?, ?) RETURNING 1`
+    session.rows({ text, values: [version, name] })
+  }
+  return steps.map(({ name }) => name)
+}
+
+function appliedVersions(session: Session): number[] {
+  const exists = `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?`
+  if (session.rows({ text: exists, values: [migrationsTable] }).length === 0) return []
+  const text = `SELECT version AS value FROM ${migrationsTable}`
+  return session.rows({ text, values: [] }).map(({ value }) => Number(value))
+}

@@ -1,0 +1,157 @@
+import { type Commit, type Store, TransactionError } from '../../src/index.js'
+import { retried } from '../sql/retried.js'
+import { pageOf, recordOf } from '../sql/rows.js'
+import { isBusy, sqliteBegin, sqliteListName, sqliteStatements } from '../sql/sqlite.js'
+import { type SqlStatement, withListNames } from '../sql/statements.js'
+import { stepsOf } from '../sql/steps.js'
+import { type Session, type SqliteDatabase, sessionOn } from './driver.js'
+
+export interface SqliteStore extends Store {
+  /**
+   * Runs the host's work in a transaction, so that the library's writes on the store that it is given commit or roll
+   * back together with the host's own statements on the same connection. Pass that store to `within` of a server.
+   * Commits when the work resolves, and rolls back when it rejects.
+   *
+   * Until then all other calls of stores over this connection wait: do not wait for one of them in the work, nor for
+   * anything slow. Transactions run one after the other.
+   *
+   * Rejects with a `TransactionError`: with code `ERR_RESTART_TRANSACTION` if another connection held the lock for
+   * 3 s and the work has not begun, with `ERR_TRANSACTION_FAILED` if the database reported another error.
+   */
+  transaction<Result>(work: (inside: Store) => Promise<Result>): Promise<Result>
+}
+
+/**
+ * Returns a store over a connection of `better-sqlite3` or `node:sqlite`. Run `migrate` first. Each operation runs
+ * without a pause, so that other code on the same connection never runs inside it. Sets `synchronous` to FULL.
+ *
+ * Several processes may use the file. While another one holds the lock, the store repeats an operation for up to
+ * 3 s. After that, a commit resolves to false, and other operations reject with the error of the driver.
+ */
+export function sqliteStore(database: SqliteDatabase): SqliteStore {
+  const session = sessionOn(database)
+  return {
+    ...operations(session, session.run),
+    async commit(commit) {
+      const steps = statementsOf(commit)
+      try {
+        return await session.run(() => committed(session, steps, outermost))
+      } catch (error) {
+        if (isBusy(error)) return false
+        throw error
+      }
+    },
+    transaction: (work) => session.alone(() => transaction(session, work)),
+  }
+}
+
+/** Runs work that does not wait. */
+type Run = <Result>(work: () => Result) => Promise<Result>
+
+function operations(session: Session, run: Run): Omit<Store, 'commit'> {
+  const rowsOf = (statement: SqlStatement) => run(() => session.rows(statement))
+  return {
+    async load(kind, id) {
+      const [row] = await rowsOf(sqliteStatements.load(kind, id))
+      return row && recordOf(row)
+    },
+    async list(query) {
+      return pageOf(query, await rowsOf(sqliteStatements.list(query, sqliteListName(query.list))))
+    },
+    async due(kind, namespace, before, limit) {
+      return (await rowsOf(sqliteStatements.due(kind, namespace, before, limit))).map(recordOf)
+    },
+    async remove(kind, id, version) {
+      return (await rowsOf(sqliteStatements.remove(kind, id, version))).length > 0
+    },
+  }
+}
+
+function statementsOf(commit: Commit): readonly SqlStatement[] {
+  return sqliteStatements.commit(withListNames(stepsOf(commit), sqliteListName))
+}
+
+/** The statements around those of a commit. */
+interface Frame {
+  readonly begin: string
+  readonly commit: string
+  readonly rollBack: string
+}
+
+const outermost: Frame = { begin: sqliteBegin, commit: 'COMMIT', rollBack: 'ROLLBACK' }
+const nested: Frame = {
+  begin: 'SAVEPOINT open_payments',
+  commit: 'RELEASE open_payments',
+  rollBack: 'ROLLBACK TO open_payments; RELEASE open_payments',
+}
+
+/** Runs statements that must each find a row; if one does not, nothing stays written. */
+function committed(
+  session: Session,
+  statements: readonly SqlStatement[],
+  { begin, commit, rollBack }: Frame,
+): boolean {
+  session.exec(begin)
+  try {
+    const isTaken = statements.every((statement) => session.rows(statement).length === 1)
+    session.exec(isTaken ? commit : rollBack)
+    return isTaken
+  } catch (error) {
+    rolledBack(session, rollBack)
+    throw error
+  }
+}
+
+/** SQLite may have rolled back already, for example when the disk is full. */
+function rolledBack(session: Session, rollBack: string): void {
+  try {
+    session.exec(rollBack)
+  } catch {}
+}
+
+async function transaction<Result>(
+  session: Session,
+  work: (inside: Store) => Promise<Result>,
+): Promise<Result> {
+  await begun(session)
+  let isOpen = true
+  const run: Run = async (step) => {
+    if (!isOpen) throw failed('the transaction of this store has ended')
+    try {
+      return step()
+    } catch (error) {
+      throw failed('the transaction cannot continue: roll it back', error)
+    }
+  }
+  const inside: Store = {
+    ...operations(session, run),
+    async commit(commit) {
+      const steps = statementsOf(commit)
+      return run(() => committed(session, steps, nested))
+    },
+  }
+  try {
+    const result = await work(inside)
+    isOpen = false
+    session.exec('COMMIT')
+    return result
+  } catch (error) {
+    isOpen = false
+    rolledBack(session, 'ROLLBACK')
+    throw error
+  }
+}
+
+async function begun(session: Session): Promise<void> {
+  try {
+    await retried(() => session.exec(sqliteBegin), isBusy)
+  } catch (cause) {
+    if (!isBusy(cause)) throw failed('the transaction cannot begin', cause)
+    const message = 'another connection holds the lock: restart the transaction'
+    throw new TransactionError('ERR_RESTART_TRANSACTION', message, { cause })
+  }
+}
+
+function failed(message: string, cause?: unknown): TransactionError {
+  return new TransactionError('ERR_TRANSACTION_FAILED', message, { cause })
+}
