@@ -1,0 +1,91 @@
+import { OptionError } from '../../src/index.js'
+import type { SqlValue } from '../sql/columns.js'
+import {
+  isBusy,
+  sqliteBegin,
+  sqliteDurable,
+  sqliteListName,
+  sqliteMigrations,
+  sqliteStatements,
+  sqliteVersionsTable,
+} from '../sql/sqlite.js'
+import { type Statements, withListNames } from '../sql/statements.js'
+import type { Steps } from '../sql/steps.js'
+import type { Migration } from '../sql/versions.js'
+import {
+  isDuplicate,
+  isMysqlConflict,
+  mysqlListName,
+  mysqlMigrations,
+  mysqlStatements,
+  mysqlVersionsTable,
+} from './mysql.js'
+
+export type KyselyDialect = 'postgres' | 'mysql' | 'sqlite'
+
+/** A database on which a commit is several statements in one transaction. */
+export interface Engine {
+  readonly statements: Statements
+  readonly versionsTable: string
+  readonly migrations: readonly Migration[]
+  /** The statements that begin a transaction. */
+  readonly begin: readonly string[]
+  /** Returns the name under which the database keeps a list. */
+  readonly listName: (list: string) => string | Promise<string>
+  readonly parameter: (value: SqlValue) => unknown
+  /** Returns whether a transaction that failed with this error may succeed when it is repeated. */
+  readonly isTransient: (error: unknown) => boolean
+  /** Returns whether an INSERT failed because its row exists. */
+  readonly isDuplicate: (error: unknown) => boolean
+  /** Whether a transaction can read what is out of date, at another isolation level than READ COMMITTED. */
+  readonly hasSnapshots: boolean
+}
+
+const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
+  mysql: {
+    statements: mysqlStatements,
+    versionsTable: mysqlVersionsTable,
+    migrations: mysqlMigrations(),
+    // At this level, transactions lock no gaps between records.
+    begin: ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION'],
+    listName: mysqlListName,
+    parameter: (value) => value,
+    isTransient: isMysqlConflict,
+    isDuplicate,
+    hasSnapshots: true,
+  },
+  sqlite: {
+    statements: sqliteStatements,
+    versionsTable: sqliteVersionsTable,
+    migrations: sqliteMigrations(),
+    begin: [sqliteDurable, sqliteBegin],
+    listName: sqliteListName,
+    // A driver may write a number as a floating-point number.
+    parameter: (value) => (typeof value === 'number' ? BigInt(value) : value),
+    isTransient: isBusy,
+    isDuplicate: () => false,
+    hasSnapshots: false,
+  },
+}
+
+/** @throws {OptionError} for an unknown dialect. */
+export function requireDialect(dialect: KyselyDialect): void {
+  if (dialect === 'postgres' || Object.hasOwn(engines, dialect)) return
+  throw new OptionError('dialect', "must be 'postgres', 'mysql' or 'sqlite'")
+}
+
+export function engineOf(dialect: Exclude<KyselyDialect, 'postgres'>): Engine {
+  return engines[dialect]
+}
+
+/** Returns steps with the names under which the database keeps the lists. */
+export async function namedSteps({ listName }: Engine, steps: Steps): Promise<Steps> {
+  const lists: string[] = []
+  withListNames(steps, (list) => {
+    lists.push(list)
+    return list
+  })
+  const names = new Map<string, string>()
+  for (const list of new Set(lists)) names.set(list, await listName(list))
+  return withListNames(steps, (list) => names.get(list) ?? list)
+}
