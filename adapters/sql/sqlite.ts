@@ -1,0 +1,72 @@
+import { columns, listNumbers, requiredColumns, typeOf } from './columns.js'
+import {
+  atVersion,
+  createStatements,
+  listIndex,
+  migrationsTable,
+  recordsTable,
+} from './statements.js'
+import type { Migration } from './versions.js'
+
+export const sqliteStatements = createStatements({
+  // The transaction has the only write lock, so that the record stays as it is read.
+  hold: `SELECT 1 FROM ${recordsTable} WHERE ${atVersion}`,
+  unlessExists: 'ON CONFLICT DO NOTHING',
+  returning: 'RETURNING 1',
+  usingIndex: () => '',
+})
+
+/** As JSON, lone surrogates stay distinct, and no name contains U+0000. */
+export function sqliteListName(list: string): string {
+  return JSON.stringify(list)
+}
+
+/**
+ * Returns whether an error means that another connection holds the lock. The drivers report it differently:
+ * `better-sqlite3` by the name of the code, `node:sqlite` by its number.
+ */
+export function isBusy(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const { code, errcode } = error as { readonly code?: unknown; readonly errcode?: unknown }
+  if (typeof code === 'string' && /^SQLITE_(?:BUSY|LOCKED)/.test(code)) return true
+  // An extended code has the primary one in its lowest byte.
+  return typeof errcode === 'number' && [busy, locked].includes(errcode & 0xff)
+}
+
+const busy = 5
+const locked = 6
+
+export const sqliteBegin = 'BEGIN IMMEDIATE'
+/** In a database with a write-ahead log, a lower level loses acknowledged commits when the power fails. */
+export const sqliteDurable = 'PRAGMA synchronous = FULL'
+/** Lets readers and a writer work at the same time. The file keeps the setting. */
+export const sqliteLog = 'PRAGMA journal_mode = WAL'
+
+export const sqliteVersionsTable = `CREATE TABLE IF NOT EXISTS ${migrationsTable} (
+  version INTEGER PRIMARY KEY,
+  name TEXT NOT NULL
+) STRICT`
+
+export function sqliteMigrations(): readonly Migration[] {
+  return [{ version: 1, name: 'records', statements: recordsStatements() }]
+}
+
+function recordsStatements(): string[] {
+  const definitions = columns.map((column) => {
+    const type = typeOf(column) === 'bigint' ? 'INTEGER' : 'TEXT'
+    return `  ${column} ${type}${requiredColumns.includes(column) ? ' NOT NULL' : ''},`
+  })
+  return [
+    `CREATE TABLE IF NOT EXISTS ${recordsTable} (
+${definitions.join('\n')}
+  namespace TEXT GENERATED ALWAYS AS (substr(id, 1, 8)) VIRTUAL,
+  PRIMARY KEY (kind, id)
+) STRICT`,
+    `CREATE INDEX IF NOT EXISTS ${recordsTable}_due
+  ON ${recordsTable} (kind, namespace, due_at, id) WHERE due_at IS NOT NULL`,
+    ...listNumbers.map(
+      (n) => `CREATE INDEX IF NOT EXISTS ${listIndex(n)}
+  ON ${recordsTable} (kind, list_${n}, list_${n}_at, id) WHERE list_${n} IS NOT NULL`,
+    ),
+  ]
+}

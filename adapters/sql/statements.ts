@@ -1,0 +1,102 @@
+import type { Instant, ListQuery } from '../../src/index.js'
+import { columns, keyLength, listNumbers, renameLists, type SqlValue } from './columns.js'
+import type { Step, Steps } from './steps.js'
+
+export const recordsTable = 'open_payments_records'
+export const migrationsTable = 'open_payments_migrations'
+
+/** A statement with a `?` for each value. */
+export interface SqlStatement {
+  readonly text: string
+  readonly values: readonly SqlValue[]
+}
+
+/** What differs between the databases that run a commit as several statements in one transaction. */
+export interface Dialect {
+  /** Finds a guarded record, and keeps others from changing it until the transaction ends. */
+  readonly hold: string
+  /** Follows an INSERT that must find no row. Empty if the driver reports the duplicate key as an error. */
+  readonly unlessExists: string
+  /** Follows a statement that writes, so that it returns a row for each row that it wrote. Empty if it cannot. */
+  readonly returning: string
+  /** Follows the table of a query that must use the index of a list. */
+  usingIndex(name: string): string
+}
+
+export type Statements = ReturnType<typeof createStatements>
+
+const ofRecord = 'kind = ? AND id = ?'
+export const atVersion = `${ofRecord} AND version = ?`
+
+/** The statements of a store that commits by a transaction: each of them must find exactly one row. */
+export function createStatements({ hold, unlessExists, returning, usingIndex }: Dialect) {
+  const marks = columns.map(() => '?').join(', ')
+  const insert = `INSERT INTO ${recordsTable} (${columns.join(', ')}) VALUES (${marks}) ${unlessExists} ${returning}`
+  const set = columns.slice(keyLength).map((column) => `${column} = ?`)
+  const update = `UPDATE ${recordsTable} SET ${set.join(', ')} WHERE ${atVersion} ${returning}`
+  const remove = `DELETE FROM ${recordsTable} WHERE ${atVersion} ${returning}`
+  const load = `SELECT value FROM ${recordsTable} WHERE ${ofRecord}`
+  const due = `SELECT value FROM ${recordsTable}
+    WHERE kind = ? AND namespace = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?`
+  const forward = listText('>', 'ASC', usingIndex)
+  const backward = listText('<', 'DESC', usingIndex)
+
+  function statementOf({ kind, id, version, cells }: Step): SqlStatement {
+    if (cells === undefined) return { text: hold, values: [kind, id, version] }
+    if (version === 0) return { text: insert, values: cells }
+    return { text: update, values: [...cells.slice(keyLength), kind, id, version] }
+  }
+
+  return {
+    load: (kind: string, id: string): SqlStatement => ({ text: load, values: [kind, id] }),
+    commit: ({ existing, created }: Steps) => [...existing, ...created].map(statementOf),
+    list(query: ListQuery, name: string): SqlStatement {
+      const { at, id } = query.cursor ?? (query.forward ? first : last)
+      const limit = query.limit + 1
+      const page = [query.kind, name, at, at, id, limit]
+      const values = [...listNumbers.flatMap(() => page), limit]
+      return { text: query.forward ? forward : backward, values }
+    },
+    due(kind: string, namespace: string, before: Instant, limit: number): SqlStatement {
+      return { text: due, values: [kind, namespace, before, limit] }
+    },
+    remove(kind: string, id: string, version: number): SqlStatement {
+      return { text: remove, values: [kind, id, version] }
+    },
+  }
+}
+
+// Before and after each id at each safe integer.
+const first = { at: Number.MIN_SAFE_INTEGER, id: '' }
+const last = { at: Number.MAX_SAFE_INTEGER, id: '~' }
+
+/** Each of the record's lists has an index and yields at most one page. */
+function listText(
+  beyond: '>' | '<',
+  order: 'ASC' | 'DESC',
+  usingIndex: Dialect['usingIndex'],
+): string {
+  const pages = listNumbers.map((n) => {
+    const at = `list_${n}_at`
+    // The first comparison is the range of the index: a comparison of rows would not be, in MariaDB.
+    return `SELECT * FROM (SELECT id, ${at} AS place, value FROM ${recordsTable} ${usingIndex(listIndex(n))}
+      WHERE kind = ? AND list_${n} = ? AND ${at} ${beyond}= ? AND (${at} ${beyond} ? OR id ${beyond} ?)
+      ORDER BY ${at} ${order}, id ${order} LIMIT ?) AS page_${n}`
+  })
+  return `SELECT value FROM (${pages.join(' UNION ALL ')}) AS found
+    ORDER BY place ${order}, id ${order} LIMIT ?`
+}
+
+export function listIndex(n: number): string {
+  return `${recordsTable}_list_${n}`
+}
+
+/** Returns the steps of a commit with other names for its lists, by which the database finds them. */
+export function withListNames(
+  { existing, created }: Steps,
+  nameOf: (list: string) => string,
+): Steps {
+  const renamed = (step: Step): Step =>
+    step.cells === undefined ? step : { ...step, cells: renameLists(step.cells, nameOf) }
+  return { existing: existing.map(renamed), created: created.map(renamed) }
+}

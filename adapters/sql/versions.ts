@@ -1,0 +1,26 @@
+/** One migration step as plain SQL. A released step never changes. */
+export interface Migration {
+  readonly version: number
+  readonly name: string
+  readonly statements: readonly string[]
+}
+
+export interface Migrated {
+  /** The names of the steps that this call applied; empty if the tables were up to date. */
+  readonly applied: readonly string[]
+}
+
+/** The error of `migrate` if a later version of the library created the tables. */
+export class DatabaseNewerError extends Error {
+  readonly code = 'ERR_DATABASE_NEWER'
+}
+
+/** @throws {DatabaseNewerError} if a version was applied that is not among the migrations. */
+export function missing(migrations: readonly Migration[], done: readonly number[]): Migration[] {
+  const newest = Math.max(0, ...done)
+  if (newest > migrations.length) {
+    const supported = `this version of the library supports ${migrations.length}`
+    throw new DatabaseNewerError(`the tables have version ${newest}, and ${supported}`)
+  }
+  return migrations.filter(({ version }) => !done.includes(version))
+}
