@@ -1,7 +1,7 @@
 /**
  * Stores records in PostgreSQL, through a `pg` pool or through PGlite; it imports neither.
  *
- * @module
+ * @module open-payments-server/postgres
  */
 
 export {
@@ -14,16 +14,16 @@ export {
   type PostgresPoolClient,
   type PostgresRow,
   type PostgresStatement,
+  PreparedStatementError,
 } from './postgres/driver.js'
-export {
-  DatabaseNewerError,
-  type Migrated,
-  type MigrateOptions,
-  migrate,
-} from './postgres/migrate.js'
-export { type Migration, migrationsOf } from './postgres/migrations.js'
+export type { PostgresTransactions } from './postgres/host-transaction.js'
+export { type MigrateOptions, migrate } from './postgres/migrate.js'
+export { migrationsOf } from './postgres/migrations.js'
+export { reportMigrationsOf } from './postgres/reports.js'
 export {
   type PostgresStore,
   type PostgresStoreOptions,
   postgresStore,
 } from './postgres/store.js'
+export type { TransactionResult } from './sql/host-transaction.js'
+export { DatabaseNewerError, type Migrated, type Migration } from './sql/versions.js'

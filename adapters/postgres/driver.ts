@@ -65,30 +65,104 @@ export async function inOneTransaction<Result>(
   run: (client: PostgresClient) => Promise<Result>,
 ): Promise<Result> {
   if ('transaction' in database) return database.transaction(run)
-  const client = await database.connect()
-  let broken = true
-  // The driver reports a connection that the server ended between two statements by an event. Without a
-  // listener it would end the process; with one, the next statement fails.
-  client.on?.('error', ignore)
-  try {
+  // After any failure the connection is closed: the server rolls back whatever was begun on it.
+  const breaks = () => true
+  return withClient(database, breaks, async (client) => {
     await client.query({ text: 'BEGIN ISOLATION LEVEL READ COMMITTED', values: [] })
     const result = await run(client)
     await client.query({ text: 'COMMIT', values: [] })
-    broken = false
     return result
+  })
+}
+
+/**
+ * Runs a statement. A `Pool` of `pg` closes a connection after any error of its `query`; this function keeps it
+ * after an error by which the server only undid the statement.
+ */
+export async function queryOn(
+  database: PostgresClient,
+  statement: PostgresStatement,
+): Promise<readonly PostgresRow[]> {
+  if (!isPool(database)) return rowsOf(database, statement)
+  const breaks = (error: unknown) => !isLost(error) && !isTransient(error)
+  return withClient(database, breaks, (client) => rowsOf(client, statement))
+}
+
+/** Runs work on a client of the pool, and closes its connection after an error that breaks it. */
+async function withClient<Result>(
+  database: PostgresPool,
+  breaks: (error: unknown) => boolean,
+  run: (client: PostgresPoolClient) => Promise<Result>,
+): Promise<Result> {
+  const client = await watchedClient(database)
+  let broken = false
+  try {
+    return await run(client)
+  } catch (error) {
+    broken = breaks(error)
+    throw error
   } finally {
-    // Close the connection: the server rolls back whatever was begun on it.
     client.off?.('error', ignore)
     client.release(broken)
   }
 }
 
+/** Runs a statement, and returns its rows. */
+export async function rowsOf(
+  client: PostgresClient,
+  statement: PostgresStatement,
+): Promise<readonly PostgresRow[]> {
+  try {
+    return (await client.query(statement)).rows
+  } catch (error) {
+    throw explained(error, statement)
+  }
+}
+
+/**
+ * Takes a client that has a listener for errors. The driver reports a connection that the server ended between two
+ * statements by an event. Without a listener it would end the process; with one, the next statement fails.
+ *
+ * The pool removes its own listener before it passes the client on, and the same bytes that made the client ready can
+ * contain the end of its connection. A promise would be too late for that, so a pool of `pg` gets a callback.
+ */
+async function watchedClient(database: PostgresPool): Promise<PostgresPoolClient> {
+  const isOfDriver: boolean = isPool(database)
+  if (!isOfDriver) {
+    const client = await database.connect()
+    client.on?.('error', ignore)
+    return client
+  }
+  const connect = database.connect.bind(database) as unknown as ConnectWithCallback
+  return new Promise((resolve, reject) => {
+    connect((error, client) => {
+      if (client === undefined) return reject(error)
+      client.on?.('error', ignore)
+      resolve(client)
+    })
+  })
+}
+
+type ConnectWithCallback = (
+  callback: (error: unknown, client: PostgresPoolClient | undefined) => void,
+) => void
+
+/** Tells a pool from a single client of `pg`, whose `connect` is another function. */
+function isPool(database: PostgresClient): database is PostgresPool {
+  return 'connect' in database && 'totalCount' in database
+}
+
 function ignore(): void {}
 
-/** Returns the SQLSTATE of an error from the server, or `undefined` for any other error. */
+/**
+ * Returns the SQLSTATE of an error from the server, or `undefined` for any other error. A query builder may have
+ * wrapped it.
+ */
 export function sqlState(error: unknown): string | undefined {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+  if (!(error instanceof Error)) return undefined
+  const code = 'code' in error ? error.code : undefined
+  const isState = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)
+  return isState ? code : sqlState(error.cause)
 }
 
 /**
@@ -96,6 +170,35 @@ export function sqlState(error: unknown): string | undefined {
  * retried.
  */
 export function isTransient(error: unknown): boolean {
-  const state = sqlState(error)
+  return isTransientState(sqlState(error))
+}
+
+export function isTransientState(state: string | undefined): boolean {
   return state === '40001' || state === '40P01'
+}
+
+/**
+ * The error if the connection does not have the prepared statements that it should have, because a pooler runs
+ * each statement on another connection. Set `prepare: false` in the options of `postgresStore`. Nothing was
+ * written.
+ */
+export class PreparedStatementError extends Error {
+  readonly code = 'ERR_PREPARED_STATEMENT'
+}
+
+/** The SQLSTATEs of prepared statements that are missing, exist already, or have other parameters. */
+const notPrepared: readonly (string | undefined)[] = ['26000', '42P05', '08P01']
+
+/** Returns an error that names the cause, if a statement failed because of how it was prepared. */
+function explained(error: unknown, { name }: PostgresStatement): unknown {
+  if (name === undefined || !notPrepared.includes(sqlState(error))) return error
+  const message =
+    'the database connection lost a prepared statement, as with a pooler in transaction mode: ' +
+    'set { prepare: false } in the options of postgresStore'
+  return new PreparedStatementError(message, { cause: error })
+}
+
+/** Returns whether an error is the division by zero by which a commit undoes itself. */
+export function isLost(error: unknown): boolean {
+  return sqlState(error) === '22012'
 }

@@ -1,4 +1,5 @@
 import { requireKnownOptions } from '../../src/entry-adapter.js'
+import { type Migrated, type Migration, missing } from '../sql/versions.js'
 import {
   inOneTransaction,
   type PostgresClient,
@@ -6,22 +7,18 @@ import {
   type PostgresPool,
   sqlState,
 } from './driver.js'
-import { type Migration, migrationsOf } from './migrations.js'
+import { migrationsOf } from './migrations.js'
+import { reportMigrationsOf } from './reports.js'
 import { checkedSchema, tableIn } from './statements.js'
-
-/** The error of `migrate` if a later version of the library created the tables. */
-export class DatabaseNewerError extends Error {
-  readonly code = 'ERR_DATABASE_NEWER'
-}
 
 export interface MigrateOptions {
   /** The schema, as in the options of `postgresStore`. */
   readonly schema?: string
-}
-
-export interface Migrated {
-  /** The names of the steps that this call applied; empty if the tables were up to date. */
-  readonly applied: readonly string[]
+  /**
+   * Whether to create the views for reports too, with their indexes and columns. Each creation of a payment or a quote
+   * then writes two index entries more. Default false, which leaves views that exist.
+   */
+  readonly reports?: boolean
 }
 
 const undefinedTable = '42P01'
@@ -29,7 +26,7 @@ const undefinedTable = '42P01'
 const createdByAnother: readonly (string | undefined)[] = ['23505', '42P07', '42710', 'XX000']
 
 /**
- * Brings the tables up to date in one transaction. Any number of processes may call it concurrently: one
+ * Brings the tables up to date, and with `reports` the views, each in one transaction. Any number of processes may call it concurrently: one
  * applies the steps while the others wait. If there is nothing to do, it only reads.
  *
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
@@ -39,12 +36,26 @@ export async function migrate(
   database: PostgresPool | PostgresDatabase,
   options: MigrateOptions = {},
 ): Promise<Migrated> {
-  requireKnownOptions('', options, { schema: true })
+  requireKnownOptions('', options, { schema: true, reports: true })
   const schema = checkedSchema(options.schema)
-  const table = tableIn(schema, 'open_payments_migrations')
-  const migrations = migrationsOf(schema)
+  const steps = [await applied(database, schema, 'open_payments_migrations', migrationsOf(schema))]
+  if (options.reports === true) {
+    const table = 'open_payments_report_migrations'
+    steps.push(await applied(database, schema, table, reportMigrationsOf(schema)))
+  }
+  return { applied: steps.flat() }
+}
+
+/** Applies the steps that are missing in a table of versions, and returns their names. */
+async function applied(
+  database: PostgresPool | PostgresDatabase,
+  schema: string | undefined,
+  versions: string,
+  migrations: readonly Migration[],
+): Promise<readonly string[]> {
+  const table = tableIn(schema, versions)
   const done = await appliedVersions(database, table)
-  if (done !== undefined && missing(migrations, done).length === 0) return { applied: [] }
+  if (done !== undefined && missing(migrations, done).length === 0) return []
 
   if (done === undefined) await createTable(database, table)
   return inOneTransaction(database, async (client) => {
@@ -59,17 +70,8 @@ export async function migrate(
       const record = `INSERT INTO ${table} (version, name) VALUES ($1, $2)`
       await client.query({ text: record, values: [version, name] })
     }
-    return { applied: steps.map(({ name }) => name) }
+    return steps.map(({ name }) => name)
   })
-}
-
-function missing(migrations: readonly Migration[], done: readonly number[]): Migration[] {
-  const newest = Math.max(0, ...done)
-  if (newest > migrations.length) {
-    const supported = `this version of the library supports ${migrations.length}`
-    throw new DatabaseNewerError(`the tables have version ${newest}, and ${supported}`)
-  }
-  return migrations.filter(({ version }) => !done.includes(version))
 }
 
 /** Returns the applied versions, or `undefined` if the table of versions does not exist. */

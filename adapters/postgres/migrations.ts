@@ -1,11 +1,6 @@
-import { listNumbers, tableIn } from './statements.js'
-
-/** One migration step as plain SQL. A released step never changes. */
-export interface Migration {
-  readonly version: number
-  readonly name: string
-  readonly statements: readonly string[]
-}
+import { listNumbers } from '../sql/columns.js'
+import type { Migration } from '../sql/versions.js'
+import { tableIn } from './statements.js'
 
 /**
  * Returns all migration steps, for hosts with their own migration tool. The same statements ship as files in
@@ -15,6 +10,12 @@ export function migrationsOf(schema?: string): readonly Migration[] {
   const records = tableIn(schema, 'open_payments_records')
   return [{ version: 1, name: 'records', statements: recordsStatements(records) }]
 }
+
+/**
+ * The percentage of a page that new records fill. The rest is for updates: one that stays on its page and
+ * changes no indexed column writes no index.
+ */
+const fillfactor = 70
 
 function recordsStatements(records: string): string[] {
   const lists = listNumbers.map((n) => `  list_${n} text COLLATE "C",\n  list_${n}_at bigint,`)
@@ -27,7 +28,7 @@ function recordsStatements(records: string): string[] {
   due_at bigint,
 ${lists.join('\n')}
   PRIMARY KEY (kind, id)
-)`,
+) WITH (fillfactor = ${fillfactor})`,
     `CREATE INDEX IF NOT EXISTS open_payments_records_due
   ON ${records} (kind, left(id, 8), due_at, id) WHERE due_at IS NOT NULL`,
     ...listNumbers.map(

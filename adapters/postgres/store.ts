@@ -1,7 +1,23 @@
 import { requireKnownOptions } from '../../src/entry-adapter.js'
-import type { RecordPage, Store, Stored } from '../../src/index.js'
-import { isTransient, type PostgresClient, sqlState } from './driver.js'
-import { checkedSchema, createStatements, isEmpty, lost, type Statements } from './statements.js'
+import type { Store } from '../../src/index.js'
+import { hostTransaction, type TransactionResult } from '../sql/host-transaction.js'
+import { retried } from '../sql/retried.js'
+import { pageOf, recordOf } from '../sql/rows.js'
+import {
+  isLost,
+  isTransient,
+  type PostgresClient,
+  type PostgresPoolClient,
+  type PostgresRow,
+  type PostgresStatement,
+  queryOn,
+} from './driver.js'
+import {
+  type HostDatabase,
+  hostTransactionsOf,
+  type PostgresTransactions,
+} from './host-transaction.js'
+import { checkedSchema, createStatements, isEmpty, type Statements } from './statements.js'
 import { type Run, storeInTransaction } from './transaction.js'
 
 export interface PostgresStoreOptions {
@@ -12,7 +28,8 @@ export interface PostgresStoreOptions {
   readonly schema?: string
   /**
    * Whether to prepare statements by name. Default true. Set it to false for a pooler that may run each
-   * statement on another connection, such as PgBouncer before 1.21.
+   * statement on another connection, such as PgBouncer in transaction mode with `max_prepared_statements = 0`,
+   * or before version 1.21. Otherwise operations reject with a `PreparedStatementError`.
    */
   readonly prepare?: boolean
 }
@@ -22,9 +39,10 @@ export interface PostgresStore {
    * Returns a store over a pool of connections, such as a `Pool` of `pg`, or over `fromPglite(database)`. Run
    * `migrate` first. Each operation is one statement and so one round trip.
    *
-   * The store retries serialization failures and deadlocks for up to 3 s and then throws them. It rethrows
-   * all other errors of the driver unchanged.
+   * The store retries serialization failures and deadlocks for up to 3 s. After that, a commit resolves to
+   * false, and other operations throw the error. It rethrows all other errors of the driver unchanged.
    *
+   * @throws {PreparedStatementError} from its operations behind a pooler that needs `prepare: false`.
    * @throws {OptionError} for an invalid schema and for an unknown option.
    */
   (database: PostgresClient, options?: PostgresStoreOptions): Store
@@ -38,25 +56,51 @@ export interface PostgresStore {
    * failure, so that the host can restart it from BEGIN, otherwise with `ERR_TRANSACTION_FAILED`.
    */
   inTransaction(client: PostgresClient, options?: PostgresStoreOptions): Store
+  /**
+   * Runs a transaction of the host on a connection of its own, with the library's writes in it: pass `store` to `within`
+   * of a server. Commits it if the result is `ok`, and rolls it back if not, or if `run` rejects. After a deadlock, a
+   * serialization failure or a `ContentionError` it runs the whole transaction again, up to five times, so `run` must
+   * have no effects outside the transaction.
+   *
+   * @param pool a `Pool` of `pg`, or another object whose `connect` resolves to a connection.
+   * @throws the error of `run` or of the driver. If COMMIT itself fails, its outcome is unknown: run it again, with calls
+   *   that may be repeated.
+   */
+  transaction<Client extends PostgresPoolClient, Result extends TransactionResult>(
+    pool: { connect(): Promise<Client> },
+    run: (client: Client, store: Store) => Promise<Result>,
+    options?: PostgresStoreOptions,
+  ): Promise<Result>
+  /**
+   * Does the same in a transaction of a query builder or an ORM, which `run` gets in place of a connection.
+   *
+   * @throws the error of `run` or of the query builder. If its COMMIT fails, the outcome is unknown, as above.
+   */
+  transaction<Transaction, Result extends TransactionResult>(
+    transactions: PostgresTransactions<Transaction>,
+    run: (transaction: Transaction, store: Store) => Promise<Result>,
+    options?: PostgresStoreOptions,
+  ): Promise<Result>
 }
 
-export const postgresStore: PostgresStore = Object.assign(overPool, { inTransaction })
+export const postgresStore: PostgresStore = Object.assign(overPool, {
+  inTransaction,
+  transaction: inHostTransaction,
+})
 
 function overPool(database: PostgresClient, options: PostgresStoreOptions = {}): Store {
   const statements = statementsOf(options)
-  const run: Run = async (statement) => {
-    const { rows } = await retried(() => database.query(statement))
-    return rows as readonly { value: string }[]
-  }
+  const run = (statement: PostgresStatement) =>
+    retried(() => queryOn(database, statement), isTransient)
   return {
     ...reads(statements, run),
     async commit(commit) {
       if (isEmpty(commit)) return true
       try {
-        await run(statements.commit(commit))
-        return true
+        return (await run(statements.commit(commit))).length > 0
       } catch (error) {
-        if (sqlState(error) === lost) return false
+        // The server has undone the commit, so that its outcome is known.
+        if (isLost(error) || isTransient(error)) return false
         throw error
       }
     },
@@ -69,22 +113,45 @@ function inTransaction(client: PostgresClient, options: PostgresStoreOptions = {
   return { ...reads(statements, run), commit }
 }
 
+function inHostTransaction<Transaction, Result extends TransactionResult>(
+  database: HostDatabase<Transaction>,
+  run: (transaction: Transaction, store: Store) => Promise<Result>,
+  options?: PostgresStoreOptions,
+): Promise<Result> {
+  const { begin, clientOf, isTransient } = hostTransactionsOf(database)
+  return hostTransaction(
+    begin,
+    (transaction) => run(transaction, inTransaction(clientOf(transaction), options)),
+    isTransient,
+  )
+}
+
 function reads(statements: Statements, run: Run): Omit<Store, 'commit'> {
   return {
     async load(kind, id) {
       const [row] = await run(statements.load(kind, id))
       return row && recordOf(row)
     },
-    async list(query): Promise<RecordPage> {
-      const rows = await run(statements.list(query))
-      const records = rows.slice(0, query.limit).map(recordOf)
-      return {
-        records: query.forward ? records : records.reverse(),
-        more: rows.length > query.limit,
-      }
+    async loadAll(keys) {
+      const found = new Map<number, PostgresRow>()
+      for (const row of await run(statements.loadAll(keys))) found.set(Number(row['place']), row)
+      return keys.map((_, place) => {
+        const row = found.get(place)
+        return row && recordOf(row)
+      })
+    },
+    async list(query) {
+      return pageOf(query, await run(statements.list(query)))
     },
     async due(kind, namespace, before, limit) {
-      return (await run(statements.due(kind, namespace, before, limit))).map(recordOf)
+      for (;;) {
+        const rows = await run(statements.due(kind, namespace, before, limit))
+        const records = rows.map(recordOf)
+        // A commit leaves the indexed time of a record that becomes due later: it moves here, once for each call.
+        const moved = records.filter(({ dueAt }, i) => dueAt !== Number(rows[i]?.['due_at']))
+        if (moved.length === 0) return records
+        await run(statements.move(kind, moved))
+      }
     },
     async remove(kind, id, version) {
       return (await run(statements.remove(kind, id, version))).length > 0
@@ -92,30 +159,8 @@ function reads(statements: Statements, run: Run): Omit<Store, 'commit'> {
   }
 }
 
-function recordOf({ value }: { readonly value: string }): Stored {
-  return JSON.parse(value) as Stored
-}
-
 function statementsOf(options: PostgresStoreOptions): Statements {
   requireKnownOptions('', options, { schema: true, prepare: true })
   const { schema, prepare = true } = options
   return createStatements(checkedSchema(schema), prepare)
-}
-
-/** The same time for which the library retries a commit that loses. */
-const deadlineMs = 3_000
-const pauseMaxMs = 64
-
-async function retried<Result>(run: () => Promise<Result>): Promise<Result> {
-  const startedAt = performance.now()
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await run()
-    } catch (error) {
-      if (!isTransient(error) || performance.now() - startedAt > deadlineMs) throw error
-      // Random pauses keep colliding commits from colliding again.
-      const pauseMs = Math.random() * Math.min(pauseMaxMs, 2 ** attempt)
-      await new Promise((resolve) => setTimeout(resolve, pauseMs))
-    }
-  }
 }

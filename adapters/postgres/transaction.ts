@@ -1,9 +1,19 @@
 import { type Commit, TransactionError } from '../../src/index.js'
-import { isTransient, type PostgresClient, type PostgresStatement, sqlState } from './driver.js'
-import { isEmpty, lost, type Statements } from './statements.js'
+import { createTurns } from '../sql/turns.js'
+import {
+  isLost,
+  isTransient,
+  type PostgresClient,
+  type PostgresRow,
+  type PostgresStatement,
+  PreparedStatementError,
+  rowsOf,
+  sqlState,
+} from './driver.js'
+import { isEmpty, type Statements } from './statements.js'
 
 /** Runs a query and returns its rows. */
-export type Run = (statement: PostgresStatement) => Promise<readonly { readonly value: string }[]>
+export type Run = (statement: PostgresStatement) => Promise<readonly PostgresRow[]>
 
 /**
  * The operations of a store inside the host's transaction. A commit that fails is rolled back to a savepoint
@@ -11,21 +21,18 @@ export type Run = (statement: PostgresStatement) => Promise<readonly { readonly 
  */
 export function storeInTransaction(client: PostgresClient, statements: Statements) {
   let isolationChecked: Promise<void> | undefined
-  let last: Promise<unknown> = Promise.resolve()
+  // The savepoints of concurrent operations would interleave.
+  const takeTurn = createTurns()
 
-  /** Runs operations one after the other: the savepoints of concurrent operations would interleave. */
   function inTurn<Result>(operation: () => Promise<Result>): Promise<Result> {
-    const result = last.then(async () => {
+    return takeTurn(async () => {
       isolationChecked ??= checkIsolation(client)
       await isolationChecked
       return operation()
     })
-    last = result.catch(() => undefined)
-    return result
   }
 
-  const run: Run = (statement) =>
-    inTurn(async () => (await query(client, statement)) as readonly { value: string }[])
+  const run: Run = (statement) => inTurn(() => query(client, statement))
 
   return {
     run,
@@ -35,9 +42,9 @@ export function storeInTransaction(client: PostgresClient, statements: Statement
 
 async function query(client: PostgresClient, statement: PostgresStatement) {
   try {
-    return (await client.query(statement)).rows
+    return await rowsOf(client, statement)
   } catch (error) {
-    throw sqlState(error) === lost ? error : transactionError(error)
+    throw isLost(error) ? error : transactionError(error)
   }
 }
 
@@ -56,15 +63,19 @@ async function commitOrRollBack(
 ): Promise<boolean> {
   if (isEmpty(requested)) return true
   await query(client, savepoint)
+  const isCommitted = await isCommittedBy(client, statements.commit(requested))
+  // The rollback also releases the locks of a commit that lost.
+  await query(client, isCommitted ? releaseSavepoint : rollBackToSavepoint)
+  return isCommitted
+}
+
+async function isCommittedBy(client: PostgresClient, commit: PostgresStatement): Promise<boolean> {
   try {
-    await query(client, statements.commit(requested))
+    return (await query(client, commit)).length > 0
   } catch (error) {
-    if (sqlState(error) !== lost) throw error
-    await query(client, rollBackToSavepoint)
-    return false
+    if (isLost(error)) return false
+    throw error
   }
-  await query(client, releaseSavepoint)
-  return true
 }
 
 const savepoint = { text: 'SAVEPOINT open_payments', values: [] }
@@ -78,6 +89,7 @@ function transactionError(cause: unknown): TransactionError {
       cause,
     )
   }
+  if (cause instanceof PreparedStatementError) return failed(cause.message, cause)
   if (!isTransient(cause)) return failed('the transaction cannot continue: roll it back', cause)
   const message = 'the server aborted the transaction: restart it from BEGIN'
   return new TransactionError('ERR_RESTART_TRANSACTION', message, { cause })

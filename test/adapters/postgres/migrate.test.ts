@@ -5,10 +5,12 @@ import {
   fromPglite,
   migrate,
   migrationsOf,
+  type PostgresDatabase,
   postgresStore,
 } from '../../../adapters/postgres.js'
 import { OptionError } from '../../../src/index.js'
 import { type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
+import { isLong } from '../../support/runs.js'
 
 const change = {
   kind: 'grant',
@@ -16,9 +18,13 @@ const change = {
   expectedVersion: 0,
 } as const
 
-describe('migrating PGlite', () => {
-  const lite = new PGlite()
-  const database = fromPglite(lite)
+describe.runIf(isLong || servers.PostgreSQL === undefined)('migrating PGlite', () => {
+  let lite: PGlite
+  let database: PostgresDatabase
+  beforeAll(() => {
+    lite = new PGlite()
+    database = fromPglite(lite)
+  })
   afterAll(() => lite.close())
 
   test('creates the tables once, and then does nothing', async () => {

@@ -1,9 +1,9 @@
-import { describe, expect, test } from 'vitest'
-import { createStatements } from '../../../adapters/postgres/statements.js'
-import { migrationsOf } from '../../../adapters/postgres.js'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { createStatements, type Statements } from '../../../adapters/postgres/statements.js'
+import { migrationsOf, type PostgresStatement } from '../../../adapters/postgres.js'
 import type { RecordChange, Stored } from '../../../src/index.js'
 
-/** Features that CockroachDB, YugabyteDB or Citus reject, ignore, or execute differently on each node. */
+/** Features that distributed databases reject, ignore, or execute differently on each node. */
 const notPortable = [
   /pg_advisory/i,
   /\b(?:SMALL|BIG)?SERIAL\b/i,
@@ -28,8 +28,12 @@ function change(next: Stored): RecordChange {
   return { kind: 'grant', next, expectedVersion: next.version - 1 }
 }
 
-const statements = createStatements(undefined, true)
-const all = [
+let statements: Statements
+beforeEach(() => {
+  statements = createStatements(undefined, true)
+})
+
+const all = () => [
   statements.load('grant', 'a'),
   statements.commit({ changes: [change(record('a', 1))], guards: [] }),
   statements.commit({
@@ -39,21 +43,22 @@ const all = [
   statements.list({ kind: 'grant', list: 'x', forward: true, limit: 1 }),
   statements.list({ kind: 'grant', list: 'x', forward: false, limit: 1 }),
   statements.due('grant', 'abcdefgh', 1, 1),
+  statements.move('grant', [record('a', 1)]),
   statements.remove('grant', 'a', 1),
 ]
-const texts = [
-  ...all.map(({ text }) => text),
+const texts = () => [
+  ...all().map(({ text }) => text),
   ...migrationsOf('wallet').flatMap(({ statements }) => statements),
 ]
 
 describe('every statement', () => {
-  test('only uses features that PostgreSQL-compatible distributed databases support', () => {
-    expect(texts.filter((text) => notPortable.some((pattern) => pattern.test(text)))).toEqual([])
+  test('uses no feature that distributed databases execute differently on each node', () => {
+    expect(texts().filter((text) => notPortable.some((pattern) => pattern.test(text)))).toEqual([])
   })
 
   test('has its own name, under which it is prepared', () => {
-    const byName = new Map(all.map(({ name, text }) => [name, text]))
-    expect(byName.size).toBe(new Set(all.map(({ text }) => text)).size)
+    const byName = new Map(all().map(({ name, text }) => [name, text]))
+    expect(byName.size).toBe(new Set(all().map(({ text }) => text)).size)
     expect([...byName.keys()].every((name) => name !== undefined && name.length <= 63)).toBe(true)
   })
 
@@ -93,21 +98,47 @@ describe('every statement', () => {
 })
 
 describe('a commit', () => {
-  test('takes records in the order of their keys, regardless of the operations', () => {
-    const versions = { g: 1, f: 2, d: 1, c: 1, a: 2 }
-    const changes = Object.entries(versions).map(([id, version]) => change(record(id, version)))
-    const guards = ['e', 'b'].map((id) => ({ kind: 'grant', id, version: 3 }) as const)
-    const { text, values } = statements.commit({ changes, guards })
-    const parts = ['replaced_0', 'held_1', 'created_2', 'held_3', 'replaced_4', 'created_5']
-    expect(text.match(/\w+(?= AS (?:MATERIALIZED )?\()/g)).toEqual(parts)
-    expect(text.match(/(?<=count\(\*\) FROM )\w+/g)).toEqual(parts)
-    const ids = values.filter((value) => /^[a-g]$/.test(String(value)))
-    expect(ids).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g'])
+  /** Returns the ids that the parts of a commit take, in the order of the parts. */
+  function order({ text, values }: PostgresStatement): string[] {
+    return [...text.matchAll(/(\w+) AS \(\s+(SELECT 1|UPDATE|INSERT)([^;]*?)\n {2}\)/g)].map(
+      ([, name, , body = '']) => {
+        const ids = [...body.matchAll(/WHERE kind = \S+ AND id = \$(\d+)|\(\$\d+::text, \$(\d+)/g)]
+        const own = name === 'decided' || !name?.startsWith('created') ? ids.slice(0, 1) : ids
+        return `${name} ${own.map(([, at, alsoAt]) => values[Number(at ?? alsoAt) - 1]).join(' ')}`
+      },
+    )
+  }
+
+  const versions = { g: 1, f: 2, d: 1, c: 1, a: 2 }
+  const changes = Object.entries(versions).map(([id, version]) => change(record(id, version)))
+  const guards = ['e', 'b'].map((id) => ({ kind: 'grant', id, version: 3 }) as const)
+
+  test('locks existing records in one order, then creates records in one order', () => {
+    const inOrder = [
+      'held_0 a',
+      'held_1 b',
+      'held_2 e',
+      'decided f',
+      'created g d c',
+      'replaced_0 a',
+    ]
+    expect(order(statements.commit({ changes, guards }))).toEqual(inOrder)
+    const named = { changes: changes.toReversed(), guards: guards.toReversed() }
+    expect(order(statements.commit(named))).toEqual(inOrder)
   })
 
-  test('without guards only locks what it writes', () => {
-    const changes = [change(record('a', 2)), change(record('b', 2)), change(record('c', 1))]
-    expect(statements.commit({ changes, guards: [] }).text).not.toContain('FOR UPDATE')
+  test('of new records only depends on the first of them', () => {
+    const created = changes.filter(({ expectedVersion }) => expectedVersion === 0)
+    const commit = statements.commit({ changes: created, guards: [] })
+    expect(order(commit)).toEqual(['decided g', 'created d c'])
+    expect(commit.text).not.toContain('FOR UPDATE')
+  })
+
+  test('of one record is a plain statement', () => {
+    for (const version of [1, 2]) {
+      const { text } = statements.commit({ changes: [change(record('a', version))], guards: [] })
+      expect(text).toMatch(/^(?:INSERT|UPDATE)/)
+    }
   })
 
   test('of a record in more lists than there are columns throws a RangeError', () => {

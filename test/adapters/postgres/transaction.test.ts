@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { fromPglite, postgresStore } from '../../../adapters/postgres.js'
 import { type RecordChange, type Store, TransactionError } from '../../../src/index.js'
 import { type FreshPostgres, freshPglite, freshPostgres, servers } from '../../support/databases.js'
+import { isLong } from '../../support/runs.js'
 
 function change(id: string, version: number): RecordChange {
   const next = { id, version, commandId: `${id} ${version}` }
@@ -13,7 +14,7 @@ function put(store: Store, ...changes: readonly RecordChange[]): Promise<boolean
   return store.commit({ changes, guards: [] })
 }
 
-describe('in a transaction of PGlite', () => {
+describe.runIf(isLong || servers.PostgreSQL === undefined)('in a transaction of PGlite', () => {
   test('a commit persists after COMMIT and disappears after ROLLBACK', async () => {
     const lite = await freshPglite()
     try {

@@ -1,0 +1,161 @@
+import type { RecordKind } from '../../src/index.js'
+import { type Cells, columns, keyLength, requiredColumns, typeOf } from '../sql/columns.js'
+import type { Step, Steps } from '../sql/steps.js'
+
+/** The library's own commits have at most this many records; longer ones are not prepared by name. */
+export const shapeLengthMax = 12
+
+/**
+ * Returns the cache key of a commit's SQL text: for each record, the operation and the columns that it sets.
+ */
+export function shapeOf({ existing, created }: Steps): string {
+  return [...existing, ...created].map(signOf).join('')
+}
+
+/** Lists have two cells each and fill up from the first, `due_at` has one, so the count identifies them. */
+function signOf({ kind, version, cells }: Step): string {
+  if (cells === undefined) return 'h'
+  const count = cells.filter((cell) => cell !== null).length - requiredColumns.length
+  const signs = version === 0 ? 'ABCDEFGH' : movesAtOnce(kind) ? 'STUVWXYZ' : '01234567'
+  return signs.charAt(count)
+}
+
+/**
+ * Returns whether `due_at` always moves with the record's `dueAt`. For other records it stays when they become
+ * due later or never: an update that changes no indexed column writes no index. `due` moves it when it finds
+ * the record. An event is usually replaced because it is due, so `due` would find it again immediately.
+ */
+function movesAtOnce(kind: RecordKind): boolean {
+  return kind === 'event'
+}
+
+/** A step with the parameters of its statement. */
+interface Place {
+  readonly kind: string
+  readonly id: string
+  /** Absent if the record is created. */
+  readonly version?: string
+  /** The columns to write, each with its value; absent if the record is only locked. */
+  readonly cells?: readonly (readonly [column: string, value: string])[]
+}
+
+/**
+ * Returns one statement that writes everything and returns a row, or writes nothing and returns none.
+ *
+ * It first checks that no record to create exists, and locks the existing records at their expected versions,
+ * each only if the step before it succeeded. PostgreSQL checks a version again after waiting for another
+ * writer. The last of these steps decides: everything else is written only if it succeeded, and cannot fail
+ * then, with one exception. If another transaction has created one of the records since the statement began,
+ * the statement divides by zero, and PostgreSQL undoes all of it.
+ *
+ * All commits lock existing records in one order, and then create records in one order. So they may wait for
+ * each other but form no cycle, except through a record that was created since one of the statements began.
+ * PostgreSQL then ends one of them, and the store runs it again.
+ *
+ * Each value is a separate parameter: with arrays, PostgreSQL plans every commit again.
+ */
+export function commitText(table: string, steps: Steps): string {
+  const { existing, created } = placesOf(steps)
+  const locked = existing.slice(0, -1)
+  const [decider] = existing.length > 0 ? existing.slice(-1) : created
+  const toCreate = created.filter((place) => place !== decider)
+  const toReplace = locked.filter(({ cells }) => cells !== undefined)
+  if (decider === undefined) throw new RangeError('an empty commit needs no statement')
+  if (existing.length + created.length === 1) return takeText(table, decider)
+
+  const absent = toCreate.map(
+    ({ kind, id }) => `NOT EXISTS (SELECT 1 FROM ${table} WHERE kind = ${kind} AND id = ${id})`,
+  )
+  const isHeld = locked.map((_, i) => `EXISTS (SELECT 1 FROM held_${i})`)
+  const conditions = [absent.join(' AND '), ...isHeld]
+  const isDecided = 'EXISTS (SELECT 1 FROM decided)'
+  const writes = [
+    ...(toCreate.length > 0 ? [['created', createText(table, toCreate, isDecided)]] : []),
+    ...toReplace.map((place, i) => [`replaced_${i}`, replaceText(table, place, isDecided)]),
+  ] as const
+  const parts = [
+    ...locked.map((place, i) => [`held_${i}`, lockText(table, place, conditions[i])]),
+    ['decided', takeText(table, decider, conditions.at(-1))],
+    ...writes,
+  ]
+  const written = writes.map(([name]) => `(SELECT count(*) FROM ${name})`).join(' + ')
+  const count = toCreate.length + toReplace.length
+  return `WITH ${parts.map(([name, text]) => `${name} AS (\n    ${text}\n  )`).join(',\n  ')}
+  /* Divides by zero if a record was created meanwhile, so that nothing of this commit stays. */
+  SELECT ${count === 0 ? '1' : `1 / (CASE WHEN ${written} = ${count} THEN 1 ELSE 0 END)`} AS committed
+    FROM decided`
+}
+
+function takeText(table: string, place: Place, condition?: string): string {
+  if (place.cells === undefined) return lockText(table, place, condition)
+  if (place.version === undefined) return createText(table, [place], condition)
+  return replaceText(table, place, condition)
+}
+
+function lockText(table: string, place: Place, condition?: string): string {
+  return `SELECT 1 FROM ${table} WHERE ${isAt(place, condition)} FOR UPDATE`
+}
+
+function replaceText(table: string, place: Place, condition?: string): string {
+  const set = place.cells?.map(([column, value]) => `${column} = ${value}`)
+  return `UPDATE ${table} SET ${set?.join(', ')}
+      WHERE ${isAt(place, condition)} RETURNING 1`
+}
+
+function createText(table: string, places: readonly Place[], condition?: string): string {
+  const rows = places.map(({ cells = [] }) => `(${cells.map(([, value]) => value).join(', ')})`)
+  const values = `VALUES ${rows.join(', ')}`
+  const from = condition ? `SELECT * FROM (${values}) AS new WHERE ${condition}` : values
+  return `INSERT INTO ${table} (${columns.join(', ')})
+      ${from}
+      ON CONFLICT (kind, id) DO NOTHING RETURNING 1`
+}
+
+function isAt({ kind, id, version }: Place, condition?: string): string {
+  const isIt = `kind = ${kind} AND id = ${id} AND version = ${version}`
+  return condition ? `${isIt}\n      AND ${condition}` : isIt
+}
+
+/** Numbers the parameters of the steps, in the order of `commitValues`. */
+function placesOf({ existing, created }: Steps): Record<keyof Steps, readonly Place[]> {
+  let last = 0
+  const parameter = (column: string) => `$${++last}::${typeOf(column)}`
+  const cellsFrom = (from: number, cells: Cells) =>
+    columns.slice(from).map((column, i) => {
+      const isEmpty = cells[from + i] === null
+      return [column, isEmpty ? `NULL::${typeOf(column)}` : parameter(column)] as const
+    })
+  return {
+    existing: existing.map(({ kind, cells }) => {
+      const place = {
+        kind: parameter('kind'),
+        id: parameter('id'),
+        version: parameter('version'),
+      }
+      if (cells === undefined) return place
+      const set = cellsFrom(keyLength, cells)
+      return { ...place, cells: movesAtOnce(kind) ? set : set.map(keptWhenLater) }
+    }),
+    created: created.map(({ cells = [] }) => {
+      const written = cellsFrom(0, cells)
+      const [kind = '', id = ''] = written.map(([, value]) => value)
+      return { kind, id, cells: written }
+    }),
+  }
+}
+
+/** Keeps `due_at` at its time when it would move later; an empty one has no earlier time to keep. */
+function keptWhenLater([column, value]: readonly [string, string]) {
+  const kept = value.startsWith('NULL') ? column : `LEAST(${column}, ${value})`
+  return [column, column === 'due_at' ? kept : value] as const
+}
+
+export function commitValues({ existing, created }: Steps): unknown[] {
+  const given = (cells: Cells) => cells.filter((cell) => cell !== null)
+  return [
+    ...existing.flatMap(({ kind, id, version, cells = [] }) => {
+      return [kind, id, version, ...given(cells.slice(keyLength))]
+    }),
+    ...created.flatMap(({ cells = [] }) => given(cells)),
+  ]
+}

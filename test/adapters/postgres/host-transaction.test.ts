@@ -1,0 +1,89 @@
+import { PGlite } from '@electric-sql/pglite'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  fromPglite,
+  migrate,
+  type PgliteClient,
+  type PostgresTransactions,
+  postgresStore,
+} from '../../../adapters/postgres.js'
+
+describe('a transaction of a query builder', () => {
+  let lite: PGlite
+  beforeAll(async () => {
+    lite = await PGlite.create()
+    await migrate(fromPglite(lite))
+    await lite.exec('CREATE TABLE entries (id text PRIMARY KEY)')
+  })
+  afterAll(() => lite?.close())
+
+  type Row = Record<string, unknown>
+  const builder = (): PostgresTransactions<PgliteClient> => ({
+    transaction: (work) => lite.transaction((inside) => work(inside)),
+    query: async (inside, text, values) =>
+      (await inside.query(text, [...values])).rows as readonly Row[],
+  })
+
+  /** Writes an entry and a record, and then fails as often as stated. */
+  function attempts(id: string, transactions: PostgresTransactions<PgliteClient>) {
+    let count = 0
+    const run = (ok: boolean, failures = 0, error: unknown = undefined) =>
+      postgresStore.transaction(transactions, async (inside, store) => {
+        await inside.query('INSERT INTO entries VALUES ($1)', [id])
+        const next = { id: `record-${id}`, version: 1, commandId: `command-${id}` }
+        const changes = [{ kind: 'quote', next, expectedVersion: 0 }] as const
+        expect(await store.commit({ changes, guards: [] })).toBe(true)
+        if (count++ < failures) throw error
+        return { ok }
+      })
+    const written = async () => {
+      const { rows } = await lite.query('SELECT 1 FROM entries WHERE id = $1', [id])
+      const record = await postgresStore(fromPglite(lite)).load('quote', `record-${id}`)
+      return [rows.length > 0, record !== undefined]
+    }
+    return { run, written, count: () => count }
+  }
+
+  test.each([true, false])('is written if its result is ok, which is %s', async (ok) => {
+    const { run, written } = attempts(`ok-${ok}`, builder())
+    expect(await run(ok)).toEqual({ ok })
+    expect(await written()).toEqual([ok, ok])
+  })
+
+  test('restarts after a deadlock whose error the query builder has wrapped', async () => {
+    const { run, written, count } = attempts('wrapped', builder())
+    const cause = Object.assign(new Error('deadlock detected'), { code: '40P01' })
+    await run(true, 4, new Error('the query failed', { cause }))
+    expect(count()).toBe(5)
+    expect(await written()).toEqual([true, true])
+  })
+
+  test('restarts if the query builder says what the SQLSTATE of an error is', async () => {
+    const sqlState = (error: unknown) => (error as { hidden?: string }).hidden
+    const hidden = Object.assign(new Error('the query failed'), { code: 'P2010', hidden: '40001' })
+    const { run, written } = attempts('hidden', { ...builder(), sqlState })
+    await run(true, 1, hidden)
+    expect(await written()).toEqual([true, true])
+    await expect(attempts('shown', builder()).run(true, 1, hidden)).rejects.toBe(hidden)
+  })
+
+  test('does not restart after another error, and writes nothing', async () => {
+    const { run, written, count } = attempts('other', builder())
+    const error = Object.assign(new Error('duplicate key'), { code: '23505' })
+    await expect(run(true, 1, error)).rejects.toBe(error)
+    expect(count()).toBe(1)
+    expect(await written()).toEqual([false, false])
+  })
+
+  test('rejects if a statement of the store fails, with the SQLSTATE', async () => {
+    const missing = postgresStore.transaction(
+      builder(),
+      async (_, store) => ({ ok: (await store.load('quote', 'record-any')) !== undefined }),
+      { schema: 'missing' },
+    )
+    await expect(missing).rejects.toMatchObject({
+      code: 'ERR_TRANSACTION_FAILED',
+      cause: { code: '42P01' },
+    })
+  })
+})

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto'
+import type { Pool } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { PreparedStatementError, postgresStore } from '../../../adapters/postgres.js'
+import { storeConformance } from '../../../src/testing/index.js'
+import { type FreshPostgres, freshPostgres } from '../../support/databases.js'
+
+/** PgBouncer in transaction mode, before the server of `TEST_DATABASE_URL`. `.ci/pgbouncer` sets it. */
+const connectionString = process.env['TEST_PGBOUNCER_URL']
+
+describe('behind PgBouncer in transaction mode, the store', () => {
+  if (connectionString === undefined)
+    return test.skip('skipped: TEST_PGBOUNCER_URL is not set', () => {})
+
+  let fresh: FreshPostgres
+  let pools: readonly Pool[]
+  beforeAll(async () => {
+    fresh = await freshPostgres()
+    pools = [0, 1].map(() => fresh.connect({ connectionString }))
+  })
+  afterAll(() => fresh.drop())
+
+  describe('keeps the contract with `prepare: false`', () => {
+    let made = 0
+    const makeStore = () => {
+      const pool = pools[made++ % 2] as Pool
+      return postgresStore(pool, { schema: fresh.schema, prepare: false })
+    }
+    for (const { name, rule, run } of storeConformance(makeStore, { sameData: true })) {
+      test(`${name} (${rule})`, run)
+    }
+  })
+
+  test('without `prepare: false`, operations reject with an error that names the option', async () => {
+    const store = postgresStore(pools[0] as Pool, { schema: fresh.schema })
+    const loads = Array.from({ length: 40 }, () => store.load('grant', randomUUID()))
+    const failed = (await Promise.allSettled(loads)).filter(({ status }) => status === 'rejected')
+    expect(failed).not.toEqual([])
+    for (const { reason } of failed as PromiseRejectedResult[]) {
+      expect(reason).toBeInstanceOf(PreparedStatementError)
+      expect(reason.message).toContain('{ prepare: false }')
+    }
+  })
+})
