@@ -1,7 +1,7 @@
 /**
  * Serves a handler in Express 5 or 4, Connect, or a bare `http.createServer`.
  *
- * @module
+ * @module open-payments-server/express
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { bodyBytesMax } from '../src/entry-adapter.js'
@@ -19,7 +19,7 @@ export type NodeHandler = (
 
 const remedy =
   'mount the handler before express.json(), or keep the bytes with ' +
-  'express.json({ verify: (req, _res, buffer) => { req.rawBody = buffer } })'
+  'express.json({ verify: (req, _res, buffer) => void Object.assign(req, { rawBody: buffer }) })'
 
 /**
  * Turns a handler into Express middleware: `app.use('/auth', toExpress(auth.handle))`. Mount it before any

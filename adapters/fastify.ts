@@ -1,7 +1,7 @@
 /**
  * Serves a handler in Fastify 5.
  *
- * @module
+ * @module open-payments-server/fastify
  */
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { bodyBytesMax } from '../src/entry-adapter.js'

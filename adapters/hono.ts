@@ -1,7 +1,7 @@
 /**
  * Serves a handler in Hono 4.
  *
- * @module
+ * @module open-payments-server/hono
  */
 import type { IncomingMessage } from 'node:http'
 import {

@@ -1,6 +1,13 @@
+/**
+ * Records spans and durations of the servers with OpenTelemetry.
+ *
+ * @module open-payments-server/opentelemetry
+ */
 import {
   type Attributes,
+  type Histogram,
   type Meter,
+  type MeterProvider,
   metrics,
   type Span,
   SpanKind,
@@ -14,8 +21,10 @@ import type { RequestOutcome, Telemetry, TelemetryActivity } from '../src/index.
 export interface OpenTelemetryOptions {
   /** Creates the spans. Default: the global tracer named `open-payments-server`. */
   readonly tracer?: Tracer
-  /** Creates the histograms. Default: the global meter named `open-payments-server`. */
+  /** Creates the histograms. Default: the global meter named `open-payments-server`, even if it is set later. */
   readonly meter?: Meter
+  /** Added to each span and measurement, for example to tell brands or regions apart. Default: none. */
+  readonly attributes?: Attributes
 }
 
 const scope = 'open-payments-server'
@@ -27,43 +36,100 @@ const scope = 'open-payments-server'
  * The name of a request's span is its operation. Its attributes are `open_payments.server`,
  * `open_payments.operation`, `http.request.method`, `http.response.status_code` and, if the server refused
  * the request, `open_payments.refusal`. Its child spans are named `store.<call>`, with
- * `open_payments.store.kind`, and `verify`. The histograms `open_payments.request.duration`,
+ * `open_payments.store.call` and `open_payments.store.kind`, and `verify`. A store call without a parent span, such as
+ * a poll for events, is measured but is no span. The histograms `open_payments.request.duration`,
  * `open_payments.store.duration` and `open_payments.verify.duration` are in seconds and have the same
  * attributes. No attribute identifies a client instance, a record, a token or a key.
  *
  * @throws {OptionError} for an unknown option.
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
-  requireKnownOptions('', options, { tracer: true, meter: true })
-  const { tracer = trace.getTracer(scope), meter = metrics.getMeter(scope) } = options
-  const duration = (type: TelemetryActivity['type'], description: string) =>
-    meter.createHistogram(`open_payments.${type}.duration`, { unit: 's', description })
-  const durations = {
-    request: duration('request', 'Duration of requests'),
-    store: duration('store', 'Duration of store calls'),
-    verify: duration('verify', 'Duration of signature verifications'),
+  requireKnownOptions('', options, { tracer: true, meter: true, attributes: true })
+  const { tracer = trace.getTracer(scope), attributes: common } = options
+  const histogramsNow = histogramsOf(options.meter)
+
+  async function measured<Result>(
+    type: TelemetryActivity['type'],
+    attributes: Attributes,
+    work: (tell: (outcome: Attributes) => void) => Promise<Result>,
+  ): Promise<Result> {
+    const startedAt = performance.now()
+    let all = attributes
+    try {
+      return await work((outcome) => {
+        all = { ...attributes, ...outcome }
+      })
+    } finally {
+      histogramsNow()[type].record((performance.now() - startedAt) / 1_000, all)
+    }
   }
 
   return {
     observe(activity, work) {
-      const { name, kind, attributes } = described(activity)
+      const { name, kind, ...own } = described(activity)
+      const attributes = { ...common, ...own.attributes }
+      const { type } = activity
+      if (type === 'store' && trace.getActiveSpan() === undefined) {
+        return measured(type, attributes, () => work(() => {}))
+      }
       return tracer.startActiveSpan(name, { kind, attributes }, async (span) => {
-        const startedAt = performance.now()
-        let all = attributes
         try {
-          return await work((outcome) => {
-            all = { ...attributes, ...outcomeOf(outcome) }
-            told(span, outcome)
-          })
+          return await measured(type, attributes, (tell) =>
+            work((outcome) => {
+              tell(outcomeOf(outcome))
+              told(span, outcome)
+            }),
+          )
         } catch (error) {
           span.setStatus({ code: SpanStatusCode.ERROR })
           throw error
         } finally {
-          durations[activity.type].record((performance.now() - startedAt) / 1_000, all)
           span.end()
         }
       })
     },
+  }
+}
+
+type Histograms = Readonly<Record<TelemetryActivity['type'], Histogram>>
+
+/**
+ * The default boundaries of OpenTelemetry suit milliseconds. These are the ones that its semantic conventions advise
+ * for durations of HTTP requests in seconds, and two for the calls of a store nearby.
+ */
+const explicitBucketBoundaries = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
+]
+
+/** Unlike a tracer, the global meter from before its provider was set never records. */
+function histogramsOf(meter: Meter | undefined): () => Histograms {
+  if (meter !== undefined) {
+    const histograms = createHistograms(meter)
+    return () => histograms
+  }
+  let provider: MeterProvider | undefined
+  let histograms: Histograms
+  return () => {
+    const current = metrics.getMeterProvider()
+    if (current !== provider) {
+      provider = current
+      histograms = createHistograms(current.getMeter(scope))
+    }
+    return histograms
+  }
+}
+
+function createHistograms(meter: Meter): Histograms {
+  const duration = (type: TelemetryActivity['type'], description: string) =>
+    meter.createHistogram(`open_payments.${type}.duration`, {
+      unit: 's',
+      description,
+      advice: { explicitBucketBoundaries },
+    })
+  return {
+    request: duration('request', 'Duration of requests'),
+    store: duration('store', 'Duration of store calls'),
+    verify: duration('verify', 'Duration of signature verifications'),
   }
 }
 
@@ -87,12 +153,17 @@ function described(activity: TelemetryActivity): {
         name: `store.${activity.call}`,
         kind: SpanKind.CLIENT,
         attributes: {
+          'open_payments.server': activity.server,
           'open_payments.store.call': activity.call,
           ...(activity.kind !== undefined && { 'open_payments.store.kind': activity.kind }),
         },
       }
     case 'verify':
-      return { name: 'verify', kind: SpanKind.INTERNAL, attributes: {} }
+      return {
+        name: 'verify',
+        kind: SpanKind.INTERNAL,
+        attributes: { 'open_payments.server': activity.server },
+      }
   }
 }
 

@@ -28,6 +28,7 @@ const invalidReceiver = {
   code: 'invalid_receiver',
   description: 'invalid receiver',
 }
+const invalidAmount = { status: 400, code: 'invalid_amount', description: 'Invalid amount' }
 const invalidToken = { status: 401, code: 'invalid_token', description: 'Invalid Token' }
 const notFound = { status: 404, code: 'not_found', description: 'Not found' }
 
@@ -206,13 +207,10 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
 
     test('is refused in an asset that differs from those of the accounts', async () => {
       const { id } = await receiver()
-      expect(await failure(quote({ receiver: id, debitAmount: eur('100') }))).toEqual({
-        status: 400,
-        code: 'invalid_amount',
-        description: 'Invalid amount',
-      })
+      const foreign = quote({ receiver: id, debitAmount: eur('100') })
+      expect(await failure(foreign)).toEqual(invalidAmount)
       const wrong = quote({ receiver: id, receiveAmount: eur('100') })
-      expect(await failure(wrong)).toEqual(invalidReceiver)
+      expect(await failure(wrong)).toEqual(invalidAmount)
     })
 
     test('is refused to clients without the right', async () => {

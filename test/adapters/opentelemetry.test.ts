@@ -1,4 +1,5 @@
-import { SpanStatusCode, type Tracer } from '@opentelemetry/api'
+import { type Attributes, context, metrics, SpanStatusCode, type Tracer } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import {
   AggregationTemporality,
   InMemoryMetricExporter,
@@ -10,29 +11,45 @@ import {
   InMemorySpanExporter,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base'
-import { describe, expect, test } from 'vitest'
-import { openTelemetry } from '../../adapters/opentelemetry.js'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type OpenTelemetryOptions, openTelemetry } from '../../adapters/opentelemetry.js'
 import { memoryStore } from '../../src/index.js'
 import { bob, createWorld, incomingAccess, resourceServer } from '../support/world.js'
 
-/** A wallet whose measurements are kept in memory. */
-function observedWorld(store = memoryStore()) {
-  const spans = new InMemorySpanExporter()
-  const tracers = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] })
+beforeAll(() => {
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+})
+
+afterAll(() => {
+  context.disable()
+})
+
+/** Reads the measurements of a meter provider. */
+function meterProvider() {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
   const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
-  const meters = new MeterProvider({ readers: [reader] })
-  const tracer: Tracer = tracers.getTracer('test')
-  const telemetry = openTelemetry({ tracer, meter: meters.getMeter('test') })
-  const world = createWorld({ store, auth: { telemetry }, resources: { telemetry } })
   return {
-    world,
-    spans: () => spans.getFinishedSpans(),
+    meters: new MeterProvider({ readers: [reader] }),
     async histograms() {
       await reader.forceFlush()
       const [resource] = exporter.getMetrics()
       return resource?.scopeMetrics.flatMap(({ metrics }) => metrics) ?? []
     },
+  }
+}
+
+/** A wallet whose measurements are kept in memory. */
+function observedWorld(store = memoryStore(), options: OpenTelemetryOptions = {}) {
+  const spans = new InMemorySpanExporter()
+  const tracers = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] })
+  const { meters, histograms } = meterProvider()
+  const tracer: Tracer = tracers.getTracer('test')
+  const telemetry = openTelemetry({ tracer, meter: meters.getMeter('test'), ...options })
+  const world = createWorld({ store, auth: { telemetry }, resources: { telemetry } })
+  return {
+    world,
+    spans: () => spans.getFinishedSpans(),
+    histograms,
   }
 }
 
@@ -52,7 +69,7 @@ describe('with openTelemetry', () => {
     await client.getPayment(token, `${resourceServer}/nothing-here`)
     const requests = observed
       .spans()
-      .filter(({ attributes }) => 'open_payments.server' in attributes)
+      .filter(({ attributes }) => 'http.request.method' in attributes)
     expect(requests.map(({ name, attributes }) => ({ name, attributes }))).toEqual([
       {
         name: 'requestGrant',
@@ -124,15 +141,60 @@ describe('with openTelemetry', () => {
     expect(found).toEqual([
       ['open_payments.request.duration', 's', 2],
       ['open_payments.store.duration', 's', 3],
-      ['open_payments.verify.duration', 's', 1],
+      ['open_payments.verify.duration', 's', 2],
     ])
+  })
+
+  test('every span and measurement names its server and has the attributes of the host', async () => {
+    const observed = observedWorld(memoryStore(), { attributes: { brand: 'north' } })
+    await paymentIn(observed)
+    const histograms = await observed.histograms()
+    const points = histograms.flatMap(({ dataPoints }): { attributes: Attributes }[] => dataPoints)
+    const all = [...observed.spans(), ...points].map(({ attributes }) => attributes)
+    expect(all).toHaveLength(14)
+    expect(new Set(all.map((attributes) => attributes['open_payments.server']))).toEqual(
+      new Set(['authorizationServer', 'resourceServer']),
+    )
+    expect(all.every(({ brand }) => brand === 'north')).toBe(true)
+  })
+
+  test('a poll that finds no event is measured, and is no span', async () => {
+    const observed = observedWorld()
+    await observed.world.resources.events.drain(() => {})
+    expect(observed.spans()).toEqual([])
+    const [histogram] = await observed.histograms()
+    expect(histogram?.descriptor.name).toBe('open_payments.store.duration')
+  })
+
+  test('the boundaries of the histograms tell a millisecond from a second', async () => {
+    const observed = observedWorld()
+    await paymentIn(observed)
+    const [histogram] = await observed.histograms()
+    expect(histogram?.dataPoints[0]?.value).toMatchObject({
+      buckets: { boundaries: expect.arrayContaining([0.001, 0.005, 0.01, 0.1, 1, 10]) },
+    })
+  })
+
+  test('measurements go to a global meter provider that is set after the servers are created', async () => {
+    const telemetry = openTelemetry()
+    const world = createWorld({ auth: { telemetry } })
+    await world.client().request([incomingAccess])
+    const { meters, histograms } = meterProvider()
+    metrics.setGlobalMeterProvider(meters)
+    try {
+      await world.client().request([incomingAccess])
+      const [histogram] = await histograms()
+      expect(histogram?.dataPoints).toHaveLength(1)
+    } finally {
+      metrics.disable()
+    }
   })
 
   test('a failure is recorded and the response stays the same', async () => {
     const store = { ...memoryStore(), commit: () => Promise.reject(new Error('down')) }
     const observed = observedWorld(store)
     const { status } = await observed.world.client().request([incomingAccess])
-    expect(status).toBe(500)
+    expect(status).toBe(503)
     const failed = observed.spans().filter((span) => span.status.code === SpanStatusCode.ERROR)
     expect(new Set(failed.map(({ name }) => name))).toEqual(
       new Set(['store.commit', 'requestGrant']),

@@ -1,0 +1,166 @@
+import { createServer, type Server } from 'node:http'
+import cors from 'cors'
+import express, { type Express } from 'express'
+import helmet from 'helmet'
+import { afterEach, describe, expect, test } from 'vitest'
+import { toExpress } from '../../adapters/express.js'
+import {
+  allowReturn,
+  byHost,
+  corsBeforeServers,
+  jsonBeforeServers,
+} from '../../examples/integration/middleware.js'
+import type { InteractionView } from '../../src/index.js'
+import { listening, stopped } from '../support/hosts.js'
+import {
+  alice,
+  createWorld,
+  finishUri,
+  grantEndpoint,
+  interactionId,
+  outgoingAccess,
+  withFinish,
+} from '../support/world.js'
+
+const servers: Server[] = []
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map(stopped))
+})
+
+/** Starts an application, and returns its origin. */
+async function started(app: Express): Promise<string> {
+  const server = createServer(app.set('env', 'test'))
+  servers.push(server)
+  return `http://localhost:${await listening(server)}`
+}
+
+/** The sources of a directive of a content security policy. */
+function sourcesOf(response: Response, directive: string): readonly string[] {
+  const policy = response.headers.get('content-security-policy') ?? ''
+  const found = policy.split(';').find((each) => each.startsWith(`${directive} `))
+  return found?.split(' ').slice(1) ?? []
+}
+
+/** Whether `form-action` allows a form of the page, or the redirect after it, to lead to the URL. */
+function mayLeadTo(response: Response, url: string): boolean {
+  const { origin, protocol } = new URL(url)
+  return sourcesOf(response, 'form-action').some((source) => [origin, protocol].includes(source))
+}
+
+describe('helmet', () => {
+  /** A wallet with a consent page, and a client that asks for consent. */
+  async function consentAt(withReturn: boolean) {
+    const { auth, client } = createWorld()
+    const app = express().use(helmet())
+    app.get('/consent/:id', async (request, response) => {
+      const view = (await auth.interactions.get(request.params.id)) as InteractionView
+      const show = () => response.send('<form method="post"></form>')
+      if (withReturn) allowReturn(view)(request, response, show)
+      else show()
+    })
+    app.post('/consent/:id', async (request, response) => {
+      const owner = { resourceOwner: 'alice', walletAddresses: [alice] }
+      const result = await auth.interactions.approve(request.params.id, owner)
+      response.redirect(303, (result.ok && result.redirect) || '/')
+    })
+    const { body } = await client().request([outgoingAccess], withFinish)
+    const page = `${await started(app)}/consent/${interactionId(body.interact.redirect)}`
+    const shown = await fetch(page)
+    const posted = await fetch(page, { method: 'POST', redirect: 'manual' })
+    return { shown, location: posted.headers.get('location') ?? '' }
+  }
+
+  test('stops the redirect to the client after consent by default', async () => {
+    const { shown, location } = await consentAt(false)
+    expect(location).toContain(new URL(finishUri).origin)
+    expect(sourcesOf(shown, 'form-action')).toEqual(["'self'"])
+    expect(mayLeadTo(shown, location)).toBe(false)
+  })
+
+  test('allows it on the consent page with the documented lines, and no other site', async () => {
+    const { shown, location } = await consentAt(true)
+    expect(mayLeadTo(shown, location)).toBe(true)
+    expect(mayLeadTo(shown, 'https://other.example/')).toBe(false)
+    expect(sourcesOf(shown, 'default-src')).toEqual(["'self'"])
+  })
+
+  test.each([
+    ['an app', 'com.example.shop:/back', ["'self'", 'com.example.shop:']],
+    ['a client on a port', 'http://localhost:4000/back?a=1', ["'self'", 'http://localhost:4000']],
+    ['a client that polls', undefined, ["'self'"]],
+  ])('allows the way back to %s', async (_, uri, sources) => {
+    const view = (uri === undefined ? {} : { finishUri: uri }) as InteractionView
+    const app = express().get('/', allowReturn(view), (_request, response) => void response.end())
+    expect(sourcesOf(await fetch(await started(app)), 'form-action')).toEqual(sources)
+  })
+})
+
+describe('cors', () => {
+  const discovered = { grant_request_endpoint: grantEndpoint }
+  const preflight = {
+    method: 'OPTIONS',
+    headers: { origin: 'https://page.example', 'access-control-request-method': 'GET' },
+  }
+
+  test('swallows discovery if it runs before the authorization server', async () => {
+    const app = express().use(cors()).use('/auth', toExpress(createWorld().auth.handle))
+    const response = await fetch(`${await started(app)}/auth`, { method: 'OPTIONS' })
+    expect([response.status, await response.text()]).toEqual([204, ''])
+  })
+
+  test.each([
+    [
+      'after the authorization server',
+      () => express().use('/auth', toExpress(createWorld().auth.handle)).use(cors()),
+    ],
+    [
+      'before it, with the documented lines',
+      () => express().use(corsBeforeServers).use('/auth', toExpress(createWorld().auth.handle)),
+    ],
+  ])('leaves discovery to the server if it runs %s', async (_, create) => {
+    const app = create().get('/own', (_request, response) => void response.json({}))
+    const base = await started(app)
+    const response = await fetch(`${base}/auth`, { method: 'OPTIONS' })
+    expect(response.status).toBe(200)
+    expect(await response.json()).toMatchObject(discovered)
+    const answered = await fetch(`${base}/own`, preflight)
+    expect(answered.headers.get('access-control-allow-origin')).toBe('*')
+  })
+})
+
+describe('several middlewares together', () => {
+  test('serve a signed request, with the lines that keep the bytes', async () => {
+    const { auth, client } = createWorld()
+    const app = express().use(helmet(), corsBeforeServers, jsonBeforeServers)
+    app.use('/auth', toExpress(auth.handle))
+    const shop = client()
+    const grant = { client: shop.client, access_token: { access: [outgoingAccess] } }
+    const body = JSON.stringify({ ...grant, interact: withFinish }, null, 2)
+    const { method, url, headers } = shop.sign({ method: 'POST', url: grantEndpoint, body })
+    const sent = { method, body, headers: headers.map(([name, value]) => [name, value]) }
+    const response = await fetch((await started(app)) + url, sent as RequestInit)
+    expect(response.status).toBe(200)
+    expect(await response.json()).toHaveProperty('interact.redirect')
+  })
+
+  test('serve several brands of one process, each at its own host', async () => {
+    const hosts = ['alpha.example', 'beta.example']
+    const brands = new Map(
+      hosts.map((host) => {
+        const { auth } = createWorld({ auth: { grantEndpoint: `https://${host}/auth` } })
+        return [host, toExpress(auth.handle)]
+      }),
+    )
+    const app = express().set('trust proxy', 'loopback')
+    app.use('/auth', byHost(brands))
+    const base = await started(app)
+    for (const host of hosts) {
+      const headers = { 'x-forwarded-host': host }
+      const response = await fetch(`${base}/auth`, { method: 'OPTIONS', headers })
+      expect(await response.json()).toMatchObject({
+        grant_request_endpoint: `https://${host}/auth`,
+      })
+    }
+    expect((await fetch(`${base}/auth`, { method: 'OPTIONS' })).status).toBe(404)
+  })
+})
