@@ -2,7 +2,6 @@ import type { ReceivedFunds, ReceiveResult, ResourceServer } from 'open-payments
 import { postgresStore } from 'open-payments-server/postgres'
 import type { Pool, PoolClient } from 'pg'
 import { settlementAccount } from './tables.js'
-import { transaction } from './transaction.js'
 
 type Resources = Pick<ResourceServer, 'within'>
 
@@ -16,27 +15,20 @@ export function creditIncoming(
   pool: Pool,
   resources: Resources,
   paymentId: string,
-  funds: ReceivedFunds,
-): Promise<ReceiveResult> {
-  return transaction(pool, (client) => credit(client, resources, paymentId, funds))
-}
-
-async function credit(
-  client: PoolClient,
-  resources: Resources,
-  paymentId: string,
   { transferId, amount }: ReceivedFunds,
 ): Promise<ReceiveResult> {
-  const { incomingPayments } = resources.within(postgresStore.inTransaction(client))
-  const result = await incomingPayments.receive(paymentId, { transferId, amount })
-  // A repeated report changes nothing: its ledger entries exist.
-  if (result.ok && result.changed) {
-    const { walletAddress } = result.payment
-    await client.query(
-      `INSERT INTO ledger_entries (transfer_id, account_id, amount)
-        VALUES ($1, $2, $3::numeric), ($1, $4, -$3::numeric)`,
-      [transferId, walletAddress, amount.value, settlementAccount(amount.assetCode)],
-    )
-  }
-  return result
+  return postgresStore.transaction(pool, async (client: PoolClient, store) => {
+    const { incomingPayments } = resources.within(store)
+    const result = await incomingPayments.receive(paymentId, { transferId, amount })
+    // A repeated report changes nothing: its ledger entries exist.
+    if (result.ok && result.changed) {
+      const { walletAddress } = result.payment
+      await client.query(
+        `INSERT INTO ledger_entries (transfer_id, account_id, amount)
+          VALUES ($1, $2, $3::numeric), ($1, $4, -$3::numeric)`,
+        [transferId, walletAddress, amount.value, settlementAccount(amount.assetCode)],
+      )
+    }
+    return result
+  })
 }

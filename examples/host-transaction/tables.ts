@@ -1,3 +1,18 @@
+// #region holds-table
+/** The amounts that accounts cannot spend, because a payment may debit them. */
+const holdsTable = `
+  CREATE TABLE IF NOT EXISTS ledger_holds (
+    hold_id text PRIMARY KEY,
+    payment_id text NOT NULL, -- several holds until the payment exists
+    account_id text NOT NULL REFERENCES ledger_accounts (id),
+    amount numeric(20, 0) NOT NULL,
+    ends_at timestamptz NOT NULL
+  );
+  CREATE INDEX IF NOT EXISTS ledger_holds_account_id ON ledger_holds (account_id);
+  CREATE INDEX IF NOT EXISTS ledger_holds_payment_id ON ledger_holds (payment_id);
+`
+// #endregion holds-table
+
 /** The host's own ledger tables, in the same database as the library's table. */
 export const ledgerTables = `
   CREATE TABLE IF NOT EXISTS ledger_accounts (
@@ -11,6 +26,7 @@ export const ledgerTables = `
     amount numeric(20, 0) NOT NULL CHECK (amount <> 0),
     PRIMARY KEY (transfer_id, account_id)
   );
+  ${holdsTable}
 `
 
 /** Returns the account of the rail on which funds of an asset arrive and leave. */

@@ -1,0 +1,40 @@
+import type { MayPay, PaymentRefusal, ResourceServer } from 'open-payments-server'
+import { postgresStore } from 'open-payments-server/postgres'
+import type { Pool, PoolClient } from 'pg'
+
+const insufficient: PaymentRefusal = { ok: false, refusal: 'funds_insufficient' }
+
+// #region hold
+/** Holds what a payment debits for a minute, or refuses it. Pass it to `createResourceServer` as `policy.mayPay`. */
+export function holdFunds(pool: Pool): MayPay {
+  return ({ holdId, outgoingPaymentId, walletAddress, debitAmount }) =>
+    postgresStore.transaction(pool, async (client: PoolClient) => {
+      // First: the insert locks this row too, for its foreign key, and two calls would wait for each other.
+      await client.query('SELECT 1 FROM ledger_accounts WHERE id = $1 FOR UPDATE', [walletAddress])
+      const { rowCount } = await client.query(
+        `INSERT INTO ledger_holds (hold_id, payment_id, account_id, amount, ends_at)
+          SELECT $1, $2, $3, $4::numeric, clock_timestamp() + interval '1 minute'
+          WHERE $4::numeric <= (
+            SELECT coalesce(sum(amount), 0) FROM ledger_entries WHERE account_id = $3
+          ) - (
+            SELECT coalesce(sum(amount), 0) FROM ledger_holds WHERE account_id = $3 AND hold_id <> $1
+          )
+          ON CONFLICT (hold_id) DO UPDATE SET ends_at = excluded.ends_at`,
+        [holdId, outgoingPaymentId, walletAddress, debitAmount.value],
+      )
+      return rowCount === 1 ? { ok: true } : insufficient
+    })
+}
+
+/** Releases the holds that have ended and whose payment does not exist or has ended. Call it every few seconds. */
+export async function releaseHolds(pool: Pool, { outgoingPayments }: ResourceServer) {
+  const ended = 'ends_at < clock_timestamp()'
+  const { rows } = await pool.query(`SELECT hold_id, payment_id FROM ledger_holds WHERE ${ended}`)
+  for (const { hold_id: holdId, payment_id: paymentId } of rows) {
+    const payment = await outgoingPayments.get(paymentId)
+    if (payment !== undefined && payment.endedAt === undefined) continue
+    // A repeated request may have extended the hold meanwhile.
+    await pool.query(`DELETE FROM ledger_holds WHERE hold_id = $1 AND ${ended}`, [holdId])
+  }
+}
+// #endregion hold

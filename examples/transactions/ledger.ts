@@ -1,0 +1,36 @@
+import type {
+  IncomingPayment,
+  OutgoingPayment,
+  ReceivedFunds,
+  ResourceServer,
+} from 'open-payments-server'
+import { settlementAccount } from '../host-transaction/tables.js'
+
+export type Resources = Pick<ResourceServer, 'within'>
+
+/** A row of `ledger_entries`. The rows of a transfer sum to zero. */
+export interface Entry {
+  transfer_id: string
+  account_id: string
+  amount: string
+}
+
+/** Returns the rows that credit the account of an incoming payment. */
+export function creditOf(
+  { walletAddress }: IncomingPayment,
+  { transferId, amount }: ReceivedFunds,
+): Entry[] {
+  return moved(transferId, settlementAccount(amount.assetCode), walletAddress, amount.value)
+}
+
+/** Returns the rows that debit the account of an outgoing payment by the amount that was sent. */
+export function debitOf({ id, walletAddress, debitAmount, sent }: OutgoingPayment): Entry[] {
+  return moved(id, walletAddress, settlementAccount(debitAmount.assetCode), sent)
+}
+
+function moved(transfer_id: string, from: string, to: string, value: string): Entry[] {
+  return [
+    { transfer_id, account_id: to, amount: value },
+    { transfer_id, account_id: from, amount: `-${value}` },
+  ]
+}

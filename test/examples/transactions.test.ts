@@ -1,0 +1,286 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { Pool } from 'pg'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { migrate, postgresStore } from '../../adapters/postgres.js'
+import { ledgerTables } from '../../examples/host-transaction/tables.js'
+import type {
+  OutgoingPaymentResult,
+  ReceivedFunds,
+  ReceiveResult,
+  Totals,
+} from '../../src/index.js'
+import {
+  type Bank,
+  name,
+  openBank,
+  type Resources,
+  totals,
+  unknownToTheLedger,
+  usd,
+  withReceive,
+  withReportSent,
+} from '../support/bank.js'
+import { servers } from '../support/databases.js'
+import { alice, bob, type World } from '../support/world.js'
+
+/** Where `.ci/transactions` has installed the examples. */
+const folder = process.env['TEST_TRANSACTIONS']
+
+/** The interface of examples/transactions/connections.ts. */
+interface Example {
+  creditIncoming(
+    resources: Resources,
+    paymentId: string,
+    funds: ReceivedFunds,
+  ): Promise<ReceiveResult>
+  settleOutgoing(
+    resources: Resources,
+    paymentId: string,
+    totals: Totals,
+  ): Promise<OutgoingPaymentResult<'report-sent'>>
+  close(): Promise<unknown>
+}
+
+const { connections } = (
+  folder === undefined ? { connections: {} } : await import(`${folder}/connections.ts`)
+) as { readonly connections: Readonly<Record<string, (url: string) => Promise<Example>>> }
+
+describe.each(['Kysely', 'Drizzle', 'Prisma', 'Knex', 'TypeORM'])('a transaction of %s', (orm) => {
+  const server = servers.PostgreSQL
+  const open = connections[orm]
+  if (open === undefined || server === undefined) {
+    return test.skip('skipped: run .ci/transactions', () => {})
+  }
+
+  const database = `transactions_${randomBytes(6).toString('hex')}`
+  const url = new URL(`/${database}`, server)
+  // The transactions of the examples find a deadlock soon, so they are the ones that end.
+  url.searchParams.set('options', '-c deadlock_timeout=50ms')
+  let pool: Pool
+  let bank: Bank
+  let world: World
+  let example: Example
+  beforeAll(async () => {
+    await administer(server, `CREATE DATABASE ${database}`)
+    pool = new Pool({ connectionString: new URL(`/${database}`, server).href })
+    await migrate(pool)
+    await pool.query(ledgerTables)
+    bank = await openBank(pool, postgresStore(pool))
+    world = bank.world
+    example = await open(url.href)
+  })
+  afterAll(async () => {
+    await example?.close()
+    await pool?.end()
+    // A pool has ended before the server has closed its connections.
+    const sessions = `SELECT FROM pg_stat_activity WHERE datname = '${database}'`
+    const closed = async () => expect(await administer(server, sessions)).toBe(0)
+    await vi.waitFor(closed, { timeout: 120_000, interval: 20 })
+    await administer(server, `DROP DATABASE ${database}`)
+  })
+
+  const transfer = (value: string) => ({ transferId: name('transfer'), amount: usd(value) })
+  const whole = totals('1000', '500')
+
+  test('credits the account together with the payment, once', async () => {
+    const paymentId = await bank.open('2500')
+    const [one, two] = [transfer('1500'), transfer('1000')]
+    for (const funds of [one, two, two]) {
+      const result = await example.creditIncoming(world.resources, paymentId, funds)
+      expect(result).toMatchObject({ ok: true })
+    }
+    const ids = [one.transferId, two.transferId]
+    expect(await bank.sums(paymentId, ids)).toEqual({ received: '2500', credited: '2500' })
+  })
+
+  test('debits the account together with the payment, once', async () => {
+    const paymentId = await bank.begun()
+    for (let i = 0; i < 2; i++) {
+      const result = await example.settleOutgoing(world.resources, paymentId, whole)
+      expect(result).toMatchObject({ ok: true, changed: i === 0 })
+    }
+    const status = { sent: '1000', state: 'completed', debited: '1000' }
+    expect(await bank.status(paymentId)).toEqual(status)
+  })
+
+  test('counts nothing if the host cannot write its entries', async () => {
+    const paymentId = await bank.open()
+    const funds = transfer('100')
+    const moved = withReceive(world, async (receive) => unknownToTheLedger(await receive()))
+    await expect(example.creditIncoming(moved, paymentId, funds)).rejects.toThrow()
+    const none = { received: '0', credited: '0' }
+    expect(await bank.sums(paymentId, [funds.transferId])).toEqual(none)
+    const again = await example.creditIncoming(world.resources, paymentId, funds)
+    expect(again).toMatchObject({ ok: true, changed: true })
+  })
+
+  test('settles nothing if the host cannot write its entries', async () => {
+    const paymentId = await bank.begun()
+    const moved = withReportSent(world, async (report) => unknownToTheLedger(await report()))
+    await expect(example.settleOutgoing(moved, paymentId, whole)).rejects.toThrow()
+    const status = { sent: '0', state: 'begun', debited: '0' }
+    expect(await bank.status(paymentId)).toEqual(status)
+  })
+
+  test('writes no entry if the library refuses', async () => {
+    const paymentId = await bank.open('100')
+    const funds = transfer('100')
+    await example.creditIncoming(world.resources, paymentId, transfer('100'))
+    const refused = await example.creditIncoming(world.resources, paymentId, funds)
+    expect(refused).toMatchObject({ ok: false, refusal: 'payment_completed' })
+    const sums = { received: '100', credited: '0' }
+    expect(await bank.sums(paymentId, [funds.transferId])).toEqual(sums)
+  })
+
+  test('loses a race for the payment, and decides again', async () => {
+    const paymentId = await bank.open()
+    const [ours, theirs] = [transfer('100'), transfer('30')]
+    let commits = 0
+    const raced: Resources = {
+      within: (store) =>
+        world.resources.within({
+          ...store,
+          async commit(requested) {
+            if (commits++ === 0) await world.resources.incomingPayments.receive(paymentId, theirs)
+            return store.commit(requested)
+          },
+        }),
+    }
+    const result = await example.creditIncoming(raced, paymentId, ours)
+    expect(result).toMatchObject({ ok: true, payment: { received: '130' } })
+    expect(commits).toBe(2)
+    const sums = { received: '130', credited: '100' }
+    expect(await bank.sums(paymentId, [ours.transferId])).toEqual(sums)
+  })
+
+  test('restarts after a deadlock with another transaction', async () => {
+    const paymentId = await bank.open()
+    const funds = transfer('100')
+    // The other waits first, and never checks for a deadlock.
+    const other = await pool.connect()
+    await other.query(`SET deadlock_timeout = '1h'`)
+    const { rows } = await other.query('SELECT pg_backend_pid() AS pid')
+    let circle: Promise<unknown> = Promise.resolve()
+    let attempts = 0
+    const crossed = withReceive(world, async (receive) => {
+      const result = await receive()
+      if (attempts++ > 0) return result
+      await other.query('BEGIN')
+      await other.query('SELECT 1 FROM ledger_accounts WHERE id = $1 FOR UPDATE', [bob])
+      const record = 'SELECT 1 FROM open_payments_records WHERE id = $1 FOR UPDATE'
+      circle = other.query(record, [paymentId]).finally(() => other.query('ROLLBACK'))
+      await expect.poll(() => isBlocked(pool, rows[0]?.pid)).toBe(true)
+      return result
+    })
+    try {
+      const result = await example.creditIncoming(crossed, paymentId, funds)
+      expect(result).toMatchObject({ ok: true, changed: true })
+      await circle
+    } finally {
+      await other.query('RESET deadlock_timeout')
+      other.release()
+    }
+    expect(attempts).toBe(2)
+    const both = { received: '100', credited: '100' }
+    expect(await bank.sums(paymentId, [funds.transferId])).toEqual(both)
+  })
+
+  test('credits once if the response to COMMIT is lost and the host calls again', async () => {
+    const paymentId = await bank.open()
+    const funds = transfer('100')
+    const proxy = await losingCommit(url)
+    const behind = await open(proxy.url)
+    const both = { received: '100', credited: '100' }
+    try {
+      await expect(behind.creditIncoming(world.resources, paymentId, funds)).rejects.toThrow()
+      expect(proxy.lost()).toBe(1)
+      expect(await bank.sums(paymentId, [funds.transferId])).toEqual(both)
+      const again = await behind.creditIncoming(world.resources, paymentId, funds)
+      expect(again).toMatchObject({ ok: true, changed: false })
+    } finally {
+      await behind.close()
+      proxy.close()
+    }
+    expect(await bank.sums(paymentId, [funds.transferId])).toEqual(both)
+  })
+
+  test('holds for concurrent reports of the same transfer and of others', async () => {
+    const paymentId = await bank.open()
+    const [same, ...others] = Array.from({ length: 10 }, (_, i) => transfer(`${i + 1}`))
+    if (same === undefined) throw new Error('there is a first transfer')
+    const credits = [...Array.from({ length: 10 }, () => same), ...others].map((funds) =>
+      example.creditIncoming(world.resources, paymentId, funds),
+    )
+    for (const result of await Promise.all(credits)) expect(result).toMatchObject({ ok: true })
+    const ids = [same, ...others].map(({ transferId }) => transferId)
+    expect(await bank.sums(paymentId, ids)).toEqual({ received: '55', credited: '55' })
+  })
+
+  test('debits once for concurrent reports', async () => {
+    const paymentId = await bank.begun()
+    const reports = Array.from({ length: 10 }, () =>
+      example.settleOutgoing(world.resources, paymentId, whole),
+    )
+    const changed = (await Promise.all(reports)).filter((result) => result.ok && result.changed)
+    expect(changed).toHaveLength(1)
+    const status = { sent: '1000', state: 'completed', debited: '1000' }
+    expect(await bank.status(paymentId)).toEqual(status)
+    expect(alice).toBe(changed[0]?.ok && changed[0].payment.walletAddress)
+  })
+})
+
+/** Runs a statement in another database, and resolves to the number of its rows. */
+async function administer(server: string, statement: string): Promise<number | null> {
+  const pool = new Pool({ connectionString: server, max: 1 })
+  const { rowCount } = await pool.query(statement)
+  await pool.end()
+  return rowCount
+}
+
+async function isBlocked(pool: Pool, pid: number): Promise<boolean> {
+  const text = 'SELECT cardinality(pg_blocking_pids($1)) > 0 AS blocked'
+  return (await pool.query(text, [pid])).rows[0]?.blocked
+}
+
+/** Returns whether bytes of the protocol contain this statement, which ends with a zero byte. */
+function isCommit(data: Buffer): boolean {
+  const text = data.toString('latin1').toUpperCase()
+  return text.includes('COMMIT\0') || text.includes('COMMIT;\0')
+}
+
+/** A proxy that passes the first COMMIT on to the server, and closes the connection in place of its response. */
+async function losingCommit(url: URL) {
+  let lost = 0
+  const sockets = new Set<Socket>()
+  const keep = (socket: Socket) => sockets.add(socket.on('error', () => socket.destroy()))
+  const server = createServer((client) => {
+    const upstream = connect(Number(url.port), url.hostname)
+    keep(client)
+    keep(upstream)
+    let isLosing = false
+    client.on('data', (data) => {
+      isLosing ||= lost === 0 && isCommit(data)
+      upstream.write(data)
+    })
+    upstream.on('data', (data) => {
+      if (!isLosing) return void client.write(data)
+      lost++
+      client.destroy()
+    })
+    client.on('close', () => upstream.destroy())
+    upstream.on('close', () => client.destroy())
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const own = new URL(url)
+  own.port = String((server.address() as AddressInfo).port)
+  return {
+    url: own.href,
+    lost: () => lost,
+    close() {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
