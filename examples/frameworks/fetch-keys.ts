@@ -1,0 +1,24 @@
+// #region fetch-keys
+import { type DocumentFetch, FetchRefusedError } from 'open-payments-server'
+
+const bytesMax = 65_536
+
+/** Fetches a URL that a client chose. Cloudflare's `fetch` does not connect to private addresses. */
+export const fetchKeys: DocumentFetch = async (url) => {
+  if (url.protocol !== 'https:') throw new FetchRefusedError('the URL must use https')
+  const response = await fetch(url, {
+    headers: { accept: 'application/json' },
+    redirect: 'manual', // a redirect is an answer, which withdraws no key
+    signal: AbortSignal.timeout(2_000),
+  })
+  const chunks: BlobPart[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length
+    if (size > bytesMax) throw new FetchRefusedError('the response is too long')
+    chunks.push(chunk)
+  }
+  const body = new Uint8Array(await new Blob(chunks).arrayBuffer())
+  return { status: response.status, contentType: response.headers.get('content-type') ?? '', body }
+}
+// #endregion fetch-keys

@@ -1,0 +1,11 @@
+// #region next-wallet
+import { createWallet } from '../wallet'
+
+/** In development, Next.js loads modules again after each change, and each route may have a copy of them. */
+const kept = globalThis as { wallet?: ReturnType<typeof createWallet> }
+
+export function wallet() {
+  kept.wallet ??= createWallet(`http://localhost:${process.env['PORT'] ?? 3000}`)
+  return kept.wallet
+}
+// #endregion next-wallet

@@ -1,0 +1,137 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { freePort } from '../../examples/wallet/free-port.js'
+import type { Handler } from '../../src/index.js'
+import { type ClientRequest, testClient } from '../../src/testing/index.js'
+
+/** Where `.ci/frameworks` has installed and built the examples. */
+const folder = process.env['TEST_FRAMEWORKS']
+const bin = './node_modules/.bin'
+
+/** How each framework starts. */
+const starts: Readonly<Record<string, (port: number) => readonly string[]>> = {
+  Koa: () => ['node', '--import', 'tsx', 'koa.ts'],
+  Nest: () => ['node', '--import', 'tsx', 'nest.ts'],
+  'Next.js': (port) => [`${bin}/next`, 'start', 'next', '-p', String(port)],
+  Bun: () => [`${bin}/bun`, 'bun.ts'],
+  Deno: () => [`${bin}/deno`, 'run', '--allow-net', '--allow-env', 'deno.ts'],
+  'Cloudflare Workers': (port) => [
+    `${bin}/workerd`,
+    'serve',
+    'worker.capnp',
+    `--socket-addr=http=localhost:${port}`,
+  ],
+}
+
+describe.each(Object.entries(starts))('on %s, the example', (_name, commandFor) => {
+  if (folder === undefined) return test.skip('skipped: run .ci/frameworks', () => {})
+
+  const client = testClient({ seed: 'shop', kid: 'shop-1' })
+  let origin: string
+  let server: ChildProcess
+  let output = ''
+
+  const overHttp: Handler = async ({ method, url, headers, body }) => {
+    const own = headers.filter(([name]) => name.toLowerCase() !== 'host')
+    const init = { method, headers: own as [string, string][] }
+    const hasBody = body !== undefined && body.length > 0
+    const response = await fetch(origin + url, hasBody ? { ...init, body } : init)
+    const text = await response.text()
+    const answer = { status: response.status, headers: Object.fromEntries(response.headers) }
+    return text === '' ? answer : { ...answer, body: text }
+  }
+  // biome-ignore lint/suspicious/noExplicitAny: bodies of several operations
+  async function send(request: ClientRequest): Promise<{ status: number; body: any }> {
+    return client.send(overHttp, { nonce: crypto.randomUUID(), ...request })
+  }
+  const requestGrant = () =>
+    send({
+      method: 'POST',
+      url: `${origin}/auth`,
+      body: {
+        client: client.client,
+        access_token: {
+          access: [{ type: 'incoming-payment', actions: ['create', 'list', 'read', 'complete'] }],
+        },
+      },
+    })
+
+  beforeAll(async () => {
+    const port = await freePort()
+    origin = `http://localhost:${port}`
+    const [command, ...args] = commandFor(port) as [string, ...string[]]
+    const env = { ...process.env, PORT: String(port), ORIGIN: origin }
+    server = spawn(command, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
+    for (const stream of [server.stdout, server.stderr]) {
+      stream?.on('data', (chunk: Buffer) => {
+        output += chunk.toString()
+      })
+    }
+    const answers = async () => expect((await fetch(`${origin}/alice`)).status, output).toBe(200)
+    await vi.waitFor(answers, { timeout: 120_000, interval: 100 })
+  })
+
+  afterAll(async () => {
+    if (server.exitCode !== null) return
+    server.kill('SIGKILL')
+    await once(server, 'exit')
+  })
+
+  test('serves the wallet address, discovery, and a signed flow from grant to public view', async () => {
+    const discovery = await fetch(`${origin}/auth`, { method: 'OPTIONS' })
+    expect(await discovery.json()).toMatchObject({ grant_request_endpoint: `${origin}/auth` })
+
+    const granted = await requestGrant()
+    expect(granted.status).toBe(200)
+    const rotated = await send({
+      method: 'POST',
+      url: granted.body.access_token.manage,
+      token: granted.body.access_token.value,
+    })
+    expect(rotated.status).toBe(200)
+    const { value: token, manage } = rotated.body.access_token
+
+    // The bytes of the body are what the client signed, so no framework may parse and write it again.
+    const body = `{ "walletAddress" : "${origin}/alice",\n "metadata": {"note":"Grüße 1.0"} }`
+    const created = await send({
+      method: 'POST',
+      url: `${origin}/op/incoming-payments`,
+      token,
+      body,
+    })
+    expect(created.status).toBe(201)
+    const query = `wallet-address=${encodeURIComponent(`${origin}/alice`)}&first=1`
+    const list = { method: 'GET', url: `${origin}/op/incoming-payments?${query}`, token }
+    expect((await send(list)).body.result).toEqual([
+      expect.objectContaining({ id: created.body.id }),
+    ])
+    const completed = await send({ method: 'POST', url: `${created.body.id}/complete`, token })
+    expect(completed.body).toMatchObject({ completed: true })
+    expect(await (await fetch(created.body.id)).json()).toEqual({
+      authServer: `${origin}/auth`,
+      receivedAmount: { value: '0', assetCode: 'USD', assetScale: 2 },
+    })
+    expect((await send({ method: 'DELETE', url: manage, token })).status).toBe(204)
+    expect((await send(list)).status).toBe(401)
+  })
+
+  test('serves requests at the same time', async () => {
+    const granted = await Promise.all(Array.from({ length: 40 }, requestGrant))
+    expect(granted.map(({ status }) => status)).toEqual(granted.map(() => 200))
+  })
+
+  test('refuses a body that is not the one that was signed', async () => {
+    const granted = await requestGrant()
+    const signed = client.sign({
+      method: 'POST',
+      url: `${origin}/op/incoming-payments`,
+      token: granted.body.access_token.value,
+      body: { walletAddress: `${origin}/alice` },
+    })
+    const body = new TextEncoder().encode(
+      new TextDecoder().decode(signed.body as Uint8Array).replace('alice', 'Alice'),
+    )
+    expect((await overHttp({ ...signed, body })).status).toBe(401)
+  })
+})
