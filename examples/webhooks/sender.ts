@@ -1,14 +1,26 @@
-import type { EventHandler } from 'open-payments-server'
-import { Webhook } from 'standardwebhooks'
+import type { DeliveredEvent, EventHandler } from 'open-payments-server'
+import { type RafikiOptions, rafikiWebhooks } from './rafiki.js'
+import { standardWebhooks } from './standard.js'
 
 export interface WebhookSenderOptions {
   /** The URL to POST events to. */
   readonly url: string
-  /** Shared with the receiver: 24 bytes or more in base64, after `whsec_`. */
+  /** Shared with the receiver: 24 bytes or more in base64, after `whsec_`. With `rafiki`, any text. */
   readonly secret: string
   /** The time limit for the receiver in milliseconds, at most the lease of an event. Default 5,000. */
   readonly timeoutMs?: number
+  /** Sends the events that Rafiki has too, with its names, bodies and signature, and no others. */
+  readonly rafiki?: RafikiOptions
 }
+
+/** The request that carries an event. */
+export interface Webhook {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** Writes an event as a webhook that is sent now, or resolves to `undefined` to send none. */
+export type WebhookFormat = (event: DeliveredEvent, now: Date) => Promise<Webhook | undefined>
 
 /**
  * Returns a handler for `consumeEvents` that sends each event as a webhook, signed according to Standard
@@ -18,26 +30,18 @@ export interface WebhookSenderOptions {
  * @see https://www.standardwebhooks.com
  */
 export function webhookSender(options: WebhookSenderOptions): EventHandler {
-  const { url, secret, timeoutMs = 5_000 } = options
-  if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) {
-    throw new TypeError('secret: must be whsec_ and 24 bytes or more in base64')
-  }
-  const webhook = new Webhook(secret)
+  const { url, secret, timeoutMs = 5_000, rafiki } = options
+  const write = rafiki === undefined ? standardWebhooks(secret) : rafikiWebhooks(secret, rafiki)
   const { href } = new URL(url)
 
-  return async ({ id, type, at, ...data }, delivery) => {
-    const body = JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
+  return async (event, delivery) => {
     // The time of this attempt, not of the event: receivers refuse old timestamps.
-    const now = new Date()
+    const webhook = await write(event, new Date())
+    if (webhook === undefined) return
     const response = await fetch(href, {
       method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'webhook-id': id,
-        'webhook-timestamp': `${Math.floor(now.getTime() / 1000)}`,
-        'webhook-signature': webhook.sign(id, now, body),
-      },
-      body,
+      headers: { 'content-type': 'application/json', ...webhook.headers },
+      body: webhook.body,
       // A redirect could make the wallet call addresses that only it can reach.
       redirect: 'manual',
       signal: AbortSignal.any([delivery.signal, AbortSignal.timeout(timeoutMs)]),

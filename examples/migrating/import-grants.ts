@@ -1,0 +1,172 @@
+import { randomBytes } from 'node:crypto'
+import type { Store } from 'open-payments-server'
+import {
+  type AccessItem,
+  clientId,
+  decideGrant,
+  type Grant,
+  type GrantPolicy,
+  grantStatus,
+  parseInterval,
+  requestGrant,
+} from 'open-payments-server/core'
+import { type ExchangeKey, hash } from './exchange-key.js'
+import { budgetOf } from './import-budget.js'
+import {
+  type Database,
+  openGrants,
+  paymentsUnder,
+  type RafikiGrant,
+  type RafikiPayment,
+} from './rafiki-tables.js'
+
+const day = 86_400_000
+
+/** The defaults of the library. `Rn` of an interval is n + 1 windows, as in Rafiki; each grant stores that. */
+export const importPolicy: GrantPolicy = {
+  accessTokenLifetimeMs: 600_000,
+  interactionLifetimeMs: 600_000,
+  waitMs: 5_000,
+  retryMs: 60_000,
+  unusedLifetimeMs: 30 * day,
+  retentionMs: 30 * day,
+  intervalCounting: 'repetitions',
+}
+
+/** The owner whose consent a grant has, as you pass it to `interactions.approve`. Rafiki does not store who it was. */
+export interface Owner {
+  readonly resourceOwner: string
+  readonly walletAddresses: readonly string[]
+}
+
+export interface Import {
+  readonly store: Store
+  readonly key: ExchangeKey
+  /** Resolves to the owner of wallet addresses, or to `undefined` if they do not belong to one owner. */
+  readonly ownerOf: (walletAddresses: readonly string[]) => Promise<Owner | undefined>
+  readonly policy?: GrantPolicy
+}
+
+export type Imported =
+  | { readonly imported: true; readonly grantId: string }
+  /** The client has to request this grant again, for the reason given, or it was imported before. */
+  | { readonly imported: false; readonly reason: string }
+
+/**
+ * Imports all grants that clients can still use. Resolves to the result of each, by its id in Rafiki.
+ *
+ * @param rafiki the databases of its two services, which must not change any more.
+ */
+export async function importGrants(
+  rafiki: { readonly auth: Database; readonly backend: Database },
+  now: number,
+  options: Import,
+): Promise<ReadonlyMap<string, Imported>> {
+  const results = new Map<string, Imported>()
+  for (const grant of await openGrants(rafiki.auth)) {
+    const payments = await paymentsUnder(rafiki.backend, grant.id)
+    results.set(grant.id, await importGrant(grant, payments, now, options))
+  }
+  return results
+}
+
+/**
+ * Imports one grant, and what has been spent of its limits. It writes nothing if the grant was imported before, so it can
+ * run again after a failure.
+ *
+ * @param payments all payments under the grant; Rafiki must create no more of them.
+ * @param now the time of the import: the open window of each limit is the one at this time.
+ */
+async function importGrant(
+  old: RafikiGrant,
+  payments: readonly RafikiPayment[],
+  now: number,
+  { store, key, ownerOf, policy = importPolicy }: Import,
+): Promise<Imported> {
+  const problem = problemOf(old.access)
+  if (problem !== undefined) return notImported(problem)
+  const owner = await ownerOf(old.access.flatMap(({ identifier }) => identifier ?? []))
+  if (owner === undefined) return notImported('no owner of its wallet addresses')
+  const commandId = randomBytes(16).toString('base64url')
+  const grant = approvedGrant(old, owner, commandId, key, policy)
+  if (typeof grant === 'string') return notImported(grant)
+  const status = grantStatus(grant, now, policy)
+  if (status !== 'approved') return notImported(`it is ${status}`)
+
+  const charge = { grantId: grant.id, commandId, namespace: key.namespace }
+  const budgets = (grant.granted ?? []).flatMap(
+    (item) => budgetOf(item, payments, now, charge, policy) ?? [],
+  )
+  const changes = [
+    { kind: 'grant', next: grant, expectedVersion: 0 } as const,
+    ...budgets.map((next) => ({ kind: 'budget', next, expectedVersion: 0 }) as const),
+  ]
+  const isNew = await store.commit({ changes, guards: [] })
+  return isNew ? { imported: true, grantId: grant.id } : notImported('it was imported before')
+}
+
+function notImported(reason: string): Imported {
+  return { imported: false, reason }
+}
+
+/** Finds what the library would not have granted, or would count in another way. */
+function problemOf(access: readonly AccessItem[]): string | undefined {
+  const outgoing = access.filter(({ type }) => type === 'outgoing-payment')
+  if (access.length === 0) return 'it has no access'
+  if (outgoing.some(({ identifier }) => identifier === undefined)) {
+    return 'an item for outgoing payments names no wallet address'
+  }
+  // The library counts each item on its own, so that together they could spend more than before.
+  if (outgoing.length > 1) return 'it has several items for outgoing payments'
+  const interval = outgoing[0]?.limits?.interval
+  return interval === undefined || parseInterval(interval).ok
+    ? undefined
+    : 'its interval is invalid'
+}
+
+/** Makes the decisions of the library, at the time of the old grant: a request, and the consent of its owner. */
+function approvedGrant(
+  old: RafikiGrant,
+  { resourceOwner, walletAddresses }: Owner,
+  commandId: string,
+  key: ExchangeKey,
+  policy: GrantPolicy,
+): Grant | string {
+  const at = old.createdAt.getTime()
+  // The key of the client instance is known when it presents its old token.
+  const client = { walletAddress: old.client, kid: '', thumbprint: '' }
+  const path = () => randomBytes(16).toString('base64url')
+  const requested = requestGrant(
+    {
+      commandId,
+      id: key.grantId(old.managementId),
+      client,
+      access: old.access,
+      needsConsent: true,
+      needsFinish: false,
+      interact: {},
+      interaction: { path: path(), nonce: path() },
+      continuation: { path: path(), tokenHash: hash(key.proof(old)) },
+      tokens: [],
+      listName: `${key.namespace} client ${clientId(client)}`,
+    },
+    at,
+    policy,
+  )
+  if (!requested.ok) return requested.reason
+  const approved = decideGrant<'approve'>(
+    requested.record,
+    {
+      type: 'approve',
+      commandId: path(),
+      resourceOwner,
+      walletAddresses,
+      listName: `${key.namespace} owner ${hash(JSON.stringify(resourceOwner))}`,
+      refHash: hash(path()),
+    },
+    at,
+    policy,
+  )
+  if (!approved.ok) return approved.reason
+  return { ...approved.record, version: 1, commandId }
+}
