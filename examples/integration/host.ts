@@ -7,6 +7,7 @@ import {
   type OutgoingPaymentEvent,
   type Price,
   type PriceRefusal,
+  type RequestedPayment,
   type Totals,
   type WalletAddresses,
 } from 'open-payments-server'
@@ -33,6 +34,13 @@ export function consentPage({ client, access }: InteractionView): string {
     <form method="post"><button name="decision" value="approve">Approve</button></form>`
 }
 
+export interface Invoice {
+  readonly number: string
+  /** The wallet address of the payee. */
+  readonly payee: string
+  readonly total: Amount
+}
+
 /** Knows receivers, rates and fees. */
 export interface Market {
   lookUp(
@@ -47,6 +55,16 @@ export const market: Market = {
   lookUp: async () => undefined,
   arriving: () => ({ refusal: 'receiver_invalid' }),
   costOf: () => ({ refusal: 'receiver_invalid' }),
+}
+
+/** Knows balances, sanctions lists, and what owners confirmed in the app. */
+export interface Ledger {
+  /**
+   * Holds `debitAmount` of the account, or returns false if it has less. Each `holdId` is held once. One payment can have
+   * several: keep `outgoingPaymentId` with each, to release them all when the payment has ended.
+   */
+  hold(payment: RequestedPayment): Promise<boolean>
+  isScreened(receiver: string): Promise<boolean>
 }
 
 /** Moves money to other banks, and resolves to the amounts moved when a transfer has ended. */

@@ -1,5 +1,5 @@
-import type { EventHandler, Pricing, ResourceServer } from 'open-payments-server'
-import type { Market, Rail } from './host.js'
+import type { EventHandler, MayPay, Pricing, ResourceServer } from 'open-payments-server'
+import type { Invoice, Ledger, Market, Rail } from './host.js'
 
 // #region quotes
 /** Enables outgoing payments: pass it to `createResourceServer` as `pricing`. */
@@ -16,6 +16,19 @@ export function quotesOf(market: Market): Pricing {
   }
 }
 // #endregion quotes
+
+// #region may-pay
+/** Refuses payments that the account cannot pay. Pass it to `createResourceServer` as `policy.mayPay`. */
+export function payable(ledger: Ledger): MayPay {
+  return async (payment) => {
+    if (!(await ledger.isScreened(payment.receiver))) {
+      return { ok: false, refusal: 'payment_not_allowed', reason: 'the receiver is not screened' }
+    }
+    const held = await ledger.hold(payment) // checks the balance, and holds each `holdId` once
+    return held ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
+  }
+}
+// #endregion may-pay
 
 // #region payments
 /** Returns an event handler that sends each payment once. Pass it to your event consumer. */
@@ -34,3 +47,17 @@ export function paymentSender({ outgoingPayments }: ResourceServer, rail: Rail):
   }
 }
 // #endregion payments
+
+// #region invoice
+/** Requests money for an invoice, and resolves to the URL that the payer pays. A repeat returns the same URL. */
+export async function requestMoney({ incomingPayments }: ResourceServer, invoice: Invoice) {
+  const result = await incomingPayments.create({
+    walletAddress: invoice.payee,
+    incomingAmount: invoice.total,
+    idempotencyKey: invoice.number,
+    metadata: { invoice: invoice.number },
+  })
+  if (!result.ok) throw new Error(result.reason)
+  return result.url
+}
+// #endregion invoice

@@ -1,3 +1,4 @@
+// #region servers
 import express from 'express'
 import {
   createAuthorizationServer,
@@ -7,10 +8,10 @@ import {
   remoteClientKeys,
 } from 'open-payments-server'
 import { toExpress } from 'open-payments-server/express'
+// Your own files: accounts, storage, keys, login and prices.
 import { accounts, consentPage, market, paymentDetailsKey, signedInOwner, store } from './host.js'
 import { quotesOf } from './payments.js'
 
-// #region servers
 const grantEndpoint = 'https://wallet.example/auth'
 const resourceServer = 'https://wallet.example/op'
 
@@ -50,6 +51,7 @@ app.use('/op', toExpress(resources.handle))
 app.get('/consent/:id', async (request, response) => {
   const interaction = await auth.interactions.get(request.params.id)
   if (interaction === undefined) response.status(404).send('This request does not exist.')
+  else if (interaction.state !== 'pending') response.status(410).send('It is no longer open.')
   else response.send(consentPage(interaction)) // the client, the access and its limits
 })
 
@@ -59,7 +61,7 @@ app.post('/consent/:id', express.urlencoded({ extended: false }), async (request
   const result =
     request.body.decision === 'approve'
       ? await auth.interactions.approve(id, owner)
-      : await auth.interactions.deny(id)
+      : await auth.interactions.deny(id, { resourceOwner: owner.resourceOwner })
   if (!result.ok) response.status(409).send(result.reason)
   else if (result.redirect === undefined) response.send('You can return to the app now.')
   else response.redirect(303, result.redirect)
@@ -81,4 +83,6 @@ export async function fundsArrived(ilpAddress: string, transferId: string, value
 }
 // #endregion funds
 
-app.use(toExpress(wallets.handle)) // last: it serves every other path
+// #region wallet-addresses
+app.use(toExpress(wallets.handle)) // after your own routes: it serves every other path
+// #endregion wallet-addresses

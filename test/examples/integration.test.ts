@@ -1,18 +1,61 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Market, Rail } from '../../examples/integration/host.js'
-import { paymentSender, quotesOf } from '../../examples/integration/payments.js'
-import type { OutgoingPaymentEvent } from '../../src/index.js'
+import type { Ledger, Market, Rail } from '../../examples/integration/host.js'
+import {
+  payable,
+  paymentSender,
+  quotesOf,
+  requestMoney,
+} from '../../examples/integration/payments.js'
+import { perMinute } from '../../examples/integration/rate-limit.js'
+import type { OutgoingPaymentEvent, RequestedPayment } from '../../src/index.js'
+import { balanceProperty, repeatWithMore } from '../support/held-balances.js'
 import {
   createSpendingWorld,
   goneReceiver,
   grantToPay,
   newQuote,
+  otherReceiver,
   outgoingItem,
   pay,
   quoteToken,
   shopReceiver,
   usd,
 } from '../support/spending.js'
+import { errorOf } from '../support/spending-client.js'
+import { alice } from '../support/world.js'
+
+describe('requesting money for an invoice', () => {
+  test('returns one URL for each invoice, also after a repeat', async () => {
+    const { resources } = createSpendingWorld()
+    const invoice = { number: '17', payee: alice, total: usd(100) }
+    const url = await requestMoney(resources, invoice)
+    expect(resources.incomingPayments.idOf(url)).toBeDefined()
+    expect(await requestMoney(resources, invoice)).toBe(url)
+    expect(await requestMoney(resources, { ...invoice, number: '18' })).not.toBe(url)
+    const mismatched = { ...invoice, total: { ...usd(1), assetCode: 'EUR' } }
+    await expect(requestMoney(resources, { ...mismatched, number: '19' })).rejects.toThrow('asset')
+  })
+})
+
+describe('the limit of calls in each minute', () => {
+  const call = { client: 'https://shop.example', operation: 'createQuote', method: 'POST' } as const
+
+  test('is for each client instance, and begins again with the next minute', () => {
+    const limit = perMinute(2)
+    const other = { ...call, client: 'https://other.example' }
+    const results = [call, call, call, other].map((each) => limit({ ...each, at: 61_000 }))
+    expect(results).toEqual([undefined, undefined, { retryAfterMs: 59_000 }, undefined])
+    expect(limit({ ...call, at: 120_000 })).toBeUndefined()
+  })
+
+  test('is not for calls that need no signature, because all strangers would share it', () => {
+    const { client: _, ...unsigned } = call
+    const limit = perMinute(0)
+    expect(limit({ ...unsigned, at: 0 })).toBeUndefined()
+    expect(limit({ ...call, at: 0 })).toEqual({ retryAfterMs: 60_000 })
+  })
+})
 
 describe('the payment sender', () => {
   async function paid(...outcomes: ({ sent: string; arrived: boolean } | 'crash')[]) {
@@ -71,6 +114,63 @@ describe('the payment sender', () => {
   test('does not acknowledge an event whose outcome cannot be recorded', async () => {
     const { drain } = await paid({ sent: '1001', arrived: true })
     expect(await drain()).toMatchObject({ failed: 1, state: 'begun' })
+  })
+})
+
+/** A ledger as the example describes it: it holds each id once, of any number of one payment. */
+function ledgerByHold(idOf = ({ holdId }: RequestedPayment) => holdId) {
+  const holds = new Map<string, RequestedPayment>()
+  let balance = 0n
+  const ledger: Ledger = {
+    isScreened: async (receiver) => receiver === shopReceiver,
+    async hold(payment) {
+      const id = idOf(payment)
+      if (holds.has(id)) return true
+      const own = [...holds.values()].filter((each) => each.walletAddress === payment.walletAddress)
+      const all = [...own, payment].map(({ debitAmount }) => BigInt(debitAmount.value))
+      if (all.reduce((sum, value) => sum + value, 0n) > balance) return false
+      holds.set(id, payment)
+      return true
+    },
+  }
+  async function reset(given: bigint) {
+    holds.clear()
+    balance = given
+  }
+  return { mayPay: payable(ledger), reset }
+}
+
+describe('the host that holds funds', () => {
+  test('refuses payments beyond the balance, and to receivers that are not screened', async () => {
+    const { mayPay, reset } = ledgerByHold()
+    await reset(1_500n)
+    const world = createSpendingWorld({ resources: { policy: { mayPay } } })
+    const client = world.client()
+    const { token } = await grantToPay(world, client, [outgoingItem()])
+    expect((await pay(client, token, 1000)).status).toBe(201)
+    expect(errorOf(await pay(client, token, 1000))).toEqual([403, 'insufficient_funds'])
+    const elsewhere = { incomingPayment: otherReceiver }
+    expect(errorOf(await pay(client, token, 1, elsewhere))).toEqual([403, 'payment_denied'])
+  })
+
+  test('never pays more than the balance, whatever keys and amounts are repeated', async () => {
+    await fc.assert(balanceProperty(ledgerByHold()), { numRuns: 100 })
+  })
+
+  test('refuses a repeated key with an amount that is not covered', async () => {
+    const { refused, repeated } = await repeatWithMore(ledgerByHold())
+    expect(errorOf(refused)).toEqual([403, 'insufficient_grant'])
+    expect(errorOf(repeated)).toEqual([403, 'insufficient_funds'])
+  })
+
+  test('pays without cover if it holds by the id of the payment, and the search finds that', async () => {
+    const careless = ledgerByHold(({ outgoingPaymentId }) => outgoingPaymentId)
+    expect(await repeatWithMore(careless)).toMatchObject({ repeated: { status: 201 } })
+    const { failed } = await fc.check(balanceProperty(careless), {
+      numRuns: 1_000,
+      endOnFailure: true,
+    })
+    expect(failed).toBe(true)
   })
 })
 
