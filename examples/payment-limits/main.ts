@@ -7,10 +7,10 @@
  * keeps the count in your store, on your database, while requests run concurrently. Tests by hand can cover
  * one payment after the other, but hardly anything else.
  *
- * A search can. `spendingProperty` in `open-payments-server/testing` generates histories: grants with limits,
+ * A search can. `spendingProperty` in `open-payments-server-testing` generates histories: grants with limits,
  * payments with and without quotes that are settled in full or in part, failed, cancelled, expired or
- * repeated after a lost response, rotated tokens, revoked grants, the clock at the very end of a window, and
- * several of these at the same time. It plays each history on the library's servers over your store, and on a
+ * repeated after a lost response, rotated tokens, revoked grants, the clock at the very end of a window, a store
+ * that fails, and several of these at the same time. It plays each history on the library's servers over your store, and on a
  * model that shares no code with the library. After each step it checks:
  *
  * - the amount sent or reserved in a window never exceeds its limit,
@@ -21,7 +21,8 @@
  * enough to read. Below, the search finds the mistake in `naive-store.ts`, which tests of sequential payments
  * would not find, and finds none in `memoryStore`.
  *
- * To test a running wallet instead of a store, pass a client for it to the property: `{ wallet, scene }`.
+ * To test a wallet with limits of its own, or a running server, pass `{ wallet, scene }` to the property:
+ * see `allowance-wallet.ts`.
  */
 import { memoryStore } from 'open-payments-server'
 import { naiveStore } from './naive-store.js'
