@@ -11,6 +11,7 @@ export interface MariadbOptions {
 /** Creates the tables of `mariadbStore` if they do not exist. Call it before any process uses the store. */
 export async function createMariadbTables(pool: Pool, options: MariadbOptions = {}): Promise<void> {
   const { records, places } = tablesOf(pool, options)
+  await requireCurrentReads(pool)
   // Binary strings compare byte for byte, without case, padding or character sets.
   await pool.query(`CREATE TABLE IF NOT EXISTS ${records} (
     kind VARBINARY(32) NOT NULL,
@@ -19,6 +20,7 @@ export async function createMariadbTables(pool: Pool, options: MariadbOptions = 
     body LONGBLOB NOT NULL,
     namespace VARBINARY(8) NOT NULL,
     due_at BIGINT,
+    guarded BIT NOT NULL DEFAULT 0,
     PRIMARY KEY (kind, id),
     INDEX due (kind, namespace, due_at, id)
   ) ENGINE = InnoDB`)
@@ -32,18 +34,30 @@ export async function createMariadbTables(pool: Pool, options: MariadbOptions = 
   ) ENGINE = InnoDB`)
 }
 
+/** On Galera, a node may not yet have what another has committed. Other servers have no such variables. */
+async function requireCurrentReads(pool: Pool): Promise<void> {
+  const sql = `SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_sync_wait')`
+  const rows = await execute<[string, string][]>(pool, sql, [])
+  const { wsrep_on: on, wsrep_sync_wait: waits } = Object.fromEntries(rows)
+  if (on === 'ON' && (Number(waits) & 1) === 0) {
+    throw new Error('on Galera, give the pool sessionVariables: { wsrep_sync_wait: 1 }')
+  }
+}
+
 /**
  * Stores records in MariaDB: a row for each record, a row for each of its places in lists, and a transaction
  * for each commit. Before production:
  *
  * - Leave `innodb_flush_log_at_trx_commit` at 1, or a crash loses acknowledged commits.
- * - Read from the primary only, because `load` must see every commit; on Galera set `wsrep_sync_wait=1`. A
- *   failover to an asynchronous replica can lose acknowledged commits.
+ * - Read from the primary only, because `load` must see every commit. A failover to an asynchronous replica
+ *   can lose acknowledged commits.
  * - Give the pool `sessionVariables: { innodb_lock_wait_timeout: 1, idle_transaction_timeout: 5 }`, in
  *   seconds, or a process that dies within a transaction keeps its records locked for hours.
+ * - On Galera, add `wsrep_sync_wait: 1` to these, so that a node reads what another has committed.
  * - Set `binlog_format` to MIXED or ROW: transactions are READ COMMITTED, so that they lock no gaps.
  *
- * A transaction that deadlocks is retried for up to 3 s; after that the promise rejects.
+ * A transaction that deadlocks, or that loses against another node of a Galera cluster, is retried for up to
+ * 3 s; after that the promise rejects.
  */
 export function mariadbStore(pool: Pool, options: MariadbOptions = {}): Store {
   const tables = tablesOf(pool, options)
@@ -132,7 +146,8 @@ function stepsOver({ records, places }: Tables) {
   const insert = `INSERT INTO ${records} (version, body, namespace, due_at, kind, id) VALUES (?, ?, ?, ?, ?, ?)`
   const update = `UPDATE ${records} SET version = ?, body = ?, namespace = ?, due_at = ? WHERE ${atVersion}`
   const remove = `DELETE FROM ${records} WHERE ${atVersion}`
-  const lock = `SELECT 1 FROM ${records} WHERE ${atVersion} LOCK IN SHARE MODE`
+  // A node of a Galera cluster sends the others what a transaction has changed, not what it has locked.
+  const guard = `UPDATE ${records} SET guarded = NOT guarded WHERE ${atVersion}`
   const enlist = `INSERT INTO ${places} (kind, id, list, listed_at) VALUES (?, ?, ?, ?)`
   const unlist = `DELETE FROM ${places} WHERE ${ofRecord}`
 
@@ -157,7 +172,7 @@ function stepsOver({ records, places }: Tables) {
   function hold({ kind, id, version }: VersionGuard): Step {
     const expected = [kind, id, BigInt(version)]
     return step(kind, id, async (connection) => {
-      if (version > 0) return (await execute<unknown[]>(connection, lock, expected)).length === 1
+      if (version > 0) return affects(connection, guard, expected)
       // There is no row to lock: a placeholder, inserted and deleted, keeps others from creating the record.
       const placeholder = [0n, '', '', null, kind, id]
       return (
