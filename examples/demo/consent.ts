@@ -61,7 +61,8 @@ async function requestGrant({ client, shop, baseUrl }: Scene, nonce: string) {
 /** Resolves to the URL to which the wallet redirects the browser. */
 async function approve(consentPage: string): Promise<URL> {
   const { page, location } = await decide(consentPage, 'approve')
-  const [limit = ''] = /at most [^<]*/.exec(page) ?? []
+  const [text = ''] = /at most [^<]*/.exec(page) ?? []
+  const limit = text.replaceAll('\u00a0', ' ')
   assert(limit.startsWith('at most USD 25.00 is debited from your account every month, 12 times'))
   tell('she reads', limit)
   assert(location, 'the wallet redirects the browser to the app')

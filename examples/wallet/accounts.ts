@@ -1,11 +1,14 @@
 import { createPublicKey } from 'node:crypto'
 import type { WalletAddress, WalletAddresses } from 'open-payments-server'
 import type { ClientInstance } from './guarded-client.js'
+import type { LocaleSettings } from './locale.js'
 import { type Secrets, signingKey } from './secrets.js'
 
 /** An account of the example wallet, and its owner. */
 export interface Account extends WalletAddress {
   readonly owner: string
+  /** The language and the time zone that the owner has chosen for the pages. */
+  readonly locale?: LocaleSettings
 }
 
 export interface Accounts extends WalletAddresses {

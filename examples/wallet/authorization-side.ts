@@ -32,6 +32,7 @@ export async function authorizationSide(
     ...watch,
     grantEndpoint,
     store: storage.store,
+    recordsEvents: true, // the log of the demo shows every event
     consentUrl: `${authUrl}/consent`,
     // Clients of the demo publish their keys on this machine, which may be busy. A real wallet omits these options.
     clientKeys: remoteClientKeys({ allowLoopback: true, timeoutMs: 20_000 }),
@@ -45,7 +46,7 @@ export async function authorizationSide(
     mounts: [
       { path: '/auth', handle: auth.handle },
       { path: '/consent', handle: consentPage(auth.interactions, accounts, session) },
-      { path: '/grants', handle: connectedApps(auth.grants, session) },
+      { path: '/grants', handle: connectedApps(auth.grants, accounts, session) },
     ],
     events: auth.events,
     sweep: auth.sweep,

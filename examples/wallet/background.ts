@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** Work that runs in addition to requests. */
 export interface Background {
   /** Starts nothing new, and resolves when current work has finished. */
-  stop(): Promise<void>
+  stop(): Promise<unknown>
 }
 
 /** Repeats work with a pause between runs, in milliseconds. An error ends only the current run. */

@@ -5,10 +5,12 @@ import type {
   InteractionResult,
   Interactions,
   InteractionView,
+  TokenView,
 } from 'open-payments-server'
 import type { Accounts } from './accounts.js'
-import { escapeHtml, fieldOf, page, seeOther, wrongMethod } from './page.js'
-import { describeAccess } from './plain-language.js'
+import { isolated, type Locale, localeFor } from './locale.js'
+import { escapeHtml, fieldOf, list, notice, page, seeOther, wrongMethod } from './page.js'
+import { describeAccess, describeTotal } from './plain-language.js'
 import type { Session } from './session.js'
 
 /**
@@ -20,44 +22,40 @@ export function consentPage(
   accounts: Accounts,
   session: Session,
 ): Handler {
-  function show(view: InteractionView): HttpResponse {
-    if (view.state === 'expired') return page(410, 'Too late', '<p>This request has expired.</p>')
-    if (view.state === 'denied' || view.state === 'closed') {
-      return page(
-        410,
-        'Done',
-        '<p>You have already answered this request. You can close this page.</p>',
-      )
-    }
+  function show(view: InteractionView, locale: Locale): HttpResponse {
+    if (view.state === 'expired') return notice(410, 'expired', locale)
+    if (view.state === 'denied' || view.state === 'closed') return notice(410, 'answered', locale)
     const owner = ownerOf(accounts, view)
-    const response = page(200, 'Do you approve?', question(view, owner), view.finishUri)
+    const response = question(200, view, owner, locale)
     return { ...response, headers: { ...response.headers, 'set-cookie': session.cookieFor(owner) } }
   }
 
-  async function decide(view: InteractionView, request: HttpRequest): Promise<HttpResponse> {
+  async function decide(
+    view: InteractionView,
+    request: HttpRequest,
+    locale: Locale,
+  ): Promise<HttpResponse> {
     const owner = session.ownerOf(request)
-    if (owner === undefined) return page(403, 'Not signed in', '<p>Please open the page first.</p>')
-    if (owner !== ownerOf(accounts, view)) {
-      return page(403, 'Not yours', '<p>This request is for another account.</p>')
-    }
+    if (owner === undefined) return notice(403, 'signedOut', locale)
+    if (owner !== ownerOf(accounts, view)) return notice(403, 'notYours', locale)
     const decision = fieldOf(request, 'decision')
-    if (decision !== 'approve' && decision !== 'deny') {
-      return page(400, 'Please decide', '<p>Please choose either Approve or Deny.</p>')
-    }
+    if (decision !== 'approve' && decision !== 'deny') return question(400, view, owner, locale)
     const walletAddresses = accounts.ownedBy(owner).map(({ url }) => url)
     const result =
       decision === 'approve'
         ? await interactions.approve(view.id, { resourceOwner: owner, walletAddresses })
-        : await interactions.deny(view.id)
-    return outcome(result)
+        : await interactions.deny(view.id, { resourceOwner: owner })
+    return outcome(result, locale)
   }
 
   return async (request) => {
     const id = request.url.split('?', 1)[0]?.slice('/consent/'.length) ?? ''
     const view = await interactions.get(id)
-    if (view === undefined) return page(404, 'Unknown', '<p>This request does not exist.</p>')
-    if (request.method === 'GET' || request.method === 'HEAD') return show(view)
-    return request.method === 'POST' ? decide(view, request) : wrongMethod()
+    if (view === undefined) return notice(404, 'unknown', localeFor(request))
+    const [account] = accounts.ownedBy(ownerOf(accounts, view))
+    const locale = localeFor(request, account?.locale)
+    if (request.method === 'GET' || request.method === 'HEAD') return show(view, locale)
+    return request.method === 'POST' ? decide(view, request, locale) : wrongMethod(locale)
   }
 }
 
@@ -69,33 +67,60 @@ function ownerOf({ all }: Accounts, { access, subject }: InteractionView): strin
   return (named ?? first)?.owner ?? ''
 }
 
-function outcome(result: InteractionResult): HttpResponse {
+function outcome(result: InteractionResult, locale: Locale): HttpResponse {
   if (!result.ok) {
     const status = result.refusal === 'not_the_owner' ? 403 : 409
-    return page(status, 'That did not work', `<p>${escapeHtml(result.reason)}.</p>`)
+    const reason = `<p lang="en" dir="ltr">${escapeHtml(result.reason)}.</p>`
+    return notice(status, 'failed', locale, reason)
   }
-  if (result.redirect === undefined) {
-    return page(200, 'Done', '<p>Thank you. Please return to the app that sent you here.</p>')
-  }
-  return seeOther(result.redirect)
+  return result.redirect === undefined ? notice(200, 'done', locale) : seeOther(result.redirect)
 }
 
-function question({ client, access, subject, finishUri }: InteractionView, owner: string): string {
-  const asked = access.map((item) => describeAccess(item).map(escapeHtml).join('<br>'))
-  if (subject !== undefined) {
-    asked.push(`know that you are <code>${escapeHtml(subject.id)}</code>`)
-  }
-  const after =
-    finishUri === undefined
-      ? 'Afterwards, please return to the app that sent you here.'
-      : `Afterwards you will return to <code>${escapeHtml(new URL(finishUri).host)}</code>.`
-  return `
-    <p>You are signed in as <b>${escapeHtml(owner)}</b>. <small>(This is a demo, so this page signed you in.)</small></p>
-    <p>The app at <code>${escapeHtml(client)}</code> would like to:</p>
-    <ul>${asked.map((each) => `<li>${each}</li>`).join('')}</ul>
-    <p>${after}</p>
+/** The page with the question, and with an error above it after a form without a decision. */
+function question(
+  status: 200 | 400,
+  { client, tokens, totals, subject, finishUri }: InteractionView,
+  owner: string,
+  locale: Locale,
+): HttpResponse {
+  const { messages } = locale
+  const said = messages.consent
+  const text = (sentence: string) => `<p>${escapeHtml(sentence)}</p>`
+  const sums = totals.flatMap((total) => describeTotal(total, locale) ?? [])
+  const place = finishUri && isolated(placeOf(new URL(finishUri)), messages)
+  const content = `${status === 400 ? error(locale) : ''}
+    ${text(said.signedIn(isolated(owner, messages)))}
+    <p><small>${escapeHtml(said.demo)}</small></p>
     <form method="post">
-      <button name="decision" value="approve">Approve</button>
-      <button name="decision" value="deny">Deny</button>
+      ${text(said.asks(isolated(client, messages)))}
+      ${tokens.map((token) => tokenAccess(token, locale)).join('')}
+      ${subject ? list([messages.subject(isolated(subject.id, messages))]) : ''}
+      ${sums.map((sum) => text(`${sum}.`)).join('')}
+      ${text(place ? said.returnsTo(place) : said.returns)}
+      <div class="buttons">
+        <button id="decision" name="decision" value="approve">${escapeHtml(said.approve)}</button>
+        <button name="decision" value="deny">${escapeHtml(said.deny)}</button>
+      </div>
     </form>`
+  return page(status, said.title, content, { locale, finishUri })
+}
+
+/** A native app has a scheme of its own and no host. */
+function placeOf({ host, protocol }: URL): string {
+  return host || protocol
+}
+
+/** A summary that takes the focus, and leads to the buttons. */
+function error({ messages }: Locale): string {
+  const [title, text] = messages.notices.undecided
+  return `<div class="error" role="alert" tabindex="-1" autofocus>
+    <h2>${escapeHtml(title)}</h2><p><a href="#decision">${escapeHtml(text)}</a></p></div>`
+}
+
+/** Returns what a token permits. The label of one of several tokens is text that the app chose. */
+function tokenAccess({ label, access }: TokenView, locale: Locale): string {
+  const { messages } = locale
+  const title = label === undefined ? '' : messages.consent.token(isolated(label, messages))
+  const heading = title && `<h2>${escapeHtml(title)}</h2>`
+  return heading + access.map((item) => list(describeAccess(item, locale))).join('')
 }

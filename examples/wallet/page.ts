@@ -1,22 +1,70 @@
 import type { HttpRequest, HttpResponse } from 'open-payments-server'
+import type { Messages } from './languages/messages.js'
+import type { Locale } from './locale.js'
 
-/** A page of the wallet. `title` and `content` are HTML. */
+/** What a page needs beside its content. */
+export interface PageOptions {
+  readonly locale: Locale
+  /** Where a form of the page leads: the client's finish URI. */
+  readonly finishUri?: string | undefined
+}
+
+/**
+ * A page of the wallet. Its colours are those of the browser, in light and dark, so that their contrast suffices. Its
+ * sizes follow the text, and long words break, so that nothing is cut off on a phone or when zoomed.
+ *
+ * @param content HTML.
+ */
 export function page(
   status: number,
   title: string,
   content: string,
-  finishUri?: string,
+  { locale, finishUri }: PageOptions,
 ): HttpResponse {
-  const body = `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title>
+  const { tag, messages } = locale
+  const body = `<!doctype html><html lang="${tag}" dir="${messages.direction}">
+    <head><meta charset="utf-8"><title>${escapeHtml(title)}</title>
     <meta name="viewport" content="width=device-width, initial-scale=1">
-    <style>body{font:1.1rem/1.6 system-ui,sans-serif;max-width:36rem;margin:3rem auto;padding:0 1rem}
-    button{font:inherit;padding:.5rem 1.5rem;margin-right:.5rem}li{margin:.5rem 0}</style>
-    <h1>${title}</h1>${content}</html>`
+    <style>${style}</style></head>
+    <body><main><h1>${escapeHtml(title)}</h1>${content}</main></body></html>`
   return {
     status,
-    headers: { ...safety(finishUri), 'content-type': 'text/html; charset=utf-8' },
+    headers: {
+      ...safety(finishUri),
+      'content-language': tag,
+      'content-type': 'text/html; charset=utf-8',
+    },
     body,
   }
+}
+
+const style = `
+:root{color-scheme:light dark}
+body{font:1.1rem/1.6 system-ui,sans-serif;background:Canvas;color:CanvasText;overflow-wrap:anywhere;margin:0}
+main{max-width:36rem;margin:auto;padding:24px 16px}
+h1,h2{line-height:1.25}h2{font-size:1.15rem}
+ul{padding-inline-start:20px}li{margin-block:.4rem}
+.card{border:1px solid;border-radius:.5rem;padding:0 16px 16px;margin-block:1rem}
+.error{border:2px solid;border-radius:.5rem;padding:0 16px;margin-block:1rem}
+.buttons{display:flex;flex-wrap:wrap;gap:1rem;margin-block:1.5rem}
+button{font:inherit;color:CanvasText;background:Canvas;border:2px solid;border-radius:.5rem;padding:8px 16px;
+  min-height:2.75rem;min-width:min(8rem,100%);max-width:100%;box-sizing:border-box}
+:focus-visible{outline:3px solid;outline-offset:3px}`
+
+/** A page with a title and one sentence. */
+export function notice(
+  status: number,
+  name: keyof Messages['notices'],
+  locale: Locale,
+  more = '',
+): HttpResponse {
+  const [title, text] = locale.messages.notices[name]
+  return page(status, title, `<p>${escapeHtml(text)}</p>${more}`, { locale })
+}
+
+/** A list of texts. */
+export function list(lines: readonly string[]): string {
+  return `<ul>${lines.map((line) => `<li>${escapeHtml(line)}</li>`).join('')}</ul>`
 }
 
 /** Redirects with 303, so that the browser does not repeat the form's POST (RFC 9635 section 11.19). */
@@ -25,8 +73,8 @@ export function seeOther(location: string): HttpResponse {
 }
 
 /** The response to a method that is not allowed. */
-export function wrongMethod(): HttpResponse {
-  const refused = page(405, 'Not allowed', '<p>Please open this page in a browser.</p>')
+export function wrongMethod(locale: Locale): HttpResponse {
+  const refused = notice(405, 'wrongMethod', locale)
   return { ...refused, headers: { ...refused.headers, allow: 'GET, HEAD, POST' } }
 }
 

@@ -1,58 +1,58 @@
-import type { AccessAction, AccessItem, AccessType, Amount, Limits } from 'open-payments-server'
+import type { AccessItem, AccessType, Amount, Limits, SpendingTotal } from 'open-payments-server'
 import {
   type CalendarDuration,
   parseInterval,
   type RepeatingInterval,
   windowAt,
 } from 'open-payments-server/core'
-
-const verbs: Record<AccessType, Partial<Record<AccessAction, string>>> = {
-  'incoming-payment': {
-    create: 'create payment requests for you',
-    complete: 'close the payment requests it made',
-    read: 'see the payment requests it made',
-    'read-all': 'see every payment request of your account',
-    list: 'list the payment requests it made',
-    'list-all': 'list every payment request of your account',
-  },
-  'outgoing-payment': {
-    create: 'pay money from your account',
-    read: 'see the payments it made',
-    'read-all': 'see every payment from your account',
-    list: 'list the payments it made',
-    'list-all': 'list every payment from your account',
-  },
-  quote: {
-    create: 'ask what a payment would cost',
-    read: 'see the quotes it asked for',
-    'read-all': 'see every quote of your account',
-  },
-}
+import type { Unit } from './languages/messages.js'
+import { formatAmount, formatInstant, isolated, type Locale } from './locale.js'
 
 /** Describes an access item line by line, in words for the owner. */
-export function describeAccess({ type, actions, identifier, limits }: AccessItem): string[] {
-  const lines = actions.map((action) => verbs[type][action] ?? action)
-  if (identifier !== undefined) lines.push(`only for ${identifier}`)
-  return [...lines, ...describeLimits(limits ?? {}, type)]
+export function describeAccess(
+  { type, actions, identifier, limits }: AccessItem,
+  locale: Locale,
+): string[] {
+  const { messages } = locale
+  const lines = actions.map((action) => messages.actions[type][action] ?? action)
+  if (identifier !== undefined) {
+    lines.push(messages.limits.onlyFor(isolated(identifier, messages)))
+  }
+  return [...lines, ...describeLimits(limits ?? {}, type, locale)]
 }
 
-function describeLimits(limits: Limits, type: AccessType): string[] {
+/** Describes the sum of the limits of several items, or `undefined` for a single item, which says it itself. */
+export function describeTotal(
+  { items, identifier, ...limits }: SpendingTotal,
+  locale: Locale,
+): string | undefined {
+  if (items === 1 || identifier === undefined) return undefined
+  const { messages, tag } = locale
+  const [limit = ''] = describeLimits(limits, 'outgoing-payment', locale)
+  const count = new Intl.NumberFormat(tag).format(items)
+  return messages.limits.total(count, isolated(identifier, messages), limit)
+}
+
+function describeLimits(limits: Limits, type: AccessType, locale: Locale): string[] {
   const { debitAmount, receiveAmount, interval, receiver } = limits
+  const { messages } = locale
+  const said = messages.limits
   const lines: string[] = []
-  const period = interval === undefined ? ' in all' : describeInterval(interval)
-  if (debitAmount !== undefined)
-    lines.push(`at most ${money(debitAmount)} is debited from your account${period}`)
-  if (receiveAmount !== undefined)
-    lines.push(`at most ${money(receiveAmount)} arrives at the receiver${period}`)
-  if (type === 'outgoing-payment' && !debitAmount && !receiveAmount) {
-    lines.push('without any limit on the amount')
-    if (interval !== undefined) lines.push(`at these times:${period}`)
+  const period =
+    interval === undefined ? messages.periods.inAll : describeInterval(interval, locale)
+  if (debitAmount !== undefined) lines.push(said.debited(formatAmount(debitAmount, locale), period))
+  if (receiveAmount !== undefined) {
+    lines.push(said.arrives(formatAmount(receiveAmount, locale), period))
   }
-  if (receiver !== undefined) lines.push(`only to ${receiver}`)
+  if (type === 'outgoing-payment' && !debitAmount && !receiveAmount) {
+    lines.push(said.unlimited)
+    if (interval !== undefined) lines.push(said.atTheseTimes(period))
+  }
+  if (receiver !== undefined) lines.push(said.onlyTo(isolated(receiver, messages)))
   return lines
 }
 
-/** Formats an amount. */
+/** Formats an amount for logs, in which a program may look for it. */
 export function money({ value, assetCode, assetScale }: Amount): string {
   const digits = value.padStart(assetScale + 1, '0')
   const whole = digits.slice(0, digits.length - assetScale)
@@ -61,29 +61,30 @@ export function money({ value, assetCode, assetScale }: Amount): string {
 }
 
 /** Describes how often an interval repeats and its first window, from which owners can infer the others. */
-function describeInterval(text: string): string {
+function describeInterval(text: string, locale: Locale): string {
+  const { messages } = locale
   const parsed = parseInterval(text)
-  if (!parsed.ok) return ` (${text})`
+  if (!parsed.ok) return `(${isolated(text, messages)})`
   const interval = parsed.value
-  const each =
-    interval.form === 'start/end'
-      ? `every ${length(elapsed(interval.end - interval.start))}`
-      : `every ${length(interval.duration)}`
-  return ` ${each}${times(interval)}, ${turn(interval)}`
-}
-
-function times({ count }: RepeatingInterval): string {
-  if (count === undefined) return ''
-  return count === 1 ? ', once' : `, ${count} times`
+  const { periods, comma } = messages
+  const duration =
+    interval.form === 'start/end' ? elapsed(interval.end - interval.start) : interval.duration
+  const parts = [
+    every(duration, locale),
+    ...(interval.count === undefined ? [] : [periods.times(interval.count)]),
+    turn(interval, locale),
+  ]
+  return parts.join(comma)
 }
 
 /** Describes the window that the text names: the first, or the last if the interval has an end. */
-function turn(interval: RepeatingInterval): string {
-  const backwards = interval.form === 'duration/end'
-  const window = windowAt(interval, backwards ? interval.end - 1 : interval.start)
-  if (window === undefined) return 'which never happens'
-  const which = interval.count === 1 ? '' : backwards ? 'the last time ' : 'the first time '
-  return `${which}from ${date(window.start)} until ${date(window.end)}`
+function turn(interval: RepeatingInterval, locale: Locale): string {
+  const { periods } = locale.messages
+  const isBackwards = interval.form === 'duration/end'
+  const window = windowAt(interval, isBackwards ? interval.end - 1 : interval.start)
+  if (window === undefined) return periods.never
+  const which = interval.count === 1 ? 'only' : isBackwards ? 'last' : 'first'
+  return periods[which](formatInstant(window.start, locale), formatInstant(window.end, locale))
 }
 
 /** Splits a number of milliseconds into days, hours, minutes and seconds. */
@@ -97,13 +98,15 @@ function elapsed(ms: number) {
   }
 }
 
-function length(duration: Partial<CalendarDuration>): string {
-  return Object.entries(duration)
+function every(duration: Partial<CalendarDuration>, { tag, messages }: Locale): string {
+  const counts = Object.entries(duration)
     .filter(([, count]) => count > 0)
-    .map(([unit, count]) => (count === 1 ? unit.slice(0, -1) : `${count} ${unit}`))
-    .join(' and ')
-}
-
-function date(instant: number): string {
-  return new Date(instant).toUTCString().replace(/:00 GMT$/, ' UTC')
+    .map(([units, count]) => ({ unit: units.slice(0, -1) as Unit, count }))
+  const [first, ...rest] = counts
+  if (first?.count === 1 && rest.length === 0) return messages.periods.every[first.unit]
+  const texts = counts.map(({ unit, count }) =>
+    new Intl.NumberFormat(tag, { style: 'unit', unit, unitDisplay: 'long' }).format(count),
+  )
+  const list = new Intl.ListFormat(tag, { type: 'conjunction' }).format(texts)
+  return messages.periods.everyDuration(isolated(list, messages))
 }

@@ -21,7 +21,7 @@ export function prices(receivers: Receivers): Pricing {
       const exchange = exchangeOf(walletAddress, asset)
       if (exchange === undefined) return invalid('no exchange rate for its currency')
       if (receiveAmount !== undefined && !sameAsset(asset, receiveAmount)) {
-        return invalid('receiveAmount is not in the currency of the receiver')
+        return unpriceable('receiveAmount is not in the currency of the receiver')
       }
       const priced =
         debitAmount === undefined
@@ -64,13 +64,13 @@ function exchangeOf(debited: Asset, received: Asset): Exchange | undefined {
 function priceToReceive(exchange: Exchange, receiveAmount?: Amount): Price | PriceRefusal {
   if (receiveAmount === undefined) return { refusal: 'amount_missing' }
   const debited = exchange.costOf(units(receiveAmount))
-  if (debited > amountValueMax) return invalid('the debit amount would exceed 64 bits')
+  if (debited > amountValueMax) return unpriceable('the debit amount would exceed 64 bits')
   return { debitAmount: amountOf(debited, exchange.debited), receiveAmount }
 }
 
 function priceToDebit(exchange: Exchange, debitAmount: Amount): Price | PriceRefusal {
   const received = exchange.arrivingOf(units(debitAmount))
-  if (received > amountValueMax) return invalid('the receive amount would exceed 64 bits')
+  if (received > amountValueMax) return unpriceable('the receive amount would exceed 64 bits')
   if (received === 0n) {
     const minDebitAmount = amountOf(exchange.costOf(1n), exchange.debited)
     return { refusal: 'amount_too_small', minDebitAmount }
@@ -94,4 +94,8 @@ function units({ value }: Amount): bigint {
 /** Divides and rounds up. */
 function dividedUp(dividend: bigint, divisor: bigint): bigint {
   return (dividend + divisor - 1n) / divisor
+}
+
+function unpriceable(reason: string): PriceRefusal {
+  return { refusal: 'amount_invalid', reason }
 }

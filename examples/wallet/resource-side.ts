@@ -44,6 +44,7 @@ export async function resourceSide(
     walletAddresses: accounts,
     baseUrl: resourceServer,
     store: storage.store,
+    recordsEvents: true, // the log of the demo shows every event
     introspect,
     paymentMethods,
     pricing: prices(receivers),

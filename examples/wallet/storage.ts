@@ -60,7 +60,8 @@ async function openPostgres(
   { baseUrl }: StorageOptions,
   connectionString: string,
 ): Promise<WalletStorage> {
-  const pool = new Pool({ connectionString, connectionTimeoutMillis: 5_000 })
+  // Without both time-outs, a database that is frozen holds every request.
+  const pool = new Pool({ connectionString, connectionTimeoutMillis: 5_000, query_timeout: 8_000 })
   // An error of an idle connection must not end the process: the pool opens another connection.
   pool.on('error', (error) => console.error(`PostgreSQL: ${error.message}`))
   const close = () => pool.end()

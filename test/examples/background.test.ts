@@ -72,7 +72,7 @@ test.each([
     `2026-11-21T12:00:00.000Z  outgoing-payment.sent  p  USD 5.05 of USD 10.10 from https://wallet.example/alice to ${receiver}`,
   ],
 ] as const)('formats an event on one line: %j', (event, line) => {
-  expect(eventLine(event)).toBe(line)
+  expect(eventLine({ ...event, server: 'https://wallet.example/op' })).toBe(line)
 })
 
 test('repeated work continues after an error and ends when it is stopped', async () => {

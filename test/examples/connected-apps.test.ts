@@ -3,6 +3,7 @@ import { connectedApps } from '../../examples/wallet/connected-apps.js'
 import { cookieSession } from '../../examples/wallet/session.js'
 import type { GrantServices, GrantView } from '../../src/index.js'
 
+const accounts = { ownedBy: () => [] }
 const session = cookieSession(new Uint8Array(32))
 
 function grantView(grantId: string, more: Partial<GrantView> = {}): GrantView {
@@ -14,9 +15,9 @@ function grantView(grantId: string, more: Partial<GrantView> = {}): GrantView {
 async function shown(...views: readonly GrantView[]) {
   const asked: string[] = []
   const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke'> = {
-    async *iterate({ resourceOwner }) {
+    async *iterate({ resourceOwner, statuses }) {
       asked.push(resourceOwner)
-      yield* views
+      yield* views.filter(({ status }) => statuses?.includes(status) ?? true)
     },
     get: async () => undefined,
     revoke: async () => false,
@@ -24,7 +25,7 @@ async function shown(...views: readonly GrantView[]) {
   const [cookie = ''] = session.cookieFor('alice').split(';')
   const headers = [['Cookie', cookie]] as const
   const request = { method: 'GET', url: '/grants', headers, body: new Uint8Array() }
-  const { status, body = '' } = await connectedApps(grants, session)(request)
+  const { status, body = '' } = await connectedApps(grants, accounts, session)(request)
   expect(status).toBe(200)
   return { body, asked }
 }
@@ -60,7 +61,7 @@ describe('the page of connected apps', () => {
         access: [{ type: 'quote', actions: ['create'], identifier }],
       }),
     )
-    expect(body.match(/img src=x/g)).toHaveLength(3)
+    expect(body.match(/img src=x/g)).toHaveLength(4)
     expect(body).not.toContain('<img')
   })
 })

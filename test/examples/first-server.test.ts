@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { freePort } from '../../examples/wallet/free-port.js'
-import { killPrograms, run, untilPrinted } from './program.js'
+import { exited, killPrograms, run, untilPrinted } from './program.js'
 
 afterEach(killPrograms)
 
@@ -25,5 +25,17 @@ describe('the first server', () => {
     })
     expect(unsigned.status).toBe(401)
     expect(await unsigned.json()).toMatchObject({ error: { code: 'invalid_client' } })
+  })
+
+  test('issues an access token to the first client', async () => {
+    const port = await freePort()
+    const endpoint = `http://localhost:${port}/auth`
+    const server = run('examples/first-server/server.ts', { PORT: String(port) })
+    await untilPrinted(server, `Serving grants at ${endpoint}`)
+
+    const client = run('examples/first-server/client.ts', { GRANT_ENDPOINT: endpoint })
+    expect(await client.ended).toEqual(exited)
+    expect(client.printed.out).toMatch(/^200 /)
+    expect(client.printed.out).toContain(`manage: '${endpoint}/token/`)
   })
 })

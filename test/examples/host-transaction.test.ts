@@ -4,85 +4,20 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromPglite, migrate, postgresStore } from '../../adapters/postgres.js'
 import { creditIncoming } from '../../examples/host-transaction/credit-incoming.js'
 import { settleOutgoing } from '../../examples/host-transaction/settle-outgoing.js'
-import { ledgerTables, settlementAccount } from '../../examples/host-transaction/tables.js'
-import type { ResourceServices, Store } from '../../src/index.js'
-import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
+import { ledgerTables } from '../../examples/host-transaction/tables.js'
 import {
-  createSpendingWorld,
-  euroReceiver,
-  grantToPay,
-  outgoingItem,
-  pay,
-} from '../support/spending.js'
-import { alice, bob, incomingAccess, type World } from '../support/world.js'
-
-const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
-const settlement = settlementAccount('USD')
-
-/** A wallet whose database also contains the host's ledger. */
-interface Bank {
-  readonly pool: Pool
-  readonly world: World
-  /** Creates a payment to Bob and returns its id. */
-  open(amount?: string): Promise<string>
-  /** Returns what a payment has received, and what its transfers have credited to Bob's account. */
-  sums(
-    paymentId: string,
-    transferIds: readonly string[],
-  ): Promise<{ received: string; credited: string }>
-  /** Alice pays 10 dollars, of which 5 euros arrive. Resolves to the id of the payment, which is begun. */
-  begun(): Promise<string>
-  /** Returns what was sent of a payment, its state, and what was debited from Alice's account. */
-  status(paymentId: string): Promise<{ sent: string; state: string; debited: string }>
-}
-
-let names = 0
-const name = (what: string) => `${what}-${++names}`
-
-async function openBank(pool: Pool, store: Store): Promise<Bank> {
-  const world = createSpendingWorld({ store })
-  const client = world.client()
-  const { token: spending } = await grantToPay(world, client, [outgoingItem()])
-  const { outgoingPayments } = world.resources
-  const token = (await client.request([incomingAccess])).body.access_token.value
-  const accounts = [alice, bob, settlement, settlementAccount('EUR')]
-  for (const id of accounts) {
-    await pool.query('INSERT INTO ledger_accounts VALUES ($1, $2, 2)', [id, 'USD'])
-  }
-  return {
-    pool,
-    world,
-    async open(amount) {
-      const more = amount === undefined ? {} : { incomingAmount: usd(amount) }
-      const { body } = await client.createPayment(token, { walletAddress: bob, ...more })
-      return world.resources.incomingPayments.idOf(body.id) ?? ''
-    },
-    async sums(paymentId, transferIds) {
-      const payment = await world.resources.incomingPayments.get(paymentId)
-      const text = `SELECT account_id, sum(amount)::text AS sum FROM ledger_entries
-        WHERE transfer_id = ANY ($1) GROUP BY account_id`
-      const { rows } = await pool.query(text, [transferIds])
-      const of = (account: string) => rows.find((row) => row.account_id === account)?.sum ?? '0'
-      expect(of(settlement)).toBe(of(bob) === '0' ? '0' : `-${of(bob)}`)
-      return { received: payment?.received ?? '', credited: of(bob) }
-    },
-    async begun() {
-      const { body } = await pay(client, spending, '1000', { incomingPayment: euroReceiver })
-      const id = outgoingPayments.idOf(body.id) ?? ''
-      await outgoingPayments.begin(id)
-      return id
-    },
-    async status(paymentId) {
-      const { sent = '', state = '' } = (await outgoingPayments.get(paymentId)) ?? {}
-      const text = `SELECT account_id, sum(amount)::text AS sum FROM ledger_entries
-        WHERE transfer_id = $1 GROUP BY account_id`
-      const { rows } = await pool.query(text, [paymentId])
-      const of = (account: string) => rows.find((row) => row.account_id === account)?.sum ?? '0'
-      expect(of(alice)).toBe(of(settlement) === '0' ? '0' : `-${of(settlement)}`)
-      return { sent, state, debited: of(settlement) }
-    },
-  }
-}
+  type Bank,
+  name,
+  openBank,
+  totals,
+  unknownToTheLedger,
+  usd,
+  withReceive,
+  withReportSent,
+} from '../support/bank.js'
+import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
+import { isLong } from '../support/runs.js'
+import { bob } from '../support/world.js'
 
 /** PGlite as a pool of one connection. */
 function poolOfOne(lite: PGlite): Pool {
@@ -173,13 +108,7 @@ function creditsAndCounts(bank: () => Bank): void {
     const { pool, world, open, sums } = bank()
     const paymentId = await open()
     const funds = { transferId: name('transfer'), amount: usd('100') }
-    const unknown = 'https://wallet.example/unknown-to-the-ledger'
-    const moved = withReceive(world, async (receive) => {
-      const result = await receive()
-      return result.ok
-        ? { ...result, payment: { ...result.payment, walletAddress: unknown } }
-        : result
-    })
+    const moved = withReceive(world, async (receive) => unknownToTheLedger(await receive()))
     const credited = creditIncoming(pool, moved, paymentId, funds)
     await expect(credited).rejects.toMatchObject({ code: '23503' })
     expect(await sums(paymentId, [funds.transferId])).toEqual({ received: '0', credited: '0' })
@@ -266,10 +195,6 @@ function creditsAndCounts(bank: () => Bank): void {
 }
 
 function debitsAndSettles(bank: () => Bank): void {
-  const totals = (sent: string, delivered: string) => ({
-    sentAmount: usd(sent),
-    deliveredAmount: { ...usd(delivered), assetCode: 'EUR' },
-  })
   const whole = totals('1000', '500')
 
   test('debits the account and settles the payment, once', async () => {
@@ -322,19 +247,7 @@ function debitsAndSettles(bank: () => Bank): void {
   test('settles nothing if the host cannot write its entries', async () => {
     const { pool, world, begun, status } = bank()
     const paymentId = await begun()
-    const unknown = 'https://wallet.example/unknown-to-the-ledger'
-    const moved: Resources = {
-      within(store) {
-        const services = world.resources.within(store)
-        const reportSent: Settle = async (...report) => {
-          const result = await services.outgoingPayments.reportSent(...report)
-          return result.ok
-            ? { ...result, payment: { ...result.payment, walletAddress: unknown } }
-            : result
-        }
-        return { ...services, outgoingPayments: { ...services.outgoingPayments, reportSent } }
-      },
-    }
+    const moved = withReportSent(world, async (report) => unknownToTheLedger(await report()))
     const failing = settleOutgoing(pool, moved, paymentId, whole)
     await expect(failing).rejects.toMatchObject({ code: '23503' })
     expect(await status(paymentId)).toEqual({ sent: '0', state: 'begun', debited: '0' })
@@ -353,30 +266,7 @@ function debitsAndSettles(bank: () => Bank): void {
   })
 }
 
-type Resources = Pick<World['resources'], 'within'>
-type Receive = ResourceServices['incomingPayments']['receive']
-type Settle = ResourceServices['outgoingPayments']['reportSent']
-
-/** The same services with a wrapped `receive`. */
-function withReceive(
-  { resources }: World,
-  around: (
-    receive: () => ReturnType<Receive>,
-    funds: Parameters<Receive>[1],
-  ) => ReturnType<Receive>,
-): Resources {
-  return {
-    within(store) {
-      const services = resources.within(store)
-      const { incomingPayments } = services
-      const receive: Receive = (paymentId, funds) =>
-        around(() => incomingPayments.receive(paymentId, funds), funds)
-      return { ...services, incomingPayments: { ...incomingPayments, receive } }
-    },
-  }
-}
-
-describe('the host transaction on PGlite', () => {
+describe.runIf(isLong || servers.PostgreSQL === undefined)('the host transaction on PGlite', () => {
   let lite: PGlite
   let bank: Bank
   beforeAll(async () => {

@@ -35,6 +35,7 @@ function priceOf(
   return prices(receiversOf(payments, nowhere)).price({
     account: { ...walletAddress, assetCode: from },
     receiver: 'https://wallet.example/incoming-payments/p',
+    client: 'https://shop.example',
     method: 'ilp',
     ...asked,
   })
@@ -135,7 +136,8 @@ describe('the price of a payment', () => {
 function priceElsewhere(found: FoundReceiver, debitAmount: Amount | undefined = amount(1010)) {
   const payments = { idOf: () => undefined, get: () => Promise.reject(new Error('asked')) }
   const receiver = 'https://bank.example/incoming-payments/1'
-  const request = { account: walletAddress, receiver, method: 'ilp' as const, debitAmount }
+  const client = 'https://shop.example'
+  const request = { account: walletAddress, client, receiver, method: 'ilp' as const, debitAmount }
   return prices(receiversOf(payments, async () => found)).price(request)
 }
 
@@ -180,15 +182,15 @@ describe('there is no price', () => {
     'for an asset that differs from that of the receiver: %j',
     async (receiveAmount) => {
       const price = await priceOf({ receiveAmount }, {})
-      expect(price).toMatchObject({ refusal: 'receiver_invalid' })
+      expect(price).toMatchObject({ refusal: 'amount_invalid' })
     },
   )
 
   test('for an amount that exceeds 64 bits', async () => {
     const dear = await priceOf({ receiveAmount: amount(amountValueMax) }, {})
-    expect(dear).toMatchObject({ refusal: 'receiver_invalid' })
+    expect(dear).toMatchObject({ refusal: 'amount_invalid' })
     const much = { debitAmount: amount(amountValueMax, 'EUR') }
-    expect(await priceOf(much, { from: 'EUR' })).toMatchObject({ refusal: 'receiver_invalid' })
+    expect(await priceOf(much, { from: 'EUR' })).toMatchObject({ refusal: 'amount_invalid' })
     expect(await priceOf({ debitAmount: amount(amountValueMax) }, {})).toHaveProperty('debitAmount')
   })
 })

@@ -75,7 +75,7 @@ async function opened() {
       const handler = paymentSender(options)(stopping.signal)
       return {
         stop: () => stopping.abort(),
-        drain: () => events.drain(handler, { leaseMs: 60_000 }),
+        drain: () => events.drain(handler, { leaseMs: 60_000, skewMaxMs: 0 }),
       }
     }
 

@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto'
+import { DynamoDB } from '@aws-sdk/client-dynamodb'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createDynamodbTable, dynamodbStore } from '../../examples/stores/dynamodb.js'
+import { etcdStore } from '../../examples/stores/etcd.js'
+import type { Store } from '../../src/index.js'
+import { storeConformance } from '../../src/testing/index.js'
+
+function keepsTheContract(makeStore: () => Store): void {
+  for (const { name, rule, run } of storeConformance(makeStore, { sameData: true })) {
+    test(`${name} (${rule})`, run)
+  }
+}
+
+describe('the etcd recipe', () => {
+  const url = process.env['TEST_ETCD_URL']
+  if (url === undefined) return test.skip('skipped: TEST_ETCD_URL is not set', () => {})
+  const prefix = `test-${randomUUID()}`
+  keepsTheContract(() => etcdStore({ url, prefix }))
+
+  test('leaves nothing of a removed record behind', async () => {
+    const own = `${prefix}-removed`
+    const store = etcdStore({ url, prefix: own })
+    const lists = [1, 2, 3].map((at) => ({ list: `list ${at}`, at }))
+    const first = { id: 'removed-1', version: 1, commandId: 'a', dueAt: 1, lists }
+    const next = { ...first, version: 2, dueAt: 2, lists: lists.slice(1) }
+    const kind = 'grant' as const
+    await store.commit({ changes: [{ kind, next: first, expectedVersion: 0 }], guards: [] })
+    const change = { kind, next, expectedVersion: 1, previous: { lists, dueAt: 1 } }
+    expect(await store.commit({ changes: [change], guards: [] })).toBe(true)
+    const keys = async () => {
+      const body = { key: btoa(`${own}/`), range_end: btoa(`${own}0`), count_only: true }
+      const counted = await fetch(`${url}/v3/kv/range`, {
+        method: 'POST',
+        body: JSON.stringify(body),
+      })
+      return Number(((await counted.json()) as { count?: string }).count ?? 0)
+    }
+    expect(await keys()).toBe(4)
+    expect(await store.remove(kind, 'removed-1', 2)).toBe(true)
+    expect(await keys()).toBe(0)
+  })
+})
+
+describe('the DynamoDB recipe', () => {
+  const endpoint = process.env['TEST_DYNAMODB_URL']
+  if (endpoint === undefined) return test.skip('skipped: TEST_DYNAMODB_URL is not set', () => {})
+  const credentials = { accessKeyId: 'local', secretAccessKey: 'local' }
+  const client = new DynamoDB({ endpoint, region: 'local', credentials })
+  const table = `test-${randomUUID()}`
+  beforeAll(() => createDynamodbTable(client, { table }))
+  afterAll(() => client.deleteTable({ TableName: table }))
+
+  keepsTheContract(() => dynamodbStore(client, { table }))
+
+  test('leaves nothing of a removed record behind', async () => {
+    const { Count: before } = await client.scan({ TableName: table })
+    const store = dynamodbStore(client, { table })
+    const lists = [1, 2, 3].map((at) => ({ list: `list ${at}`, at }))
+    const first = { id: 'removed-1', version: 1, commandId: 'a', dueAt: 1, lists }
+    const kind = 'grant' as const
+    await store.commit({ changes: [{ kind, next: first, expectedVersion: 0 }], guards: [] })
+    const next = { ...first, version: 2, lists: lists.slice(1) }
+    const change = { kind, next, expectedVersion: 1, previous: { lists, dueAt: 1 } }
+    expect(await store.commit({ changes: [change], guards: [] })).toBe(true)
+    expect((await client.scan({ TableName: table })).Count).toBe((before ?? 0) + 3)
+    expect(await store.remove(kind, 'removed-1', 2)).toBe(true)
+    expect((await client.scan({ TableName: table })).Count).toBe(before)
+  })
+})
