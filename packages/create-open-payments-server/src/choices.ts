@@ -1,0 +1,39 @@
+import { unknownName } from '../../../src/util/known-options.js'
+
+/** The choices of each question, and what to say about them. The first is the default. */
+export const frameworks = {
+  express: 'Express 5',
+  fastify: 'Fastify 5',
+  hono: 'Hono 4',
+}
+
+export const databases = {
+  sqlite: 'SQLite, for one machine; needs Node.js 22.13 or newer',
+  postgres: 'PostgreSQL',
+  mariadb: 'MariaDB, through Kysely',
+}
+
+export type Framework = keyof typeof frameworks
+export type Database = keyof typeof databases
+
+/** The command line is not valid, or the wallet cannot be written. The message says what to change. */
+export class ProblemError extends Error {
+  readonly exitCode: number
+
+  constructor(message: string, exitCode: 1 | 2) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+/** Returns a known name, or throws a `ProblemError` with the nearest one. */
+export function knownName<Name extends string>(
+  what: string,
+  given: string,
+  known: Readonly<Record<Name, string>>,
+): Name {
+  const unknown = unknownName({ [given]: true }, known)
+  if (unknown === undefined) return given as Name
+  const names = Object.keys(known).join(', ')
+  throw new ProblemError(`${what} must be one of ${names}: ${given}${unknown.hint}`, 2)
+}

@@ -1,0 +1,80 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Database, Framework } from './choices.js'
+
+export interface Project {
+  readonly name: string
+  readonly framework: Framework
+  readonly database: Database
+  /** The version of the library, which is that of this package. */
+  readonly version: string
+  readonly newSecret: () => string
+}
+
+const templates = fileURLToPath(new URL('../templates', import.meta.url))
+
+/** Parts of files that the parts of a wallet share. npm would not pack files with the final names. */
+const parts = ['package.part.json', 'README.part.md', 'env.example']
+
+/** Returns the files of a wallet by path: those that all wallets have, and those of its framework and database. */
+export function filesOf(project: Project): ReadonlyMap<string, string> {
+  const folders = ['wallet', `frameworks/${project.framework}`, `databases/${project.database}`]
+  const files = new Map(folders.flatMap((folder) => [...filesIn(join(templates, folder))]))
+  const part = (name: string) =>
+    folders.flatMap((folder) => filesIn(join(templates, folder)).get(name) ?? [])
+  const settings = part('env.example').join('')
+  const manifest = manifestOf(
+    project,
+    part('package.part.json').map((text) => JSON.parse(text)),
+  )
+  const readme = part('README.part.md')
+  for (const name of [...parts, 'gitignore']) files.delete(name)
+  return new Map([
+    ...files,
+    ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
+    ['README.md', `${[`# ${project.name}`, ...readme.map((text) => text.trim())].join('\n\n')}\n`],
+    ['.gitignore', part('gitignore').join('')],
+    ['.env.example', settings],
+    ['.env', settings.replace(/^(\w+)=$/gm, (line) => line + project.newSecret())],
+  ])
+}
+
+function filesIn(folder: string): ReadonlyMap<string, string> {
+  const paths = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
+  return new Map(
+    paths.map((path) => [
+      path.slice(folder.length + 1).replaceAll('\\', '/'),
+      readFileSync(path, 'utf8'),
+    ]),
+  )
+}
+
+interface Manifest {
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly devDependencies?: Readonly<Record<string, string>>
+}
+
+function manifestOf({ name, version }: Project, fragments: readonly Manifest[]) {
+  const own = `^${version}`
+  const all: readonly Manifest[] = [
+    ...fragments,
+    {
+      dependencies: { 'open-payments-server': own },
+      devDependencies: { 'open-payments-server-testing': own },
+    },
+  ]
+  return {
+    name,
+    ...Object.assign({}, ...fragments),
+    dependencies: merged(all.map(({ dependencies }) => dependencies)),
+    devDependencies: merged(all.map(({ devDependencies }) => devDependencies)),
+  }
+}
+
+function merged(some: readonly (Readonly<Record<string, string>> | undefined)[]) {
+  const entries = Object.entries<string>(Object.assign({}, ...some))
+  return Object.fromEntries(entries.sort(([one], [other]) => (one < other ? -1 : 1)))
+}

@@ -1,0 +1,38 @@
+import { migrate, postgresStore } from 'open-payments-server/postgres'
+import { Pool, type PoolClient } from 'pg'
+import type { Database, Sql } from './sql.js'
+
+/** Opens PostgreSQL at a URL. Any number of processes may use it. */
+export function openDatabase(connectionString: string): Database {
+  const pool = new Pool({
+    connectionString,
+    // Without both time-outs, a database that is frozen holds every request.
+    connectionTimeoutMillis: 5_000,
+    query_timeout: 8_000,
+  })
+  // An error of an idle connection must not end the process: the pool opens another one.
+  pool.on('error', (error) => console.error(`PostgreSQL: ${error.message}`))
+  return {
+    store: postgresStore(pool),
+    sql: sqlOn(pool),
+    migrateRecords: () => migrate(pool),
+    async transaction(work) {
+      const { result } = await postgresStore.transaction(
+        pool,
+        async (client: PoolClient, store) => {
+          return { ok: true, result: await work(sqlOn(client), store) }
+        },
+      )
+      return result
+    },
+    close: () => pool.end(),
+  }
+}
+
+function sqlOn(client: Pool | PoolClient): Sql {
+  return async (statement, ...values) => {
+    let count = 0
+    const numbered = statement.replace(/\?/g, () => `$${++count}`)
+    return (await client.query(numbered, [...values])).rows
+  }
+}

@@ -1,0 +1,24 @@
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { migrate, sqliteStore } from 'open-payments-server/sqlite'
+import type { Database, Row, Sql } from './sql.js'
+
+/** Opens a file of SQLite on a local disk. Several processes on one machine may use it. */
+export function openDatabase(file: string): Database {
+  const connection = new DatabaseSync(file)
+  // The driver blocks the process while it waits for a lock. The store repeats operations without blocking.
+  connection.exec('PRAGMA busy_timeout = 100')
+  const store = sqliteStore(connection)
+  const sql: Sql = async (statement, ...values: readonly SQLInputValue[]) => {
+    const prepared = connection.prepare(statement)
+    prepared.setReadBigInts(true)
+    return prepared.all(...values) as Row[]
+  }
+  return {
+    store,
+    sql,
+    migrateRecords: () => migrate(connection),
+    // Other work on this connection waits until the transaction ends: never wait for a client inside of one.
+    transaction: (work) => store.transaction((inside) => work(sql, inside)),
+    close: async () => connection.close(),
+  }
+}

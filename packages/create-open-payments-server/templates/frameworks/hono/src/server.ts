@@ -1,0 +1,18 @@
+import type { Server } from 'node:http'
+import { createAdaptorServer } from '@hono/node-server'
+import { Hono } from 'hono'
+import { toHono } from 'open-payments-server/hono'
+import type { Wallet } from './wallet.js'
+
+/** Serves the wallet with Hono. */
+export async function serverOf(wallet: Wallet): Promise<Server> {
+  const app = new Hono()
+  app.all('/auth/*', toHono(wallet.auth.handle))
+  app.all('/op/*', toHono(wallet.resources.handle))
+  app.all('/login/*', toHono(wallet.pages.login))
+  app.all('/consent/*', toHono(wallet.pages.consent))
+  app.all('/apps/*', toHono(wallet.pages.connectedApps))
+  // Your own routes follow here.
+  app.all('*', toHono(wallet.addresses.handle)) // last: it serves every other path
+  return createAdaptorServer(app) as Server
+}

@@ -1,0 +1,76 @@
+import { consumeEvents, type OutgoingPaymentEvent, runSweeps } from 'open-payments-server'
+import type { Wallet } from './wallet.js'
+
+/** The work between requests. */
+export interface Background {
+  /** Starts nothing new, and resolves when the current work has ended. */
+  stop(): Promise<void>
+}
+
+/** How long a hold may exist without its payment: longer than a request can take. */
+const holdMs = 60_000
+
+/** Starts the consumer of events and the sweeps. Any number of processes may run them. */
+export function startBackground(wallet: Wallet, pollMs = 250): Background {
+  const { auth, resources, ledger } = wallet
+  const onError = console.error
+  const consumer = consumeEvents(
+    [auth.events, resources.events],
+    async (event) => {
+      if (event.type === 'outgoing-payment.created') await pay(wallet, event)
+      if (event.type === 'outgoing-payment.failed') await ledger.release(event.outgoingPaymentId)
+    },
+    { pollMs, onError, onFailure: ({ error }) => onError(error) },
+  )
+  const sweeps = runSweeps([auth, resources, { sweep: () => releaseHolds(wallet) }], { onError })
+  return {
+    async stop() {
+      await Promise.all([consumer.stop(), sweeps.stop()])
+    },
+  }
+}
+
+/**
+ * Carries out a payment to an account of this wallet. All that belongs to it takes effect in one transaction, so it may
+ * run again after a crash.
+ */
+async function pay({ database, resources, ledger }: Wallet, event: OutgoingPaymentEvent) {
+  const { outgoingPaymentId: paymentId, debitAmount, receiveAmount } = event
+  const begun = await resources.outgoingPayments.begin(paymentId)
+  // A process that has since stopped may have begun it.
+  if (!begun.ok && begun.refusal !== 'payment_begun') return
+  const incomingPaymentId = resources.incomingPayments.idOf(event.receiver) ?? ''
+  const received = await database.transaction(async (sql, store) => {
+    const { incomingPayments, outgoingPayments } = resources.within(store)
+    const received = await incomingPayments.receive(incomingPaymentId, {
+      transferId: paymentId,
+      amount: receiveAmount,
+    })
+    if (!received.ok) return received
+    const sent = await outgoingPayments.reportSent(paymentId, {
+      sentAmount: debitAmount,
+      deliveredAmount: receiveAmount,
+    })
+    if (!sent.ok) throw new Error(`${paymentId}: ${sent.reason}`)
+    if (received.changed) {
+      const { walletAddress: from } = event
+      const to = received.payment.walletAddress
+      const values = { debit: debitAmount.value, credit: receiveAmount.value }
+      await ledger.move(sql, { paymentId, from, to, ...values })
+    }
+    return received
+  })
+  if (!received.ok) await resources.outgoingPayments.fail(paymentId, { reason: received.reason })
+}
+
+/** Releases the holds of payments that have ended, and of those that were never created, such as after a crash. */
+async function releaseHolds({ resources, ledger }: Wallet) {
+  const before = Date.now() - holdMs
+  for (const paymentId of await ledger.heldBefore(before)) {
+    const payment = await resources.outgoingPayments.get(paymentId)
+    // A repeated request may have renewed a hold meanwhile.
+    if (payment?.endedAt !== undefined) await ledger.release(paymentId)
+    else if (payment === undefined) await ledger.release(paymentId, before)
+  }
+  return { more: false, expired: 0, lapsed: 0, removed: 0 }
+}

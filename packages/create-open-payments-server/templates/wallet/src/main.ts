@@ -1,0 +1,17 @@
+import { once } from 'node:events'
+import { openDatabase } from './database.js'
+import { readSettings } from './settings.js'
+import { startWallet } from './start.js'
+
+const settings = readSettings()
+const database = openDatabase(settings.database)
+const { baseUrl, stop } = await startWallet(settings, database)
+console.log(`Wallet addresses: ${baseUrl}/alice and ${baseUrl}/bob`)
+console.log(
+  `Connected apps:   ${baseUrl}/apps (sign in as alice or bob with DEMO_PASSWORD of .env)`,
+)
+console.log(`Check it:         npx open-payments-server doctor --allow-private ${baseUrl}/alice`)
+
+await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')])
+await stop()
+await database.close()

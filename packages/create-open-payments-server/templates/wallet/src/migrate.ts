@@ -1,0 +1,51 @@
+import { pathToFileURL } from 'node:url'
+import { openDatabase } from './database.js'
+import { readSettings } from './settings.js'
+import type { Database } from './sql.js'
+
+/** The tables of this wallet. Append a step for each change, and never edit one that has run somewhere. */
+const steps: readonly (readonly string[])[] = [
+  [
+    `CREATE TABLE accounts (
+      wallet_address VARCHAR(255) PRIMARY KEY,
+      owner VARCHAR(64) NOT NULL,
+      public_name VARCHAR(64) NOT NULL,
+      asset_code VARCHAR(16) NOT NULL,
+      asset_scale INTEGER NOT NULL,
+      balance BIGINT NOT NULL CHECK (balance >= 0),
+      locks BIGINT NOT NULL DEFAULT 0
+    )`,
+    `CREATE TABLE holds (
+      hold_id VARCHAR(64) PRIMARY KEY,
+      payment_id VARCHAR(128) NOT NULL,
+      wallet_address VARCHAR(255) NOT NULL,
+      amount BIGINT NOT NULL,
+      held_at BIGINT NOT NULL
+    )`,
+    'CREATE INDEX holds_of_account ON holds (wallet_address)',
+    'CREATE INDEX holds_of_payment ON holds (payment_id)',
+  ],
+]
+
+/**
+ * Brings the tables of the library and of this wallet up to date. If there is nothing to do, it only reads. Run it
+ * before several processes start, so that they do not create the tables at the same time.
+ */
+export async function migrate({ sql, migrateRecords }: Database): Promise<void> {
+  await migrateRecords()
+  await sql('CREATE TABLE IF NOT EXISTS wallet_migrations (version INTEGER PRIMARY KEY)')
+  const [row] = await sql('SELECT COALESCE(MAX(version), 0) AS version FROM wallet_migrations')
+  const done = Number(row?.['version'])
+  for (const [index, statements] of steps.entries()) {
+    if (index < done) continue
+    for (const statement of statements) await sql(statement)
+    await sql('INSERT INTO wallet_migrations (version) VALUES (?)', index + 1)
+  }
+}
+
+/** Runs as a program, too: `npm run migrate`. */
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const database = openDatabase(readSettings().database)
+  await migrate(database)
+  await database.close()
+}

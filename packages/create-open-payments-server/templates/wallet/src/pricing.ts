@@ -1,0 +1,44 @@
+import type {
+  Amount,
+  IncomingPayment,
+  IncomingPaymentServices,
+  PriceRefusal,
+  Pricing,
+} from 'open-payments-server'
+
+/**
+ * Prices payments to receivers in this wallet, in the same asset and without a fee. Payments to other wallets need a
+ * rail between the two: docs/spending.md and docs/ilp.md of open-payments-server have the code to add.
+ */
+export function pricingOf(
+  incomingPayments: () => Pick<IncomingPaymentServices, 'get' | 'idOf'>,
+): Pricing {
+  return {
+    async price({ account, receiver, debitAmount, receiveAmount }) {
+      const id = incomingPayments().idOf(receiver)
+      if (id === undefined) return invalid('the receiver is in another wallet')
+      const payment = await incomingPayments().get(id)
+      if (payment === undefined) return invalid('the incoming payment does not exist')
+      if (payment.completed || Date.now() > payment.expiresAt) {
+        return invalid('the incoming payment accepts no further funds')
+      }
+      const { assetCode, assetScale } = payment.asset
+      if (account.assetCode !== assetCode || account.assetScale !== assetScale) {
+        return invalid('there is no exchange rate for its currency')
+      }
+      const amount = debitAmount ?? receiveAmount ?? remainingOf(payment)
+      if (amount === undefined) return { refusal: 'amount_missing' }
+      const value = { value: amount.value, assetCode, assetScale }
+      return { debitAmount: value, receiveAmount: value, expiresAt: payment.expiresAt }
+    },
+  }
+}
+
+function remainingOf({ incomingAmount, received }: IncomingPayment): Amount | undefined {
+  if (incomingAmount === undefined) return undefined
+  return { ...incomingAmount, value: `${BigInt(incomingAmount.value) - BigInt(received)}` }
+}
+
+function invalid(reason: string): PriceRefusal {
+  return { refusal: 'receiver_invalid', reason }
+}

@@ -1,0 +1,59 @@
+import { existsSync } from 'node:fs'
+
+export interface Settings {
+  readonly port: number
+  /** The public origin of the wallet, without a slash at the end. Clients sign it, so it must be exact. */
+  readonly baseUrl: string
+  readonly database: string
+  /** Authenticates the cookies of owners. */
+  readonly sessionSecret: Uint8Array
+  /** Makes the payment details of incoming payments. Senders cannot pay by details of another secret. */
+  readonly paymentDetailsSecret: Uint8Array
+  /** The password of every owner in this demonstration: see login.ts. */
+  readonly demoPassword: string
+}
+
+/**
+ * Reads the settings from the environment, and from .env if that file exists.
+ *
+ * @throws an error that names the variable that is missing or invalid.
+ */
+export function readSettings(): Settings {
+  if (existsSync('.env')) process.loadEnvFile()
+  const port = Number(process.env['PORT'] ?? 3000)
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new Error('PORT must be a port number')
+  }
+  return {
+    port,
+    baseUrl: originOf(process.env['BASE_URL'] ?? `http://localhost:${port}`),
+    database: required('DATABASE'),
+    sessionSecret: secret('SESSION_SECRET'),
+    paymentDetailsSecret: secret('PAYMENT_DETAILS_SECRET'),
+    demoPassword: required('DEMO_PASSWORD'),
+  }
+}
+
+function originOf(text: string): string {
+  if (!URL.canParse(text) || new URL(text).origin !== text) {
+    throw new Error('BASE_URL must be an origin, such as https://wallet.example')
+  }
+  return text
+}
+
+function required(name: string): string {
+  const value = process.env[name]
+  if (!value) throw new Error(`${name} must be set: see .env.example`)
+  return value
+}
+
+function secret(name: string): Uint8Array {
+  const bytes = Buffer.from(required(name), 'base64url')
+  if (bytes.length < 32) throw new Error(`${name} must be 32 random bytes, base64url`)
+  return bytes
+}
+
+/** Returns whether the wallet runs on this machine only, so that its clients may too. */
+export function isLocal(baseUrl: string): boolean {
+  return ['localhost', '127.0.0.1', '[::1]'].includes(new URL(baseUrl).hostname)
+}

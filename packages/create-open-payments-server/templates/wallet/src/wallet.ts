@@ -1,0 +1,93 @@
+import {
+  type AuthorizationServer,
+  createAuthorizationServer,
+  createResourceServer,
+  createWalletAddressServer,
+  type Handler,
+  ilpPaymentMethods,
+  type RefusalReport,
+  type ResourceServer,
+  remoteClientKeys,
+  type WalletAddressServer,
+} from 'open-payments-server'
+import { connectedAppsPage } from './connected-apps-page.js'
+import { consentPage } from './consent-page.js'
+import { type Ledger, ledgerOn } from './ledger.js'
+import { createLogin } from './login.js'
+import { pricingOf } from './pricing.js'
+import { isLocal, type Settings } from './settings.js'
+import type { Database } from './sql.js'
+
+/** The servers and pages of the wallet. `server.ts` mounts them. */
+export interface Wallet {
+  readonly ledger: Ledger
+  readonly database: Database
+  readonly auth: AuthorizationServer
+  readonly resources: ResourceServer
+  readonly addresses: WalletAddressServer
+  readonly pages: Readonly<Record<'login' | 'consent' | 'connectedApps', Handler>>
+}
+
+export type WalletSettings = Omit<Settings, 'port' | 'database'>
+
+export function createWallet(settings: WalletSettings, database: Database): Wallet {
+  const { baseUrl } = settings
+  const grantEndpoint = `${baseUrl}/auth`
+  const resourceServer = `${baseUrl}/op`
+  const { store } = database
+  const ledger = ledgerOn(database)
+  const reports = { onRefusal, onError: console.error }
+
+  const auth = createAuthorizationServer({
+    ...reports,
+    grantEndpoint,
+    store,
+    consentUrl: `${baseUrl}/consent`,
+    // Clients choose these URLs, so private addresses are allowed in development only.
+    clientKeys: remoteClientKeys({ allowLoopback: isLocal(baseUrl) }),
+  })
+  const resources: ResourceServer = createResourceServer({
+    ...reports,
+    baseUrl: resourceServer,
+    grantEndpoint,
+    store,
+    introspect: auth.introspect,
+    walletAddresses: ledger,
+    paymentMethods: ilpPaymentMethods({
+      addressPrefix: 'test.wallet',
+      secret: settings.paymentDetailsSecret,
+    }),
+    pricing: pricingOf(() => resources.incomingPayments),
+    policy: {
+      async mayPay(payment) {
+        const isHeld = await ledger.hold(payment, Date.now())
+        return isHeld ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
+      },
+    },
+  })
+  const addresses = createWalletAddressServer({
+    ...reports,
+    baseUrl,
+    grantEndpoint,
+    resourceServer,
+    walletAddresses: ledger,
+  })
+  const login = createLogin(settings)
+  return {
+    ledger,
+    database,
+    auth,
+    resources,
+    addresses,
+    pages: {
+      login: login.page,
+      consent: consentPage(auth.interactions, ledger, login),
+      connectedApps: connectedAppsPage(auth.grants, login),
+    },
+  }
+}
+
+/** Clients are told little about why a request was refused. The reason is for you. */
+function onRefusal({ operation, refusal, reason }: RefusalReport): void {
+  console.warn(`${operation ?? 'request'} refused: ${refusal}: ${reason}`)
+}

@@ -1,0 +1,34 @@
+import { serverConformance } from 'open-payments-server-testing'
+import { afterAll, expect, test } from 'vitest'
+import { type Browser, browserOf, decide } from './support/browser.js'
+import { runningWallet } from './support/running-wallet.js'
+import { openShop } from './support/shop.js'
+
+const wallet = await runningWallet()
+const shop = await openShop()
+const alice = await browserOf(wallet.baseUrl, 'alice')
+afterAll(async () => {
+  shop.close()
+  await wallet.stop()
+})
+
+const interactUrls: string[] = []
+const cases = serverConformance({
+  walletAddress: `${wallet.baseUrl}/alice`,
+  receiver: `${wallet.baseUrl}/bob`,
+  client: shop.client,
+  async consent(interactUrl, decision) {
+    interactUrls.push(interactUrl)
+    return decide(alice, interactUrl, decision)
+  },
+})
+for (const { name, run, limitMs } of cases) test(name, { timeout: limitMs }, run)
+
+test('the consent page needs a login, and ignores forms of other sites', async () => {
+  expect(interactUrls).not.toEqual([])
+  const [interactUrl = ''] = interactUrls
+  const nobody: Browser = await browserOf(wallet.baseUrl, 'NOBODY')
+  expect((await nobody.open(interactUrl)).status).toBe(410)
+  expect((await nobody.send(interactUrl, { decision: 'approve' })).status).toBe(303)
+  expect((await alice.send(interactUrl, { decision: 'approve' })).status).toBe(403)
+})

@@ -1,0 +1,136 @@
+import {
+  type AuthenticatedClient,
+  createAuthenticatedClient,
+  isFinalizedGrantWithAccessToken,
+  isPendingGrant,
+} from '@interledger/open-payments'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { browserOf, decide } from './support/browser.js'
+import { runningWallet, type TestWallet } from './support/running-wallet.js'
+import { openShop, type Shop } from './support/shop.js'
+
+let wallet: TestWallet
+let shop: Shop
+let client: AuthenticatedClient
+let alice: string
+let bob: string
+beforeAll(async () => {
+  wallet = await runningWallet()
+  shop = await openShop()
+  alice = `${wallet.baseUrl}/alice`
+  bob = `${wallet.baseUrl}/bob`
+  const { walletAddress: walletAddressUrl, keyId, privateKey } = shop.client
+  client = await createAuthenticatedClient({
+    walletAddressUrl,
+    keyId,
+    privateKey,
+    useHttp: true,
+    logLevel: 'silent',
+  })
+})
+afterAll(async () => {
+  shop?.close()
+  await wallet?.stop()
+})
+
+type Access = NonNullable<
+  Parameters<AuthenticatedClient['grant']['request']>[1]['access_token']
+>['access']
+
+const dollars = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
+const authUrl = () => `${wallet.baseUrl}/auth`
+const using = (accessToken: string) => ({ url: `${wallet.baseUrl}/op`, accessToken })
+
+/** Requests access that needs no consent, and returns the token. */
+async function access(...access: Access): Promise<string> {
+  const grant = await client.grant.request({ url: authUrl() }, { access_token: { access } })
+  if (!isFinalizedGrantWithAccessToken(grant)) throw new Error('this access needs consent')
+  return grant.access_token.value
+}
+
+/** Requests access to pay from Alice's account, approves it as Alice, and returns the token. */
+async function paying(limits: { debitAmount?: ReturnType<typeof dollars> }): Promise<string> {
+  const access: Access = [
+    { type: 'outgoing-payment', actions: ['create', 'read'], identifier: alice, limits },
+  ]
+  const finish = { method: 'redirect' as const, uri: shop.finishUri, nonce: 'a-nonce' }
+  const grant = await client.grant.request(
+    { url: authUrl() },
+    { access_token: { access }, interact: { start: ['redirect'], finish } },
+  )
+  if (!isPendingGrant(grant)) throw new Error('this access needs no consent')
+  const browser = await browserOf(wallet.baseUrl, 'alice')
+  const { text } = await browser.open(grant.interact.redirect)
+  expect(text).toContain(shop.client.walletAddress)
+  const returned = new URL(await decide(browser, grant.interact.redirect, 'approve'))
+  expect(returned.searchParams.get('order')).toBe('17')
+  const { uri: url, access_token: continuation } = grant.continue
+  const { value: accessToken } = continuation
+  const continued = await client.grant.continue(
+    { url, accessToken },
+    { interact_ref: returned.searchParams.get('interact_ref') ?? '' },
+  )
+  if (!isFinalizedGrantWithAccessToken(continued)) throw new Error('the grant has no token')
+  return continued.access_token.value
+}
+
+/** Creates a request for a payment to Bob, and returns its URL. */
+async function invoice(value?: string): Promise<string> {
+  const token = await access({ type: 'incoming-payment', actions: ['create'] })
+  const amount = value === undefined ? {} : { incomingAmount: dollars(value) }
+  return (await client.incomingPayment.create(using(token), { walletAddress: bob, ...amount })).id
+}
+
+test('Alice pays an invoice of Bob with a quote, and the money moves once', async () => {
+  const receiver = await invoice('2500')
+  const quoting = await access({ type: 'quote', actions: ['create'] })
+  const quote = await client.quote.create(using(quoting), {
+    walletAddress: alice,
+    receiver,
+    method: 'ilp',
+  })
+  const token = await paying({ debitAmount: dollars('3000') })
+  const request = { walletAddress: alice, quoteId: quote.id }
+  const payment = await client.outgoingPayment.create(using(token), request)
+  expect((await client.outgoingPayment.create(using(token), request)).id).toBe(payment.id)
+
+  await expect.poll(() => wallet.balanceOf('bob')).toBe(12_500n)
+  expect(await wallet.balanceOf('alice')).toBe(7_500n)
+  const paid = await client.outgoingPayment.get({ url: payment.id, accessToken: token })
+  expect(paid.sentAmount).toEqual(dollars('2500'))
+
+  const tooMuch = { walletAddress: alice, incomingPayment: await invoice() }
+  await expect(
+    client.outgoingPayment.create(using(token), { ...tooMuch, debitAmount: dollars('501') }),
+  ).rejects.toMatchObject({ status: 403, code: 'insufficient_grant' })
+})
+
+test('A payment that the account cannot pay is refused, and leaves the money', async () => {
+  const token = await paying({})
+  const incomingPayment = await invoice()
+  const pay = (value: string) =>
+    client.outgoingPayment.create(using(token), {
+      walletAddress: alice,
+      incomingPayment,
+      debitAmount: dollars(value),
+    })
+  await expect(pay('7501')).rejects.toMatchObject({ status: 403, code: 'insufficient_funds' })
+  expect(await wallet.balanceOf('alice')).toBe(7_500n)
+  await pay('7500')
+  await expect.poll(() => wallet.balanceOf('alice')).toBe(0n)
+  expect(await wallet.balanceOf('bob')).toBe(20_000n)
+})
+
+test('The owner ends the access of an app on the page of connected apps', async () => {
+  const token = await paying({ debitAmount: dollars('100') })
+  const browser = await browserOf(wallet.baseUrl, 'alice')
+  const { text, token: formToken } = await browser.open(`${wallet.baseUrl}/apps`)
+  const grants = [...text.matchAll(/name="grant" value="([^"]+)"/g)].map(([, id = '']) => id)
+  for (const grant of grants) {
+    await browser.send(`${wallet.baseUrl}/apps`, { token: formToken, grant })
+  }
+  const request = { walletAddress: alice, incomingPayment: await invoice() }
+  await expect(
+    client.outgoingPayment.create(using(token), { ...request, debitAmount: dollars('1') }),
+  ).rejects.toMatchObject({ status: 401 })
+})

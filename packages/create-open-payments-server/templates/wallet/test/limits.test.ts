@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { spendingProperty } from 'open-payments-server-testing'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ledgerOn } from '../src/ledger.js'
+import { migrate } from '../src/migrate.js'
+import type { Database } from '../src/sql.js'
+import { freshDatabase } from './fresh-database.js'
+
+let database: Database
+beforeAll(async () => {
+  database = await freshDatabase()
+  await migrate(database)
+})
+afterAll(() => database?.close())
+
+describe('a grant', () => {
+  test('never spends more than its limits, in any order of payments, failures and repeats', async () => {
+    await fc.assert(spendingProperty(fc, { store: () => database.store }), { numRuns: 50 })
+  })
+})
+
+describe('an account', () => {
+  const balance = 100n
+  const request = fc.record({
+    payment: fc.nat({ max: 3 }),
+    account: fc.nat({ max: 1 }),
+    amount: fc.bigInt({ min: 1n, max: 80n }),
+  })
+
+  async function accountWith(value: bigint): Promise<string> {
+    const walletAddress = `https://wallet.example/${randomUUID()}`
+    await database.sql(
+      `INSERT INTO accounts (wallet_address, owner, public_name, asset_code, asset_scale, balance)
+        VALUES (?, 'owner', 'Owner', 'USD', 2, ?)`,
+      walletAddress,
+      `${value}`,
+    )
+    return walletAddress
+  }
+
+  interface Requested {
+    readonly payment: number
+    readonly account: number
+    readonly amount: bigint
+  }
+
+  /** Requests payments from two accounts at the same time, and returns the amounts that each account may have to pay. */
+  async function heldAtOnce(requests: readonly Requested[]): Promise<readonly bigint[]> {
+    const ledger = ledgerOn(database)
+    const accounts = [await accountWith(balance), await accountWith(balance)]
+    const run = randomUUID()
+    // Any of the requests with one id may create the payment.
+    const held = accounts.map(() => new Map<string, bigint>())
+    await Promise.all(
+      requests.map(async ({ payment, account, amount }) => {
+        const request = {
+          holdId: `${run}-${payment}-${account}-${amount}`,
+          outgoingPaymentId: `${run}-${payment}`,
+          walletAddress: accounts[account] ?? '',
+          debitAmount: { value: `${amount}`, assetCode: 'USD', assetScale: 2 },
+        }
+        if (await ledger.hold(request, Date.now())) held[account]?.set(request.holdId, amount)
+      }),
+    )
+    for (const [index, walletAddress] of accounts.entries()) {
+      const [row] = await database.sql(
+        'SELECT SUM(amount) AS total FROM holds WHERE wallet_address = ?',
+        walletAddress,
+      )
+      expect(BigInt(`${row?.['total'] ?? 0}`)).toBe(sum(held[index]?.values() ?? []))
+    }
+    return held.map((amounts) => sum(amounts.values()))
+  }
+
+  const sum = (amounts: Iterable<bigint>) => [...amounts].reduce((all, each) => all + each, 0n)
+
+  test('never pays more than it has, whatever payments, amounts and accounts are repeated', async () => {
+    const requests = fc.array(request, { minLength: 2, maxLength: 8 })
+    const property = fc.asyncProperty(requests, async (some) => {
+      for (const total of await heldAtOnce(some)) expect(total).toBeLessThanOrEqual(balance)
+    })
+    await fc.assert(property, { numRuns: 50 })
+  })
+
+  test('pays all that it has, and holds a repeat once', async () => {
+    const requests = [60n, 39n, 1n].map((amount, payment) => ({ payment, account: 0, amount }))
+    expect(await heldAtOnce([...requests, ...requests])).toEqual([balance, 0n])
+  })
+})

@@ -1,0 +1,46 @@
+import { demoPassword } from './running-wallet.js'
+
+/** Opens a page, and shows what a form of it would send. */
+export interface Browser {
+  open(url: string): Promise<{ status: number; text: string; token: string }>
+  /** Sends a form, and resolves to the redirect without following it. */
+  send(
+    url: string,
+    form: Readonly<Record<string, string>>,
+  ): Promise<{ status: number; location: string | null }>
+}
+
+/** Signs in to the wallet as the owner of an account. */
+export async function browserOf(baseUrl: string, owner: string): Promise<Browser> {
+  const login = await post(`${baseUrl}/login`, '', { owner, password: demoPassword })
+  const [cookie = ''] = (login.headers.get('set-cookie') ?? '').split(';')
+  return {
+    async open(url) {
+      const response = await fetch(url, { headers: { cookie }, redirect: 'manual' })
+      const text = await response.text()
+      const [, token = ''] = /name="token" value="([^"]*)"/.exec(text) ?? []
+      return { status: response.status, text, token }
+    },
+    async send(url, form) {
+      const { status, headers } = await post(url, cookie, form)
+      return { status, location: headers.get('location') }
+    },
+  }
+}
+
+/** Decides on the consent page, and resolves to the URL to which the browser then goes. */
+export async function decide(
+  browser: Browser,
+  interactUrl: string,
+  decision: 'approve' | 'deny',
+): Promise<string> {
+  const { token } = await browser.open(interactUrl)
+  const { status, location } = await browser.send(interactUrl, { token, decision })
+  if (location === null) throw new Error(`the consent page responded with ${status}`)
+  return location
+}
+
+function post(url: string, cookie: string, form: Readonly<Record<string, string>>) {
+  const body = new URLSearchParams(form)
+  return fetch(url, { method: 'POST', redirect: 'manual', headers: { cookie }, body })
+}
