@@ -1,0 +1,59 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { resolveLink } from './links.ts'
+import { type Page, type Section, sections } from './pages.ts'
+
+/** Where the pages are, and where the site is built. */
+interface Build {
+  readonly repository: string
+  readonly pages: readonly Page[]
+  readonly outDir: string
+  readonly base: string
+}
+
+/**
+ * Writes the pages as Markdown beside their HTML, `llms.txt`, which lists them, and `llms-full.txt`, which contains
+ * all but the API reference.
+ *
+ * @see https://llmstxt.org
+ */
+export function writeForModels(build: Build): void {
+  const { pages, outDir } = build
+  const texts = new Map(pages.map((page) => [page.path, markdownOf(page, build)]))
+  for (const [path, text] of texts) {
+    mkdirSync(dirname(join(outDir, path)), { recursive: true })
+    writeFileSync(join(outDir, path), text)
+  }
+  const reference = pages.filter(({ path }) => path.startsWith('reference/'))
+  const all: readonly Section[] = [...sections, { title: 'API reference', pages: reference }]
+  const lists = all.map(({ title, pages }) => {
+    const lines = pages.map((page) => {
+      const summary = summaryOf(texts.get(page.path) ?? '')
+      const link = `- [${page.title}](${build.base}${page.path})`
+      return summary === '' ? link : `${link}: ${summary}`
+    })
+    return `## ${title}\n\n${lines.join('\n')}\n`
+  })
+  const head = `# open-payments-server\n\n> ${summaryOf(texts.get('introduction.md') ?? '')}\n`
+  writeFileSync(join(outDir, 'llms.txt'), [head, ...lists].join('\n'))
+  const guides = sections.flatMap(({ pages }) => pages.map(({ path }) => texts.get(path) ?? ''))
+  writeFileSync(join(outDir, 'llms-full.txt'), guides.join('\n\n'))
+}
+
+function markdownOf({ source }: Page, { repository, pages, base }: Build): string {
+  const text = readFileSync(join(repository, source), 'utf8')
+  const linked = text.replace(/\]\(([^()\s]+)\)/g, (_, link: string) => {
+    const target = resolveLink(repository, pages, source, link)
+    return `](${target.startsWith('/') ? base + target.slice(1) : target})`
+  })
+  return linked.replace(/^---\n[\s\S]*?\n---\n/, '').replace(/^<!-- .* -->\n/gm, '')
+}
+
+/** Returns the first sentences of a page: the paragraph after its title, without links. */
+function summaryOf(text: string): string {
+  const paragraph = text.split(/\n\n/).find((block) => /^[A-Za-z`[*]/.test(block)) ?? ''
+  return paragraph
+    .replace(/\[([^\]]+)\]\([^)]+\)/g, '$1')
+    .replace(/\s+/g, ' ')
+    .trim()
+}

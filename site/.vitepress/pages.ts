@@ -1,0 +1,121 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** A page of the site: its source, relative to the repository, and its path in the site. */
+export interface Page {
+  readonly title: string
+  readonly source: string
+  readonly path: string
+}
+
+export interface Section {
+  readonly title: string
+  readonly pages: readonly Page[]
+}
+
+const guide = (name: string, title: string): Page => ({
+  title,
+  source: `docs/${name}.md`,
+  path: `${name}.md`,
+})
+
+const home: Page = { title: 'open-payments-server', source: 'site/index.md', path: 'index.md' }
+
+/** The sections of the site, in order. Each page of `docs/` is in one of them. */
+export const sections: readonly Section[] = [
+  {
+    title: 'Start',
+    pages: [
+      { title: 'Introduction', source: 'README.md', path: 'introduction.md' },
+      guide('getting-started', 'Getting started'),
+      guide('concepts', 'Concepts'),
+      guide('migrating-from-rafiki', 'Migrating from Rafiki'),
+    ],
+  },
+  {
+    title: 'Guides',
+    pages: [
+      guide('existing-backend', 'Add to an Express application'),
+      guide('mounting', 'Mount the servers'),
+      guide('frameworks', 'Frameworks and runtimes'),
+      guide('grants', 'Show and revoke grants'),
+      guide('spending', 'Pay out, within limits'),
+      guide('ilp', 'Receive and send over Interledger'),
+      guide('events', 'Consume events'),
+      guide('storage', 'Choose a store'),
+      guide('transactions', 'Commit with your ledger'),
+      guide('introspection', 'Run two processes'),
+      guide('production', 'Run in production'),
+      guide('telemetry', 'Trace and measure'),
+      guide('reporting', 'Report'),
+      guide('doctor', 'Check a deployed wallet'),
+    ],
+  },
+  {
+    title: 'Reference',
+    pages: [
+      guide('operations', 'Operations'),
+      guide('errors', 'Errors'),
+      guide('clients', 'Clients'),
+      guide('deviations', 'Deviations'),
+      guide('security', 'Threats and tests'),
+      guide('rules', 'Rules'),
+      guide('architecture', 'Architecture'),
+    ],
+  },
+  {
+    title: 'Project',
+    pages: [
+      { title: 'Security policy', source: 'SECURITY.md', path: 'security-policy.md' },
+      { title: 'Contributing', source: 'CONTRIBUTING.md', path: 'contributing.md' },
+      { title: 'Changelog', source: 'CHANGELOG.md', path: 'changelog.md' },
+      {
+        title: 'npm create',
+        source: 'packages/create-open-payments-server/README.md',
+        path: 'npm-create.md',
+      },
+      {
+        title: 'Testing kit',
+        source: 'packages/testing/README.md',
+        path: 'testing-kit.md',
+      },
+    ],
+  },
+]
+
+/** The pages that `typedoc` generates from the docstrings, by the name under which a module is imported. */
+export function referencePages(repository: string): readonly Page[] {
+  return readdirSync(`${repository}/site/reference`, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.md'))
+    .sort()
+    .map((path) => ({
+      title: path === 'index.md' ? 'All modules' : path.slice(0, -'.md'.length),
+      source: `site/reference/${path}`,
+      path: `reference/${path}`,
+    }))
+}
+
+/**
+ * Returns all pages of the site.
+ *
+ * @throws `Error` if a page of `docs/` is in no section.
+ */
+export function pagesOf(repository: string): readonly Page[] {
+  const listed = sections.flatMap(({ pages }) => pages)
+  for (const name of readdirSync(`${repository}/docs`)) {
+    if (name.endsWith('.md') && !listed.some(({ source }) => source === `docs/${name}`)) {
+      throw new Error(`docs/${name} is in no section of site/.vitepress/pages.ts`)
+    }
+  }
+  return [home, ...listed, ...referencePages(repository)]
+}
+
+/** Returns the Markdown files of the repository, except in installed packages and hidden folders. */
+export function markdownFiles(repository: string, folder = ''): readonly string[] {
+  return readdirSync(join(repository, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (/^(node_modules|\..*)$/.test(entry.name)) return []
+    if (entry.isDirectory()) return markdownFiles(repository, path)
+    return entry.name.endsWith('.md') ? [path] : []
+  })
+}

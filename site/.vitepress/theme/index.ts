@@ -1,0 +1,4 @@
+import DefaultTheme from 'vitepress/theme'
+import './diagram.css'
+
+export default DefaultTheme
