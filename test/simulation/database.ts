@@ -1,0 +1,154 @@
+import type {
+  Commit,
+  ListQuery,
+  RecordChange,
+  RecordKind,
+  RecordPage,
+  Stored,
+} from '../../src/index.js'
+
+/** The rules of the store contract that a database keeps. A planted mistake switches one off. */
+export interface DatabaseRules {
+  readonly checksVersions: boolean
+  readonly checksGuards: boolean
+  /** Whether a commit writes nothing if one of its changes fails. */
+  readonly isAtomic: boolean
+  /** Whether reads see the latest version of a record. */
+  readonly readsLatest: boolean
+}
+
+export const contract: DatabaseRules = {
+  checksVersions: true,
+  checksGuards: true,
+  isAtomic: true,
+  readsLatest: true,
+}
+
+interface Slot {
+  readonly text: string
+  readonly record: Stored
+  /** The version before, which a lagging `due` still sees. */
+  readonly before: Stored | undefined
+}
+
+/** A write that has taken effect. */
+export interface Written {
+  readonly kind: RecordKind
+  readonly before: Stored | undefined
+  readonly after: Stored | undefined
+}
+
+export type Database = ReturnType<typeof createDatabase>
+
+/**
+ * The records that all simulated processes share. Every call takes effect immediately; who waits for it, and what it
+ * is told, is up to the caller. `watch` sees each commit and removal that took effect.
+ */
+export function createDatabase(
+  rules: DatabaseRules,
+  watch: (written: readonly Written[], commit?: Commit) => void,
+) {
+  const kinds = new Map<RecordKind, Map<string, Slot>>()
+  const everStored = new Set<string>()
+
+  function slots(kind: RecordKind): Map<string, Slot> {
+    const found = kinds.get(kind)
+    if (found !== undefined) return found
+    const created = new Map<string, Slot>()
+    kinds.set(kind, created)
+    return created
+  }
+
+  const peek = (kind: RecordKind, id: string) => slots(kind).get(id)?.record
+  const versionOf = (kind: RecordKind, id: string) => peek(kind, id)?.version ?? 0
+  const copy = (record: Stored) => JSON.parse(JSON.stringify(record)) as Stored
+
+  const holds = ({ kind, next, expectedVersion }: RecordChange) =>
+    !rules.checksVersions || versionOf(kind, next.id) === expectedVersion
+
+  function write({ kind, next }: RecordChange): Written {
+    const before = peek(kind, next.id)
+    const text = JSON.stringify(next)
+    const after = JSON.parse(text) as Stored
+    slots(kind).set(next.id, { text, record: after, before })
+    everStored.add(`${kind} ${next.id}`)
+    return { kind, before, after }
+  }
+
+  return {
+    /** Returns a record without a copy, for the laws. */
+    peek,
+    /** Whether a record was ever stored, also if it has been removed since. */
+    wasWritten: (kind: RecordKind, id: string) => everStored.has(`${kind} ${id}`),
+    records: (kind: RecordKind): readonly Stored[] =>
+      Array.from(slots(kind).values(), ({ record }) => record),
+    text: () => [...kinds.values()].flatMap((all) => Array.from(all.values(), ({ text }) => text)),
+
+    load(kind: RecordKind, id: string): Stored | undefined {
+      const slot = slots(kind).get(id)
+      const seen = rules.readsLatest ? slot?.record : slot?.before
+      return seen && copy(seen)
+    },
+
+    commit(commit: Commit): boolean {
+      const { changes, guards } = commit
+      const isGuarded =
+        !rules.checksGuards ||
+        guards.every(({ kind, id, version }) => versionOf(kind, id) === version)
+      if (!isGuarded) return false
+      const isWhole = changes.every(holds)
+      if (rules.isAtomic && !isWhole) return false
+      const written = changes.filter(holds).map(write)
+      watch(written, commit)
+      return isWhole
+    },
+
+    remove(kind: RecordKind, id: string, version: number): boolean {
+      const before = peek(kind, id)
+      if (before === undefined || before.version !== version) return false
+      slots(kind).delete(id)
+      watch([{ kind, before, after: undefined }])
+      return true
+    },
+
+    list({ kind, list, cursor, forward, limit }: ListQuery): RecordPage {
+      const places = Array.from(slots(kind).values(), ({ record }) => record).flatMap((record) => {
+        const place = record.lists?.find((entry) => entry.list === list)
+        return place === undefined ? [] : [{ record, at: place.at, id: record.id }]
+      })
+      places.sort(comparePlaces)
+      const reachable = places.filter((place) => {
+        if (cursor === undefined) return true
+        return forward ? comparePlaces(place, cursor) > 0 : comparePlaces(place, cursor) < 0
+      })
+      const first = forward ? 0 : Math.max(0, reachable.length - limit)
+      const found = reachable.slice(first, first + limit)
+      return {
+        records: found.map(({ record }) => copy(record)),
+        more: reachable.length > found.length,
+      }
+    },
+
+    /** With `lags`, the query sees the version before the last one of each record. */
+    due(kind: RecordKind, namespace: string, before: number, limit: number, lags = false) {
+      return Array.from(slots(kind).values(), (slot) => (lags ? slot.before : slot.record))
+        .filter((record) => record !== undefined)
+        .filter(({ id, dueAt = Number.POSITIVE_INFINITY }) => {
+          return id.slice(0, 8) === namespace && dueAt <= before
+        })
+        .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || compareIds(a.id, b.id))
+        .slice(0, limit)
+        .map(copy)
+    },
+  }
+}
+
+type Place = NonNullable<ListQuery['cursor']>
+
+function comparePlaces(a: Place, b: Place): number {
+  return a.at - b.at || compareIds(a.id, b.id)
+}
+
+function compareIds(a: string, b: string): number {
+  return a === b ? 0 : a < b ? -1 : 1
+}

@@ -1,0 +1,114 @@
+import type { Grant, TokenItem } from '../../../src/index.js'
+import { differsIn, type Law, writesOf } from './law.js'
+
+const order = ['pending', 'approved', 'finalized']
+
+/** A grant goes from pending to approved to finalized, and a final grant never changes. */
+export const grantsOnlyGoForward: Law = (change) =>
+  writesOf<Grant>(change, 'grant').flatMap(({ before, after }) => {
+    if (before === undefined) return []
+    if (before.state === 'finalized') return [`the final grant ${after.id} changed`]
+    return order.indexOf(after.state) < order.indexOf(before.state)
+      ? [`the grant ${after.id} went from ${before.state} to ${after.state}`]
+      : []
+  })
+
+/** What was granted never changes, and is covered by what was requested. */
+export const accessIsAttenuated: Law = (change) =>
+  writesOf<Grant>(change, 'grant').flatMap(({ before, after }) => {
+    const { granted } = after
+    if (granted === undefined) return []
+    if (before?.granted !== undefined) {
+      const changed = differsIn(before, after, mutable)
+      return changed === undefined ? [] : [`${changed} of the grant ${after.id} changed`]
+    }
+    const free = [...after.requested]
+    const uncovered = granted.filter((item) => {
+      const index = free.findIndex((wide) => isWithin(item, wide))
+      if (index >= 0) free.splice(index, 1)
+      return index < 0
+    })
+    return uncovered.map((item) => `${JSON.stringify(item)} was granted but not requested`)
+  })
+
+/** The members of an approved grant that may change. */
+const mutable = [
+  'version',
+  'commandId',
+  'state',
+  'finalized',
+  'tokens',
+  'derivation',
+  'interaction',
+  'continuation',
+  'dueAt',
+  'retainUntil',
+  'issuedAt',
+]
+
+/** Written for the items that the simulated client instances request, in this order of generality. */
+function isWithin(narrow: TokenItem, wide: TokenItem): boolean {
+  const [most, least] = [wide.limits ?? {}, narrow.limits ?? {}]
+  return (
+    narrow.label === wide.label &&
+    narrow.type === wide.type &&
+    narrow.actions.every((action) => wide.actions.includes(action)) &&
+    (wide.identifier === undefined || wide.identifier === narrow.identifier) &&
+    most.interval === least.interval &&
+    (['debitAmount', 'receiveAmount'] as const).every((name) => {
+      const [maximum, value] = [most[name]?.value, least[name]?.value]
+      if (maximum === undefined) return true
+      return value !== undefined && BigInt(value) <= BigInt(maximum)
+    })
+  )
+}
+
+/** Payments need an owner's consent: one whose approval has begun, and whose denial was never confirmed. */
+export const nobodyPaysWithoutConsent: Law = (change) =>
+  writesOf<Grant>(change, 'grant').flatMap(({ before, after }) => {
+    const needsConsent = after.requested.some(({ type }) => type === 'outgoing-payment')
+    if (!needsConsent || after.granted === undefined || before?.granted !== undefined) return []
+    const entry = change.journal.grants.find(({ id }) => id === after.id)
+    if (after.consent === undefined || entry === undefined || entry.decided.approving === 0) {
+      return [`the grant ${after.id} was approved although no owner approved it`]
+    }
+    return entry.decided.denied ? [`the grant ${after.id} was approved after its denial`] : []
+  })
+
+/** A token that was replaced is never the token of its grant again. */
+export function noTokenComesBack(): Law {
+  const past = new Map<string, Set<string>>()
+  return (change) =>
+    writesOf<Grant>(change, 'grant').flatMap(({ before, after }) => {
+      const current = (after.tokens ?? []).map(({ hash }) => hash)
+      const hashes = past.get(after.id) ?? new Set()
+      past.set(after.id, hashes)
+      for (const { hash } of before?.tokens ?? []) if (!current.includes(hash)) hashes.add(hash)
+      return current.some((hash) => hashes.has(hash))
+        ? [`a replaced token of the grant ${after.id} is its token again`]
+        : []
+    })
+}
+
+/** One change of a grant rotates or revokes one token, and leaves the others as they are. */
+export const tokensChangeAlone: Law = (change) =>
+  writesOf<Grant>(change, 'grant').flatMap(({ before, after }) => {
+    if (before?.tokens === undefined) return []
+    const { tokens = [] } = after
+    const labels = tokens.map(({ label }) => label)
+    const changed = before.tokens.filter(
+      ({ label, hash, manage, expiresAt, revokedAt }) =>
+        !tokens.some(
+          (token) =>
+            token.label === label &&
+            token.hash === hash &&
+            token.manage === manage &&
+            token.expiresAt === expiresAt &&
+            token.revokedAt === revokedAt,
+        ),
+    )
+    if (changed.length > 1) return [`${changed.length} tokens of ${after.id} changed at once`]
+    return new Set(labels).size < labels.length || labels.length !== before.tokens.length
+      ? [`the grant ${after.id} has not one token for each label`]
+      : []
+  })

@@ -1,0 +1,136 @@
+import type { Grant, GrantedItem, OutgoingPayment, Stored } from '../../../src/index.js'
+import { birth } from '../birth.js'
+import { differsIn, type Law, writesOf } from './law.js'
+
+interface Budget extends Stored {
+  readonly spent: Readonly<Record<'debitAmount' | 'receiveAmount', { value: string } | null>>
+}
+
+const steps: Readonly<Record<OutgoingPayment['state'], readonly string[]>> = {
+  created: ['begun', 'failed'],
+  begun: ['begun', 'completed', 'failed'],
+  completed: [],
+  failed: [],
+}
+
+const mutable = [
+  'version',
+  'updatedAt',
+  'commandId',
+  'state',
+  'sent',
+  'delivered',
+  'endedAt',
+  'failure',
+  'dueAt',
+  'retainUntil',
+]
+
+/** A payment is begun before it is sent; what was sent never falls nor exceeds it; an ended payment never changes. */
+export const sendingOnlyGoesForward: Law = (change) =>
+  writesOf<OutgoingPayment>(change, 'outgoing-payment').flatMap(({ before, after }) => {
+    if (before === undefined) return []
+    const { id, sent, delivered, debitAmount, receiveAmount } = after
+    if (!steps[before.state].includes(after.state)) {
+      return [`the payment ${id} went from ${before.state} to ${after.state}`]
+    }
+    const changed = differsIn(before, after, mutable)
+    if (changed !== undefined) return [`${changed} of the payment ${id} changed`]
+    const fell = BigInt(sent) < BigInt(before.sent) || BigInt(delivered) < BigInt(before.delivered)
+    const tooMuch =
+      BigInt(sent) > BigInt(debitAmount.value) || BigInt(delivered) > BigInt(receiveAmount.value)
+    return fell || tooMuch ? [`the payment ${id} has sent ${sent} and delivered ${delivered}`] : []
+  })
+
+/**
+ * What the payments of a grant spend under one item in one window never exceeds its maximum, and is what the budget
+ * says. The windows are computed from the times of the payments.
+ */
+export function noWindowIsOverspent(): Law {
+  const groups = new Map<string, Map<string, OutgoingPayment>>()
+  const held = (group: string, counts: 'debitAmount' | 'receiveAmount') =>
+    [...(groups.get(group)?.values() ?? [])].reduce(
+      (sum, payment) => sum + holds(payment, counts),
+      0n,
+    )
+  return (change) => {
+    // One commit may create several payments: all of them count before the first is compared with the budget.
+    const written = writesOf<OutgoingPayment>(change, 'outgoing-payment').map(({ after }) => {
+      const { grantId, itemId, createdAt, budgetId } = after
+      const grant = change.database.peek('grant', grantId) as Grant | undefined
+      const item = grant?.granted?.find((each) => each.itemId === itemId)
+      const window = item === undefined ? 'unknown' : windowOf(item, createdAt)
+      const group = `${grantId} ${itemId} ${window}`
+      groups.set(group, (groups.get(group) ?? new Map()).set(`${after.id} ${createdAt}`, after))
+      return { after, budgetId, grant, item, window, group }
+    })
+    return written.flatMap(({ after, budgetId, grant, item, window, group }) => {
+      if (grant === undefined || item === undefined) return []
+      if (window === undefined) return [`${after.id} was created outside all windows of its item`]
+      const budget = change.database.peek('budget', budgetId) as Budget | undefined
+      return (['debitAmount', 'receiveAmount'] as const).flatMap((counts) => {
+        const total = held(group, counts)
+        const maximum = item.limits?.[counts]?.value
+        if (maximum !== undefined && total > BigInt(maximum)) {
+          return [`${group}: ${total} of ${counts} is spent, and ${maximum} is allowed`]
+        }
+        const counted = budget?.spent[counts]?.value ?? '0'
+        return budget !== undefined && BigInt(counted) !== total
+          ? [`${group}: ${total} of ${counts} is spent, and the budget has ${counted}`]
+          : []
+      })
+    })
+  }
+}
+
+/** The whole amounts while the payment can still be sent, and then what was sent. */
+function holds(payment: OutgoingPayment, counts: 'debitAmount' | 'receiveAmount'): bigint {
+  const isOver = payment.state === 'completed' || payment.state === 'failed'
+  if (!isOver) return BigInt(payment[counts].value)
+  return BigInt(counts === 'debitAmount' ? payment.sent : payment.delivered)
+}
+
+const periods: Readonly<Record<string, number>> = { PT1H: 3_600_000, P1D: 86_400_000 }
+
+/** The windows of the intervals that the simulated client instances request, which all begin at the same instant. */
+function windowOf({ limits }: GrantedItem, at: number): number | undefined {
+  if (limits?.interval === undefined) return 0
+  const [count = '', , period = ''] = limits.interval.split('/')
+  const index = Math.floor((at - birth) / (periods[period] ?? 1))
+  const windows = count === 'R' ? Number.POSITIVE_INFINITY : Number(count.slice(1))
+  return index >= 0 && index < windows ? index : undefined
+}
+
+/** No payment is created under a grant that has ended. */
+export const noEndedGrantPays: Law = (change) =>
+  writesOf<OutgoingPayment>(change, 'outgoing-payment').flatMap(({ before, after }) => {
+    if (before !== undefined) return []
+    const grant = change.database.peek('grant', after.grantId) as Grant | undefined
+    if (grant?.state === 'approved') return []
+    return [`${after.id} was created under the grant ${after.grantId}, which is ${grant?.state}`]
+  })
+
+/** One intention, idempotency key, quote or signed message makes at most one payment while its record is kept. */
+export function everyIntentionPaysOnce(): Law {
+  const made = new Map<string, string>()
+  return (change) => {
+    for (const { kind, before, after } of change.written) {
+      const name = before && after === undefined ? onceOf(kind, before) : undefined
+      if (name !== undefined) made.delete(name)
+    }
+    return change.written.flatMap(({ kind, before, after }) => {
+      const name = after && before === undefined ? onceOf(kind, after) : undefined
+      if (name === undefined || after === undefined) return []
+      const other = made.get(name)
+      made.set(name, after.id)
+      return other === undefined ? [] : [`${name} made two payments: ${other} and ${after.id}`]
+    })
+  }
+}
+
+/** Returns what may make only one payment, which client instances put into the metadata. */
+function onceOf(kind: string, record: Stored): string | undefined {
+  if (kind !== 'outgoing-payment' && kind !== 'incoming-payment') return undefined
+  const { metadata } = record as { readonly metadata?: { readonly once?: string } }
+  return metadata?.once
+}

@@ -1,0 +1,45 @@
+import type { Law } from './law.js'
+
+/** Every write is the next version of its record, and names the command that wrote it. */
+export const everyWriteIsTheNextVersion: Law = ({ written }) =>
+  written.flatMap(({ kind, before, after }) => {
+    if (after === undefined) return []
+    const expected = (before?.version ?? 0) + 1
+    if (after.version !== expected) {
+      return [`${kind} ${after.id} went from version ${expected - 1} to ${after.version}`]
+    }
+    return after.commandId === before?.commandId
+      ? [`${kind} ${after.id} was written twice by the command ${after.commandId}`]
+      : []
+  })
+
+const told = ['incoming-payment', 'outgoing-payment', 'quote']
+
+/** Every change of a payment or quote has its events in the same commit, and no event is about anything else. */
+export const everyChangeHasItsEvents: Law = ({ written, commit }) => {
+  if (commit === undefined) return []
+  const created = written.flatMap(({ kind, before, after }) =>
+    kind === 'event' && before === undefined && after !== undefined ? [after.id] : [],
+  )
+  const versions = written.map(({ kind, after }) => `${after?.id}.${kind}.${after?.version}`)
+  const silent = written.filter(
+    ({ kind, after }) =>
+      told.includes(kind) &&
+      !created.some((id) => id.startsWith(`${after?.id}.${kind}.${after?.version}.`)),
+  )
+  const groundless = created.filter((id) => !versions.some((each) => id.startsWith(`${each}.`)))
+  return [
+    ...silent.map(({ kind, after }) => `${kind} ${after?.id} changed without an event`),
+    ...groundless.map((id) => `the event ${id} belongs to no change of its commit`),
+  ]
+}
+
+/** What must not be removed before its retention ends, by any clock in the world. */
+export const nothingIsRemovedEarly =
+  (latestNow: () => number): Law =>
+  ({ written }) =>
+    written.flatMap(({ kind, before, after }) => {
+      const isEarly =
+        after === undefined && before?.retainUntil !== undefined && before.retainUntil > latestNow()
+      return isEarly ? [`${kind} ${before.id} was removed before its retention ended`] : []
+    })

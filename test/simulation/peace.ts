@@ -1,0 +1,108 @@
+import type { Grant, IncomingPayment } from '../../src/index.js'
+import { latestTokens } from './actors/grants.js'
+import { consumeAll, sweep } from './actors/host.js'
+import { activeTokens, auditTokens } from './audit.js'
+import { calm } from './faults.js'
+import { lifetimes } from './servers.js'
+import type { World } from './world.js'
+
+/** No life has more steps in progress at its end. */
+const restMax = 20_000
+
+/** Ends all faults, lets everything in progress come to its end, and checks what must then be true. */
+export async function makePeace(world: World): Promise<void> {
+  const { climate, journal, scheduler, database, servers } = world
+  climate.weather = { ...climate.weather, ...calm }
+  climate.isPeaceful = true
+  for (let steps = 0; ; steps++) {
+    if (steps > restMax) return void journal.breaches.push('the world does not come to rest')
+    if (await scheduler.step()) await auditTokens(world)
+    else if (scheduler.hasTimers()) scheduler.awaitTimer()
+    else break
+  }
+  await latestTokensAreLive(world)
+  for (let round = 0; round < 12; round++) {
+    scheduler.leap(lifetimes.retryMs + 1_000)
+    for (const server of servers) {
+      for (const action of [consumeAll, sweep]) {
+        await scheduler.perform(server.process, action.name, () => void action(world, server))
+      }
+    }
+    if (database.records('event').length === 0 && round > 1) break
+  }
+  acceptedTransfersAreThere(world)
+  everyEventIsDelivered(world)
+  eventsOfARecordAreInOrder(world)
+  noSecretIsStored(world)
+}
+
+/** A client instance whose requests have all been answered has a token that works. */
+async function latestTokensAreLive(world: World): Promise<void> {
+  const { journal, scheduler, database, climate } = world
+  const margin = 2 * climate.weather.skewMaxMs
+  const all = journal.grants.flatMap((grant) =>
+    latestTokens(grant).map((latest) => ({ grant, latest })),
+  )
+  for (const { grant, latest } of all) {
+    const record = database.peek('grant', grant.id) as Grant | undefined
+    if (latest.dead !== undefined) continue
+    if (grant.over || grant.unknown > 0 || grant.key !== grant.client.key) continue
+    const token = record?.tokens?.find(({ label }) => label === latest.label)
+    const tokenEndsAt = (token?.expiresAt ?? 0) - margin
+    const grantEndsAt = (record?.endsAt ?? Number.POSITIVE_INFINITY) - margin
+    if (record !== undefined && scheduler.now() >= Math.min(tokenEndsAt, grantEndsAt)) continue
+    const age = scheduler.now() - latest.receivedAt
+    if (record === undefined && age >= lifetimes.tokenMs - margin) continue
+    const active = await activeTokens(world, grant)
+    if (active.includes(latest.value)) continue
+    journal.breaches.push(`the latest token of ${grant.id} is not active, and nobody ended it`)
+  }
+}
+
+function acceptedTransfersAreThere({ journal, database }: World): void {
+  for (const { id } of journal.incoming) {
+    const payment = database.peek('incoming-payment', id) as IncomingPayment | undefined
+    if (payment === undefined) continue
+    const accepted = [...journal.transfers.values()]
+      .filter(({ paymentId, accepted }) => paymentId === id && accepted)
+      .reduce((sum, { value }) => sum + value, 0n)
+    if (BigInt(payment.received) < accepted) {
+      journal.breaches.push(`${id} has received ${payment.received}, and accepted ${accepted}`)
+    }
+  }
+}
+
+function everyEventIsDelivered({ journal, ledger, database }: World): void {
+  const delivered = new Set(journal.delivered.map(({ id }) => id))
+  for (const id of ledger.events) {
+    if (delivered.has(id)) continue
+    const isKept = database.peek('event', id) !== undefined
+    journal.breaches.push(`the event ${id} ${isKept ? 'waits' : 'was lost'}`)
+  }
+  for (const id of delivered) {
+    if (!ledger.events.has(id)) journal.breaches.push(`the event ${id} was never written`)
+  }
+}
+
+/** An event may be repeated, but its first delivery never follows a later event of its record. */
+function eventsOfARecordAreInOrder({ journal }: World): void {
+  const last = new Map<string, number>()
+  const seen = new Set<string>()
+  for (const { id } of journal.delivered) {
+    const [recordId = '', kind = '', version, number] = id.split('.')
+    const place = Number(version) * 100 + Number(number)
+    const before = last.get(`${recordId}.${kind}`) ?? 0
+    if (seen.has(id)) continue
+    seen.add(id)
+    if (place < before) journal.breaches.push(`the event ${id} came after a later one`)
+    last.set(`${recordId}.${kind}`, Math.max(before, place))
+  }
+}
+
+/** The store contains no token and no interaction reference. */
+function noSecretIsStored({ journal, database }: World): void {
+  const texts = database.text().join('\n')
+  for (const secret of journal.secrets) {
+    if (texts.includes(secret)) journal.breaches.push('a secret is stored')
+  }
+}

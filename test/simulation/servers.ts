@@ -1,0 +1,111 @@
+import {
+  type AuthorizationServer,
+  type ClientKeys,
+  createAuthorizationServer,
+  createResourceServer,
+  type Introspect,
+  type PaymentMethods,
+  type Pricing,
+  type ResourceServer,
+  type Store,
+  type WalletAddress,
+} from '../../src/index.js'
+import { seededRandom } from '../../src/testing/random.js'
+import { alice, bob, grantEndpoint, origin, resourceServer } from '../support/world.js'
+import type { Reachable } from './network.js'
+import type { Process, Scheduler } from './scheduler.js'
+
+const minute = 60_000
+const day = 86_400_000
+
+/** Short durations, so that a life of a few weeks reaches the end of each of them. */
+export const lifetimes = {
+  tokenMs: 10 * minute,
+  retryMs: minute,
+  holdMs: 3_600_000,
+  retentionMs: 7 * day,
+}
+
+/** One process of the wallet: an authorization server and a resource server. */
+export interface ServerProcess extends Reachable {
+  readonly auth: AuthorizationServer
+  readonly resources: ResourceServer
+}
+
+/** A mistake in the code of a wallet, planted to show that the laws find it. */
+export interface WalletMistake {
+  readonly store?: (store: Store) => Store
+  readonly introspect?: (introspect: Introspect, now: () => number) => Introspect
+  readonly resources?: (resources: ResourceServer) => ResourceServer
+}
+
+export interface ServerPorts {
+  readonly store: Store
+  readonly clientKeys: ClientKeys
+  readonly pricing: Pricing
+  readonly onError?: (error: unknown) => void
+  readonly mistake?: WalletMistake
+}
+
+const accounts: readonly WalletAddress[] = [alice, bob].map((url) => ({
+  url,
+  assetCode: 'USD',
+  assetScale: 2,
+}))
+
+const walletAddresses = { find: async (url: string) => accounts.find((each) => each.url === url) }
+
+const paymentMethods: PaymentMethods = {
+  detailsOf: async ({ paymentId }) => [
+    { type: 'ilp', ilpAddress: `test.wallet.${paymentId}`, sharedSecret: 'c2hhcmVkLXNlY3JldA' },
+  ],
+  paymentIdOf: (address) => address.slice('test.wallet.'.length),
+}
+
+/** Starts a process. `seed` determines its ids and secrets. */
+export function startServer(
+  scheduler: Scheduler,
+  process: Process,
+  seed: string,
+  { mistake = {}, onError = () => undefined, ...ports }: ServerPorts,
+): ServerProcess {
+  const clock = { now: () => scheduler.now() + process.skewMs }
+  const shared = {
+    store: mistake.store?.(ports.store) ?? ports.store,
+    clock,
+    random: seededRandom(seed),
+    telemetry: scheduler.telemetry,
+    recordsEvents: true,
+    onError,
+  }
+  const auth = createAuthorizationServer({
+    ...shared,
+    grantEndpoint,
+    consentUrl: `${origin}/consent`,
+    clientKeys: ports.clientKeys,
+    policy: { retentionMs: lifetimes.retentionMs, unusedLifetimeMs: lifetimes.retentionMs },
+  })
+  const introspect = mistake.introspect?.(auth.introspect, clock.now) ?? auth.introspect
+  const correct = createResourceServer({
+    ...shared,
+    baseUrl: resourceServer,
+    grantEndpoint,
+    introspect,
+    walletAddresses,
+    paymentMethods,
+    pricing: ports.pricing,
+    policy: {
+      incomingPaymentRetentionMs: lifetimes.retentionMs,
+      outgoingPaymentHoldMs: lifetimes.holdMs,
+      outgoingPaymentRetentionMs: lifetimes.retentionMs,
+    },
+  })
+  const resources = mistake.resources?.(correct) ?? correct
+  return {
+    process,
+    auth,
+    resources,
+    handle: (request) =>
+      request.url.startsWith('/auth') ? auth.handle(request) : resources.handle(request),
+  }
+}
