@@ -31,16 +31,77 @@ export async function startCluster(): Promise<Cluster | undefined> {
   const bin = findBinaries()
   const user = process.getuid?.() === 0 ? postgresUser() : undefined
   if (bin === undefined || (process.getuid?.() === 0 && user === undefined)) return undefined
+  const control = newControl(bin, user)
+  const { directory } = control
+  await run(control, 'initdb', ['-D', directory, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8'])
+  return startIn(control)
+}
+
+/** Copies the data of a server that runs. Started, the copy follows that server, which knows it by this name. */
+export async function copyCluster(primary: Cluster, name: string): Promise<ClusterControl> {
+  const { bin, user } = primary.control
+  const control = newControl(bin, user)
+  const source = new URL(primary.url)
+  source.searchParams.set('application_name', name)
+  const copied = ['-d', source.href, '-D', control.directory, '-R', '-X', 'stream', '-c', 'fast']
+  await run(control, 'pg_basebackup', copied)
+  return control
+}
+
+/** Makes a standby the primary. */
+export function promote({ control }: Cluster): Promise<void> {
+  return run(control, 'pg_ctl', ['-D', control.directory, '-w', 'promote'])
+}
+
+/** Kills all processes of a server without notice, as the failure of its machine does. */
+export function killCluster({ control: { directory } }: Cluster): void {
+  const [first = ''] = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')
+  const parent = Number(first)
+  const children = readdirSync('/proc').filter(
+    (pid) => /^\d+$/.test(pid) && parentOf(pid) === parent,
+  )
+  for (const pid of [parent, ...children.map(Number)]) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // It ended by itself, because its parent is gone.
+    }
+  }
+}
+
+function parentOf(pid: string): number | undefined {
+  try {
+    // The name of the program, in parentheses, may contain spaces.
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')
+    return Number(fields?.[1])
+  } catch {
+    return undefined
+  }
+}
+
+function newControl(bin: string, user: SystemUser | undefined): ClusterControl {
   const home = mkdtempSync(join(tmpdir(), 'faults-postgres-'))
   if (user !== undefined) chownSync(home, user.uid, user.gid)
-  const directory = join(home, 'data')
-  const control = { bin, directory, user }
+  return { bin, directory: join(home, 'data'), user }
+}
+
+/** Starts a server over its directory, on a port of its own. */
+export async function startIn(control: ClusterControl): Promise<Cluster> {
+  const { directory } = control
   const port = await freePort()
-  await run(control, 'initdb', ['-D', directory, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8'])
+  const home = join(directory, '..')
   const options = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=${home}`
-  const log = join(home, 'log')
   const keeper = keep(control)
-  await run(control, 'pg_ctl', ['-D', directory, '-l', log, '-o', options, '-w', 'start'])
+  await run(control, 'pg_ctl', [
+    '-D',
+    directory,
+    '-l',
+    logOf(control),
+    '-o',
+    options,
+    '-w',
+    'start',
+  ])
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     control,
@@ -50,6 +111,10 @@ export async function startCluster(): Promise<Cluster | undefined> {
       await exited
     },
   }
+}
+
+function logOf({ directory }: ClusterControl): string {
+  return join(directory, '..', 'log')
 }
 
 /** Starts a process that outlives this one until the server is removed. */
@@ -63,7 +128,9 @@ function keep(control: ClusterControl) {
 
 /** Stops the server and removes all its files. */
 export async function removeCluster(control: ClusterControl): Promise<void> {
-  await run(control, 'pg_ctl', ['-D', control.directory, '-m', 'immediate', '-w', 'stop'])
+  const stopped = run(control, 'pg_ctl', ['-D', control.directory, '-m', 'immediate', '-w', 'stop'])
+  // A server that a test has killed cannot stop.
+  await stopped.catch(() => undefined)
   rmSync(join(control.directory, '..'), { recursive: true, force: true })
 }
 
@@ -72,8 +139,17 @@ export function restartCluster(
   control: ClusterControl,
   mode: 'fast' | 'immediate',
 ): Promise<unknown> {
-  const log = join(control.directory, '..', 'log')
-  return run(control, 'pg_ctl', ['-D', control.directory, '-l', log, '-m', mode, '-w', 'restart'])
+  const { directory } = control
+  return run(control, 'pg_ctl', [
+    '-D',
+    directory,
+    '-l',
+    logOf(control),
+    '-m',
+    mode,
+    '-w',
+    'restart',
+  ])
 }
 
 function findBinaries(): string | undefined {
@@ -85,7 +161,9 @@ function findBinaries(): string | undefined {
     ...(process.env['PATH'] ?? '').split(':'),
   ]
   return folders.find((folder) =>
-    ['initdb', 'pg_ctl'].every((name) => folder !== '' && existsSync(join(folder, name))),
+    ['initdb', 'pg_ctl', 'pg_basebackup'].every(
+      (name) => folder !== '' && existsSync(join(folder, name)),
+    ),
   )
 }
 

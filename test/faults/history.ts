@@ -48,7 +48,13 @@ export interface History {
 }
 
 /** The delays after which an unfinished delivery is repeated: after a failure, or after a lost lease. */
-const delivery = { leaseMs: 2_000, backoffMs: 500, backoffMaxMs: 2_000, attemptsMax: 1_000 }
+const delivery = {
+  leaseMs: 2_000,
+  skewMaxMs: 1,
+  backoffMs: 500,
+  backoffMaxMs: 2_000,
+  attemptsMax: 1_000,
+}
 const patienceMs = 5_000
 const monthMs = 31 * 86_400_000
 

@@ -1,4 +1,5 @@
 import type { DeliveredEvent } from '../../src/index.js'
+import { grantEndpoint, resourceServer } from '../support/world.js'
 import type { Evidence } from './evidence.js'
 import { type GrantEntry, type Journal, sumOf } from './journal.js'
 
@@ -18,6 +19,7 @@ export const laws: readonly Law[] = [
   everyVersionOfAPaymentHasItsEvent,
   everyStepOfAGrantHasItsEvent,
   everyEventTellsOfARecordThatIsThere,
+  anEventIdTellsOneThing,
   eventsOfARecordAreDeliveredInOrder,
 ]
 
@@ -110,14 +112,14 @@ export function theLatestTokenIsLiveUnlessRevoked(
   })
 }
 
-/** Creation, each receipt and expiry are one version each, so every version has an event. */
+/** Every version of a payment is from its creation, from receipts or from its expiry, so it has an event. */
 export function everyVersionOfAPaymentHasItsEvent(
   _: Journal,
   evidence: Evidence,
 ): readonly string[] {
-  const told = toldIds(evidence)
+  const told = new Set([...toldIds(evidence)].map((id) => id.split('.').slice(0, 3).join('.')))
   return [...evidence.payments.values()].flatMap(({ id, version }) =>
-    Array.from({ length: version }, (_each, index) => `${id}.incoming-payment.${index + 1}.1`)
+    Array.from({ length: version }, (_each, index) => `${id}.incoming-payment.${index + 1}`)
       .filter((eventId) => !told.has(eventId))
       .map((eventId) => `${eventId} is lost`),
   )
@@ -174,6 +176,20 @@ export function everyEventTellsOfARecordThatIsThere(
   })
 }
 
+/** A host that handles each event id once must not miss another event with the same id. */
+export function anEventIdTellsOneThing(
+  _: Journal,
+  { pending, delivered }: Evidence,
+): readonly string[] {
+  const told = new Map<string, string>()
+  return [...delivered, ...pending.map(eventOf)].flatMap((event) => {
+    const text = JSON.stringify(Object.entries(event).sort())
+    const before = told.get(event.id) ?? text
+    told.set(event.id, before)
+    return before === text ? [] : [`${event.id} tells ${before}, and later ${text}`]
+  })
+}
+
 /** An event may be repeated, but its first delivery never follows a later event of its record. */
 export function eventsOfARecordAreDeliveredInOrder(
   _: Journal,
@@ -200,14 +216,14 @@ export function nothingWaitsToBeDelivered(_: Journal, { pending }: Evidence): re
 }
 
 function eventOf({ id, event }: Evidence['pending'][number]): DeliveredEvent {
-  return { ...event, id }
+  return { ...event, id, server: placeOf(id).kind === 'grant' ? grantEndpoint : resourceServer }
 }
 
 function toldIds({ pending, delivered }: Evidence): ReadonlySet<string> {
   return new Set([...pending, ...delivered].map(({ id }) => id))
 }
 
-/** An event's id is the id, kind and version of its record, and a counter. */
+/** An event's id begins with the id, kind and version of its record, and a counter. */
 function placeOf(eventId: string) {
   const [recordId = '', kind = '', version, number] = eventId.split('.')
   return { recordId, kind, version: Number(version), number: Number(number) }

@@ -12,10 +12,12 @@ import { createJournal, type Journal, totalOf } from './journal.js'
 import { breaches, laws, lawsOfPeace } from './laws.js'
 import { customerNames, type Load, startLoad } from './load.js'
 import { type ServerProcess, serverProcess } from './server-process.js'
+import type { Wallet } from './wallet.js'
 
 export interface Scene {
   readonly schema: string
   readonly pool: Pool
+  /** The first of the processes. */
   readonly server: ServerProcess
   readonly journal: Journal
   readonly load: Load
@@ -30,8 +32,8 @@ export interface Scene {
 
 const deliveredWithinMs = 20_000
 
-/** A new database schema, an empty wallet in its own process, and customers that wait to act. */
-export async function enterScene(url: string, seed: number): Promise<Scene> {
+/** A new database schema, an empty wallet in one or more processes, and customers that wait to act. */
+export async function enterScene(url: string, seed: number, processes = 1): Promise<Scene> {
   const schema = `faults_${randomBytes(6).toString('hex')}`
   const pool = new Pool({ connectionString: url, max: 2 })
   pool.on('error', () => {})
@@ -40,13 +42,18 @@ export async function enterScene(url: string, seed: number): Promise<Scene> {
   const folder = mkdtempSync(join(tmpdir(), 'faults-events-'))
   const eventsFile = join(folder, 'events')
   const server = serverProcess([url, schema, eventsFile, customerNames.join(' ')])
-  await server.start()
+  const others = Array.from({ length: processes - 1 }, () =>
+    serverProcess([url, schema, eventsFile, customerNames.join(' ')]),
+  )
+  const servers = [server, ...others]
+  await Promise.all(servers.map((each) => each.start()))
   const journal = createJournal()
-  const load = startLoad(server.wallet, journal, seed)
+  const wallet = inTurn(servers.map((each) => each.wallet))
+  const load = startLoad(wallet, journal, seed)
   const startedAt = performance.now()
 
   const witness: Witness = {
-    wallet: server.wallet,
+    wallet,
     records: () => allRecords(pool, schema),
     delivered: () => readEvents(eventsFile),
   }
@@ -78,12 +85,28 @@ export async function enterScene(url: string, seed: number): Promise<Scene> {
       try {
         await load.abandon()
       } finally {
-        if (server.runs()) await server.stop()
+        await Promise.all(servers.filter((each) => each.runs()).map((each) => each.stop()))
       }
       await pool.query(`DROP SCHEMA ${schema} CASCADE`)
       await pool.end()
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+/** One wallet in several processes: each call goes to the next of them. */
+function inTurn(wallets: readonly Wallet[]): Wallet {
+  let calls = 0
+  const next = () => {
+    const wallet = wallets[calls++ % wallets.length]
+    if (wallet === undefined) throw new Error('there is no process')
+    return wallet
+  }
+  return {
+    send: (request) => next().send(request),
+    approve: (interactionId) => next().approve(interactionId),
+    receive: (paymentId, funds) => next().receive(paymentId, funds),
+    introspect: (tokens) => next().introspect(tokens),
   }
 }
 

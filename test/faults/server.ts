@@ -36,6 +36,7 @@ const auth = createAuthorizationServer({
   grantEndpoint,
   consentUrl: `${origin}/consent`,
   store,
+  recordsEvents: true,
   clientKeys,
   // Longer than the tests take, except for those that wait for expiry.
   policy: { accessTokenLifetimeMs: 86_400_000 },
@@ -44,6 +45,7 @@ const resources = createResourceServer({
   baseUrl: resourceServer,
   grantEndpoint,
   store,
+  recordsEvents: true,
   introspect: auth.introspect,
   walletAddresses: {
     find: async (url) => ([alice, bob].includes(url) ? { url, ...usd } : undefined),
@@ -54,6 +56,7 @@ const file = openSync(eventsFile, 'a')
 const consumer = consumeEvents([auth.events, resources.events], writeDown, {
   pollMs: 20,
   leaseMs: 500,
+  skewMaxMs: 1,
   backoffMs: 50,
 })
 

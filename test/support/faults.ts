@@ -119,7 +119,9 @@ const failures: readonly Fault[] = [
     },
     host({ surface }) {
       surface.switches.store = 'failed'
-      surface.switches.accounts = new Error('the accounts cannot be had')
+      surface.switches.accounts = Object.assign(new Error('it has failed'), {
+        code: 'ERR_TRANSACTION_FAILED',
+      })
     },
   },
 ]

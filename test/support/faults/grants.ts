@@ -145,7 +145,8 @@ export const grantFaults: readonly Fault[] = [
     async arrange({ surface, operation }) {
       const { shop, held, world } = surface
       await shop.rotate(operation === 'rotateToken' ? held.rotating : held.revoking)
-      world.clock.advance(60_000)
+      // A replaced token yields its successor until that expires.
+      world.clock.advance(600_000)
     },
   },
   {

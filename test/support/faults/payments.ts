@@ -11,6 +11,7 @@ import {
   usd,
   withKey,
 } from '../spending.js'
+import { openPaymentsMax } from '../surface.js'
 import { alice, bob, carol, closed, origin } from '../world.js'
 import {
   byId,
@@ -106,6 +107,16 @@ export const paymentFaults: readonly Fault[] = [
     arrange: (scene) => edit(scene, { expiresAt: '2020-01-01T00:00:00Z' }),
   },
   {
+    refusal: 'open_payments_exceeded',
+    at: { createIncomingPayment: '429 too_many_open_payments' },
+    spoils: true,
+    async arrange({ surface: { shop, held } }) {
+      for (let open = 1; open < openPaymentsMax; open++) {
+        await shop.createPayment(held.token.value, { walletAddress: bob })
+      }
+    },
+  },
+  {
     refusal: 'amount_missing',
     at: each(paying, '400 invalid_amount'),
     kind: 'direct',
@@ -176,6 +187,20 @@ export const paymentFaults: readonly Fault[] = [
     spoils: true,
     async arrange({ surface }) {
       await pay(surface.shop, surface.held.token.value, 2400)
+    },
+  },
+  {
+    refusal: 'payment_not_allowed',
+    at: { createOutgoingPayment: '403 payment_denied' },
+    host({ surface }) {
+      surface.switches.mayPay = false
+    },
+  },
+  {
+    refusal: 'funds_insufficient',
+    at: { createOutgoingPayment: '403 insufficient_funds' },
+    host({ surface }) {
+      surface.switches.funded = false
     },
   },
   {
