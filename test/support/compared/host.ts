@@ -33,13 +33,12 @@ export async function reportSent(
   return compare(state, 'report-sent', line, answer, inBook)
 }
 
-/** Omits totals that have not changed. */
+/** Omits both totals if neither has changed. */
 export async function fail(state: Comparison, line: Line, sums: Sums): Promise<HostAnswer> {
   const deliveredAmount = amountIn(line.asset)(sums.delivered)
-  const answer = await state.wallet.fail(line.id, {
-    ...(sums.sent !== line.sent && { sentAmount: usd(sums.sent) }),
-    ...(sums.delivered !== line.delivered && { deliveredAmount }),
-  })
+  const changed = sums.sent !== line.sent || sums.delivered !== line.delivered
+  const totals = changed ? { sentAmount: usd(sums.sent), deliveredAmount } : {}
+  const answer = await state.wallet.fail(line.id, totals)
   const inBook = () => state.book.report(line, sums, 'fail', nowOf(state))
   return compare(state, 'fail', line, answer, inBook)
 }

@@ -1,4 +1,4 @@
-import type { Asked, PayAnswer } from '../played-wallet.js'
+import type { Asked, PaidAnswer, PayAnswer } from '../played-wallet.js'
 import { same } from '../same.js'
 import { euroReceiver, goneReceiver, usd } from '../spending.js'
 import { type Line, nameOf, type Terms } from '../spending-book.js'
@@ -31,7 +31,7 @@ export async function send(
   }
   if ('id' in expectation) {
     count(state, what, 'the_same_payment')
-    same(answer, { id: expectation.id, ...spentWith(state, expectation) })
+    same(told(answer), told({ id: expectation.id, ...spentWith(state, expectation) }))
     return answer
   }
   count(state, what, 'paid')
@@ -48,9 +48,15 @@ export async function send(
   }
   state.book.add(line)
   noteBudget(state, line)
-  same(answer, { id: answer.id, ...spentWith(state, line) })
+  same(told(answer), told({ id: answer.id, ...spentWith(state, line) }))
   checkPayment(state, line)
   return answer
+}
+
+/** Without totals that cannot be expressed as one amount, which a response omits like totals that are not kept. */
+function told({ id, spent }: PaidAnswer): PaidAnswer {
+  const isTold = spent && (spent.debitAmount !== null || spent.receiveAmount !== null)
+  return { id, ...(isTold && { spent }) }
 }
 
 /** The expected response: a refusal, an existing payment, or the place where a new one is counted. */

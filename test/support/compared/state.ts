@@ -1,4 +1,4 @@
-import type { Instant } from '../../../src/core/decision.js'
+import type { Instant } from '../../../src/core/instant.js'
 import type { OutgoingPayment } from '../../../src/core/outgoing-payment/record.js'
 import type { AccessItem, Amount } from '../../../src/index.js'
 import type { ClientName, PayRequest, PlayedWallet, Spent } from '../played-wallet.js'
@@ -101,12 +101,8 @@ export async function grant(
   client: ClientName,
   access: readonly AccessItem[],
 ): Promise<number> {
-  const { clock } = wallet
-  const before = clock.now()
   await wallet.grant(client, access)
-  tokens.push({ expiresAt: clock.now() + tokenLifetimeMs, revoked: false })
-  // Consent may take some seconds, which the history does not count.
-  clock.set(before)
+  tokens.push({ expiresAt: wallet.clock.now() + tokenLifetimeMs, revoked: false })
   clients.push(client)
   return grants.push(access.map(planOf)) - 1
 }
