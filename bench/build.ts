@@ -23,7 +23,7 @@ const shared = {
 
 await build({
   ...shared,
-  entryPoints: ['bench/main.ts', 'bench/load.ts'],
+  entryPoints: ['bench/main.ts', 'bench/load.ts', 'bench/contender.ts'],
   external: ['./with-published.js'],
 })
 await build({

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Pool, type PoolConfig } from 'pg'
 
-const connectionString =
+export const connectionString =
   process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/test'
 export const poolSize = 10
 
@@ -27,7 +27,7 @@ export async function withDatabase<Result>(
     return await run({ schema, connect })
   } finally {
     await pool.query(`DROP SCHEMA ${schema} CASCADE`)
-    await Promise.all(pools.map((each) => each.end()))
+    await Promise.all(pools.filter((each) => !each.ended).map((each) => each.end()))
   }
 }
 

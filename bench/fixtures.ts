@@ -126,6 +126,8 @@ export function benchWallet(
     }),
   })
   const resources = library.createResourceServer({
+    // One client instance creates all payments.
+    policy: { openIncomingPaymentsMax: Number.MAX_SAFE_INTEGER },
     ...options,
     baseUrl: resourceServer,
     grantEndpoint,
@@ -142,8 +144,15 @@ export function benchWallet(
 }
 
 function counted(store: Store, counts: { store: number }): Store {
+  const readAll = store.loadAll?.bind(store)
   return {
     ...store,
+    ...(readAll && {
+      loadAll(keys) {
+        counts.store += 1
+        return readAll(keys)
+      },
+    }),
     load(kind, id) {
       counts.store += 1
       return store.load(kind, id)

@@ -13,6 +13,7 @@ const requests = (JSON.parse(readFileSync(file, 'utf8')) as string[]).map((text)
 let sent = 0
 let answered = 0
 let failed = 0
+let refusal = ''
 let answerLength = 0
 let slowestMs = 0
 const start = process.hrtime.bigint()
@@ -27,7 +28,10 @@ for (let i = 0; i < Number(connections); i++) {
     onread: {
       buffer: Buffer.alloc(16_384),
       callback(length, buffer) {
-        if (received === 0 && buffer[9] !== '2'.charCodeAt(0)) failed += 1
+        if (received === 0 && buffer[9] !== '2'.charCodeAt(0)) {
+          failed += 1
+          refusal = Buffer.from(buffer.subarray(0, length)).toString('latin1')
+        }
         received += length
         if (answerLength === 0) answerLength = lengthOf(Buffer.from(buffer.subarray(0, length)))
         if (received >= answerLength) {
@@ -50,6 +54,9 @@ for (let i = 0; i < Number(connections); i++) {
     sent += 1
   }
   socket.on('connect', next)
+  socket.on('close', () => {
+    throw new Error(`a connection ended after ${answered} responses, ${failed} refused: ${refusal}`)
+  })
 }
 
 /** Returns the length of the first response; all responses have the same length. */

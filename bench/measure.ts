@@ -4,7 +4,7 @@ type Target = { readonly least: number } | { readonly most: number }
 export interface Figure {
   readonly name: string
   readonly value: number
-  readonly unit: 'ratio' | 'µs' | 'ms' | 'kB' | 'requests/s' | 'calls' | 'bytes'
+  readonly unit: 'ratio' | 'µs' | 'ms' | 'kB' | 'requests/s' | 'receives/s' | 'calls' | 'bytes'
   readonly target?: Target
 }
 

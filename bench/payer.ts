@@ -125,13 +125,22 @@ async function completedPayment(payer: Payer): Promise<OutgoingPayment> {
 
 /** Returns the same payment with a new id at an earlier time. */
 function earlier(payment: OutgoingPayment, byMs: number): OutgoingPayment {
-  const { createdAt, holdUntil, endedAt = 0, dueAt = 0, retainUntil = 0, lists = [] } = payment
+  const {
+    createdAt,
+    updatedAt,
+    holdUntil,
+    endedAt = 0,
+    dueAt = 0,
+    retainUntil = 0,
+    lists = [],
+  } = payment
   const id = newId(payment)
   return {
     ...payment,
     id,
     quoteId: id,
     createdAt: createdAt - byMs,
+    updatedAt: updatedAt - byMs,
     holdUntil: holdUntil - byMs,
     endedAt: endedAt - byMs,
     dueAt: dueAt - byMs,

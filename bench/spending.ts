@@ -4,6 +4,7 @@ import { serviceContext } from '../src/http/options.js'
 import { resourcePolicy } from '../src/http/resource-server/policy.js'
 import { publicUrl } from '../src/http/target.js'
 import { newCall } from '../src/service/mechanism/context.js'
+import { loadAll } from '../src/service/mechanism/load-all.js'
 import { createOutgoingPayments } from '../src/service/outgoing-payment.js'
 import { createPaymentCreation } from '../src/service/outgoing-payment-creation.js'
 import { createQuotes } from '../src/service/quote.js'
@@ -122,6 +123,7 @@ async function onPostgres(library: Library): Promise<Figure[]> {
       const update = await floorUpdates(many)
       await warmUp(fresh)
       const create = serviceOf(payer)
+      const createApart = serviceOf(payer, loadingApart)
       const figures = await interleaved(rounds, {
         update: () => medianUs(Array.from({ length: creationsPerRound }), update),
         commit: async () => {
@@ -131,7 +133,10 @@ async function onPostgres(library: Library): Promise<Figure[]> {
           })
         },
         statements: async () => medianUs(await commitsOf(library, payer), statementsOf(payer)),
+        apart: async () =>
+          medianUs(await commitsOf(library, payer), statementsOf(payer, loadingApart)),
         service: async () => medianUs(await newQuotes(payer, creationsPerRound), create),
+        serviceApart: async () => medianUs(await newQuotes(payer, creationsPerRound), createApart),
         completed: () => creationUs(payer),
         fresh: async () => creationUs(await newPayer(fresh)),
       })
@@ -148,7 +153,17 @@ async function onPostgres(library: Library): Promise<Figure[]> {
         ratioFigure(`${commit}, ${commandId}`, figures.commit, figures.update, { most: 1.6 }),
         medianFigure(statements, figures.statements, 'µs'),
         ratioFigure(`${statements}, ${commandId}`, figures.statements, figures.update),
+        ratioFigure(
+          `${statements}, relative to one load for each record`,
+          figures.statements,
+          figures.apart,
+        ),
         medianFigure(service, figures.service, 'µs'),
+        ratioFigure(
+          `${service}, relative to one load for each record`,
+          figures.service,
+          figures.serviceApart,
+        ),
         ratioFigure(`${service}, ${commandId}`, figures.service, figures.update, { most: 2.5 }),
         ratioFigure(`${handle}, ${commandId}`, figures.completed, figures.update),
         await atOnce(fresh),
@@ -210,6 +225,7 @@ async function commitsOf(library: Library, payer: Payer): Promise<readonly Commi
   const written = new Map<string, Stored>()
   const keeping: Store = {
     ...store,
+    loadAll: undefined,
     load: async (kind, id) => written.get(`${kind} ${id}`) ?? store.load(kind, id),
     async commit(commit) {
       commits.push(commit)
@@ -222,28 +238,33 @@ async function commitsOf(library: Library, payer: Payer): Promise<readonly Commi
   return commits
 }
 
+/** Without `loadAll`, the library calls `load` for each record, concurrently. */
+function loadingApart(store: Store): Store {
+  return { ...store, loadAll: undefined }
+}
+
 /**
  * The store calls of a payment, in as many round trips as the library takes: grant, quote and budget, commit.
  */
-function statementsOf({ wallet: { store }, grantId }: Payer) {
+function statementsOf({ wallet, grantId }: Payer, change = (store: Store) => store) {
+  const store = change(wallet.store)
   return async (commit: Commit) => {
     await store.load('grant', grantId)
     const read = { 'outgoing-payment': 'quote', budget: 'budget' } as const
-    await Promise.all(
-      commit.changes.map(({ kind, next }) =>
-        kind === 'outgoing-payment' || kind === 'budget'
-          ? store.load(read[kind], next.id)
-          : undefined,
-      ),
+    const keys = commit.changes.flatMap(({ kind, next: { id } }) =>
+      kind === 'outgoing-payment' || kind === 'budget' ? { kind: read[kind], id } : [],
     )
+    await loadAll(store, keys)
     if (!(await store.commit(commit))) throw new Error('the commit failed')
   }
 }
 
 /** A payment after its signature was verified: introspection, loads, decision and commit. */
-function serviceOf({ wallet, token: accessToken }: Payer) {
+function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store) => store) {
   const { introspect } = wallet.auth
-  const context = serviceContext({ store: wallet.store }, publicUrl('url', resourceServer))
+  const store = change(wallet.store)
+  const url = publicUrl('url', resourceServer)
+  const context = serviceContext({ store }, 'resourceServer', url, url)
   const { spending: policy } = resourcePolicy({})
   const payments = createOutgoingPayments(context, policy)
   const quotes = createQuotes(context, { walletAddresses, quotes: pricing }, policy.quotes)
