@@ -8,10 +8,12 @@ const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
 
 export default defineConfig(({ mode }) => {
   const isLong = mode === 'long'
-  // `npm run test:long` runs the files whose depth test/support/runs.ts sets, and those named for it.
+  // `npm run test:long` runs the files whose depth test/support/runs.ts sets, also through the list of deployments,
+  // and those named for it.
+  const hasDepth = /support\/(runs|official-client)\.js'/
   const own = files.filter(({ path, text }) => {
     const isForLong = path.endsWith('.long.test.ts')
-    return isLong ? isForLong || text.includes("support/runs.js'") : !isForLong
+    return isLong ? isForLong || hasDepth.test(text) : !isForLong
   })
   // Files share the modules of their worker, except where a test replaces one of them. To load all modules
   // again for each file would double the CPU time.
@@ -25,9 +27,10 @@ export default defineConfig(({ mode }) => {
       isolate,
       include: some.map(({ path }) => path),
       env: { TEST_DEPTH: isLong ? 'long' : 'short' },
+      setupFiles: ['test/support/seed.ts'],
       // A test that fails because its machine is slow says nothing, so no limit is near.
-      testTimeout: 300_000,
-      hookTimeout: 300_000,
+      testTimeout: isLong ? 1_800_000 : 300_000,
+      hookTimeout: isLong ? 1_800_000 : 300_000,
       expect: { poll: { timeout: 120_000, interval: 20 } },
     },
   })
