@@ -25,13 +25,18 @@ const mayImport: Record<string, readonly string[]> = {
   'entry-adapter': ['http', 'util'],
   adapters: ['index', 'entry-adapter'],
   testing: ['index', 'entry-core', 'entry-adapter'],
+  cli: ['protocol', 'util', 'testing'],
   examples: ['index', 'entry-core', 'entry-adapter', 'adapters', 'testing'],
 }
 
-/** Packages, and the one file that may import each of them (a folder for development tools). */
-const packages: Record<string, string> = {
-  // The testing kit runs on Node only, and no other module there signs synchronously.
-  'node:crypto': 'src/testing/',
+/** Packages, and the one file that may import each of them (folders for development tools). */
+const packages: Record<string, string | RegExp> = {
+  // The testing kit and the program run on Node only, and no other module there signs synchronously.
+  'node:crypto': /^src.(testing|cli)\b/,
+  'node:dns/promises': 'src/cli/network.ts',
+  'node:fs': 'src/cli/arguments.ts',
+  'node:tls': 'src/cli/network.ts',
+  'node:util': 'src/cli/arguments.ts',
   '@noble/ed25519': 'src/protocol/http-signature/ed25519.ts',
   'structured-headers': 'src/protocol/http-signature/structured-fields.ts',
   valibot: 'src/protocol/',
@@ -41,9 +46,13 @@ const packages: Record<string, string> = {
   fastify: 'adapters/fastify.ts',
 }
 
+/** Programs and development tools, which run on Node only. */
+const onNode = ['testing', 'cli']
+
 /** Packages imported for their types only, and where: the caller passes in the implementation. */
 const typesOnly: Record<string, string> = {
   'fast-check': 'src/testing/spending/',
+  kysely: 'adapters/kysely/',
 }
 
 const files = ['src', 'adapters', 'examples'].flatMap((folder) =>
@@ -137,11 +146,20 @@ describe('the direction of dependencies', () => {
 
   test('the library imports no Node module at run time', () => {
     const imports = files
-      .filter((name) => !name.startsWith('examples') && roomOf(name) !== 'testing')
+      .filter((name) => !name.startsWith('examples') && !onNode.includes(roomOf(name)))
       .flatMap((file) => importsOf(file))
     expect(
       imports.filter(({ specifier, typeOnly }) => specifier.startsWith('node:') && !typeOnly),
     ).toEqual([])
+  })
+
+  test('nothing imports the program', () => {
+    const importers = files.filter(
+      (file) =>
+        roomOf(file) !== 'cli' &&
+        importsOf(file).some(({ specifier }) => roomOf(target(file, specifier) ?? '') === 'cli'),
+    )
+    expect(importers).toEqual([])
   })
 
   test('refusals are recognized by `ok`, except in the price that the host returns', () => {

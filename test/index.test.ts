@@ -6,9 +6,11 @@ describe('the main entry', () => {
   test('exports the servers, the ports of the library and the errors, and no other value', () => {
     expect(Object.keys(main).sort()).toEqual([
       'ArgumentError',
+      'ClockError',
       'ContentionError',
       'FetchRefusedError',
       'OptionError',
+      'StoreTimeoutError',
       'TransactionError',
       'consumeEvents',
       'createAuthorizationServer',
@@ -21,6 +23,8 @@ describe('the main entry', () => {
       'refusals',
       'remoteClientKeys',
       'remoteIntrospection',
+      'runSweeps',
+      'storeBounds',
       'toFetch',
       'walletAddressSubjects',
     ])
@@ -35,6 +39,7 @@ describe('an error that a host catches', () => {
       error: new main.ArgumentError('paymentId', 'must be a non-empty string'),
       code: 'ERR_INVALID_ARGUMENT',
     },
+    { error: new main.ClockError('the clock went back'), code: 'ERR_CLOCK' },
     { error: new main.ContentionError(), code: 'ERR_CONTENTION' },
     {
       error: new main.TransactionError('ERR_RESTART_TRANSACTION', 'a deadlock', { cause }),

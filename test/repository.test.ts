@@ -26,6 +26,7 @@ function readPackage(folder: string) {
 
 const library = readPackage('.')
 const testing = readPackage('packages/testing')
+const creator = readPackage('packages/create-open-payments-server')
 const workflows = readdirSync('.github/workflows').map((name) => `.github/workflows/${name}`)
 
 function jobsOf(path: string): Readonly<Record<string, Job>> {
@@ -107,21 +108,25 @@ describe('the workflow for releases', () => {
     expect(checked).toBeGreaterThan(-1)
     expect(published).toBeGreaterThan(checked)
     expect(commands[published]).toContain('--provenance')
-    expect(commands[published]).toContain(`for name in ${library.name} ${testing.name};`)
+    expect(commands[published]).toContain(
+      `for name in ${library.name} ${testing.name} ${creator.name};`,
+    )
   })
 })
 
 describe('the packages', () => {
   test('have the same version, which the testing kit requires of the library', () => {
-    expect(testing.version).toBe(library.version)
+    expect([testing.version, creator.version]).toEqual([library.version, library.version])
     expect(testing.peerDependencies[library.name]).toBe(library.version)
   })
 
   test('name the same repository', () => {
     const { url } = library.repository
     expect(testing.repository).toEqual({ type: 'git', url, directory: 'packages/testing' })
+    const directory = 'packages/create-open-payments-server'
+    expect(creator.repository).toEqual({ type: 'git', url, directory })
     const home = url.replace(/^git\+/, '').replace(/\.git$/, '')
-    for (const { homepage, bugs } of [library, testing]) {
+    for (const { homepage, bugs } of [library, testing, creator]) {
       expect({ homepage, bugs }).toEqual({
         homepage: `${home}#readme`,
         bugs: { url: `${home}/issues` },
@@ -130,12 +135,18 @@ describe('the packages', () => {
   })
 
   test('have the same license text and support the same Node versions', () => {
-    expect(read('packages/testing/LICENSE')).toBe(read('LICENSE'))
-    expect(testing.engines).toEqual(library.engines)
+    for (const [folder, { engines }] of [
+      ['testing', testing],
+      ['create-open-payments-server', creator],
+    ]) {
+      expect(read(`packages/${folder}/LICENSE`)).toBe(read('LICENSE'))
+      expect(engines).toEqual(library.engines)
+    }
   })
 
   test('are built before they are packed', () => {
     expect(library.scripts.prepack).toContain('run --silent build')
     expect(testing.scripts.prepack).toContain('run --silent build')
+    expect(creator.scripts.prepack).toContain('run --silent build')
   })
 })

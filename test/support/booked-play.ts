@@ -2,16 +2,15 @@ import fc from 'fast-check'
 import { arbitraries, type SpendingHistory } from '../../src/testing/index.js'
 import { play } from '../../src/testing/spending/play.js'
 import { type Aside, asides } from './asides.js'
-import { bookedWallet } from './booked-wallet.js'
+import { bookedScene, bookedWallet } from './booked-wallet.js'
 import type { PlayedWallet } from './played-wallet.js'
 import { spendingPolicy } from './spending-services.js'
-import { alice } from './world.js'
 
 const { holdMs } = spendingPolicy.payments
 
 /** A history of the testing kit, and what happens beside it after each of its steps. */
 export const stories: fc.Arbitrary<readonly [SpendingHistory, readonly Aside[]]> = fc.tuple(
-  arbitraries(fc).history({ stepsMax: 40, holdMs }),
+  arbitraries(fc).history({ stepsMax: 40, holdMs, scene: bookedScene }),
   fc.array(asides, { minLength: 20, maxLength: 40, size: 'max' }),
 )
 
@@ -21,6 +20,6 @@ export function playBooked(
   [history, beside]: readonly [SpendingHistory, readonly Aside[]],
   met?: Map<string, number>,
 ): Promise<void> {
-  const rules = { intervalCounting: 'occurrences', holdMs, walletAddress: alice } as const
-  return play(history, bookedWallet(wallet, beside, met), { ...rules, mayRefuse: false })
+  const rules = { intervalCounting: 'occurrences', holdMs, mayRefuse: false } as const
+  return play(history, bookedWallet(wallet, beside, met), rules)
 }

@@ -1,6 +1,12 @@
-import type { Instant } from '../../src/core/decision.js'
+import type { Instant } from '../../src/core/instant.js'
 import type { AccessItem, Amount } from '../../src/index.js'
-import type { PaymentAnswer, SpendingAnswer, SpendingWallet } from '../../src/testing/index.js'
+import {
+  defaultScene,
+  type PaymentAnswer,
+  type SpendingAnswer,
+  type SpendingScene,
+  type SpendingWallet,
+} from '../../src/testing/index.js'
 import { isOfBob, payByQuote, takeAside } from './aside-player.js'
 import type { Aside, Form } from './asides.js'
 import {
@@ -29,6 +35,11 @@ import { eur, euroReceiver, usd } from './spending.js'
 import type { Line, Sums } from './spending-book.js'
 import { spendingPolicy } from './spending-services.js'
 import { bob } from './world.js'
+
+const { otherWalletAddress: _, ...ofAlice } = defaultScene
+
+/** The scene of the histories that `bookedWallet` plays: its other account is Bob's, which only asides use. */
+export const bookedScene: SpendingScene = ofAlice
 
 /** Items for Bob's account, which the histories do not contain: each grant gets one of them, or none. */
 const itemsOfBob: readonly (AccessItem['limits'] | 'none')[] = [

@@ -1,4 +1,4 @@
-import { parseInterval, windowAt } from '../../src/entry-core.js'
+import { parseInterval, type RepeatingInterval, windowAt } from '../../src/entry-core.js'
 import type { AccessItem, Amount, IntervalCounting } from '../../src/index.js'
 import type { SpendingScene, WalletRequest } from '../../src/testing/index.js'
 
@@ -24,8 +24,20 @@ export const mistakes = [
   'more can be sent than was reserved',
   'looks at the budget, waits, and writes it',
   'months have 30 days',
+  'a repeated report adds to the totals',
   'the receiver is not looked at',
   'what is received is not limited',
+  'monthly windows drift',
+  'months are reckoned back from the drifted end',
+  'reports are added up',
+  'a repeated final report gives back twice',
+  'what was delivered is reckoned from what was sent',
+  'a repeat with another amount is taken for the first',
+  'a repeat with another amount pays again',
+  'every account of the owner pays',
+  'the accounts of the owner share a budget',
+  'a failed write keeps its reservation',
+  'a key is kept only after the response',
 ] as const
 
 export type Mistake = (typeof mistakes)[number]
@@ -50,6 +62,8 @@ export interface CarelessState {
   readonly payments: Map<string, Payment>
   readonly byKey: Map<string, Payment>
   readonly totals: Map<string, bigint>
+  /** Whether the next write fails, before or after it takes effect. */
+  failing: 'before' | 'after' | undefined
   now: number
 }
 
@@ -67,6 +81,8 @@ export function charge(
   if (revoked && !makes('a revoked grant still pays')) return undefined
   for (const [place, item] of items.entries()) {
     const { receiver, debitAmount, receiveAmount } = item.limits ?? {}
+    const foreign = item.identifier !== request.walletAddress
+    if (foreign && !makes('every account of the owner pays')) continue
     const wrong = receiver !== undefined && receiver !== request.receiver
     if (wrong && !makes('the receiver is not looked at')) continue
     const key = keyOf(state, request.grant, item, place)
@@ -99,8 +115,11 @@ function keyOf(
   place: number,
 ): string | undefined {
   const { interval } = item.limits ?? {}
-  const shared = state.makes('all items of a grant share one budget')
-  const name = shared ? grant : `${grant} ${place}`
+  const items = state.grants.get(grant)?.items ?? []
+  const oneOwner = state.makes('the accounts of the owner share a budget')
+  const others = oneOwner && items.some(({ identifier }) => identifier !== item.identifier)
+  const shared = others ? 0 : place
+  const name = state.makes('all items of a grant share one budget') ? grant : `${grant} ${shared}`
   if (interval === undefined) return name
   const start = windowStart(state, interval)
   return start === undefined ? undefined : `${name} ${start}`
@@ -121,11 +140,40 @@ function windowStart(
     const duration = { ...interval.duration, months: 0, days: days + 30 * months }
     interval = { ...interval, duration }
   }
+  const drifts =
+    interval.form === 'start/duration'
+      ? makes('monthly windows drift')
+      : makes('months are reckoned back from the drifted end')
+  if (drifts) return driftedStart(interval, now, intervalCounting)
   if (makes('a window still holds the instant at which it ends')) {
     const before = windowAt(interval, now - 1, intervalCounting)
     if (before !== undefined) return before.start
   }
   return windowAt(interval, now, intervalCounting)?.start
+}
+
+/** Reckons each window from the one beside it, so that the last day of a short month stays. */
+function driftedStart(
+  interval: RepeatingInterval,
+  now: number,
+  intervalCounting: IntervalCounting,
+): number | undefined {
+  if (interval.form === 'start/end') return windowAt(interval, now, intervalCounting)?.start
+  const forwards = interval.form === 'start/duration'
+  const { count = -1 } = interval
+  let left = count < 0 ? 5_000 : count + (intervalCounting === 'repetitions' ? 1 : 0)
+  let edge = forwards ? interval.start : interval.end
+  for (; left > 0; left--) {
+    const one = forwards
+      ? { ...interval, start: edge, count: 1 }
+      : { ...interval, end: edge, count: 1 }
+    const window = windowAt(one, forwards ? edge : edge - 1, 'occurrences')
+    if (window === undefined) return undefined
+    if (now >= window.start && now < window.end) return window.start
+    edge = forwards ? window.end : window.start
+    if (forwards ? edge > now : edge <= now) return undefined
+  }
+  return undefined
 }
 
 /** Releases the part of a payment that was not sent. */
@@ -142,5 +190,8 @@ export function giveBack(
   const debits = item.limits?.debitAmount !== undefined
   const reserved = debits ? BigInt(request.debitAmount.value) : received
   const total = totals.get(key) ?? 0n
-  totals.set(key, total - reserved + (debits ? sent : delivered))
+  const arrived = makes('what was delivered is reckoned from what was sent')
+    ? (sent * received) / BigInt(request.debitAmount.value)
+    : delivered
+  totals.set(key, total - reserved + (debits ? sent : arrived))
 }

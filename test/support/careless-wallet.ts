@@ -38,6 +38,7 @@ export function carelessWallet(
     payments: new Map(),
     byKey: new Map(),
     totals: new Map(),
+    failing: undefined,
     now: 0,
   }
   const { grants, makes } = state
@@ -49,10 +50,16 @@ export function carelessWallet(
       return id
     },
     pay: (request) => pay(state, request),
-    begin: async (id) => begin(state, id),
-    reportSent: async (id, said) => reportSent(state, id, said),
-    fail: async (id, said) => fail(state, id, said),
-    cancel: async (id) => cancel(state, id),
+    begin: async (id) => write(state, () => begin(state, id)),
+    reportSent: async (id, said) => write(state, () => reportSent(state, id, said)),
+    fail: async (id, said) => write(state, () => fail(state, id, said)),
+    cancel: async (id) => write(state, () => cancel(state, id)),
+    failStore(failure) {
+      state.failing = failure
+      return () => {
+        state.failing = undefined
+      }
+    },
     lapse: async () => lapse(state),
     rotate: async () => yes,
     async revoke(grant) {
@@ -65,17 +72,46 @@ export function carelessWallet(
   }
 }
 
+/** Writes to a store that may fail, before or after it has written. */
+function write<Answer>(state: CarelessState, work: () => Answer): Answer {
+  const { failing } = state
+  if (failing === 'before') throw new Error('nothing was written')
+  const answer = work()
+  if (failing === 'after') throw new Error('the answer of the store was lost')
+  return answer
+}
+
 async function pay(state: CarelessState, request: WalletRequest): Promise<PaymentAnswer> {
-  const { scene, makes, payments, byKey, totals } = state
+  const { scene, makes, byKey, totals } = state
   const earlier = byKey.get(request.key)
-  if (earlier !== undefined && !makes('a repeat pays again')) return { ...yes, id: earlier.id }
+  if (earlier !== undefined && !makes('a repeat pays again')) {
+    const same = earlier.request.debitAmount.value === request.debitAmount.value
+    if (same || makes('a repeat with another amount is taken for the first')) {
+      return { ...yes, id: earlier.id }
+    }
+    if (!makes('a repeat with another amount pays again')) return no('another amount')
+  }
   const { asset, unitPrice = 1n } =
     scene.receivers.find(({ url }) => url === request.receiver) ?? scene.receivers[0]
   const received = BigInt(request.debitAmount.value) / unitPrice
   const read = makes('looks at the budget, waits, and writes it') ? new Map(totals) : totals
   if (read !== totals) await undefined
-  const charged = charge(state, request, { ...asset, value: received.toString() }, read)
-  if (charged === undefined) return no('over the limit')
+  const charging = () => charge(state, request, { ...asset, value: received.toString() }, read)
+  const leaks = makes('a failed write keeps its reservation') && state.failing === 'before'
+  if (leaks) charging()
+  return write(state, () => {
+    const charged = charging()
+    return charged === undefined ? no('over the limit') : book(state, request, received, charged)
+  })
+}
+
+function book(
+  state: CarelessState,
+  request: WalletRequest,
+  received: bigint,
+  charged: Pick<Payment, 'account'>,
+): PaymentAnswer {
+  const { payments, byKey, makes } = state
   const id = `payment-${payments.size + 1}`
   const payment: Payment = {
     id,
@@ -88,7 +124,8 @@ async function pay(state: CarelessState, request: WalletRequest): Promise<Paymen
     delivered: 0n,
   }
   payments.set(id, payment)
-  byKey.set(request.key, payment)
+  const forgets = makes('a key is kept only after the response') && state.failing === 'after'
+  if (!forgets) byKey.set(request.key, payment)
   return { ...yes, id }
 }
 
@@ -106,7 +143,8 @@ function begin({ payments, makes, now }: CarelessState, id: string): SpendingAns
 function reportSent(state: CarelessState, id: string, said: WalletTotals): SpendingAnswer {
   const { payments, makes } = state
   const payment = payments.get(id)
-  if (payment?.state !== 'begun') return no('not begun')
+  const again = payment?.state === 'completed' && makes('a repeated final report gives back twice')
+  if (payment === undefined || (payment.state !== 'begun' && !again)) return no('not begun')
   const problem = note(state, payment, said)
   if (problem !== undefined) return no(problem)
   const { sent, delivered, received, request } = payment
@@ -164,6 +202,15 @@ function note(
   const sent = BigInt(said.sentAmount.value)
   const delivered = BigInt(said.deliveredAmount.value)
   if (sent < payment.sent || delivered < payment.delivered) return 'less than before'
+  if (makes('reports are added up')) {
+    Object.assign(payment, { sent: payment.sent + sent, delivered: payment.delivered + delivered })
+    return undefined
+  }
+  const again = sent > 0n && sent === payment.sent && delivered === payment.delivered
+  if (again && makes('a repeated report adds to the totals')) {
+    Object.assign(payment, { sent: 2n * sent, delivered: 2n * delivered })
+    return undefined
+  }
   const more = sent > BigInt(payment.request.debitAmount.value) || delivered > payment.received
   if (more && !makes('more can be sent than was reserved')) return 'more than was reserved'
   Object.assign(payment, { sent, delivered })

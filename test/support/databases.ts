@@ -23,7 +23,7 @@ export interface FreshPostgres {
  * Creates a schema on the PostgreSQL server of `TEST_DATABASE_URL`, and migrates it unless stated otherwise.
  */
 export async function freshPostgres(
-  options: { readonly migrated?: boolean } = {},
+  options: { readonly migrated?: boolean; readonly reports?: boolean } = {},
 ): Promise<FreshPostgres> {
   const connectionString = servers.PostgreSQL
   if (connectionString === undefined) throw new Error('TEST_DATABASE_URL is not set')
@@ -38,7 +38,8 @@ export async function freshPostgres(
   }
   const pool = connect()
   await pool.query(`CREATE SCHEMA ${schema}`)
-  if (options.migrated !== false) await migrate(pool, { schema })
+  const { migrated = true, reports = false } = options
+  if (migrated) await migrate(pool, { schema, reports })
   return {
     pool,
     schema,
@@ -51,9 +52,21 @@ export async function freshPostgres(
 }
 
 /** An embedded PostgreSQL in memory, migrated. It runs one statement at a time and therefore hides races. */
-export async function freshPglite(): Promise<PostgresDatabase & { close(): Promise<void> }> {
+export async function freshPglite({
+  reports = false,
+} = {}): Promise<PostgresDatabase & { close(): Promise<void> }> {
   const lite = await PGlite.create()
   const database = fromPglite(lite)
-  await migrate(database)
+  await migrate(database, { reports })
   return { ...database, close: () => lite.close() }
+}
+
+/** The tables of the server if there is one, otherwise of an embedded PostgreSQL. */
+export async function anyPostgres({ reports = false } = {}) {
+  if (servers.PostgreSQL === undefined) {
+    const { close, ...client } = await freshPglite({ reports })
+    return { client, prefix: '', options: {}, close }
+  }
+  const { pool, schema, drop } = await freshPostgres({ reports })
+  return { client: pool, prefix: `${schema}.`, options: { schema }, close: drop }
 }

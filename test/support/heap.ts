@@ -11,7 +11,8 @@ export async function retainedBytes(work: () => Promise<void>): Promise<number> 
   return usedBytes() - before
 }
 
-function usedBytes(): number {
+/** Returns the bytes of the heap in use, after a collection. */
+export function usedBytes(): number {
   collectGarbage()
   collectGarbage()
   return process.memoryUsage().heapUsed

@@ -1,5 +1,4 @@
 import type { Amount } from '../../src/core/amount.js'
-import type { Instant } from '../../src/core/decision.js'
 import {
   type CreateIncomingPayment,
   completeIncomingPayment,
@@ -10,6 +9,7 @@ import {
   type IncomingPaymentPolicy,
   type Transfer,
 } from '../../src/core/incoming-payment.js'
+import type { Instant } from '../../src/core/instant.js'
 import { startOfTests } from './clock.js'
 import { deepFreeze } from './frozen.js'
 
@@ -35,6 +35,7 @@ export function creation(more: Partial<CreateIncomingPayment> = {}): CreateIncom
     asset: { assetCode: 'USD', assetScale: 2 },
     client: 'https://shop.example',
     lists: [{ list: 'namespac https://wallet.example/bob', at: startOfTests }],
+    openList: 'namespac https://wallet.example/bob https://shop.example open',
     ...more,
   }
 }

@@ -1,5 +1,6 @@
 import { endOfItems, type GrantedItem, grantedItems } from '../../src/core/access.js'
-import type { Instant, Stored } from '../../src/core/decision.js'
+import type { Instant } from '../../src/core/instant.js'
+import type { Stored } from '../../src/core/stored.js'
 import type { AccessItem } from '../../src/index.js'
 import type { ManualClock } from './clock.js'
 import { deepFreeze } from './frozen.js'

@@ -16,6 +16,7 @@ import {
   type RunningWallet,
   startWallet,
 } from '../../examples/wallet/start.js'
+import { isLong } from './runs.js'
 
 /** A way to run the example wallet. */
 export interface Deployment {
@@ -26,13 +27,18 @@ export interface Deployment {
 }
 
 /** Every adapter, both in one process and as two servers with separate stores. */
-export const deployments: readonly Deployment[] = [false, true].flatMap((split) =>
+export const allDeployments: readonly Deployment[] = [false, true].flatMap((split) =>
   (Object.keys(adapters) as AdapterName[]).map((adapter) => ({
     name: split ? `${adapter}, split in two` : adapter,
     adapter,
     split,
   })),
 )
+
+/** `npm test` uses one deployment of each shape, `npm run test:long` all. */
+export const deployments = isLong
+  ? allDeployments
+  : allDeployments.filter(({ name }) => ['express', 'fastify, split in two'].includes(name))
 
 export interface RunningDeployment {
   readonly baseUrl: string

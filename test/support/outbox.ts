@@ -2,10 +2,14 @@ import type { Scheduler } from 'fast-check'
 import { memoryStore, type Store } from '../../src/index.js'
 import { namespaceOf } from '../../src/protocol/credential.js'
 import { createIncomingPayments } from '../../src/service/incoming-payment.js'
+import { createCombiner } from '../../src/service/mechanism/combiner.js'
 import type { ServiceContext } from '../../src/service/mechanism/context.js'
+import type { EventOutbox } from '../../src/service/mechanism/delivery.js'
 import type { DomainEvent, EventRecord } from '../../src/service/mechanism/events.js'
 import { createOutbox } from '../../src/service/mechanism/outbox.js'
 import { retired, type SweepOptions, sweepKinds } from '../../src/service/mechanism/sweeps.js'
+import type { Pacing } from '../../src/service/mechanism/transact.js'
+import { boundedStore } from './bounded-store.js'
 import { unguardedCall } from './calls.js'
 import { type ManualClock, manualClock } from './clock.js'
 import { usd } from './incoming-payments.js'
@@ -25,6 +29,23 @@ export interface SetupOptions {
   /** Default: `retentionMs`. */
   readonly unpaidRetentionMs?: number
   readonly recordsEvents?: boolean
+  /** Decides concurrent arrivals of funds in one commit, as the servers do. Default false. */
+  readonly combines?: boolean
+}
+
+/** Returns an outbox whose consumers have one clock, unless a test says otherwise. */
+function oneClock(outbox: EventOutbox): EventOutbox {
+  return {
+    ...outbox,
+    drain: (handler, options) => outbox.drain(handler, { skewMaxMs: 0, ...options }),
+  }
+}
+
+/** A pacing in which no command waits too long. */
+export const patient: Pacing = {
+  elapsedMs: () => 0,
+  sleep: (_ms, signal) =>
+    new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
 }
 
 export type Setup = ReturnType<typeof paymentServices>
@@ -35,7 +56,7 @@ export function paymentServices(options: SetupOptions = {}) {
   const { store = memoryStore(), serverUrl = resourceServer, recordsEvents = true } = options
   let slept = 0
   const context: ServiceContext = {
-    store: scheduler === undefined ? store : scheduledStore(store, scheduler),
+    store: boundedStore(scheduler === undefined ? store : scheduledStore(store, scheduler)),
     givenStore: store,
     clock,
     random: seededRandom(seed),
@@ -49,7 +70,9 @@ export function paymentServices(options: SetupOptions = {}) {
     namespace: () => namespaceOf(serverUrl),
     grantNamespace: () => namespaceOf(serverUrl),
     signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
-    recordsEvents,
+    serverUrl,
+    recordsEvents: () => recordsEvents,
+    combiner: options.combines ? createCombiner(patient) : undefined,
   }
   const payments = createIncomingPayments(
     context,
@@ -62,6 +85,7 @@ export function paymentServices(options: SetupOptions = {}) {
       expiryMaxMs: 10_000_000,
       retentionMs,
       unpaidRetentionMs: options.unpaidRetentionMs ?? retentionMs,
+      openMax: 1_000_000,
     },
   )
 
@@ -80,7 +104,7 @@ export function paymentServices(options: SetupOptions = {}) {
     clock,
     store,
     payments,
-    outbox: createOutbox(context),
+    outbox: oneClock(createOutbox(context)),
     newPayment,
     receive: (paymentId: string, value = '1', transferId = `${seed} ${++transfers}`) =>
       payments.receive(paymentId, { transferId, amount: usd(value) }),
@@ -118,4 +142,9 @@ export function withEventLog(store: Store): { readonly store: Store; readonly wr
       },
     },
   }
+}
+
+/** Returns the part of an event's id that tells its position: record, kind, version and number. */
+export function positionOf(eventId: string): string {
+  return eventId.split('.').slice(0, 4).join('.')
 }

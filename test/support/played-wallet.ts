@@ -17,9 +17,12 @@ export type ClientName = 'shop' | 'cafe'
 /** What has been spent under a grant. */
 export type Spent = Readonly<Record<Counted, Amount | null>>
 
-export type PayAnswer =
-  | { readonly id: string; readonly spent?: Spent }
-  | { readonly refusal: string }
+export interface PaidAnswer {
+  readonly id: string
+  readonly spent?: Spent
+}
+
+export type PayAnswer = PaidAnswer | { readonly refusal: string }
 
 export type HostAnswer = { readonly ok: boolean; readonly refusal?: string }
 

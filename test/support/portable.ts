@@ -1,4 +1,5 @@
-import { vi } from 'vitest'
+import { verify } from 'node:crypto'
+import { expect, vi } from 'vitest'
 
 /** Imports a module again, as a runtime without Node's built-in modules would. */
 export function importWithoutNode<Module>(load: () => Promise<Module>): Promise<Module> {
@@ -25,4 +26,29 @@ export async function importWithBuiltins<Module>(
     builtin.mockRestore()
     vi.resetModules()
   }
+}
+
+/** Imports a module again, as Cloudflare Workers would, whose requests must not wait for each other. */
+export async function importOnWorkers<Module>(load: () => Promise<Module>): Promise<Module> {
+  const find = process.getBuiltinModule.bind(process)
+  const alone = {
+    'node:crypto': { ...find('node:crypto'), verify: verifyAtOnce },
+    'node:timers': { setImmediate: unused },
+  }
+  vi.stubGlobal('navigator', { userAgent: 'Cloudflare-Workers' })
+  try {
+    return await importWithBuiltins((id) => alone[id as keyof typeof alone] ?? find(id), load)
+  } finally {
+    vi.unstubAllGlobals()
+  }
+}
+
+/** Verifications that end together would make a request wait for another one. */
+function unused(): never {
+  throw new Error('setImmediate was called')
+}
+
+const verifyAtOnce: typeof verify = (...given: unknown[]) => {
+  expect(given).toHaveLength(4)
+  return verify(...(given as Parameters<typeof verify>)) as never
 }

@@ -1,7 +1,13 @@
-/** Whether this is `npm run test:long`. */
-export const isLong = process.env['TEST_DEPTH'] === 'long'
+const depth = process.env['TEST_DEPTH']
 
-/** Returns the number of runs of a property: `all` in `npm run test:long`, by default a quarter in `npm test`. */
-export function runs(all: number, short = Math.ceil(all / 4)): number {
+/** Whether this is `npm run test:long`. */
+export const isLong = depth === 'long'
+
+/**
+ * Returns the number of runs of a property: `all` in `npm run test:long`, by default an eighth in `npm test`, and half
+ * of those of `npm test` in `npm run mutation`, which runs each property for each mutant.
+ */
+export function runs(all: number, short = Math.ceil(all / 8)): number {
+  if (depth === 'mutation') return Math.ceil(short / 2)
   return isLong ? all : short
 }

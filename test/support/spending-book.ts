@@ -1,4 +1,4 @@
-import type { Instant } from '../../src/core/decision.js'
+import type { Instant } from '../../src/core/instant.js'
 import { turnAt } from '../../src/testing/spending/windows.js'
 import { begin, cancel, report, sweep } from './spending-reports.js'
 

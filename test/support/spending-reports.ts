@@ -1,4 +1,4 @@
-import type { Instant } from '../../src/core/decision.js'
+import type { Instant } from '../../src/core/instant.js'
 import type { Line, Sums } from './spending-book.js'
 
 /**

@@ -10,13 +10,15 @@ import {
 import { sweptBudgets } from '../../src/service/budget.js'
 import { createGrants } from '../../src/service/grant.js'
 import { createIntrospect, introspected } from '../../src/service/introspection.js'
+import type { Combiner } from '../../src/service/mechanism/combiner.js'
 import { newCall, type ServiceContext } from '../../src/service/mechanism/context.js'
 import { consumingNonce, type Proof, refuseRepeats } from '../../src/service/mechanism/nonces.js'
 import { retired, type SweepOptions, sweepKinds } from '../../src/service/mechanism/sweeps.js'
 import { createOutgoingPayments } from '../../src/service/outgoing-payment.js'
-import type { PaymentInput } from '../../src/service/outgoing-payment-commit.js'
 import { createPaymentCreation } from '../../src/service/outgoing-payment-creation.js'
+import type { PaymentInput } from '../../src/service/outgoing-payment-request.js'
 import { createQuotes } from '../../src/service/quote.js'
+import { boundedStore } from './bounded-store.js'
 import { unguardedCall } from './calls.js'
 import { type ManualClock, manualClock } from './clock.js'
 import { publishedKeys, testKey } from './keys.js'
@@ -56,6 +58,8 @@ export interface SpendingSetup {
   readonly sleep?: (ms: number) => Promise<unknown>
   readonly pricing?: Pricing
   readonly recordsEvents?: boolean
+  /** Creates concurrent payments under one grant in one commit, as the servers do. Default: none. */
+  readonly combiner?: Combiner
 }
 
 /** A grant to pay, and the token that is good for it now. */
@@ -79,7 +83,7 @@ export function spendingServices(options: SpendingSetup = {}) {
   const { recordsEvents = true } = options
   let slept = 0
   const context: ServiceContext = {
-    store,
+    store: boundedStore(store),
     givenStore: store,
     clock,
     random: seededRandom(seed),
@@ -93,7 +97,9 @@ export function spendingServices(options: SpendingSetup = {}) {
     namespace: () => namespace,
     grantNamespace: () => namespace,
     signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
-    recordsEvents,
+    serverUrl: 'https://wallet.example/op',
+    recordsEvents: () => recordsEvents,
+    combiner: options.combiner,
   }
   const accounts: WalletAddress[] = [alice, bob].map((url) => ({
     url,
@@ -118,8 +124,8 @@ export function spendingServices(options: SpendingSetup = {}) {
     const asked = { client, access, needsConsent: false, needsFinish: false }
     const answer = await grants.request(asked, unguardedCall(context))
     if (!answer.ok) throw new Error(answer.reason)
-    const { grant, tokenSecret: secret = '' } = answer
-    const token = { secret, manage: grant.token?.manage ?? '' }
+    const { grant, tokens } = answer
+    const [token = { secret: '', manage: '' }] = tokens
     return { client: client.walletAddress, grantId: grant.id, token }
   }
 
@@ -152,9 +158,8 @@ export function spendingServices(options: SpendingSetup = {}) {
     const { secret, manage } = payer.token
     const presented = { manage, secret, hash: await hashSecret(secret) }
     const answer = await grants.rotate(grant, presented, unguardedCall(context))
-    if (!answer.ok || answer.tokenSecret === undefined) return undefined
-    const token = { secret: answer.tokenSecret, manage: answer.grant.token?.manage ?? '' }
-    return { ...payer, token }
+    const [token] = answer.ok ? answer.tokens : []
+    return token && { ...payer, token }
   }
 
   async function revoke({ grantId }: Payer): Promise<void> {

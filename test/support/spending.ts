@@ -33,7 +33,7 @@ export function listPrice({
   receiver,
   debitAmount,
   receiveAmount,
-}: Omit<PriceRequest, 'account' | 'method'>) {
+}: Omit<PriceRequest, 'account' | 'client' | 'method'>) {
   if (receiver === goneReceiver) return { refusal: 'receiver_invalid' } as const
   const [per, received] = receiver === euroReceiver ? [2n, eur] : [1n, usd]
   if (receiveAmount !== undefined) {

@@ -13,6 +13,7 @@ import {
   type Store,
   type WalletAddress,
 } from '../../src/index.js'
+import { boundedStore } from './bounded-store.js'
 import { type ManualClock, manualClock } from './clock.js'
 import { jwkOf, publishedKeys, type TestKey, testKey } from './keys.js'
 import { seededRandom } from './random.js'
@@ -38,7 +39,8 @@ export type World = ReturnType<typeof createWorld>
 
 /** A wallet without a network, with a clock and randomness that the test controls. */
 export function createWorld(options: WorldOptions = {}) {
-  const { store = memoryStore(), clock = manualClock() } = options
+  const { clock = manualClock() } = options
+  const store = boundedStore(options.store ?? memoryStore())
   const clientKeys = publishedKeys()
   const refusals: RefusalReport[] = []
   const errors: unknown[] = []
@@ -46,6 +48,7 @@ export function createWorld(options: WorldOptions = {}) {
     store,
     clock,
     random: seededRandom(),
+    recordsEvents: true,
     onRefusal: (report: RefusalReport) => void refusals.push(report),
     onError: (error: unknown) => void errors.push(error),
   }

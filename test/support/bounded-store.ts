@@ -1,0 +1,87 @@
+import { isDeepStrictEqual } from 'node:util'
+import { type Commit, type Store, type Stored, storeBounds } from '../../src/index.js'
+import { commitSizeOf } from '../../src/testing/conformance/bounds.js'
+import { evictOldest } from '../../src/util/evict-oldest.js'
+
+const idPattern = /^[A-Za-z0-9._-]{8,128}$/
+const commandIdPattern = /^[A-Za-z0-9_-]{22}$/
+
+const knownMax = 1_000
+
+/** The records that each store holds, as far as they were committed through `boundedStore`. */
+const known = new WeakMap<Store, Map<string, Stored>>()
+
+/**
+ * Wraps a store so that a call outside the bounds that src/ports/store.ts states rejects: too large a commit or
+ * limit, another form of an id, or a change whose `previous` is not that of the version it replaces.
+ */
+export function boundedStore(store: Store): Store {
+  const records = known.get(store) ?? new Map<string, Stored>()
+  known.set(store, records)
+  const readAll = store.loadAll?.bind(store)
+  return {
+    ...store,
+    async commit(commit) {
+      const problem = problemOf(commit, records)
+      if (problem !== undefined) throw new Error(`commit: ${problem}`)
+      const committed = await store.commit(commit)
+      if (committed)
+        for (const { kind, next } of commit.changes) remember(records, `${kind} ${next.id}`, next)
+      return committed
+    },
+    ...(readAll && {
+      async loadAll(keys) {
+        if (keys.length < 2) throw new Error(`loadAll: for ${keys.length} keys`)
+        requireLimit('loadAll', keys.length, storeBounds.loadAllKeys)
+        return readAll(keys)
+      },
+    }),
+    async list(query) {
+      requireLimit('list', query.limit, storeBounds.listLimit)
+      return store.list(query)
+    },
+    async due(kind, namespace, before, limit) {
+      requireLimit('due', limit, storeBounds.dueLimit)
+      return store.due(kind, namespace, before, limit)
+    },
+  }
+}
+
+/** Keeps the records that were written last, so that a search of any length uses little memory. */
+function remember(records: Map<string, Stored>, key: string, record: Stored): void {
+  records.delete(key)
+  records.set(key, record)
+  evictOldest(records, knownMax)
+}
+
+function requireLimit(method: string, limit: number, most: number): void {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= most) return
+  throw new Error(`${method}: the limit is ${limit}, expected 1 to ${most}`)
+}
+
+/** Describes how a commit leaves the bounds. */
+function problemOf(commit: Commit, records: ReadonlyMap<string, Stored>): string | undefined {
+  const { changes, guards } = commit
+  const size = commitSizeOf(commit)
+  if (size > storeBounds.commitSize) return `its size is ${size}`
+  const keys = [
+    ...changes.map(({ kind, next }) => `${kind} ${next.id}`),
+    ...guards.map(({ kind, id }) => `${kind} ${id}`),
+  ]
+  if (new Set(keys).size < keys.length) return `a record occurs twice in ${keys.join(', ')}`
+  for (const { kind, next, expectedVersion, previous } of changes) {
+    const { id, version, commandId, lists = [] } = next
+    const about = `${kind} ${id}`
+    if (!idPattern.test(id)) return `${about} has another form of id`
+    if (!commandIdPattern.test(commandId)) return `${about} has the command id ${commandId}`
+    if (lists.length > storeBounds.recordLists) return `${about} has ${lists.length} lists`
+    if (version !== expectedVersion + 1) return `${about} has version ${version}`
+    if ((previous === undefined) !== (expectedVersion === 0)) return `${about} has a wrong previous`
+    const old = records.get(about)
+    if (old?.version !== expectedVersion) continue
+    const { lists: oldLists, dueAt } = old
+    const expected = { ...(oldLists && { lists: oldLists }), ...(dueAt !== undefined && { dueAt }) }
+    if (!isDeepStrictEqual(previous, expected)) return `${about} has an outdated previous`
+  }
+  return undefined
+}
