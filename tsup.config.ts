@@ -1,6 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { defineConfig, type Options } from 'tsup'
 import { migrationsOf } from './adapters/postgres/migrations.js'
+import { reportMigrationsOf } from './adapters/postgres/reports.js'
+import type { Migration } from './adapters/sql/versions.js'
 
 const entries = {
   index: 'src/index.ts',
@@ -9,8 +11,10 @@ const entries = {
   express: 'adapters/express.ts',
   fastify: 'adapters/fastify.ts',
   hono: 'adapters/hono.ts',
+  kysely: 'adapters/kysely.ts',
   opentelemetry: 'adapters/opentelemetry.ts',
   postgres: 'adapters/postgres.ts',
+  sqlite: 'adapters/sqlite.ts',
 }
 
 /** Not exported. Each becomes its own chunk, so that a bundler drops the servers that a host does not use. */
@@ -32,7 +36,7 @@ const shared: Options = {
   removeNodeProtocol: false,
 }
 
-/** The CommonJS copy is minified, to keep the package small. */
+/** The CommonJS copy is minified, to keep the package small. scripts/write-declarations.ts completes the declarations. */
 const commonjs: Options = {
   format: 'cjs',
   dts: true,
@@ -42,9 +46,14 @@ const commonjs: Options = {
 
 /** The tables as plain SQL, for hosts with their own migration tool. */
 async function writeMigrations(): Promise<void> {
-  mkdirSync('dist/migrations', { recursive: true })
-  for (const { version, name, statements } of migrationsOf()) {
-    const file = `dist/migrations/${String(version).padStart(4, '0')}_${name}.sql`
+  writeSteps('dist/migrations', migrationsOf())
+  writeSteps('dist/migrations/reports', reportMigrationsOf())
+}
+
+function writeSteps(folder: string, steps: readonly Migration[]): void {
+  mkdirSync(folder, { recursive: true })
+  for (const { version, name, statements } of steps) {
+    const file = `${folder}/${String(version).padStart(4, '0')}_${name}.sql`
     writeFileSync(file, `${statements.join(';\n\n')};\n`)
   }
 }
@@ -59,16 +68,6 @@ function writeLicenses(): void {
   writeFileSync('dist/licenses.txt', texts.join('\n\n'))
 }
 
-/**
- * Both formats have the same declarations, so the ES modules refer to those of CommonJS. The other way round,
- * TypeScript would reject the `require` of an ES module.
- */
-function writeDeclarations(folder: string, names: readonly string[]): void {
-  for (const name of names) {
-    writeFileSync(`${folder}/${name}.d.ts`, `export * from './${name}.cjs'\n`)
-  }
-}
-
 /** The library needs one function of date-fns, so hosts do not install all of it (12 MB). */
 const bundled = ['date-fns', '@date-fns/utc']
 
@@ -76,6 +75,25 @@ const bundled = ['date-fns', '@date-fns/utc']
 const bundledInCommonjs = ['@noble/ed25519']
 
 const library: Options = { ...shared, skipNodeModulesBundle: true, noExternal: bundled }
+
+/** The program of the package: one file that shares no chunk with the library. */
+const program: Options = {
+  ...shared,
+  entry: { main: 'src/cli/main.ts' },
+  outDir: 'dist/cli',
+  format: 'esm',
+  splitting: false,
+  minifyWhitespace: true,
+  minifyIdentifiers: true,
+}
+
+/** The program of `npm create open-payments-server`. It reads its templates next to `dist`. */
+const creator: Options = {
+  ...program,
+  entry: { main: 'packages/create-open-payments-server/src/main.ts' },
+  outDir: 'packages/create-open-payments-server/dist',
+  clean: true,
+}
 
 const testing: Options = {
   ...shared,
@@ -99,7 +117,6 @@ export default defineConfig([
     onSuccess: async () => {
       await writeMigrations()
       writeLicenses()
-      writeDeclarations('dist', Object.keys(entries))
     },
   },
   {
@@ -108,11 +125,8 @@ export default defineConfig([
     entry: entries,
     noExternal: [...bundled, ...bundledInCommonjs],
   },
-  {
-    ...testing,
-    format: 'esm',
-    clean: true,
-    onSuccess: async () => writeDeclarations('packages/testing/dist', ['index']),
-  },
+  program,
+  creator,
+  { ...testing, format: 'esm', clean: true },
   { ...testing, ...commonjs },
 ])

@@ -7,17 +7,18 @@ import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
 /**
- * Checks both packages as a host installs them: packs them, installs the tarballs in an empty project, and
+ * Checks the packages as a host installs them: packs them, installs the tarballs in an empty project, and
  * loads every entry there with `import` and with `require`. Sets the exit code to 1 if a check fails. With
  * `--keep <folder>` the tarballs stay in that folder, so a release publishes the tarballs that were checked.
  */
 const root = process.cwd()
 const packagesMax = 3
-const unpackedBytesMax = 700_000
-const testingUnpackedBytesMax = 350_000
-const bundleBytesMax = 60_000
-const resourceServerBytesMax = 40_000
-const remoteServerBytesMax = 42_000
+const unpackedBytesMax = 1_000_000
+const testingUnpackedBytesMax = 480_000
+const creatorUnpackedBytesMax = 100_000
+const bundleBytesMax = 70_000
+const resourceServerBytesMax = 44_000
+const remoteServerBytesMax = 50_000
 /** Entries with an optional peer dependency. They are checked last, because the peer is installed for them. */
 const peers: Readonly<Record<string, string>> = {
   '/opentelemetry': '@opentelemetry/api',
@@ -30,8 +31,10 @@ const entries = [
   '/express',
   '/fastify',
   '/hono',
+  '/kysely',
   '/opentelemetry',
   '/postgres',
+  '/sqlite',
   '-testing',
 ]
 
@@ -68,14 +71,26 @@ const folder = mkdtempSync(join(tmpdir(), 'consumer-'))
 const tarballs = values.keep === undefined ? folder : resolve(values.keep)
 try {
   mkdirSync(tarballs, { recursive: true })
-  // The `prepack` script of the library builds both packages.
+  // The `prepack` script of the library builds all packages.
   const library = pack('.')
   const testing = pack('./packages/testing', '--ignore-scripts')
+  const creator = pack('./packages/create-open-payments-server', '--ignore-scripts')
   checkFiles(library)
   checkSize('the library does not exceed its size limit', library, unpackedBytesMax)
   checkSize('the testing kit does not exceed its size limit', testing, testingUnpackedBytesMax)
+  checkSize(
+    'the program that creates wallets does not exceed its size limit',
+    creator,
+    creatorUnpackedBytesMax,
+  )
   for (const { filename } of [library, testing]) checkTarball(join(tarballs, filename))
+  checkRun('publint: the program that creates wallets', 'npx', [
+    'publint',
+    '--strict',
+    join(tarballs, creator.filename),
+  ])
   install(join(tarballs, library.filename))
+  checkProgram()
   checkLoading(join(tarballs, testing.filename))
   checkMonths()
   checkTypes()
@@ -110,9 +125,13 @@ function checkFiles({ files }: Packed): void {
     ['js', 'cjs', 'd.ts', 'd.cts'].map((extension) => `dist/${name.replace('/', '')}.${extension}`),
   )
   const inner = ['authorization-server', 'resource-server', 'remote-introspection', 'client-keys']
-  expected.push(...inner.map((name) => `dist/${name}.js`), 'dist/migrations/0001_records.sql')
-  expected.push('dist/licenses.txt')
-  expected.push('CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json')
+  expected.push(
+    ...inner.map((name) => `dist/${name}.js`),
+    'dist/migrations/0001_records.sql',
+    'dist/migrations/reports/0001_reports.sql',
+  )
+  expected.push('dist/licenses.txt', 'dist/cli/main.js')
+  expected.push('LICENSE', 'README.md', 'package.json')
   const surplus = named.filter((path) => !expected.includes(path))
   const missing = expected.filter((path) => !named.includes(path))
   check(
@@ -139,15 +158,16 @@ function install(tarball: string): void {
   )
 }
 
+function checkProgram(): void {
+  const printed = run('npx', ['--no-install', 'open-payments-server', '--help'], folder)
+  check('the program runs', printed.startsWith('Usage: open-payments-server doctor'))
+}
+
 function checkLoading(testing: string): void {
   for (const entry of [...entries].sort((a, b) => Number(a in peers) - Number(b in peers))) {
     const peer = peers[entry]
     if (peer !== undefined) {
-      const { version } = JSON.parse(
-        readFileSync(join(root, `node_modules/${peer}/package.json`), 'utf8'),
-      )
-      const wanted = [`${peer}@${version}`, ...(entry === '-testing' ? [testing] : [])]
-      run('npm', ['install', '--silent', '--no-audit', '--no-fund', ...wanted], folder)
+      installPeer(peer, ...(entry === '-testing' ? [testing] : []))
     }
     const name = `open-payments-server${entry}`
     const print = 'console.log(Object.keys(loaded).length)'
@@ -160,6 +180,13 @@ function checkLoading(testing: string): void {
       Number(run('node', [off, '-e', cjs], folder)) > 0,
     )
   }
+}
+
+/** Installs a package in the version of the lock file, and tarballs that need it. */
+function installPeer(name: string, ...tarballs: readonly string[]): void {
+  const manifest = readFileSync(join(root, `node_modules/${name}/package.json`), 'utf8')
+  const wanted = [`${name}@${JSON.parse(manifest).version}`, ...tarballs]
+  run('npm', ['install', '--silent', '--no-audit', '--no-fund', ...wanted], folder)
 }
 
 /** Checks that the packed copy of date-fns adds months in UTC, in whichever time zone the host runs. */
@@ -178,16 +205,23 @@ function checkMonths(): void {
   }
 }
 
-/** Checks that the declarations need only Node's types, and fast-check for the testing kit. */
+/** Checks that the declarations need only Node's types, Kysely for its store, and fast-check for the testing kit. */
 function checkTypes(): void {
+  installPeer('kysely')
   const source = `
     import { createAuthorizationServer, memoryStore, type Store } from 'open-payments-server'
     import { toExpress } from 'open-payments-server/express'
     import { toHono } from 'open-payments-server/hono'
-    import { type StoreSubject, storeConformance } from 'open-payments-server-testing'
+    import { kyselyStore } from 'open-payments-server/kysely'
+    import fc from 'fast-check'
+    import type { Kysely } from 'kysely'
+    import { serverConformance, spendingProperty, type StoreSubject, storeConformance } from 'open-payments-server-testing'
     const store: Store = memoryStore()
     export const subject: StoreSubject = { store: () => store }
     export const cases = storeConformance(() => store)
+    export const holds = () => fc.assert(spendingProperty(fc, subject), { numRuns: 1 })
+    export const storeOn = (db: Kysely<unknown>) => kyselyStore(db, { dialect: 'sqlite' })
+    export const serverCases = serverConformance({ walletAddress: 'https://wallet.example/alice' })
     export const mount = (options: Parameters<typeof createAuthorizationServer>[0]) =>
       [toExpress, toHono].map((to) => to(createAuthorizationServer({ ...options, store }).handle))
   `

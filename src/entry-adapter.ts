@@ -2,7 +2,7 @@
  * For authors of adapters: the request and response of a handler, how to read a body unchanged, and how to
  * refuse unknown options.
  *
- * @module
+ * @module open-payments-server/adapter
  */
 
 export {

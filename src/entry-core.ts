@@ -2,16 +2,18 @@
  * The state machines and their records: pure functions of records, a command and the time. For hosts that test
  * or embed them.
  *
- * @module
+ * @module open-payments-server/core
  */
 
 export {
   type AccessAction,
   type AccessItem,
   type AccessType,
+  allowsSame,
   type GrantedItem,
   type Limits,
   permits,
+  type TokenItem,
 } from './core/access.js'
 export { type Amount, type Asset, amountValueMax, parseValue } from './core/amount.js'
 export {
@@ -24,17 +26,7 @@ export {
   type HeldAmounts,
   type SpentAmounts,
 } from './core/budget.js'
-export type {
-  Changed,
-  Decision,
-  Instant,
-  Json,
-  JsonObject,
-  ListEntry,
-  Refused,
-  Stored,
-  Unchanged,
-} from './core/decision.js'
+export type { Changed, Decision, Refused, Unchanged } from './core/decision.js'
 export type { ApproveGrant, ConsentRefusal, DenyGrant } from './core/grant/consent.js'
 export type { ContinueGrant, ContinueRefusal } from './core/grant/continuation.js'
 export type { CancelGrant, RevokeGrant, RevokeToken } from './core/grant/ending.js'
@@ -54,6 +46,7 @@ export {
   type HashMethod,
   type Interaction,
   type IssuedToken,
+  type Rotation,
 } from './core/grant/record.js'
 export { type RequestGrant, type RequestRefusal, requestGrant } from './core/grant/request.js'
 export {
@@ -63,7 +56,7 @@ export {
   type RotateToken,
 } from './core/grant/rotation.js'
 export type { SubjectId } from './core/grant/subject.js'
-export type { NextToken } from './core/grant/token.js'
+export type { NewToken, NextToken } from './core/grant/token.js'
 export {
   decideGrant,
   type GrantCommand,
@@ -86,6 +79,7 @@ export {
   type ReceiveRefusal,
   type Transfer,
 } from './core/incoming-payment.js'
+export type { Instant } from './core/instant.js'
 export {
   type CalendarDuration,
   endOfWindows,
@@ -97,6 +91,7 @@ export {
   type SpendingWindow,
   windowAt,
 } from './core/interval.js'
+export type { Json, JsonObject } from './core/json.js'
 export {
   type Allowance,
   allow,
@@ -132,3 +127,4 @@ export {
 } from './core/outgoing-payment.js'
 export type { Price, PriceQuery, Quote, QuoteEvent, QuotePolicy } from './core/quote.js'
 export { type Ok, ok, type Problem, type Result } from './core/result.js'
+export type { ListEntry, Stored } from './core/stored.js'

@@ -2,7 +2,7 @@
  * Serves Open Payments for the accounts of a payment backend: a GNAP authorization server, a resource
  * server and a wallet address server, on a store that the host provides.
  *
- * @module
+ * @module open-payments-server
  */
 
 export {
@@ -13,9 +13,15 @@ export {
 } from './built-in/ilp-payment-methods.js'
 export { memoryStore } from './built-in/memory-store.js'
 export { walletAddressSubjects } from './built-in/wallet-address-subjects.js'
-export type { AccessAction, AccessItem, AccessType, GrantedItem, Limits } from './core/access.js'
+export type {
+  AccessAction,
+  AccessItem,
+  AccessType,
+  GrantedItem,
+  Limits,
+  TokenItem,
+} from './core/access.js'
 export type { Amount, Asset } from './core/amount.js'
-export type { Instant, Json, JsonObject, ListEntry, Stored } from './core/decision.js'
 export type { ConsentRefusal } from './core/grant/consent.js'
 export type { GrantEvent } from './core/grant/event.js'
 export type { Grant, GrantStatus } from './core/grant/record.js'
@@ -25,24 +31,43 @@ export type {
   IncomingPaymentEvent,
   ReceiveRefusal,
 } from './core/incoming-payment.js'
+export type { Instant } from './core/instant.js'
 export type { IntervalCounting } from './core/interval.js'
+export type { Json, JsonObject } from './core/json.js'
 export type { OutgoingPayment, OutgoingPaymentEvent } from './core/outgoing-payment/record.js'
 export type { OutgoingPaymentRefusals, Totals, TotalsRefusal } from './core/outgoing-payment.js'
 export type { Price, PriceQuery, QuoteEvent } from './core/quote.js'
 export type { Ok, Problem, Result } from './core/result.js'
+export type { SpendingTotal } from './core/spending-total.js'
+export type { ListEntry, Stored } from './core/stored.js'
 export type { GrantApproval } from './host/approval.js'
-export type { GrantListQuery, GrantServices, GrantView } from './host/grant.js'
-export type { IncomingPaymentServices } from './host/incoming-payment.js'
-export type { InteractionResult, Interactions } from './host/interaction.js'
+export type {
+  GrantListQuery,
+  GrantQuery,
+  GrantServices,
+  GrantsToRevoke,
+  GrantView,
+} from './host/grant.js'
+export type {
+  CreateResult,
+  IncomingPaymentCreation,
+  IncomingPaymentServices,
+} from './host/incoming-payment.js'
+export type { GrantDenial, InteractionResult, Interactions } from './host/interaction.js'
 export type { DenialRedirect } from './host/interaction-redirect.js'
-export type { InteractionView } from './host/interaction-view.js'
+export type { InteractionView, TokenView } from './host/interaction-view.js'
 export type {
   CancellationReport,
   FailureReport,
+  ItemBudget,
+  OutgoingPaymentScope,
   OutgoingPaymentServices,
   SentReport,
 } from './host/outgoing-payment.js'
-export type { PaymentReader } from './host/payments.js'
+export type {
+  OfWalletAddress,
+  PaymentReader,
+} from './host/payments.js'
 export type {
   MayRequest,
   MayRequestAnswer,
@@ -109,6 +134,7 @@ export {
 export type { ClientKeyQuery, ClientKeys, PublicJwk } from './ports/client-keys.js'
 export type { Clock } from './ports/clock.js'
 export type { Introspect, Introspection } from './ports/introspect.js'
+export type { MayPay, MayPayAnswer, PaymentRefusal, RequestedPayment } from './ports/may-pay.js'
 export type {
   IlpPaymentMethod,
   PaymentDetailsQuery,
@@ -121,9 +147,11 @@ export {
   type Commit,
   type ListQuery,
   type RecordChange,
+  type RecordKey,
   type RecordKind,
   type RecordPage,
   type Store,
+  storeBounds,
   TransactionError,
   type VersionGuard,
 } from './ports/store.js'
@@ -139,10 +167,12 @@ export type {
   ReceivedFunds,
   ReceiveResult,
 } from './service/incoming-payment.js'
+export type { CreatedOnce } from './service/incoming-payment-creation.js'
 export {
   type ConsumeOptions,
   consumeEvents,
   type EventConsumer,
+  type StopOptions,
 } from './service/mechanism/consumer.js'
 export type {
   DeliveredEvent,
@@ -152,12 +182,22 @@ export type {
   EventHandler,
   EventOutbox,
   FailedDelivery,
+  ServerEvents,
   SetAsideEvent,
 } from './service/mechanism/delivery.js'
+export type { EventType } from './service/mechanism/event-types.js'
 export type { DomainEvent, EventRecord } from './service/mechanism/events.js'
 export type { RepeatRule } from './service/mechanism/nonces.js'
 export type { Page, PageInfo, PageQuery, PaymentListQuery } from './service/mechanism/pages.js'
+export { ClockError } from './service/mechanism/steady-clock.js'
+export {
+  type RunSweepsOptions,
+  runSweeps,
+  type SweepRunner,
+  type SweptServer,
+} from './service/mechanism/sweep-runner.js'
 export type { SweepOptions, SweepResult } from './service/mechanism/sweeps.js'
+export { StoreTimeoutError } from './service/mechanism/timed-store.js'
 export { ContentionError } from './service/mechanism/transact.js'
 export type { OutgoingPaymentResult } from './service/outgoing-payment.js'
 export { ArgumentError } from './util/argument-error.js'
