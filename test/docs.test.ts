@@ -72,6 +72,7 @@ describe('the documents', () => {
       'may-pay',
       'holds-table',
       'hold',
+      'own-servers',
       'scene',
       'wallet',
       'pool',

@@ -21,8 +21,8 @@
  * enough to read. Below, the search finds the mistake in `naive-store.ts`, which tests of sequential payments
  * would not find, and finds none in `memoryStore`.
  *
- * To test a wallet with limits of its own, or a running server, pass `{ wallet, scene }` to the property:
- * see `allowance-wallet.ts`.
+ * To test your own servers with their prices, pass `{ servers, scene }`: see `own-servers.ts`. To test a wallet with
+ * limits of its own, pass `{ wallet, scene }`: see `allowance-wallet.ts`.
  */
 import { memoryStore } from 'open-payments-server'
 import { naiveStore } from './naive-store.js'

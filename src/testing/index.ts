@@ -44,8 +44,14 @@ export type {
   SpendingStep,
   StoreFailure,
 } from './spending/history.js'
+export type { SpendingPorts, SpendingServers } from './spending/host-servers.js'
 export { SpendingError } from './spending/play.js'
-export { type StoreSubject, spendingProperty, type WalletSubject } from './spending/property.js'
+export {
+  type ServersSubject,
+  type StoreSubject,
+  spendingProperty,
+  type WalletSubject,
+} from './spending/property.js'
 export { defaultScene, type SpendingReceiver, type SpendingScene } from './spending/scene.js'
 export type {
   PaymentAnswer,

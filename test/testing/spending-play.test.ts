@@ -13,8 +13,9 @@ import {
   startOfTests,
 } from '../../src/testing/index.js'
 import { createJudge } from '../../src/testing/spending/judge.js'
-import { libraryWallet } from '../../src/testing/spending/library-wallet.js'
+import { libraryServers } from '../../src/testing/spending/library-servers.js'
 import { play } from '../../src/testing/spending/play.js'
+import { serversWallet } from '../../src/testing/spending/servers-wallet.js'
 import { carelessWallet } from '../support/careless-wallet.js'
 import { runs } from '../support/runs.js'
 
@@ -422,7 +423,7 @@ describe('the wallet of this library', () => {
     const memory = memoryStore()
     let questions = 0
     const due: Store['due'] = async (...query) => (++questions > 2 ? memory.due(...query) : [])
-    const wallet = libraryWallet({ ...memory, due }, { scene, ...rules })
+    const wallet = serversWallet(libraryServers({ ...memory, due }, { scene, ...rules }), scene)
     const wait = { type: 'wait', until: startOfTests + 24 * hour } as const
     const steps = [grant(item(10)), pay(1, 10), wait, { type: 'lapse' } as const, pay(2, 10)]
     expect(await problemWith(steps, wallet)).toBeUndefined()

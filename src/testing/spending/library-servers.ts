@@ -1,4 +1,5 @@
 import {
+  type Clock,
   createAuthorizationServer,
   createResourceServer,
   type Handler,
@@ -6,17 +7,16 @@ import {
   type Pricing,
   type Store,
 } from 'open-payments-server'
-import { clientKeysOf, testClient } from '../client.js'
+import { clientKeysOf, type TestClient, testClient } from '../client.js'
 import { manualClock } from '../clock.js'
 import { accountsOf, amountOf, receivedOf, type SpendingScene } from './scene.js'
+import { type ClientServers, finishOrigin } from './servers-wallet.js'
 
-export interface LibraryWalletOptions {
+export interface LibraryServerOptions {
   readonly scene: SpendingScene
   readonly intervalCounting: IntervalCounting
   readonly holdMs: number
 }
-
-export type LibraryServers = ReturnType<typeof libraryServers>
 
 /** The maximum number of actions of a history that run concurrently. */
 const atOnceMax = 4
@@ -26,17 +26,12 @@ const hundredYearsMs = 100 * 366 * 86_400_000
 /** Creates both servers of this library on a store, and a client instance that they know. */
 export function libraryServers(
   store: Store,
-  { scene, intervalCounting, holdMs }: LibraryWalletOptions,
-) {
+  { scene, intervalCounting, holdMs }: LibraryServerOptions,
+): ClientServers {
   const { asset } = scene
   const accounts = accountsOf(scene)
   const clock = manualClock()
-  const client = testClient({
-    seed: 'spending',
-    kid: 'spending',
-    walletAddress: 'https://shop.example',
-    clock,
-  })
+  const client = spendingClient(clock)
   const origin = `https://wallet.example/${newName()}`
   const grantEndpoint = `${origin}/auth`
   const auth = createAuthorizationServer({
@@ -47,10 +42,11 @@ export function libraryServers(
     clientKeys: clientKeysOf(client),
     policy: { waitMs: 0, accessTokenLifetimeMs: hundredYearsMs, intervalCounting },
   })
+  const baseUrl = `${origin}/op`
   const resourceOptions = {
     store,
     clock,
-    baseUrl: `${origin}/op`,
+    baseUrl,
     grantEndpoint,
     introspect: auth.introspect,
     walletAddresses: {
@@ -66,7 +62,13 @@ export function libraryServers(
   /** Creates each payment in the next process: one process combines concurrent payments, which then do not race. */
   const pay: Handler = (request) =>
     (processes[payments++ % processes.length] ?? resources).handle(request)
-  return { origin, clock, client, auth, resources, pay }
+  const resourceOwner = 'owner'
+  return { grantEndpoint, baseUrl, clock, client, auth, resources, pay, resourceOwner }
+}
+
+/** Creates the client instance that pays. */
+export function spendingClient(clock: Clock): TestClient {
+  return testClient({ seed: 'spending', kid: 'spending', walletAddress: finishOrigin, clock })
 }
 
 function pricesOf({ receivers }: SpendingScene): Pricing {

@@ -6,9 +6,11 @@ import type { FastCheck } from './fast-check.js'
 import { racingStore } from './gate.js'
 import { anyHistory, filledIn, type HistoryOptions, historyOptions } from './histories.js'
 import type { SpendingHistory } from './history.js'
-import { libraryWallet } from './library-wallet.js'
+import { hostServers, type SpendingPorts, type SpendingServers } from './host-servers.js'
+import { libraryServers } from './library-servers.js'
 import { play, SpendingError } from './play.js'
 import type { SpendingScene } from './scene.js'
+import { serversWallet } from './servers-wallet.js'
 import { readable } from './text.js'
 import type { SpendingWallet } from './wallet.js'
 
@@ -18,21 +20,34 @@ export interface StoreSubject extends HistoryOptions {
   readonly store: () => Store | Promise<Store>
 }
 
-/** A complete wallet to test, in this process or behind a network. */
-export interface WalletSubject extends HistoryOptions {
-  /** Called for each history. The wallet may show any time until `setClock` is called, if it exists. */
-  readonly wallet: () => SpendingWallet | Promise<SpendingWallet>
+/** What the histories need to know of a wallet. */
+interface WalletOptions extends HistoryOptions {
   /** An account of the wallet, and incoming payments that it can pay at the given prices. */
   readonly scene: SpendingScene
+  /**
+   * True if the wallet may refuse payments within the limits for its own reasons. Default false: an error.
+   */
+  readonly mayRefuse?: boolean
+}
+
+/**
+ * Servers of this library to test, with the host's own store, prices and `mayPay`. If their policy differs from the
+ * defaults, `holdMs` and `intervalCounting` must be those of the policy.
+ */
+export interface ServersSubject extends WalletOptions {
+  /** Called for each history. Creates the servers as the host does, with the ports of the test. */
+  readonly servers: (ports: SpendingPorts) => SpendingServers | Promise<SpendingServers>
+}
+
+/** A complete wallet to test, in this process or behind a network. */
+export interface WalletSubject extends WalletOptions {
+  /** Called for each history. The wallet may show any time until `setClock` is called, if it exists. */
+  readonly wallet: () => SpendingWallet | Promise<SpendingWallet>
   /**
    * The start of the histories. Required if the wallet has no `setClock`: then it must be the present, such as
    * `Date.now()`, because otherwise all windows of the limits are over, or have not begun.
    */
   readonly start?: Instant
-  /**
-   * True if the wallet may refuse payments within the limits for its own reasons. Default false: an error.
-   */
-  readonly mayRefuse?: boolean
 }
 
 /**
@@ -53,7 +68,7 @@ export interface WalletSubject extends HistoryOptions {
  */
 export function spendingProperty(
   fc: FastCheck,
-  subject: StoreSubject | WalletSubject,
+  subject: StoreSubject | ServersSubject | WalletSubject,
 ): fc.IAsyncPropertyWithHooks<[SpendingHistory]> {
   requireKnownSubject(subject)
   const { scene, rules } = filledIn(subject)
@@ -70,11 +85,23 @@ export function spendingProperty(
       }
     })
   }
+  if ('servers' in subject) {
+    const { servers, mayRefuse = false } = subject
+    return fc.asyncProperty(histories, async (history) => {
+      const host = await hostServers(servers)
+      const wallet = { ...serversWallet(host.servers, scene), failStore: host.failStore }
+      try {
+        await explained(history, play(history, wallet, { ...rules, mayRefuse }))
+      } finally {
+        await host.close()
+      }
+    })
+  }
   const options = { scene, ...rules }
   return fc.asyncProperty(histories, async (history) => {
     const failing = failingStore(await subject.store())
     const racing = racingStore(failing.store)
-    const wallet = libraryWallet(racing.store, options)
+    const wallet = serversWallet(libraryServers(racing.store, options), scene)
     const watched = { ...wallet, failStore: failing.fail, problem: racing.problem }
     await explained(history, play(history, watched, { ...rules, mayRefuse: false }, racing.race))
   })
@@ -98,11 +125,12 @@ async function explained(history: SpendingHistory, played: Promise<void>): Promi
   }
 }
 
-function requireKnownSubject(subject: StoreSubject | WalletSubject): void {
-  if ('wallet' in subject) {
-    const known = { ...historyOptions, wallet: true, mayRefuse: true }
-    requireKnownOptions('', subject, known)
-  } else {
-    requireKnownOptions('', subject, { ...historyOptions, store: true })
-  }
+function requireKnownSubject(subject: StoreSubject | ServersSubject | WalletSubject): void {
+  const own =
+    'wallet' in subject
+      ? { wallet: true, mayRefuse: true }
+      : 'servers' in subject
+        ? { servers: true, mayRefuse: true }
+        : { store: true }
+  requireKnownOptions('', subject, { ...historyOptions, ...own })
 }

@@ -18,9 +18,10 @@ const refusalCodes = [
 ]
 
 /** Returns the refusal of a payment; any other unsuccessful response is an error of the wallet. */
-export function refusalOf(response: ClientResponse) {
-  const code = fieldsOf(fieldsOf(response.body)['error'])['code']
-  if (typeof code !== 'string' || !refusalCodes.includes(code)) return undefined
+export function refusalOf({ status, body }: ClientResponse) {
+  const code = fieldsOf(fieldsOf(body)['error'])['code']
+  // The host's `mayPay` can have refused with 403.
+  if (typeof code !== 'string' || !(refusalCodes.includes(code) || status === 403)) return undefined
   return { accepted: false, reason: code } as const
 }
 

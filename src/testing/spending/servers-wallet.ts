@@ -1,10 +1,13 @@
-import type { AccessItem, AccessType, Clock, ResourceServer, Store } from 'open-payments-server'
-import type { ClientRequest } from '../client.js'
-import {
-  type LibraryServers,
-  type LibraryWalletOptions,
-  libraryServers,
-} from './library-servers.js'
+import type {
+  AccessItem,
+  AccessType,
+  AuthorizationServer,
+  Clock,
+  Handler,
+  ResourceServer,
+} from 'open-payments-server'
+import type { ClientRequest, ClientResponse, TestClient } from '../client.js'
+import type { ManualClock } from '../clock.js'
 import {
   bodyOf,
   fieldsOf,
@@ -16,14 +19,27 @@ import {
   tokensOf,
   unexpected,
 } from './responses.js'
-import { accountsOf } from './scene.js'
+import { accountsOf, type SpendingScene } from './scene.js'
 import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
 
 /** How long the `due` list may lag behind a commit, in milliseconds. */
 const dueLagMs = 5_000
 
+/** Servers of this library, and the client instance that pays. */
+export interface ClientServers {
+  readonly grantEndpoint: string
+  readonly baseUrl: string
+  readonly clock: ManualClock
+  readonly client: TestClient
+  readonly auth: AuthorizationServer
+  readonly resources: ResourceServer
+  /** Handles requests for payments. */
+  readonly pay: Handler
+  readonly resourceOwner: string
+}
+
 /** The servers of a history, and what their client instance and host remember. */
-interface State extends LibraryServers {
+interface State extends ClientServers {
   readonly walletAddresses: readonly string[]
   /** The current tokens of each grant. */
   readonly tokens: Map<string, GrantTokens>
@@ -34,15 +50,14 @@ interface State extends LibraryServers {
   newNonce(): string
 }
 
-/** Creates a wallet of this library on a store, with a client instance that signs its requests. */
-export function libraryWallet(store: Store, options: LibraryWalletOptions): SpendingWallet {
-  const servers = libraryServers(store, options)
+/** Creates a wallet of servers of this library, with a client instance that signs its requests. */
+export function serversWallet(servers: ClientServers, scene: SpendingScene): SpendingWallet {
   const { auth, clock } = servers
   const { outgoingPayments } = servers.resources
   let nonces = 0
   const state: State = {
     ...servers,
-    walletAddresses: accountsOf(options.scene),
+    walletAddresses: accountsOf(scene),
     tokens: new Map(),
     quotes: new Map(),
     held: new Set(),
@@ -61,7 +76,7 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
     fail: async (paymentId, totals) => answerOf(await outgoingPayments.fail(paymentId, totals)),
     cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),
     lapse: () => lapse(state),
-    rotate: (grant) => rotate(state, grant),
+    rotate: (grant) => rotate(state, grant, 'pay'),
     async revoke(grant) {
       await auth.grants.revoke(grant)
     },
@@ -69,18 +84,23 @@ export function libraryWallet(store: Store, options: LibraryWalletOptions): Spen
   }
 }
 
+/** The origin of the client instance that pays. */
+export const finishOrigin = 'https://shop.example'
+
 const quoteAccess: AccessItem = { type: 'quote' satisfies AccessType, actions: ['create', 'read'] }
 
 /** Requests a grant with one token, or with a token for each use if the grant has several items. */
 async function grant(
-  { auth, client, origin, tokens, walletAddresses }: State,
+  state: State,
   asked: readonly AccessItem[],
   granted: readonly AccessItem[],
 ): Promise<string> {
+  const { auth, client, grantEndpoint, tokens, walletAddresses, resourceOwner, newNonce } = state
   const isSplit = asked.length > 1
+  const uri = `${finishOrigin}/back`
   const requested = await client.send(auth.handle, {
     method: 'POST',
-    url: `${origin}/auth`,
+    url: grantEndpoint,
     body: {
       client: client.client,
       access_token: isSplit
@@ -89,15 +109,18 @@ async function grant(
             { label: 'price', access: [quoteAccess] },
           ]
         : { access: [...asked, quoteAccess] },
-      interact: { start: ['redirect'] },
+      interact: {
+        start: ['redirect'],
+        finish: { method: 'redirect', uri, nonce: newNonce() },
+      },
     },
   })
   const { interact, continue: next } = bodyOf(requested, 200)
-  const interaction = stringOf(interact, 'redirect').slice(`${origin}/consent/`.length)
+  const [interaction = ''] = new URL(stringOf(interact, 'redirect')).pathname.split('/').slice(-1)
   const labelled = (label: string, items: readonly AccessItem[]) =>
     isSplit ? items.map((item) => ({ label, ...item })) : items
   const approved = await auth.interactions.approve(interaction, {
-    resourceOwner: 'owner',
+    resourceOwner,
     walletAddresses,
     access: [...labelled('pay', granted), ...labelled('price', [quoteAccess])],
   })
@@ -106,6 +129,7 @@ async function grant(
     method: 'POST',
     url: stringOf(next, 'uri'),
     token: stringOf(fieldsOf(next)['access_token'], 'value'),
+    body: { interact_ref: new URL(approved.redirect ?? uri).searchParams.get('interact_ref') },
   })
   const id = interaction.slice(0, interaction.indexOf('.'))
   tokens.set(id, tokensOf(bodyOf(continued, 200)))
@@ -113,19 +137,17 @@ async function grant(
 }
 
 async function pay(state: State, request: WalletRequest): Promise<PaymentAnswer> {
-  const { quotes } = state
-  const { key, by, walletAddress, receiver: incomingPayment, debitAmount } = request
-  const tokens = state.tokens.get(request.grant)
-  const token = tokens?.pay.value ?? ''
+  const { quotes, newNonce } = state
+  const { grant, key, by, walletAddress, receiver: incomingPayment, debitAmount } = request
   const common = { walletAddress, metadata: { request: key } }
   if (by === 'direct') {
     const headers = [['idempotency-key', key]] as const
     const body = { ...common, incomingPayment, debitAmount }
     // Without a nonce, a repeat in the same second would be byte-identical.
-    return createPayment(state, { body, token, headers, nonce: state.newNonce() })
+    return createPayment(state, grant, () => ({ body, headers, nonce: newNonce() }))
   }
   // Concurrent repeats share one quote.
-  const quoted = quotes.get(key) ?? createQuote(state, request, tokens?.price.value ?? '')
+  const quoted = quotes.get(key) ?? createQuote(state, request)
   quotes.set(key, quoted)
   const quoteId = await quoted.catch((error: unknown) => {
     quotes.delete(key)
@@ -135,26 +157,32 @@ async function pay(state: State, request: WalletRequest): Promise<PaymentAnswer>
     quotes.delete(key)
     return quoteId
   }
-  return createPayment(state, { body: { ...common, quoteId }, token })
+  return createPayment(state, grant, () => ({ body: { ...common, quoteId } }))
 }
 
 async function createQuote(
-  { client, resources, origin }: State,
-  { walletAddress, receiver, debitAmount }: WalletRequest,
-  token: string,
+  state: State,
+  { grant, walletAddress, receiver, debitAmount }: WalletRequest,
 ) {
+  const { client, resources, baseUrl } = state
   const body = { walletAddress, receiver, debitAmount, method: 'ilp' }
-  const url = `${origin}/op/quotes`
-  const response = await client.send(resources.handle, { method: 'POST', url, body, token })
+  const url = `${baseUrl}/quotes`
+  const response = await withToken(state, grant, 'price', (token) =>
+    client.send(resources.handle, { method: 'POST', url, body, token }),
+  )
   return refusalOf(response) ?? stringOf(bodyOf(response, 201), 'id')
 }
 
 async function createPayment(
-  { client, resources, pay, origin, held }: State,
-  request: Omit<ClientRequest, 'method' | 'url'>,
+  state: State,
+  grant: string,
+  request: () => Pick<ClientRequest, 'body' | 'headers' | 'nonce'>,
 ): Promise<PaymentAnswer> {
-  const url = `${origin}/op/outgoing-payments`
-  const response = await client.send(pay, { method: 'POST', url, ...request })
+  const { client, resources, pay, baseUrl, held } = state
+  const url = `${baseUrl}/outgoing-payments`
+  const response = await withToken(state, grant, 'pay', (token) =>
+    client.send(pay, { method: 'POST', url, token, ...request() }),
+  )
   const refusal = refusalOf(response)
   if (refusal !== undefined) return refusal
   const created = bodyOf(response, 201)
@@ -168,17 +196,33 @@ async function createPayment(
   }
 }
 
+/** Sends a request, and again with the next token if the access token has expired. */
+async function withToken(
+  state: State,
+  grant: string,
+  use: keyof GrantTokens,
+  send: (token: string) => Promise<ClientResponse>,
+): Promise<ClientResponse> {
+  const tokenOf = () => (state.tokens.get(grant) ?? noTokens)[use].value
+  const response = await send(tokenOf())
+  if (response.status !== 401) return response
+  const { accepted } = await rotate(state, grant, use)
+  return accepted === true ? send(tokenOf()) : response
+}
+
 async function rotate(
   { auth, client, tokens, newNonce }: State,
   grant: string,
+  use: keyof GrantTokens,
 ): Promise<SpendingAnswer> {
-  const { pay, price } = tokens.get(grant) ?? noTokens
-  const { manage, value } = pay
+  const current = tokens.get(grant) ?? noTokens
+  const { manage, value } = current[use]
   const request = { method: 'POST', url: manage, token: value, nonce: newNonce() }
   const response = await client.send(auth.handle, request)
   if (response.status !== 200) return refusalOf(response) ?? unexpected(response)
   const { pay: next } = tokensOf(bodyOf(response, 200))
-  tokens.set(grant, { pay: next, price: price === pay ? next : price })
+  const isOne = current.pay === current.price
+  tokens.set(grant, isOne ? { pay: next, price: next } : { ...current, [use]: next })
   return { accepted: true }
 }
 
