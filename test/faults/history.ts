@@ -179,7 +179,7 @@ async function answered(call: () => Promise<unknown>): Promise<Answer> {
   try {
     return { status: 200, headers: {}, body: await call() }
   } catch {
-    return { status: 500, headers: {}, body: undefined }
+    return { status: 503, headers: {}, body: undefined }
   }
 }
 

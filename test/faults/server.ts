@@ -86,7 +86,7 @@ async function serveHost(request: IncomingMessage, response: ServerResponse): Pr
     const result = await call?.(JSON.parse(Buffer.concat(chunks).toString()) as never)
     response.end(JSON.stringify(result))
   } catch {
-    response.statusCode = 500
+    response.statusCode = 503
     response.end()
   }
 }

@@ -5,8 +5,8 @@ import type { Answer } from '../support/world.js'
 export const lostStatus = 0
 
 /**
- * A wallet as its clients and its own ledger see it, in any process. An internal error is a status of 500 or
- * 503, a missing response is `lostStatus`, and nothing rejects.
+ * A wallet as its clients and its own ledger see it, in any process. A store that fails is a status of 503, a
+ * missing response is `lostStatus`, and nothing rejects.
  */
 export interface Wallet {
   send(request: HttpRequest): Promise<Answer>
@@ -18,7 +18,7 @@ export interface Wallet {
   introspect(tokens: readonly string[]): Promise<Answer>
 }
 
-/** Returns whether the outcome of a request is unknown. */
+/** Returns whether the outcome of a request is unknown. A store that fails never causes an internal error (500). */
 export function isUnknown({ status }: Answer): boolean {
-  return status === lostStatus || status >= 500
+  return status === lostStatus || status === 503
 }
