@@ -38,7 +38,10 @@ function declaring(declare: Declare & { readonly skip: Declare }) {
     if (ofGenerators.test(title)) declare.skip(title, body)
     else declare(title, () => body())
   }
-  const runIf = (isRun: boolean) => (isRun ? plain : declare.skip)
+  const runIf = (isRun: boolean) => {
+    const run: Declare = isRun ? plain : (title, body) => declare.skip(title, body)
+    return Object.assign(run, { each: each(run) })
+  }
   const skipIf = (isSkipped: boolean) => runIf(!isSkipped)
   return Object.assign(plain, { each: each(declare), runIf, skipIf })
 }

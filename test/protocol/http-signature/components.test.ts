@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import {
   combinedValue,
   componentReader,
+  coveredLengthMax,
   dictionaryReader,
   identityOf,
   type SignedMessage,
@@ -33,7 +34,12 @@ function identifier(text: string): Item {
 
 function valueFor(text: string, changes: Partial<SignedMessage> = {}): string | undefined {
   const result = componentIn({ ...message, ...changes }, identifier(text))
-  return result.ok ? result.value : undefined
+  if (!result.ok) {
+    expect(result).toEqual({ ok: false, problem: expect.any(String) })
+    return undefined
+  }
+  expect(result.value).toEqual(expect.any(String))
+  return result.value
 }
 
 function withLines(name: string, ...lines: string[]): Partial<SignedMessage> {
@@ -217,6 +223,20 @@ describe('fields', () => {
     expect(valueFor('"x-note"', withLines('x-note', ...lines))).toBe(expected)
   })
 
+  test('a value of at most 8 KiB can be covered', () => {
+    const longest = 'a'.repeat(coveredLengthMax)
+    expect(valueFor('"x-note"', withLines('x-note', longest))).toBe(longest)
+    expect(valueFor('"x-note"', withLines('x-note', `${longest}a`))).toBeUndefined()
+  })
+
+  test('the parameter req is refused by name, because only responses may use it', () => {
+    const result = componentIn(
+      { ...message, ...withLines('x-note', 'a') },
+      identifier('"x-note";req'),
+    )
+    expect(result).toEqual({ ok: false, problem: expect.stringContaining('only responses') })
+  })
+
   test('an absent field is an error, not an empty value', () => {
     expect(valueFor('"x-note"')).toBeUndefined()
     expect(valueFor('"x-note"', withLines('x-notes', 'a'))).toBeUndefined()
@@ -280,6 +300,8 @@ describe('fields', () => {
     '"content-digest";sf;tr',
     '"content-digest";key="sha-256";x',
     '"content-digest";sf=?0',
+    '"content-digest";key=a',
+    '"content-digest";key',
   ])('an unknown or unsupported parameter is an error: %s', (text) => {
     const fields = new Map([
       ['x-note', ['a=1']],
@@ -403,6 +425,10 @@ describe('the readers of a message', () => {
     expect(get).toHaveBeenCalledTimes(2)
   })
 
+  test('read an absent field as an empty dictionary', () => {
+    expect(dictionaryReader(covered)('signature')?.members.size).toBe(0)
+  })
+
   test('read each component with parameters once', () => {
     const dictionaryOf = vi.fn(dictionaryReader(covered))
     const read = componentReader(covered, dictionaryOf)
@@ -421,6 +447,31 @@ describe('the readers of a message', () => {
     for (const component of [withParameter, named, withParameter, named]) {
       expect(read(component, '"x-note";bs').ok).toBe(component === withParameter)
     }
+  })
+})
+
+describe('the identity of a component', () => {
+  const identityFor = (text: string) => identityOf(identifier(text))
+
+  test('is its name if it has no parameters', () => {
+    expect(identityFor('"x-note"')).toBe('x-note')
+  })
+
+  test.each([
+    ['"x-note";sf;key="a"', '"x-note";key="a";sf'],
+    ['"x-note";c;b;a', '"x-note";b;a;c'],
+  ])('is the same for %s and %s: the order of parameters does not matter', (one, other) => {
+    expect(identityFor(one)).toBe(identityFor(other))
+  })
+
+  test.each([
+    ['"x-note";sf;key="a"', '"x-note";sf;key="b"'],
+    ['"x-note";sf', '"x-note";bs'],
+    ['"x-note";sf;bs', '"x-other";sf;bs'],
+    ['"x-note";a;b', '"x-note";a;c'],
+    ['"@query-param";name="a"', '"@query-param";name="b"'],
+  ])('differs for %s and %s', (one, other) => {
+    expect(identityFor(one)).not.toBe(identityFor(other))
   })
 })
 

@@ -275,6 +275,30 @@ describe('the syntax of the signature fields', () => {
     expect(await problem(message)).toEqual(expect.any(String))
   })
 
+  test('refuses labels of which only some are in both fields', async () => {
+    const message = withFields(messageWithInput(goodInput), {
+      'signature-input': [`${goodInput}, sig2=${covered}${parameters}`],
+      signature: [`sig1=${someSignature}, sig3=${someSignature}`],
+    })
+    expect(await problem(message)).toMatch(/different labels/)
+  })
+
+  test.each([
+    ['Signature-Input', { 'signature-input': ['sig1='] }],
+    ['Signature', { signature: ['sig1='] }],
+  ])('names %s if it is malformed', async (name, fields) => {
+    const message = withFields(messageWithInput(goodInput), fields)
+    expect(await problem(message)).toMatch(new RegExp(`^${name} is not`))
+  })
+
+  test('says that there is no signature if both fields are empty', async () => {
+    const message = withFields(messageWithInput(goodInput), {
+      'signature-input': [''],
+      signature: [''],
+    })
+    expect(await problem(message)).toBe('there is no signature')
+  })
+
   test('accepts a Signature with parameters', async () => {
     const message = signedMessage()
     const signature = `${lineOf(message, 'signature')};note="a"`
@@ -411,6 +435,16 @@ describe('the coverage of a signature', () => {
     const list = '("@method" "@target-uri" "x-note" "x-note";bs)'
     const message = withFields(messageWithInput(`sig1=${list}${parameters}`), { 'x-note': ['a'] })
     expect(await problem(message)).toBeUndefined()
+  })
+
+  test('contains the own value of each component with parameters', async () => {
+    const list = '("@method" "@target-uri" "x-note";bs "x-other";bs)'
+    const message = withFields(messageWithInput(`sig1=${list}${parameters}`), {
+      'x-note': ['a'],
+      'x-other': ['b'],
+    })
+    const [candidate] = await candidatesOf(message)
+    expect(candidate?.bases()[0]).toContain('"x-note";bs: :YQ==:\n"x-other";bs: :Yg==:\n')
   })
 })
 

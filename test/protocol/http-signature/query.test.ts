@@ -16,6 +16,7 @@ describe('a query', () => {
       },
     )
     const read = queryReader('/op?a=1&b=2&b=3')
+    expect(read('%')).toBeUndefined()
     expect(parsed).toEqual([])
     expect(['a', 'b', 'c', 'a', '%'].map(read)).toEqual(['1', undefined, undefined, '1', undefined])
     expect(parsed).toEqual(['a=1&b=2&b=3'])
@@ -26,6 +27,11 @@ describe('a query', () => {
     expect(queryReader(`/op?${query(64)}`)('p63')).toBe('v')
     expect(queryReader(`/op?${query(65)}`)('p63')).toBeUndefined()
     expect(queryReader(`/op?a=v${'&'.repeat(64)}`)('a')).toBeUndefined()
+  })
+
+  test('that is absent has no parameters, and the path is none', () => {
+    expect(queryReader('/op')('%2Fop')).toBeUndefined()
+    expect(queryReader('/op')('')).toBeUndefined()
   })
 
   test.each(['%61', 'a+b', 'a b', '%7e', '~', '%zz', '%', '%c3', '%C3', 'é', "it's"])(
