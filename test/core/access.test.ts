@@ -125,6 +125,11 @@ describe('narrowing one access item', () => {
       outgoing({ interval: 'R1/2025-05-20T13:00:00Z/P1M', debitAmount: usd('5') }),
     ],
     [
+      'one window before an end where the amount was for the life of the grant',
+      outgoing({ receiveAmount: usd('5') }),
+      outgoing({ interval: 'R1/P1M/2025-08-20T13:00:00Z', receiveAmount: usd('5') }),
+    ],
+    [
       'an interval where there were no limits',
       outgoing(),
       outgoing({ interval: monthly, debitAmount: usd('5') }),
@@ -204,6 +209,11 @@ describe('narrowing one access item', () => {
       'an interval where the wide item has none',
       outgoing({ debitAmount: usd('1') }),
       outgoing({ interval: monthly, debitAmount: usd('1') }),
+    ],
+    [
+      'an interval where the amount that arrives is for the life of the grant',
+      outgoing({ receiveAmount: usd('1') }),
+      outgoing({ interval: monthly, receiveAmount: usd('1') }),
     ],
     ['no interval where the wide item has one', outgoing({ interval: monthly }), outgoing({})],
     [

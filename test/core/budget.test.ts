@@ -3,6 +3,8 @@ import { describe, expect, test } from 'vitest'
 import {
   type Budget,
   budgetId,
+  budgetStatus,
+  closedBudget,
   decideSpending,
   keep,
   release,
@@ -391,5 +393,53 @@ describe('any order of charges and releases', () => {
       }),
       { numRuns: runs(1_000) },
     )
+  })
+})
+
+describe('the status of a budget', () => {
+  const window = { start: now, end: now + hour }
+  const limit = { counts: 'debitAmount', maximum: dollars(100n) } as const
+
+  test('before the first payment is nothing spent and all left', () => {
+    expect(budgetStatus({ window, limit }, undefined)).toEqual({
+      isOpen: true,
+      window,
+      spent: { debitAmount: dollars(0n) },
+      left: { debitAmount: dollars(100n) },
+    })
+    expect(budgetStatus({}, undefined)).toEqual({ isOpen: true, spent: {}, left: {} })
+  })
+
+  test('contains both totals that were spent, and what is left of the limited amount', () => {
+    const spent = { debitAmount: dollars(60n), receiveAmount: euros(50n) }
+    const budget = { ...taken([{ item: item({ debitAmount: dollars(100n) }) }], 1n), spent }
+    expect(budgetStatus({ limit }, budget)).toEqual({
+      isOpen: true,
+      spent,
+      left: { debitAmount: dollars(40n) },
+    })
+    expect(budgetStatus({}, budget)).toEqual({ isOpen: true, spent, left: {} })
+  })
+
+  test('leaves nothing, and not less, if more was spent than the limit or the total is unreadable', () => {
+    const budget = taken([{ item: item({ debitAmount: dollars(100n) }) }], 1n)
+    const left = (debitAmount: Amount | null) =>
+      budgetStatus({ limit }, { ...budget, spent: { debitAmount, receiveAmount: null } }).left
+    for (const total of [dollars(100n), dollars(101n), euros(1n), null]) {
+      expect(left(total)).toEqual({ debitAmount: dollars(0n) })
+    }
+  })
+
+  test('outside all windows is closed, with nothing left of each limit', () => {
+    const closed = { isOpen: false, spent: {} }
+    expect(closedBudget(item({}))).toEqual({ ...closed, left: {} })
+    expect(closedBudget(item({ debitAmount: dollars(100n) }))).toEqual({
+      ...closed,
+      left: { debitAmount: dollars(0n) },
+    })
+    expect(closedBudget(item({ receiveAmount: euros(100n) }))).toEqual({
+      ...closed,
+      left: { receiveAmount: euros(0n) },
+    })
   })
 })

@@ -113,6 +113,12 @@ describe('requesting a grant', () => {
     expect(grant).not.toHaveProperty('interaction')
   })
 
+  test('is in the list of its client instance, if that has a name', () => {
+    const listed = requested('redirect', { listName: 'grants of the shop' })
+    expect(listed.lists).toEqual([{ list: 'grants of the shop', at: start }])
+    expect(requested('redirect')).not.toHaveProperty('lists')
+  })
+
   test('stores no finish method on the interaction when the request has none', () => {
     expect(requested('poll').interaction).not.toHaveProperty('finish')
   })
@@ -176,6 +182,20 @@ describe('consenting', () => {
       interaction: { refHash: life.refHash() },
     })
     expect(life.grant()).not.toHaveProperty('tokens')
+  })
+
+  test('denying stores who denied it, if that is known', () => {
+    const denied = (resourceOwner: object) => {
+      const life = pending()
+      life.decide<'deny'>({ type: 'deny', commandId: 'denial', ...resourceOwner })
+      return life.grant().finalized
+    }
+    expect(denied({ resourceOwner: 'alice' })).toStrictEqual({
+      as: 'denied',
+      at: start + waitMs,
+      resourceOwner: 'alice',
+    })
+    expect(denied({})).toStrictEqual({ as: 'denied', at: start + waitMs })
   })
 
   test('does not depend on the wait, which applies to client instances only', () => {

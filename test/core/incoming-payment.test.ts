@@ -82,6 +82,15 @@ describe('creating an incoming payment', () => {
     ])
   })
 
+  test('by the host has no client, and is in no list of open payments of one', () => {
+    const { client: _client, openList: _openList, ...ofHost } = creation()
+    const decision = createIncomingPayment(deepFreeze(ofHost), start, paymentPolicy)
+    if (decision.outcome !== 'changed') throw new Error(decision.reason)
+    expect(decision.record).not.toHaveProperty('client')
+    expect(decision.record.lists).toEqual(creation().lists)
+    for (const event of decision.events) expect(event).not.toHaveProperty('client')
+  })
+
   test.each(['1', '2500', '18446744073709551615'])('accepts an amount of %s', (value) => {
     expect(create({ incomingAmount: usd(value) })).toMatchObject({
       ok: true,

@@ -99,6 +99,18 @@ describe('an interval that covers another one', () => {
     },
   )
 
+  test.each([
+    ['R/2026-01-01T00:00:00Z/PT1H', 'R/2026-01-01T00:00:00Z/PT2H'],
+    ['R/2026-01-01T00:00:00Z/PT2H', 'R/2026-01-01T00:00:00Z/PT1H'],
+    ['R/2026-01-01T00:00:00Z/P1M', 'R/2026-01-01T00:00:00Z/P1MT1H'],
+    ['R/2026-01-10T00:00:00Z/P1MT1H', 'R/2026-02-10T01:00:00Z/P1MT1H'],
+  ])(
+    'has no other duration, and none that mixes months and hours from another time: %s and %s',
+    (wide, narrow) => {
+      expect(coversWindows(read(wide), read(narrow))).toBe(false)
+    },
+  )
+
   test('covers what each interval that it covers covers', () => {
     fc.assert(
       fc.property(intervals, intervals, intervals, countings, (a, b, c, counting) => {

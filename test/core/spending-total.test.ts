@@ -18,7 +18,7 @@ describe('the totals of access items', () => {
         outgoingItem({ debitAmount: usd(1) }, bob),
         outgoingItem({ debitAmount: usd(1), interval: monthly }),
       ]),
-    ).toEqual([
+    ).toStrictEqual([
       { identifier: alice, debitAmount: usd(130), items: 2 },
       { identifier: alice, interval: monthly, debitAmount: usd(201), items: 2 },
       { identifier: alice, receiveAmount: usd(7), items: 1 },
@@ -32,6 +32,11 @@ describe('the totals of access items', () => {
       { identifier: alice, items: 1 },
       { identifier: alice, interval: monthly, items: 1 },
     ])
+  })
+
+  test('of items for any wallet address name none', () => {
+    const { identifier: _identifier, ...item } = outgoingItem({ debitAmount: usd(1) })
+    expect(spendingTotals([item])).toStrictEqual([{ debitAmount: usd(1), items: 1 }])
   })
 
   test('ignore items that create no outgoing payments', () => {

@@ -135,6 +135,7 @@ describe('a contested record', () => {
     const pacing = virtualPacing()
     const transacted = transact(context(losing, pacing), increment(losing, 'loser'))
     await expect(transacted).rejects.toBeInstanceOf(ContentionError)
+    await expect(transacted).rejects.toThrow('other writers kept changing the same records')
     await expect(transacted).rejects.toMatchObject({ code: 'ERR_CONTENTION' })
     expect(pacing.elapsedMs()).toBeGreaterThanOrEqual(3_000)
     expect(pacing.elapsedMs()).toBeLessThan(3_100)
