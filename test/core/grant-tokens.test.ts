@@ -132,7 +132,7 @@ describe('the signature of a request', () => {
 describe('an item as hosts see it', () => {
   test('has the label of its token if it has one, and no internal members', () => {
     const item = { ...outgoing, itemId: '1', intervalCounting: 'occurrences' }
-    expect(tokenItem(item)).toEqual(outgoing)
+    expect(tokenItem(item)).toStrictEqual(outgoing)
     expect(tokenItem({ label: 'one', ...item })).toEqual({ label: 'one', ...outgoing })
   })
 })
