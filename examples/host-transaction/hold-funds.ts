@@ -30,11 +30,17 @@ export function holdFunds(pool: Pool): MayPay {
 export async function releaseHolds(pool: Pool, { outgoingPayments }: ResourceServer) {
   const ended = 'ends_at < clock_timestamp()'
   const { rows } = await pool.query(`SELECT hold_id, payment_id FROM ledger_holds WHERE ${ended}`)
+  let failure: { error: unknown } | undefined
   for (const { hold_id: holdId, payment_id: paymentId } of rows) {
-    const payment = await outgoingPayments.get(paymentId)
-    if (payment !== undefined && payment.endedAt === undefined) continue
-    // A repeated request may have extended the hold meanwhile.
-    await pool.query(`DELETE FROM ledger_holds WHERE hold_id = $1 AND ${ended}`, [holdId])
+    try {
+      const payment = await outgoingPayments.get(paymentId)
+      if (payment !== undefined && payment.endedAt === undefined) continue
+      // A repeated request may have extended the hold meanwhile.
+      await pool.query(`DELETE FROM ledger_holds WHERE hold_id = $1 AND ${ended}`, [holdId])
+    } catch (error) {
+      failure = { error } // the other holds do not wait for this one
+    }
   }
+  if (failure !== undefined) throw failure.error
 }
 // #endregion hold

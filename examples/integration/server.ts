@@ -62,7 +62,7 @@ app.post('/consent/:id', express.urlencoded({ extended: false }), async (request
     request.body.decision === 'approve'
       ? await auth.interactions.approve(id, owner)
       : await auth.interactions.deny(id, { resourceOwner: owner.resourceOwner })
-  if (!result.ok) response.status(409).send(result.reason)
+  if (!result.ok) response.status(409).send('You cannot decide this.')
   else if (result.redirect === undefined) response.send('You can return to the app now.')
   else response.redirect(303, result.redirect)
 })

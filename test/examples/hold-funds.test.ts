@@ -113,6 +113,23 @@ describe.skipIf(servers.PostgreSQL === undefined)('the hold on PostgreSQL', () =
     expect(await held()).toBe(0)
   })
 
+  test('releases the other holds if one look-up fails, and reports the failure', async () => {
+    const { world } = await worldOf()
+    await host.mayPay(payment)
+    await host.mayPay({ ...payment, holdId: 'another hold', outgoingPaymentId: 'another payment' })
+    await endAll()
+    const get = async (id: string) => {
+      if (id === payment.outgoingPaymentId) throw new Error('the store is down')
+      return undefined
+    }
+    const resources = {
+      ...world.resources,
+      outgoingPayments: { ...world.resources.outgoingPayments, get },
+    }
+    await expect(releaseHolds(pool, resources)).rejects.toThrow('the store is down')
+    expect(await held()).toBe(1)
+  })
+
   test('keeps the hold of a payment until it is settled, and then the balance is what was not sent', async () => {
     const { world, client, token } = await worldOf()
     const { body } = await pay(client, token, 700)

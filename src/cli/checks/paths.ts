@@ -22,6 +22,7 @@ export function resourceServer(url: string): WalletServer {
 export function keepBytes(server: WalletServer): readonly string[] {
   return [
     `${mountLine(server)} // before app.use(express.json())`,
+    '// (without the prefix that a proxy removes, if one does)',
     '// or let the parser keep the bytes:',
     'express.json({ verify: (request, _response, buffer) => void Object.assign(request, { rawBody: buffer }) })',
   ]

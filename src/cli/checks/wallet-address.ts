@@ -28,6 +28,7 @@ const walletAddress: Check = {
         why: 'A wallet address is a JSON document. Without it, nobody finds the servers of the account.',
         fix: [
           'app.use(toExpress(wallets.handle)) // createWalletAddressServer, after your own routes',
+          "// with several brands, mount each at its path: app.use('/brand', toExpress(brand.wallets.handle))",
           `// and walletAddresses.find('${url}') must resolve to the account`,
           ...prefixLines(url),
         ],

@@ -5,9 +5,10 @@ import { requirePositive } from './delivery.js'
 import { sleep } from './sleep.js'
 import { requireSweepLimit, type SweepOptions, type SweepResult } from './sweeps.js'
 
-/** A server whose records a sweep expires and removes. */
+/** A server, or work of the host that runs at the same times: `{ sweep: async () => ({ more: false }) }`. */
 export interface SweptServer {
-  sweep(options?: SweepOptions): Promise<SweepResult>
+  /** Resolves to `more: true` to be called again at once. */
+  sweep(options?: SweepOptions): Promise<Pick<SweepResult, 'more'>>
 }
 
 export interface RunSweepsOptions {

@@ -29,6 +29,8 @@ export interface SpendingServers {
   /** The options of the servers. */
   readonly grantEndpoint: string
   readonly baseUrl: string
+  /** The option of both servers, if they have it. */
+  readonly strippedPrefix?: string
   /** The host's identifier of the owner of the accounts in `scene`. Default `owner`. */
   readonly resourceOwner?: string
   /** Called at the end of the history. */
@@ -52,10 +54,14 @@ export async function hostServers(
     },
   })
   const { authorizationServer: auth, resourceServer: resources } = host
-  const { grantEndpoint, baseUrl, resourceOwner = 'owner' } = host
-  const pay = resources.handle
+  const { grantEndpoint, baseUrl, strippedPrefix = '', resourceOwner = 'owner' } = host
   const servers: ClientServers = {
-    ...{ grantEndpoint, baseUrl, clock, client, auth, resources, pay, resourceOwner },
+    ...{ grantEndpoint, baseUrl, clock, auth, resources, resourceOwner },
+    client: {
+      ...client,
+      send: (handle, request) => client.send(handle, { ...request, strippedPrefix }),
+    },
+    pay: resources.handle,
   }
   return {
     servers,

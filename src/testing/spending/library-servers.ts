@@ -66,9 +66,9 @@ export function libraryServers(
   return { grantEndpoint, baseUrl, clock, client, auth, resources, pay, resourceOwner }
 }
 
-/** Creates the client instance that pays. */
+/** Creates the client instance that pays. Each has its own key, so that servers with one URL know no request of another. */
 export function spendingClient(clock: Clock): TestClient {
-  return testClient({ seed: 'spending', kid: 'spending', walletAddress: finishOrigin, clock })
+  return testClient({ seed: newName(), kid: 'spending', walletAddress: finishOrigin, clock })
 }
 
 function pricesOf({ receivers }: SpendingScene): Pricing {

@@ -64,7 +64,7 @@ export interface WalletSubject extends WalletOptions {
  * step, with the window, its limit, the amount spent and the excess. fast-check prints it as the counterexample, and
  * sets it as the `cause` of its own error.
  *
- * @throws {OptionError} for an unknown member of the subject. The property fails with one if `start` is missing.
+ * @throws {OptionError} for an unknown or missing member of the subject. The property fails with one if `start` is missing.
  */
 export function spendingProperty(
   fc: FastCheck,
@@ -126,11 +126,11 @@ async function explained(history: SpendingHistory, played: Promise<void>): Promi
 }
 
 function requireKnownSubject(subject: StoreSubject | ServersSubject | WalletSubject): void {
-  const own =
-    'wallet' in subject
-      ? { wallet: true, mayRefuse: true }
-      : 'servers' in subject
-        ? { servers: true, mayRefuse: true }
-        : { store: true }
+  const kind = 'wallet' in subject ? 'wallet' : 'servers' in subject ? 'servers' : 'store'
+  const own = kind === 'store' ? { store: true } : { [kind]: true, mayRefuse: true }
   requireKnownOptions('', subject, { ...historyOptions, ...own })
+  const create: unknown = (subject as unknown as Readonly<Record<string, unknown>>)[kind]
+  if (typeof create !== 'function') {
+    throw new OptionError(kind, `must be a function that returns the ${kind} for each history`)
+  }
 }

@@ -72,5 +72,5 @@ async function releaseHolds({ resources, ledger }: Wallet) {
     if (payment?.endedAt !== undefined) await ledger.release(paymentId)
     else if (payment === undefined) await ledger.release(paymentId, before)
   }
-  return { more: false, expired: 0, lapsed: 0, removed: 0 }
+  return { more: false }
 }

@@ -28,6 +28,10 @@ export function pricingOf(
       }
       const amount = debitAmount ?? receiveAmount ?? remainingOf(payment)
       if (amount === undefined) return { refusal: 'amount_missing' }
+      const most = remainingOf(payment)
+      if (most !== undefined && BigInt(amount.value) > BigInt(most.value)) {
+        return { refusal: 'amount_invalid', reason: 'the receiver does not accept that much' }
+      }
       const value = { value: amount.value, assetCode, assetScale }
       return { debitAmount: value, receiveAmount: value, expiresAt: payment.expiresAt }
     },
