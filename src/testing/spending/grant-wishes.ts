@@ -3,7 +3,7 @@ import type { Arbitrary, FastCheck } from './fast-check.js'
 import { historyInterval } from './intervals.js'
 import { amountOf, type SpendingScene } from './scene.js'
 import { valueEdges } from './values.js'
-import type { Wish } from './wishes.js'
+import type { Wish } from './wish.js'
 
 /** A form of limits: an amount, or any amount; in each window of an interval; to one receiver only. */
 export type LimitForm = 'debitAmount' | 'receiveAmount' | 'anyAmount' | 'interval' | 'receiver'

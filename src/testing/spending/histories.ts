@@ -5,7 +5,8 @@ import { grantWish, type LimitForm, limitForms } from './grant-wishes.js'
 import type { SpendingHistory } from './history.js'
 import { planHistory } from './plan.js'
 import { defaultScene, type SpendingScene } from './scene.js'
-import { anyWish, type Wish } from './wishes.js'
+import type { Wish } from './wish.js'
+import { anyWish } from './wishes.js'
 
 /** The scene of the histories, and the rules of the wallet besides the limits. */
 export interface HistoryOptions {

@@ -4,7 +4,7 @@ import { accountAt, type BookedPayment, spentIn } from './book.js'
 import { type Draft, fromTheEnd, grantNumber, retryMs } from './draft.js'
 import type { SpendingAction } from './history.js'
 import { amountOf, receivedOf, type SpendingReceiver, type SpendingScene } from './scene.js'
-import type { PayWish, Share, TotalsWish } from './wishes.js'
+import type { PayWish, Share, TotalsWish } from './wish.js'
 
 export function planPayment(draft: Draft, wish: PayWish): SpendingAction {
   const { book, now, rules, scene, requests } = draft

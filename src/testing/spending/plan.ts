@@ -15,7 +15,7 @@ import { planAltered, planPayment, planTotals } from './plan-amounts.js'
 import { amountOf, type SpendingScene } from './scene.js'
 import { readable } from './text.js'
 import { turnAt } from './windows.js'
-import type { Wish } from './wishes.js'
+import type { Wish } from './wish.js'
 
 /** What a history is planned for. */
 export interface HistoryPlan {
