@@ -185,8 +185,8 @@ export type {
   ServerEvents,
   SetAsideEvent,
 } from './service/mechanism/delivery.js'
-export type { EventType } from './service/mechanism/event-types.js'
-export type { DomainEvent, EventRecord } from './service/mechanism/events.js'
+export type { DomainEvent, EventType } from './service/mechanism/event-types.js'
+export type { EventRecord } from './service/mechanism/events.js'
 export type { RepeatRule } from './service/mechanism/nonces.js'
 export type { Page, PageInfo, PageQuery, PaymentListQuery } from './service/mechanism/pages.js'
 export { ClockError } from './service/mechanism/steady-clock.js'

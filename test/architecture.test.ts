@@ -102,6 +102,23 @@ describe('the direction of dependencies', () => {
     }
   })
 
+  test('no files import each other, directly or through others, not even for types', () => {
+    const imported = new Map(
+      files.map((file) => [
+        file,
+        importsOf(file).flatMap(({ specifier }) => target(file, specifier) ?? []),
+      ]),
+    )
+    const done = new Set<string>()
+    function visit(file: string, path: readonly string[]): void {
+      if (path.includes(file)) expect.fail([...path.slice(path.indexOf(file)), file].join(' → '))
+      if (done.has(file)) return
+      for (const other of imported.get(file) ?? []) visit(other, [...path, file])
+      done.add(file)
+    }
+    for (const file of files) visit(file, [])
+  })
+
   test('the examples and the testing kit import the library by its name, as a host does', () => {
     for (const file of files.filter((name) => ['examples', 'testing'].includes(roomOf(name)))) {
       for (const { specifier } of importsOf(file).filter(({ specifier }) =>

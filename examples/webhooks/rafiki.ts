@@ -4,7 +4,7 @@ import type {
   IncomingPaymentServices,
   OutgoingPaymentServices,
 } from 'open-payments-server'
-import type { WebhookFormat } from './sender.js'
+import type { WebhookFormat } from './format.js'
 
 export interface RafikiOptions {
   /** The services of the resource server, which know the payments of the events. */

@@ -1,4 +1,4 @@
-import type { DeliveredEvent, EventHandler } from 'open-payments-server'
+import type { EventHandler } from 'open-payments-server'
 import { type RafikiOptions, rafikiWebhooks } from './rafiki.js'
 import { standardWebhooks } from './standard.js'
 
@@ -12,15 +12,6 @@ export interface WebhookSenderOptions {
   /** Sends the events that Rafiki has too, with its names, bodies and signature, and no others. */
   readonly rafiki?: RafikiOptions
 }
-
-/** The request that carries an event. */
-export interface Webhook {
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-}
-
-/** Writes an event as a webhook that is sent now, or resolves to `undefined` to send none. */
-export type WebhookFormat = (event: DeliveredEvent, now: Date) => Promise<Webhook | undefined>
 
 /**
  * Returns a handler for `consumeEvents` that sends each event as a webhook, signed according to Standard

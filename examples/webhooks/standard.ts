@@ -1,5 +1,5 @@
 import { Webhook } from 'standardwebhooks'
-import type { WebhookFormat } from './sender.js'
+import type { WebhookFormat } from './format.js'
 
 /**
  * Writes events as webhooks that are signed according to Standard Webhooks.

@@ -1,5 +1,6 @@
 import { storeBounds } from '../../ports/store.js'
-import { ContentionError, type Pacing } from './transact.js'
+import type { Pacing } from './pacing.js'
+import { ContentionError } from './transact.js'
 
 /**
  * Combines concurrent commands of this process on one record. While a commit is in progress, further commands wait;

@@ -1,6 +1,7 @@
 import type { Store } from '../../ports/store.js'
+import type { Pacing } from './pacing.js'
+import type { Queues } from './queues.js'
 import { withinTime } from './timed-store.js'
-import type { TransactContext } from './transact.js'
 
 /** How long an operation tries, in milliseconds. */
 const deadlineMs = 3_000
@@ -24,7 +25,13 @@ export interface Deadline {
  * Starts the time of an operation. Inside a transaction of the host the deadline ends no call: the host waits for its
  * own transaction.
  */
-export function startDeadline({ pacing, queues }: TransactContext): Deadline {
+export function startDeadline({
+  pacing,
+  queues,
+}: {
+  readonly pacing: Pacing
+  readonly queues?: Queues | undefined
+}): Deadline {
   const startedAt = pacing.elapsedMs()
   const leftMs = () => startedAt + deadlineMs - pacing.elapsedMs()
   return {

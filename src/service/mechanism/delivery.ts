@@ -2,7 +2,8 @@ import type { Instant } from '../../core/instant.js'
 import { requireKnownOptions } from '../../util/known-options.js'
 import { invalidOption } from '../../util/option-error.js'
 import type { ServiceContext } from './context.js'
-import type { DomainEvent, EventRecord } from './events.js'
+import type { DomainEvent } from './event-types.js'
+import type { EventRecord } from './events.js'
 import { clockDifferenceMaxMs } from './steady-clock.js'
 
 /** An event as passed to a handler. */

@@ -1,6 +1,12 @@
+import type { GrantEvent } from '../../core/grant/event.js'
+import type { IncomingPaymentEvent } from '../../core/incoming-payment.js'
+import type { OutgoingPaymentEvent } from '../../core/outgoing-payment/record.js'
+import type { QuoteEvent } from '../../core/quote.js'
 import { unknownName } from '../../util/known-options.js'
 import { invalidOption } from '../../util/option-error.js'
-import type { DomainEvent } from './events.js'
+
+/** A change of a record, for the host. No event contains a token, interaction reference, key or secret. */
+export type DomainEvent = GrantEvent | IncomingPaymentEvent | OutgoingPaymentEvent | QuoteEvent
 
 /** The type of an event, such as `outgoing-payment.created`. */
 export type EventType = DomainEvent['type']

@@ -1,17 +1,11 @@
-import type { GrantEvent } from '../../core/grant/event.js'
-import type { IncomingPaymentEvent } from '../../core/incoming-payment.js'
 import type { Instant } from '../../core/instant.js'
-import type { OutgoingPaymentEvent } from '../../core/outgoing-payment/record.js'
-import type { QuoteEvent } from '../../core/quote.js'
 import type { ListEntry, Stored } from '../../core/stored.js'
 import type { RecordChange, RecordKind } from '../../ports/store.js'
 import { namespaceLength } from '../../protocol/credential.js'
 import { changeOf } from './changes.js'
 import type { Call, ServiceContext } from './context.js'
+import type { DomainEvent } from './event-types.js'
 import { clockDifferenceMaxMs } from './steady-clock.js'
-
-/** A change of a record, for the host. No event contains a token, interaction reference, key or secret. */
-export type DomainEvent = GrantEvent | IncomingPaymentEvent | OutgoingPaymentEvent | QuoteEvent
 
 /** The record of an event, written in the same commit as the change, and removed after delivery. */
 export interface EventRecord extends Stored {

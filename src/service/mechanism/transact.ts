@@ -4,20 +4,8 @@ import type { Random } from '../../ports/random.js'
 import type { RecordChange, Store, VersionGuard } from '../../ports/store.js'
 import { type Deadline, startDeadline } from './deadline.js'
 import { isTransactionError } from './dependency-failure.js'
+import type { Pacing } from './pacing.js'
 import type { Queues } from './queues.js'
-import { sleep } from './sleep.js'
-
-/** Real time for retries. Decisions never use it; their time is an argument. */
-export interface Pacing {
-  elapsedMs(): number
-  /** Resolves after the delay, or as soon as the signal is aborted. */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>
-}
-
-export const realPacing: Pacing = {
-  elapsedMs: () => performance.now(),
-  sleep,
-}
 
 /** The error when other writers keep changing the same records. Nothing was written; the caller may retry. */
 export class ContentionError extends Error {

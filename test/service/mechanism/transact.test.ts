@@ -2,12 +2,12 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { memoryStore } from '../../../src/built-in/memory-store.js'
 import type { Stored } from '../../../src/index.js'
 import type { RecordChange, Store } from '../../../src/ports/store.js'
+import { realPacing } from '../../../src/service/mechanism/pacing.js'
 import { createQueues } from '../../../src/service/mechanism/queues.js'
 import {
   type Attempt,
   ContentionError,
   type ReplayProtection,
-  realPacing,
   transact,
   transactSigned,
 } from '../../../src/service/mechanism/transact.js'
