@@ -55,7 +55,7 @@ export interface TokenItem extends AccessItem {
 }
 
 /**
- * An access right as granted. Rotation does not change `itemId`, by which spending is counted: like items of two
+ * An access right as granted. Spending is counted by `itemId`, which rotation does not change. Equal items of two
  * tokens are counted separately.
  */
 export interface GrantedItem extends TokenItem {
@@ -77,8 +77,8 @@ export function grantedItems(
 }
 
 /**
- * Returns the end of the last window of all items, or `undefined` if an item can be used without end. Quote
- * items are ignored, because a quote is only useful for a payment.
+ * Returns the end of the last window of all items, or `undefined` if at least one item never expires. Quote items are
+ * ignored, because a quote is only useful for a payment.
  */
 export function endOfItems(items: readonly GrantedItem[]): Instant | undefined {
   const ends = items.filter(({ type }) => type !== 'quote').map(endOfItem)
@@ -149,7 +149,7 @@ export function covers(
   )
 }
 
-/** Whether two items allow the same, also if they are written differently, such as with other actions first. */
+/** Whether two items allow the same access, even if they list their actions in a different order. */
 export function allowsSame(one: AccessItem, other: AccessItem): boolean {
   return covers(one, other) && covers(other, one)
 }
@@ -237,8 +237,8 @@ function coversLimits(wide: Limits, narrow: Limits, counting: IntervalCounting):
 }
 
 /**
- * Whether the times of `narrow` are within those of `wide`, and its amounts return no more often. An amount without an
- * interval is for the life of the grant, so that only a single window may replace it.
+ * Whether `narrow` applies only at times when `wide` does, and renews its amounts no more often. An amount without an
+ * interval applies to the life of the grant, so only an interval with a single window may replace it.
  */
 function coversInterval(wide: Limits, narrow: Limits, counting: IntervalCounting): boolean {
   if (wide.interval === narrow.interval) return true

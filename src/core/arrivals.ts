@@ -40,9 +40,9 @@ export interface DecidedArrivals {
 }
 
 /**
- * Decides several arrivals for one payment, each on the outcome of those before it. The decisions are those of as
- * many commits one after another, but the payment gets one new version. A refused arrival changes nothing for the
- * others.
+ * Decides several arrivals for one payment in order, each on the outcome of the arrivals before it. The decisions are
+ * the same as with one commit per arrival, but the payment gets only one new version. A refused arrival does not affect
+ * the others.
  *
  * @param commandId of the commit that writes all changes.
  */

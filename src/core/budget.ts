@@ -145,7 +145,7 @@ export function budgetStatus(
   return {
     isOpen: true,
     ...(window && { window }),
-    // No other asset than that of the limit is known before the first payment.
+    // Before the first payment, only the asset of the limit is known.
     spent: budget?.spent ?? (limit ? { [limit.counts]: zero(limit.maximum) } : {}),
     left: limit ? { [limit.counts]: { ...limit.maximum, value: String(left) } } : {},
   }
@@ -218,7 +218,7 @@ function sum(amounts: readonly (Amount | null | undefined)[]): Amount | null {
   return total > amountValueMax ? null : { ...first, value: total.toString() }
 }
 
-/** Postpones the next retention check of a budget for the life of a grant. */
+/** Postpones the next retention check of a lifetime budget, one without a window. */
 export function keep(
   budget: Budget,
   commandId: string,

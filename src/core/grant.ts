@@ -51,10 +51,10 @@ export type GrantDecision<Type extends keyof GrantRefusals> = Decision<
 /**
  * The state machine of a grant: `pending → approved → finalized`.
  *
- * Pure and total. A command whose id is on the record has already been carried out and changes nothing, so a
- * commit whose result was lost can be repeated safely. A request with the signature from which the current token
- * was derived is refused as a replay. No decision is made earlier than an instant on the record, so a clock that went
- * back undoes nothing.
+ * Pure and total. A command whose id is on the record has already been carried out and changes nothing, so a commit
+ * whose result was lost can be repeated safely. A request with the signature from which the current token was derived
+ * is refused as a replay. The time of a decision is never before an instant on the record, so a clock that was set back
+ * undoes nothing.
  */
 export function decideGrant<Type extends keyof GrantRefusals>(
   grant: Grant,

@@ -1,4 +1,4 @@
-/** Compares two hashes in constant time, so the duration does not disclose how much of them agrees. */
+/** Compares two hashes in constant time, so that the duration does not reveal how many characters match. */
 export function sameHash(a: string, b: string): boolean {
   if (a.length !== b.length) return false
   let difference = 0

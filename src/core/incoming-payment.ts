@@ -39,7 +39,7 @@ export interface IncomingPayment extends Stored {
   /** When this version was written, by the clock of the server that wrote it. Clients do not see it. */
   readonly updatedAt: Instant
   readonly expiresAt: Instant
-  /** Until when the record is kept if the payment receives funds; `retainUntil` is shorter before. */
+  /** Until when the record is kept if the payment receives funds. Before it does, `retainUntil` can be earlier. */
   readonly paidRetainUntil: Instant
   /**
    * Set when the event of its expiry is recorded. The payment then accepts no funds, even on a server whose clock is

@@ -3,7 +3,7 @@ export type Instant = number
 
 /**
  * Returns the time of a decision about a record: now, but not before an instant that the record contains. A clock that
- * went back, or that of another server, then cannot undo what the record already contains.
+ * was set back, or that differs from another server's, then cannot undo what the record contains.
  */
 export function decisionTime(now: Instant, ...recorded: readonly (Instant | undefined)[]): Instant {
   return recorded.reduce<Instant>(

@@ -160,8 +160,8 @@ export function endOfWindows(
 }
 
 /**
- * Whether every window of `narrow` is a window of `wide`, with the same start and end. Windows that begin inside those
- * of `wide` would not do: a window of `wide` could then contain the amounts of two.
+ * Whether every window of `narrow` is a window of `wide`, with the same start and end. It is not enough that the
+ * windows of `narrow` begin inside those of `wide`: one window of `wide` could then contain the amounts of two.
  *
  * @param wide, narrow values that `parseInterval` returns.
  */
@@ -182,8 +182,8 @@ export function coversWindows(
 }
 
 /**
- * Whether a series has the same boundaries when it is counted from another of its boundaries. With months, that one
- * must have the same day: from 28 February, the next is 28 March, and not 31 March.
+ * Whether a series has the same boundaries when it is counted from another of its boundaries. With months, that
+ * boundary must be on the same day of the month: counted from 28 February, the next boundary is 28 March, not 31 March.
  */
 function canMove(
   { anchor, months, exactMs }: WindowSeries,

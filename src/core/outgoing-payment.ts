@@ -33,8 +33,8 @@ export interface ReportSent extends Totals {
 }
 
 /**
- * The host gives up. The amounts sent stay counted; the rest returns to the budget. If only one total is reported, the
- * other counts in proportion to it, at the price of the payment, rounded up.
+ * The host gives up. The amounts sent stay charged; the rest returns to the budget. If only one total is reported, the
+ * other is derived from it at the price of the payment, rounded up.
  */
 export interface FailPayment extends Partial<Totals> {
   readonly type: 'fail'
@@ -221,8 +221,8 @@ function readTotals(
 }
 
 /**
- * Adds the total that a report leaves out. Limits count either of the two, so if one has increased, the other must
- * not stay behind: an amount that was sent could otherwise be spent again.
+ * Derives the total that a report omits. A limit counts one of the two totals, so if one increases, the other must
+ * increase in proportion. Otherwise an amount that was sent could be spent again.
  */
 function inProportion(
   { debitAmount, receiveAmount }: OutgoingPayment,

@@ -16,8 +16,8 @@ export interface SpendingTotal {
 }
 
 /**
- * Adds the limits of the items that allow creating outgoing payments, in the order of the items. Limits of another
- * wallet address, interval, asset or kind of amount have a total of their own.
+ * Adds the limits of the items that allow creating outgoing payments, in the order of the items. Limits that differ in
+ * wallet address, interval, asset or kind of amount have separate totals.
  */
 export function spendingTotals(items: readonly AccessItem[]): readonly SpendingTotal[] {
   const totals = new Map<string, SpendingTotal>()

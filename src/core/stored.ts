@@ -5,11 +5,11 @@ import type { Instant } from './instant.js'
  * `undefined` or class instance, so any database can store it and any log can print it.
  */
 export interface Stored {
-  /** Matches `[A-Za-z0-9._-]{1,128}`; compared byte for byte. */
+  /** Matches `[A-Za-z0-9._-]{8,128}`; compared byte for byte. */
   readonly id: string
   /** 1 for the first commit; each later commit adds 1. */
   readonly version: number
-  /** The id of the command that wrote this version, by which a writer recognises its own commit. */
+  /** The id of the command that wrote this version, by which a writer recognizes its own commit. */
   readonly commandId: string
   /** `Store.due` returns the record from this time on. */
   readonly dueAt?: Instant

@@ -166,7 +166,7 @@ function withIdentifiers(
   return access.map((item) => (lacksIdentifier(item) ? { ...item, identifier: only } : item))
 }
 
-/** An unnamed `read-all` on quotes shows a client instance its own quotes only, so it needs no identifier. */
+/** Quotes need no identifier: without one, `read-all` shows a client instance only its own quotes. */
 function lacksIdentifier({ type, actions, identifier }: AccessItem): boolean {
   return (
     identifier === undefined &&

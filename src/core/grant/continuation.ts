@@ -42,7 +42,7 @@ type Continued = Decision<Grant, GrantEvent, ContinueRefusal>
 interface ContinuationTime {
   /** The time of the decision, which is not before any instant on the record. */
   readonly now: Instant
-  /** What the clock of this server shows. It can be behind the record, if another server has written that. */
+  /** The time on this server's clock. It can be before instants on the record that another server wrote. */
   readonly clock: Instant
 }
 
@@ -59,7 +59,8 @@ export function continueGrant(
 
   const { acceptedAt, waitMs } = continuation
   const nextCallAt = acceptedAt + waitMs
-  // A server whose clock is ahead has accepted a call in the future of this one: the wait would be longer than `waitMs`.
+  // If a server whose clock is ahead accepted the last call, `acceptedAt` can be in the future. Enforcing the wait
+  // would then take longer than `waitMs`.
   const waits = acceptedAt <= clock && clock < nextCallAt
   if (grant.state === 'pending' && waits) {
     return refused('too_fast', 'the call came before the wait was over', nextCallAt)

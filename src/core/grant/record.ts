@@ -73,7 +73,7 @@ export interface Derivation {
   readonly until: Instant
   /** Hash of the request's signature, if the request had no nonce to detect a replay by. */
   readonly signature?: string
-  /** The id of the command with that signature, to which it is no replay. */
+  /** The id of the command with that signature. For this command, the signature is not a replay. */
   readonly commandId?: string
 }
 
@@ -115,9 +115,9 @@ export interface Grant extends Stored {
   /** The subject that the client instance receives. Absent until approved, or if the owner withheld it. */
   readonly subject?: SubjectId
   /**
-   * End of the last window of the granted items, at which the grant ends. Absent where an item other than
-   * a quote has no interval, or one that repeats without end. A grant of a subject alone ends when its answer
-   * cannot be asked for again.
+   * End of the last window of the granted items, at which the grant ends. Absent if an item other than a quote has no
+   * interval, or one that repeats without end. A grant of only a subject ends when its response can no longer be
+   * repeated.
    */
   readonly endsAt?: Instant
   /** Absent if the policy did not require consent. */
@@ -196,9 +196,8 @@ export function isIssued({ tokens, issuedAt }: Grant): boolean {
 }
 
 /**
- * Returns when the grant ends without being revoked: at the end of its last window, and, without a resource
- * owner's consent, also after none of its tokens has been used for `unusedLifetimeMs`. `undefined` if it does not
- * end.
+ * Returns when the grant ends without being revoked: at the end of its last window, and, without a resource owner's
+ * consent, also `unusedLifetimeMs` after its last token has expired. Returns `undefined` if the grant does not end.
  */
 export function endOf(grant: Grant, policy: GrantPolicy): Instant | undefined {
   const { consent, tokens, endsAt } = grant

@@ -103,8 +103,8 @@ function successorOf(
 
 /**
  * Returns until when the replaced token yields its successor again: as long as the successor is valid. A client
- * instance without it has no other credential for the grant. Both secrets are one live token, because the
- * replaced token is inactive and a repeat returns the same successor.
+ * instance without it has no other credential for the grant. This never yields two active tokens, because the replaced
+ * token is inactive and a repeat returns the same successor.
  */
 function repeatableUntil(
   { expiresAt }: IssuedToken,

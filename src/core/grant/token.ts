@@ -28,7 +28,7 @@ export interface NextToken {
   readonly salt: string
 }
 
-/** Creates the tokens that have granted access: of a set, a token without access is omitted (RFC 9635 section 3.2.2). */
+/** Creates the tokens that have granted access. A set omits tokens without access (RFC 9635 section 3.2.2). */
 export function issuedTokens(
   grant: Pick<Grant, 'granted' | 'endsAt'>,
   tokens: readonly NewToken[],

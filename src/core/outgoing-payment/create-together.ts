@@ -19,9 +19,9 @@ export interface CreatedTogether {
 }
 
 /**
- * Decides several payments under one grant, each on the budgets that those before it leave. The decisions are those of as
- * many commits one after another, but each budget gets one new version. A refused payment changes nothing for the
- * others.
+ * Decides several payments under one grant in order, each on the budgets as the payments before it leave them. The
+ * decisions are the same as with one commit per payment, but each budget gets only one new version. A refused payment
+ * does not affect the others.
  */
 export function createTogether(
   creations: readonly TimedCreation[],
@@ -37,7 +37,7 @@ export function createTogether(
   return { decisions, budgets }
 }
 
-/** Returns a candidate with its budget as the payments before leave it, at the version of the store. */
+/** Returns a candidate with its budget as the earlier payments leave it, at the version that is stored. */
 function charged(
   candidate: Candidate,
   command: CreateOutgoingPayment,

@@ -81,7 +81,7 @@ export function isOver({ state }: OutgoingPayment): boolean {
   return state === 'completed' || state === 'failed'
 }
 
-/** Whether the payment has failed. A payment that was not begun in time has failed before that is recorded. */
+/** Whether the payment has failed. A payment that was not begun in time has failed even before a sweep records it. */
 export function hasFailed({ state, holdUntil }: OutgoingPayment, now: Instant): boolean {
   return state === 'failed' || (state === 'created' && now >= holdUntil)
 }
