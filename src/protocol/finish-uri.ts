@@ -1,6 +1,8 @@
 import { isSecure, parseUrl } from './url.js'
 
-/** Parameters that the redirect adds. The client could not distinguish them from its own of the same name. */
+/**
+ * Parameters that the redirect adds. The client could not distinguish them from its own parameters with the same names.
+ */
 const reserved = ['hash', 'interact_ref', 'result']
 
 /** A private-use scheme of an app: a reversed domain name (RFC 8252 section 7.1). */

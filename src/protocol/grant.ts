@@ -250,7 +250,7 @@ export function readGrantRequest(body: Json): Parsed<GrantRequest> {
   return ok({ ...request, interact: { finish: { uri, nonce, hashMethod } } })
 }
 
-/** Each of two like items would have a budget of its own, so that the token could spend twice the limit. */
+/** Two equal items would each have a budget of their own, so that the token could spend twice the limit. */
 function hasDuplicates(token: RequestedToken): boolean {
   const access = token.access as readonly AccessItem[]
   return access.some((item, index) => access.slice(0, index).some((each) => allowsSame(each, item)))

@@ -4,7 +4,7 @@ import { ok, type Problem, type Result } from '../core/result.js'
 import { isObject } from './json.js'
 import { canonicalUrl } from './url.js'
 
-/** The place and reason of an invalid member. Contains nothing of its value. */
+/** The path of an invalid member, and why it is invalid. Does not contain its value. */
 export interface BodyProblem extends Problem {
   readonly path: string
 }
@@ -108,8 +108,8 @@ export const urlSchema = v.pipe(
 const escapedSeparator = /%(?:2f|5c|25)/i
 
 /**
- * Refuses escaped slashes and backslashes, and escaped percent signs, which escape them twice: a server that unescapes
- * a path before it splits the path would resolve another resource.
+ * Refuses escaped slashes and backslashes, and escaped percent signs, which can escape them twice. A server that
+ * decodes a path before it splits the path would resolve another resource.
  *
  * @see Open Payments OpenAPI, schema `receiver`
  */

@@ -22,9 +22,9 @@ export function canonicalUrl(text: string): string | undefined {
 }
 
 /**
- * Parses an absolute URL of at most 2048 printable ASCII characters and without userinfo. The host of an http URL must
- * be a name or an address. It must have its slashes and host, because browsers resolve one without them relative to
- * the current page.
+ * Parses an absolute URL of at most 2048 printable ASCII characters and without userinfo. The host of an http or https
+ * URL must be a name or an address. Such a URL must contain `//` and a host, because browsers resolve it relative to
+ * the current page otherwise.
  */
 export function parseUrl(text: string): URL | undefined {
   if (text.length > urlLengthMax || !printableAscii.test(text) || text.includes('\\')) {

@@ -15,8 +15,8 @@ import {
 const componentsMax = 16
 
 /**
- * Checks that no component is covered twice, and that all required ones are covered (RFC 9635 section 7.3.1). Without its
- * `Idempotency-Key`, a request for a payment would be a request for another payment.
+ * Checks that no component is covered twice, and that all required ones are covered (RFC 9635 section 7.3.1).
+ * `Idempotency-Key` must be covered, because the same request with another key asks for another payment.
  *
  * @returns the identity of each component.
  */

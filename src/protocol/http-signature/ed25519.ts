@@ -10,7 +10,7 @@ const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
 /** Captured here, so that tests that replace the global timers do not block verification. */
 const setImmediate = nodeModule<typeof NodeTimers>('node:timers')?.setImmediate
 
-/** Whether verifications of several requests may end together. */
+/** Whether one callback may settle the verifications of several requests. */
 const mayShareWork = !isCloudflareWorkers()
 
 const keyLength = 32
@@ -116,7 +116,7 @@ function verifyOnPool({ crypto, message, key, signature, settle }: Job): void {
   crypto.verify(null, message, key, signature, (_error, verified) => {
     inFlight -= 1
     busyUntilMs = performance.now() + calmAfterMs
-    // It is undefined if there is an error.
+    // `verified` is undefined if there is an error.
     settle(verified === true)
   })
 }

@@ -1,4 +1,4 @@
-/** The maximum number of parameters in a query of which a parameter is covered. */
+/** The maximum number of parameters in a query with a covered parameter. */
 export const queryParametersMax = 64
 
 /** Returns the value of a query parameter, or `undefined` unless the parameter occurs exactly once. */
@@ -6,7 +6,8 @@ export type QueryReader = (name: string) => string | undefined
 
 /**
  * Reads the query parameters of a request target for `@query-param` (RFC 9421 section 2.2.8): names and values are
- * decoded and encoded again. Parses the query once, at the first call. Reads none of more than 64 parameters.
+ * decoded and encoded again. Parses the query once, at the first call. In a query with more than 64 parameters, it
+ * finds none.
  */
 export function queryReader(target: string): QueryReader {
   let parameters: ReadonlyMap<string, string | undefined> | undefined

@@ -50,7 +50,7 @@ const displayForm = /%"[ !#$&-~]*(?:%[0-9a-f]{2}[ !#$&-~]*)*"/y
 /**
  * Parses a dictionary (RFC 9651 section 4.2.2). Returns `undefined` for a syntax error, for more than 128 members,
  * items and parameters, and for a duplicate key in one scope: in RFC 9651 the last one wins, but RFC 9421 does not
- * allow duplicates. Takes a time linear in the length of the text.
+ * allow duplicates. Takes time linear in the length of the text.
  */
 export function parseDictionary(text: string): Dictionary | undefined {
   const cursor: Cursor = { text, at: 0, partsLeft: partsMax, decimals: new Set() }
