@@ -5,8 +5,8 @@ import { newCall, type ServiceContext } from './mechanism/context.js'
 import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
 
 /**
- * Sweeps budgets: removes those that no later request can read, which are past their retention, or belong to
- * the lifetime of a grant that no longer exists. Lifetime budgets stay if the grants are not in this store.
+ * Sweeps budgets: removes budgets past their retention, and lifetime budgets of grants that no longer exist. No later
+ * request can read them. Keeps all lifetime budgets if the grants are not in this store.
  */
 export function sweptBudgets(
   context: ServiceContext,

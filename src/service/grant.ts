@@ -184,7 +184,8 @@ async function continueGrant(
   { secret, interactRef }: PresentedContinuation,
   call: SignedCall,
 ) {
-  // The reference alone, which the redirect reveals, and a copy of the store must not yield the token.
+  // Somebody with a copy of the store and the reference, which the redirect reveals, must not be able to derive the
+  // token.
   const presented = interactRef === undefined ? secret : `${secret} ${interactRef}`
   const salt = newSecret(deps.context.random)
   const command = {
@@ -243,7 +244,7 @@ async function derivedToken(
   return newToken(label, await deriveSecret(presented, salt, label), random)
 }
 
-/** Returns the grant with the tokens derived from `presented`, now or before their response was lost. */
+/** Returns the grant with the tokens derived from `presented`, now or in a request whose response was lost. */
 async function told(
   grant: Grant,
   tokens: readonly IssuedToken[],

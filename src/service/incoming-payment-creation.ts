@@ -62,7 +62,7 @@ export async function decideCreation(
 
 /**
  * The record of an idempotency key of the host, which leads to its payment. The id of the payment is not derived from
- * the key: whoever knows the URL of a payment may read it, so that the URL must be unguessable.
+ * the key: whoever knows the URL of a payment may read it, so the URL must be unguessable.
  */
 interface UsedKey extends Stored {
   readonly paymentId: string
@@ -128,7 +128,7 @@ function earlier({ used, payment }: Loaded, requestHash: string, { commandId }: 
 
 export const unknownPayment = refused('payment_unknown', 'the incoming payment does not exist')
 
-/** The thumbprint of a key, with which the text of a signed request begins, is longer than this prefix. */
+/** Nonces of signed requests are hashes of texts that begin with a thumbprint, and so never with `host` and a space. */
 async function recordIdOf(namespace: string, idempotencyKey: string): Promise<string> {
   // As JSON, because UTF-8 does not distinguish lone surrogates.
   return namespace + (await hashText(`host ${JSON.stringify(idempotencyKey)}`))

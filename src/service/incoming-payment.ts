@@ -184,8 +184,8 @@ async function receive(
 }
 
 /**
- * Returns the maximum number of arrivals that one commit counts. Each writes a transfer; once, a commit writes the
- * payment, removes a list entry, and records that the payment is complete.
+ * Returns the maximum number of arrivals that one commit counts. Each arrival writes a transfer. Besides, the commit
+ * once writes the payment, removes a list entry, and records an event of completion.
  */
 export function arrivalsMax(consumers = 1): number {
   return combinedMaxOf(consumers, { each: 1, once: 2, eventsOnce: 1 })
@@ -225,8 +225,9 @@ async function countArrivals(
 }
 
 /**
- * Loads the payment and the transfers together. If they are not of one instant, the payment may include a transfer that
- * was not found. It then refuses the arrival, or regards it as its own, so that the transfers are loaded again.
+ * Loads the payment and the transfers together. If the records are not from one instant, the payment may include a
+ * transfer that was not found. The decision on that arrival is then a refusal or `unchanged`, so the transfers are
+ * loaded again.
  */
 async function loadArrivals(
   context: ServiceContext,

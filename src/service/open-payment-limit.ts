@@ -30,12 +30,13 @@ const pauseMs = 1_000
 const retryMs = 60_000
 
 /**
- * Creates a limit that needs no look at the store for most payments. A process counts a list only after it has created
- * a tenth of the maximum in it, and reads at most the maximum then. So processes together may exceed the maximum by a
- * tenth each; a process that starts, or has forgotten a list because it used 10,000 others since, counts as another
- * one. A maximum below 10 is counted for each payment.
+ * Creates a limit that does not read the store for most payments. A process counts a list only after it has created a
+ * tenth of the maximum in it, and then reads at most the maximum number of records. Each process can therefore exceed
+ * the maximum by a tenth. A process that restarts, or that has used 10,000 other lists since, can do so again. If the
+ * maximum is below 10, the process counts the list for each payment.
  *
- * A list that is nearly full is counted at most once per second. Until then, further payments in it are refused.
+ * A list that is nearly full is counted at most once per second. Until the next count, payments that exceed the room
+ * found by the last one are refused.
  */
 export function createOpenPaymentLimit(store: Store, openMax: number): OpenPaymentLimit {
   const uncounted = Math.floor(openMax / 10)
@@ -47,7 +48,7 @@ export function createOpenPaymentLimit(store: Store, openMax: number): OpenPayme
     tally.nextCountAt = room > uncounted ? 0 : now + pauseMs
   }
 
-  /** Takes a place in the list. The last look at `left` and its change are one step, which no other call interrupts. */
+  /** Takes a place in the list. No other call can run between the last check of `left` and its change. */
   async function enter(list: string, tally: Tally, now: Instant): Promise<boolean> {
     while (tally.left === 0) {
       if (tally.counting === undefined) {

@@ -23,8 +23,8 @@ import type {
 } from './outgoing-payment-request.js'
 
 /**
- * Returns the maximum number of payments that one commit creates. A payment writes itself in three lists, an event and
- * a nonce. Together, payments write at most six budgets and guard their grant.
+ * Returns the maximum number of payments that one commit creates. Each payment writes its record, three list entries,
+ * an event and a nonce. All payments of a commit together write at most six budgets and guard one grant.
  */
 export function paymentsMax(consumers = 1): number {
   return combinedMaxOf(consumers, { each: 5, once: 7, eventsOnce: 0 })
@@ -40,7 +40,7 @@ export async function commitCombined(
 ): Promise<Decided> {
   const { combiner, eventConsumers } = deps.context
   if (combiner === undefined) return commitPayment(deps, creation)
-  // Before others wait for this request: they must not wait for the host.
+  // Ask the host before other requests wait for this one, because they must not wait for the host.
   const asked = await withPermission(deps, creation)
   if (deps.mayPay !== undefined && asked.permission?.ok !== true) return commitPayment(deps, asked)
   const decided = await combiner.run<Creation, Decided | undefined>(
@@ -66,14 +66,14 @@ async function decideAll(
   return creations.map((creation) => created.get(creation))
 }
 
-/** What was read before the request waited may be outdated. */
+/** Drops what was read before the request waited, because it may be outdated. */
 function withoutRead(creation: Creation): Creation {
   return { ...creation, read: undefined }
 }
 
 /**
- * Returns the requests that one commit can carry out: they guard the same version of the grant, and no two have the same
- * payment, nonce or signature.
+ * Returns the requests that one commit can carry out: they guard the same version of the grant, and no two have the
+ * same payment, nonce or signature.
  */
 function togetherOf(creations: readonly Creation[]): readonly Creation[] {
   const versions = creations.map(({ spender }) => spender.token.grantVersion ?? 0)
@@ -97,8 +97,8 @@ interface Member {
 type Results = ReadonlyMap<Creation, Created>
 
 /**
- * Creates the payments that can be created now, in one commit. A request that is refused or repeated, or whose nonce has
- * been used, has no result and changes nothing for the others: it is decided on its own, like one that came alone.
+ * Creates the payments that can be created now, in one commit. A request that is refused or repeated, or whose nonce
+ * has been used, has no result and changes nothing for the others: it is decided on its own, like one that came alone.
  */
 async function commitTogether(
   deps: CreationDependencies,
@@ -118,7 +118,9 @@ async function commitTogether(
   return created
 }
 
-/** Reads everything in one turn. If the grant has changed, no request has a result: each token is introspected again. */
+/**
+ * Reads everything in one turn. If the grant has changed, no request has a result: each token is introspected again.
+ */
 async function loadMembers(
   deps: CreationDependencies,
   creations: readonly Creation[],

@@ -86,8 +86,8 @@ async function reload(deps: CreationDependencies, creation: Creation): Promise<L
 }
 
 /**
- * Looks for the payment after its refusal: an earlier request, with its response lost, may have succeeded, and spent
- * the budget.
+ * Looks for the payment after a refusal: an earlier request whose response was lost may have created it, and spent the
+ * budget.
  */
 async function withPayment(
   { payments }: CreationDependencies,

@@ -47,8 +47,8 @@ export type PaymentCreation = (
  * Creates the operation that creates outgoing payments. One commit contains the payment, budget, event,
  * used signature and the guard on the grant.
  *
- * The id of a payment is that of its quote, or is derived from client instance and idempotency key. So
- * there is at most one payment, a repeat finds it, and no further record is needed.
+ * The id of a payment is that of its quote, or is derived from the client instance and the idempotency key. There is
+ * therefore at most one payment, a repeat finds it, and no further record is needed.
  */
 export function createPaymentCreation(
   context: ServiceContext,
@@ -119,8 +119,8 @@ async function readKeyed(
 }
 
 /**
- * Consumes the signature of a repeat with an idempotency key. The key makes the repeat harmless, so the
- * response is the same if an identical request from the same second has consumed it.
+ * Consumes the signature of a repeat with an idempotency key. The key makes the repeat harmless, so the response is the
+ * same if an identical request in the same second has consumed the signature.
  */
 async function consumeSignature(
   { context }: CreationDependencies,

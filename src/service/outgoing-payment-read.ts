@@ -82,7 +82,9 @@ function planOf(requested: Requested, token: ActiveToken | undefined, also: Also
   }
 }
 
-/** Returns the granted items for payments from the wallet address, with the keys of the budgets of their open windows. */
+/**
+ * Returns the granted items for payments from the wallet address, with the keys of the budgets of their open windows.
+ */
 function openItems(
   { grantNamespace: namespace, call, input }: Requested,
   { access, grantId }: ActiveToken,

@@ -41,8 +41,8 @@ async function requestedPayment(payment: OutgoingPayment): Promise<RequestedPaym
     receiveAmount,
     ...(metadata && { metadata }),
   })
-  // One key can bring two amounts at once. Holds by the payment's id would replace each other, and either payment may
-  // be the one that is created.
+  // Two concurrent requests with one key can have different amounts. Holds by the payment's id would replace each
+  // other, although either request may create the payment.
   return { holdId: await hashText(canonicalJson(requested)), ...requested }
 }
 

@@ -11,7 +11,7 @@ import { ContentionError } from './transact.js'
 const pauseMs = 60_000
 
 /**
- * Returns the store with the times of its records compared with the clock. A record from more than 120 s in the future
+ * Wraps a store, and compares the times of its records with the clock. A record from more than 120 s in the future
  * shows that the clock of this server is too far behind, or that of the server that wrote it too far ahead. This is
  * reported at most once a minute, and changes no result: nobody can tell which of the two clocks is wrong.
  *
@@ -66,14 +66,14 @@ export function clockWatch(store: Store, clock: Clock, report: (error: ClockErro
 }
 
 /**
- * Whether a commit that begins now may take effect after a server has removed the same nonce of a copy of the request,
- * so that both count. A port of the host may take long, and a process can be suspended.
+ * Whether a commit that begins now may take effect after a server has removed the nonce that a copy of the request
+ * wrote, so that both requests count. A port of the host may be slow, and a process can be suspended.
  */
 function isTooLate({ dueAt }: Stored, clock: Clock): boolean {
   return dueAt !== undefined && clock.now() + nonceMarginMs > dueAt
 }
 
-/** Returns when a record was created, if it says so: that of an event is the time of what happened. */
+/** Returns when a record was created, if it says so. For an event, this is the time of the change that it reports. */
 function writtenAt(record: Stored): Instant | undefined {
   const { createdAt, event } = record as Partial<EventRecord> & { readonly createdAt?: Instant }
   return createdAt ?? event?.at

@@ -29,7 +29,7 @@ export interface Combiner {
 export interface CommandsSize {
   readonly each: number
   readonly once: number
-  /** The events beside the one of each command. */
+  /** The number of events in addition to one for each command. */
   readonly eventsOnce: number
 }
 
@@ -37,8 +37,8 @@ export interface CommandsSize {
 const eventSize = 2
 
 /**
- * Returns the maximum number of commands that one commit decides, so that it stays within `storeBounds.commitSize`. Each
- * consumer of events gets its own events.
+ * Returns the maximum number of commands that one commit decides, so that it stays within `storeBounds.commitSize`.
+ * Each consumer of events gets its own events.
  */
 export function combinedMaxOf(consumers: number, { each, once, eventsOnce }: CommandsSize): number {
   const left = storeBounds.commitSize - once - eventsOnce * eventSize * consumers

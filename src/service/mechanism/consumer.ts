@@ -28,16 +28,16 @@ export interface EventConsumer {
   /**
    * Starts no further delivery, and waits for the started ones.
    *
-   * @returns whether all of them have ended. The outbox delivers an event whose delivery has not ended again
-   *   when its lease expires.
+   * @returns whether all of them have ended. If a delivery has not, the outbox delivers its event again when the lease
+   *   expires.
    * @throws {OptionError} for an invalid option.
    */
   stop(options?: StopOptions): Promise<boolean>
 }
 
 /**
- * Delivers the events of one or more servers continuously until it is stopped. Any number of processes may
- * run a consumer; one at a time delivers an event, see `EventOutbox.drain`.
+ * Delivers the events of one or more servers continuously until it is stopped. Any number of processes may run a
+ * consumer, but only one at a time delivers a given event; see `EventOutbox.drain`.
  *
  * @throws {OptionError} for an invalid option.
  * @throws {ArgumentError} for invalid sources or an invalid handler.

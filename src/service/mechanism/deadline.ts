@@ -6,10 +6,10 @@ import { withinTime } from './timed-store.js'
 /** How long an operation tries, in milliseconds. */
 const deadlineMs = 3_000
 
-/** What a call of the store gets at least, so that one that begins shortly before the deadline can settle. */
+/** The minimum time limit of a store call, so that a call that begins shortly before the deadline can settle. */
 const settleMinMs = 500
 
-/** The end of an operation that races with others. */
+/** The time limit of an operation that races with others. */
 export interface Deadline {
   /** The time until the deadline, in milliseconds; not positive after it. */
   leftMs(): number
@@ -22,8 +22,8 @@ export interface Deadline {
 }
 
 /**
- * Starts the time of an operation. Inside a transaction of the host the deadline ends no call: the host waits for its
- * own transaction.
+ * Starts the deadline of an operation. Inside a transaction of the host, the deadline does not limit store calls,
+ * because the host waits for its own transaction.
  */
 export function startDeadline({
   pacing,

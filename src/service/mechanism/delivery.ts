@@ -62,7 +62,7 @@ export interface DrainOptions {
   readonly signal?: AbortSignal
 }
 
-/** The number of events that one call of `drain` delivered, and of those whose delivery failed. */
+/** How many events one call of `drain` delivered, and how many deliveries failed. */
 export interface DrainResult {
   readonly delivered: number
   readonly failed: number

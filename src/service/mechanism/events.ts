@@ -44,7 +44,7 @@ export function changesOf(
   return [change, ...numbered]
 }
 
-/** Returns what the ids of an event of a record begin with, in each queue that gets the event. */
+/** Returns the prefixes of the ids of a record's events, one for each queue that gets the events. */
 function prefixesOf({ id }: Stored, consumers: readonly string[] | undefined): readonly string[] {
   return (
     consumers?.map((consumer) => queueNamespace(id.slice(0, namespaceLength), consumer)) ?? ['']
@@ -64,7 +64,7 @@ export function queueNamespace(namespace: string, consumer: string): string {
 }
 
 /**
- * Returns a 32-bit FNV-1a hash. One command can be decided on two histories of a record, and its two events then
+ * Returns a 32-bit FNV-1a hash. If one command is decided on two different histories of a record, its two events
  * differ.
  */
 function checksum(text: string): string {
@@ -81,15 +81,15 @@ function checksum(text: string): string {
  */
 const headStartMs = 86_400_000
 
-/** Returns the due time of a new event: past on the clock of every consumer, so that none waits to deliver it. */
+/** Returns the due time of a new event, which is in the past on every consumer's clock, so that no consumer waits. */
 export function dueAtOnce(now: Instant): Instant {
   return now - clockDifferenceMaxMs
 }
 
 /**
- * The id of an event is its position, the id of the command, and a checksum of the event. A database that lost
- * commits in a failover writes the same versions again: the position alone would give the id of an event that
- * the host has handled to another event.
+ * The id of an event is its position, the id of the command, and a checksum of the event. After a failover that lost
+ * commits, the servers write the same versions again. An id of the position alone would then give a new event the id of
+ * one that the host has already handled.
  */
 function eventChange(
   prefix: string,

@@ -33,9 +33,9 @@ export interface SignedCall extends Call {
 }
 
 /**
- * How long a nonce is kept after its signature has expired, in milliseconds. A server whose clock is ahead must not remove
- * it while one whose clock is behind accepts the signature, or while a commit of a copy of the request can still take
- * effect.
+ * How long a nonce is kept after its signature has expired, in milliseconds. A server whose clock is ahead must not
+ * remove the nonce while a server whose clock is behind accepts the signature, or while a commit of a copy of the
+ * request can still take effect.
  */
 export const nonceMarginMs = clockDifferenceMaxMs + lateCommitMaxMs + 1
 

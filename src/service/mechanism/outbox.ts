@@ -101,7 +101,7 @@ async function deliverPage(
     if (isOver(progress)) return false
     const outcome = await deliver(context, progress, record)
     if (outcome === 'held') await standBehind(context, record, found)
-    // After successful deliveries, a lost event may only have been rescheduled by `standBehind`.
+    // After successful deliveries, a lost event may merely have been rescheduled by `standBehind`.
     if (outcome !== 'delivered') return delivered > 0 && outcome === 'lost'
     delivered += 1
   }

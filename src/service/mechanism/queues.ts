@@ -1,5 +1,5 @@
 /**
- * Serializes the retries of operations in this process that lost a race, in order of arrival. Concurrently,
+ * Serializes the retries of operations in this process that lost a race, in order of arrival. If they ran concurrently,
  * all but one would fail again, and the slowest might never succeed.
  */
 export interface Queues {

@@ -22,8 +22,9 @@ export class ClockError extends Error {
 
 /**
  * Returns a clock that stands still while the given one is up to 60 s behind an earlier reading, so that nothing that
- * has been seen expired is valid again. A larger step back is the correction of a wrong clock: the returned clock
- * follows it, and reports it, because standing still would make the server refuse every request until then.
+ * was seen to have expired becomes valid again. A larger step back is the correction of a wrong clock. The returned
+ * clock follows it and reports it: a clock that stood still would make the server refuse every request until the given
+ * clock caught up.
  */
 export function steadyClock(clock: Clock, report: (error: ClockError) => void): Clock {
   let latest = Number.NEGATIVE_INFINITY

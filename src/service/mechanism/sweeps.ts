@@ -68,7 +68,7 @@ export async function sweepKinds(
       const swept = signal?.aborted ? undefined : await sweep(record, now)
       if (swept === undefined) return
       counts[swept] += 1
-      // A changed record may be due again, for its removal. Without progress, a repeat would find the same.
+      // A changed record may be due again, for its removal. Without progress, a repeat would find the same records.
       more ||= swept !== 'removed' || due.length === limit
     })
   }

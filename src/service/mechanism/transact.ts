@@ -7,7 +7,10 @@ import { isTransactionError } from './dependency-failure.js'
 import type { Pacing } from './pacing.js'
 import type { Queues } from './queues.js'
 
-/** The error when other writers keep changing the same records. Nothing was written; the caller may retry. */
+/**
+ * The error of an operation that fails because other writers keep changing the same records. Nothing was written; the
+ * caller may retry.
+ */
 export class ContentionError extends Error {
   readonly code = 'ERR_CONTENTION'
 
@@ -42,7 +45,7 @@ export interface NonceGuard {
 export interface ReplayProtection {
   /** Absent if a repeat of the request is accepted. */
   guard?: NonceGuard | undefined
-  /** True once a commit of the operation has consumed the guard, or the request has been refused for it. */
+  /** True if nothing has to consume the guard any more: the operation has settled, or `keepNonce` was called. */
   consumed: boolean
 }
 
@@ -72,10 +75,9 @@ const pauseMaxMs = 64
 /**
  * Runs an operation: load, decide, commit. All races are resolved in this loop.
  *
- * After a commit that failed, or whose outcome is unknown, it reloads the records and decides again, with
- * jitter, for up to 3 s. A record with the operation's command id shows that an earlier commit succeeded; the
- * decision then returns the same result. A call of the store that has not settled by then is not waited for, except
- * inside a transaction of the host.
+ * After a commit that failed, or whose outcome is unknown, it reloads the records and decides again, with jitter, for
+ * up to 3 s. A record with the operation's command id shows that an earlier commit succeeded; the decision then returns
+ * the same result. After that time it does not wait for a pending store call, except inside a transaction of the host.
  *
  * @throws {ContentionError} if the deadline passes while other writers keep changing the records.
  * @throws the store's error, such as a `StoreTimeoutError`, if the deadline passes while an outcome is unknown.
@@ -191,7 +193,7 @@ async function reload<Loaded, Result>(
   return { spent, loaded: await operation.reload() } as const
 }
 
-/** Whose request consumed a guard: this one, another one, or none yet. */
+/** Resolves to whose request consumed a guard: `us`, `another`, or `undefined` if it has not been consumed. */
 export async function consumedBy(
   store: Store,
   change: RecordChange,
