@@ -8,9 +8,9 @@ export interface IlpPaymentMethodsOptions {
   /** ILP address prefix of this server, such as `g.wallet.example`, at most 960 characters. */
   readonly addressPrefix: string
   /**
-   * Secret key of the host, at least 32 bytes; or several, of which the first is for new payment methods. To replace a
-   * key, put the new one first, and keep the old one until the payments whose details it made have expired: without
-   * it, senders cannot pay by these details.
+   * Secret key of the host, at least 32 bytes, or a list of keys, of which the first derives new payment methods. To
+   * replace a key, put the new one first, and keep the old one until the payments whose details were derived from it
+   * have expired. Until then, senders need the old key to pay with these details.
    */
   readonly secret: Uint8Array | readonly [Uint8Array, ...Uint8Array[]]
 }
@@ -25,9 +25,9 @@ export interface IlpCredentials {
 /** Payment methods that are derived from the payment id, and can be derived again when a packet arrives. */
 export interface IlpPaymentMethods extends PaymentMethods {
   /**
-   * Returns the payment id in an ILP address, and its shared secret, which is the secret that `detailsOf`
-   * encodes. It reads no store, so the payment may not exist. A packet that decrypts under the secret was made
-   * by a sender that has the details of the payment.
+   * Returns the payment id in an ILP address, and its shared secret, which is the secret that `detailsOf` encodes. It
+   * reads no store, so the payment may not exist. A packet that decrypts with the secret comes from a sender that has
+   * the details of the payment.
    *
    * @returns `undefined` for an address that is not below the prefix.
    */

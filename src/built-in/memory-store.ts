@@ -11,8 +11,8 @@ interface Slot {
 type Slots = Map<string, Slot>
 
 /**
- * Creates a store in the memory of one process, for tests and experiments. Its records are lost when the process
- * ends. Each method is asynchronous between its steps, like a database, so that it does not hide races.
+ * Creates a store in the memory of one process, for tests and experiments. Its records are lost when the process ends.
+ * Each method yields to other callbacks between its steps, as a database does, so that tests find races.
  */
 export function memoryStore(): Store {
   const slots = createSlots()

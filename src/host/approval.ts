@@ -14,7 +14,7 @@ export interface GrantApproval {
   /**
    * The granted access, if less than the requested access: fewer items or actions, a receiver, lower amounts, or fewer
    * windows of the interval, see docs/grants.md. Items of a request for several tokens have the `label` of their token.
-   * More than was requested is refused. Default: all requested access.
+   * An approval of more than the requested access is refused. Default: all requested access.
    */
   readonly access?: readonly TokenItem[]
   /** When false, the client instance does not receive the subject that it requested. Default true. */

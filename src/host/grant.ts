@@ -71,10 +71,10 @@ export interface GrantServices {
    */
   get(grantId: string): Promise<GrantView | undefined>
   /**
-   * Resolves to a page of the grants that an owner has consented to, in the order of consent, such as for a
-   * page of connected apps. Grants that have ended are included until their records are removed, unless `statuses`
-   * leaves them out: `['approved', 'issued']` selects those that the client instance can use. A query with `statuses`
-   * reads the owner's list in steps of 100 until the page is full.
+   * Resolves to a page of the grants that an owner has consented to, in the order of consent, such as for a page of
+   * connected apps. Grants that have ended are included until their records are removed, unless `statuses` excludes
+   * them: `['approved', 'issued']` selects the grants that the client instance can use. A query with `statuses` reads
+   * the owner's list in steps of 100 until the page is full.
    *
    * @throws {ArgumentError} for an invalid query.
    */
@@ -94,8 +94,9 @@ export interface GrantServices {
    * client instance, such as when its key is stolen; or, with both members, the grants of an owner for one client
    * instance. Resolves to the number of grants that this call ended. Call it again after an error.
    *
-   * It ends each grant by itself. A grant that is requested or approved during the call may be left: first make
-   * `policy.mayRequest` refuse the client instance, or your consent page the owner.
+   * Each grant ends in a commit of its own. The call may miss a grant that is requested or approved while it runs. To
+   * prevent this, first make `policy.mayRequest` refuse the client instance, or make your consent page refuse the
+   * owner.
    *
    * @throws {ArgumentError} for an invalid query, and for one without a member.
    */

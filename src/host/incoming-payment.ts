@@ -61,15 +61,16 @@ export type CreateResult =
  */
 export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> {
   /**
-   * Creates a payment on behalf of the owner of a wallet address, such as for an invoice or a request for money. It has
-   * the same rules and events as one that a client instance creates (OpenAPI `create-incoming-payment`), but no
-   * `client`, and does not count for `policy.openIncomingPaymentsMax`. A wallet that has its URL can pay it.
+   * Creates a payment on behalf of the owner of a wallet address, such as for an invoice or a request for money. The
+   * payment follows the same rules and records the same events as one that a client instance creates (OpenAPI
+   * `create-incoming-payment`). It has no `client`, and does not count towards `policy.openIncomingPaymentsMax`. Any
+   * wallet that knows its URL can pay it.
    *
-   * A repeat with the same `idempotencyKey` and equal members resolves to the existing payment, in its current state,
-   * until a day after the payment may have been removed.
+   * A repeat with the same `idempotencyKey` and equal members resolves to the existing payment, in its current state.
+   * The library recognizes a repeat until one day after the retention of the payment.
    *
    * @throws {ArgumentError} also for members that the OpenAPI schema does not allow, such as a negative amount.
-   * @throws {ContentionError} if the store loses the commit for 3 s.
+   * @throws {ContentionError} if every attempt to commit loses a race for 3 s.
    */
   create(request: IncomingPaymentCreation): Promise<CreateResult>
   /** Returns the payment as clients see it, without its payment methods. */
@@ -85,8 +86,8 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
    *
    * Concurrent calls for one payment share commits, and each has its own result.
    *
-   * @throws {ContentionError} if other writers keep changing the payment for 3 s, if the call has waited 3 s for
-   *   others of this process, or if 1,000 of them wait. Nothing was written; report the transfer again.
+   * @throws {ContentionError} if other writers keep changing the payment for 3 s, if the call has waited 3 s for other
+   *   calls in this process, or if 1,000 calls are already waiting. Nothing was written; report the transfer again.
    */
   receive(paymentId: string, funds: ReceivedFunds): Promise<ReceiveResult>
   /**

@@ -30,8 +30,8 @@ export interface InteractionView {
   /** The same access by token. A client instance can request up to 4 tokens, each with its own label. */
   readonly tokens: readonly TokenView[]
   /**
-   * What `access` allows to spend altogether. Like items of two tokens have a limit each: show their total to the
-   * owner.
+   * The total amounts that `access` allows the client instance to spend. Two tokens with equal items each have their
+   * own limit, so show the owner the total.
    */
   readonly totals: readonly SpendingTotal[]
   /**

@@ -25,8 +25,8 @@ export interface SentReport extends Totals {
 }
 
 /**
- * The report of a failed payment. Without totals, those that were reported last count. If only one is given, the other
- * counts in proportion to it, at the price of the payment, rounded up, and not less than before.
+ * The report of a failed payment. If it has no totals, the last reported totals apply. If it has only one, the library
+ * derives the other from it at the price of the payment, rounded up, and never less than the last reported total.
  */
 export interface FailureReport {
   /** The total debited; it stays charged to the budget. */
@@ -56,8 +56,8 @@ export interface ItemBudget {
   /** The window that is open now; absent without an interval, and outside all of its windows. */
   readonly window?: SpendingWindow
   /**
-   * The totals that payments have sent and reserved in the window, or, without an interval, under the grant. `null`
-   * for a total that cannot be expressed as one amount, and if nothing was spent in an asset that is known.
+   * The totals that payments have sent and reserved in the window, or, without an interval, under the grant. A total is
+   * `null` if it cannot be expressed as one amount, or if nothing was spent and its asset is not known.
    */
   readonly spent: SpentAmounts
   /** What is left of the limited amount; zero outside all windows. Empty if the limits contain no amount. */

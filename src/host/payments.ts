@@ -28,8 +28,8 @@ export interface PaymentReader<Payment, Scope = OfWalletAddress> {
   idOf(url: string): string | undefined
   /**
    * Resolves to a page of a list, oldest first: the payments of a wallet address, regardless of which client created
-   * them, or the outgoing payments under a grant. Each payment that existed before the first page appears exactly once; a payment that is created
-   * while you page may or may not appear.
+   * them, or the outgoing payments under a grant. Each payment that existed before the first page appears exactly once;
+   * a payment that is created while you page may or may not appear.
    *
    * @throws {ArgumentError} for an invalid query.
    */

@@ -12,9 +12,9 @@ export interface ClientKeyQuery {
   /** The `keyid` of the signature, compared with the key's `kid` byte for byte. */
   readonly kid: string
   /**
-   * True on a grant request, which anybody can send, and where the key can be newer than a cached key set. False on
-   * later requests under a grant, whose client proved possession of the key when it requested the grant: a key that
-   * is missing then has been withdrawn. A cache should not let look-ups with true evict or delay those with false.
+   * True for a grant request, which anybody can send, and whose key can be newer than a cached key set. False for later
+   * requests under a grant: the client proved possession of the key when it requested the grant, so a missing key has
+   * been withdrawn. A cache should not let lookups with true evict or delay lookups with false.
    */
   readonly mayBeNew: boolean
 }

@@ -4,13 +4,14 @@ import type { JsonObject } from '../core/json.js'
 /** An outgoing payment that is priced and that its grant permits, before it is created. */
 export interface RequestedPayment {
   /**
-   * Identifies this request for funds: hold them once per `holdId`. It is the same for a repeat only if all other
-   * members are the same. It has 43 characters of base64url.
+   * Identifies this request for funds: hold them once per `holdId`. A repeat has the same `holdId` only if all its
+   * other members are the same. The id has 43 characters of base64url.
    */
   readonly holdId: string
   /**
-   * The id that the payment gets, to release its holds. Until the payment exists, requests with the same
-   * `Idempotency-Key` have the same id, also with another amount, account or grant. Do not hold funds by this id.
+   * The id that the payment gets when it is created; use it to release holds. Until the payment exists, all requests
+   * with the same `Idempotency-Key` share this id, even if they differ in amount, account or grant, so do not hold
+   * funds by it.
    */
   readonly outgoingPaymentId: string
   /** The wallet address to debit. */
@@ -43,7 +44,7 @@ export type MayPayAnswer = { readonly ok: true } | PaymentRefusal
 
 /**
  * Decides whether an outgoing payment may be created. It runs before the commit, and again if the commit loses a race;
- * the payment may then still not be created. Calls are concurrent, also for one `outgoingPaymentId`, of which one at
- * most creates the payment. `mayPay` must therefore have no effects, or be idempotent by `holdId`.
+ * the payment may then still not be created. Calls can be concurrent, even for one `outgoingPaymentId`; at most one of
+ * them leads to a payment. `mayPay` must therefore have no effects, or be idempotent by `holdId`.
  */
 export type MayPay = (payment: RequestedPayment) => MayPayAnswer | Promise<MayPayAnswer>

@@ -17,7 +17,8 @@ export interface PriceRefusal {
    * - `receiver_invalid`: the incoming payment does not exist, or does not accept further funds.
    * - `amount_missing`: neither the request nor the incoming payment has an amount.
    * - `amount_too_small`: the amount is too small to deliver anything.
-   * - `amount_invalid`: the receiver does not accept the amount's asset or that much, or the amount is too large to price.
+   * - `amount_invalid`: the receiver does not accept the asset or so large an amount, or the amount is too large to
+   *   price.
    */
   readonly refusal: 'receiver_invalid' | 'amount_missing' | 'amount_too_small' | 'amount_invalid'
   /** For the operator; never part of a response. */

@@ -102,9 +102,9 @@ export interface RecordPage {
  * 5. A rejected promise means that the outcome is unknown. `false` can also come from a driver that retried
  *    a write which had already succeeded. The library resolves both by loading again: a record with its own
  *    `commandId` is its own write.
- * 6. Every record committed before the first page was read, and neither moved in its list nor removed since,
- *    appears exactly once on the pages. A page need not be one snapshot: each of its records is as it was at
- *    some moment of the call, and one that is removed during the call may be left out. It must not reject.
+ * 6. Every record committed before the first page was read, and neither moved in its list nor removed since, appears
+ *    exactly once on the pages. A page need not be one snapshot: each of its records is as it was at some moment of the
+ *    call, and one that is removed during the call may be left out. `list` must not reject because of such a removal.
  *
  * Ids match `[A-Za-z0-9._-]{8,128}`, are compared and ordered byte for byte, and begin with the namespace of
  * the server that created them, 8 characters. Command ids match `[A-Za-z0-9_-]{22}`. A commit contains each

@@ -27,8 +27,8 @@ export interface Telemetry {
    * Calls `work` exactly once, synchronously, and returns its promise. For a request, `work` reports the
    * outcome through its argument before the promise resolves.
    *
-   * It cannot change what it measures: the server uses the result of `work` itself, and runs `work` once in any
-   * case. Its errors go to `onError`.
+   * The implementation cannot change what it measures: the server uses the result of `work` directly, and runs `work`
+   * exactly once even if `observe` does not. Errors of `observe` go to `onError`.
    */
   observe<Result>(
     activity: TelemetryActivity,

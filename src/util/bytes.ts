@@ -74,7 +74,7 @@ export function toBase64(bytes: Uint8Array): string {
   return unpadded.padEnd(Math.ceil(unpadded.length / 4) * 4, '=')
 }
 
-/** Compares byte strings in constant time, so the duration does not disclose how much of them agrees. */
+/** Compares byte strings in constant time, so that the duration does not reveal how many bytes match. */
 export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false
   let difference = 0

@@ -33,7 +33,7 @@ function digest(nodeName: string, webName: string, data: Uint8Array | string): D
   return crypto.subtle.digest(webName, asBuffer(bytes)).then((hash) => new Uint8Array(hash))
 }
 
-/** `crypto.hash` exists since Node 20.12 and is about twice as fast for short inputs. */
+/** Prefers `crypto.hash` (Node 20.12 and later), which is about twice as fast for short inputs. */
 function nodeDigest(
   { hash, createHash }: typeof NodeCrypto,
   name: string,

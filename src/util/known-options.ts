@@ -1,8 +1,8 @@
 import { OptionError } from './option-error.js'
 
 /**
- * Rejects unknown options, because a misspelled option would otherwise silently keep its default. The message
- * of the error has the nearest known name.
+ * Rejects unknown options, because a misspelled option would otherwise silently keep its default. The error message
+ * suggests the nearest known name.
  *
  * @param path the name of the options object, such as `policy`; empty for the options of a function.
  * @param known an object with a member for each option, so that the compiler reports a missing one.
