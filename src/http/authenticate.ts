@@ -106,7 +106,7 @@ export async function findKey(
     return key === undefined ? refuse('client_invalid', 'the client has no such key') : ok(key)
   } catch (error) {
     if (!hasCode(error, 'ERR_FETCH_REFUSED')) return unavailable(error)
-    // The response of an unknown key, so that clients cannot explore the network of this server.
+    // The same response as for an unknown key, so that clients cannot probe the network of this server.
     return refuse('client_invalid', `the keys of the client were not fetched: ${messageOf(error)}`)
   }
 }

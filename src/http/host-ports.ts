@@ -3,12 +3,12 @@ import type { Pricing } from '../ports/pricing.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { ofDependency } from '../service/mechanism/dependency-failure.js'
 
-/** Returns wallet addresses whose rejection is answered with 503. */
+/** Marks rejections of the port, so that the server responds with 503. */
 export function hostWalletAddresses(port: WalletAddresses): WalletAddresses {
   return { find: (url) => ofDependency('walletAddresses', () => port.find(url)) }
 }
 
-/** Returns payment methods whose rejection is answered with 503. */
+/** Marks rejections of the port, so that the server responds with 503. */
 export function hostPaymentMethods(port: PaymentMethods): PaymentMethods {
   return {
     detailsOf: (query) => ofDependency('paymentMethods', () => port.detailsOf(query)),
@@ -16,7 +16,7 @@ export function hostPaymentMethods(port: PaymentMethods): PaymentMethods {
   }
 }
 
-/** Returns pricing whose rejection is answered with 503. A wrong price is answered with 500. */
+/** Marks rejections of the port, so that the server responds with 503. It responds to a wrong price with 500. */
 export function hostPricing(port: Pricing): Pricing {
   return { price: (request) => ofDependency('pricing', () => port.price(request)) }
 }

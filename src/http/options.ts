@@ -49,9 +49,9 @@ export interface ServerOptions extends ServerHooks, RateLimiting {
    */
   readonly recordsEvents?: boolean | readonly EventType[]
   /**
-   * The names of consumers that each receive every recorded event, such as `['ledger', 'webhooks']`: at most 8. A commit
-   * then writes an event once for each of them. Consume the events of `events.consumer(name)`. Default: one consumer
-   * without a name, which consumes `events`.
+   * The names of consumers that each receive every recorded event, such as `['ledger', 'webhooks']`: at most 8. A
+   * commit then writes an event once for each of them. Consume the events of `events.consumer(name)`. Default: one
+   * consumer without a name, which consumes `events`.
    */
   readonly eventConsumers?: readonly string[]
 }
@@ -100,7 +100,7 @@ export const serverOptions: Readonly<Record<keyof ServerOptions, true>> = {
 /**
  * Validates the common options, and creates the context of the services.
  *
- * @param server Its name in the activities of telemetry.
+ * @param server the name of the server in telemetry activities.
  * @param url of this server. Its canonical form determines the ids of its records, so that all spellings of a
  *   URL are one server.
  * @param grantEndpoint of the server that issues the grants: for an authorization server, the same URL.
@@ -156,8 +156,8 @@ function namespaceAt({ origin, basePath }: PublicUrl): () => Promise<string> {
 }
 
 /**
- * Returns the context on another store, such as one inside a transaction of the host. It has no queues and no
- * combiner: whoever is first there may wait for a lock that this transaction holds.
+ * Returns the context on another store, such as one inside a transaction of the host. It has no queues and no combiner,
+ * because the first operation in one of them may wait for a lock that this transaction holds.
  */
 export function contextOn(store: Store, context: ServiceContext): ServiceContext {
   return { ...context, store: requireStore(store), queues: undefined, combiner: undefined }

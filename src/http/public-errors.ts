@@ -225,7 +225,7 @@ export const resourceErrors = {
   quote_unknown: [404, 'invalid_quote', 'unknown quote'],
   quote_mismatch: [400, 'invalid_quote', 'invalid quote'],
   quote_expired: [400, 'invalid_quote', 'invalid quote'],
-  // Deployed clients read this text as an exhausted budget.
+  // Deployed clients interpret this text as an exhausted budget.
   limits_exceeded: [403, 'insufficient_grant', 'unauthorized'],
   payment_not_allowed: [403, 'payment_denied', 'Payment is not allowed'],
   funds_insufficient: [403, 'insufficient_funds', 'Insufficient funds'],

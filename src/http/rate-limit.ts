@@ -8,7 +8,7 @@ export interface RateLimitedCall {
    * verified, so no client can use up the limit of another. Absent for a call that needs no signature.
    */
   readonly client?: string
-  /** The `kid` of the key that signed; absent when `client` is. */
+  /** The `kid` of the key that signed; absent if `client` is absent. */
   readonly keyid?: string
   readonly operation: ServerOperation
   readonly method: string

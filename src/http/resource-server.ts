@@ -71,15 +71,15 @@ export interface ResourceServerOptions extends ServerOptions {
   readonly pricing?: Pricing
   /**
    * Allows receivers on loopback addresses, for development. Other receivers must not be at `localhost`, or at an IP
-   * address that is not public. Default: whether `baseUrl` is on loopback.
+   * address that is not public. Default: true if `baseUrl` is on loopback.
    */
   readonly allowLoopback?: boolean
   readonly policy?: ResourcePolicy
   /**
-   * Whether the grants are in `store`. If `introspect` runs in this process, each new outgoing payment then
-   * guards the version of its grant, so that a revoked grant cannot spend. Set it to false if the
-   * authorization server of this process uses another database: a payment can then still be created while its
-   * grant is revoked. Ignored with `remoteIntrospection`, for which the same holds. Default true.
+   * Whether the grants are in `store`. If `introspect` runs in this process, each new outgoing payment then guards the
+   * version of its grant, so that a revoked grant cannot spend. Set it to false if the authorization server of this
+   * process uses another database: a payment can then still be created while its grant is revoked. Ignored with
+   * `remoteIntrospection`: a payment can then always be created while its grant is revoked. Default true.
    */
   readonly guardsGrants?: boolean
 }

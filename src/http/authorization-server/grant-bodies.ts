@@ -38,7 +38,10 @@ export function grantBody(
   }
 }
 
-/** A request for a single token gets an object, and one for a set an array, also of one token (section 3.2.2). */
+/**
+ * Returns an object for a request for a single token, and an array for a request for a set, even of one token (RFC 9635
+ * section 3.2.2).
+ */
 function accessTokensBody(
   { grant, tokens }: GrantAnswer,
   call: Call,

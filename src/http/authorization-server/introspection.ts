@@ -45,7 +45,7 @@ export function introspectToken(deps: IntrospectionDependencies): Serve {
     if (token.value !== undefined) {
       return json(200, introspectionBody(token.value, deps.grantEndpoint))
     }
-    // Anyone can present invalid tokens at a resource server, and must not fill the store by it.
+    // Anyone can present invalid tokens at a resource server, and must not be able to fill the store that way.
     keepNonce(call)
     return json(200, { active: false })
   })
@@ -88,7 +88,7 @@ async function proveResourceServer(
   let refused = refuse('signature_invalid', 'keyid does not match a key of the resource server')
   for (const key of keys) {
     if (!candidates.some(({ keyid }) => keyid === key.kid)) continue
-    // Hooks receive its id as `client`, where they receive the wallet address of a client instance.
+    // Hooks receive the id in `client`, which is otherwise the wallet address of a client instance.
     const named = { walletAddress: id, thumbprint: await thumbprintOf(key) }
     const proof = await prove(exchange, candidates, key, named)
     if (proof.ok) return proof

@@ -22,9 +22,9 @@ export interface ResourcePolicy {
    */
   readonly unpaidIncomingPaymentRetentionMs?: number
   /**
-   * How many incoming payments of one client instance may be open at one wallet address: neither completed nor
-   * expired. A request beyond that gets 429. Each process counts them after every tenth of this number that it
-   * creates, so processes together may exceed it by a tenth each. Default 1,000.
+   * How many incoming payments of one client instance may be open at one wallet address: neither completed nor expired.
+   * A request beyond that gets 429. A process counts them only after it has created a tenth of this number, so each
+   * process can exceed the number by a tenth. Default 1,000.
    */
   readonly openIncomingPaymentsMax?: number
   /** The lifetime of a quote, unless the host's price expires earlier. Default 300,000. */
@@ -37,8 +37,8 @@ export interface ResourcePolicy {
    * Decides whether an outgoing payment may be created: balance, screening, step-up. Called once the payment is priced
    * and its grant permits it, before the commit; not for a repeat of an existing payment. Any answer other than
    * `{ ok: true }` creates nothing: a refusal results in 403, an exception or rejection in 503, an invalid answer in
-   * 500. Concurrent payments do not see each other, and a lost race calls it again: it must have no effects, or be
-   * idempotent by `outgoingPaymentId`. Default: every payment is allowed.
+   * 500. Concurrent calls do not see each other's payments, and the library calls it again after a lost race: it must
+   *    have no effects, or be idempotent by `holdId`. Default: every payment is allowed.
    */
   readonly mayPay?: MayPay
 }
@@ -98,7 +98,7 @@ export function resourcePolicy(given: ResourcePolicy): {
     spending: {
       payments: { holdMs, retentionMs },
       quotes: { lifetimeMs, retentionMs: day },
-      // Kept longer than its payments, which return unspent amounts to it when they end.
+      // A budget is kept longer than its payments, which return unspent amounts to it when they end.
       budgets: { retentionMs: retentionMs + day },
     },
   }
