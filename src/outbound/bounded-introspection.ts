@@ -15,7 +15,7 @@ const knownMax = 10_000
  * number of tokens, cannot use up those of clients.
  *
  * Callers that ask about the same token share a request that has not been sent yet. They never share one that has been
- * sent: its answer may be older than a revocation that has returned since.
+ * sent: its answer may predate a revocation that has completed since.
  */
 export function boundedIntrospect(introspect: Introspect): Introspect {
   const groups = createGate(limits)

@@ -17,8 +17,8 @@ import { keyOf } from './key-set.js'
 export interface RemoteClientKeysOptions extends GuardedFetchOptions {
   /**
    * Fetches documents instead of `guardedFetch`, which requires Node. Nothing else checks the URLs, which clients
-   * choose: it must require https, not follow redirects, not connect to private addresses, and end in time. The options
-   * of `guardedFetch` are invalid beside it.
+   * choose: it must require https, not follow redirects, not connect to private addresses, and settle in time. It
+   * cannot be combined with the options of `guardedFetch`.
    */
   readonly fetch?: DocumentFetch
   /** Clock for cache lifetimes. Default: `Date`. */
@@ -80,7 +80,7 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientK
   }
 }
 
-/** Rejects options that the host's own `fetch` does not know, because a host might rely on them. */
+/** Rejects options that have no effect on the host's own `fetch`, because a host might rely on them. */
 function requireNone(options: GuardedFetchOptions): void {
   const given = Object.entries(options).find(([, value]) => value !== undefined)
   if (given !== undefined) throw invalidOption(given[0], 'has no effect with the option fetch')

@@ -54,8 +54,9 @@ export interface GuardedFetchOptions {
   /** Allows http and https to loopback addresses, for development. Default: false. */
   readonly allowLoopback?: boolean
   /**
-   * Hostnames that may have addresses that are not public, such as those of a container network, over https and on
-   * every port. List only hosts that you operate: whoever names them makes this server connect to them. Default: none.
+   * Hostnames that may resolve to addresses that are not public, such as those of a container network. Only https is
+   * allowed, on every port. List only hosts that you operate: anybody who names one can make this server connect to it.
+   * Default: none.
    */
   readonly privateHosts?: readonly string[]
   /** Allowed ports. Default: 443. All ports of loopback with `allowLoopback`, and of `privateHosts`, are allowed. */

@@ -34,7 +34,9 @@ export const nothingKnown: Entry = {
   freshUntil: Number.NEGATIVE_INFINITY,
 }
 
-/** A key set of a proved client. Without keys it is used briefly, because it may be a mistake that is soon corrected. */
+/**
+ * A key set of a proved client. An empty one is used only briefly, because it may be a mistake that is soon corrected.
+ */
 export function provedEntry(keys: KeySet, keysAt: Instant): Entry {
   return { keys, keysAt, freshUntil: keysAt + (keys.length === 0 ? pauseMs : freshMs) }
 }

@@ -31,7 +31,9 @@ const perSite = { activeMax: 8, waitingMax: 8, keysMax: hostsMax }
 /** Requests the key set of a wallet address. Never rejects. Calls for the same wallet address share one request. */
 export type KeyRequests = (walletAddress: string) => Promise<KeyAnswer>
 
-/** Creates requests that have `activeMax` slots per host, 8 per site and those of 256 hosts in all. */
+/**
+ * Returns a function that sends at most `activeMax` requests at a time per host, 8 per site, and to 256 hosts in all.
+ */
 export function keyRequests(fetch: DocumentFetch, clock: Clock, activeMax: number): KeyRequests {
   const hosts = createGate({ activeMax, waitingMax, keysMax: hostsMax })
   const sites = createGate(perSite)

@@ -8,8 +8,8 @@ import { siteOf } from './site.js'
 export type Resolve = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>
 
 /**
- * Look-ups per site, so that a domain whose name servers do not respond cannot use up all. Requests for key sets, with
- * 8 per site for proved clients and 8 for others, never wait here.
+ * Lookups per site, so that a domain whose name servers do not respond cannot use up all lookups. Requests for key
+ * sets, with 8 per site for proved clients and 8 for others, never wait here.
  */
 const perSite = { activeMax: 16, waitingMax: 16, keysMax: 256 }
 
@@ -17,8 +17,8 @@ const perSite = { activeMax: 16, waitingMax: 16, keysMax: 256 }
 const loopback = ['127.0.0.1', '::1']
 
 /**
- * Limits the look-ups of a resolver per site. A look-up has its slot until the resolver has ended, and not only until
- * its caller has stopped waiting.
+ * Limits the lookups of a resolver per site. A lookup holds its slot until the resolver settles, not only until its
+ * caller stops waiting.
  */
 export function addressLookups(resolve: Resolve): Resolve {
   const sites = createGate(perSite)
