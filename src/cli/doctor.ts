@@ -63,7 +63,7 @@ function reasonToSkip(
   if (needsClient === true && client === undefined) return '--client is not given'
   const isProblem = ({ check, severity }: Finding) => check === after && severity === 'problem'
   if (findings.some(isProblem)) return `${after} did not pass`
-  // The first check of the chain is the one to repair.
+  // Names the first failed check of the chain, because it is the one to repair.
   return skipped.find(({ check }) => check === after)?.reason
 }
 

@@ -1,6 +1,6 @@
 /**
- * Whether a Content-Security-Policy lets a form of a page, or a redirect after it, lead to a URL. The header may contain
- * several policies, which all apply.
+ * Whether a Content-Security-Policy lets a form of a page, or a redirect after it, lead to a URL. The header may
+ * contain several policies, which all apply.
  *
  * @see Content Security Policy Level 3, section 6.4.1
  */

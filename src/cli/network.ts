@@ -65,7 +65,7 @@ async function addressesOf(hostname: string, host: string): Promise<readonly str
   }
 }
 
-/** Names the cause of an error of `fetch` or of a look-up. */
+/** Names the cause of an error of `fetch` or of a DNS lookup. */
 export function reachError({ host }: { readonly host: string }, error: unknown): ReachError {
   const { name, cause } = error as Error
   if (name === 'TimeoutError')

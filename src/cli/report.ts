@@ -23,7 +23,7 @@ export interface DoctorReport {
   readonly skipped: readonly { readonly check: string; readonly reason: string }[]
 }
 
-/** Prints the report for people. */
+/** Formats the report as text for people. */
 export function reportText({ walletAddress, findings, passed, skipped }: DoctorReport): string {
   const parts = findings.map(({ check, severity, what, why, fix }) =>
     [

@@ -12,7 +12,7 @@ interface Page {
   readonly text: string
 }
 
-/** The page to which a client leads the owner. */
+/** The page to which a client sends the owner. */
 export const consentPageCheck: Check = {
   name: 'consent-page',
   after: 'grant-pending',

@@ -30,7 +30,7 @@ const signed: Check = {
   },
 }
 
-/** Returns the URL for which the server accepts a signature, if a proxy makes it believe that it has another one. */
+/** Returns the URL for which the server accepts a signature, if it is not the URL that clients use. */
 async function verifiedTarget(session: Session, authServer: string): Promise<string | undefined> {
   for (const url of variantsOf(authServer)) {
     const answer = await session.askFor(
@@ -91,7 +91,7 @@ function refused({ options }: Context, what: string): Problem {
   }
 }
 
-/** JSON that no parser writes in the same bytes. */
+/** Sends JSON that no serializer writes with the same bytes. */
 const bytes: Check = {
   name: 'body-bytes',
   after: 'signed-request',
