@@ -33,13 +33,12 @@ const scope = 'open-payments-server'
  * Records spans and durations of requests, store calls and signature verifications. Pass it as the
  * `telemetry` option of each server.
  *
- * The name of a request's span is its operation. Its attributes are `open_payments.server`,
- * `open_payments.operation`, `http.request.method`, `http.response.status_code` and, if the server refused
- * the request, `open_payments.refusal`. Its child spans are named `store.<call>`, with
- * `open_payments.store.call` and `open_payments.store.kind`, and `verify`. A store call without a parent span, such as
- * a poll for events, is measured but is no span. The histograms `open_payments.request.duration`,
- * `open_payments.store.duration` and `open_payments.verify.duration` are in seconds and have the same
- * attributes. No attribute identifies a client instance, a record, a token or a key.
+ * The name of a request's span is its operation. Its attributes are `open_payments.server`, `open_payments.operation`,
+ * `http.request.method`, `http.response.status_code` and, if the server refused the request, `open_payments.refusal`.
+ * Its child spans are named `store.<call>`, with `open_payments.store.call` and `open_payments.store.kind`, and
+ * `verify`. A store call without a parent span, such as a poll for events, is measured but has no span. The histograms
+ * `open_payments.request.duration`, `open_payments.store.duration` and `open_payments.verify.duration` are in seconds
+ * and have the same attributes. No attribute identifies a client instance, a record, a token or a key.
  *
  * @throws {OptionError} for an unknown option.
  */
@@ -94,14 +93,17 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
 type Histograms = Readonly<Record<TelemetryActivity['type'], Histogram>>
 
 /**
- * The default boundaries of OpenTelemetry suit milliseconds. These are the ones that its semantic conventions advise
- * for durations of HTTP requests in seconds, and two for the calls of a store nearby.
+ * The default boundaries of OpenTelemetry suit milliseconds. These are the boundaries that its semantic conventions
+ * recommend for durations of HTTP requests in seconds, and two more for calls of a nearby store.
  */
 const explicitBucketBoundaries = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ]
 
-/** Unlike a tracer, the global meter from before its provider was set never records. */
+/**
+ * Creates the histograms again if the global provider changes: unlike a tracer, a meter that was obtained before the
+ * provider was set never records.
+ */
 function histogramsOf(meter: Meter | undefined): () => Histograms {
   if (meter !== undefined) {
     const histograms = createHistograms(meter)

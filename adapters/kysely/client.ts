@@ -13,7 +13,7 @@ export interface Client {
   run(text: string, values?: readonly unknown[]): Promise<Result>
 }
 
-/** Plugins of the host may rename columns. */
+/** Returns a client without the host's plugins, which may rename columns. */
 export function clientOf<Database>(db: Kysely<Database>): Client {
   const plain = db.withoutPlugins()
   return {

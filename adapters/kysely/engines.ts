@@ -37,7 +37,7 @@ export interface Engine {
   readonly isTransient: (error: unknown) => boolean
   /** Returns whether an INSERT failed because its row exists. */
   readonly isDuplicate: (error: unknown) => boolean
-  /** Whether a transaction can read what is out of date, at another isolation level than READ COMMITTED. */
+  /** Whether a transaction reads outdated rows at isolation levels other than READ COMMITTED. */
   readonly hasSnapshots: boolean
 }
 

@@ -19,7 +19,7 @@ export function migrationsOf(dialect: KyselyDialect): readonly Migration[] {
  * Brings the tables up to date. Any number of processes may call it concurrently. If there is nothing to do, it only
  * reads. On SQLite it sets `journal_mode` to WAL, which the file keeps.
  *
- * @throws an `Error` on a node of a Galera cluster whose connections may read what is out of date.
+ * @throws an `Error` on a node of a Galera cluster whose connections may read outdated rows.
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
  * @throws {OptionError} for an unknown dialect or option.
  */
@@ -54,7 +54,7 @@ async function appliedVersions(client: Client): Promise<number[]> {
   return rows.map(({ value }) => Number(value))
 }
 
-/** On Galera, a node may not yet have what another has committed. Other servers have no such variables. */
+/** On Galera, a node may not yet have the commits of another node. Other servers do not have these variables. */
 async function requireCurrentReads(client: Client): Promise<void> {
   const text = `SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_sync_wait')`
   const { rows } = await client.run(text)

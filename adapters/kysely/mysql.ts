@@ -9,7 +9,7 @@ import {
 import type { Migration } from '../sql/versions.js'
 
 export const mysqlStatements = createStatements({
-  // A node of a Galera cluster sends the others what a transaction has changed, not what it has locked.
+  // A node of a Galera cluster replicates the rows that a transaction changes, not those that it locks.
   hold: `UPDATE ${recordsTable} SET guarded = 1 - guarded WHERE ${atVersion}`,
   unlessExists: '',
   returning: '',
@@ -30,7 +30,7 @@ export function isDuplicate(error: unknown): boolean {
   return numberOf(error) === duplicateKey
 }
 
-/** Returns whether an error is a deadlock, a lock that was not had in time, or a conflict in a Galera cluster. */
+/** Returns whether an error is a deadlock, a lock wait timeout, or a conflict in a Galera cluster. */
 export function isMysqlConflict(error: unknown): boolean {
   return [deadlock, lockWaitTimeout].includes(numberOf(error) ?? 0)
 }

@@ -43,8 +43,8 @@ export interface KyselyStore {
    * `ContentionError` it runs the whole transaction again, up to five times, so `run` must have no effects outside the
    * transaction.
    *
-   * @throws the error of `run` or of Kysely. If COMMIT itself fails, its outcome is unknown: run it again, with calls
-   *   that may be repeated.
+   * @throws the error of `run` or of Kysely. If COMMIT itself fails, its outcome is unknown: run the transaction again,
+   *   with calls that may be repeated.
    */
   transaction<Database, Result extends TransactionResult>(
     db: Kysely<Database>,

@@ -52,8 +52,8 @@ async function commitOrRollBack(client: Client, engine: Engine, steps: Steps): P
 }
 
 /**
- * In a snapshot the library would find the version that it has just lost with, each time it loads the record again.
- * Nothing tells the level of a transaction, so the version is read twice: a locking read sees the newest one.
+ * In a snapshot, each reload would return the version with which the commit has just lost. A transaction cannot query
+ * its isolation level, so this reads the version twice: a locking read returns the newest one.
  */
 async function requireCurrentReads(
   run: Run,

@@ -76,8 +76,8 @@ export async function inOneTransaction<Result>(
 }
 
 /**
- * Runs a statement. A `Pool` of `pg` closes a connection after any error of its `query`; this function keeps it
- * after an error by which the server only undid the statement.
+ * Runs a statement. A `Pool` of `pg` closes a connection after any error of its `query`; this function keeps the
+ * connection if the server only undid the statement.
  */
 export async function queryOn(
   database: PostgresClient,
@@ -178,9 +178,8 @@ export function isTransientState(state: string | undefined): boolean {
 }
 
 /**
- * The error if the connection does not have the prepared statements that it should have, because a pooler runs
- * each statement on another connection. Set `prepare: false` in the options of `postgresStore`. Nothing was
- * written.
+ * The error of a statement whose prepared form is missing, because a pooler runs each statement on another connection.
+ * Set `prepare: false` in the options of `postgresStore`. Nothing was written.
  */
 export class PreparedStatementError extends Error {
   readonly code = 'ERR_PREPARED_STATEMENT'

@@ -15,8 +15,8 @@ export interface MigrateOptions {
   /** The schema, as in the options of `postgresStore`. */
   readonly schema?: string
   /**
-   * Whether to create the views for reports too, with their indexes and columns. Each creation of a payment or a quote
-   * then writes two index entries more. Default false, which leaves views that exist.
+   * Whether to create the views for reports too, with their indexes and columns. Each new payment or quote then writes
+   * two more index entries. Default false, which keeps existing views.
    */
   readonly reports?: boolean
 }
@@ -26,8 +26,8 @@ const undefinedTable = '42P01'
 const createdByAnother: readonly (string | undefined)[] = ['23505', '42P07', '42710', 'XX000']
 
 /**
- * Brings the tables up to date, and with `reports` the views, each in one transaction. Any number of processes may call it concurrently: one
- * applies the steps while the others wait. If there is nothing to do, it only reads.
+ * Brings the tables up to date, and with `reports` the views, each in one transaction. Any number of processes may call
+ * it concurrently: one applies the steps while the others wait. If there is nothing to do, it only reads.
  *
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
  * @throws {OptionError} for an invalid schema and for an unknown option.

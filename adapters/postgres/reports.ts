@@ -35,8 +35,9 @@ const unused = ':unused'
 const unusedDefault = `interval '30 days'`
 
 /**
- * A view calculates at the start of its transaction, and a role needs no right on the table to read it. A function
- * calculates at any time, and PostgreSQL plans it like the view. Its caller needs the right to read the table.
+ * A view shows the state at the start of the transaction, and a role can read it without a privilege on the table. A
+ * function takes the time as an argument, and PostgreSQL plans it like the view. Its caller needs the privilege to read
+ * the table.
  */
 function reportStatements(
   schema: string | undefined,
@@ -63,8 +64,8 @@ $$`,
 }
 
 /**
- * An index on `value` would end heap-only updates, because each update changes `value`. The lists of a payment contain its
- * account and the time of its creation, and do not change. A quote is in no list.
+ * An index on `value` would prevent heap-only updates, because each update changes `value`. The lists of a payment
+ * contain its account and the time of its creation, and do not change. A quote is in no list.
  */
 function quoteColumns(records: string): string {
   return `ALTER TABLE ${records}
@@ -96,10 +97,10 @@ function indexes(records: string): string[] {
   ]
 }
 
-/** The first instant that PostgreSQL has, in the year 4713 BC. A place in a list may be any safe integer. */
+/** The first instant that PostgreSQL supports, in the year 4713 BC. A place in a list may be any safe integer. */
 const firstInstant = -210_866_803_200_000
 
-/** Milliseconds as an instant, in a form that an index can have. It is exact until the year 2242. */
+/** Milliseconds as an instant, in an expression that PostgreSQL allows in an index. It is exact until the year 2242. */
 function createdAt(ms: string): string {
   return `CASE WHEN ${ms} >= ${firstInstant} THEN to_timestamp(${ms}::double precision / 1000) END`
 }

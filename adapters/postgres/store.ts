@@ -57,14 +57,14 @@ export interface PostgresStore {
    */
   inTransaction(client: PostgresClient, options?: PostgresStoreOptions): Store
   /**
-   * Runs a transaction of the host on a connection of its own, with the library's writes in it: pass `store` to `within`
-   * of a server. Commits it if the result is `ok`, and rolls it back if not, or if `run` rejects. After a deadlock, a
-   * serialization failure or a `ContentionError` it runs the whole transaction again, up to five times, so `run` must
-   * have no effects outside the transaction.
+   * Runs a transaction of the host on a connection of its own, with the library's writes in it: pass `store` to
+   * `within` of a server. Commits it if the result is `ok`, and rolls it back if not, or if `run` rejects. After a
+   * deadlock, a serialization failure or a `ContentionError` it runs the whole transaction again, up to five times, so
+   * `run` must have no effects outside the transaction.
    *
    * @param pool a `Pool` of `pg`, or another object whose `connect` resolves to a connection.
-   * @throws the error of `run` or of the driver. If COMMIT itself fails, its outcome is unknown: run it again, with calls
-   *   that may be repeated.
+   * @throws the error of `run` or of the driver. If COMMIT itself fails, its outcome is unknown: run the transaction
+   *   again, with calls that may be repeated.
    */
   transaction<Client extends PostgresPoolClient, Result extends TransactionResult>(
     pool: { connect(): Promise<Client> },
@@ -147,7 +147,7 @@ function reads(statements: Statements, run: Run): Omit<Store, 'commit'> {
       for (;;) {
         const rows = await run(statements.due(kind, namespace, before, limit))
         const records = rows.map(recordOf)
-        // A commit leaves the indexed time of a record that becomes due later: it moves here, once for each call.
+        // A commit does not move the indexed time of a record that becomes due later, so `due` moves it.
         const moved = records.filter(({ dueAt }, i) => dueAt !== Number(rows[i]?.['due_at']))
         if (moved.length === 0) return records
         await run(statements.move(kind, moved))

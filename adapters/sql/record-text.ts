@@ -1,10 +1,10 @@
 import type { Stored } from '../../src/index.js'
 
 /**
- * A record's text is JSON that `jsonb` accepts. `jsonb` refuses U+0000 and lone surrogates, and one such character, in the
- * metadata of a client for example, would make each query over all records fail, and each write to an index over them. So
- * the text has U+E000 and four hexadecimal digits in the place of such a character, and of U+E000 itself. It belongs to
- * the private use area, so that almost no other text contains it.
+ * A record's text is JSON that `jsonb` accepts. `jsonb` refuses U+0000 and lone surrogates. One such character, for
+ * example in the metadata of a client, would make every query over all records fail, and every write to an index over
+ * them. The text therefore replaces each such character, and U+E000 itself, with U+E000 and four hexadecimal digits.
+ * U+E000 belongs to a private use area, so almost no other text contains it.
  */
 const mark = '\ue000'
 

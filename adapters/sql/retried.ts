@@ -1,4 +1,4 @@
-/** The same time for which the library retries a commit that loses. */
+/** The time for which the library also retries a commit that loses, in milliseconds. */
 const deadlineMs = 3_000
 const pauseMaxMs = 64
 

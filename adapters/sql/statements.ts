@@ -17,7 +17,10 @@ export interface Dialect {
   readonly hold: string
   /** Follows an INSERT that must find no row. Empty if the driver reports the duplicate key as an error. */
   readonly unlessExists: string
-  /** Follows a statement that writes, so that it returns a row for each row that it wrote. Empty if it cannot. */
+  /**
+   * Follows a statement that writes, so that it returns a row for each row that it wrote. Empty if the database has no
+   * such clause.
+   */
   readonly returning: string
   /** Follows the table of a query that must use the index of a list. */
   usingIndex(name: string): string
@@ -78,7 +81,7 @@ function listText(
 ): string {
   const pages = listNumbers.map((n) => {
     const at = `list_${n}_at`
-    // The first comparison is the range of the index: a comparison of rows would not be, in MariaDB.
+    // The first comparison bounds the range of the index. In MariaDB, a comparison of rows does not.
     return `SELECT * FROM (SELECT id, ${at} AS place, value FROM ${recordsTable} ${usingIndex(listIndex(n))}
       WHERE kind = ? AND list_${n} = ? AND ${at} ${beyond}= ? AND (${at} ${beyond} ? OR id ${beyond} ?)
       ORDER BY ${at} ${order}, id ${order} LIMIT ?) AS page_${n}`

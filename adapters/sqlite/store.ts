@@ -12,7 +12,7 @@ export interface SqliteStore extends Store {
    * back together with the host's own statements on the same connection. Pass that store to `within` of a server.
    * Commits when the work resolves, and rolls back when it rejects.
    *
-   * Until then all other calls of stores over this connection wait: do not wait for one of them in the work, nor for
+   * Until then, all other calls of stores over this connection wait: the work must not wait for one of them, or for
    * anything slow. Transactions run one after the other.
    *
    * Rejects with a `TransactionError`: with code `ERR_RESTART_TRANSACTION` if another connection held the lock for
