@@ -27,8 +27,8 @@ export interface ClientRequest {
   /** Default: none. Without a nonce, a server may treat an identical request as a repeat. */
   readonly nonce?: string
   /**
-   * Additional headers. The signature covers `Idempotency-Key` and the headers that describe the body or carry the
-   * token, and no other.
+   * Additional headers. The signature covers `Idempotency-Key`, the headers that describe the body, and the header with
+   * the token, but no other header.
    */
   readonly headers?: readonly (readonly [name: string, value: string])[]
   /**

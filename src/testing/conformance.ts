@@ -34,7 +34,7 @@ import { within } from './within.js'
 
 /** One case of the suite, for any test runner. */
 export interface ConformanceCase {
-  /** A sentence that states what the store does, unique within the suite. That of a search ends in `(search)`. */
+  /** A sentence that states what the store does, unique within the suite. The name of a search ends in `(search)`. */
   readonly name: string
   /** The rule of the `Store` contract, by number, or the part of it that the case checks. */
   readonly rule: ConformanceRule
@@ -43,7 +43,10 @@ export interface ConformanceCase {
    * All other cases find their faults in every run.
    */
   readonly search: boolean
-  /** The time limit to give to the test runner, in milliseconds. The case ends before, and says what it waited for. */
+  /**
+   * The time limit to give to the test runner, in milliseconds. The case itself ends earlier, and says what it waited
+   * for.
+   */
   readonly timeoutMs: number
   /**
    * Runs the case on a new store from `makeStore`, for every kind of record concurrently, and removes the records that
@@ -120,7 +123,7 @@ export function storeConformance(
         name: search ? `${name} (search)` : name,
         rule,
         search,
-        // The case removes its records within the same time.
+        // After its time limit, the case gets the same time again to remove its records.
         timeoutMs: 2 * limitMs + 1_000,
         run: () => runCase(definition, makeStore, { ...settings, timeoutMs: limitMs }),
       }
@@ -242,7 +245,9 @@ function createTrial(options: TrialOptions): Trial {
   }
 }
 
-/** Returns the kinds that a case may use beside its own: those to try, if there are several. */
+/**
+ * Returns the kinds that a case may use in addition to its own: the kinds to try or, if there is only one, all kinds.
+ */
 function otherKinds({ kind, dresser, definition, settings }: TrialOptions): readonly RecordKind[] {
   const pool = settings.kinds.length > 1 ? settings.kinds : everyKind
   const fitting = pool.filter((each) => dresser.writes(each, definition.needs ?? {}))

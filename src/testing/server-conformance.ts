@@ -13,7 +13,7 @@ export interface ConformanceClient {
   readonly walletAddress: string
   /** The `kid` of its key in `{walletAddress}/jwks.json`. */
   readonly keyId: string
-  /** Its Ed25519 private key, or that in PEM. */
+  /** Its Ed25519 private key, as a `KeyObject` or in PEM. */
   readonly privateKey: KeyObject | string
 }
 
@@ -22,12 +22,12 @@ export interface ServerConformanceOptions {
   readonly walletAddress: string
   /**
    * The client instance that sends the requests. Default: a new key that the requests contain (directed identity),
-   * which can only request access that needs no consent. The cases that need more are left out then.
+   * which can only request access that needs no consent. Cases that need more are then left out.
    */
   readonly client?: ConformanceClient
   /**
-   * Decides as the owner of the account. Default: none; the cases that need consent, those of quotes and of outgoing
-   * payments are left out. Needs `client`.
+   * Decides as the owner of the account. Default: none; the cases that need consent, which include those of quotes and
+   * outgoing payments, are left out. Needs `client`.
    */
   readonly consent?: Consent
   /** Where the browser returns after consent. Default: `{client.walletAddress}/finish?state=conformance`. */
@@ -55,7 +55,7 @@ export interface ServerConformanceCase {
    * specification says SHOULD, or makes the behaviour optional.
    */
   readonly level: ServerRuleLevel
-  /** The time limit to give to the test runner, in milliseconds. The case ends before. */
+  /** The time limit to give to the test runner, in milliseconds. The case itself ends earlier. */
   readonly limitMs: number
   /** Runs the case. Rejects with an `Error` that names the rule, the response and what was expected. */
   readonly run: () => Promise<void>
@@ -79,8 +79,8 @@ const knownClient: Readonly<Record<keyof ConformanceClient, true>> = {
 }
 
 /**
- * Returns the rules of Open Payments for servers as test cases, which speak to deployed servers over HTTP as a client
- * instance does:
+ * Returns the rules of Open Payments for servers as test cases, which send requests to deployed servers over HTTP as a
+ * client instance does:
  *
  * ```ts
  * for (const { name, level, run, limitMs } of serverConformance({ walletAddress })) {

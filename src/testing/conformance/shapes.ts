@@ -140,7 +140,7 @@ function withoutFill({ dueAt, retainUntil, lists, ...found }: Stored): Stored {
   }
 }
 
-/** Values of which a record of another value would be another shape. */
+/** Members whose values are part of the shape of a record. */
 const constant = new Set(['state', 'type', 'actions', 'as', 'method', 'hashMethod', 'format'])
 /** Text that the host or a client chose. */
 const free = new Set(['failure', 'resourceOwner'])

@@ -46,11 +46,11 @@ export interface Trial {
   /** How long `due` may lag behind a commit, in milliseconds. */
   readonly dueLagMs: number
   /**
-   * Runs the rounds of a search, a few concurrently: `count`, or as many times more as the host asked for. The numbers
-   * of the rounds differ between kinds, so that each kind is tried with other delays.
+   * Runs the rounds of a search, a few concurrently: `count` times the option `searches`. The numbers of the rounds
+   * differ between kinds, so that each kind is tried with other delays.
    */
   readonly rounds: (count: number, work: (round: number) => Promise<void>) => Promise<void>
-  /** The kinds to try beside the own one, which is among them if it is the only one. */
+  /** The kinds that the case may use in addition to its own; only its own kind if there is no other. */
   readonly others: readonly RecordKind[]
   /** How many times longer than by default a search runs. */
   readonly searches: number

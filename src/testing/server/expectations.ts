@@ -81,7 +81,7 @@ export function demandNoToken(answer: WireAnswer): void {
   demand(!issued, () => `${responded(answer)} with an access token; expected none`)
 }
 
-/** Fails unless the value is an absolute https URL, or http on loopback, without user, query and fragment. */
+/** Fails unless the value is an absolute https URL, or http on loopback, without userinfo, query or fragment. */
 export function demandUrl(value: unknown, what: string): void {
   demand(isServiceUrl(value), () => `${what} must be an absolute https URL and is ${show(value)}`)
 }

@@ -17,7 +17,7 @@ export interface Draft {
   reports: readonly SpendingReport[]
 }
 
-/** How long a wallet must recognize a repeated request at least. */
+/** The minimum time for which a wallet must recognize a repeated request, in milliseconds. */
 export const retryMs = 30 * 86_400_000
 
 export function grantNumber({ grants }: Book, number: number): number {

@@ -5,8 +5,8 @@ import type { StoreFailure } from './history.js'
 export interface FailingStore {
   readonly store: Store
   /**
-   * Makes the next write reject, before or after it takes effect. Every second time only this write: the servers then
-   * find out what happened. Otherwise also every call after it, until the returned function is called.
+   * Makes the next write reject, before or after it takes effect. Every second time, only this write rejects, and the
+   * servers find out what happened. Otherwise, every later call rejects too, until the returned function is called.
    */
   fail(failure: StoreFailure): () => void
 }
@@ -17,7 +17,7 @@ export function failingStore(store: Store): FailingStore {
   let failures = 0
 
   function requireUp(): void {
-    // The servers do not retry after this error. They would wait for 3 s for a store that is down.
+    // The servers do not retry after this error. After another error, they would retry for 3 s.
     if (isDown) throw new TransactionError('ERR_TRANSACTION_FAILED', 'the store is down')
   }
 

@@ -63,7 +63,7 @@ export function isReport(action: SpendingAction): action is SpendingReport {
   return ['begin', 'report-sent', 'fail', 'cancel'].includes(action.type)
 }
 
-/** Whether the store may fail during an action. The other ones have no safe repeat. */
+/** Whether the store may fail during an action. The other actions cannot be repeated safely. */
 export function isInterruptible(action: SpendingAction): boolean {
   return isReport(action) || action.type === 'pay' || action.type === 'retry'
 }

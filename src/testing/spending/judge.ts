@@ -219,7 +219,7 @@ function distinct(books: readonly Book[]): readonly Book[] {
   return [...byText.values()]
 }
 
-/** Equal for books that differ only in the order of their lines; the rest follows from the answers. */
+/** Returns the same text for books that differ only in the order of their lines; the rest follows from the answers. */
 function textOf({ payments }: Book): string {
   const lines = payments.map(({ request, account, holdUntil, state, sent, delivered }) =>
     [

@@ -66,7 +66,10 @@ export function libraryServers(
   return { grantEndpoint, baseUrl, clock, client, auth, resources, pay, resourceOwner }
 }
 
-/** Creates the client instance that pays. Each has its own key, so that servers with one URL know no request of another. */
+/**
+ * Creates the client instance that pays. Each has its own key, so that servers with the same URL do not recognize
+ * requests of each other's clients as repeats.
+ */
 export function spendingClient(clock: Clock): TestClient {
   return testClient({ seed: newName(), kid: 'spending', walletAddress: finishOrigin, clock })
 }

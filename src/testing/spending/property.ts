@@ -41,7 +41,7 @@ export interface ServersSubject extends WalletOptions {
 
 /** A complete wallet to test, in this process or behind a network. */
 export interface WalletSubject extends WalletOptions {
-  /** Called for each history. The wallet may show any time until `setClock` is called, if it exists. */
+  /** Called for each history. If the wallet has `setClock`, its clock may show any time until the test calls it. */
   readonly wallet: () => SpendingWallet | Promise<SpendingWallet>
   /**
    * The start of the histories. Required if the wallet has no `setClock`: then it must be the present, such as
@@ -57,14 +57,15 @@ export interface WalletSubject extends WalletOptions {
  * await fc.assert(spendingProperty(fc, { store: () => myStore(pool) }), { numRuns: 2_000 })
  * ```
  *
- * It plays histories of payments and checks after each step that no window of a limit has more sent or
- * reserved than the limit allows, despite failures, expired holds, repeats, cancellations, concurrency and errors of
- * the store; that no repeat pays twice, or pays another amount; and that the wallet refuses no payment within the limits. A model that shares no
- * code with the library determines the expected results. The error shows the shortest history found, step by
+ * It plays histories of payments and checks after each step that no window of a limit has more sent or reserved than
+ * the limit allows, despite failures, expired holds, repeats, cancellations, concurrency and errors of the store; that
+ * no repeat pays twice, or pays another amount; and that the wallet refuses no payment within the limits. A model that
+ * shares no code with the library determines the expected results. The error shows the shortest history found, step by
  * step, with the window, its limit, the amount spent and the excess. fast-check prints it as the counterexample, and
  * sets it as the `cause` of its own error.
  *
- * @throws {OptionError} for an unknown or missing member of the subject. The property fails with one if `start` is missing.
+ * @throws {OptionError} for an unknown or missing member of the subject. The property itself fails with this error if
+ *   `start` is missing.
  */
 export function spendingProperty(
   fc: FastCheck,

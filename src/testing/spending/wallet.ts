@@ -56,8 +56,8 @@ export interface WalletTotals {
  */
 export interface SpendingWallet {
   /**
-   * Requests a grant for payments and has the resource owner approve it for `granted`, which is at most what
-   * was requested. Resolves to any id of the grant. The wallet rotates access tokens that expire itself.
+   * Requests a grant for payments and has the resource owner approve it for `granted`, which is at most what was
+   * requested. Resolves to any id of the grant. The wallet itself must rotate access tokens that expire.
    */
   grant(asked: readonly AccessItem[], granted: readonly AccessItem[]): Promise<string>
   pay(request: WalletRequest): Promise<PaymentAnswer>
