@@ -128,7 +128,7 @@ function earlier({ used, payment }: Loaded, requestHash: string, { commandId }: 
 
 export const unknownPayment = refused('payment_unknown', 'the incoming payment does not exist')
 
-/** Nonces of signed requests are hashes of texts that begin with a thumbprint, and so never with `host` and a space. */
+/** The ids of nonces are hashes of texts that begin with a key thumbprint, and so never with `host` and a space. */
 async function recordIdOf(namespace: string, idempotencyKey: string): Promise<string> {
   // As JSON, because UTF-8 does not distinguish lone surrogates.
   return namespace + (await hashText(`host ${JSON.stringify(idempotencyKey)}`))

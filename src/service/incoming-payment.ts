@@ -184,8 +184,8 @@ async function receive(
 }
 
 /**
- * Returns the maximum number of arrivals that one commit counts. Each arrival writes a transfer. Besides, the commit
- * once writes the payment, removes a list entry, and records an event of completion.
+ * Returns the maximum number of arrivals that one commit counts. Each arrival writes a transfer and an event. In
+ * addition, the commit writes the payment, removes a list entry, and writes the event of completion.
  */
 export function arrivalsMax(consumers = 1): number {
   return combinedMaxOf(consumers, { each: 1, once: 2, eventsOnce: 1 })

@@ -6,7 +6,9 @@ import { withinTime } from './timed-store.js'
 /** How long an operation tries, in milliseconds. */
 const deadlineMs = 3_000
 
-/** The minimum time limit of a store call, so that a call that begins shortly before the deadline can settle. */
+/**
+ * The minimum time limit of a store call, in milliseconds: one that begins just before the deadline can still settle.
+ */
 const settleMinMs = 500
 
 /** The time limit of an operation that races with others. */
