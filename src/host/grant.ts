@@ -36,7 +36,10 @@ export interface GrantView {
   readonly resourceOwner?: string
   /** When the owner consented. */
   readonly approvedAt?: Instant
-  /** When the grant expires if it does not change; absent if it does not expire or has already ended. */
+  /**
+   * When the grant expires if it does not change; this can be in the past. Absent if the grant does not expire, or has
+   * been denied, cancelled or revoked.
+   */
   readonly endsAt?: Instant
 }
 

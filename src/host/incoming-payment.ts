@@ -67,7 +67,7 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
    * wallet that knows its URL can pay it.
    *
    * A repeat with the same `idempotencyKey` and equal members resolves to the existing payment, in its current state.
-   * The library recognizes a repeat until one day after the retention of the payment.
+   * The library recognizes a repeat until one day after the retention of the payment ends.
    *
    * @throws {ArgumentError} also for members that the OpenAPI schema does not allow, such as a negative amount.
    * @throws {ContentionError} if every attempt to commit loses a race for 3 s.
