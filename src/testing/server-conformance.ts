@@ -89,8 +89,8 @@ const knownClient: Readonly<Record<keyof ConformanceClient, true>> = {
  * ```
  *
  * The cases check the specifications and the published OpenAPI documents, so they apply to every server. They create
- * incoming payments, tokens and, with `consent`, outgoing payments, which remain: use an account for tests. They share
- * one token, and may run in any order or concurrently.
+ * incoming payments, tokens and, with `consent`, outgoing payments, which remain, so use an account for tests. They
+ * share one token, and may run in any order or concurrently.
  *
  * @throws {OptionError} for an invalid or unknown option.
  */

@@ -18,7 +18,7 @@ export interface Dresser {
   dress(kind: RecordKind, record: Stored): Stored
   /** Returns the members that `dress` did not add. Throws if the others are not as it added them. */
   undress(kind: RecordKind, found: Stored, method: string): Stored
-  /** Whether the library writes records of the kind that have a due time, or so many lists. */
+  /** Whether the library writes records of the kind that have the due time or the number of lists that a case needs. */
   readonly writes: (kind: RecordKind, needs: Needs) => boolean
 }
 

@@ -55,7 +55,7 @@ export interface Trial {
   /** How many times longer than by default a search runs. */
   readonly searches: number
   readonly shapes: Shapes
-  /** Whether the library writes records of the kind that have a due time, or so many lists. */
+  /** Whether the library writes records of the kind that have the due time or the number of lists that a case needs. */
   readonly writes: (needs: Needs) => boolean
 }
 

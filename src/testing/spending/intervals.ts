@@ -64,7 +64,7 @@ export function historyInterval(fc: FastCheck, around: Instant): Arbitrary<strin
   const written = (instants: readonly Instant[]) => writtenInstant(fc, fc.constantFrom(...instants))
   const monthly = fc.oneof(
     written(starts).map((start) => `${start}/P1M`),
-    // Far enough ahead that a shorter month lies between.
+    // Far enough ahead that a shorter month lies in between.
     written(ends(4)).map((end) => `P1M/${end}`),
   )
   return fc.oneof(

@@ -38,7 +38,9 @@ function acrossEdges(fc: FastCheck): Arbitrary<Wish> {
   }))
 }
 
-/** Payments, reports about one of them of which one is repeated, and a payment that only fits if they count once. */
+/**
+ * Payments, reports about one of them, a repeat of one report, and a payment that only fits if each report counts once.
+ */
 function reportedTwice(fc: FastCheck): Arbitrary<Wish> {
   const report = totalsWish(fc).map((wish) => ({ ...wish, back: 0, any: false }))
   const again = fc.constant<Wish>({ type: 'again', back: 0 })
