@@ -40,8 +40,8 @@ export interface KyselyStore {
   /**
    * Runs a transaction of the host with the library's writes in it: pass `store` to `within` of a server. Commits it if
    * the result is `ok`, and rolls it back if not, or if `run` rejects. After a deadlock, another conflict or a
-   * `ContentionError` it runs the whole transaction again, up to five times, so `run` must have no effects outside the
-   * transaction.
+   * `ContentionError` it runs the whole transaction again, at most five times in all, so `run` must have no effects
+   * outside the transaction.
    *
    * @throws the error of `run` or of Kysely. If COMMIT itself fails, its outcome is unknown: run the transaction again,
    *   with calls that may be repeated.

@@ -144,7 +144,9 @@ function placesOf({ existing, created }: Steps): Record<keyof Steps, readonly Pl
   }
 }
 
-/** Keeps `due_at` at its time when it would move later; an empty one has no earlier time to keep. */
+/**
+ * Keeps `due_at` if it would move to a later time. An empty `due_at` is set, because it has no earlier time to keep.
+ */
 function keptWhenLater([column, value]: readonly [string, string]) {
   const kept = value.startsWith('NULL') ? column : `LEAST(${column}, ${value})`
   return [column, column === 'due_at' ? kept : value] as const

@@ -178,8 +178,8 @@ export function isTransientState(state: string | undefined): boolean {
 }
 
 /**
- * The error of a statement whose prepared form is missing, because a pooler runs each statement on another connection.
- * Set `prepare: false` in the options of `postgresStore`. Nothing was written.
+ * The error for a prepared statement that the connection does not have, because a pooler runs each statement on another
+ * connection. Set `prepare: false` in the options of `postgresStore`. Nothing was written.
  */
 export class PreparedStatementError extends Error {
   readonly code = 'ERR_PREPARED_STATEMENT'

@@ -59,8 +59,8 @@ export interface PostgresStore {
   /**
    * Runs a transaction of the host on a connection of its own, with the library's writes in it: pass `store` to
    * `within` of a server. Commits it if the result is `ok`, and rolls it back if not, or if `run` rejects. After a
-   * deadlock, a serialization failure or a `ContentionError` it runs the whole transaction again, up to five times, so
-   * `run` must have no effects outside the transaction.
+   * deadlock, a serialization failure or a `ContentionError` it runs the whole transaction again, at most five times in
+   * all, so `run` must have no effects outside the transaction.
    *
    * @param pool a `Pool` of `pg`, or another object whose `connect` resolves to a connection.
    * @throws the error of `run` or of the driver. If COMMIT itself fails, its outcome is unknown: run the transaction

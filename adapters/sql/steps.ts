@@ -14,8 +14,8 @@ export interface Steps {
 }
 
 /**
- * The order in which a commit locks existing records. It creates new ones in the opposite order, those first
- * that another commit is most likely to have created.
+ * The order in which a commit locks existing records. It creates new records in the opposite order, so that it begins
+ * with those that another commit is most likely to have created.
  */
 const kinds: readonly RecordKind[] = [
   'event',

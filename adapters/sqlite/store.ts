@@ -15,8 +15,9 @@ export interface SqliteStore extends Store {
    * Until then, all other calls of stores over this connection wait: the work must not wait for one of them, or for
    * anything slow. Transactions run one after the other.
    *
-   * Rejects with a `TransactionError`: with code `ERR_RESTART_TRANSACTION` if another connection held the lock for
-   * 3 s and the work has not begun, with `ERR_TRANSACTION_FAILED` if the database reported another error.
+   * Rejects with the error of the work or of COMMIT, or with a `TransactionError`: with code `ERR_RESTART_TRANSACTION`
+   * if another connection held the lock for 3 s and the work has not begun, and with `ERR_TRANSACTION_FAILED` if the
+   * database reported another error to the library.
    */
   transaction<Result>(work: (inside: Store) => Promise<Result>): Promise<Result>
 }
