@@ -112,7 +112,7 @@ export interface AuthorizationServer extends AuthorizationServices {
    * Run it periodically, in any number of processes, and call it again immediately while `more` is true.
    *
    * @throws the store's first error, after it has processed the records of the other kind.
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` if `limit` is invalid.
+   * @throws {OptionError} for an invalid `limit`.
    */
   sweep(options?: SweepOptions): Promise<SweepResult>
   /** Introspects access tokens for a resource server in the same process. */
@@ -138,7 +138,7 @@ const introspectionRoute: Route = {
  * Creates the authorization server: grant requests, interaction, continuation and token management of GNAP
  * (RFC 9635) in the profile of Open Payments.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
+ * @throws {OptionError} for an invalid or unknown option.
  */
 export function createAuthorizationServer(
   options: AuthorizationServerOptions,

@@ -136,7 +136,7 @@ export function serviceContext(
   }
 }
 
-/** Returns the store with a time limit for each call, and measured if there is telemetry. */
+/** Wraps the store: limits the time of each call, and measures the calls if there is telemetry. */
 function storeOf(
   { store, storeTimeoutMs = 10_000, telemetry, onError }: ServerOptions,
   server: Server,

@@ -78,8 +78,8 @@ export interface ResourceServerOptions extends ServerOptions {
   /**
    * Whether the grants are in `store`. If `introspect` runs in this process, each new outgoing payment then guards the
    * version of its grant, so that a revoked grant cannot spend. Set it to false if the authorization server of this
-   * process uses another database: a payment can then still be created while its grant is revoked. Ignored with
-   * `remoteIntrospection`: a payment can then always be created while its grant is revoked. Default true.
+   * process uses another database: a payment can then still be created while its grant is revoked. Has no effect with
+   * `remoteIntrospection`, where this can always happen. Default true.
    */
   readonly guardsGrants?: boolean
 }
@@ -137,7 +137,7 @@ export interface ResourceServer extends ResourceServices {
    * What the server accepts or refuses does not depend on it.
    *
    * @throws the store's first error, after it has processed the records of other kinds.
-   * @throws `TypeError` with code `ERR_INVALID_OPTION` if `limit` is invalid.
+   * @throws {OptionError} for an invalid `limit`.
    */
   sweep(options?: SweepOptions): Promise<SweepResult>
 }
@@ -166,7 +166,7 @@ const spendingRoutes: readonly Route[] = [
  * Creates the resource server of an account servicing entity: incoming payments and, if `pricing` is
  * configured, quotes and outgoing payments (Open Payments OpenAPI, Resource Server API).
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
+ * @throws {OptionError} for an invalid or unknown option.
  */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   const settings = readSettings(options)
@@ -217,7 +217,7 @@ function readSettings(options: ResourceServerOptions) {
 
 type Services = ReturnType<typeof servicesIn>
 
-/** Creates the services in a context, and the form in which the host calls them. */
+/** Creates the services in a context, and the interfaces through which the host calls them. */
 function servicesIn(context: ServiceContext, settings: Settings) {
   const { walletAddresses, paymentMethods, policy, baseUrl } = settings
   const incoming = createIncomingPayments(

@@ -45,7 +45,7 @@ export type SignatureVerifier = (request: HttpRequest, key: PublicJwk) => Promis
  * host's own signed routes, with the same rules as the servers of this library. It does not store nonces: to
  * detect replays, the host must store the `nonce` of each result.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
+ * @throws {OptionError} for an invalid or unknown option.
  */
 export function createSignatureVerifier(options: SignatureVerifierOptions): SignatureVerifier {
   requireKnownOptions('', options, knownOptions)

@@ -83,7 +83,7 @@ const preflightResponse = ok<HttpResponse>({
  * Creates the wallet address server, where every client starts: it serves the name and asset of an account,
  * the URLs of its authorization server and resource server, and its public keys.
  *
- * @throws `TypeError` with code `ERR_INVALID_OPTION` and the name of the invalid `option`.
+ * @throws {OptionError} for an invalid or unknown option.
  * @see Open Payments OpenAPI, Wallet Address API
  */
 export function createWalletAddressServer(

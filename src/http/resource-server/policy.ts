@@ -38,7 +38,7 @@ export interface ResourcePolicy {
    * and its grant permits it, before the commit; not for a repeat of an existing payment. Any answer other than
    * `{ ok: true }` creates nothing: a refusal results in 403, an exception or rejection in 503, an invalid answer in
    * 500. Concurrent calls do not see each other's payments, and the library calls it again after a lost race: it must
-   *    have no effects, or be idempotent by `holdId`. Default: every payment is allowed.
+   * have no effects, or be idempotent by `holdId`. Default: every payment is allowed.
    */
   readonly mayPay?: MayPay
 }
