@@ -183,7 +183,8 @@ export function coversWindows(
 
 /**
  * Whether a series has the same boundaries when it is counted from another of its boundaries. With months, that
- * boundary must be on the same day of the month: counted from 28 February, the next boundary is 28 March, not 31 March.
+ * boundary must be on the anchor's day of the month: counted from 28 February, the next boundary is 28 March, not 31
+ * March.
  */
 function canMove(
   { anchor, months, exactMs }: WindowSeries,

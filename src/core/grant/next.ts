@@ -12,8 +12,8 @@ import {
 type Bookkeeping = 'id' | 'version' | 'commandId' | 'dueAt' | 'retainUntil'
 
 /**
- * Returns the next version of a grant. Every transition uses it to update version and retention. A salt is kept
- * until its response can no longer be repeated; a change of one token ends the repetition of the continuation.
+ * Returns the next version of a grant. Every transition uses it to update version and retention. A salt is kept until
+ * its response can no longer be repeated; after a change of one token, the continuation can no longer be repeated.
  */
 export function nextVersion(
   grant: Grant,
