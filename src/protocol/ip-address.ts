@@ -9,7 +9,7 @@ const specialIpv4 = [
 const globalUnicast = rangeOf('2000::/3')
 const specialIpv6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(rangeOf)
 
-/** An address, of which the first 32 bits decide to which range it belongs. */
+/** An address. Its first 32 bits determine the range to which it belongs. */
 interface Address {
   readonly version: 4 | 6
   readonly leading: number
@@ -35,7 +35,7 @@ export function isLoopbackAddress(text: string): boolean {
   return (parseIpv4(text) !== undefined && text.startsWith('127.')) || text === '::1'
 }
 
-/** Returns the address if the host of a URL is one. `hostname` must be that of a parsed URL. */
+/** Returns the IP address in the host of a URL, or `undefined` for a name. `hostname` must be that of a parsed URL. */
 export function addressIn(hostname: string): string | undefined {
   return /^[\d.]+$|:/.test(hostname) ? hostname.replace(/^\[|\]$/g, '') : undefined
 }
