@@ -58,7 +58,10 @@ export async function withPermission(
   return { ...creation, read, permission }
 }
 
-/** With `mayPay`, looks for a repeat or replay first: the host might hold funds for a payment that never exists. */
+/**
+ * With `mayPay`, looks for a repeat or replay first. Otherwise the host might hold funds for a payment that is never
+ * created.
+ */
 async function loadFirst(deps: CreationDependencies, creation: Creation): Promise<Loaded> {
   const { id, spender, permission } = creation
   const asks = deps.mayPay !== undefined

@@ -36,7 +36,7 @@ const source = optional(having({ getRandomValues: callback }))
  * more records are due. Any number of processes may run it, see `AuthorizationServer.sweep` and `ResourceServer.sweep`.
  *
  * @throws {OptionError} for an invalid option.
- * @throws {ArgumentError} for invalid servers.
+ * @throws {ArgumentError} for invalid servers, and for an invalid `onError` or `random`.
  */
 export function runSweeps(
   servers: readonly SweptServer[],
