@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 /** What the command line asks for. */
 export interface DoctorOptions {
   readonly walletAddress: string
-  /** The wallet address of a client instance, with its private key in PEM. Default: a throw-away key. */
+  /** The wallet address of a client instance, with its private key in PEM. Default: a throwaway key. */
   readonly client: { readonly walletAddress: string; readonly privateKey: string } | undefined
   /** Whether hosts may have addresses that are not public. */
   readonly allowPrivate: boolean
