@@ -23,7 +23,7 @@ https://wallet.example/alice, or has the form '$wallet.example/alice'.
   --client <wallet address>  the wallet address of a client instance, for the checks of the consent page
   --key <file>               its Ed25519 private key, in PEM; the key must be in {client}/jwks.json
   --allow-private            allow hosts whose addresses are not public, such as localhost
-  --timeout <seconds>        how long a server may take for a response; 10 by default
+  --timeout <seconds>        how long a server may take to respond; 10 by default
   --json                     print the report as JSON
   --help                     print this text
 

@@ -84,7 +84,7 @@ function unexpected({ message }: Error): Problem {
   return {
     what: message,
     why: 'Clients that expect the documented response fail here.',
-    fix: ['# Compare the response of the server with that which passes the proxy.'],
+    fix: ['# Compare the response of the server with the one that the proxy returns.'],
   }
 }
 

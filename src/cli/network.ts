@@ -47,7 +47,7 @@ export function reachingFetch(allowPrivate: boolean, send: SendFetch): SendFetch
 async function requirePublic({ hostname, protocol, host }: URL, allowPrivate: boolean) {
   if (allowPrivate) return
   if (protocol !== 'https:') {
-    throw new ReachError('private', `${host} has a URL without https`)
+    throw new ReachError('private', `${host} has a URL that does not use https`)
   }
   const addresses = await addressesOf(hostname, host)
   if (!addresses.every(isPublicAddress)) {
@@ -78,12 +78,12 @@ export function reachError({ host }: { readonly host: string }, error: unknown):
 }
 
 const causes: Readonly<Record<string, string>> = {
-  ENOTFOUND: 'has no address in the DNS',
-  EAI_AGAIN: 'could not be looked up in the DNS',
+  ENOTFOUND: 'has no address in DNS',
+  EAI_AGAIN: 'could not be looked up in DNS',
   ECONNREFUSED: 'refuses connections',
   ECONNRESET: 'closed the connection',
-  EHOSTUNREACH: 'has no route to it',
-  UND_ERR_CONNECT_TIMEOUT: 'accepts no connection in time',
+  EHOSTUNREACH: 'cannot be reached: there is no route to it',
+  UND_ERR_CONNECT_TIMEOUT: 'did not accept a connection in time',
   UND_ERR_SOCKET: 'closed the connection',
 }
 

@@ -177,7 +177,10 @@ export function decideIncomingPayment(
   }
   const value = parseValue(amount.value)
   if (value === undefined || value === 0n || !sameAsset(amount, payment.asset)) {
-    return refused('amount_invalid', 'not a positive amount in the asset of the payment')
+    return refused(
+      'amount_invalid',
+      'the amount is not positive, or is not in the asset of the payment',
+    )
   }
   if (payment.completed) return refused('payment_completed', 'the payment is complete')
   if (!isOpen(payment, now)) return refused('payment_expired', 'the payment has expired')

@@ -220,7 +220,7 @@ function understand(
   if (!match.ok) {
     return match.refusal === 'route_unknown'
       ? refuse(match.refusal, 'no operation matches this path')
-      : { ...refuse(match.refusal, 'no operation has this method'), allow: match.allow }
+      : { ...refuse(match.refusal, 'the path does not support this method'), allow: match.allow }
   }
   const message = readMessage(request, url.origin, target.value.target)
   return message.ok
@@ -233,7 +233,7 @@ export function readBody({ body }: SignedMessage): HttpResult<Json | undefined> 
   if (body.length === 0) return ok(undefined)
   const value = parseJson(body)
   return value === undefined
-    ? refuse('body_invalid', 'the body is not JSON, or exceeds a limit of JSON')
+    ? refuse('body_invalid', 'the body is not JSON, or exceeds a limit for JSON')
     : ok(value)
 }
 

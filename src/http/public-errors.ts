@@ -111,7 +111,7 @@ export const authorizationErrors = {
     revokeToken: [401, 'invalid_client', 'Unknown token'],
   },
   introspection_unavailable: {
-    introspectToken: [503, 'request_denied', 'Token cannot be checked for now'],
+    introspectToken: [503, 'request_denied', 'Token cannot be checked at the moment'],
   },
   resource_server_invalid: {
     introspectToken: resourceServerInvalid,
@@ -121,7 +121,7 @@ export const authorizationErrors = {
     continueGrant: [400, 'invalid_client', 'Could not determine client'],
     otherwise: [401, 'invalid_client', 'Could not determine client'],
   },
-  client_unavailable: [503, 'request_denied', 'Client keys cannot be fetched for now'],
+  client_unavailable: [503, 'request_denied', 'Client keys cannot be fetched at the moment'],
   rate_limited: [429, 'request_denied', 'Too many requests'],
   replayed: {
     introspectToken: resourceServerInvalid,
@@ -203,7 +203,11 @@ export const resourceErrors = {
   token_malformed: [401, 'invalid_token', 'Malformed authorization'],
   // Deployed clients match this text.
   token_unknown: [401, 'invalid_token', 'Invalid Token'],
-  introspection_unavailable: [503, 'introspection_unavailable', 'Token cannot be checked for now'],
+  introspection_unavailable: [
+    503,
+    'introspection_unavailable',
+    'Token cannot be checked at the moment',
+  ],
   rate_limited: [429, 'rate_limited', 'Too many requests'],
   replayed: [401, 'invalid_signature', 'Signature validation error'],
   access_insufficient: [403, 'insufficient_access', 'Insufficient Grant'],
@@ -211,7 +215,7 @@ export const resourceErrors = {
   query_invalid: [400, 'invalid_request', 'Invalid query parameters'],
   idempotency_key_invalid: [400, 'invalid_request', 'Invalid Idempotency-Key'],
   identifier_foreign: [403, 'insufficient_access', 'Insufficient Grant'],
-  request_differs: [422, 'request_differs', 'Used for another payment already'],
+  request_differs: [422, 'request_differs', 'Already used for another payment'],
   wallet_address_unknown: [404, 'unknown_wallet_address', 'Unknown wallet address'],
   wallet_address_inactive: [400, 'inactive_wallet_address', 'Inactive wallet address'],
   amount_invalid: [400, 'invalid_amount', 'Invalid amount'],

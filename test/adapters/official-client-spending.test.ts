@@ -267,7 +267,7 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       expect(await failure(create({ metadata: {} }))).toEqual({
         status: 422,
         code: 'request_differs',
-        description: 'Used for another payment already',
+        description: 'Already used for another payment',
       })
     })
 

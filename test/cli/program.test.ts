@@ -79,7 +79,7 @@ describe('the program', () => {
   })
 
   test.each([
-    ['ENOTFOUND', 'has no address in the DNS'],
+    ['ENOTFOUND', 'has no address in DNS'],
     ['ECONNRESET', 'closed the connection'],
     ['EPROTO', 'EPROTO'],
   ])('names the cause of %s', async (cause, words) => {

@@ -133,7 +133,7 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
       const differs = await ask({ metadata })
       expect([differs.status, differs.body.error]).toEqual([
         422,
-        { code: 'request_differs', description: 'Used for another payment already' },
+        { code: 'request_differs', description: 'Already used for another payment' },
       ])
     }
     expect(await ask({ metadata: { note: 'one' } })).toEqual(one)

@@ -256,7 +256,9 @@ describe('the interaction of a subject request', () => {
     const { body: issued } = await client.continue(body.continue, interactRef)
     expect(Object.keys(issued).sort()).toEqual(['access_token', 'continue'])
     expect(resolve).not.toHaveBeenCalled()
-    await expect(approved(world, client, {}, as)).rejects.toThrow('nothing is left to grant')
+    await expect(approved(world, client, {}, as)).rejects.toThrow(
+      'the approval grants neither access nor a subject',
+    )
   })
 
   test('passes the request to the host, and keeps only the public members of the result', async () => {

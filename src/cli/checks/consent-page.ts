@@ -55,7 +55,7 @@ function problemOf(page: Page | undefined, start: string, finishUri: string): Pr
       page === undefined ? 'redirects too often' : `has status ${page.response.status}`
     return {
       what: `the consent page ${new URL(start).origin}${new URL(start).pathname} ${outcome}`,
-      why: 'Owners cannot approve anything. The request of the doctor is valid for some minutes.',
+      why: "Owners cannot approve anything. The doctor's request expires after a few minutes.",
       fix: [
         "consentUrl: 'https://wallet.example/consent', // createAuthorizationServer: the id is appended",
         "app.get('/consent/:id', async (request, response) => …)",

@@ -44,17 +44,17 @@ export const protocolChecks: readonly Check[] = [
   caseCheck('grant-other-key', {
     ...atGrants,
     ...verification,
-    why: 'Everybody could request access in the name of any client.',
+    why: 'Anybody could request access in the name of any client.',
   }),
   caseCheck('grant-body-changed', {
     ...atGrants,
     ...verification,
-    why: 'A request could be changed on its way.',
+    why: 'A request could be changed in transit.',
   }),
   caseCheck('grant-created-long-ago', {
     ...atGrants,
     ...verification,
-    why: 'A recorded request could be sent again at any time.',
+    why: 'A captured request could be replayed at any time.',
   }),
   caseCheck('grant-needs-consent', {
     ...atGrants,

@@ -25,7 +25,7 @@ const walletAddress: Check = {
     } catch (error) {
       return {
         what: (error as Error).message,
-        why: 'A wallet address is a JSON document. Without it, nobody finds the servers of the account.',
+        why: 'A wallet address is a JSON document. Without it, nobody can find the servers of the account.',
         fix: [
           'app.use(toExpress(wallets.handle)) // createWalletAddressServer, after your own routes',
           "// with several brands, mount each at its path: app.use('/brand', toExpress(brand.wallets.handle))",
@@ -98,7 +98,7 @@ export function clockProblem(offsetMs: number): Problem | undefined {
   return {
     severity: apartMs > aheadMaxMs ? 'problem' : 'advice',
     what: `the clock of the authorization server is ${seconds} s ${offsetMs > 0 ? 'ahead of' : 'behind'} that of this machine`,
-    why: 'Signatures are dated. Servers refuse those that are older than some minutes, or dated ahead.',
+    why: 'Signatures are dated. Servers refuse those that are older than a few minutes, or dated in the future.',
     fix: ['timedatectl set-ntp true  # on the machine whose clock is wrong'],
   }
 }

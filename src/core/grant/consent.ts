@@ -68,7 +68,7 @@ export function approve(
 
   const subject = subjectToTell(grant, command)
   if (access.length === 0 && subject === undefined) {
-    return refused('access_widened', 'nothing is left to grant')
+    return refused('access_widened', 'the approval grants neither access nor a subject')
   }
   const refusal = refuseAccess(grant.requested, access, command.walletAddresses, policy)
   if (refusal !== undefined) return refusal
@@ -182,7 +182,7 @@ function refuseAccess(
   { intervalCounting }: GrantPolicy,
 ) {
   if (!coversTokens(requested, access, intervalCounting)) {
-    return refused('access_widened', 'the access granted is not covered by what was requested')
+    return refused('access_widened', 'the granted access exceeds the requested access')
   }
   if (!access.every(isWellFormed)) {
     return refused('access_widened', 'an item is not a valid access item')

@@ -63,17 +63,17 @@ export function continueGrant(
   // would then take longer than `waitMs`.
   const waits = acceptedAt <= clock && clock < nextCallAt
   if (grant.state === 'pending' && waits) {
-    return refused('too_fast', 'the call came before the wait was over', nextCallAt)
+    return refused('too_fast', 'the client continued before the wait time had passed', nextCallAt)
   }
   if (refHash === undefined && interaction?.finish !== undefined) {
-    return refused('poll_with_finish', 'the grant has a finish method and is continued by it')
+    return refused('poll_with_finish', 'the grant has a finish method, so it cannot be polled')
   }
   const finished = refuseFinished(status)
   if (finished !== undefined) return finished
   if (status === 'issued') return retry(grant, refHash, now)
   const expected = interaction?.refHash
   if (refHash !== undefined && (expected === undefined || !sameHash(refHash, expected))) {
-    return refused('interact_ref_wrong', 'not the interaction reference of this grant')
+    return refused('interact_ref_wrong', 'the interaction reference does not belong to this grant')
   }
   return status === 'pending'
     ? changed(stillPending(grant, command, { now, clock }, policy))

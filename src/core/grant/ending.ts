@@ -45,7 +45,7 @@ export function revokeToken(
 ): Decision<Grant, GrantEvent, 'token_not_managed_here'> {
   const { token, replaced } = managedToken(grant, command.presented) ?? {}
   if (token === undefined || replaced !== undefined) {
-    return refused('token_not_managed_here', 'not the token of this management URI')
+    return refused('token_not_managed_here', 'the token does not belong to this management URI')
   }
   const { tokens = [] } = grant
   const others = tokens.filter((each) => each !== token && each.revokedAt === undefined)

@@ -64,13 +64,13 @@ export function rotate(
   const { presented } = command
   const found = managedToken(grant, presented)
   if (found === undefined) {
-    return refused('token_not_managed_here', 'not the token of this management URI')
+    return refused('token_not_managed_here', 'the token does not belong to this management URI')
   }
   const { token, replaced } = found
   if (replaced !== undefined && now >= replaced.until) {
     return refused(
       'token_not_managed_here',
-      'the token was replaced, and can no longer be repeated',
+      'the token was replaced, and its rotation can no longer be repeated',
     )
   }
   const status = grantStatus(grant, now, policy)

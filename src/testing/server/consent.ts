@@ -117,7 +117,7 @@ export const consentCases: readonly ServerCaseDefinition[] = [
   },
   {
     id: 'consent-reference',
-    name: 'a grant is not continued with the reference of another one',
+    name: 'the interaction reference of another grant does not continue a grant',
     rule: 'RFC 9635 section 5.1',
     needs: 'consent',
     async check(session) {

@@ -79,7 +79,7 @@ const creationCases: readonly ServerCaseDefinition[] = [
   },
   {
     id: 'incoming-amount',
-    name: 'an amount keeps every digit, as text',
+    name: 'an amount is text, and keeps every digit',
     rule: 'OpenAPI schema amount',
     async check(session) {
       const incomingAmount = await amountOf(session, bigValue)
@@ -129,7 +129,7 @@ const creationCases: readonly ServerCaseDefinition[] = [
   ),
   {
     id: 'incoming-asset',
-    name: 'an incoming payment in another asset than that of the account is refused',
+    name: 'an incoming payment in an asset other than that of the account is refused',
     rule: create,
     async check(session) {
       const incomingAmount = { ...(await amountOf(session, '1')), assetCode: 'XTS' }
@@ -171,7 +171,7 @@ const readingCases: readonly ServerCaseDefinition[] = [
   },
   {
     id: 'incoming-public',
-    name: 'everybody sees what an incoming payment received and its authorization server, and no more',
+    name: 'a request without credentials reads the received amount and the authorization server of an incoming payment, and nothing else',
     rule: `${get}, public-incoming-payment`,
     async check(session) {
       const url = await createdId(session, { metadata: { reference: 'private' } })
@@ -213,7 +213,7 @@ const readingCases: readonly ServerCaseDefinition[] = [
   },
   {
     id: 'incoming-complete',
-    name: 'an incoming payment is completed, and stays so',
+    name: 'a completed incoming payment stays completed',
     rule: complete,
     async check(session) {
       const id = await createdId(session)
@@ -232,7 +232,7 @@ const readingCases: readonly ServerCaseDefinition[] = [
 const accessCases: readonly ServerCaseDefinition[] = [
   {
     id: 'resource-401-challenge',
-    name: 'a request without an access token is told the grant endpoint',
+    name: 'the response to a request without an access token names the grant endpoint',
     rule: challenge,
     async check(session) {
       const url = await session.resource('/incoming-payments')

@@ -52,7 +52,7 @@ export const listCases: readonly ServerCaseDefinition[] = [
   },
   {
     id: 'list-pages',
-    name: 'pages follow each other without gaps and repeats',
+    name: 'pages follow each other without gaps or repeats',
     rule: list,
     async check(session) {
       const { ids, startCursor } = await firstThree(session)
