@@ -296,14 +296,14 @@ describe('repeating a decision', () => {
     expect(life.grant()).toBe(before)
   })
 
-  test('is recognised when it spells out the access that was granted before', () => {
+  test('is recognized when it spells out the access that was granted before', () => {
     const half = [withDebit('1250')]
     const life = pending()
     life.approve({ access: half })
     expect(life.approve({ access: half })).toMatchObject(changed)
   })
 
-  test('is recognised when the only wallet address was filled in as the identifier', () => {
+  test('is recognized when the only wallet address was filled in as the identifier', () => {
     const access = [incoming(['list-all'])]
     const life = pending({ access })
     life.approve()
@@ -1347,7 +1347,7 @@ describe('a repeated command whose response was lost', () => {
     ],
     ['cancel', () => issued(), () => ({ type: 'cancel', commandId })],
     ['revoke', () => issued(), () => ({ type: 'revoke', commandId })],
-  ])('%s: is recognised as already carried out', (_, made, commandFor) => {
+  ])('%s: is recognized as already carried out', (_, made, commandFor) => {
     const life = made()
     const command = commandFor(life)
     expect(life.decide(command)).toMatchObject({
@@ -1357,7 +1357,7 @@ describe('a repeated command whose response was lost', () => {
     })
     const outcome = life.grant()
     expect(life.decide(command)).toEqual({ ok: true, outcome: 'unchanged', record: outcome })
-    // The repetition is recognised first, before the wait, the retry time and the state, at any later time.
+    // The repetition is recognized first, before the wait, the retry time and the state, at any later time.
     life.advance(100 * 365 * 86_400_000)
     expect(life.decide(command)).toEqual({ ok: true, outcome: 'unchanged', record: outcome })
   })

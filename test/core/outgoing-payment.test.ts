@@ -116,7 +116,7 @@ describe('creating an outgoing payment', () => {
     )
   })
 
-  test('is recognised as a repetition only from the same client instance with the same request', () => {
+  test('is recognized as a repetition only from the same client instance with the same request', () => {
     const { record } = created()
     const { client, requestHash } = record
     expect(repeated(record, { client, requestHash })).toEqual({ ok: true, value: record })
@@ -603,7 +603,7 @@ describe('commands are idempotent', () => {
       ofTurns(({ command, decision, after, at }) => {
         if (decision.outcome !== 'changed' || command.type === 'begin') return
         const again = decide(after, { ...command, commandId: 'another command' }, at)
-        // A lapsed payment is over for any other sweep; the other outcomes are recognised as repetitions.
+        // A lapsed payment is over for any other sweep; the other outcomes are recognized as repetitions.
         expect(again.outcome).toBe(command.type === 'lapse' ? 'refused' : 'unchanged')
       }),
       some,

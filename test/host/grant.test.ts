@@ -302,7 +302,7 @@ describe('the grants of a resource owner', () => {
     expect(await two.auth.grants.get(id)).toBeUndefined()
   })
 
-  test('reveal nothing from which a token or reference could be derived or recognised', async () => {
+  test('reveal nothing from which a token or reference could be derived or recognized', async () => {
     const world = createWorld()
     const issued = await issuedGrant(world, world.client())
     const record = await world.auth.grants.getRecord(grantIdOf(issued))

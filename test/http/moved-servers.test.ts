@@ -53,7 +53,7 @@ describe('a server that is created with another URL', () => {
     expect(await heard(old)).toMatchObject({ delivered: 2 })
   })
 
-  test('does not recognise the idempotency keys of the old URL', async () => {
+  test('does not recognize the idempotency keys of the old URL', async () => {
     const { old, next } = successors()
     await old.resources.incomingPayments.create(invoice)
     const again = await next.resources.incomingPayments.create(invoice)

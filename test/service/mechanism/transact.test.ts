@@ -262,7 +262,7 @@ describe('an error of the transaction of a host', () => {
 
 describe('a commit whose outcome is unknown', () => {
   test.each(['lands but rejects', 'lands but denies'] as const)(
-    'is recognised as already done when it %s',
+    'is recognized as already done when it %s',
     async (fault) => {
       const store = memoryStore()
       const faulty = scripted(store, [fault])
@@ -520,7 +520,7 @@ describe('a request that counts once', () => {
     expect(committed).toEqual([['one', 'once'], ['two']])
   })
 
-  test('is recognised as a replay before its records are loaded again', async () => {
+  test('is recognized as a replay before its records are loaded again', async () => {
     const store = memoryStore()
     await transactSigned(context(store), increment(store, 'first'), replayOf('first'))
     const reload = vi.fn()
