@@ -44,6 +44,12 @@ describe('the search finds nothing', () => {
     await fc.assert(spendingProperty(fc, { store: memoryStore }), { numRuns: runs(100) })
   })
 
+  test('in the servers when concurrent requests share a quote after a revocation', async () => {
+    // Once, the wait for one of them at the gate of the race never ended.
+    const parameters = { seed: -1901778733, numRuns: 25, endOnFailure: true }
+    await fc.assert(spendingProperty(fc, { store: memoryStore }), parameters)
+  })
+
   test('in the servers with counted repetitions and a hold of one hour', async () => {
     const policy = { intervalCounting: 'repetitions', holdMs: 3_600_000 } as const
     await fc.assert(spendingProperty(fc, { store: memoryStore, ...policy }), {

@@ -62,6 +62,7 @@ export async function hostServers(
       send: (handle, request) => client.send(handle, { ...request, strippedPrefix }),
     },
     pay: resources.handle,
+    tokensExpire: true,
   }
   return {
     servers,

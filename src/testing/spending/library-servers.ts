@@ -62,8 +62,8 @@ export function libraryServers(
   /** Creates each payment in the next process: one process combines concurrent payments, which then do not race. */
   const pay: Handler = (request) =>
     (processes[payments++ % processes.length] ?? resources).handle(request)
-  const resourceOwner = 'owner'
-  return { grantEndpoint, baseUrl, clock, client, auth, resources, pay, resourceOwner }
+  const shared = { grantEndpoint, baseUrl, clock, client, auth, resources, pay }
+  return { ...shared, resourceOwner: 'owner', tokensExpire: false }
 }
 
 /**

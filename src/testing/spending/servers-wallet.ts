@@ -36,6 +36,8 @@ export interface ClientServers {
   /** Handles requests for payments. */
   readonly pay: Handler
   readonly resourceOwner: string
+  /** Whether tokens may expire during a history. */
+  readonly tokensExpire: boolean
 }
 
 /** The servers of a history, and what their client instance and host remember. */
@@ -205,7 +207,8 @@ async function withToken(
 ): Promise<ClientResponse> {
   const tokenOf = () => (state.tokens.get(grant) ?? noTokens)[use].value
   const response = await send(tokenOf())
-  if (response.status !== 401) return response
+  // A race waits for the first commit of each request: a rotation must not come before it.
+  if (response.status !== 401 || !state.tokensExpire) return response
   const { accepted } = await rotate(state, grant, use)
   return accepted === true ? send(tokenOf()) : response
 }
