@@ -36,13 +36,8 @@ const shared: Options = {
   removeNodeProtocol: false,
 }
 
-/** The CommonJS copy is minified, to keep the package small. scripts/write-declarations.ts completes the declarations. */
-const commonjs: Options = {
-  format: 'cjs',
-  dts: true,
-  minifyWhitespace: true,
-  minifyIdentifiers: true,
-}
+/** Declarations alone. scripts/write-entries.ts completes them, and writes the entries for `require`. */
+const declarations: Options = { format: 'cjs', dts: { only: true } }
 
 /** The tables as plain SQL, for hosts with their own migration tool. */
 async function writeMigrations(): Promise<void> {
@@ -60,7 +55,7 @@ function writeSteps(folder: string, steps: readonly Migration[]): void {
 
 /** Writes the licences of the packages that the build contains, as those licences require. */
 function writeLicenses(): void {
-  const texts = [...bundled, ...bundledInCommonjs].map((name) => {
+  const texts = bundled.map((name) => {
     const folder = `node_modules/${name}`
     const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry))
     return `${name}\n\n${readFileSync(`${folder}/${file}`, 'utf8').trim()}\n`
@@ -70,9 +65,6 @@ function writeLicenses(): void {
 
 /** The library needs one function of date-fns, so hosts do not install all of it (12 MB). */
 const bundled = ['date-fns', '@date-fns/utc']
-
-/** ESM-only packages. The CommonJS copy contains them, because require(esm) is not available everywhere. */
-const bundledInCommonjs = ['@noble/ed25519']
 
 const library: Options = { ...shared, skipNodeModulesBundle: true, noExternal: bundled }
 
@@ -119,14 +111,9 @@ export default defineConfig([
       writeLicenses()
     },
   },
-  {
-    ...library,
-    ...commonjs,
-    entry: entries,
-    noExternal: [...bundled, ...bundledInCommonjs],
-  },
+  { ...library, ...declarations, entry: entries },
   program,
   creator,
   { ...testing, format: 'esm', clean: true },
-  { ...testing, ...commonjs },
+  { ...testing, ...declarations },
 ])

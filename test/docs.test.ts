@@ -27,13 +27,13 @@ function region(file: string, name: string): string {
 }
 
 const snippets = documents.flatMap((document) => {
-  const found = read(document).matchAll(/<!-- (\S+)#(\S+) -->\n```ts\n([\s\S]*?)```/g)
+  const found = read(document).matchAll(/<!-- (\S+)#(\S+) -->\n```(?:ts|js)\n([\s\S]*?)```/g)
   return [...found].map(([, file = '', name = '', code = '']) => ({ document, file, name, code }))
 })
 
 describe('the documents', () => {
   test.each(snippets)(
-    '$document shows $name exactly as in $file, which is compiled',
+    '$document shows $name exactly as in $file, which is compiled or run',
     ({ file, name, code }) => {
       expect(code.trim()).toBe(region(file, name))
     },
@@ -57,6 +57,7 @@ describe('the documents', () => {
       'deno',
       'worker',
       'fetch-keys',
+      'jest',
       'client',
       'rate-limit',
       'ilp-receiver',
