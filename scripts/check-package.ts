@@ -12,7 +12,7 @@ import { build } from 'esbuild'
  * `--keep <folder>` the tarballs stay in that folder, so a release publishes the tarballs that were checked.
  */
 const root = process.cwd()
-const packagesMax = 3
+const packagesMax = 2
 const unpackedBytesMax = 700_000
 const testingUnpackedBytesMax = 330_000
 const creatorUnpackedBytesMax = 100_000

@@ -38,7 +38,6 @@ const packages: Record<string, string | RegExp> = {
   'node:tls': 'src/cli/network.ts',
   'node:util': 'src/cli/arguments.ts',
   '@noble/ed25519': 'src/protocol/http-signature/ed25519.ts',
-  'structured-headers': 'src/protocol/http-signature/structured-fields.ts',
   valibot: 'src/protocol/',
   'date-fns/addMonths': 'src/core/interval.ts',
   '@date-fns/utc/date/mini': 'src/core/interval.ts',

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
-import { DisplayString, Token } from 'structured-headers'
 import {
+  type BareItem,
   type Dictionary,
-  type Item,
   isInnerList,
+  Other,
 } from '../../src/protocol/http-signature/structured-fields.js'
 
 /** Text with its meaning, each derived from the other according to RFC 9651 alone. */
@@ -11,18 +11,10 @@ interface Written<Meaning> {
   readonly text: string
   readonly meaning: Meaning
 }
-interface Bare extends Written<unknown> {
-  readonly decimal?: boolean
-}
-interface Attribute extends Written<readonly [string, unknown]> {
-  readonly decimal: boolean
-}
 interface Attributes extends Written<readonly (readonly [string, unknown])[]> {
-  readonly decimals: readonly string[]
   readonly repeats: boolean
 }
 interface Member extends Written<readonly [string, unknown]> {
-  readonly decimals: readonly string[]
   readonly repeats: boolean
 }
 
@@ -34,7 +26,7 @@ const printable = fc
   .array(fc.integer({ min: 0x20, max: 0x7e }), { maxLength: 12 })
   .map((codes) => String.fromCharCode(...codes))
 
-const integer: fc.Arbitrary<Bare> = fc
+const integer: fc.Arbitrary<Written<unknown>> = fc
   .tuple(
     fc.boolean(),
     fc.nat(999),
@@ -44,26 +36,29 @@ const integer: fc.Arbitrary<Bare> = fc
   .map(([negative, number, padding, tail]) => {
     const digits = `${padding}${number}${tail}`
     const value = Number(digits) * (negative ? -1 : 1)
-    return { text: (negative ? '-' : '') + digits, meaning: { number: value } }
+    return { text: (negative ? '-' : '') + digits, meaning: { number: value + 0 } }
   })
 
-const decimal: fc.Arbitrary<Bare> = fc
+const decimal: fc.Arbitrary<Written<unknown>> = fc
   .tuple(fc.boolean(), fc.nat(999_999), fc.stringMatching(/^[0-9]{1,3}$/))
   .map(([negative, whole, fraction]) => {
-    const text = `${negative ? '-' : ''}${whole}.${fraction}`
-    return { text, meaning: { number: Number(text) }, decimal: true }
+    const canonical = `${whole}.${fraction.replace(/0+$/, '') || '0'}`
+    return {
+      text: `${negative ? '-' : ''}${whole}.${fraction}`,
+      meaning: { other: negative && canonical !== '0.0' ? `-${canonical}` : canonical },
+    }
   })
 
-const string: fc.Arbitrary<Bare> = printable.map((value) => ({
+const string: fc.Arbitrary<Written<unknown>> = printable.map((value) => ({
   text: `"${value.replace(/["\\]/g, '\\$&')}"`,
   meaning: { string: value },
 }))
 
-const token: fc.Arbitrary<Bare> = fc
+const token: fc.Arbitrary<Written<unknown>> = fc
   .stringMatching(/^[A-Za-z*][A-Za-z0-9:/!#$%&'*+\-.^_`|~]{0,6}$/)
-  .map((value) => ({ text: value, meaning: { token: value } }))
+  .map((value) => ({ text: value, meaning: { other: value } }))
 
-const bytes: fc.Arbitrary<Bare> = fc
+const bytes: fc.Arbitrary<Written<unknown>> = fc
   .tuple(fc.uint8Array({ maxLength: 9 }), fc.boolean())
   .map(([value, padded]) => {
     const base64 = Buffer.from(value).toString('base64')
@@ -71,11 +66,11 @@ const bytes: fc.Arbitrary<Bare> = fc
     return { text: `:${text}:`, meaning: { bytes: [...value] } }
   })
 
-const boolean: fc.Arbitrary<Bare> = fc
+const boolean: fc.Arbitrary<Written<unknown>> = fc
   .boolean()
   .map((value) => ({ text: value ? '?1' : '?0', meaning: { boolean: value } }))
 
-const displayString: fc.Arbitrary<Bare> = fc
+const displayString: fc.Arbitrary<Written<unknown>> = fc
   .oneof(printable, fc.constantFrom('\\', 'a\\', '\\"', 'ü', '"', '%', '💸', ', b=1', ';'))
   .map((value) => {
     const text = [...Buffer.from(value)]
@@ -84,30 +79,29 @@ const displayString: fc.Arbitrary<Bare> = fc
         return /[ !#$&-~]/.test(character) ? character : `%${byte.toString(16).padStart(2, '0')}`
       })
       .join('')
-    return { text: `%"${text}"`, meaning: { display: value } }
+    return { text: `%"${text}"`, meaning: { other: `%"${text}"` } }
   })
 
-const date: fc.Arbitrary<Bare> = fc
+const date: fc.Arbitrary<Written<unknown>> = fc
   .tuple(fc.boolean(), fc.nat(), fc.constantFrom('', '00'))
   .map(([negative, seconds, padding]) => {
     const sign = negative ? '-' : ''
-    return { text: `@${sign}${padding}${seconds}`, meaning: { date: Number(sign + seconds) + 0 } }
+    const canonical = seconds === 0 ? '@0' : `@${sign}${seconds}`
+    return { text: `@${sign}${padding}${seconds}`, meaning: { other: canonical } }
   })
 
 const bare = fc.oneof(integer, decimal, string, token, bytes, boolean, date, displayString)
 
-const attribute: fc.Arbitrary<Attribute> = fc
+const attribute: fc.Arbitrary<Written<readonly [string, unknown]>> = fc
   .tuple(spaces, keys, fc.option(bare, { nil: undefined }))
   .map(([space, key, value]) => ({
     text: `;${space}${key}${value === undefined ? '' : `=${value.text}`}`,
     meaning: [key, value === undefined ? { boolean: true } : value.meaning],
-    decimal: value?.decimal ?? false,
   }))
 
 const attributes: fc.Arbitrary<Attributes> = fc.array(attribute, { maxLength: 3 }).map((all) => ({
   text: all.map(({ text }) => text).join(''),
   meaning: all.map(({ meaning }) => meaning),
-  decimals: all.filter((one) => one.decimal).map(({ meaning }) => meaning[0]),
   repeats: repeats(all.map(({ meaning }) => meaning[0])),
 }))
 
@@ -126,7 +120,6 @@ const innerList: fc.Arbitrary<Written<unknown> & Attributes> = fc
     return {
       text: `(${space}${inside.join('')}${space})${attributes.text}`,
       meaning: [items.map(([{ meaning }]) => meaning), attributes.meaning] as never,
-      decimals: attributes.decimals,
       repeats: attributes.repeats || items.some(([item]) => item.repeats),
     }
   })
@@ -135,13 +128,11 @@ const member: fc.Arbitrary<Member> = fc.oneof(
   fc.tuple(keys, fc.oneof(item, innerList)).map(([key, value]) => ({
     text: `${key}=${value.text}`,
     meaning: [key, value.meaning] as const,
-    decimals: value.decimals.map((name) => `${key} ${name}`),
     repeats: value.repeats,
   })),
   fc.tuple(keys, attributes).map(([key, attributes]) => ({
     text: key + attributes.text,
     meaning: [key, [{ boolean: true }, attributes.meaning]] as const,
-    decimals: attributes.decimals.map((name) => `${key} ${name}`),
     repeats: attributes.repeats,
   })),
 )
@@ -157,12 +148,7 @@ export const dictionary = fc
       repeats(all.map(({ meaning }) => meaning[0])) || all.some((member) => member.repeats)
     return {
       text: leading + texts.join('') + (all.length === 0 ? '' : trailing),
-      meaning: repeated
-        ? undefined
-        : {
-            members: all.map(({ meaning }) => meaning),
-            decimals: new Set(all.flatMap(({ decimals }) => decimals)),
-          },
+      meaning: repeated ? undefined : all.map(({ meaning }) => meaning),
     }
   })
 
@@ -229,37 +215,43 @@ function repeats(names: readonly string[]): boolean {
 }
 
 /** Converts a parsed dictionary to the notation of the generators. */
-export function meaningOf(parsed: Dictionary | undefined) {
-  if (parsed === undefined) return undefined
-  const members = [...parsed.members].map(([key, member]) => {
-    const [value, attributes] = member
-    const meaning = isInnerList(member)
-      ? (value as Item[]).map(([value, attributes]) => [bareMeaning(value), pairs(attributes)])
-      : bareMeaning(value)
-    return [key, [meaning, pairs(attributes)]]
-  })
-  return { members, decimals: parsed.decimals }
+export function meaningOf(
+  parsed: Dictionary | undefined,
+  meaning: (value: BareItem) => unknown = bareMeaning,
+) {
+  const pairs = (parameters: ReadonlyMap<string, BareItem>) =>
+    [...parameters].map(([key, value]) => [key, meaning(value)])
+  return (
+    parsed &&
+    Array.from(parsed, ([key, member]) => {
+      const value = isInnerList(member)
+        ? member[0].map(([value, parameters]) => [meaning(value), pairs(parameters)])
+        : meaning(member[0])
+      return [key, [value, pairs(member[1])]]
+    })
+  )
 }
 
-function pairs(attributes: Item[1]) {
-  return [...attributes].map(([key, value]) => [key, bareMeaning(value)])
-}
-
-function bareMeaning(value: unknown): unknown {
+export function bareMeaning(value: BareItem): unknown {
   // Negative zero equals zero.
   if (typeof value === 'number') return { number: value + 0 }
-  if (typeof value === 'string') return { string: value }
-  if (typeof value === 'boolean') return { boolean: value }
-  if (value instanceof Token) return { token: value.toString() }
-  if (value instanceof DisplayString) return { display: value.toString() }
-  if (value instanceof Date) return { date: value.getTime() / 1000 + 0 }
-  if (value instanceof ArrayBuffer) return { bytes: [...new Uint8Array(value)] }
-  if (value instanceof Uint8Array) return { bytes: [...value] }
-  throw new Error('no bare item')
+  if (value instanceof Other) return { other: value.text }
+  return value instanceof Uint8Array ? { bytes: [...value] } : { [typeof value]: value }
 }
 
 export function onlyMember(parsed: Dictionary | undefined) {
-  const [member] = parsed?.members.values() ?? []
+  const [member] = parsed?.values() ?? []
   if (member === undefined) throw new Error('no member')
   return member
+}
+
+/** Returns the text of the only member, if it is a list whose text was kept. */
+export function keptText(parsed: Dictionary | undefined): string | undefined {
+  const [member] = parsed?.size === 1 ? parsed.values() : []
+  return member && isInnerList(member) ? member[2] : undefined
+}
+
+/** Returns a dictionary without the texts that were kept. */
+export function withoutTexts(parsed: Dictionary | undefined) {
+  return parsed && new Map(Array.from(parsed, ([key, [value, rest]]) => [key, [value, rest]]))
 }

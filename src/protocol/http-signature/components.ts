@@ -1,12 +1,11 @@
 import { ok, type Problem, type Result } from '../../core/result.js'
-import { parseStrictDictionary, type StrictDictionary } from './dictionary.js'
+import { parseStrictDictionary } from './dictionary.js'
 import { type QueryReader, queryParametersMax, queryReader } from './query.js'
 import {
+  type Dictionary,
   type Item,
-  isInnerList,
   serializeDictionary,
-  serializeInnerList,
-  serializeItem,
+  serializeMember,
 } from './structured-fields.js'
 
 /** Header field lines by lower-case name, in the order in which they were received. */
@@ -29,11 +28,11 @@ export interface SignedMessage {
 export type ComponentValue = Result<string, Problem>
 
 /** Parses a field of the message as a dictionary. An absent field is an empty dictionary. */
-export type DictionaryReader = (name: string) => StrictDictionary | undefined
+export type DictionaryReader = (name: string) => Dictionary | undefined
 
 /** Returns a function that parses each field at most once, however many signatures cover its members. */
 export function dictionaryReader({ fields }: SignedMessage): DictionaryReader {
-  const parsed = new Map<string, StrictDictionary | undefined>()
+  const parsed = new Map<string, Dictionary | undefined>()
   return (name) => {
     if (parsed.has(name)) return parsed.get(name)
     const dictionary = parseStrictDictionary(combinedValue(fields.get(name) ?? []))
@@ -69,9 +68,9 @@ export function componentReader(
 export function identityOf(component: Item): string {
   const [name, parameters] = component
   if (parameters.size === 0 && typeof name === 'string') return name
-  if (parameters.size <= 1) return serializeItem(component)
+  if (parameters.size <= 1) return serializeMember(component)
   const sorted = new Map([...parameters].sort(([a], [b]) => (a < b ? -1 : 1)))
-  return serializeItem([name, sorted])
+  return serializeMember([name, sorted])
 }
 
 /** What the values of components are read from. */
@@ -184,11 +183,11 @@ function byteSequences(
 function structured(name: string, dictionaryOf: DictionaryReader, key: unknown): ComponentValue {
   if (!dictionaryFields.has(name))
     return { ok: false, problem: `"${name}" has no known structured type` }
-  const dictionary = dictionaryOf(name)?.members
+  const dictionary = dictionaryOf(name)
   if (dictionary === undefined)
     return { ok: false, problem: `"${name}" is not a Structured Fields dictionary` }
-  if (typeof key !== 'string') return ok(serializeDictionary(new Map(dictionary)))
+  if (typeof key !== 'string') return ok(serializeDictionary(dictionary))
   const member = dictionary.get(key)
   if (member === undefined) return { ok: false, problem: `"${name}" has no member with that key` }
-  return ok(isInnerList(member) ? serializeInnerList(member) : serializeItem(member))
+  return ok(serializeMember(member))
 }

@@ -17,11 +17,10 @@ export async function contentDigestProblem(
   body: Uint8Array,
 ): Promise<string | undefined> {
   if (dictionary === undefined) return 'Content-Digest is malformed'
-  const { members } = dictionary
   let matches = 0
   for (const { name, digest } of algorithms) {
-    if (!members.has(name)) continue
-    const claimed = byteSequence(members.get(name))
+    if (!dictionary.has(name)) continue
+    const claimed = byteSequence(dictionary.get(name))
     if (claimed === undefined) return `Content-Digest ${name} is not a byte sequence`
     if (!sameBytes(claimed, await digest(body))) return `Content-Digest ${name} does not match`
     matches += 1

@@ -5,12 +5,7 @@ import {
   identityOf,
   type SignedMessage,
 } from './components.js'
-import {
-  type InnerList,
-  type Item,
-  serializeInnerList,
-  serializeItem,
-} from './structured-fields.js'
+import { type InnerList, type Item, serializeMember } from './structured-fields.js'
 
 const componentsMax = 16
 
@@ -67,16 +62,11 @@ export function coveredValues(
   return ok(values)
 }
 
-/**
- * Builds the possible signature bases from the values of the covered components (RFC 9421 section 2.5).
- *
- * @param canonical the text of the list, if it equals its serialization.
- */
+/** Builds the possible signature bases from the values of the covered components (RFC 9421 section 2.5). */
 export function signatureBases(
   input: InnerList,
   values: readonly string[],
   { origin, target }: SignedMessage,
-  canonical: string | undefined,
 ): readonly string[] {
   // An origin is equivalent with and without the slash (RFC 9110 section 4.2.3), but the signature bases differ.
   const atOrigin = target === '/'
@@ -89,11 +79,11 @@ export function signatureBases(
     if (!atOrigin) return
     slashless += `${identifier}: ${component[0] === '@target-uri' ? origin : value}\n`
   })
-  const end = `"@signature-params": ${canonical ?? serializeInnerList(input)}`
+  const end = `"@signature-params": ${serializeMember(input)}`
   return atOrigin ? [base + end, slashless + end] : [base + end]
 }
 
 function identifierOf(component: Item): string {
   const [name, parameters] = component
-  return parameters.size === 0 ? `"${name}"` : serializeItem(component)
+  return parameters.size === 0 ? `"${name}"` : serializeMember(component)
 }

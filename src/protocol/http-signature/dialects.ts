@@ -1,11 +1,10 @@
 import { fromBase64 } from '../../util/bytes.js'
-import type { StrictDictionary } from './dictionary.js'
-import type { InnerList, Item, Parameters } from './structured-fields.js'
+import type { BareItem, Dictionary, InnerList, Item, Parameters } from './structured-fields.js'
 
 /** The `Signature-Input` and `Signature` fields of one message, parsed. */
 export interface SignatureFields {
-  readonly inputs: StrictDictionary
-  readonly signatures: StrictDictionary
+  readonly inputs: Dictionary
+  readonly signatures: Dictionary
 }
 
 /** How one client SDK writes the two fields. */
@@ -87,16 +86,13 @@ function firstGroups(patterns: readonly RegExp[], text: string): Groups | undefi
 
 function signatureFields(bytes: Uint8Array, groups: Groups): SignatureFields {
   const { list = '', names = '', created = '', keyid = '' } = groups
-  const parameters: Parameters = new Map<string, string | number>([
+  const parameters: Parameters = new Map<string, BareItem>([
     ['created', Number(created)],
     ['keyid', keyid],
   ])
   const components = names.replaceAll('"', '').split(' ')
-  const member: InnerList = [components.map((name): Item => [name, new Map()]), parameters]
-  const value: Item = [bytes as Uint8Array<ArrayBuffer>, new Map()]
-  const decimals: ReadonlySet<string> = new Set()
-  return {
-    inputs: { members: new Map([[label, member]]), decimals, canonicalList: list },
-    signatures: { members: new Map([[label, value]]), decimals },
-  }
+  const items = components.map((name): Item => [name, new Map()])
+  const member: InnerList = [items, parameters, list]
+  const value: Item = [bytes, new Map()]
+  return { inputs: new Map([[label, member]]), signatures: new Map([[label, value]]) }
 }

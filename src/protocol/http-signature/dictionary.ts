@@ -6,12 +6,6 @@ import {
   parseDictionary,
 } from './structured-fields.js'
 
-/** A dictionary as strict as RFC 9421 section 4 requires. */
-export interface StrictDictionary extends Dictionary {
-  /** The text of a list, if it equals its serialization. */
-  readonly canonicalList?: string
-}
-
 /** The longest dictionary that is parsed, in characters. */
 export const dictionaryLengthMax = 2048
 
@@ -19,12 +13,11 @@ export const dictionaryLengthMax = 2048
  * Parses a dictionary. Returns `undefined` for a text that is too long, for a syntax error, and for a duplicate key in
  * one scope: in RFC 9651 the last one wins, but RFC 9421 does not allow duplicates.
  */
-export function parseStrictDictionary(text: string): StrictDictionary | undefined {
+export function parseStrictDictionary(text: string): Dictionary | undefined {
   if (text.length > dictionaryLengthMax) return undefined
   return parseCanonicalList(text) ?? parseDictionary(text)
 }
 
-const none: ReadonlySet<string> = new Set()
 const noParameters: Parameters = new Map()
 const key = '[a-z*][a-z0-9_\\-.*]*'
 const plainString = '"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"'
@@ -41,7 +34,7 @@ type CanonicalGroups = Readonly<Record<'label' | 'list' | 'items', string>>
  * Parses a single list of strings with string and integer parameters in canonical form, the usual `Signature-Input`.
  * The general parser takes twice as long, and its result has to be serialized again for the signature base.
  */
-function parseCanonicalList(text: string): StrictDictionary | undefined {
+function parseCanonicalList(text: string): Dictionary | undefined {
   const groups = canonicalList.exec(text)?.groups as CanonicalGroups | undefined
   if (groups === undefined) return undefined
   const { label, list, items } = groups
@@ -57,6 +50,6 @@ function parseCanonicalList(text: string): StrictDictionary | undefined {
   }
   // The general parser rejects duplicate parameters.
   if (parameters.size < count) return undefined
-  const member: InnerList = [names.map((name): Item => [name, noParameters]), parameters]
-  return { members: new Map([[label, member]]), decimals: none, canonicalList: list }
+  const member: InnerList = [names.map((name): Item => [name, noParameters]), parameters, list]
+  return new Map([[label, member]])
 }

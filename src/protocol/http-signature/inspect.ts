@@ -66,7 +66,7 @@ export async function inspectSignatures(
   const request = { message, fields: read.value, readComponent, now, freshness: rules }
   const candidates: SignatureCandidate[] = []
   let problem = 'there is no signature'
-  for (const [label, input] of read.value.inputs.members) {
+  for (const [label, input] of read.value.inputs) {
     const result = inspectOne(label, input, request)
     if (result.ok) candidates.push(result.value)
     else problem = result.problem
@@ -109,12 +109,11 @@ function signatureFields(
 }
 
 function labelsProblem({ inputs, signatures }: SignatureFields): Problem | undefined {
-  const labels = [...inputs.members.keys()]
+  const labels = [...inputs.keys()]
   if (labels.length > labelsMax)
     return { ok: false, problem: `there are more than ${labelsMax} signatures` }
   const matching =
-    labels.length === signatures.members.size &&
-    labels.every((label) => signatures.members.has(label))
+    labels.length === signatures.size && labels.every((label) => signatures.has(label))
   return matching
     ? undefined
     : { ok: false, problem: 'Signature-Input and Signature have different labels' }
@@ -132,23 +131,21 @@ interface InspectedRequest {
 function inspectOne(
   label: string,
   input: DictionaryMember,
-  { message, fields: { inputs, signatures }, readComponent, now, freshness }: InspectedRequest,
+  { message, fields: { signatures }, readComponent, now, freshness }: InspectedRequest,
 ): Result<SignatureCandidate, Problem> {
   if (!isInnerList(input))
     return { ok: false, problem: 'Signature-Input is not a list of components' }
-  const signature = byteSequence(signatures.members.get(label))
+  const signature = byteSequence(signatures.get(label))
   if (signature?.length !== signatureLength) {
     return { ok: false, problem: `Signature is not a byte sequence of ${signatureLength} bytes` }
   }
   const identities = readCoverage(input[0], message)
   if (!identities.ok) return identities
-  if (inputs.decimals.has(`${label} created`)) return { ok: false, problem: 'created is a decimal' }
-  if (inputs.decimals.has(`${label} expires`)) return { ok: false, problem: 'expires is a decimal' }
   const parameters = readParameters(input[1], now, freshness)
   if (!parameters.ok) return parameters
   const values = coveredValues(input[0], identities.value, readComponent)
   if (!values.ok) return values
-  const bases = () => signatureBases(input, values.value, message, inputs.canonicalList)
+  const bases = () => signatureBases(input, values.value, message)
   return ok({ ...parameters.value, signature, bases })
 }
 

@@ -1,13 +1,14 @@
 import type { Instant } from '../../core/instant.js'
 import { ok, type Problem, type Result } from '../../core/result.js'
+import { toBase64 } from '../../util/bytes.js'
 import { sha256 } from '../../util/hash.js'
 import { type Signer, signerOf } from './ed25519.js'
 import {
+  type BareItem,
   type InnerList,
   type Item,
   type Parameters,
-  serializeByteSequences,
-  serializeInnerList,
+  serializeMember,
 } from './structured-fields.js'
 
 /** An Ed25519 private key as a JSON Web Key (RFC 8037): what Node and Web Crypto export as `jwk`. */
@@ -76,11 +77,11 @@ export async function signatureHeaders(
   ]
   const headers: Record<string, string> = {}
   if (body.length > 0) {
-    const digest = `sha-256=${serializeByteSequences([await sha256(body)])}`
+    const digest = `sha-256=:${toBase64(await sha256(body))}:`
     headers['content-digest'] = digest
     components.push(['content-digest', digest])
   }
-  const parameters: Parameters = new Map<string, string | number>([
+  const parameters: Parameters = new Map<string, BareItem>([
     ['created', Math.floor(createdAt / 1000)],
     ['keyid', kid],
   ])
@@ -88,10 +89,10 @@ export async function signatureHeaders(
   parameters.set('tag', 'gnap')
 
   const list: InnerList = [components.map(([name]): Item => [name, new Map()]), parameters]
-  const input = serializeInnerList(list)
+  const input = serializeMember(list)
   const lines = components.map(([name, value]) => `"${name}": ${value}\n`).join('')
   const signature = await sign(`${lines}"@signature-params": ${input}`)
   headers['signature-input'] = `sig1=${input}`
-  headers['signature'] = `sig1=${serializeByteSequences([signature])}`
+  headers['signature'] = `sig1=:${toBase64(signature)}:`
   return headers
 }

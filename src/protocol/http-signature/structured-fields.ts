@@ -1,27 +1,30 @@
-import {
-  type BareItem,
-  DisplayString,
-  type InnerList,
-  type Item,
-  isInnerList,
-  type Parameters,
-  serializeBareItem,
-  serializeDictionary,
-  serializeInnerList,
-  serializeItem,
-  Token,
-} from 'structured-headers'
+import { toBase64 } from '../../util/bytes.js'
 
-export type { InnerList, Item, Parameters }
-export { isInnerList, serializeDictionary, serializeInnerList, serializeItem }
+/**
+ * A value of an Item: an Integer is a number, a String is text, a Byte Sequence is bytes. `Other` is a value that the
+ * library only writes again.
+ */
+export type BareItem = number | string | boolean | Uint8Array | Other
 
+/** A Decimal, Token, Date or Display String, in its serialized form. */
+export class Other {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+export type Parameters = Map<string, BareItem>
+export type Item = [value: BareItem, parameters: Parameters]
+/** `written` is its text, if it is known and a signature base contains it as it is. */
+export type InnerList = [items: Item[], parameters: Parameters, written?: string]
 export type DictionaryMember = Item | InnerList
 
 /** A dictionary of Structured Fields (RFC 9651). */
-export interface Dictionary {
-  readonly members: ReadonlyMap<string, DictionaryMember>
-  /** `label parameter` of every parameter of a member that is written as a Decimal: its value is a number, too. */
-  readonly decimals: ReadonlySet<string>
+export type Dictionary = ReadonlyMap<string, DictionaryMember>
+
+export function isInnerList(member: DictionaryMember): member is InnerList {
+  return Array.isArray(member[0])
 }
 
 /** The maximum number of members, items and parameters in a dictionary. */
@@ -33,13 +36,13 @@ interface Cursor {
   at: number
   /** How many more members, items and parameters may follow. */
   partsLeft: number
-  readonly decimals: Set<string>
 }
 
 const keyForm = /[a-z*][a-z0-9_\-.*]*/y
 const spaces = / */y
 const whitespace = /[ \t]*/y
-const numberForm = /-?(?:[0-9]{1,12}\.[0-9]{1,3}|[0-9]{1,15})(?![0-9.])/y
+const integerForm = /-?[0-9]{1,15}(?![0-9.])/y
+const decimalForm = /-?[0-9]{1,12}\.[0-9]{1,3}(?![0-9.])/y
 const stringForm = /"[ !#-[\]-~]*(?:\\["\\][ !#-[\]-~]*)*"/y
 const tokenForm = /[A-Za-z*][:/!#$%&'*+\-.^_`|~A-Za-z0-9]*/y
 const bytesForm = /:[A-Za-z0-9+/=]*:/y
@@ -53,13 +56,13 @@ const displayForm = /%"[ !#$&-~]*(?:%[0-9a-f]{2}[ !#$&-~]*)*"/y
  * allow duplicates. Takes time linear in the length of the text.
  */
 export function parseDictionary(text: string): Dictionary | undefined {
-  const cursor: Cursor = { text, at: 0, partsLeft: partsMax, decimals: new Set() }
+  const cursor: Cursor = { text, at: 0, partsLeft: partsMax }
   const members = new Map<string, DictionaryMember>()
   take(cursor, spaces)
   for (let more = cursor.at < text.length; more; ) {
     const label = take(cursor, keyForm)
     if (label === undefined || members.has(label) || !mayContinue(cursor)) return undefined
-    const member = takes(cursor, '=') ? parseMember(cursor, label) : parseFlag(cursor, label)
+    const member = takes(cursor, '=') ? parseMember(cursor) : parseFlag(cursor)
     if (member === undefined) return undefined
     members.set(label, member)
     take(cursor, whitespace)
@@ -68,19 +71,19 @@ export function parseDictionary(text: string): Dictionary | undefined {
     // Text after a member must be separated by a comma, and text must follow a comma.
     if (more === (cursor.at === text.length)) return undefined
   }
-  return { members, decimals: cursor.decimals }
+  return members
 }
 
-function parseMember(cursor: Cursor, label: string): DictionaryMember | undefined {
-  return takes(cursor, '(') ? parseInnerList(cursor, label) : parseItem(cursor, label)
+function parseMember(cursor: Cursor): DictionaryMember | undefined {
+  return takes(cursor, '(') ? parseInnerList(cursor) : parseItem(cursor)
 }
 
-function parseFlag(cursor: Cursor, label: string): Item | undefined {
-  const parameters = parseParameters(cursor, label)
+function parseFlag(cursor: Cursor): Item | undefined {
+  const parameters = parseParameters(cursor)
   return parameters && [true, parameters]
 }
 
-function parseInnerList(cursor: Cursor, label: string): InnerList | undefined {
+function parseInnerList(cursor: Cursor): InnerList | undefined {
   const items: Item[] = []
   take(cursor, spaces)
   while (!takes(cursor, ')')) {
@@ -89,30 +92,26 @@ function parseInnerList(cursor: Cursor, label: string): InnerList | undefined {
     items.push(item)
     if (take(cursor, spaces) === '' && cursor.text[cursor.at] !== ')') return undefined
   }
-  const parameters = parseParameters(cursor, label)
+  const parameters = parseParameters(cursor)
   return parameters && [items, parameters]
 }
 
-function parseItem(cursor: Cursor, label?: string): Item | undefined {
+function parseItem(cursor: Cursor): Item | undefined {
   const value = parseBareItem(cursor)
   if (value === undefined) return undefined
-  const parameters = parseParameters(cursor, label)
+  const parameters = parseParameters(cursor)
   return parameters && [value, parameters]
 }
 
-/** Parses parameters. With the label of a member, records those that are decimals. */
-function parseParameters(cursor: Cursor, label?: string): Parameters | undefined {
+function parseParameters(cursor: Cursor): Parameters | undefined {
   const parameters: Parameters = new Map()
   while (takes(cursor, ';')) {
     take(cursor, spaces)
     const key = take(cursor, keyForm)
     if (key === undefined || parameters.has(key) || !mayContinue(cursor)) return undefined
-    const start = cursor.at
     const value = takes(cursor, '=') ? parseBareItem(cursor) : true
     if (value === undefined) return undefined
     parameters.set(key, value)
-    if (label === undefined || typeof value !== 'number') continue
-    if (cursor.text.slice(start, cursor.at).includes('.')) cursor.decimals.add(`${label} ${key}`)
   }
   return parameters
 }
@@ -130,25 +129,35 @@ function parseBareItem(cursor: Cursor): BareItem | undefined {
     case '%':
       return parseDisplayString(take(cursor, displayForm))
     default: {
-      const number = take(cursor, numberForm)
-      if (number !== undefined) return Number(number)
-      const token = take(cursor, tokenForm)
-      return token === undefined ? undefined : new Token(token)
+      const integer = take(cursor, integerForm)
+      if (integer !== undefined) return Number(integer)
+      const text = canonicalDecimal(take(cursor, decimalForm)) ?? take(cursor, tokenForm)
+      return text === undefined ? undefined : new Other(text)
     }
   }
+}
+
+/** At least one digit follows the point, and otherwise no zeros end it (RFC 9651 section 4.1.5). */
+function canonicalDecimal(text: string | undefined): string | undefined {
+  // Adding zero removes the sign of a negative zero.
+  return text && (Number(text) + 0).toFixed(3).replace(/0{1,2}$/, '')
 }
 
 function parseBoolean(text: string | undefined): boolean | undefined {
   return text === undefined ? undefined : text === '?1'
 }
 
-function parseDate(text: string | undefined): Date | undefined {
-  const date = new Date(Number(text?.slice(1)) * 1000)
-  return Number.isNaN(date.getTime()) ? undefined : date
+/** The greatest time that `Date` can represent, in seconds. */
+const secondsMax = 8.64e12
+
+function parseDate(text: string | undefined): Other | undefined {
+  if (text === undefined) return undefined
+  const seconds = Number(text.slice(1)) + 0
+  return Math.abs(seconds) > secondsMax ? undefined : new Other(`@${seconds}`)
 }
 
 /** Decodes base64, also without padding and with stray bits, as RFC 9651 section 4.2.7 recommends. */
-function parseBytes(text: string | undefined): Uint8Array<ArrayBuffer> | undefined {
+function parseBytes(text: string | undefined): Uint8Array | undefined {
   if (text === undefined) return undefined
   let binary: string
   try {
@@ -161,10 +170,14 @@ function parseBytes(text: string | undefined): Uint8Array<ArrayBuffer> | undefin
   return bytes
 }
 
-function parseDisplayString(text: string | undefined): DisplayString | undefined {
+function parseDisplayString(text: string | undefined): Other | undefined {
   if (text === undefined) return undefined
   try {
-    return new DisplayString(decodeURIComponent(text.slice(2, -1)))
+    const decoded = decodeURIComponent(text.slice(2, -1))
+    const escaped = decoded.replace(/[^ !#$&-~]/gu, (character) =>
+      encodeURIComponent(character).toLowerCase(),
+    )
+    return new Other(`%"${escaped}"`)
   } catch {
     return undefined
   }
@@ -199,11 +212,35 @@ export function byteSequence(member: DictionaryMember | undefined): Uint8Array |
   return value instanceof Uint8Array ? value : undefined
 }
 
-/** Serializes field lines as a list of Byte Sequences, for the parameter `bs` (RFC 9421 section 2.1.3). */
-export function serializeByteSequences(lines: readonly Uint8Array[]): string {
-  return lines.map((line) => serializeBareItem(line as Uint8Array<ArrayBuffer>)).join(', ')
-}
-
 export function isText(value: BareItem | undefined): value is string {
   return typeof value === 'string'
+}
+
+/** Serializes a dictionary (RFC 9651 section 4.1.2). */
+export function serializeDictionary(dictionary: Dictionary): string {
+  return Array.from(dictionary, ([key, member]) => {
+    const [value, parameters] = member
+    if (value === true) return key + serializeParameters(parameters)
+    return `${key}=${serializeMember(member)}`
+  }).join(', ')
+}
+
+/** Serializes an Item or Inner List. */
+export function serializeMember(member: DictionaryMember): string {
+  if (!isInnerList(member)) return serializeBareItem(member[0]) + serializeParameters(member[1])
+  const [items, parameters, written] = member
+  return written ?? `(${items.map(serializeMember).join(' ')})${serializeParameters(parameters)}`
+}
+
+function serializeParameters(parameters: Parameters): string {
+  return Array.from(parameters, ([key, value]) =>
+    value === true ? `;${key}` : `;${key}=${serializeBareItem(value)}`,
+  ).join('')
+}
+
+function serializeBareItem(value: BareItem): string {
+  if (typeof value === 'string') return `"${value.replace(/["\\]/g, '\\$&')}"`
+  if (typeof value === 'boolean') return value ? '?1' : '?0'
+  if (value instanceof Uint8Array) return `:${toBase64(value)}:`
+  return value instanceof Other ? value.text : String(value)
 }

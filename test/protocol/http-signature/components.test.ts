@@ -26,7 +26,7 @@ const message: SignedMessage = {
 
 /** Returns a component identifier as `Signature-Input` contains it. */
 function identifier(text: string): Item {
-  const [member] = parseDictionary(`sig1=(${text})`)?.members.values() ?? []
+  const [member] = parseDictionary(`sig1=(${text})`)?.values() ?? []
   const [item] = member !== undefined && isInnerList(member) ? member[0] : []
   if (item === undefined) throw new Error(`${text} is not a component identifier`)
   return item
@@ -419,14 +419,14 @@ describe('the readers of a message', () => {
     const get = vi.spyOn(fields, 'get')
     const dictionaryOf = dictionaryReader(covered)
     const dictionary = dictionaryOf('content-digest')
-    expect(dictionary?.members.size).toBe(2)
+    expect(dictionary?.size).toBe(2)
     expect(dictionaryOf('content-digest')).toBe(dictionary)
     expect(dictionaryOf('x-note')).toBe(dictionaryOf('x-note'))
     expect(get).toHaveBeenCalledTimes(2)
   })
 
   test('read an absent field as an empty dictionary', () => {
-    expect(dictionaryReader(covered)('signature')?.members.size).toBe(0)
+    expect(dictionaryReader(covered)('signature')?.size).toBe(0)
   })
 
   test('read each component with parameters once', () => {

@@ -11,8 +11,7 @@ import { screenJwk, thumbprintOf } from '../../../src/protocol/http-signature/jw
 import {
   byteSequence,
   isInnerList,
-  serializeInnerList,
-  serializeItem,
+  serializeMember,
 } from '../../../src/protocol/http-signature/structured-fields.js'
 import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
 import { interactionHash } from '../../../src/protocol/interaction-hash.js'
@@ -97,19 +96,18 @@ describe('RFC 9421, the signature of appendix B.2.6', () => {
 
   /** Returns the signature base of the covered components, without the requirements of a profile. */
   function baseOf(message: SignedMessage): string {
-    const [member] =
-      parseStrictDictionary(lineOf(message, 'signature-input'))?.members.values() ?? []
+    const [member] = parseStrictDictionary(lineOf(message, 'signature-input'))?.values() ?? []
     if (member === undefined || !isInnerList(member)) throw new Error('no list')
     const lines = member[0].map((component) => {
       const result = componentIn(message, component)
       if (!result.ok) throw new Error(result.problem)
-      return `${serializeItem(component)}: ${result.value}`
+      return `${serializeMember(component)}: ${result.value}`
     })
-    return [...lines, `"@signature-params": ${serializeInnerList(member)}`].join('\n')
+    return [...lines, `"@signature-params": ${serializeMember(member)}`].join('\n')
   }
 
   function signatureOf(message: SignedMessage): Uint8Array | undefined {
-    const [member] = parseStrictDictionary(lineOf(message, 'signature'))?.members.values() ?? []
+    const [member] = parseStrictDictionary(lineOf(message, 'signature'))?.values() ?? []
     return byteSequence(member)
   }
 

@@ -6,7 +6,13 @@ import {
 import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
 import { startOfTests } from '../../support/clock.js'
 import { testKey } from '../../support/keys.js'
-import { messageKey as key, profileFreshness, signedMessage } from '../../support/signed-message.js'
+import {
+  messageKey as key,
+  messageCreated,
+  profileFreshness,
+  signedMessage,
+  withFields,
+} from '../../support/signed-message.js'
 
 async function genuine(): Promise<SignatureCandidate> {
   const inspection = await inspectSignatures(signedMessage(), startOfTests, profileFreshness)
@@ -38,6 +44,35 @@ describe('the signature base', () => {
     const weak = { kid: key.kid, x: Buffer.from([1, ...Array(31).fill(0)]).toString('base64url') }
     expect(await verifyCandidates([own], weak)).toBeUndefined()
     expect(own.bases).not.toHaveBeenCalled()
+  })
+})
+
+describe('a parameter of each type', () => {
+  test.each([
+    '1',
+    '-1',
+    '1.0',
+    '-0.5',
+    '"a\\"b\\\\"',
+    'token',
+    ':AQ==:',
+    '?0',
+    '@1700000000',
+    '%"%c3%a9"',
+  ])('is in the signature base as it was signed: %s', async (value) => {
+    const message = signedMessage()
+    const list = `("@method" "@target-uri");created=${messageCreated};keyid="shop-1";x=${value};y`
+    const input = { 'signature-input': [`sig1=${list}`] }
+    const inspection = await inspectSignatures(
+      withFields(message, input),
+      startOfTests,
+      profileFreshness,
+    )
+    const [candidate] = inspection.ok ? inspection.value : []
+    const { method, origin, target } = message
+    expect(candidate?.bases()).toEqual([
+      `"@method": ${method}\n"@target-uri": ${origin}${target}\n"@signature-params": ${list}`,
+    ])
   })
 })
 
