@@ -37,7 +37,6 @@ const packages: Record<string, string | RegExp> = {
   'node:fs': 'src/cli/arguments.ts',
   'node:tls': 'src/cli/network.ts',
   'node:util': 'src/cli/arguments.ts',
-  '@noble/ed25519': 'src/protocol/http-signature/ed25519.ts',
   valibot: 'src/protocol/',
   'date-fns/addMonths': 'src/core/interval.ts',
   '@date-fns/utc/date/mini': 'src/core/interval.ts',

@@ -1,6 +1,6 @@
 // #region jest
 /** Packages with ES modules, which Jest must compile for `require`. */
-const modules = ['open-payments-server', 'open-payments-server-testing', '@noble/ed25519']
+const modules = ['open-payments-server', 'open-payments-server-testing']
 const compilerOptions = {
   allowJs: true,
   isolatedModules: true,

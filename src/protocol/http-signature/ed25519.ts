@@ -1,10 +1,10 @@
 import type * as NodeCrypto from 'node:crypto'
 import type * as NodeTimers from 'node:timers'
-import { getPublicKeyAsync, Point, signAsync, verifyAsync } from '@noble/ed25519'
-import { encodeUtf8, fromBase64url, toBase64url } from '../../util/bytes.js'
+import { encodeUtf8, fromBase64url } from '../../util/bytes.js'
 import { evictOldest } from '../../util/evict-oldest.js'
 import { nodeModule } from '../../util/node-module.js'
 import { isCloudflareWorkers } from '../../util/runtime.js'
+import { isSoundKey } from './ed25519-key.js'
 
 const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
 /** Captured here, so that tests that replace the global timers do not block verification. */
@@ -13,22 +13,19 @@ const setImmediate = nodeModule<typeof NodeTimers>('node:timers')?.setImmediate
 /** Whether one callback may settle the verifications of several requests. */
 const mayShareWork = !isCloudflareWorkers()
 
-const keyLength = 32
-
 /** Verifies signatures of one public key that has been screened. */
 export type Verifier = (signature: Uint8Array, message: string) => Promise<boolean>
 
 /**
- * Screens an Ed25519 public key given as the `x` of a JWK, and returns its verifier. Returns
- * `undefined` for an encoding that is not canonical, for points that are not on the curve, and for points of small
- * order, with which one signature is valid for any message. OpenSSL accepts those.
+ * Screens an Ed25519 public key given as the `x` of a JWK, and returns its verifier. Returns `undefined` for an
+ * encoding that is not canonical, for a point that is not on the curve, and for a point of small order.
  */
 export function verifierOf(x: string): Verifier | undefined {
   const known = verifiers.get(x)
   if (known !== undefined) return known
   const key = fromBase64url(x)
   if (key === undefined || !isSoundKey(key)) return undefined
-  const verifier = nodeCrypto === undefined ? portable(key) : native(nodeCrypto, x)
+  const verifier = nodeCrypto === undefined ? portable(x) : native(nodeCrypto, x)
   verifiers.set(x, verifier)
   evictOldest(verifiers, verifiersMax)
   return verifier
@@ -37,22 +34,33 @@ export function verifierOf(x: string): Verifier | undefined {
 const verifiersMax = 10_000
 const verifiers = new Map<string, Verifier>()
 
-function isSoundKey(key: Uint8Array): boolean {
-  if (key.length !== keyLength) return false
-  try {
-    return !Point.fromBytes(key, false).isSmallOrder()
-  } catch {
-    return false
+type WebKey = NodeCrypto.webcrypto.CryptoKey
+
+/** The verifier for runtimes without `node:crypto`. */
+function portable(x: string): Verifier {
+  let imported: Promise<WebKey> | undefined
+  return async (signature, message) => {
+    try {
+      imported ??= importKey({ x }, 'verify')
+      return await crypto.subtle.verify('Ed25519', await imported, signature, encodeUtf8(message))
+    } catch (error) {
+      if (isUnsupported(error)) throw error
+      return false
+    }
   }
 }
 
-/**
- * The verifier for runtimes other than Node. It multiplies by the cofactor, as RFC 8032 allows; OpenSSL does not. The
- * results differ only for signatures that the holder of the key deliberately crafts.
- */
-function portable(key: Uint8Array): Verifier {
-  return async (signature, message) =>
-    verifyAsync(signature, encodeUtf8(message), key, { zip215: false }).catch(() => false)
+/** Whether the runtime has no Ed25519, which is not the fault of a key or of a client. */
+function isUnsupported(error: unknown): boolean {
+  return error instanceof Error && error.name === 'NotSupportedError'
+}
+
+function importKey(
+  key: { readonly x: string; readonly d?: string },
+  use: 'sign' | 'verify',
+): Promise<WebKey> {
+  const jwk = { kty: 'OKP', crv: 'Ed25519', ...key }
+  return crypto.subtle.importKey('jwk', jwk, 'Ed25519', false, [use])
 }
 
 interface Job {
@@ -130,18 +138,35 @@ export type Signer = (message: string) => Promise<Uint8Array>
  * performs it before the first signature.
  */
 export function signerOf({ x, d }: { readonly x: string; readonly d: string }): Signer | undefined {
-  const seed = fromBase64url(d)
-  if (seed?.length !== keyLength || verifierOf(x) === undefined) return undefined
-  return nodeCrypto === undefined ? portableSigner(seed, x) : nativeSigner(nodeCrypto, x, d)
+  const verify = verifierOf(x)
+  if (verify === undefined || fromBase64url(d)?.length !== privateKeyLength) return undefined
+  return nodeCrypto === undefined ? portableSigner(x, d, verify) : nativeSigner(nodeCrypto, x, d)
 }
 
-function portableSigner(seed: Uint8Array, x: string): Signer {
-  let matches: Promise<boolean> | undefined
-  return async (message) => {
-    matches ??= getPublicKeyAsync(seed).then((own) => toBase64url(own) === x)
-    if (!(await matches)) throw new Error('the private key is not that of x')
-    return signAsync(encodeUtf8(message), seed)
+const privateKeyLength = 32
+
+function portableSigner(x: string, d: string, verify: Verifier): Signer {
+  let imported: Promise<WebKey> | undefined
+
+  /** Some runtimes refuse to import a `d` that is not that of `x`, and others ignore `x`. */
+  async function importChecked(): Promise<WebKey> {
+    try {
+      const key = await importKey({ x, d }, 'sign')
+      if (await verify(await signWith(key, ''), '')) return key
+    } catch (error) {
+      if (isUnsupported(error)) throw error
+    }
+    throw new Error('the private key is not that of x')
   }
+
+  return async (message) => {
+    imported ??= importChecked()
+    return signWith(await imported, message)
+  }
+}
+
+async function signWith(key: WebKey, message: string): Promise<Uint8Array> {
+  return new Uint8Array(await crypto.subtle.sign('Ed25519', key, encodeUtf8(message)))
 }
 
 function nativeSigner(crypto: typeof NodeCrypto, x: string, d: string): Signer | undefined {

@@ -15,7 +15,7 @@ const onWorkers = await importOnWorkers(
 
 const runtimes = [
   ['with Node', native.verifierOf],
-  ['with @noble/ed25519 alone', portable.verifierOf],
+  ['with Web Crypto alone', portable.verifierOf],
   ['on Cloudflare Workers', onWorkers.verifierOf],
 ] as const
 
@@ -374,5 +374,23 @@ describe('the runtimes', () => {
       ),
       { numRuns: runs(60) },
     )
+  })
+})
+
+describe('a runtime whose Web Crypto has no Ed25519', () => {
+  const unsupported = () =>
+    Promise.reject(new DOMException('unrecognized algorithm', 'NotSupportedError'))
+
+  test('rejects with its error, and refuses no client', async () => {
+    const importKey = vi.spyOn(crypto.subtle, 'importKey').mockImplementation(unsupported)
+    try {
+      const { x } = testKey('unsupported')
+      const verify = portable.verifierOf(x)
+      await expect(verify?.(signatureOf('message'), 'message')).rejects.toThrow('unrecognized')
+      const sign = portable.signerOf({ x, d: Buffer.alloc(32).toString('base64url') })
+      await expect(sign?.('message')).rejects.toThrow('unrecognized')
+    } finally {
+      importKey.mockRestore()
+    }
   })
 })

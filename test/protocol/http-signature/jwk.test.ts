@@ -11,7 +11,7 @@ const portable = await importWithoutNode(
 
 const runtimes = [
   ['with Node', native],
-  ['with Web Crypto and @noble/ed25519 only', portable],
+  ['with Web Crypto alone', portable],
 ] as const
 
 const jwk = jwkOf(testKey('shop'))

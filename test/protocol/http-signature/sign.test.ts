@@ -23,7 +23,7 @@ const [portable, portableSign] = await importWithoutNode(() =>
 
 const runtimes = [
   ['with Node', native.signerOf, nativeSign],
-  ['with @noble/ed25519 alone', portable.signerOf, portableSign],
+  ['with Web Crypto alone', portable.signerOf, portableSign],
 ] as const
 
 // RFC 8032 section 7.1.
