@@ -1,6 +1,6 @@
 import { ok, type Result } from '../core/result.js'
 import type { FieldLines, SignedMessage } from '../protocol/http-signature/components.js'
-import type { Unreadable } from '../protocol/schema.js'
+import { type Unreadable, unreadable } from '../protocol/schema.js'
 import type { HttpRequest } from './message.js'
 
 const linesMax = 128
@@ -69,11 +69,11 @@ export function readMessage(
 }
 
 function invalid(reason: string): InvalidFields {
-  return { ok: false, refusal: 'headers_invalid', reason }
+  return unreadable('headers_invalid', reason)
 }
 
 function unsupported(reason: string): InvalidFields {
-  return { ok: false, refusal: 'media_type_unsupported', reason }
+  return unreadable('media_type_unsupported', reason)
 }
 
 function isJson(contentType: string | undefined): boolean {

@@ -1,5 +1,5 @@
 import { ok, type Result } from '../core/result.js'
-import type { Unreadable } from '../protocol/schema.js'
+import { type Unreadable, unreadable } from '../protocol/schema.js'
 import { isSecure, parseUrl } from '../protocol/url.js'
 import { invalidOption } from '../util/option-error.js'
 
@@ -49,45 +49,31 @@ export function resolveTarget(
   strippedPrefix: string,
 ): Target {
   if (received.length > targetLengthMax) {
-    return {
-      ok: false,
-      refusal: 'headers_invalid',
-      reason: `the request target has more than ${targetLengthMax} characters`,
-    }
+    return unreadable(
+      'headers_invalid',
+      `the request target has more than ${targetLengthMax} characters`,
+    )
   }
   if (!/^[\x21\x22\x24-\x7e]+$/.test(received)) {
-    return {
-      ok: false,
-      refusal: 'headers_invalid',
-      reason: 'the request target contains invalid characters',
-    }
+    return unreadable('headers_invalid', 'the request target contains invalid characters')
   }
   const relative = received.startsWith('/') ? received : withoutOrigin(received, origin)
   if (relative === undefined) {
-    return {
-      ok: false,
-      refusal: 'headers_invalid',
-      reason: 'the request target has another origin',
-    }
+    return unreadable('headers_invalid', 'the request target has another origin')
   }
   const target = strippedPrefix + relative
   const [pathname = ''] = target.split('?', 1)
   if (isAmbiguous(pathname)) {
-    return {
-      ok: false,
-      refusal: 'route_unknown',
-      reason: 'the path has dot segments or escaped separators',
-    }
+    return unreadable('route_unknown', 'the path has dot segments or escaped separators')
   }
   const below = pathname === basePath || pathname.startsWith(`${basePath}/`)
   if (below) return ok({ target, path: pathname.slice(basePath.length) })
   const shown =
     pathname.length > shownLengthMax ? `${pathname.slice(0, shownLengthMax)}…` : pathname
-  return {
-    ok: false,
-    refusal: 'route_unknown',
-    reason: `the path ${shown} is not below the configured URL ${origin}${basePath}`,
-  }
+  return unreadable(
+    'route_unknown',
+    `the path ${shown} is not below the configured URL ${origin}${basePath}`,
+  )
 }
 
 /** Accepts a target in absolute form (RFC 9112 section 3.2.2) only if it has the configured origin. */

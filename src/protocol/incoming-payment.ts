@@ -7,14 +7,7 @@ import type { Json, JsonObject } from '../core/json.js'
 import { ok } from '../core/result.js'
 import type { PaymentMethod } from '../ports/payment-methods.js'
 import { readMetadata } from './metadata.js'
-import {
-  amountSchema,
-  type Parsed,
-  parseWith,
-  refusing,
-  requestObjectOf,
-  urlSchema,
-} from './schema.js'
+import { amountSchema, type Parsed, parseWith, requestObjectOf, urlSchema } from './schema.js'
 
 /** A request to create an incoming payment. */
 export interface IncomingPaymentRequest {
@@ -24,19 +17,19 @@ export interface IncomingPaymentRequest {
   readonly metadata?: JsonObject
 }
 
+const instantForm = 'must be an RFC 3339 date-time with an offset'
+
 const requestSchema = requestObjectOf(
   v.strictObject({
     walletAddress: urlSchema,
     incomingAmount: v.optional(amountSchema),
-    expiresAt: v.optional(v.pipe(v.string(), refusing(instantProblem))),
+    expiresAt: v.optional(v.pipe(v.string(), v.check(isInstant, instantForm))),
     metadata: v.optional(v.unknown()),
   }),
 )
 
-function instantProblem(text: string): string | undefined {
-  return parseInstant(text) === undefined
-    ? 'must be an RFC 3339 date-time with an offset'
-    : undefined
+function isInstant(text: string): boolean {
+  return parseInstant(text) !== undefined
 }
 
 /**

@@ -16,6 +16,13 @@ export interface Unreadable<Refusal extends string> {
   readonly reason: string
 }
 
+export function unreadable<Refusal extends string>(
+  refusal: Refusal,
+  reason: string,
+): Unreadable<Refusal> {
+  return { ok: false, refusal, reason }
+}
+
 /** The value that was read, or the first problem. */
 export type Parsed<T> = Result<T, BodyProblem>
 
@@ -70,12 +77,14 @@ function withoutNulls<Value>(value: Value): Value {
 export function printableText(lengthMax: number) {
   return v.pipe(
     v.string(),
-    v.regex(/^[\x21-\x7e]+$/, 'must contain only printable ASCII characters'),
-    v.maxLength(lengthMax, `must have at most ${lengthMax} characters`),
+    v.check((text) => printable.test(text), 'must contain only printable ASCII characters'),
+    v.check((text) => text.length <= lengthMax, `must have at most ${lengthMax} characters`),
   )
 }
 
+const printable = /^[\x21-\x7e]+$/
 const assetCodeLengthMax = 64
+const assetScaleMax = 255
 
 /** @see Open Payments OpenAPI, schema `amount` */
 export const amountSchema = objectOf(
@@ -87,12 +96,14 @@ export const amountSchema = objectOf(
     assetCode: printableText(assetCodeLengthMax),
     assetScale: v.pipe(
       v.number(),
-      v.integer('must be an integer'),
-      v.minValue(0, 'must not be less than 0'),
-      v.maxValue(255, 'must not be greater than 255'),
+      v.check(isAssetScale, `must be an integer from 0 to ${assetScaleMax}`),
     ),
   }),
 )
+
+function isAssetScale(value: number): boolean {
+  return Number.isInteger(value) && value >= 0 && value <= assetScaleMax
+}
 
 /** A URL that identifies a resource. The output is its canonical form. */
 export const urlSchema = v.pipe(
@@ -105,6 +116,7 @@ export const urlSchema = v.pipe(
   }),
 )
 
+const incomingPaymentPath = /\/incoming-payments\/.+$/
 const escapedSeparator = /%(?:2f|5c|25)/i
 
 /**
@@ -115,7 +127,7 @@ const escapedSeparator = /%(?:2f|5c|25)/i
  */
 export const receiverSchema = v.pipe(
   urlSchema,
-  v.regex(/\/incoming-payments\/.+$/, 'must be the URL of an incoming payment'),
+  v.check((url) => incomingPaymentPath.test(url), 'must be the URL of an incoming payment'),
   v.check((url) => !escapedSeparator.test(url), 'must not contain an escaped slash'),
 )
 
