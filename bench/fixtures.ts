@@ -34,7 +34,7 @@ export const walletAddresses: WalletAddresses = {
 /** Prices every payment at 1:1. */
 export const pricing: Pricing = {
   async price({ debitAmount = { value: '2500', assetCode: 'USD', assetScale: 2 } }) {
-    return { debitAmount, receiveAmount: debitAmount }
+    return { ok: true, debitAmount, receiveAmount: debitAmount }
   },
 }
 

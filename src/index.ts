@@ -141,7 +141,7 @@ export type {
   PaymentMethod,
   PaymentMethods,
 } from './ports/payment-methods.js'
-export type { PriceRefusal, PriceRequest, Pricing } from './ports/pricing.js'
+export type { PriceAnswer, PriceRefusal, PriceRequest, Pricing } from './ports/pricing.js'
 export type { Random } from './ports/random.js'
 export {
   type Commit,

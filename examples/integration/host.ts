@@ -5,8 +5,7 @@ import {
   type InteractionView,
   memoryStore,
   type OutgoingPaymentEvent,
-  type Price,
-  type PriceRefusal,
+  type PriceAnswer,
   type RequestedPayment,
   type Totals,
   type WalletAddresses,
@@ -46,15 +45,15 @@ export interface Market {
   lookUp(
     receiver: string,
   ): Promise<{ readonly remaining?: Amount; readonly asset: Asset } | undefined>
-  arriving(payer: Asset, debitAmount: Amount, to: { readonly asset: Asset }): Price | PriceRefusal
-  costOf(payer: Asset, receiveAmount: Amount): Price | PriceRefusal
+  arriving(payer: Asset, debitAmount: Amount, to: { readonly asset: Asset }): PriceAnswer
+  costOf(payer: Asset, receiveAmount: Amount): PriceAnswer
 }
 
 /** This example has no receivers yet. */
 export const market: Market = {
   lookUp: async () => undefined,
-  arriving: () => ({ refusal: 'receiver_invalid' }),
-  costOf: () => ({ refusal: 'receiver_invalid' }),
+  arriving: () => ({ ok: false, refusal: 'receiver_invalid' }),
+  costOf: () => ({ ok: false, refusal: 'receiver_invalid' }),
 }
 
 /** Knows balances, sanctions lists, and what owners confirmed in the app. */

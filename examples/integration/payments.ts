@@ -7,10 +7,10 @@ export function quotesOf(market: Market): Pricing {
   return {
     async price({ account: walletAddress, receiver, debitAmount, receiveAmount }) {
       const wanted = await market.lookUp(receiver) // the incoming payment, here or at another server
-      if (wanted === undefined) return { refusal: 'receiver_invalid' }
+      if (wanted === undefined) return { ok: false, refusal: 'receiver_invalid' }
       if (debitAmount !== undefined) return market.arriving(walletAddress, debitAmount, wanted)
       const received = receiveAmount ?? wanted.remaining
-      if (received === undefined) return { refusal: 'amount_missing' }
+      if (received === undefined) return { ok: false, refusal: 'amount_missing' }
       return market.costOf(walletAddress, received) // including your fees, rounded up
     },
   }

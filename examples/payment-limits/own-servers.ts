@@ -66,10 +66,10 @@ export interface HostsSay {
 /** A euro costs two dollars. */
 export const pricing: Pricing = {
   async price({ debitAmount }) {
-    if (debitAmount === undefined) return { refusal: 'amount_missing' }
+    if (debitAmount === undefined) return { ok: false, refusal: 'amount_missing' }
     const received = BigInt(debitAmount.value) / 2n
-    if (received === 0n) return { refusal: 'amount_too_small' }
-    return { debitAmount, receiveAmount: { value: `${received}`, ...eur } }
+    if (received === 0n) return { ok: false, refusal: 'amount_too_small' }
+    return { ok: true, debitAmount, receiveAmount: { value: `${received}`, ...eur } }
   },
 }
 

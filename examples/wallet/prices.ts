@@ -1,4 +1,4 @@
-import type { Amount, Asset, Price, PriceRefusal, Pricing } from 'open-payments-server'
+import type { Amount, Asset, PriceAnswer, PriceRefusal, Pricing } from 'open-payments-server'
 import { amountValueMax, parseValue } from 'open-payments-server/core'
 import { rateOf } from './rates.js'
 import { type Receivers, sameAsset } from './receivers.js'
@@ -28,7 +28,7 @@ export function prices(receivers: Receivers): Pricing {
           ? priceToReceive(exchange, receiveAmount ?? wanted)
           : priceToDebit(exchange, debitAmount)
       // A quote expires with its receiver at the latest.
-      return 'refusal' in priced || expiresAt === undefined ? priced : { ...priced, expiresAt }
+      return !priced.ok || expiresAt === undefined ? priced : { ...priced, expiresAt }
     },
   }
 }
@@ -61,25 +61,25 @@ function exchangeOf(debited: Asset, received: Asset): Exchange | undefined {
   }
 }
 
-function priceToReceive(exchange: Exchange, receiveAmount?: Amount): Price | PriceRefusal {
-  if (receiveAmount === undefined) return { refusal: 'amount_missing' }
+function priceToReceive(exchange: Exchange, receiveAmount?: Amount): PriceAnswer {
+  if (receiveAmount === undefined) return { ok: false, refusal: 'amount_missing' }
   const debited = exchange.costOf(units(receiveAmount))
   if (debited > amountValueMax) return unpriceable('the debit amount would exceed 64 bits')
-  return { debitAmount: amountOf(debited, exchange.debited), receiveAmount }
+  return { ok: true, debitAmount: amountOf(debited, exchange.debited), receiveAmount }
 }
 
-function priceToDebit(exchange: Exchange, debitAmount: Amount): Price | PriceRefusal {
+function priceToDebit(exchange: Exchange, debitAmount: Amount): PriceAnswer {
   const received = exchange.arrivingOf(units(debitAmount))
   if (received > amountValueMax) return unpriceable('the receive amount would exceed 64 bits')
   if (received === 0n) {
     const minDebitAmount = amountOf(exchange.costOf(1n), exchange.debited)
-    return { refusal: 'amount_too_small', minDebitAmount }
+    return { ok: false, refusal: 'amount_too_small', minDebitAmount }
   }
-  return { debitAmount, receiveAmount: amountOf(received, exchange.received) }
+  return { ok: true, debitAmount, receiveAmount: amountOf(received, exchange.received) }
 }
 
 function invalid(reason: string): PriceRefusal {
-  return { refusal: 'receiver_invalid', reason }
+  return { ok: false, refusal: 'receiver_invalid', reason }
 }
 
 function amountOf(value: bigint, { assetCode, assetScale }: Asset): Amount {
@@ -97,5 +97,5 @@ function dividedUp(dividend: bigint, divisor: bigint): bigint {
 }
 
 function unpriceable(reason: string): PriceRefusal {
-  return { refusal: 'amount_invalid', reason }
+  return { ok: false, refusal: 'amount_invalid', reason }
 }

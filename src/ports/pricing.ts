@@ -13,6 +13,7 @@ export interface PriceRequest extends PriceQuery {
 
 /** Why a payment cannot be priced. */
 export interface PriceRefusal {
+  readonly ok: false
   /**
    * - `receiver_invalid`: the incoming payment does not exist, or does not accept further funds.
    * - `amount_missing`: neither the request nor the incoming payment has an amount.
@@ -27,6 +28,9 @@ export interface PriceRefusal {
   readonly minDebitAmount?: Amount
 }
 
+/** The price of a payment, or why it has none. */
+export type PriceAnswer = ({ readonly ok: true } & Price) | PriceRefusal
+
 /** Prices payments: determines what the host debits and what the receiver gets. */
 export interface Pricing {
   /**
@@ -35,5 +39,5 @@ export interface Pricing {
    * Rejects when the host cannot determine a price at the moment; the client instance then gets 503. A wrong price
    * results in 500.
    */
-  price(request: PriceRequest): Promise<Price | PriceRefusal>
+  price(request: PriceRequest): Promise<PriceAnswer>
 }

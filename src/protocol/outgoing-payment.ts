@@ -5,7 +5,7 @@ import { formatInstant } from '../core/instant.js'
 import type { Json, JsonObject } from '../core/json.js'
 import { hasFailed, type OutgoingPayment, sentAmount } from '../core/outgoing-payment/record.js'
 import type { Price, PriceQuery, Quote } from '../core/quote.js'
-import { ok } from '../core/result.js'
+import { ok, type Result } from '../core/result.js'
 import type { PriceRefusal } from '../ports/pricing.js'
 import { isObject } from './json.js'
 import { readMetadata } from './metadata.js'
@@ -59,6 +59,7 @@ export function readQuoteRequest(body: Json | undefined): Parsed<QuoteRequest> {
 
 const priceSchema = objectOf(
   v.object({
+    ok: v.literal(true),
     debitAmount: amountSchema,
     receiveAmount: amountSchema,
     expiresAt: v.optional(v.pipe(v.number(), v.safeInteger('must be an integer'))),
@@ -82,12 +83,13 @@ const priceRefusalSchema = objectOf(
  * Reads the value that the host's `price` returned, as strictly as a request, because it is stored and sent to
  * clients. Unknown members are dropped.
  */
-export function readPriceAnswer(answer: unknown): Parsed<Price | PriceRefusal> {
-  if (typeof answer === 'object' && answer !== null && 'refusal' in answer) {
+export function readPriceAnswer(answer: unknown): Parsed<Result<Price, PriceRefusal>> {
+  if (Object(answer).ok === false) {
     const parsed = parseWith(priceRefusalSchema, answer)
     if (!parsed.ok) return parsed
     const { refusal, reason, minDebitAmount } = parsed.value
     return ok({
+      ok: false,
       refusal,
       ...(reason === undefined ? {} : { reason }),
       ...(minDebitAmount && { minDebitAmount }),
@@ -97,7 +99,7 @@ export function readPriceAnswer(answer: unknown): Parsed<Price | PriceRefusal> {
   if (!parsed.ok) return parsed
   const { debitAmount, receiveAmount, expiresAt } = parsed.value
   const amounts = { debitAmount, receiveAmount }
-  return ok(expiresAt === undefined ? amounts : { ...amounts, expiresAt })
+  return ok(ok(expiresAt === undefined ? amounts : { ...amounts, expiresAt }))
 }
 
 /** A request to create an outgoing payment, from a quote or directly to an incoming payment. */

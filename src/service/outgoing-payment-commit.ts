@@ -134,7 +134,7 @@ function decide(deps: CreationDependencies, creation: Creation, loaded: Loaded):
   const decision = createOutgoingPayment(commandOf(creation, spending), creation.call.now, limits)
   if (!decision.ok) return unchanged(decision)
   if (permission?.ok === false) {
-    if ('error' in permission) throw permission.error
+    if (permission.outcome === 'failed') throw permission.error
     return unchanged(permission)
   }
   const { record, events, budget } = decision

@@ -10,7 +10,7 @@ import type { Replayed } from './mechanism/transact.js'
 /** The host's answer about a payment, or the error with which it failed to answer. */
 export type Permission =
   | Result<undefined, Refused<PaymentRefusal['refusal']> | Replayed>
-  | { readonly ok: false; readonly error: unknown }
+  | { readonly ok: false; readonly outcome: 'failed'; readonly error: unknown }
 
 const reasons: Readonly<Record<PaymentRefusal['refusal'], string>> = {
   funds_insufficient: 'the account has insufficient funds',
@@ -23,7 +23,7 @@ export async function permissionFor(mayPay: MayPay, payment: OutgoingPayment): P
     const requested = await requestedPayment(payment)
     return readAnswer(await ofDependency('mayPay', () => mayPay(requested)))
   } catch (error) {
-    return { ok: false, error }
+    return { ok: false, outcome: 'failed', error }
   }
 }
 

@@ -9,7 +9,7 @@ import {
   type Quote,
   type QuotePolicy,
 } from '../core/quote.js'
-import { ok, type Result } from '../core/result.js'
+import type { Result } from '../core/result.js'
 import type { PriceRefusal, Pricing } from '../ports/pricing.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { newId } from '../protocol/credential.js'
@@ -61,10 +61,11 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
     const given = await ports.quotes.price({ ...query, account, client, method: 'ilp' })
     const answer = readPriceAnswer(given)
     if (!answer.ok) throw wrongPrice(`${answer.path} ${answer.problem}`)
-    if ('refusal' in answer.value) return refusedPrice(answer.value)
-    const problem = priceProblem(answer.value, query, account)
+    const price = answer.value
+    if (!price.ok) return refusedPrice(price)
+    const problem = priceProblem(price.value, query, account)
     if (problem !== undefined) throw wrongPrice(problem)
-    return ok(answer.value)
+    return price
   }
 
   async function create(

@@ -181,8 +181,8 @@ describe('quotes of a market', () => {
       const asset = { assetCode: 'USD', assetScale: 2 }
       return receiver === shopReceiver ? { asset, remaining: usd(700) } : { asset }
     },
-    arriving: (_, debitAmount) => ({ debitAmount, receiveAmount: usd(1) }),
-    costOf: (_, receiveAmount) => ({ debitAmount: usd(2), receiveAmount }),
+    arriving: (_, debitAmount) => ({ ok: true, debitAmount, receiveAmount: usd(1) }),
+    costOf: (_, receiveAmount) => ({ ok: true, debitAmount: usd(2), receiveAmount }),
   }
 
   test.each([

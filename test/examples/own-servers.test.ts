@@ -19,7 +19,7 @@ const mistakes: Readonly<Record<string, { readonly say: HostsSay; readonly found
       pricing: {
         async price(request) {
           const price = await pricing.price(request)
-          if ('refusal' in price) return price
+          if (!price.ok) return price
           const { value, ...asset } = price.receiveAmount
           return { ...price, receiveAmount: { value: `${BigInt(value) * 2n}`, ...asset } }
         },

@@ -43,7 +43,7 @@ function priceOf(
 
 async function debitOf(received: bigint, assets: { from: string; to: string }): Promise<bigint> {
   const price = await priceOf({ receiveAmount: amount(received, assets.to) }, assets)
-  if ('refusal' in price) throw new Error(price.refusal)
+  if (!price.ok) throw new Error(price.refusal)
   expect(price.receiveAmount).toEqual(amount(received, assets.to))
   return BigInt(price.debitAmount.value)
 }
@@ -51,7 +51,7 @@ async function debitOf(received: bigint, assets: { from: string; to: string }): 
 /** Returns 0 if the amount is too small. */
 async function arrivalOf(debited: bigint, assets: { from: string; to: string }): Promise<bigint> {
   const price = await priceOf({ debitAmount: amount(debited, assets.from) }, assets)
-  if ('refusal' in price) {
+  if (!price.ok) {
     expect(price.refusal).toBe('amount_too_small')
     return 0n
   }
@@ -104,6 +104,7 @@ describe('the price of a payment', () => {
   ])('of %s in %s to %s delivers %s', async (debited, from, to, expected) => {
     const price = await priceOf({ debitAmount: amount(debited, from) }, { from, to })
     expect(price).toEqual({
+      ok: true,
       debitAmount: amount(debited, from),
       receiveAmount: amount(expected, to),
       expiresAt,
@@ -116,6 +117,7 @@ describe('the price of a payment', () => {
     ['EUR', 'USD', '2'],
   ])('of 1 in %s to %s is too small, with a minimum of %s', async (from, to, least) => {
     expect(await priceOf({ debitAmount: amount(1, from) }, { from, to })).toEqual({
+      ok: false,
       refusal: 'amount_too_small',
       minDebitAmount: amount(least, from),
     })
@@ -128,7 +130,7 @@ describe('the price of a payment', () => {
       receiveAmount: amount(2000, 'EUR'),
       debitAmount: amount(2182),
     })
-    expect(await priceOf({}, {})).toEqual({ refusal: 'amount_missing' })
+    expect(await priceOf({}, {})).toEqual({ ok: false, refusal: 'amount_missing' })
   })
 })
 
@@ -147,7 +149,7 @@ describe('the price of a payment to another wallet', () => {
   test('is in its asset at any scale, and expires with it', async () => {
     const debitAmount = amount(1010)
     const receiveAmount = { value: '92592', ...asset }
-    const price = { debitAmount, receiveAmount }
+    const price = { ok: true, debitAmount, receiveAmount }
     expect(await priceElsewhere({ ok: true, receiver: { asset } })).toEqual(price)
     expect(await priceElsewhere({ ok: true, receiver: { asset, expiresAt } })).toEqual({
       ...price,
@@ -172,6 +174,7 @@ describe('there is no price', () => {
     const temporary = { ok: false, reason: 'it did not respond', temporary: true } as const
     for (const found of [noReceiver('it is unknown'), temporary]) {
       expect(await priceElsewhere(found)).toEqual({
+        ok: false,
         refusal: 'receiver_invalid',
         reason: found.ok ? '' : found.reason,
       })

@@ -112,7 +112,9 @@ describe.each(Object.entries(operations))('%s', (_, [port, prepare]) => {
 
 test('a wrong price is not an outage, so the client gets 500', async () => {
   const price = { debitAmount: { value: '1', assetCode: 'EUR', assetScale: 2 } }
-  const pricing = { price: async () => ({ ...price, receiveAmount: price.debitAmount }) }
+  const pricing = {
+    price: async () => ({ ok: true as const, ...price, receiveAmount: price.debitAmount }),
+  }
   const world = createSpendingWorld({ resources: { pricing } })
   const client = world.client()
   const { status, headers } = await newQuote(client, await quoteToken(client))

@@ -70,7 +70,7 @@ describe.each(repeatable)('a repeated payment with $by', ({ request }) => {
   test('succeeds despite later changes of the quote, price, window and budget', async () => {
     let takes = true
     const price: Pricing['price'] = async (asked) =>
-      takes ? priceList.price(asked) : { refusal: 'receiver_invalid' }
+      takes ? priceList.price(asked) : { ok: false, refusal: 'receiver_invalid' }
     const { world, client } = await payingClient({ resources: { pricing: { price } } })
     const interval = 'R1/2026-11-21T12:00:00Z/PT6M'
     const bounded = outgoingItem({ interval, debitAmount: usd(1000) })

@@ -290,9 +290,11 @@ describe('creating an outgoing payment', () => {
 
   test.each<readonly [string, unknown]>([
     ['nothing', undefined],
-    ['another amount', { debitAmount: usd(9), receiveAmount: usd(9) }],
-    ['nothing to receive', { debitAmount: usd(10), receiveAmount: usd(0) }],
-    ['an invalid refusal', { refusal: 'limits_exceeded' }],
+    ['another amount', { ok: true, debitAmount: usd(9), receiveAmount: usd(9) }],
+    ['nothing to receive', { ok: true, debitAmount: usd(10), receiveAmount: usd(0) }],
+    ['an invalid refusal', { ok: false, refusal: 'limits_exceeded' }],
+    ['a price without ok', { debitAmount: usd(10), receiveAmount: usd(10) }],
+    ['a refusal without ok', { refusal: 'receiver_invalid' }],
   ])('returns 500 if the host returns %s, and stores nothing', async (_, answer) => {
     const { store, written } = watchedStore(memoryStore())
     const price: Pricing['price'] = async () => answer as never

@@ -100,6 +100,7 @@ describe('creating a quote', () => {
   test('expires with its price, if that is earlier', async () => {
     const endsAt = Date.UTC(2026, 10, 21, 12, 1)
     const price = async () => ({
+      ok: true as const,
       debitAmount: usd(10),
       receiveAmount: usd(9),
       expiresAt: endsAt,
@@ -155,7 +156,7 @@ describe('creating a quote', () => {
 
   test('reveals the reason of the host only to the operator', async () => {
     const price = async () =>
-      ({ refusal: 'amount_missing', reason: 'the ledger says shibboleth' }) as const
+      ({ ok: false, refusal: 'amount_missing', reason: 'the ledger says shibboleth' }) as const
     const { world, client, token } = await setUp({ resources: { pricing: { price } } })
     const answer = await newQuote(client, token)
     expect([answer.status, answer.body.error]).toEqual([
@@ -248,7 +249,7 @@ describe('creating a quote', () => {
 })
 
 describe('a host that returns a price', () => {
-  const price = { debitAmount: usd(100), receiveAmount: usd(100) }
+  const price = { ok: true, debitAmount: usd(100), receiveAmount: usd(100) } as const
   const answers: readonly [string, unknown][] = [
     ['nothing', undefined],
     ['null', null],

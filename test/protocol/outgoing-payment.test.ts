@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { ok } from '../../src/core/result.js'
 import type { Quote } from '../../src/entry-core.js'
 import type { Json, OutgoingPayment } from '../../src/index.js'
 import {
@@ -221,31 +222,30 @@ describe('readOutgoingPaymentRequest', () => {
 })
 
 describe('readPriceAnswer', () => {
-  const price = { debitAmount: dollars(100), receiveAmount: euros(50) }
+  const amounts = { debitAmount: dollars(100), receiveAmount: euros(50) }
+  const price = { ok: true, ...amounts }
 
   test('reads a price and omits additional members of the host’s answer', () => {
     const more = { fee: 5n, debitAmount: { ...dollars(100), margin: '3' }, at: new Date() }
-    expect(readPriceAnswer({ ...price, ...more })).toStrictEqual({ ok: true, value: price })
-    expect(readPriceAnswer({ ...price, expiresAt: undefined })).toStrictEqual({
-      ok: true,
-      value: price,
-    })
-    expect(readPriceAnswer({ ...price, expiresAt: 17 })).toStrictEqual({
-      ok: true,
-      value: { ...price, expiresAt: 17 },
-    })
+    expect(readPriceAnswer({ ...price, ...more })).toStrictEqual(ok(ok(amounts)))
+    expect(readPriceAnswer({ ...price, expiresAt: undefined })).toStrictEqual(ok(ok(amounts)))
+    expect(readPriceAnswer({ ...price, expiresAt: 17 })).toStrictEqual(
+      ok(ok({ ...amounts, expiresAt: 17 })),
+    )
   })
 
   test('reads the reason for a refusal', () => {
     for (const refusal of ['receiver_invalid', 'amount_missing', 'amount_too_small']) {
-      expect(readPriceAnswer({ refusal })).toStrictEqual({ ok: true, value: { refusal } })
+      const answer = { ok: false, refusal }
+      expect(readPriceAnswer(answer)).toStrictEqual(ok(answer))
     }
     const small = {
+      ok: false,
       refusal: 'amount_too_small',
       reason: 'a fee of 10',
       minDebitAmount: dollars(11),
     }
-    expect(readPriceAnswer({ ...small, more: 1 })).toStrictEqual({ ok: true, value: small })
+    expect(readPriceAnswer({ ...small, more: 1 })).toStrictEqual(ok(small))
   })
 
   test.each<readonly [string, unknown]>([
@@ -253,7 +253,10 @@ describe('readPriceAnswer', () => {
     ['null', null],
     ['a number', 100],
     ['an empty object', {}],
-    ['only one amount', { debitAmount: dollars(100) }],
+    ['only one amount', { ok: true, debitAmount: dollars(100) }],
+    ['a price without ok', amounts],
+    ['a refusal without ok', { refusal: 'receiver_invalid' }],
+    ['a price with another ok', { ...amounts, ok: 1 }],
     ['an amount that is a number', { ...price, debitAmount: { ...dollars(100), value: 100 } }],
     ['an amount that is a bigint', { ...price, debitAmount: { ...dollars(100), value: 100n } }],
     ['an amount without an asset', { ...price, receiveAmount: { value: '50' } }],
@@ -263,11 +266,14 @@ describe('readPriceAnswer', () => {
     ['an expiry that is not a number', { ...price, expiresAt: Number.NaN }],
     ['a fractional expiry', { ...price, expiresAt: 1.5 }],
     ['an expiry that is a string', { ...price, expiresAt: '2026-11-21T12:00:00Z' }],
-    ['an unknown refusal', { refusal: 'token_unknown' }],
-    ['an inherited property as the refusal', { refusal: 'constructor' }],
-    ['an empty refusal', { refusal: undefined }],
-    ['an invalid minimum amount', { refusal: 'amount_too_small', minDebitAmount: '11' }],
-    ['a reason that is not a string', { refusal: 'receiver_invalid', reason: new Error('x') }],
+    ['an unknown refusal', { ok: false, refusal: 'token_unknown' }],
+    ['an inherited property as the refusal', { ok: false, refusal: 'constructor' }],
+    ['an empty refusal', { ok: false, refusal: undefined }],
+    ['an invalid minimum amount', { ok: false, refusal: 'amount_too_small', minDebitAmount: '11' }],
+    [
+      'a reason that is not a string',
+      { ok: false, refusal: 'receiver_invalid', reason: new Error('x') },
+    ],
   ])('rejects an invalid answer: %s', (_, answer) => {
     expect(readPriceAnswer(answer)).toEqual({
       ok: false,

@@ -87,7 +87,9 @@ export function machineWallet(): PlayedWallet {
 function price(asked: Parameters<typeof listPrice>[0]): Price | string {
   if ((asked.debitAmount ?? asked.receiveAmount)?.value === '0') return 'amount_invalid'
   const answer = listPrice(asked)
-  return 'refusal' in answer ? answer.refusal : answer
+  if (!answer.ok) return answer.refusal
+  const { ok: _ok, ...price } = answer
+  return price
 }
 
 function quote(

@@ -1,5 +1,12 @@
 import { parseValue } from '../../src/entry-core.js'
-import type { AccessItem, Amount, Limits, PriceRequest, Pricing } from '../../src/index.js'
+import type {
+  AccessItem,
+  Amount,
+  Limits,
+  PriceAnswer,
+  PriceRequest,
+  Pricing,
+} from '../../src/index.js'
 import type { SignOptions } from './sign.js'
 import {
   alice,
@@ -33,17 +40,21 @@ export function listPrice({
   receiver,
   debitAmount,
   receiveAmount,
-}: Omit<PriceRequest, 'account' | 'client' | 'method'>) {
-  if (receiver === goneReceiver) return { refusal: 'receiver_invalid' } as const
+}: Omit<PriceRequest, 'account' | 'client' | 'method'>): PriceAnswer {
+  if (receiver === goneReceiver) return { ok: false, refusal: 'receiver_invalid' }
   const [per, received] = receiver === euroReceiver ? [2n, eur] : [1n, usd]
   if (receiveAmount !== undefined) {
-    return { receiveAmount, debitAmount: usd((parseValue(receiveAmount.value) ?? 0n) * per) }
+    return {
+      ok: true,
+      receiveAmount,
+      debitAmount: usd((parseValue(receiveAmount.value) ?? 0n) * per),
+    }
   }
   const debit = debitAmount ?? usd(1000)
   const arriving = (parseValue(debit.value) ?? 0n) / per
   return arriving === 0n
-    ? ({ refusal: 'amount_too_small', minDebitAmount: usd(per) } as const)
-    : { debitAmount: debit, receiveAmount: received(arriving) }
+    ? { ok: false, refusal: 'amount_too_small', minDebitAmount: usd(per) }
+    : { ok: true, debitAmount: debit, receiveAmount: received(arriving) }
 }
 
 export const priceList: Pricing = { price: async (request) => listPrice(request) }

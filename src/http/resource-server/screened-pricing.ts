@@ -30,6 +30,10 @@ export function screenedPricing(
     price: async (request) =>
       isAccepted(request.receiver)
         ? pricing.price(request)
-        : { refusal: 'receiver_invalid', reason: 'the receiver is not on the public internet' },
+        : {
+            ok: false,
+            refusal: 'receiver_invalid',
+            reason: 'the receiver is not on the public internet',
+          },
   }
 }

@@ -93,7 +93,11 @@ function createServers(store: Store) {
     walletAddresses: { find: async (url) => ({ url, assetCode: 'USD', assetScale: 2 }) },
     paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
     pricing: {
-      price: async ({ debitAmount = usd('100') }) => ({ debitAmount, receiveAmount: debitAmount }),
+      price: async ({ debitAmount = usd('100') }) => ({
+        ok: true,
+        debitAmount,
+        receiveAmount: debitAmount,
+      }),
     },
   })
   let nonces = 0

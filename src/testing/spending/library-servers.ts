@@ -78,11 +78,11 @@ function pricesOf({ receivers }: SpendingScene): Pricing {
   return {
     async price({ receiver: url, debitAmount }) {
       const receiver = receivers.find((each) => each.url === url)
-      if (receiver === undefined) return { refusal: 'receiver_invalid' }
-      if (debitAmount === undefined) return { refusal: 'amount_missing' }
+      if (receiver === undefined) return { ok: false, refusal: 'receiver_invalid' }
+      if (debitAmount === undefined) return { ok: false, refusal: 'amount_missing' }
       const received = receivedOf(BigInt(debitAmount.value), receiver)
-      if (received === 0n) return { refusal: 'amount_too_small' }
-      return { debitAmount, receiveAmount: amountOf(received, receiver.asset) }
+      if (received === 0n) return { ok: false, refusal: 'amount_too_small' }
+      return { ok: true, debitAmount, receiveAmount: amountOf(received, receiver.asset) }
     },
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { screenedPricing } from '../../../src/http/resource-server/screened-pricing.js'
 import { usd } from '../../support/spending.js'
 
-const price = { debitAmount: usd(1), receiveAmount: usd(1) }
+const price = { ok: true, debitAmount: usd(1), receiveAmount: usd(1) } as const
 const account = { url: 'https://wallet.example/alice', assetCode: 'USD', assetScale: 2 }
 const client = 'https://shop.example'
 

@@ -121,7 +121,7 @@ export const paymentFaults: readonly Fault[] = [
     at: each(paying, '400 invalid_amount'),
     kind: 'direct',
     host({ surface }) {
-      surface.switches.price = async () => ({ refusal: 'amount_missing' })
+      surface.switches.price = async () => ({ ok: false, refusal: 'amount_missing' })
     },
   },
   {
@@ -178,7 +178,12 @@ export const paymentFaults: readonly Fault[] = [
     host({ operation, surface: { switches, world } }) {
       if (operation !== 'createQuote') return
       const expiresAt = world.clock.now()
-      switches.price = async () => ({ debitAmount: usd(1), receiveAmount: usd(1), expiresAt })
+      switches.price = async () => ({
+        ok: true,
+        debitAmount: usd(1),
+        receiveAmount: usd(1),
+        expiresAt,
+      })
     },
   },
   {

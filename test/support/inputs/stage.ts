@@ -105,7 +105,9 @@ function watchedStore(inner: () => Store, current: () => Passage | undefined): S
 
 /** The price list of the tests is for accounts in dollars. */
 const price: Pricing['price'] = async (request) =>
-  request.account.assetCode === 'USD' ? priceList.price(request) : { refusal: 'receiver_invalid' }
+  request.account.assetCode === 'USD'
+    ? priceList.price(request)
+    : { ok: false, refusal: 'receiver_invalid' }
 
 type Document = Awaited<ReturnType<DocumentFetch>>
 

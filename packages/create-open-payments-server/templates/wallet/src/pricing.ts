@@ -27,13 +27,17 @@ export function pricingOf(
         return invalid('there is no exchange rate for its currency')
       }
       const amount = debitAmount ?? receiveAmount ?? remainingOf(payment)
-      if (amount === undefined) return { refusal: 'amount_missing' }
+      if (amount === undefined) return { ok: false, refusal: 'amount_missing' }
       const most = remainingOf(payment)
       if (most !== undefined && BigInt(amount.value) > BigInt(most.value)) {
-        return { refusal: 'amount_invalid', reason: 'the receiver does not accept that much' }
+        return {
+          ok: false,
+          refusal: 'amount_invalid',
+          reason: 'the receiver does not accept that much',
+        }
       }
       const value = { value: amount.value, assetCode, assetScale }
-      return { debitAmount: value, receiveAmount: value, expiresAt: payment.expiresAt }
+      return { ok: true, debitAmount: value, receiveAmount: value, expiresAt: payment.expiresAt }
     },
   }
 }
@@ -44,5 +48,5 @@ function remainingOf({ incomingAmount, received }: IncomingPayment): Amount | un
 }
 
 function invalid(reason: string): PriceRefusal {
-  return { refusal: 'receiver_invalid', reason }
+  return { ok: false, refusal: 'receiver_invalid', reason }
 }
