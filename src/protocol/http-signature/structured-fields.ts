@@ -139,8 +139,12 @@ function parseBareItem(cursor: Cursor): BareItem | undefined {
 
 /** At least one digit follows the point, and otherwise no zeros end it (RFC 9651 section 4.1.5). */
 function canonicalDecimal(text: string | undefined): string | undefined {
-  // Adding zero removes the sign of a negative zero.
-  return text && (Number(text) + 0).toFixed(3).replace(/0{1,2}$/, '')
+  return (
+    text &&
+    Number(text)
+      .toFixed(3)
+      .replace(/0{1,2}$/, '')
+  )
 }
 
 function parseBoolean(text: string | undefined): boolean | undefined {
@@ -152,7 +156,7 @@ const secondsMax = 8.64e12
 
 function parseDate(text: string | undefined): Other | undefined {
   if (text === undefined) return undefined
-  const seconds = Number(text.slice(1)) + 0
+  const seconds = Number(text.slice(1))
   return Math.abs(seconds) > secondsMax ? undefined : new Other(`@${seconds}`)
 }
 

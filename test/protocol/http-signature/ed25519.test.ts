@@ -1,4 +1,4 @@
-import { createHash, type Hash, randomBytes, sign } from 'node:crypto'
+import { createHash, type Hash, randomBytes, sign, type webcrypto } from 'node:crypto'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import * as native from '../../../src/protocol/http-signature/ed25519.js'
@@ -329,6 +329,10 @@ describe.each(runtimes)('Ed25519 %s', (_, verifierOf) => {
       expect(verifierOf(x)).toBeUndefined()
     })
 
+    test('that is used again has the same verifier', () => {
+      expect(verifierOf(key.x)).toBe(verifierOf(key.x))
+    })
+
     test('many keys used in turn remain independent', async () => {
       const signers = Array.from({ length: 40 }, (_, index) => testKey(`signer ${index}`))
       for (const round of [1, 2]) {
@@ -377,20 +381,55 @@ describe('the runtimes', () => {
   })
 })
 
-describe('a runtime whose Web Crypto has no Ed25519', () => {
-  const unsupported = () =>
-    Promise.reject(new DOMException('unrecognized algorithm', 'NotSupportedError'))
+describe('Web Crypto', () => {
+  const importKey = crypto.subtle.importKey.bind(crypto.subtle)
+  const key = testKey('web')
+  const { d = '' } = key.privateKey.export({ format: 'jwk' })
 
-  test('rejects with its error, and refuses no client', async () => {
-    const importKey = vi.spyOn(crypto.subtle, 'importKey').mockImplementation(unsupported)
-    try {
-      const { x } = testKey('unsupported')
-      const verify = portable.verifierOf(x)
-      await expect(verify?.(signatureOf('message'), 'message')).rejects.toThrow('unrecognized')
-      const sign = portable.signerOf({ x, d: Buffer.alloc(32).toString('base64url') })
-      await expect(sign?.('message')).rejects.toThrow('unrecognized')
-    } finally {
-      importKey.mockRestore()
-    }
+  afterEach(() => {
+    vi.restoreAllMocks()
+  })
+
+  function importing(replaced: typeof importKey) {
+    return vi.spyOn(crypto.subtle, 'importKey').mockImplementation(replaced as never)
+  }
+
+  const failing = (name: string) => () => Promise.reject(new DOMException('unusable', name))
+
+  test('without Ed25519 makes verifying and signing reject, and refuses no client', async () => {
+    importing(failing('NotSupportedError'))
+    const { x } = testKey('unsupported')
+    await expect(portable.verifierOf(x)?.(signatureOf('m'), 'm')).rejects.toThrow('unusable')
+    await expect(portable.signerOf({ x, d })?.('m')).rejects.toThrow('unusable')
+  })
+
+  test('that refuses a key makes its signatures invalid, and signing with it fail', async () => {
+    importing(failing('DataError'))
+    const { x } = testKey('refused')
+    expect(await portable.verifierOf(x)?.(signatureOf('m'), 'm')).toBe(false)
+    await expect(portable.signerOf({ x, d })?.('m')).rejects.toThrow('is not that of x')
+  })
+
+  test('that ignores x signs with no private key of another x', async () => {
+    importing((format, jwk, algorithm, extractable, uses) => {
+      const own = 'd' in jwk ? { ...jwk, x: key.x } : jwk
+      return importKey(format as 'jwk', own as webcrypto.JsonWebKey, algorithm, extractable, uses)
+    })
+    const { x } = testKey('another')
+    await expect(portable.signerOf({ x, d })?.('m')).rejects.toThrow('is not that of x')
+    expect(await portable.signerOf({ x: key.x, d })?.('m')).toEqual(
+      new Uint8Array(signatureOf('m', key)),
+    )
+  })
+
+  test('gets each key once, and cannot export it again', async () => {
+    const imported = vi.spyOn(crypto.subtle, 'importKey')
+    const fresh = testKey('fresh').privateKey.export({ format: 'jwk' })
+    const signer = portable.signerOf({ x: fresh.x ?? '', d: fresh.d ?? '' })
+    for (const message of ['a', 'b']) await signer?.(message)
+    expect(imported.mock.calls.map(([, , , extractable, uses]) => [extractable, uses])).toEqual([
+      [false, ['sign']],
+      [false, ['verify']],
+    ])
   })
 })
