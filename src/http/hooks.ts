@@ -1,19 +1,5 @@
 import type { RequestOutcome, Telemetry, TelemetryActivity } from '../ports/telemetry.js'
-
-/** Receives an error that cannot change a response. */
-export type OnError = ((error: unknown) => unknown) | undefined
-
-/**
- * Calls a hook of the host. Passes its error, thrown or rejected, to `onError`, and ignores an error of `onError`. The
- * promise never rejects; a response must not wait for it.
- */
-export async function callHook(hook: () => unknown, onError?: OnError): Promise<void> {
-  try {
-    await hook()
-  } catch (error) {
-    if (onError !== undefined) await callHook(() => onError(error))
-  }
-}
+import { callHook, type OnError } from '../util/call-hook.js'
 
 /**
  * Returns telemetry that cannot change what it measures: the work runs exactly once, its own result is returned, and

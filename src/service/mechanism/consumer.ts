@@ -1,4 +1,5 @@
-import { callback, having, listOf } from '../../util/arguments.js'
+import { callback, having, listOf, optional } from '../../util/arguments.js'
+import { callHook } from '../../util/call-hook.js'
 import { requireKnownOptions } from '../../util/known-options.js'
 import {
   type DrainOptions,
@@ -13,7 +14,7 @@ import { sleep } from './sleep.js'
 export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   /** How long to wait before the next poll if no event was due, in milliseconds. Default 1,000. */
   readonly pollMs?: number
-  /** Receives errors of the store; the consumer retries after `pollMs`. Must not throw. */
+  /** Receives errors of the store; the consumer retries after `pollMs`. Its own errors are ignored. */
   readonly onError?: (error: unknown) => void
 }
 
@@ -40,7 +41,7 @@ export interface EventConsumer {
  * consumer, but only one at a time delivers a given event; see `EventOutbox.drain`.
  *
  * @throws {OptionError} for an invalid option.
- * @throws {ArgumentError} for invalid sources or an invalid handler.
+ * @throws {ArgumentError} for invalid sources, and for an invalid handler or `onError`.
  */
 export function consumeEvents(
   sources: readonly EventOutbox[],
@@ -52,6 +53,7 @@ export function consumeEvents(
   callback('handler', handler)
   requireKnownOptions('', options, { ...known, pollMs: true, onError: true })
   const { pollMs = 1_000, onError, ...draining } = options
+  optional(callback)('options.onError', onError)
   drainSettings(draining)
   requirePositive('pollMs', pollMs)
   const controller = new AbortController()
@@ -63,7 +65,7 @@ export function consumeEvents(
       try {
         delivered = (await source.drain(handler, { ...draining, signal })).delivered
       } catch (error) {
-        onError?.(error)
+        void callHook(() => onError?.(error))
       }
       if (delivered === 0) await sleep(pollMs, signal)
     }

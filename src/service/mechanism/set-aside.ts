@@ -57,7 +57,7 @@ export async function discardSetAside(context: ServiceContext, eventId: string):
   return record !== undefined && context.store.remove('event', eventId, record.version)
 }
 
-const idPattern = /^[A-Za-z0-9._-]{1,128}$/
+const idPattern = /^[A-Za-z0-9._-]{8,128}$/
 
 async function loadSetAside(
   { store, namespace }: ServiceContext,

@@ -1,5 +1,6 @@
 import type { Random } from '../../ports/random.js'
 import { callback, having, listOf, optional } from '../../util/arguments.js'
+import { callHook } from '../../util/call-hook.js'
 import { requireKnownOptions } from '../../util/known-options.js'
 import { requirePositive } from './delivery.js'
 import { sleep } from './sleep.js'
@@ -16,7 +17,7 @@ export interface RunSweepsOptions {
   readonly everyMs?: number
   /** The maximum number of records of each kind that one call of `sweep` processes. Default 1,000. */
   readonly limit?: number
-  /** Receives errors of the store; the server is swept again in the next run. Must not throw. */
+  /** Receives errors of the store; the server is swept again in the next run. Its own errors are ignored. */
   readonly onError?: (error: unknown) => void
   /** The source of the jitter. Default: the global `crypto`. */
   readonly random?: Random
@@ -47,14 +48,16 @@ export function runSweeps(
   const { everyMs = 60_000, limit = 1_000, onError, random = crypto } = options
   requirePositive('everyMs', everyMs)
   requireSweepLimit(limit)
-  if (onError !== undefined) callback('options.onError', onError)
+  optional(callback)('options.onError', onError)
   source('options.random', random)
   const controller = new AbortController()
   const { signal } = controller
 
+  const report = (error: unknown) => void callHook(() => onError?.(error))
+
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      for (const server of servers) await sweepAll(server).catch((error) => onError?.(error))
+      for (const server of servers) await sweepAll(server).catch(report)
       await sleep(pauseMs(random, everyMs), signal)
     }
   }

@@ -43,10 +43,10 @@ function differenceOf(expected: unknown, actual: unknown, path: string): string 
   const here = path === '' ? 'the whole value' : path
   if (!isObject(expected) || !isObject(actual)) {
     if (JSON.stringify(expected) === JSON.stringify(actual)) return undefined
-    return `${here} must be ${show(expected)} and is ${show(actual)}`
+    return `${here} must be ${show(expected)} but is ${show(actual)}`
   }
   if (Array.isArray(expected) !== Array.isArray(actual)) {
-    return `${here} must be ${show(expected)} and is ${show(actual)}`
+    return `${here} must be ${show(expected)} but is ${show(actual)}`
   }
   for (const key of Object.keys(expected)) {
     if (!Object.hasOwn(actual, key)) return `${here} lacks ${show(key)}`

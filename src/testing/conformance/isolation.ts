@@ -150,7 +150,7 @@ async function committedIsWhole({ bare: store, namespace }: Trial): Promise<void
     const either = [0, 1].map((mark) => ({ ...given, marks: [mark, mark], last: mark }))
     demand(
       either.some((whole) => isSame(found, whole)),
-      `a value changed during its commit; the stored value must be the one before or after the change, and is ` +
+      `a value changed during its commit; the stored value must be the one before or after the change, but is ` +
         show(found),
     )
     const page = await store.list({ kind: store.kind, list: wanted, forward: true, limit: 20 })

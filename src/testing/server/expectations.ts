@@ -83,7 +83,7 @@ export function demandNoToken(answer: WireAnswer): void {
 
 /** Fails unless the value is an absolute https URL, or http on loopback, without userinfo, query or fragment. */
 export function demandUrl(value: unknown, what: string): void {
-  demand(isServiceUrl(value), () => `${what} must be an absolute https URL and is ${show(value)}`)
+  demand(isServiceUrl(value), () => `${what} must be an absolute https URL but is ${show(value)}`)
 }
 
 function isServiceUrl(value: unknown): boolean {
@@ -117,5 +117,5 @@ export function isScale(value: unknown): boolean {
 export function demandInstant(value: unknown, what: string): void {
   const form = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
   const holds = typeof value === 'string' && form.test(value) && !Number.isNaN(Date.parse(value))
-  demand(holds, () => `${what} must be an RFC 3339 date and time and is ${show(value)}`)
+  demand(holds, () => `${what} must be an RFC 3339 date and time but is ${show(value)}`)
 }

@@ -40,7 +40,7 @@ export function demandToken(answer: WireAnswer): void {
   demand(!manage.includes(value), 'manage must not contain the access token')
   const expires = pick(answer.body, 'access_token', 'expires_in')
   const isSeconds = expires === undefined || (Number.isInteger(expires) && Number(expires) > 0)
-  demand(isSeconds, `expires_in must be a positive integer and is ${show(expires)}`)
+  demand(isSeconds, `expires_in must be a positive integer but is ${show(expires)}`)
 }
 
 /** Fails unless the token states this access alone, in any order of its actions. */
@@ -252,7 +252,7 @@ const continuationCases: readonly ServerCaseDefinition[] = [
 ]
 
 function demandUrlWithQuery(url: string): void {
-  demand(URL.canParse(url), `interact.redirect must be an absolute URL and is ${show(url)}`)
+  demand(URL.canParse(url), `interact.redirect must be an absolute URL but is ${show(url)}`)
   demandUrl(url.split('?')[0], 'interact.redirect')
 }
 

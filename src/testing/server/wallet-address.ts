@@ -21,7 +21,7 @@ export const walletAddressCases: readonly ServerCaseDefinition[] = [
       demandJson(answer, 200)
       textAt(answer, 'assetCode')
       const scale = pick(answer.body, 'assetScale')
-      demand(isScale(scale), `assetScale must be an integer from 0 to 255 and is ${show(scale)}`)
+      demand(isScale(scale), `assetScale must be an integer from 0 to 255 but is ${show(scale)}`)
     },
   },
   {

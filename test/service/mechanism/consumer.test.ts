@@ -89,6 +89,17 @@ describe('a consumer', () => {
     await consumer.stop()
   })
 
+  test('continues after its callback for errors throws', async () => {
+    const { source, calls } = scriptedSource(() => Promise.reject(new Error('away')))
+    const onError = () => {
+      throw new Error('the log is full')
+    }
+    const consumer = consumeEvents([source], () => {}, { pollMs: 100, onError })
+    await vi.advanceTimersByTimeAsync(250)
+    expect(calls).toHaveLength(3)
+    expect(await consumer.stop()).toBe(true)
+  })
+
   test('does not let one source delay another', async () => {
     const stuck = scriptedSource(() => new Promise<DrainResult>(() => {}))
     const free = scriptedSource(() => ({ delivered: 1, failed: 0 }))
@@ -174,6 +185,11 @@ describe('a consumer', () => {
       expect(consume).toThrow(expect.objectContaining(error))
     }
     expect(calls).toHaveLength(0)
+  })
+
+  test('throws immediately for a callback for errors that is not a function', () => {
+    const consume = () => consumeEvents([], () => {}, { onError: 'log' as never })
+    expect(consume).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARGUMENT' }))
   })
 
   test.each(['pollMs', 'limit', 'concurrency'])('throws immediately for a %s of 0', (option) => {

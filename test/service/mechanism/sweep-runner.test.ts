@@ -46,6 +46,19 @@ describe('running sweeps', () => {
     expect(given.length).toBeGreaterThan(1)
   })
 
+  test('goes on if the callback for errors throws', async () => {
+    let calls = 0
+    const failing: SweptServer = {
+      sweep: () => Promise.reject(new Error(`error ${++calls}`)),
+    }
+    const onError = () => {
+      throw new Error('the log is full')
+    }
+    const runner = runSweeps([failing], { everyMs: 1, onError, random: constant(0) })
+    await expect.poll(() => calls).toBeGreaterThan(2)
+    await runner.stop()
+  })
+
   test.each([
     [0, 500],
     [255, 1_500],
