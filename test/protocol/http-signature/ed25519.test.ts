@@ -1,6 +1,6 @@
 import { createHash, type Hash, randomBytes, sign, type webcrypto } from 'node:crypto'
 import fc from 'fast-check'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, type MockInstance, test, vi } from 'vitest'
 import * as native from '../../../src/protocol/http-signature/ed25519.js'
 import { keyFromSeed, testKey } from '../../support/keys.js'
 import { importOnWorkers, importWithoutNode } from '../../support/portable.js'
@@ -386,13 +386,12 @@ describe('Web Crypto', () => {
   const key = testKey('web')
   const { d = '' } = key.privateKey.export({ format: 'jwk' })
 
-  afterEach(() => {
-    vi.restoreAllMocks()
-  })
-
+  let imported: MockInstance<typeof importKey> | undefined
   function importing(replaced: typeof importKey) {
-    return vi.spyOn(crypto.subtle, 'importKey').mockImplementation(replaced as never)
+    imported = vi.spyOn(crypto.subtle, 'importKey').mockImplementation(replaced as never)
+    return imported
   }
+  afterEach(() => imported?.mockRestore())
 
   const failing = (name: string) => () => Promise.reject(new DOMException('unusable', name))
 
@@ -423,11 +422,11 @@ describe('Web Crypto', () => {
   })
 
   test('gets each key once, and cannot export it again', async () => {
-    const imported = vi.spyOn(crypto.subtle, 'importKey')
+    const { mock } = importing(importKey)
     const fresh = testKey('fresh').privateKey.export({ format: 'jwk' })
     const signer = portable.signerOf({ x: fresh.x ?? '', d: fresh.d ?? '' })
     for (const message of ['a', 'b']) await signer?.(message)
-    expect(imported.mock.calls.map(([, , , extractable, uses]) => [extractable, uses])).toEqual([
+    expect(mock.calls.map(([, , , extractable, uses]) => [extractable, uses])).toEqual([
       [false, ['sign']],
       [false, ['verify']],
     ])
