@@ -73,8 +73,8 @@ describe('the workflow for changes', () => {
 
   test('tests the oldest supported and later Node versions, with and without databases', () => {
     const { node = [], databases } = jobs['test']?.strategy?.matrix ?? {}
-    expect(library.engines.node).toBe(`>=${node[0]}`)
-    expect(node).toEqual(['20.19', '22', '24', '26'])
+    expect(library.engines.node).toBe(`^${node[0]}.0 || >=${node[1]}.0`)
+    expect(node).toEqual(['20.19', '22.12', '22', '24', '26'])
     expect(databases).toEqual([false, true])
   })
 

@@ -158,13 +158,22 @@ describe('the program', () => {
     expect((await ran([wallet])).code).toBe(0)
   })
 
-  test('names the version of Node.js that it needs', async () => {
-    const { code, err } = await ran([wallet, '--database', 'postgres'], { nodeVersion: '20.18.3' })
-    expect([code, err]).toEqual([
-      1,
-      expect.stringContaining('needs Node.js 20.19 or newer, and this is 20.18.3'),
-    ])
-  })
+  test.each(['18.20.0', '20.18.3', '21.7.0', '22.11.0'])(
+    'names the versions of Node.js that it needs, on %s',
+    async (nodeVersion) => {
+      const { code, err } = await ran([wallet, '--database', 'postgres'], { nodeVersion })
+      const problem = `needs Node.js 20.19, or 22.12 or newer, and this is ${nodeVersion}`
+      expect([code, err]).toEqual([1, expect.stringContaining(problem)])
+    },
+  )
+
+  test.each(['20.19.0', '22.12.0', '23.0.0', '24.0.0', '26.1.0'])(
+    'runs on Node.js %s',
+    async (nodeVersion) => {
+      const { code } = await ran([wallet, '--database', 'postgres'], { nodeVersion })
+      expect(code).toBe(0)
+    },
+  )
 
   test('writes no wallet with SQLite on a Node.js that cannot run it', async () => {
     const { code, err } = await ran([wallet, '--database', 'sqlite'], { nodeVersion: '20.19.0' })

@@ -1,6 +1,6 @@
 // #region jest
-/** Packages with ES modules, which Jest must compile for `require`. */
-const modules = ['open-payments-server', 'open-payments-server-testing']
+/** The packages with ES modules, which Jest must compile for `require`. */
+const modules = 'open-payments-server(?:-testing)?/'
 const compilerOptions = {
   allowJs: true,
   isolatedModules: true,
@@ -9,7 +9,11 @@ const compilerOptions = {
 }
 
 module.exports = {
-  transform: { '\\.[jt]s$': ['ts-jest', { tsconfig: compilerOptions }] },
-  transformIgnorePatterns: [`/node_modules/(?!(?:${modules.join('|')})/)`],
+  transform: {
+    [`/node_modules/${modules}.+\\.js$`]: ['ts-jest', { tsconfig: compilerOptions }],
+    '\\.tsx?$': 'ts-jest',
+  },
+  // pnpm keeps packages in `node_modules/.pnpm`.
+  transformIgnorePatterns: [`/node_modules/(?!\\.pnpm/|${modules})`],
 }
 // #endregion jest

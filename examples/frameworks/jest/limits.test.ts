@@ -9,5 +9,5 @@ describe('the store', () => {
 
   test('allows no payment beyond the limits of a grant', async () => {
     await fc.assert(spendingProperty(fc, { store: () => memoryStore() }), { numRuns: 20 })
-  })
+  }, 300_000)
 })

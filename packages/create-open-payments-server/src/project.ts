@@ -33,11 +33,17 @@ export function filesOf(project: Project): ReadonlyMap<string, string> {
   return new Map([
     ...files,
     ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
-    ['README.md', `${[`# ${project.name}`, ...readme.map((text) => text.trim())].join('\n\n')}\n`],
+    ['README.md', readmeOf(project, readme)],
     ['.gitignore', part('gitignore').join('')],
     ['.env.example', settings],
     ['.env', settings.replace(/^(\w+)=$/gm, (line) => line + project.newSecret())],
   ])
+}
+
+function readmeOf({ name, database }: Project, fragments: readonly string[]): string {
+  const text = [`# ${name}`, ...fragments.map((fragment) => fragment.trim())].join('\n\n')
+  const start = database === 'sqlite' ? '' : 'docker compose up --wait\n'
+  return `${text.replace('{start}', start)}\n`
 }
 
 function filesIn(folder: string): ReadonlyMap<string, string> {

@@ -20,7 +20,8 @@ type Choice = Required<{
   [Key in 'folder' | 'framework' | 'database']: NonNullable<Arguments[Key]>
 }>
 
-const nodeMin = [20, 19] as const
+/** The first minor version of each major version that loads ES modules with `require`. */
+const nodeMins: Readonly<Record<number, number>> = { 20: 19, 22: 12 }
 const nodeMinOfSqlite = [22, 13] as const
 
 /** Runs the program, and resolves to its exit code. */
@@ -35,9 +36,9 @@ export async function runProgram(
       out(usage)
       return 0
     }
-    requireNode(nodeVersion, nodeMin, 'open-payments-server')
+    requireNode(nodeVersion)
     const choice = await completed(given, surroundings)
-    if (choice.database === 'sqlite') requireNode(nodeVersion, nodeMinOfSqlite, 'SQLite')
+    if (choice.database === 'sqlite') requireNodeOfSqlite(nodeVersion)
     write(choice, surroundings)
     out(nextSteps(choice))
     return 0
@@ -74,11 +75,20 @@ function isAtLeast(version: string, least: readonly [number, number]): boolean {
   return major > least[0] || (major === least[0] && minor >= least[1])
 }
 
-function requireNode(version: string, least: readonly [number, number], what: string): void {
-  if (isAtLeast(version, least)) return
-  const remedy = what === 'SQLite' ? ', or choose another database' : ''
-  const needs = `${what} needs Node.js ${least.join('.')} or newer`
-  throw new ProblemError(`${needs}, and this is ${version}: install it${remedy}`, 1)
+function requireNode(version: string): void {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  if (major > 22 || minor >= (nodeMins[major] ?? Number.POSITIVE_INFINITY)) return
+  const needs = 'open-payments-server needs Node.js 20.19, or 22.12 or newer'
+  throw new ProblemError(`${needs}, and this is ${version}: install it`, 1)
+}
+
+function requireNodeOfSqlite(version: string): void {
+  if (isAtLeast(version, nodeMinOfSqlite)) return
+  const needs = `SQLite needs Node.js ${nodeMinOfSqlite.join('.')} or newer`
+  throw new ProblemError(
+    `${needs}, and this is ${version}: install it, or choose another database`,
+    1,
+  )
 }
 
 /** Writes the files of the wallet into an empty folder. */
