@@ -61,11 +61,11 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
     const given = await ports.quotes.price({ ...query, account, client, method: 'ilp' })
     const answer = readPriceAnswer(given)
     if (!answer.ok) throw wrongPrice(`${answer.path} ${answer.problem}`)
-    const price = answer.value
-    if (!price.ok) return refusedPrice(price)
-    const problem = priceProblem(price.value, query, account)
+    const priced = answer.value
+    if (!priced.ok) return refusedPrice(priced)
+    const problem = priceProblem(priced.value, query, account)
     if (problem !== undefined) throw wrongPrice(problem)
-    return price
+    return priced
   }
 
   async function create(

@@ -3,7 +3,7 @@ import {
   type BareItem,
   type Dictionary,
   isInnerList,
-  Other,
+  OpaqueItem,
 } from '../../src/protocol/http-signature/structured-fields.js'
 
 /** Text with its meaning, each derived from the other according to RFC 9651 alone. */
@@ -235,7 +235,7 @@ export function meaningOf(
 export function bareMeaning(value: BareItem): unknown {
   // Negative zero equals zero.
   if (typeof value === 'number') return { number: value + 0 }
-  if (value instanceof Other) return { other: value.text }
+  if (value instanceof OpaqueItem) return { other: value.text }
   return value instanceof Uint8Array ? { bytes: [...value] } : { [typeof value]: value }
 }
 

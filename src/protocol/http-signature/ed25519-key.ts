@@ -11,7 +11,7 @@ const keyLength = 32
  * Whether bytes are the canonical encoding of a point on the curve (RFC 8032 section 5.1.3) that is not of small order.
  * Under a key of small order, one signature is valid for many messages; OpenSSL accepts such keys.
  */
-export function isSoundKey(bytes: Uint8Array): boolean {
+export function isSoundPoint(bytes: Uint8Array): boolean {
   if (bytes.length !== keyLength) return false
   const y = yOf(bytes)
   // The y of the points of order 4, 1 and 2 are 0, 1 and -1. An encoding of y that is not less than the prime is not

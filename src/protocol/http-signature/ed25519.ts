@@ -4,7 +4,7 @@ import { encodeUtf8, fromBase64url } from '../../util/bytes.js'
 import { evictOldest } from '../../util/evict-oldest.js'
 import { nodeModule } from '../../util/node-module.js'
 import { isCloudflareWorkers } from '../../util/runtime.js'
-import { isSoundKey } from './ed25519-key.js'
+import { isSoundPoint } from './ed25519-key.js'
 
 const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
 /** Captured here, so that tests that replace the global timers do not block verification. */
@@ -24,7 +24,7 @@ export function verifierOf(x: string): Verifier | undefined {
   const known = verifiers.get(x)
   if (known !== undefined) return known
   const key = fromBase64url(x)
-  if (key === undefined || !isSoundKey(key)) return undefined
+  if (key === undefined || !isSoundPoint(key)) return undefined
   const verifier = nodeCrypto === undefined ? portable(x) : native(nodeCrypto, x)
   verifiers.set(x, verifier)
   evictOldest(verifiers, verifiersMax)
@@ -36,31 +36,29 @@ const verifiers = new Map<string, Verifier>()
 
 type WebKey = NodeCrypto.webcrypto.CryptoKey
 
-/** The verifier for runtimes without `node:crypto`. */
+/** The verifier for runtimes without `node:crypto`. Rejects if the runtime cannot import the screened key. */
 function portable(x: string): Verifier {
-  let imported: Promise<WebKey> | undefined
-  return async (signature, message) => {
-    try {
-      imported ??= importKey({ x }, 'verify')
-      return await crypto.subtle.verify('Ed25519', await imported, signature, encodeUtf8(message))
-    } catch (error) {
-      if (isUnsupported(error)) throw error
-      return false
-    }
-  }
+  const importKey = importing({ x }, 'verify')
+  return async (signature, message) =>
+    crypto.subtle.verify('Ed25519', await importKey(), signature, encodeUtf8(message))
 }
 
-/** Whether the runtime has no Ed25519, which is not the fault of a key or of a client. */
-function isUnsupported(error: unknown): boolean {
-  return error instanceof Error && error.name === 'NotSupportedError'
-}
-
-function importKey(
+/** Returns a function that imports a key once, and again after a failure. The key cannot be exported. */
+function importing(
   key: { readonly x: string; readonly d?: string },
   use: 'sign' | 'verify',
-): Promise<WebKey> {
+): () => Promise<WebKey> {
   const jwk = { kty: 'OKP', crv: 'Ed25519', ...key }
-  return crypto.subtle.importKey('jwk', jwk, 'Ed25519', false, [use])
+  let imported: Promise<WebKey> | undefined
+  return async () => {
+    imported ??= crypto.subtle.importKey('jwk', jwk, 'Ed25519', false, [use])
+    try {
+      return await imported
+    } catch (error) {
+      imported = undefined
+      throw error
+    }
+  }
 }
 
 interface Job {
@@ -146,22 +144,21 @@ export function signerOf({ x, d }: { readonly x: string; readonly d: string }): 
 const privateKeyLength = 32
 
 function portableSigner(x: string, d: string, verify: Verifier): Signer {
-  let imported: Promise<WebKey> | undefined
+  const importKey = importing({ x, d }, 'sign')
+  let matches = false
 
   /** Some runtimes refuse to import a `d` that is not that of `x`, and others ignore `x`. */
-  async function importChecked(): Promise<WebKey> {
-    try {
-      const key = await importKey({ x, d }, 'sign')
-      if (await verify(await signWith(key, ''), '')) return key
-    } catch (error) {
-      if (isUnsupported(error)) throw error
-    }
-    throw new Error('the private key is not that of x')
+  async function check(): Promise<void> {
+    const key = await importKey().catch((error: unknown) => {
+      if ((error as Error).name !== 'DataError') throw error
+    })
+    matches = key !== undefined && (await verify(await signWith(key, ''), ''))
+    if (!matches) throw new Error('the private key does not match x')
   }
 
   return async (message) => {
-    imported ??= importChecked()
-    return signWith(await imported, message)
+    if (!matches) await check()
+    return signWith(await importKey(), message)
   }
 }
 

@@ -46,7 +46,7 @@ export function isSoundKey({ x }: Pick<PublicJwk, 'x'>): boolean {
 
 const unsound: Problem = {
   ok: false,
-  problem: 'x is not a canonical Ed25519 public key of full order',
+  problem: 'x is not a canonical Ed25519 public key, or is of small order',
 }
 
 /** Returns the thumbprint of a key (RFC 7638), computed over the canonical form that `screenJwk` accepts. */

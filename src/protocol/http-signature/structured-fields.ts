@@ -1,13 +1,13 @@
 import { toBase64 } from '../../util/bytes.js'
 
 /**
- * A value of an Item: an Integer is a number, a String is text, a Byte Sequence is bytes. `Other` is a value that the
+ * A value of an Item: an Integer is a number, a String is text, a Byte Sequence is bytes. `OpaqueItem` is a value that the
  * library only writes again.
  */
-export type BareItem = number | string | boolean | Uint8Array | Other
+export type BareItem = number | string | boolean | Uint8Array | OpaqueItem
 
 /** A Decimal, Token, Date or Display String, in its serialized form. */
-export class Other {
+export class OpaqueItem {
   readonly text: string
   constructor(text: string) {
     this.text = text
@@ -132,7 +132,7 @@ function parseBareItem(cursor: Cursor): BareItem | undefined {
       const integer = take(cursor, integerForm)
       if (integer !== undefined) return Number(integer)
       const text = canonicalDecimal(take(cursor, decimalForm)) ?? take(cursor, tokenForm)
-      return text === undefined ? undefined : new Other(text)
+      return text === undefined ? undefined : new OpaqueItem(text)
     }
   }
 }
@@ -151,13 +151,9 @@ function parseBoolean(text: string | undefined): boolean | undefined {
   return text === undefined ? undefined : text === '?1'
 }
 
-/** The greatest time that `Date` can represent, in seconds. */
-const secondsMax = 8.64e12
-
-function parseDate(text: string | undefined): Other | undefined {
+function parseDate(text: string | undefined): OpaqueItem | undefined {
   if (text === undefined) return undefined
-  const seconds = Number(text.slice(1))
-  return Math.abs(seconds) > secondsMax ? undefined : new Other(`@${seconds}`)
+  return new OpaqueItem(`@${Number(text.slice(1))}`)
 }
 
 /** Decodes base64, also without padding and with stray bits, as RFC 9651 section 4.2.7 recommends. */
@@ -174,14 +170,14 @@ function parseBytes(text: string | undefined): Uint8Array | undefined {
   return bytes
 }
 
-function parseDisplayString(text: string | undefined): Other | undefined {
+function parseDisplayString(text: string | undefined): OpaqueItem | undefined {
   if (text === undefined) return undefined
   try {
     const decoded = decodeURIComponent(text.slice(2, -1))
     const escaped = decoded.replace(/[^ !#$&-~]/gu, (character) =>
       encodeURIComponent(character).toLowerCase(),
     )
-    return new Other(`%"${escaped}"`)
+    return new OpaqueItem(`%"${escaped}"`)
   } catch {
     return undefined
   }
@@ -229,7 +225,7 @@ export function serializeDictionary(dictionary: Dictionary): string {
   }).join(', ')
 }
 
-/** Serializes an Item or Inner List. */
+/** Serializes an Item or Inner List, or returns the text of a list that has one. */
 export function serializeMember(member: DictionaryMember): string {
   if (!isInnerList(member)) return serializeBareItem(member[0]) + serializeParameters(member[1])
   const [items, parameters, written] = member
@@ -246,5 +242,5 @@ function serializeBareItem(value: BareItem): string {
   if (typeof value === 'string') return `"${value.replace(/["\\]/g, '\\$&')}"`
   if (typeof value === 'boolean') return value ? '?1' : '?0'
   if (value instanceof Uint8Array) return `:${toBase64(value)}:`
-  return value instanceof Other ? value.text : String(value)
+  return value instanceof OpaqueItem ? value.text : String(value)
 }

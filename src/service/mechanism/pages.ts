@@ -19,7 +19,7 @@ export interface PageQuery {
   /** The number of items before the cursor, or up to the end of the list: 1 to 100. */
   readonly last?: number
   /** `startCursor` or `endCursor` of another page. */
-  readonly cursor?: string
+  readonly cursor?: string | undefined
 }
 
 /** A query for a page of a wallet address's payments, regardless of which client created them. */

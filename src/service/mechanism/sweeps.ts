@@ -57,6 +57,7 @@ export async function sweepKinds(
   requireKnownOptions('', options, { limit: true, signal: true })
   const { limit = limitDefault, signal } = options
   requireSweepLimit(limit)
+  requireSignal(signal)
   const counts = { expired: 0, lapsed: 0, removed: 0, kept: 0 }
   let more = false
 
@@ -78,6 +79,11 @@ export async function sweepKinds(
   if (errors.length > 0) throw errors[0]
   const { expired, lapsed, removed } = counts
   return { expired, lapsed, removed, more: more && !signal?.aborted }
+}
+
+function requireSignal(signal: unknown): void {
+  if (signal === undefined || typeof Object(signal).aborted === 'boolean') return
+  throw invalidOption('signal', 'must be an AbortSignal')
 }
 
 /** @throws {OptionError} for a limit that `Store.due` does not accept. */

@@ -320,6 +320,15 @@ describe('a sweep', () => {
     }
   })
 
+  test.each(['stop', {}, null, new AbortController()])(
+    'rejects a signal that is not an AbortSignal: %j',
+    async (signal) => {
+      const problem = { code: 'ERR_INVALID_OPTION', option: 'signal' }
+      const sweep = paymentServices().sweep({ signal: signal as never })
+      await expect(sweep).rejects.toMatchObject(problem)
+    },
+  )
+
   test('processes no further record after its signal is aborted', async () => {
     const { store, context } = paymentServices()
     const namespace = await context.namespace()
