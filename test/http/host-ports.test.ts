@@ -32,7 +32,7 @@ function failingWorld() {
   const accounts = [alice, bob].map((url) => ({ url, ...asset }))
   const find = async (url: string) => accounts.find((account) => account.url === url)
   const world = createSpendingWorld({
-    auth: { policy: { mayRequest: () => through('mayRequest', () => true) } },
+    auth: { policy: { mayRequest: () => through('mayRequest', () => ({ ok: true })) } },
     resources: {
       walletAddresses: { find: (url) => through('walletAddresses', () => find(url)) },
       paymentMethods: {

@@ -133,7 +133,7 @@ describe('valid options', () => {
       requiresConsent: () => true,
       requiresFinish: () => true,
       subjectRequiresFinish: true,
-      mayRequest: () => false,
+      mayRequest: () => ({ ok: false }),
       interactionHash: 'base64url',
       denialRedirect: 'rfc9635',
       intervalCounting: 'repetitions',

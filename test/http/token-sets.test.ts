@@ -136,7 +136,7 @@ describe('a request for several tokens', () => {
   test('passes the access of all tokens to mayRequest, with their labels', async () => {
     const seen: unknown[] = []
     const world = createWorld({
-      auth: { policy: { mayRequest: ({ access }) => seen.push(...access) > 0 } },
+      auth: { policy: { mayRequest: ({ access }) => ({ ok: seen.push(...access) > 0 }) } },
     })
     await requestTokens(world.client(), [incoming, { label: 'price', access: [quotes] }])
     expect(seen).toEqual([

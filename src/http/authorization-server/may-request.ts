@@ -13,19 +13,28 @@ export interface RequestedGrant {
   readonly subject?: SubjectId
 }
 
-/** Whether to allow a grant request, or a reason for refusing it, which only the operator sees. */
-export type MayRequestAnswer = boolean | { readonly reason: string }
+/** Whether to allow a grant request. `reason` is for the operator; never part of a response. */
+export type MayRequestAnswer =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason?: string }
 
 /** Decides whether a client instance may make a grant request. */
 export type MayRequest = (asked: RequestedGrant) => MayRequestAnswer | Promise<MayRequestAnswer>
 
-/** Refuses a request that the host does not allow. Fails closed: only `true` allows it, and a rejection causes 503. */
+/**
+ * Refuses a request that the host does not allow. Fails closed: only `{ ok: true }` allows it, an answer that is not a
+ * `MayRequestAnswer` causes 500, and a rejection causes 503.
+ */
 export async function refuseRequest(
   mayRequest: MayRequest,
   asked: RequestedGrant,
 ): Promise<HttpRefusal | undefined> {
-  const admission = await ofDependency('mayRequest', () => mayRequest(asked))
-  if (admission === true) return undefined
-  const { reason = 'the host does not allow it' } = admission || {}
-  return refuse('request_not_allowed', reason)
+  const answer: unknown = await ofDependency('mayRequest', () => mayRequest(asked))
+  const { ok, reason }: Readonly<Record<string, unknown>> = Object(answer)
+  if (ok === true) return undefined
+  if (ok !== false) {
+    throw new TypeError('the answer of mayRequest is neither { ok: true } nor a refusal')
+  }
+  const said = typeof reason === 'string' ? reason : 'the host does not allow it'
+  return refuse('request_not_allowed', said)
 }

@@ -40,8 +40,9 @@ export interface AuthorizationPolicy {
   readonly subjectRequiresFinish?: boolean
   /**
    * Decides whether a client instance may make a grant request. Called after the signature is verified and
-   * the body validated, before anything is granted or shown to a resource owner. Any result other than
-   * `true` refuses the request with 403; an exception or rejection, with 503. Default: every request is allowed.
+   * the body validated, before anything is granted or shown to a resource owner. Only `{ ok: true }` allows the
+   * request. `{ ok: false }` refuses it with 403; any other answer, with 500; an exception or rejection, with 503.
+   * Default: every request is allowed.
    */
   readonly mayRequest?: MayRequest
   /** The encoding of the interaction hash. Default `base64`, which deployed clients expect. */
@@ -85,7 +86,7 @@ export function authorizationRules(policy: AuthorizationPolicy) {
     requiresConsent = needsConsentByDefault,
     requiresFinish = () => false,
     subjectRequiresFinish = false,
-    mayRequest = () => true,
+    mayRequest = () => ({ ok: true }),
     interactionHash = 'base64',
     denialRedirect = 'open-payments',
     intervalCounting = 'occurrences',

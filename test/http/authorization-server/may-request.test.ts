@@ -15,6 +15,8 @@ function setUp(mayRequest: MayRequest) {
   return { world, client: world.client() }
 }
 
+const refused = { ok: false } as const
+
 describe('the permission to request a grant', () => {
   test('is given to every client by default', async () => {
     expect((await createWorld().client('anybody').request([incomingAccess])).status).toBe(200)
@@ -22,7 +24,7 @@ describe('the permission to request a grant', () => {
 
   test('depends on the host, which receives the client, the access and the subject', async () => {
     const asked: RequestedGrant[] = []
-    const { world, client } = setUp((asks) => asked.push(asks) > 0)
+    const { world, client } = setUp((asks) => ({ ok: asked.push(asks) > 0 }))
     await client.request([incomingAccess, outgoingAccess], withFinish)
     const keyed = world.client('directed', { byKey: true })
     await keyed.request([incomingAccess])
@@ -38,21 +40,22 @@ describe('the permission to request a grant', () => {
   })
 
   test.each<[string, MayRequest]>([
-    ['synchronously', () => true],
-    ['asynchronously', async () => true],
+    ['synchronously', () => ({ ok: true })],
+    ['asynchronously', async () => ({ ok: true })],
   ])('can be given %s', async (_, mayRequest) => {
     const { client } = setUp(mayRequest)
     expect((await client.request([incomingAccess])).status).toBe(200)
   })
 
   test.each<[string, MayRequest, string]>([
-    ['when the host returns false', () => false, 'the host does not allow it'],
-    ['when the host resolves to false', async () => false, 'the host does not allow it'],
-    ['when the host returns a reason', () => ({ reason: 'not on the list' }), 'not on the list'],
-    ['when the host returns undefined', (() => undefined) as never, 'the host does not allow it'],
-    ['when the host returns a string', (() => 'yes') as never, 'the host does not allow it'],
-    ['when the host returns an empty object', (() => ({})) as never, 'the host does not allow it'],
-    ['when the host returns null', (() => null) as never, 'the host does not allow it'],
+    ['when the host refuses it', () => refused, 'the host does not allow it'],
+    ['when the host resolves to a refusal', async () => refused, 'the host does not allow it'],
+    ['with a reason', () => ({ ...refused, reason: 'not on the list' }), 'not on the list'],
+    [
+      'without text as the reason',
+      (() => ({ ...refused, reason: 1 })) as never,
+      'the host does not allow it',
+    ],
   ])('is refused %s, and the client does not learn why', async (_, mayRequest, reason) => {
     const { world, client } = setUp(mayRequest)
     const { status, body } = await client.request([incomingAccess])
@@ -68,12 +71,37 @@ describe('the permission to request a grant', () => {
     })
   })
 
+  test.each([
+    ['true', true],
+    ['false', false],
+    ['undefined', undefined],
+    ['null', null],
+    ['a string', 'yes'],
+    ['an empty object', {}],
+    ['a reason alone', { reason: 'not on the list' }],
+    ['an ok that is no boolean', { ok: 1 }],
+  ])(
+    'is not given when the host mistakenly returns %s, which onError learns',
+    async (_, answer) => {
+      const { world, client } = setUp((() => answer) as never)
+      const { status, headers, body } = await client.request([incomingAccess])
+      expect([status, headers['retry-after'], body.error.code]).toEqual([
+        500,
+        undefined,
+        'request_denied',
+      ])
+      expect(world.errors).toEqual([
+        new TypeError('the answer of mayRequest is neither { ok: true } nor a refusal'),
+      ])
+    },
+  )
+
   test('can depend on the client and the access', async () => {
-    const { world, client } = setUp(
-      ({ client, access }) =>
+    const { world, client } = setUp(({ client, access }) => ({
+      ok:
         client === 'https://shop.example' &&
         access.every(({ type }) => type !== 'outgoing-payment'),
-    )
+    }))
     expect((await client.request([incomingAccess])).status).toBe(200)
     expect((await client.request([outgoingAccess], withFinish)).status).toBe(403)
     expect((await world.client('other').request([incomingAccess])).status).toBe(403)
@@ -87,7 +115,7 @@ describe('the permission to request a grant', () => {
   })
 
   test('is not checked before the client is authenticated and the body is valid', async () => {
-    const mayRequest = vi.fn(() => false)
+    const mayRequest = vi.fn(() => refused)
     const { world, client } = setUp(mayRequest)
     const mallory = { key: { ...world.client('mallory').key, kid: client.key.kid } }
     const stolen = await client.request([incomingAccess], undefined, mallory)
@@ -97,13 +125,13 @@ describe('the permission to request a grant', () => {
   })
 
   test('is checked before a missing interaction', async () => {
-    const { client } = setUp(() => false)
+    const { client } = setUp(() => refused)
     expect((await client.request([outgoingAccess])).status).toBe(403)
   })
 
   test('consumes the nonce and leaves no grant when it is refused', async () => {
     let allowed = false
-    const { world, client } = setUp(() => allowed)
+    const { world, client } = setUp(() => ({ ok: allowed }))
     const request = client.sign({
       method: 'POST',
       url: grantEndpoint,

@@ -68,7 +68,7 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
       resourceServers: [{ id: bankId, keys: [bankKey] }],
       rateLimit,
       policy: {
-        mayRequest: () => switches.mayRequest,
+        mayRequest: () => ({ ok: switches.mayRequest }),
         requiresFinish: () => switches.requiresFinish,
       },
       ...hooks,
