@@ -128,11 +128,11 @@ function verifiers(library: Library, { key }: BenchWallet) {
   const { base, signature } = floorSignature(key)
   return {
     async ours({ method = '', url = '', rawHeaders }: IncomingMessage, body: Buffer) {
-      const { verified } = await verifySignature(
+      const { ok } = await verifySignature(
         { method, url, headers: pairs(rawHeaders), body },
         key.jwk,
       )
-      return verified
+      return ok
     },
     async published({ method = '', url = '', headers }: IncomingMessage, body: Buffer) {
       const request = { method, url: origin + url, headers, body: body.toString() } as never

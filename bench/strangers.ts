@@ -23,8 +23,8 @@ export async function strangers(library: Library): Promise<Figure[]> {
   const verifySignature = library.createSignatureVerifier({ url: origin })
   const verification = () =>
     perCallUs(10 * calls, async () => {
-      const { verified } = await verifySignature(request, wallet.key.jwk)
-      if (!verified) throw new Error('not verified')
+      const { ok } = await verifySignature(request, wallet.key.jwk)
+      if (!ok) throw new Error('not verified')
     })
 
   const handlers = serversWithoutKeys(library, { store: library.memoryStore() })

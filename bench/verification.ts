@@ -38,8 +38,8 @@ export async function verification(library: Library): Promise<Figure[]> {
       }),
     ours: () =>
       perCallUs(calls, async () => {
-        const { verified } = await verifySignature(request, key.jwk)
-        if (!verified) throw new Error('not verified')
+        const { ok } = await verifySignature(request, key.jwk)
+        if (!ok) throw new Error('not verified')
       }),
     published: () =>
       perCallUs(calls, async () => {

@@ -40,7 +40,7 @@ export function tokenExchange(options: TokenExchangeOptions): Handler {
     const grant = old && (await find(old, options))
     if (old === undefined || grant === undefined) return refused(404, 'invalid_rotation')
     const key = await signingKey(request, grant, options)
-    if (key === undefined || !(await verify(request, key)).verified) {
+    if (key === undefined || !(await verify(request, key)).ok) {
       return refused(401, 'invalid_client')
     }
     if (request.method === 'DELETE') {

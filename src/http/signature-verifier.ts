@@ -34,8 +34,8 @@ const knownOptions: Readonly<Record<keyof SignatureVerifierOptions, true>> = {
 
 /** The result of a signature check. `reason` is for logs; do not send it to the caller. */
 export type SignatureVerdict =
-  | { readonly verified: true; readonly keyid: string; readonly nonce?: string }
-  | { readonly verified: false; readonly reason: string }
+  | { readonly ok: true; readonly keyid: string; readonly nonce?: string }
+  | { readonly ok: false; readonly reason: string }
 
 /** Checks whether a request has a valid signature by a key. */
 export type SignatureVerifier = (request: HttpRequest, key: PublicJwk) => Promise<SignatureVerdict>
@@ -67,10 +67,10 @@ export function createSignatureVerifier(options: SignatureVerifierOptions): Sign
     const proof = await verifyCandidates(inspection.value, key)
     if (proof === undefined) return unverified('no signature verifies with this key')
     const { keyid, nonce } = proof
-    return nonce === undefined ? { verified: true, keyid } : { verified: true, keyid, nonce }
+    return nonce === undefined ? { ok: true, keyid } : { ok: true, keyid, nonce }
   }
 }
 
 function unverified(reason: string): SignatureVerdict {
-  return { verified: false, reason }
+  return { ok: false, reason }
 }

@@ -172,8 +172,8 @@ describe.each(sdks)('a client that signs like the SDK for %s', (sdk) => {
     const options = { url: 'https://wallet.example', clock: world.clock }
     const verify = createSignatureVerifier(options)
     const strict = createSignatureVerifier({ ...options, signatures: { strict: true } })
-    expect(await verify(request, key)).toEqual({ verified: true, keyid: key.kid })
-    expect(await strict(request, key)).toEqual({ verified: false, reason: malformed[sdk] })
+    expect(await verify(request, key)).toEqual({ ok: true, keyid: key.kid })
+    expect(await strict(request, key)).toEqual({ ok: false, reason: malformed[sdk] })
   })
 
   test('is refused at introspection, which only resource servers use', async () => {

@@ -191,7 +191,7 @@ describe('a test client', () => {
       token: 'token',
       nonce: 'nonce-1',
     })
-    const verdict = { verified: true, keyid: 'shop-key', nonce: 'nonce-1' }
+    const verdict = { ok: true, keyid: 'shop-key', nonce: 'nonce-1' }
     expect(await verify(signed, client.publicJwk)).toEqual(verdict)
     const changed = [
       { ...signed, method: 'PUT' },
@@ -200,10 +200,10 @@ describe('a test client', () => {
       withHeader(signed, 'Authorization', 'GNAP another'),
     ]
     for (const each of changed) {
-      expect(await verify(each, client.publicJwk)).toMatchObject({ verified: false })
+      expect(await verify(each, client.publicJwk)).toMatchObject({ ok: false })
     }
     const stranger = testClient({ seed: 'stranger', kid: 'shop-key' })
-    expect(await verify(signed, stranger.publicJwk)).toMatchObject({ verified: false })
+    expect(await verify(signed, stranger.publicJwk)).toMatchObject({ ok: false })
     expect(headerOf(signed, 'content-digest')).toMatch(/^sha-512=:/)
     expect(headerOf(signed, 'content-length')).toBe('7')
   })
