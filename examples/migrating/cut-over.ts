@@ -20,7 +20,7 @@ export async function importOpenGrants(
   const key = exchangeKey(secret, grantEndpoint)
   const results = await importGrants(rafiki, Date.now(), { store, key, ownerOf })
   for (const [id, result] of results) {
-    if (!result.imported) console.warn(id, result.reason) // its client has to request it again
+    if (!result.ok) console.warn(id, result.reason) // its client has to request it again
   }
 }
 

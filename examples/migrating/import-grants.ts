@@ -7,7 +7,9 @@ import {
   type Grant,
   type GrantPolicy,
   grantStatus,
+  ok,
   parseInterval,
+  type Result,
   requestGrant,
 } from 'open-payments-server/core'
 import { type ExchangeKey, hash } from './exchange-key.js'
@@ -47,10 +49,14 @@ export interface Import {
   readonly policy?: GrantPolicy
 }
 
-export type Imported =
-  | { readonly imported: true; readonly grantId: string }
-  /** The client has to request this grant again, for the reason given, or it was imported before. */
-  | { readonly imported: false; readonly reason: string }
+/** The id of the grant in the library, or why it was not imported. */
+export type Imported = Result<string, NotImported>
+
+/** The client has to request this grant again, for the reason given, or it was imported before. */
+export interface NotImported {
+  readonly ok: false
+  readonly reason: string
+}
 
 /**
  * Imports all grants that clients can still use. Resolves to the result of each, by its id in Rafiki.
@@ -88,8 +94,9 @@ async function importGrant(
   const owner = await ownerOf(old.access.flatMap(({ identifier }) => identifier ?? []))
   if (owner === undefined) return notImported('no owner of its wallet addresses')
   const commandId = randomBytes(16).toString('base64url')
-  const grant = approvedGrant(old, owner, commandId, key, policy)
-  if (typeof grant === 'string') return notImported(grant)
+  const approved = approvedGrant(old, owner, commandId, key, policy)
+  if (!approved.ok) return approved
+  const grant = approved.value
   const status = grantStatus(grant, now, policy)
   if (status !== 'approved') return notImported(`it is ${status}`)
 
@@ -102,11 +109,11 @@ async function importGrant(
     ...budgets.map((next) => ({ kind: 'budget', next, expectedVersion: 0 }) as const),
   ]
   const isNew = await store.commit({ changes, guards: [] })
-  return isNew ? { imported: true, grantId: grant.id } : notImported('it was imported before')
+  return isNew ? ok(grant.id) : notImported('it was imported before')
 }
 
-function notImported(reason: string): Imported {
-  return { imported: false, reason }
+function notImported(reason: string): NotImported {
+  return { ok: false, reason }
 }
 
 /** Finds what the library would not have granted, or would count in another way. */
@@ -131,7 +138,7 @@ function approvedGrant(
   commandId: string,
   key: ExchangeKey,
   policy: GrantPolicy,
-): Grant | string {
+): Result<Grant, NotImported> {
   const at = old.createdAt.getTime()
   // The key of the client instance is known when it presents its old token.
   const client = { walletAddress: old.client, kid: '', thumbprint: '' }
@@ -153,7 +160,7 @@ function approvedGrant(
     at,
     policy,
   )
-  if (!requested.ok) return requested.reason
+  if (!requested.ok) return notImported(requested.reason)
   const approved = decideGrant<'approve'>(
     requested.record,
     {
@@ -167,6 +174,6 @@ function approvedGrant(
     at,
     policy,
   )
-  if (!approved.ok) return approved.reason
-  return { ...approved.record, version: 1, commandId }
+  if (!approved.ok) return notImported(approved.reason)
+  return ok({ ...approved.record, version: 1, commandId })
 }

@@ -158,7 +158,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('migrating from Rafiki on Post
 
   test('shows the grant to its owner, who revokes it before the client instance returns', async () => {
     const grant = await imported()
-    const grantId = grant.result?.imported ? grant.result.grantId : ''
+    const grantId = grant.result?.ok ? grant.result.value : ''
     const listed = []
     for await (const each of world.auth.grants.iterate({ resourceOwner: 'alice' })) {
       if (each.grantId === grantId) listed.push(each)
@@ -253,7 +253,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('migrating from Rafiki on Post
     ],
   ])('does not import %s', async (_, given, reason) => {
     const grant = await imported(given)
-    expect(grant.result).toEqual(reason === undefined ? undefined : { imported: false, reason })
+    expect(grant.result).toEqual(reason === undefined ? undefined : { ok: false, reason })
     expect(errorOf(await exchanged(grant))).toEqual([404, 'invalid_rotation'])
   })
 

@@ -65,7 +65,7 @@ async function sendAside(
   asked: Sent,
 ): Promise<void> {
   const expectation = expected(state, grant, asked)
-  const charges = typeof expectation !== 'string' && !('id' in expectation)
+  const charges = expectation.ok && !expectation.value.repeats
   if (charges && asked.request.walletAddress !== bob) return
   await send(state, what, grant, asked)
 }

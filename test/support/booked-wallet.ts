@@ -129,11 +129,12 @@ async function pay(
     await rotate(state, number)
   }
   const answer = await send(state, what, number, asked)
-  if ('refusal' in answer) return { accepted: false, reason: answer.refusal }
-  const { debitAmount: debited, receiveAmount: received } = answer.spent ?? {}
+  if (!answer.ok) return { accepted: false, reason: answer.refusal }
+  const { id, spent } = answer.value
+  const { debitAmount: debited, receiveAmount: received } = spent ?? {}
   return {
     accepted: true,
-    id: answer.id,
+    id,
     ...(debited && { spentDebitAmount: debited }),
     ...(received && { spentReceiveAmount: received }),
   }
@@ -172,8 +173,8 @@ function reports(state: State, alone: Alone) {
     alone(async (): Promise<SpendingAnswer> => {
       const line = state.book.find(id)
       if (line === undefined) throw new Error(`the book has no payment ${id}`)
-      const { ok, refusal = '' } = await run(line)
-      return ok ? { accepted: true } : { accepted: false, reason: refusal }
+      const answer = await run(line)
+      return answer.ok ? { accepted: true } : { accepted: false, reason: answer.refusal }
     })
   return {
     begin: (id) => report(id, (line) => begin(state, line)),

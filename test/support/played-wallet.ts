@@ -1,3 +1,4 @@
+import type { Result } from '../../src/core/result.js'
 import type { AccessItem, Amount } from '../../src/index.js'
 import type { ManualClock } from './clock.js'
 import type { Counted } from './spending-book.js'
@@ -22,9 +23,20 @@ export interface PaidAnswer {
   readonly spent?: Spent
 }
 
-export type PayAnswer = PaidAnswer | { readonly refusal: string }
+/** Why nothing was done. */
+export interface Declined {
+  readonly ok: false
+  readonly refusal: string
+}
 
-export type HostAnswer = { readonly ok: boolean; readonly refusal?: string }
+export type PayAnswer = Result<PaidAnswer, Declined>
+
+/** The id of a quote. */
+export type QuoteAnswer = Result<string, Declined>
+
+export type SpentAnswer = Result<Spent, Declined>
+
+export type HostAnswer = { readonly ok: true } | Declined
 
 /** A wallet that the book is compared with: the machines, the services or the servers. */
 export interface PlayedWallet {
@@ -35,13 +47,10 @@ export interface PlayedWallet {
   grant(client: ClientName, access: readonly AccessItem[]): Promise<void>
   rotate(grant: number): Promise<boolean>
   revoke(grant: number): Promise<void>
-  quote(
-    client: ClientName,
-    asked: Asked,
-  ): Promise<{ readonly id: string } | { readonly refusal: string }>
+  quote(client: ClientName, asked: Asked): Promise<QuoteAnswer>
   pay(grant: number, request: PayRequest, idempotencyKey?: string): Promise<PayAnswer>
   /** What the token's holder is told of the windows that are open. */
-  spent(grant: number): Promise<Spent | { readonly refusal: string }>
+  spent(grant: number): Promise<SpentAnswer>
   begin(id: string): Promise<HostAnswer>
   reportSent(
     id: string,

@@ -1,10 +1,11 @@
 import type { Instant } from '../../src/core/instant.js'
-import { turnAt } from '../../src/testing/spending/windows.js'
+import { ok, type Result } from '../../src/core/result.js'
+import { type Closed, hasEnded, turnAt } from '../../src/testing/spending/windows.js'
 import { begin, cancel, report, sweep } from './spending-reports.js'
 
 /**
  * A book of payments that is kept beside the library: a list of lines, summed up anew for every question. It
- * shares the windows of intervals with the model of the testing kit, and nothing with the library.
+ * shares the windows of intervals with the model of the testing kit, and no computation with the library.
  */
 
 export type Counted = 'debitAmount' | 'receiveAmount'
@@ -69,16 +70,10 @@ export interface Line extends Terms, Sums {
   gone: boolean
 }
 
-/** The window of an interval that is open. */
-function openWindow(interval: string, now: Instant) {
-  const window = turnAt(interval, now, 'occurrences')
-  return typeof window === 'string' ? undefined : window
-}
-
 /** Whether nothing can be spent any more under these items. */
 export function isOver(plans: readonly Plan[], now: Instant): boolean {
   return plans.every(({ interval }) => {
-    return interval !== undefined && turnAt(interval, now, 'occurrences') === 'over'
+    return interval !== undefined && hasEnded(turnAt(interval, now, 'occurrences'))
   })
 }
 
@@ -166,19 +161,24 @@ function add(sheet: Sheet, line: Line): void {
   sheet.lines.push(line)
 }
 
-/** Where an item counts what is paid now; `closed` if nothing may be paid now. */
-function placeOf({ grants }: Sheet, grant: number, item: number, now: Instant): Place | 'closed' {
+/** Where an item counts what is paid now, unless nothing may be paid now. */
+function placeOf(
+  { grants }: Sheet,
+  grant: number,
+  item: number,
+  now: Instant,
+): Result<Place, Closed> {
   const { interval } = grants[grant]?.[item] ?? {}
-  if (interval === undefined) return { grant, item, window: 'life', end: Number.MAX_VALUE }
-  const window = openWindow(interval, now)
-  return window === undefined ? 'closed' : { grant, item, window: window.start, end: window.end }
+  if (interval === undefined) return ok({ grant, item, window: 'life', end: Number.MAX_VALUE })
+  const turn = turnAt(interval, now, 'occurrences')
+  return turn.ok ? ok({ grant, item, window: turn.value.start, end: turn.value.end }) : turn
 }
 
 /** What is left of an item's limit now. */
 function room(sheet: Sheet, grant: number, item: number, now: Instant): bigint {
   const { limit } = sheet.grants[grant]?.[item] ?? {}
   const place = placeOf(sheet, grant, item, now)
-  return limit === undefined || place === 'closed' ? 1_000n : limit.value - spentAt(sheet, place)
+  return limit === undefined || !place.ok ? 1_000n : limit.value - spentAt(sheet, place.value)
 }
 
 /** Where a payment has to be counted, and by what; `undefined` if it must not be made. */
@@ -186,8 +186,9 @@ function charge(sheet: Sheet, grant: number, walletAddress: string, terms: Terms
   for (const [item, plan] of (sheet.grants[grant] ?? []).entries()) {
     if (plan.walletAddress !== walletAddress) continue
     if (plan.receiver !== undefined && plan.receiver !== terms.receiver) continue
-    const place = placeOf(sheet, grant, item, now)
-    if (place === 'closed') continue
+    const found = placeOf(sheet, grant, item, now)
+    if (!found.ok) continue
+    const place = found.value
     if (plan.limit === undefined) return { place }
     const { counts, asset, value } = plan.limit
     const [paid, paidIn] =
@@ -201,8 +202,8 @@ function charge(sheet: Sheet, grant: number, walletAddress: string, terms: Terms
 function spentUnder(sheet: Sheet, grant: number, now: Instant): Totals {
   const parts = (sheet.grants[grant] ?? []).map(({ limit }, item): Partial<Totals> => {
     const place = placeOf(sheet, grant, item, now)
-    if (place === 'closed') return {}
-    if (linesAt(sheet, place).length > 0) return totalsAt(sheet, place)
+    if (!place.ok) return {}
+    if (linesAt(sheet, place.value).length > 0) return totalsAt(sheet, place.value)
     return limit === undefined ? {} : { [limit.counts]: { value: 0n, asset: limit.asset } }
   })
   return {

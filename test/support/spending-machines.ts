@@ -9,7 +9,7 @@ import {
   type OutgoingPaymentRefusals,
 } from '../../src/core/outgoing-payment.js'
 import { createQuote, type Price, type Quote, usableQuote } from '../../src/core/quote.js'
-import { ok } from '../../src/core/result.js'
+import { ok, type Result } from '../../src/core/result.js'
 import { manualClock } from './clock.js'
 import {
   commandId,
@@ -26,17 +26,19 @@ import {
 import type {
   Asked,
   ClientName,
+  Declined,
   HostAnswer,
   PayAnswer,
   PayRequest,
   PlayedWallet,
-  Spent,
+  QuoteAnswer,
+  SpentAnswer,
 } from './played-wallet.js'
 import { listPrice } from './spending.js'
 import { spendingPolicy, tokenLifetimeMs } from './spending-services.js'
 
 const namespace = 'namespac'
-const earlierRefused = { refusal: 'request_differs' }
+const declined = (refusal: string): Declined => ({ ok: false, refusal })
 const limits = { ...spendingPolicy.payments, ...spendingPolicy.budgets }
 
 /**
@@ -84,24 +86,24 @@ export function machineWallet(): PlayedWallet {
   }
 }
 
-function price(asked: Parameters<typeof listPrice>[0]): Price | string {
-  if ((asked.debitAmount ?? asked.receiveAmount)?.value === '0') return 'amount_invalid'
+function price(asked: Parameters<typeof listPrice>[0]): Result<Price, Declined> {
+  if ((asked.debitAmount ?? asked.receiveAmount)?.value === '0') return declined('amount_invalid')
   const answer = listPrice(asked)
-  if (!answer.ok) return answer.refusal
+  if (!answer.ok) return declined(answer.refusal)
   const { ok: _ok, ...price } = answer
-  return price
+  return ok(price)
 }
 
 function quote(
   machines: Machines,
   client: ClientName,
   { walletAddress, ...asked }: Asked,
-): { readonly id: string } | { readonly refusal: string } {
+): QuoteAnswer {
   const answer = price(asked)
-  if (typeof answer === 'string') return { refusal: answer }
+  if (!answer.ok) return answer
   const id = `quote-${commandId(machines)}`
   const command = {
-    ...answer,
+    ...answer.value,
     commandId: commandId(machines),
     id,
     walletAddress,
@@ -109,16 +111,16 @@ function quote(
     receiver: asked.receiver,
   }
   const decision = createQuote(command, machines.clock.now(), spendingPolicy.quotes)
-  if (decision.outcome === 'refused') return { refusal: decision.refusal }
+  if (decision.outcome === 'refused') return declined(decision.refusal)
   put(machines, 'quote', decision.record)
-  return { id }
+  return ok(id)
 }
 
 function pay(machines: Machines, grant: Granted, request: PayRequest, key?: string): PayAnswer {
-  if (!isGood(machines, grant)) return { refusal: 'token_unknown' }
+  if (!isGood(machines, grant)) return declined('token_unknown')
   const { walletAddress, ...rest } = request
   if (!permits(grant.items, 'outgoing-payment', 'create', walletAddress)) {
-    return { refusal: 'identifier_foreign' }
+    return declined('identifier_foreign')
   }
   const { id = `payment-${commandId(machines)}`, earlier } = earlierOf(
     machines,
@@ -126,9 +128,11 @@ function pay(machines: Machines, grant: Granted, request: PayRequest, key?: stri
     request,
     key,
   )
-  if (earlier !== undefined) return earlier.ok ? answer(machines, earlier.value) : earlierRefused
+  if (earlier !== undefined) {
+    return earlier.ok ? answer(machines, earlier.value) : declined('request_differs')
+  }
   const terms = termsOf(machines, grant, request)
-  if (!terms.ok) return { refusal: terms.refusal }
+  if (!terms.ok) return declined(terms.refusal)
   const { receiver, debitAmount, receiveAmount } = terms.value
   const command = {
     commandId: commandId(machines),
@@ -146,7 +150,7 @@ function pay(machines: Machines, grant: Granted, request: PayRequest, key?: stri
     candidates: candidates(machines, grant, request),
   } as const
   const decision = createOutgoingPayment(command, machines.clock.now(), limits)
-  if (decision.outcome === 'refused') return { refusal: decision.refusal }
+  if (decision.outcome === 'refused') return declined(decision.refusal)
   put(machines, 'outgoing-payment', decision.record)
   put(machines, 'budget', decision.budget)
   return answer(machines, decision.record)
@@ -172,9 +176,7 @@ function termsOf(machines: Machines, { client }: Granted, request: PayRequest) {
   }
   const receiver = request.incomingPayment
   const answer = price({ receiver, debitAmount: request.debitAmount })
-  return typeof answer === 'string'
-    ? ({ ok: false, refusal: answer } as const)
-    : ok({ receiver, ...answer })
+  return answer.ok ? ok({ receiver, ...answer.value }) : answer
 }
 
 function candidates(
@@ -195,11 +197,11 @@ function candidates(
 
 function answer(machines: Machines, { id, budgetId }: OutgoingPayment): PayAnswer {
   const spent = get<Budget>(machines, 'budget', budgetId)?.spent
-  return spent === undefined ? { id } : { id, spent }
+  return ok(spent === undefined ? { id } : { id, spent })
 }
 
-function spent(machines: Machines, grant: Granted): Spent | { readonly refusal: string } {
-  if (!isGood(machines, grant)) return { refusal: 'token_unknown' }
+function spent(machines: Machines, grant: Granted): SpentAnswer {
+  if (!isGood(machines, grant)) return declined('token_unknown')
   const parts = grant.items.map((item) => {
     const allowance = allowanceAt(item, machines.clock.now())
     if (!allowance.ok) return {}
@@ -208,7 +210,7 @@ function spent(machines: Machines, grant: Granted): Spent | { readonly refusal: 
     const id = budgetId({ namespace, grantId: grant.id }, item, allowance.value)
     return get<Budget>(machines, 'budget', id)?.spent ?? nothing
   })
-  return totalSpent(parts)
+  return ok(totalSpent(parts))
 }
 
 function run<Type extends keyof OutgoingPaymentRefusals>(
@@ -217,10 +219,10 @@ function run<Type extends keyof OutgoingPaymentRefusals>(
   command: Extract<OutgoingPaymentCommand, { readonly type: Type }>,
 ): HostAnswer {
   const payment = get<OutgoingPayment>(machines, 'outgoing-payment', id)
-  if (payment === undefined) return { ok: false, refusal: 'payment_unknown' }
+  if (payment === undefined) return declined('payment_unknown')
   const now = machines.clock.now()
   const decision = decideOutgoingPayment<Type>(payment, command, now, spendingPolicy.payments)
-  if (decision.outcome === 'refused') return { ok: false, refusal: decision.refusal }
+  if (decision.outcome === 'refused') return declined(decision.refusal)
   if (decision.outcome === 'unchanged') return { ok: true }
   put(machines, 'outgoing-payment', decision.record)
   const budget = get<Budget>(machines, 'budget', payment.budgetId)

@@ -1,5 +1,13 @@
+import { ok } from '../../src/core/result.js'
 import { memoryStore } from '../../src/index.js'
-import type { Asked, HostAnswer, PayAnswer, PayRequest, PlayedWallet } from './played-wallet.js'
+import type {
+  Asked,
+  Declined,
+  HostAnswer,
+  PayAnswer,
+  PayRequest,
+  PlayedWallet,
+} from './played-wallet.js'
 import { createSpendingWorld, grantToPay, newQuote, quoteToken } from './spending.js'
 import {
   type Payer,
@@ -11,10 +19,9 @@ import {
 import { resourceServer, type TestClient } from './world.js'
 import { watchedStore } from './written.js'
 
-type Told = { readonly ok: true } | { readonly ok: false; readonly refusal: string }
+const declined = ({ refusal }: Pick<Declined, 'refusal'>): Declined => ({ ok: false, refusal })
 
-const told = (result: Told): HostAnswer =>
-  result.ok ? { ok: true } : { ok: false, refusal: result.refusal }
+const told = (result: HostAnswer): HostAnswer => (result.ok ? { ok: true } : declined(result))
 
 /** The services, as a wallet that histories are played on. */
 export function servedWallet(): PlayedWallet {
@@ -38,19 +45,19 @@ export function servedWallet(): PlayedWallet {
     revoke: (grant) => services.revoke(payer(grant)),
     async quote(client, asked) {
       const answer = await services.quote(`https://${client}.example`, asked)
-      return !answer.ok ? { refusal: answer.refusal } : { id: answer.quote.id }
+      return answer.ok ? ok(answer.quote.id) : declined(answer)
     },
     async pay(grant, request, idempotencyKey) {
       const key = idempotencyKey === undefined ? {} : { idempotencyKey }
       const answer = await services.pay(payer(grant), request, key)
-      if (!answer.ok) return { refusal: answer.refusal }
+      if (!answer.ok) return declined(answer)
       const { payment, spent } = answer
-      return { id: payment.id, ...(spent && { spent }) }
+      return ok({ id: payment.id, ...(spent && { spent }) })
     },
     async spent(grant) {
       const token = await services.tokenOf(payer(grant))
-      if (!token.ok) return { refusal: token.refusal }
-      return payments.spentUnder(token.value, clock.now())
+      if (!token.ok) return declined(token)
+      return ok(await payments.spentUnder(token.value, clock.now()))
     },
     begin: async (id) => told(await payments.begin(id)),
     reportSent: async (id, totals) => told(await payments.reportSent(id, totals)),
@@ -82,7 +89,7 @@ export function serverWallet(): PlayedWallet {
   const clients = { shop: world.client('shop'), cafe: world.client('cafe') }
   const grants: { client: TestClient; id: string; token: { value: string; manage: string } }[] = []
   const of = (grant: number) => grants[grant] as (typeof grants)[number]
-  const refusal = () => ({ refusal: refusals.at(-1)?.refusal ?? 'none' })
+  const refused = () => declined({ refusal: refusals.at(-1)?.refusal ?? 'none' })
   const idIn = (url: string) => url.slice(url.lastIndexOf('/') + 1)
   const { outgoingPayments } = resources
   return {
@@ -105,7 +112,7 @@ export function serverWallet(): PlayedWallet {
     async quote(name, asked: Asked) {
       const client = clients[name]
       const { status, body } = await newQuote(client, await quoteToken(client), asked)
-      return status === 201 ? { id: idIn(body.id) } : refusal()
+      return status === 201 ? ok(idIn(body.id)) : refused()
     },
     async pay(grant, request: PayRequest, key): Promise<PayAnswer> {
       const { client, token } = of(grant)
@@ -116,10 +123,10 @@ export function serverWallet(): PlayedWallet {
       const headers = key === undefined ? [] : [['Idempotency-Key', key] as const]
       const url = `${resourceServer}/outgoing-payments`
       const answer = await client.post(url, body, token.value, { headers })
-      if (answer.status !== 201) return refusal()
+      if (answer.status !== 201) return refused()
       const { id, grantSpentDebitAmount = null, grantSpentReceiveAmount = null } = answer.body
       const spent = { debitAmount: grantSpentDebitAmount, receiveAmount: grantSpentReceiveAmount }
-      return { id: idIn(id), spent }
+      return ok({ id: idIn(id), spent })
     },
     async spent(grant) {
       const { client, token } = of(grant)
@@ -128,9 +135,9 @@ export function serverWallet(): PlayedWallet {
       const parameters = [`keyid="${client.key.kid}"`, `created=${created}`]
       const url = `${resourceServer}/outgoing-payment-grant`
       const { status, body } = await client.getPayment(token.value, url, { parameters })
-      if (status !== 200) return refusal()
+      if (status !== 200) return refused()
       const { spentDebitAmount: debitAmount, spentReceiveAmount: receiveAmount } = body
-      return { debitAmount, receiveAmount }
+      return ok({ debitAmount, receiveAmount })
     },
     begin: async (id) => told(await outgoingPayments.begin(id)),
     reportSent: async (paymentId, totals) =>

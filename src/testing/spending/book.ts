@@ -1,8 +1,8 @@
 import type { AccessItem, Amount, Instant, IntervalCounting } from 'open-payments-server'
-import type { CountedAmount, SpendingWindow } from 'open-payments-server/core'
+import { type CountedAmount, ok, type Result, type SpendingWindow } from 'open-payments-server/core'
 import type { PaymentRequest } from './history.js'
 import { valueText, windowText } from './text.js'
-import { turnAt } from './windows.js'
+import { type Closed, hasEnded, turnAt } from './windows.js'
 
 /** The rules of the wallet besides the limits. */
 export interface SpendingRules {
@@ -115,42 +115,52 @@ export function overspentText(account: Account, spent: bigint): string {
   )
 }
 
-/** Returns the account of an item at an instant (none if nothing is limited), or why the item is closed. */
+/** Returns the account of an item at an instant (`undefined` if nothing is limited), or why the item is closed. */
 export function accountAt(
   book: Book,
   grant: number,
   item: number,
   now: Instant,
   { intervalCounting }: SpendingRules,
-): { readonly account?: Account } | 'not yet' | 'over' {
+): Result<Account | undefined, Closed> {
   const limits = book.grants[grant - 1]?.items[item - 1]?.limits ?? {}
   const { interval, debitAmount, receiveAmount } = limits
   const turn = interval === undefined ? undefined : turnAt(interval, now, intervalCounting)
-  if (typeof turn === 'string') return turn
-  const window = turn === undefined ? {} : { window: turn }
+  if (turn !== undefined && !turn.ok) return turn
+  const window = turn === undefined ? {} : { window: turn.value }
   if (debitAmount !== undefined) {
-    return { account: { grant, item, counts: 'debitAmount', limit: debitAmount, ...window } }
+    return ok({ grant, item, counts: 'debitAmount', limit: debitAmount, ...window })
   }
-  if (receiveAmount === undefined) return {}
-  return { account: { grant, item, counts: 'receiveAmount', limit: receiveAmount, ...window } }
+  if (receiveAmount === undefined) return ok(undefined)
+  return ok({ grant, item, counts: 'receiveAmount', limit: receiveAmount, ...window })
 }
 
-/** Returns the item that must be charged for a payment, or why no item can be. */
+/** Sentences about what is wrong. */
+export interface Problems {
+  readonly ok: false
+  readonly problems: readonly string[]
+}
+
+/** Returns the account that must be charged for a payment (`undefined` if nothing is limited), or why none can be. */
 export function chargeFor(
   book: Book,
   request: PaymentRequest,
   now: Instant,
   rules: SpendingRules,
-): { readonly account?: Account } | { readonly problems: readonly string[] } {
+): Result<Account | undefined, Problems> {
   const { items = [], revoked = true } = book.grants[request.grant - 1] ?? {}
-  if (revoked) return { problems: [`grant ${request.grant} was revoked`] }
+  if (revoked) return wrong(`grant ${request.grant} was revoked`)
   const problems: string[] = []
   for (const [index, item] of items.entries()) {
     const tried = tryItem(book, item, index + 1, request, now, rules)
-    if (typeof tried !== 'string') return tried
-    problems.push(tried)
+    if (tried.ok) return tried
+    problems.push(...tried.problems)
   }
-  return { problems }
+  return wrong(...problems)
+}
+
+export function wrong(...problems: readonly string[]): Problems {
+  return { ok: false, problems }
 }
 
 function tryItem(
@@ -160,30 +170,32 @@ function tryItem(
   request: PaymentRequest,
   now: Instant,
   rules: SpendingRules,
-): { readonly account?: Account } | string {
+): Result<Account | undefined, Problems> {
   const name = `grant ${request.grant}, item ${number}`
   const fits = type === 'outgoing-payment' && actions.includes('create')
-  if (!fits || identifier !== request.walletAddress) return `${name} does not cover this payment`
+  if (!fits || identifier !== request.walletAddress) {
+    return wrong(`${name} does not cover this payment`)
+  }
   if (limits.receiver !== undefined && limits.receiver !== request.receiver) {
-    return `${name} limits payments to another receiver`
+    return wrong(`${name} limits payments to another receiver`)
   }
   const found = accountAt(book, request.grant, number, now, rules)
-  if (found === 'not yet') return `${name}: its first window has not started`
-  if (found === 'over') return `${name}: its last window has ended`
-  const { account } = found
-  if (account === undefined) return {}
+  if (hasEnded(found)) return wrong(`${name}: its last window has ended`)
+  if (!found.ok) return wrong(`${name}: its first window has not started`)
+  const account = found.value
+  if (account === undefined) return found
   const { limit, counts } = account
   const { value, ...asset } = request[counts]
   if (asset.assetCode !== limit.assetCode || asset.assetScale !== limit.assetScale) {
-    return `${name} has limits in another asset`
+    return wrong(`${name} has limits in another asset`)
   }
   const spent = spentIn(book, account) + BigInt(value)
-  return spent > BigInt(limit.value) ? overspentText(account, spent) : { account }
+  return spent > BigInt(limit.value) ? wrong(overspentText(account, spent)) : found
 }
 
 /** Returns whether a grant can no longer pay: it was revoked, or all its windows have ended. */
 export function isOver(book: Book, grant: number, now: Instant, rules: SpendingRules): boolean {
   const { items = [], revoked = true } = book.grants[grant - 1] ?? {}
   if (revoked) return true
-  return items.every((_, index) => accountAt(book, grant, index + 1, now, rules) === 'over')
+  return items.every((_, index) => hasEnded(accountAt(book, grant, index + 1, now, rules)))
 }

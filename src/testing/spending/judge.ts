@@ -1,12 +1,15 @@
 import type { Amount, Instant } from 'open-payments-server'
+import { ok, type Result } from 'open-payments-server/core'
 import {
   amended,
   type Book,
   emptyBook,
   overspentIn,
+  type Problems,
   paymentIn,
   type SpendingRules,
   spentIn,
+  wrong,
 } from './book.js'
 import type { PaymentRequest, SpendingAction } from './history.js'
 import { expectationOf } from './model.js'
@@ -106,9 +109,9 @@ function follow(
           : [explain(book, observation, now, rules, alone)],
       ),
     )
-    const next = verdicts.flatMap((verdict) => ('book' in verdict ? [verdict.book] : []))
+    const next = verdicts.flatMap((verdict) => (verdict.ok ? [verdict.value] : []))
     if (next.length === 0) {
-      const problems = verdicts.flatMap((verdict) => ('book' in verdict ? [] : verdict.problems))
+      const problems = verdicts.flatMap((verdict) => (verdict.ok ? [] : verdict.problems))
       return { books: [], depth, problems: [...new Set(problems)] }
     }
     books = next
@@ -116,7 +119,8 @@ function follow(
   return { books, depth: observations.length, problems: [] }
 }
 
-type Verdict = { readonly book: Book } | { readonly problems: readonly string[] }
+/** The book that explains an answer, or why none does. */
+type Verdict = Result<Book, Problems>
 
 /** After an error of the store, an action may or may not have taken effect. */
 function explainUnknown(
@@ -126,7 +130,7 @@ function explainUnknown(
   rules: JudgeRules,
 ): readonly Verdict[] {
   const { answer, after } = expectationOf(book, action, now, rules)
-  return answer === 'refused' ? [{ book }] : [{ book }, { book: after }]
+  return answer === 'refused' ? [ok(book)] : [ok(book), ok(after)]
 }
 
 function explain(
@@ -143,31 +147,29 @@ function explain(
     repeats,
   } = expectationOf(book, action, now, rules)
   if (!answer.accepted) {
-    if (expected !== 'accepted' || mayRefuse || rules.mayRefuse) return { book }
+    if (expected !== 'accepted' || mayRefuse || rules.mayRefuse) return ok(book)
     const said = answer.reason === undefined ? '' : ` (${answer.reason})`
-    return { problems: [`the wallet refused it${said}; expected: accepted`] }
+    return wrong(`the wallet refused it${said}; expected: accepted`)
   }
   if (expected === 'refused') {
     const overspent = overspentIn(after)
     const reasons = overspent.length > 0 ? overspent : problems
-    return {
-      problems: reasons.map((reason) => `the wallet accepted it; expected a refusal: ${reason}`),
-    }
+    return wrong(
+      ...reasons.map((reason) => `the wallet accepted it; expected a refusal: ${reason}`),
+    )
   }
   if (repeats?.id !== undefined && repeats.id !== answer.id) {
-    return {
-      problems: [
-        `a repeated request created payment ${repeats.request.payment} twice`,
-        ...overspentIn(book),
-      ],
-    }
+    return wrong(
+      `a repeated request created payment ${repeats.request.payment} twice`,
+      ...overspentIn(book),
+    )
   }
   const booked = withId(after, action, answer.id)
   if (booked === undefined) {
-    return { problems: ['the wallet returned the same payment for two requests'] }
+    return wrong('the wallet returned the same payment for two requests')
   }
   const misreported = alone ? misreportedSpending(booked, action, answer) : undefined
-  return misreported === undefined ? { book: booked } : { problems: [misreported] }
+  return misreported === undefined ? ok(booked) : wrong(misreported)
 }
 
 /** Records the wallet's id of a payment, unless another payment has that id. */

@@ -85,14 +85,14 @@ function expectPayment(
   const charge = chargeFor(book, request, now, rules)
   const line: BookedPayment = {
     request,
-    ...('account' in charge && charge.account !== undefined ? { account: charge.account } : {}),
+    ...(charge.ok && charge.value !== undefined ? { account: charge.value } : {}),
     holdUntil: now + rules.holdMs,
     state: 'held',
     sent: 0n,
     delivered: 0n,
   }
   const after = { ...book, payments: [...book.payments, line] }
-  if ('problems' in charge) return { answer: 'refused', after, problems: charge.problems }
+  if (!charge.ok) return { answer: 'refused', after, problems: charge.problems }
   // The quote may have expired by now, which is a reason to refuse that is unrelated to limits.
   return { answer: isRetry && request.by === 'quote' ? 'either' : 'accepted', after }
 }

@@ -12,7 +12,7 @@ export function planPayment(draft: Draft, wish: PayWish): SpendingAction {
   const items = book.grants[grant - 1]?.items ?? []
   const place = wish.item % Math.max(1, items.length)
   const found = accountAt(book, grant, place + 1, now, rules)
-  const account = typeof found === 'string' ? undefined : found.account
+  const account = found.ok ? found.value : undefined
   const receiver = chooseReceiver(scene, items[place], account?.limit, wish.receiver)
   const limit = BigInt(account?.limit.value ?? 1_000n)
   const rest = account === undefined ? limit : limit - spentIn(book, account)

@@ -14,7 +14,7 @@ import { expectationOf } from './model.js'
 import { planAltered, planPayment, planTotals } from './plan-amounts.js'
 import { amountOf, type SpendingScene } from './scene.js'
 import { readable } from './text.js'
-import { turnAt } from './windows.js'
+import { hasEnded, turnAt } from './windows.js'
 import type { Wish } from './wish.js'
 
 /** What a history is planned for. */
@@ -129,7 +129,7 @@ function actionOf(draft: Draft, wish: Wish): SpendingAction | undefined {
 /** Drops an interval that has ended: the library does not grant an item without remaining windows. */
 function withTimeLeft(item: AccessItem, now: Instant, { intervalCounting }: SpendingRules) {
   const { interval, ...limits } = item.limits ?? {}
-  if (interval === undefined || turnAt(interval, now, intervalCounting) !== 'over') return item
+  if (interval === undefined || !hasEnded(turnAt(interval, now, intervalCounting))) return item
   return { ...item, limits }
 }
 
@@ -176,8 +176,8 @@ function edgeOf({ book, now, rules }: Draft, grant: number, item: number): Insta
   const items = book.grants[number - 1]?.items ?? []
   const place = (item % Math.max(1, items.length)) + 1
   const found = accountAt(book, number, place, now, rules)
-  if (found === 'over') return undefined
-  if (found !== 'not yet') return found.account?.window?.end
+  if (found.ok) return found.value?.window?.end
+  if (hasEnded(found)) return undefined
   const [, first = ''] = items[place - 1]?.limits?.interval?.toUpperCase().split('/') ?? []
   return first.startsWith('P') ? undefined : Date.parse(first)
 }

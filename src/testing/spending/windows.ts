@@ -1,8 +1,11 @@
 import type { Instant, IntervalCounting } from 'open-payments-server'
-import type { SpendingWindow } from 'open-payments-server/core'
+import type { Result, SpendingWindow } from 'open-payments-server/core'
 
-/** The position of an instant in a repeating interval: in a window, before the first or after the last. */
-export type Turn = SpendingWindow | 'not yet' | 'over'
+/** No window contains the instant: it lies before the first or after the last. */
+export interface Closed {
+  readonly ok: false
+  readonly closed: 'not yet' | 'over'
+}
 
 const dayMs = 86_400_000
 const unitMs: Readonly<Record<string, number>> = {
@@ -30,17 +33,30 @@ interface Turning {
  *
  * @param interval a repeating interval that the library accepts.
  */
-export function turnAt(interval: string, at: Instant, counting: IntervalCounting): Turn {
+export function turnAt(
+  interval: string,
+  at: Instant,
+  counting: IntervalCounting,
+): Result<SpendingWindow, Closed> {
   const turning = readTurning(interval, counting)
   const { anchor, backwards, months, ms, count } = turning
-  if (backwards ? at >= anchor : at < anchor) return backwards ? 'over' : 'not yet'
+  if (backwards ? at >= anchor : at < anchor) return closed(backwards ? 'over' : 'not yet')
   const windows =
     months === 0
       ? windowsOfLength(ms, anchor, at, backwards)
       : walked(pages(turning), at, months, ms, backwards)
   const { index, window } = windows
-  if (index < count) return window
-  return backwards ? 'not yet' : 'over'
+  if (index < count) return { ok: true, value: window }
+  return closed(backwards ? 'not yet' : 'over')
+}
+
+function closed(closed: Closed['closed']): Closed {
+  return { ok: false, closed }
+}
+
+/** Returns whether the last window has ended. */
+export function hasEnded(turn: Result<unknown, Closed>): boolean {
+  return !turn.ok && turn.closed === 'over'
 }
 
 interface Numbered {

@@ -1,4 +1,5 @@
 import type { Budget } from '../../../src/core/budget.js'
+import { ok } from '../../../src/core/result.js'
 import type { HostAnswer } from '../played-wallet.js'
 import { same } from '../same.js'
 import { usd } from '../spending.js'
@@ -106,6 +107,6 @@ export async function checkTotals(state: Comparison, grant: number): Promise<voi
   const before = wallet.written.count()
   const totals = await wallet.spent(grant)
   same(wallet.written.count(), before)
-  if (!isGood(state, grant)) return same(totals, { refusal: 'token_unknown' })
-  same(totals, amountsOf(book.spentUnder(grant, nowOf(state))))
+  if (!isGood(state, grant)) return same(totals, { ok: false, refusal: 'token_unknown' })
+  same(totals, ok(amountsOf(book.spentUnder(grant, nowOf(state)))))
 }

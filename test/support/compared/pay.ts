@@ -1,4 +1,5 @@
-import type { Asked, PaidAnswer, PayAnswer } from '../played-wallet.js'
+import { ok, type Result } from '../../../src/core/result.js'
+import type { Asked, Declined, PaidAnswer, PayAnswer } from '../played-wallet.js'
 import { same } from '../same.js'
 import { euroReceiver, goneReceiver, usd } from '../spending.js'
 import { type Line, nameOf, type Terms } from '../spending-book.js'
@@ -24,20 +25,22 @@ export async function send(
   const expectation = expected(state, grant, asked)
   const answer = await state.wallet.pay(grant, asked.request, asked.key)
   if ('quoteId' in asked.request || asked.key !== undefined) state.sent.push(asked)
-  if (typeof expectation === 'string' || 'refusal' in answer) {
-    count(state, what, 'refusal' in answer ? answer.refusal : 'paid')
-    same(answer, { refusal: expectation })
+  if (!expectation.ok || !answer.ok) {
+    count(state, what, answer.ok ? 'paid' : answer.refusal)
+    same(answer, expectation)
     return answer
   }
-  if ('id' in expectation) {
+  const { id } = answer.value
+  if (expectation.value.repeats) {
     count(state, what, 'the_same_payment')
-    same(told(answer), told({ id: expectation.id, ...spentWith(state, expectation) }))
+    const { earlier } = expectation.value
+    same(told(answer.value), told({ id: earlier.id, ...spentWith(state, earlier) }))
     return answer
   }
   count(state, what, 'paid')
   const line: Line = {
-    ...expectation,
-    id: answer.id,
+    ...expectation.value.payment,
+    id,
     client: asked.client,
     createdAt: state.wallet.clock.now(),
     sent: 0n,
@@ -48,7 +51,7 @@ export async function send(
   }
   state.book.add(line)
   noteBudget(state, line)
-  same(told(answer), told({ id: answer.id, ...spentWith(state, line) }))
+  same(told(answer.value), told({ id, ...spentWith(state, line) }))
   checkPayment(state, line)
   return answer
 }
@@ -59,45 +62,62 @@ function told({ id, spent }: PaidAnswer): PaidAnswer {
   return { id, ...(isTold && { spent }) }
 }
 
-/** The expected response: a refusal, an existing payment, or the place where a new one is counted. */
-export function expected(state: Comparison, grant: number, asked: Sent) {
+/** An existing payment, or a new one and the place where it is counted. */
+type Expectation =
+  | { readonly repeats: true; readonly earlier: Line }
+  | { readonly repeats: false; readonly payment: Terms & Pick<Line, 'place' | 'request'> }
+
+const declined = (refusal: string): Declined => ({ ok: false, refusal })
+
+/** The expected response. */
+export function expected(
+  state: Comparison,
+  grant: number,
+  asked: Sent,
+): Result<Expectation, Declined> {
   const { book, grants, wallet } = state
   const { client, request, key } = asked
   const { walletAddress } = request
-  if (!isGood(state, grant)) return 'token_unknown'
+  if (!isGood(state, grant)) return declined('token_unknown')
   if (!grants[grant]?.some((plan) => plan.walletAddress === walletAddress)) {
-    return 'identifier_foreign'
+    return declined('identifier_foreign')
   }
   const by = 'quoteId' in request ? `quote ${request.quoteId}` : key && `${client} ${key}`
   const description = `${by} ${JSON.stringify(request)}`
   const earlier = by && book.lines.findLast((line) => line.request.startsWith(`${by} `))
   if (earlier && earlier.client === client && !earlier.gone) {
-    return earlier.request === description ? earlier : 'request_differs'
+    return earlier.request === description
+      ? ok({ repeats: true, earlier })
+      : declined('request_differs')
   }
   const terms = termsOf(state, asked)
-  if (typeof terms === 'string') return terms
-  const charge = book.charge(grant, walletAddress, terms, wallet.clock.now())
-  return charge === undefined ? 'limits_exceeded' : { ...terms, ...charge, request: description }
+  if (!terms.ok) return terms
+  const charge = book.charge(grant, walletAddress, terms.value, wallet.clock.now())
+  if (charge === undefined) return declined('limits_exceeded')
+  return ok({ repeats: false, payment: { ...terms.value, ...charge, request: description } })
 }
 
-function termsOf({ quotes, wallet }: Comparison, { client, request }: Sent): Terms | string {
+function termsOf(
+  { quotes, wallet }: Comparison,
+  { client, request }: Sent,
+): Result<Terms, Declined> {
   if (!('quoteId' in request)) return priced({ ...request, receiver: request.incomingPayment })
   const quote = quotes.find(({ id }) => id === request.quoteId)
-  if (quote === undefined || quote.gone || quote.client !== client) return 'quote_unknown'
-  if (quote.walletAddress !== request.walletAddress) return 'quote_mismatch'
-  return wallet.clock.now() >= quote.expiresAt ? 'quote_expired' : quote.terms
+  if (quote === undefined || quote.gone || quote.client !== client) return declined('quote_unknown')
+  if (quote.walletAddress !== request.walletAddress) return declined('quote_mismatch')
+  return wallet.clock.now() >= quote.expiresAt ? declined('quote_expired') : ok(quote.terms)
 }
 
 /** The price list, written a second time. */
-function priced({ receiver, debitAmount, receiveAmount }: Asked): Terms | string {
+function priced({ receiver, debitAmount, receiveAmount }: Asked): Result<Terms, Declined> {
   const [asset, per] = receiver === euroReceiver ? (['EUR', 2n] as const) : (['USD', 1n] as const)
   const asked = debitAmount ?? receiveAmount
-  if (asked?.value === '0') return 'amount_invalid'
-  if (receiver === goneReceiver) return 'receiver_invalid'
+  if (asked?.value === '0') return declined('amount_invalid')
+  if (receiver === goneReceiver) return declined('receiver_invalid')
   const value = receiveAmount === undefined ? undefined : BigInt(receiveAmount.value)
   const debit = value === undefined ? BigInt(debitAmount?.value ?? 1_000) : value * per
   const receive = value ?? debit / per
-  return receive === 0n ? 'amount_too_small' : { receiver, debit, receive, asset }
+  return receive === 0n ? declined('amount_too_small') : ok({ receiver, debit, receive, asset })
 }
 
 /** Notes where the payment is counted, and how long its budget is kept. */
@@ -132,15 +152,15 @@ export async function quote(
   const { wallet, clients, quotes } = state
   const terms = priced(asked)
   const answer = await wallet.quote(clients[grant] ?? 'shop', asked)
-  count(state, 'quote', 'id' in answer ? 'made' : answer.refusal)
-  if (typeof terms === 'string' || 'refusal' in answer) {
-    same(answer, { refusal: terms })
+  count(state, 'quote', answer.ok ? 'made' : answer.refusal)
+  if (!terms.ok || !answer.ok) {
+    same(answer, terms)
     return undefined
   }
   const { walletAddress } = asked
   const expiresAt = wallet.clock.now() + spendingPolicy.quotes.lifetimeMs
-  const { id } = answer
+  const id = answer.value
   const client = clientOf(state, grant)
-  quotes.push({ id, client, grant, walletAddress, terms, expiresAt, gone: false })
+  quotes.push({ id, client, grant, walletAddress, terms: terms.value, expiresAt, gone: false })
   return id
 }
