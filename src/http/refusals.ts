@@ -62,7 +62,8 @@ function allErrors(): Readonly<Record<Refusal, PublicErrors>> {
 
 /**
  * A refused request: the code and reason for the operator, and the additional content of the response
- * (`Retry-After`, error `details`, `Allow`).
+ * (`Retry-After`, error `details`, `Allow`). A function that yields a value or declines returns an `HttpResult`. A
+ * guard, which yields no value, returns the refusal, or `undefined` if it lets the request pass.
  */
 export interface HttpRefusal {
   readonly ok: false

@@ -88,9 +88,13 @@ const noContent: Reply = { status: 204, headers: {}, body: '' }
 function eachAmount(body: unknown, change: (amount: { value: string }) => unknown): unknown {
   if (Array.isArray(body)) return body.map((inner) => eachAmount(inner, change))
   if (typeof body !== 'object' || body === null) return body
-  if ('value' in body && 'assetScale' in body) return change(body as unknown as { value: string })
+  if (isAmount(body)) return change(body)
   const members = Object.entries(body).map(([name, inner]) => [name, eachAmount(inner, change)])
   return Object.fromEntries(members)
+}
+
+function isAmount(body: object): body is { value: string } {
+  return ['value', 'assetScale'].every((name) => Object.hasOwn(body, name))
 }
 
 const documents: readonly ServerFault[] = [
