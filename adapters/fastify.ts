@@ -26,7 +26,7 @@ export function toFastify(handle: Handler<string | Uint8Array>): FastifyPluginAs
     const serve = async (request: FastifyRequest, reply: FastifyReply) => {
       // Fastify does not read bodies of methods such as GET, but a client may have sent one.
       const body = request.body instanceof Uint8Array ? request.body : await readBody(request)
-      // Without a body, the client has closed the connection: nobody receives a response.
+      // Without a body, the client has closed the connection, so no response is sent.
       return body === undefined ? reply.hijack() : answer(handle, request, body, reply)
     }
     app.setErrorHandler(async (error, request, reply) => {

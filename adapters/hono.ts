@@ -44,7 +44,7 @@ export function toHono(handle: Handler<string | Uint8Array>): HonoHandler {
     const incoming = incomingOf(context)
     const { req } = context
     const body = await (incoming === undefined ? bodyOf(req) : nodeBodyOf(incoming, req))
-    // Hono requires a response, even if nobody receives it.
+    // Hono requires a response, even if the client has disconnected.
     if (body === undefined) return new Response(null, { status: 400 })
     const request =
       incoming === undefined ? requestFromFetch(req.raw, body) : fromNode(incoming, body)

@@ -10,9 +10,9 @@ export interface MaybeParsed {
 }
 
 /**
- * Reads the body of a Node.js request: the bytes that a body parser of the host kept, or else the stream, up
- * to one byte over the limit. Resolves to `undefined` if the client closes the connection before the end of the
- * body: nobody receives a response then.
+ * Reads the body of a Node.js request: the bytes that a body parser of the host kept, or else the stream, up to one
+ * byte over the limit. Resolves to `undefined` if the client closes the connection before the end of the body, so no
+ * response is sent.
  *
  * @throws a `RawBodyError` (`ERR_RAW_BODY_UNAVAILABLE`) if a parser consumed the bytes and kept none.
  */

@@ -81,7 +81,7 @@ export function commitText(table: string, steps: Steps): string {
   const written = writes.map(([name]) => `(SELECT count(*) FROM ${name})`).join(' + ')
   const count = toCreate.length + toReplace.length
   return `WITH ${parts.map(([name, text]) => `${name} AS (\n    ${text}\n  )`).join(',\n  ')}
-  /* Divides by zero if a record was created meanwhile, so that nothing of this commit stays. */
+  /* Divides by zero if a record was created meanwhile, so that PostgreSQL undoes the whole commit. */
   SELECT ${count === 0 ? '1' : `1 / (CASE WHEN ${written} = ${count} THEN 1 ELSE 0 END)`} AS committed
     FROM decided`
 }

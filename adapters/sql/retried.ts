@@ -18,7 +18,7 @@ export async function retried<Result>(
   }
 }
 
-/** Random pauses keep those that collided from colliding again. */
+/** Random pauses prevent repeated collisions. */
 export async function pauseAfter(attempt: number): Promise<void> {
   const pauseMs = Math.random() * Math.min(pauseMaxMs, 2 ** attempt)
   await new Promise((resolve) => setTimeout(resolve, pauseMs))

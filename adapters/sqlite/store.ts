@@ -86,7 +86,7 @@ const nested: Frame = {
   rollBack: 'ROLLBACK TO open_payments; RELEASE open_payments',
 }
 
-/** Runs statements that must each find a row; if one does not, nothing stays written. */
+/** Runs statements that must each find a row; if one does not, all of them are undone. */
 function committed(
   session: Session,
   statements: readonly SqlStatement[],

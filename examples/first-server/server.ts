@@ -11,7 +11,7 @@ const auth = createAuthorizationServer({
   consentUrl: `http://localhost:${port}/consent`,
   store: memoryStore(), // for a first try; PostgreSQL or your own database later
   clientKeys: remoteClientKeys(), // fetches the keys that clients publish
-  onRefusal: ({ refusal, reason }) => console.warn(refusal, reason), // what clients are not told
+  onRefusal: ({ refusal, reason }) => console.warn(refusal, reason), // the reason, which clients do not receive
 })
 
 const app = express().use('/auth', toExpress(auth.handle))

@@ -57,7 +57,7 @@ function canonical(tag: string): string | undefined {
   try {
     return Intl.getCanonicalLocales(tag)[0]
   } catch {
-    return undefined // the header contains what is no language tag, such as *
+    return undefined // the header contains a value that is not a language tag, such as *
   }
 }
 

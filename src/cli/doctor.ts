@@ -27,7 +27,7 @@ const paymentLifetimeMs = 10 * 60 * 1000
  * Checks a wallet, and calls `progress` with the name of each check before it runs.
  *
  * Rejects with a `UsageError` for a key that the client does not publish, and with a `ReachError` if the wallet address
- * is unreachable for another reason than its certificate.
+ * is unreachable for a reason other than its certificate.
  */
 export async function diagnose(
   options: DoctorOptions,

@@ -32,7 +32,7 @@ export interface IncomingPaymentCreation {
   readonly incomingAmount?: Amount
   /** Default: after `policy.incomingPaymentExpiryDefaultMs`. */
   readonly expiresAt?: Instant
-  /** An object of at most 8 KiB and 8 levels. Whoever may read the payment sees it. */
+  /** An object of at most 8 KiB and 8 levels. Every client that may read the payment sees it. */
   readonly metadata?: JsonObject
 }
 

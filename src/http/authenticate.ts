@@ -36,7 +36,7 @@ export function presentedToken({ message }: Exchange): HttpResult<string> {
   if (authorization === undefined) return refuse('token_missing', 'Authorization is missing')
   const [, token] = token68.exec(authorization) ?? []
   return token === undefined
-    ? refuse('token_malformed', 'Authorization is not a GNAP scheme with one token')
+    ? refuse('token_malformed', 'Authorization must have the scheme GNAP and one token')
     : ok(token)
 }
 

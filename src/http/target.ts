@@ -14,7 +14,7 @@ export interface PublicUrl {
 export function publicUrl(option: string, text: unknown): PublicUrl {
   const url = typeof text === 'string' ? parseUrl(text) : undefined
   if (url === undefined) throw invalidOption(option, 'must be an absolute URL without userinfo')
-  if (!isSecure(url)) throw invalidOption(option, 'must be https (http only on loopback)')
+  if (!isSecure(url)) throw invalidOption(option, 'must use https, or http on loopback')
   if (String(text).includes('?') || String(text).includes('#')) {
     throw invalidOption(option, 'must not have a query or fragment')
   }

@@ -9,7 +9,7 @@ export interface GateLimits {
   readonly keysMax: number
 }
 
-/** Limits the concurrent requests per key, such as a host, so that none of them can use up what all share. */
+/** Limits the concurrent requests per key, such as a host, so that one key cannot use up the shared capacity. */
 export interface Gate {
   /**
    * Runs a request when its key has a free slot, which it holds until its promise settles. Rejects with a

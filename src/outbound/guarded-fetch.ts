@@ -55,8 +55,8 @@ export interface GuardedFetchOptions {
   readonly allowLoopback?: boolean
   /**
    * Hostnames that may resolve to addresses that are not public, such as those of a container network. Only https is
-   * allowed, on every port. List only hosts that you operate: anybody who names one can make this server connect to it.
-   * Default: none.
+   * allowed, on every port. List only hosts that you operate: any client that names one can make this server connect to
+   * it. Default: none.
    */
   readonly privateHosts?: readonly string[]
   /** Allowed ports. Default: 443. All ports of loopback with `allowLoopback`, and of `privateHosts`, are allowed. */

@@ -6,12 +6,12 @@ const registryLabels = new Set([
 ])
 
 /**
- * Returns the domain under which somebody probably registered a hostname: its last two labels, or three under a country
- * domain with registry labels. All IP addresses are one site, because anybody can name any address.
+ * Returns the domain that was probably registered for a hostname: its last two labels, or three under a country domain
+ * with registry labels. All IP addresses are one site, because a client can name any address.
  *
- * This decides who shares limits, so that nobody gets more by using many subdomains. It is an approximation: hosts of
- * different owners below one domain, as in `alice.hosting.example`, share the limits too. The exact boundary is in the
- * Public Suffix List, which changes every week and is larger than this library.
+ * This decides who shares limits, so that using many subdomains does not raise a limit. It is an approximation: hosts
+ * of different owners below one domain, as in `alice.hosting.example`, share the limits too. The exact boundary is in
+ * the Public Suffix List, which changes every week and is larger than this library.
  */
 export function siteOf(hostname: string): string {
   if (addressIn(hostname) !== undefined) return 'addresses'

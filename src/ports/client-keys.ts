@@ -12,9 +12,9 @@ export interface ClientKeyQuery {
   /** The `keyid` of the signature, compared with the key's `kid` byte for byte. */
   readonly kid: string
   /**
-   * True for a grant request, which anybody can send, and whose key can be newer than a cached key set. False for later
-   * requests under a grant: the client proved possession of the key when it requested the grant, so a missing key has
-   * been withdrawn. A cache should not let lookups with true evict or delay lookups with false.
+   * True for a grant request, which any sender can send, and whose key can be newer than a cached key set. False for
+   * later requests under a grant: the client proved possession of the key when it requested the grant, so a missing key
+   * has been withdrawn. A cache should not let lookups with true evict or delay lookups with false.
    */
   readonly mayBeNew: boolean
 }

@@ -184,7 +184,7 @@ async function continueGrant(
   { secret, interactRef }: PresentedContinuation,
   call: SignedCall,
 ) {
-  // Somebody with a copy of the store and the reference, which the redirect reveals, must not be able to derive the
+  // An attacker with a copy of the store and the reference, which the redirect reveals, must not be able to derive the
   // token.
   const presented = interactRef === undefined ? secret : `${secret} ${interactRef}`
   const salt = newSecret(deps.context.random)

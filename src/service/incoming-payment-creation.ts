@@ -62,7 +62,7 @@ export async function decideCreation(
 
 /**
  * The record of an idempotency key of the host, which leads to its payment. The id of the payment is not derived from
- * the key: whoever knows the URL of a payment may read it, so the URL must be unguessable.
+ * the key: any client that knows the URL of a payment may read it, so the URL must be unguessable.
  */
 interface UsedKey extends Stored {
   readonly paymentId: string

@@ -35,8 +35,8 @@ const retryMs = 60_000
  * the maximum by a tenth. A process that restarts, or that has used 10,000 other lists since, can do so again. If the
  * maximum is below 10, the process counts the list for each payment.
  *
- * A list that is nearly full is counted at most once per second. Until the next count, payments that exceed the room
- * found by the last one are refused.
+ * A list that is nearly full is counted at most once per second. Until the next count, payments that exceed the
+ * capacity found by the last count are refused.
  */
 export function createOpenPaymentLimit(store: Store, openMax: number): OpenPaymentLimit {
   const uncounted = Math.floor(openMax / 10)

@@ -119,7 +119,8 @@ async function commitTogether(
 }
 
 /**
- * Reads everything in one turn. If the grant has changed, no request has a result: each token is introspected again.
+ * Reads everything with one call of `loadAll`. If the grant has changed, no request has a result: each token is
+ * introspected again.
  */
 async function loadMembers(
   deps: CreationDependencies,
@@ -146,7 +147,7 @@ function decideTogether(
   const { context } = deps
   const results = new Map<Creation, Created>()
   const changes: RecordChange[] = []
-  // A payment that this request created already: its commit took effect, and the response of the store was lost.
+  // A payment that this request has already created: its commit took effect, and the response of the store was lost.
   for (const { creation, read } of members) {
     if (read.payment?.commandId !== creation.call.commandId) continue
     results.set(creation, { ok: true, payment: read.payment })

@@ -26,7 +26,7 @@ interface Plan {
   readonly read: (look: (key: RecordKey | undefined) => Stored | undefined) => Read
 }
 
-/** Reads what a creation depends on, in one turn. Without a token there are no budgets. */
+/** Reads what a creation depends on, with one call of `loadAll`. Without a token there are no budgets. */
 export async function readFor(
   store: Store,
   requested: Requested,
@@ -38,7 +38,7 @@ export async function readFor(
   return read
 }
 
-/** Reads what several creations under one grant depend on, in one turn. */
+/** Reads what several creations under one grant depend on, with one call of `loadAll`. */
 export function readForAll(
   store: Store,
   all: readonly { readonly requested: Requested; readonly also: AlsoRead }[],

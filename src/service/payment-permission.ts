@@ -52,7 +52,7 @@ function readAnswer(answer: unknown): Permission {
   if (given['ok'] === true) return ok(undefined)
   const refusal = String(given['refusal'])
   if (given['ok'] !== false || !isRefusal(refusal)) {
-    throw new TypeError('the answer of mayPay is neither { ok: true } nor a refusal')
+    throw new TypeError('mayPay must return { ok: true } or a refusal')
   }
   const reason = given['reason']
   return refused(refusal, typeof reason === 'string' ? reason : reasons[refusal])

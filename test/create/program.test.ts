@@ -90,7 +90,7 @@ describe('the arguments', () => {
     expect(await ran([])).toMatchObject({ code: 2, err: expect.stringContaining('a folder') })
   })
 
-  test('that npm took for itself are named', async () => {
+  test('that npm consumed are named', async () => {
     const environment = { npm_config_framework: 'hono' }
     const { code, err } = await ran([wallet], { environment })
     expect([code, err]).toEqual([2, expect.stringContaining('write -- before the options')])

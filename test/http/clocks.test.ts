@@ -67,7 +67,7 @@ describe('two servers with different clocks on one store', () => {
     expect(reader.errors).toMatchObject([
       {
         code: 'ERR_CLOCK',
-        message: 'a record (incoming-payment) is from 3600000 ms in the future of this clock',
+        message: 'a record (incoming-payment) is dated 3600000 ms ahead of this clock',
       },
     ])
     reader.clock.advance(1)

@@ -47,7 +47,7 @@ export function readArguments(
   for (const name of ['framework', 'database'] as const) {
     // npm reads options before a double dash itself.
     if (values[name] === undefined && environment[`npm_config_${name}`] !== undefined) {
-      throw new ProblemError(`npm took --${name} for itself: write -- before the options`, 2)
+      throw new ProblemError(`npm consumed --${name}: write -- before the options`, 2)
     }
   }
   return {

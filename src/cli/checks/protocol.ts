@@ -29,7 +29,7 @@ export const protocolChecks: readonly Check[] = [
   caseCheck('grant-no-store', {
     ...atGrants,
     ...caching,
-    why: 'A cache could store tokens, and hand them out to others.',
+    why: 'A cache could store tokens, and return them to other clients.',
   }),
   caseCheck('grant-401-challenge', {
     ...atGrants,
@@ -44,7 +44,7 @@ export const protocolChecks: readonly Check[] = [
   caseCheck('grant-other-key', {
     ...atGrants,
     ...verification,
-    why: 'Anybody could request access in the name of any client.',
+    why: 'An attacker could request access as any client.',
   }),
   caseCheck('grant-body-changed', {
     ...atGrants,
@@ -71,7 +71,7 @@ export const protocolChecks: readonly Check[] = [
   caseCheck('resource-unsigned', {
     ...atPayments,
     ...verification,
-    why: 'Whoever learns a token could use it.',
+    why: 'An attacker who learns a token could use it.',
   }),
   caseCheck('incoming-get', {
     ...atPayments,

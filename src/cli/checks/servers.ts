@@ -181,7 +181,7 @@ export const serverChecks: readonly Check[] = [
   bytes,
   caseCheck('grant-unsigned', {
     after: 'signed-request',
-    why: 'Anybody could request access in the name of any client.',
+    why: 'An attacker could request access as any client.',
     fix: () => ["app.use('/auth', toExpress(auth.handle)) // the handler verifies every request"],
   }),
   resources,

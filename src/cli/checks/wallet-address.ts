@@ -25,7 +25,7 @@ const walletAddress: Check = {
     } catch (error) {
       return {
         what: (error as Error).message,
-        why: 'A wallet address is a JSON document. Without it, nobody can find the servers of the account.',
+        why: 'A wallet address is a JSON document. Without it, clients cannot find the servers of the account.',
         fix: [
           'app.use(toExpress(wallets.handle)) // createWalletAddressServer, after your own routes',
           "// with several brands, mount each at its path: app.use('/brand', toExpress(brand.wallets.handle))",

@@ -149,7 +149,7 @@ function subjectToTell({ requestedSubject }: Grant, { subject }: ApproveGrant) {
 function over(status: string) {
   return status === 'interaction-expired'
     ? refused('interaction_expired', 'the interaction has expired')
-    : refused('interaction_over', `the grant is ${status}`)
+    : refused('interaction_over', `the status of the grant is ${status}`)
 }
 
 function withRef(interaction: Interaction, refHash: string): Pick<Grant, 'interaction'> | object {

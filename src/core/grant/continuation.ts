@@ -86,7 +86,7 @@ function refuseFinished(status: GrantStatus) {
     case 'revoked':
     case 'token-revoked':
     case 'ended':
-      return refused('grant_gone', `the grant is ${status}`)
+      return refused('grant_gone', `the status of the grant is ${status}`)
     case 'denied':
       return refused('grant_denied', 'the resource owner denied the request')
     case 'interaction-expired':

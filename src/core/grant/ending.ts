@@ -31,7 +31,7 @@ export function cancel(
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, 'grant_finalized'> {
   const status = grantStatus(grant, now, policy)
-  if (!isOpen(status)) return refused('grant_finalized', `the grant is ${status}`)
+  if (!isOpen(status)) return refused('grant_finalized', `the status of the grant is ${status}`)
   const next = finalize(grant, { as: 'cancelled' }, command.commandId, now, policy)
   return changed(next, grantEvent('grant.cancelled', next, now))
 }

@@ -77,7 +77,7 @@ export function rotate(
   if (status === 'token-revoked' || token.revokedAt !== undefined) {
     return refused('token_revoked', 'the token has been revoked')
   }
-  if (status !== 'issued') return refused('grant_over', `the grant is ${status}`)
+  if (status !== 'issued') return refused('grant_over', `the status of the grant is ${status}`)
   if (replaced !== undefined) return unchanged(grant)
 
   const successor = successorOf(grant, token, command, now, policy)

@@ -13,7 +13,7 @@ const pauseMs = 60_000
 /**
  * Wraps a store, and compares the times of its records with the clock. A record from more than 120 s in the future
  * shows that the clock of this server is too far behind, or that of the server that wrote it too far ahead. This is
- * reported at most once a minute, and changes no result: nobody can tell which of the two clocks is wrong.
+ * reported at most once a minute, and changes no result: the server cannot tell which of the two clocks is wrong.
  *
  * A commit with a nonce whose signature has expired rejects with a `ContentionError`.
  */
@@ -28,7 +28,7 @@ export function clockWatch(store: Store, clock: Clock, report: (error: ClockErro
     if (aheadMs <= clockDifferenceMaxMs) return
     if (reportedAt !== undefined && Math.abs(now - reportedAt) < pauseMs) return
     reportedAt = now
-    report(new ClockError(`a record (${kind}) is from ${aheadMs} ms in the future of this clock`))
+    report(new ClockError(`a record (${kind}) is dated ${aheadMs} ms ahead of this clock`))
   }
 
   const readAll = store.loadAll?.bind(store)

@@ -73,7 +73,7 @@ export async function refuseRepeats(
   call.replay.guard = guard && { ...guard, consumedByRefusal: true }
 }
 
-/** Leaves the nonce of a request unconsumed: its response says nothing, so a repeat does no harm. */
+/** Leaves the nonce of a request unconsumed: its response reveals nothing, so a repeat does no harm. */
 export function keepNonce({ replay }: SignedCall): void {
   replay.consumed = true
 }

@@ -40,7 +40,7 @@ export interface Token {
 /** An access item of a grant request. */
 export type AccessItem = Readonly<Record<string, unknown>>
 
-/** A client instance in conversation with the servers of one wallet address. */
+/** A client instance that sends requests to the servers of one wallet address. */
 export interface Session extends SessionOptions {
   /** The `client` member of a grant request. */
   readonly client: string | { readonly jwk: FullJwk }

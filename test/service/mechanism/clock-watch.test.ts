@@ -31,7 +31,7 @@ const reads: readonly (readonly [string, Read])[] = [
 test.each(reads)('%s of a record from the future is reported', async (_, read) => {
   const { store, next, reports } = await setUp('quote', { createdAt: now + 120_001 })
   expect(JSON.stringify(await read(store, 'quote', next))).toContain(next.id)
-  expect(reports).toEqual(['a record (quote) is from 120001 ms in the future of this clock'])
+  expect(reports).toEqual(['a record (quote) is dated 120001 ms ahead of this clock'])
 })
 
 test.each([

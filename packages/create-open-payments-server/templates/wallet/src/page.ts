@@ -23,7 +23,7 @@ export interface Page {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Returns a page without scripts and frames, which nobody stores. */
+/** Returns a page without scripts and frames, which caches must not store. */
 export function page({ status = 200, title, content, formTarget, headers }: Page): HttpResponse {
   const safeTitle = escapeHtml(title)
   return {

@@ -87,7 +87,7 @@ export function createWallet(settings: WalletSettings, database: Database): Wall
   }
 }
 
-/** Clients are told little about why a request was refused. The reason is for you. */
+/** Responses give few details about a refusal. This hook receives the reason. */
 function onRefusal({ operation, refusal, reason }: RefusalReport): void {
   console.warn(`${operation ?? 'request'} refused: ${refusal}: ${reason}`)
 }
