@@ -65,7 +65,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
 
   return {
     observe(activity, work) {
-      const { name, kind, ...own } = described(activity)
+      const { name, kind, ...own } = describeActivity(activity)
       const attributes = { ...common, ...own.attributes }
       const { type } = activity
       if (type === 'store' && trace.getActiveSpan() === undefined) {
@@ -76,7 +76,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
           return await measured(type, attributes, (tell) =>
             work((outcome) => {
               tell(outcomeOf(outcome))
-              told(span, outcome)
+              recordOutcome(span, outcome)
             }),
           )
         } catch (error) {
@@ -135,7 +135,7 @@ function createHistograms(meter: Meter): Histograms {
   }
 }
 
-function described(activity: TelemetryActivity): {
+function describeActivity(activity: TelemetryActivity): {
   name: string
   kind: SpanKind
   attributes: Attributes
@@ -180,7 +180,7 @@ function outcomeOf({ operation, status, refusal }: RequestOutcome): Attributes {
 /**
  * Records the outcome on the span. Only server errors mark the span as failed; refusals are normal responses.
  */
-function told(span: Span, outcome: RequestOutcome): void {
+function recordOutcome(span: Span, outcome: RequestOutcome): void {
   if (outcome.operation !== undefined) span.updateName(outcome.operation)
   span.setAttributes(outcomeOf(outcome))
   if (outcome.status >= 500) span.setStatus({ code: SpanStatusCode.ERROR })

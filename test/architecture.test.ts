@@ -63,7 +63,7 @@ function filesIn(...folders: readonly string[]): string[] {
 
 const files = filesIn('src', 'adapters', 'examples')
 
-function roomOf(file: string): string {
+function layerOf(file: string): string {
   const [top = '', second = ''] = file.split(sep)
   return top === 'src' ? second.replace(/\.ts$/, '') : top
 }
@@ -95,12 +95,12 @@ function target(file: string, specifier: string): string | undefined {
 
 describe('the direction of dependencies', () => {
   test.each(files)('%s imports only the layers below it', (file) => {
-    const room = roomOf(file)
+    const layer = layerOf(file)
     for (const { specifier } of importsOf(file)) {
       const other = target(file, specifier)
       if (other === undefined) continue
-      const allowed = [room, ...(mayImport[room] ?? [])]
-      expect(allowed, `${file} imports ${specifier}`).toContain(roomOf(other))
+      const allowed = [layer, ...(mayImport[layer] ?? [])]
+      expect(allowed, `${file} imports ${specifier}`).toContain(layerOf(other))
     }
   })
 
@@ -122,18 +122,18 @@ describe('the direction of dependencies', () => {
   })
 
   test('the examples and the testing kit import the library by its name, as a host does', () => {
-    for (const file of files.filter((name) => ['examples', 'testing'].includes(roomOf(name)))) {
+    for (const file of files.filter((name) => ['examples', 'testing'].includes(layerOf(name)))) {
       for (const { specifier } of importsOf(file).filter(({ specifier }) =>
         specifier.startsWith('.'),
       )) {
         const other = target(file, specifier) ?? ''
-        expect(roomOf(other), `${file} imports ${specifier}`).toBe(roomOf(file))
+        expect(layerOf(other), `${file} imports ${specifier}`).toBe(layerOf(file))
       }
     }
   })
 
   test('the library never imports its own package name', () => {
-    const own = files.filter((name) => !['examples', 'testing'].includes(roomOf(name)))
+    const own = files.filter((name) => !['examples', 'testing'].includes(layerOf(name)))
     for (const file of own) {
       for (const { specifier } of importsOf(file)) {
         expect(specifier, file).not.toMatch(/^open-payments-server/)
@@ -143,7 +143,7 @@ describe('the direction of dependencies', () => {
 
   test('the core imports no package except for calendar months, and reads neither a clock nor randomness', () => {
     const months = join('src', 'core', 'interval.ts')
-    for (const file of files.filter((name) => roomOf(name) === 'core')) {
+    for (const file of files.filter((name) => layerOf(name) === 'core')) {
       const packages = importsOf(file).filter(({ specifier }) => !specifier.startsWith('.'))
       const allowed = file === months ? ['@date-fns/utc/date/mini', 'date-fns/addMonths'] : []
       expect(packages.map(({ specifier }) => specifier)).toEqual(allowed)
@@ -165,7 +165,7 @@ describe('the direction of dependencies', () => {
 
   test('the library imports no Node module at run time', () => {
     const imports = files
-      .filter((name) => !name.startsWith('examples') && !onNode.includes(roomOf(name)))
+      .filter((name) => !name.startsWith('examples') && !onNode.includes(layerOf(name)))
       .flatMap((file) => importsOf(file))
     expect(
       imports.filter(({ specifier, typeOnly }) => specifier.startsWith('node:') && !typeOnly),
@@ -175,8 +175,8 @@ describe('the direction of dependencies', () => {
   test('nothing imports the program', () => {
     const importers = files.filter(
       (file) =>
-        roomOf(file) !== 'cli' &&
-        importsOf(file).some(({ specifier }) => roomOf(target(file, specifier) ?? '') === 'cli'),
+        layerOf(file) !== 'cli' &&
+        importsOf(file).some(({ specifier }) => layerOf(target(file, specifier) ?? '') === 'cli'),
     )
     expect(importers).toEqual([])
   })

@@ -1,7 +1,7 @@
 import { type Commit, TransactionError } from '../../src/index.js'
+import { createSerialQueue } from '../sql/serial-queue.js'
 import { recordsTable, type SqlStatement } from '../sql/statements.js'
 import { type Steps, stepsOf } from '../sql/steps.js'
-import { createTurns } from '../sql/turns.js'
 import type { Client } from './client.js'
 import { type Engine, namedSteps } from './engines.js'
 import { missingOf, type Run, runOn } from './operations.js'
@@ -13,7 +13,7 @@ import { missingOf, type Run, runOn } from './operations.js'
 export function storeInTransaction(client: Client, engine: Engine) {
   const runPlainly = runOn(client, engine)
   // The savepoints of concurrent operations would interleave.
-  const takeTurn = createTurns()
+  const enqueue = createSerialQueue()
 
   async function explained<Result>(call: () => Promise<Result>): Promise<Result> {
     try {
@@ -23,13 +23,13 @@ export function storeInTransaction(client: Client, engine: Engine) {
     }
   }
 
-  const run: Run = (statement) => takeTurn(() => explained(() => runPlainly(statement)))
+  const run: Run = (statement) => enqueue(() => explained(() => runPlainly(statement)))
 
   return {
     run,
     commit(requested: Commit): Promise<boolean> {
       const steps = stepsOf(requested)
-      return takeTurn(() => explained(() => commitOrRollBack(client, engine, steps)))
+      return enqueue(() => explained(() => commitOrRollBack(client, engine, steps)))
     },
   }
 }

@@ -1,5 +1,5 @@
 import { type Commit, TransactionError } from '../../src/index.js'
-import { createTurns } from '../sql/turns.js'
+import { createSerialQueue } from '../sql/serial-queue.js'
 import {
   isLost,
   isTransient,
@@ -22,21 +22,21 @@ export type Run = (statement: PostgresStatement) => Promise<readonly PostgresRow
 export function storeInTransaction(client: PostgresClient, statements: Statements) {
   let isolationChecked: Promise<void> | undefined
   // The savepoints of concurrent operations would interleave.
-  const takeTurn = createTurns()
+  const enqueue = createSerialQueue()
 
-  function inTurn<Result>(operation: () => Promise<Result>): Promise<Result> {
-    return takeTurn(async () => {
+  function queued<Result>(operation: () => Promise<Result>): Promise<Result> {
+    return enqueue(async () => {
       isolationChecked ??= checkIsolation(client)
       await isolationChecked
       return operation()
     })
   }
 
-  const run: Run = (statement) => inTurn(() => query(client, statement))
+  const run: Run = (statement) => queued(() => query(client, statement))
 
   return {
     run,
-    commit: (requested: Commit) => inTurn(() => commitOrRollBack(client, statements, requested)),
+    commit: (requested: Commit) => queued(() => commitOrRollBack(client, statements, requested)),
   }
 }
 

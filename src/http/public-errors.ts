@@ -44,7 +44,7 @@ export const precedence = [
   'grant_denied',
   'interaction_timed_out',
   'interact_ref_wrong',
-  'interact_ref_spent',
+  'interact_ref_used',
   'already_issued',
   'token_not_managed_here',
   'token_revoked',
@@ -170,7 +170,7 @@ export const authorizationErrors = {
   interact_ref_wrong: {
     continueGrant: [404, 'invalid_continuation', 'Unknown interaction reference'],
   },
-  interact_ref_spent: {
+  interact_ref_used: {
     continueGrant: [401, 'request_denied', 'Interaction reference has been used'],
   },
   already_issued: {

@@ -201,7 +201,7 @@ async function continueGrant(
   const decision = await runSigned(deps, grant, command, call)
   if (!decision.ok) return decision
   const { tokens = [], derivation } = decision.record
-  return told(decision.record, tokens, presented, derivation)
+  return withSecrets(decision.record, tokens, presented, derivation)
 }
 
 async function rotate(
@@ -222,7 +222,7 @@ async function rotate(
   if (!decision.ok) return decision
   const { tokens = [] } = decision.record
   const token = tokens.find(({ derivation }) => derivation?.manage === manage)
-  return told(decision.record, token === undefined ? [] : [token], secret, token?.derivation)
+  return withSecrets(decision.record, token === undefined ? [] : [token], secret, token?.derivation)
 }
 
 async function newToken(
@@ -245,7 +245,7 @@ async function derivedToken(
 }
 
 /** Returns the grant with the tokens derived from `presented`, now or in a request whose response was lost. */
-async function told(
+async function withSecrets(
   grant: Grant,
   tokens: readonly IssuedToken[],
   presented: string,

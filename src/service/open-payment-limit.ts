@@ -43,9 +43,9 @@ export function createOpenPaymentLimit(store: Store, openMax: number): OpenPayme
   const tallyOf = createTallies(uncounted)
 
   async function count(list: string, tally: Tally, now: Instant): Promise<void> {
-    const room = openMax - (await countOpen(store, list, now, openMax)) - tally.creating
-    tally.left = Math.max(0, Math.min(room, Math.max(1, uncounted)))
-    tally.nextCountAt = room > uncounted ? 0 : now + pauseMs
+    const remaining = openMax - (await countOpen(store, list, now, openMax)) - tally.creating
+    tally.left = Math.max(0, Math.min(remaining, Math.max(1, uncounted)))
+    tally.nextCountAt = remaining > uncounted ? 0 : now + pauseMs
   }
 
   /** Takes a place in the list. No other call can run between the last check of `left` and its change. */

@@ -68,7 +68,7 @@ describe('the generated histories', () => {
         ...of('deny', 'interaction_over', 'decided_otherwise'),
         ...of('continue', 'changed', 'unchanged', 'too_fast', 'poll_with_finish', 'grant_gone'),
         ...of('continue', 'grant_denied', 'interaction_timed_out', 'interact_ref_wrong'),
-        ...of('continue', 'interact_ref_spent', 'already_issued'),
+        ...of('continue', 'interact_ref_used', 'already_issued'),
         ...of('rotate', 'changed', 'unchanged', 'token_not_managed_here', 'token_revoked'),
         ...of('rotate', 'grant_over'),
         ...of('revoke-token', 'changed', 'unchanged', 'token_not_managed_here'),
@@ -646,7 +646,7 @@ function rowsOfContinue(facts: Facts, refHash: string | undefined, now: Instant)
     ['interaction_timed_out', open && now >= facts.interactionEndsAt],
     ['interact_ref_wrong', !issued && refHash !== undefined && refHash !== facts.refHash],
     ['unchanged', continued?.from === presented && now < continued.at + grantPolicy.retryMs],
-    ['interact_ref_spent', issued && refHash !== undefined],
+    ['interact_ref_used', issued && refHash !== undefined],
     ['already_issued', issued],
     ['changed', true],
   ]

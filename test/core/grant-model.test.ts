@@ -259,7 +259,7 @@ function continued(model: Model, call: string, isRight: boolean): string {
   if (model.tokens > 0) {
     const { lastIssue } = model
     if (lastIssue?.call === call && model.now < lastIssue.retryEndsAt) return 'unchanged'
-    return call === 'poll' ? 'already_issued' : 'interact_ref_spent'
+    return call === 'poll' ? 'already_issued' : 'interact_ref_used'
   }
   return isRight ? 'changed' : 'interact_ref_wrong'
 }
@@ -567,7 +567,7 @@ describe('a grant behaves as the model predicts', () => {
       'continue: grant_denied',
       'continue: interaction_timed_out',
       'continue: interact_ref_wrong',
-      'continue: interact_ref_spent',
+      'continue: interact_ref_used',
       'continue: already_issued',
       'rotate: changed',
       'rotate: unchanged',

@@ -117,7 +117,7 @@ describe('a grant of only a subject', () => {
     made.continue(refHash)
     made.pass(retryMs - 1)
     expect(made.continue(refHash)).toEqual({ ok: true, outcome: 'unchanged', record: made.grant() })
-    expect(made.continue(hashOf('another'))).toMatchObject({ refusal: 'interact_ref_spent' })
+    expect(made.continue(hashOf('another'))).toMatchObject({ refusal: 'interact_ref_used' })
     made.pass(1)
     expect(made.status()).toBe('ended')
     expect(made.continue(refHash)).toMatchObject({ refusal: 'grant_gone' })

@@ -662,13 +662,13 @@ describe('a lost response', () => {
     const replaced = life.refHash()
     life.approve()
     life.present()
-    expect(life.present(replaced)).toMatchObject(refusedWith('interact_ref_spent'))
-    expect(life.present(hashOf('a guess'))).toMatchObject(refusedWith('interact_ref_spent'))
+    expect(life.present(replaced)).toMatchObject(refusedWith('interact_ref_used'))
+    expect(life.present(hashOf('a guess'))).toMatchObject(refusedWith('interact_ref_used'))
     expect(isLive(life)).toBe(true)
   })
 
   test.each<readonly [how: string, kind: Kind, refusal: string]>([
-    ['the reference is used', 'redirect', 'interact_ref_spent'],
+    ['the reference is used', 'redirect', 'interact_ref_used'],
     ['the token is issued', 'poll', 'already_issued'],
   ])('is refused after the retry time because %s', (_, kind, refusal) => {
     const life = issued({ kind })
@@ -678,7 +678,7 @@ describe('a lost response', () => {
   })
 
   test.each<readonly [how: string, kind: Kind, refusal: string]>([
-    ['a reference', 'redirect', 'interact_ref_spent'],
+    ['a reference', 'redirect', 'interact_ref_used'],
     ['a poll', 'poll', 'already_issued'],
   ])('is not repeated for %s after the token has been rotated', (_, kind, refusal) => {
     const life = issued({ kind })
@@ -728,7 +728,7 @@ describe('a lost response', () => {
     const life = issued()
     const old = life.token()
     life.rotate(old)
-    expect(life.present(old.hash)).toMatchObject(refusedWith('interact_ref_spent'))
+    expect(life.present(old.hash)).toMatchObject(refusedWith('interact_ref_used'))
   })
 
   test('of a rotation is repeated for the old token as long as the new one is valid', () => {

@@ -24,7 +24,7 @@ async function paidUnder(
   return { world, client, grant, payment }
 }
 
-async function purgeAll(world: World): Promise<void> {
+async function removeAll(world: World): Promise<void> {
   for (const { sweep } of [world.auth, world.resources]) while ((await sweep()).more);
 }
 
@@ -35,10 +35,10 @@ describe('the budget of a window', () => {
     const { world, payment } = await paidUnder(monthly)
     const kept = Date.UTC(2026, 11, 1) + 366 * day
     world.clock.advance(kept - 1 - world.clock.now())
-    await purgeAll(world)
+    await removeAll(world)
     expect(await budgetOf(world, payment)).toBeDefined()
     world.clock.advance(1)
-    await purgeAll(world)
+    await removeAll(world)
     expect(await world.store.due('budget', '', kept, 10)).toEqual([])
   })
 })
@@ -48,7 +48,7 @@ describe('the budget for the lifetime of a grant', () => {
     const { world, client, grant, payment } = await paidUnder({ debitAmount: usd(1000) })
     for (let year = 0; year < 5; year++) {
       world.clock.advance(400 * day)
-      await purgeAll(world)
+      await removeAll(world)
     }
     expect(await world.auth.grants.getRecord(grant.grantId)).toBeDefined()
     const rotated = await client.rotate(grant.accessToken)
@@ -78,7 +78,7 @@ describe('the budget for the lifetime of a grant', () => {
     const before = await budgetOf(world, payment)
     await world.auth.grants.revoke(grant.grantId)
     world.clock.advance(400 * day)
-    await purgeAll(world)
+    await removeAll(world)
     expect(await world.auth.grants.getRecord(grant.grantId)).toBeUndefined()
     expect(await world.store.load('budget', before?.id ?? '')).toBeUndefined()
   })

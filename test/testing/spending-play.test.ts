@@ -16,7 +16,7 @@ import { createJudge } from '../../src/testing/spending/judge.js'
 import { libraryServers } from '../../src/testing/spending/library-servers.js'
 import { play } from '../../src/testing/spending/play.js'
 import { serversWallet } from '../../src/testing/spending/servers-wallet.js'
-import { carelessWallet } from '../support/careless-wallet.js'
+import { faultyWallet } from '../support/faulty-wallet.js'
 import { runs } from '../support/runs.js'
 
 const { walletAddress } = scene
@@ -60,7 +60,7 @@ function scripted(...answers: readonly (string | false | Partial<SpendingWallet>
   const ids = answers.filter((answer) => typeof answer !== 'object')
   const overrides = answers.find((answer) => typeof answer === 'object') as Partial<SpendingWallet>
   const wallet: SpendingWallet = {
-    ...carelessWallet(scene),
+    ...faultyWallet(scene),
     async pay() {
       const id = ids.shift()
       return id ? { accepted: true, id } : { accepted: false, reason: 'no' }
@@ -312,7 +312,7 @@ describe('a wallet fails the check if it', () => {
 
 describe('an unsupported action', () => {
   test('is skipped, and the rest is still checked', async () => {
-    const { cancel: _, ...wallet } = carelessWallet(scene)
+    const { cancel: _, ...wallet } = faultyWallet(scene)
     const cancel = { type: 'cancel', payment: 1 } as const
     const steps = [grant(item(10)), pay(1, 9), cancel, pay(2, 2)]
     expect(await problemWith(steps, wallet)).toBeUndefined()
@@ -324,13 +324,13 @@ describe('an unsupported action', () => {
   test('includes actions on a payment that was refused', async () => {
     const begin = { type: 'begin', payment: 1 } as const
     const steps = [grant(item(10)), pay(1, 11), begin, pay(2, 9)]
-    expect(await problemWith(steps, carelessWallet(scene))).toBeUndefined()
+    expect(await problemWith(steps, faultyWallet(scene))).toBeUndefined()
   })
 
   test('may be almost every action: a wallet whose clock cannot be set', async () => {
     const close = vi.fn()
     function running(): SpendingWallet {
-      const { setClock, lapse: _, cancel: __, rotate: ___, ...wallet } = carelessWallet(scene)
+      const { setClock, lapse: _, cancel: __, rotate: ___, ...wallet } = faultyWallet(scene)
       const now = () => setClock?.(Date.now())
       const { grant, pay, begin } = wallet
       return {

@@ -7,8 +7,8 @@ import {
   spendingProperty,
   type WalletSubject,
 } from '../../src/testing/index.js'
-import { storeFaults } from '../support/careless-stores.js'
-import { carelessWallet, mistakes } from '../support/careless-wallet.js'
+import { storeFaults } from '../support/faulty-stores.js'
+import { faultyWallet, mistakes } from '../support/faulty-wallet.js'
 
 const searches = 10
 const numRuns = 2_000
@@ -34,7 +34,7 @@ afterAll(() => {
 
 describe(`ten searches of ${numRuns} histories all find`, () => {
   test.each(mistakes)('a wallet in which %s', async (mistake) => {
-    const wallet = () => carelessWallet(scene, mistake)
+    const wallet = () => faultyWallet(scene, mistake)
     expect(await searchFor(mistake, { wallet, scene })).toBe(searches)
   })
 

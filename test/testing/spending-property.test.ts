@@ -11,8 +11,8 @@ import {
   type WalletSubject,
 } from '../../src/testing/index.js'
 import { bookedScene, bookedWallet } from '../support/booked-wallet.js'
-import { type StoreFault, storeFaults } from '../support/careless-stores.js'
-import { carelessWallet, type Mistake } from '../support/careless-wallet.js'
+import { type StoreFault, storeFaults } from '../support/faulty-stores.js'
+import { faultyWallet, type Mistake } from '../support/faulty-wallet.js'
 import { isLong, runs } from '../support/runs.js'
 import { machineWallet } from '../support/spending-machines.js'
 
@@ -58,7 +58,7 @@ describe('the search finds nothing', () => {
   })
 
   test('in a wallet without mistakes', async () => {
-    await fc.assert(spendingProperty(fc, { wallet: () => carelessWallet(scene), scene }), {
+    await fc.assert(spendingProperty(fc, { wallet: () => faultyWallet(scene), scene }), {
       numRuns: runs(400),
     })
   })
@@ -67,51 +67,51 @@ describe('the search finds nothing', () => {
 describe('the search finds a wallet in which', () => {
   /** The maximum number of steps of the shortest history, its grant included. */
   const caught: Readonly<Record<Mistake, number>> = {
-    'a late failure gives back to the window of today': 7,
-    'what was sent of a failed payment is given back too': 6,
-    'a payment that is completed for less gives back all of it': 6,
-    'a completed payment is counted whole': 6,
+    'a late failure releases its amount into the current window': 7,
+    'a failed payment also releases what was sent': 6,
+    'a payment that completes with less releases its full amount': 6,
+    'a completed payment counts in full': 6,
     'all items of a grant share one budget': 4,
-    'a window still holds the instant at which it ends': 5,
-    'the first window is reckoned from midnight': 5,
+    'a window includes the instant at which it ends': 5,
+    'the first window is calculated from midnight': 5,
     'a repeat pays again': 3,
-    'sums are floating point': 3,
+    'sums are floating-point numbers': 3,
     'amounts are compared as text': 3,
-    'a limit has to be kept strictly': 2,
+    'a total must stay below the limit': 2,
     'a revoked grant still pays': 3,
-    'the owner is granted what was asked': 3,
-    'withdrawing twice gives back twice': 6,
-    'failing twice gives back twice': 6,
-    'a payment is begun by everybody who tries': 4,
-    'what has lapsed can still be begun': 4,
-    'more can be sent than was reserved': 5,
-    'looks at the budget, waits, and writes it': 3,
+    'the client gets everything that it requested': 3,
+    'cancelling twice releases the amount twice': 6,
+    'failing twice releases the amount twice': 6,
+    'a payment can be begun twice': 4,
+    'a lapsed payment can still be begun': 4,
+    'a payment can send more than was reserved': 5,
+    'a payment reads the budget, waits, and then writes it': 3,
     'months have 30 days': 6,
     'a repeated report adds to the totals': 6,
-    'the receiver is not looked at': 3,
-    'what is received is not limited': 3,
+    'the receiver is not checked': 3,
+    'limits on the received amount are ignored': 3,
     'monthly windows drift': 6,
-    'months are reckoned back from the drifted end': 6,
-    'reports are added up': 6,
-    'a repeated final report gives back twice': 7,
-    'what was delivered is reckoned from what was sent': 6,
-    'a repeat with another amount is taken for the first': 3,
+    'months are calculated backwards from the drifted end': 6,
+    'the totals of all reports are added up': 6,
+    'a repeated final report releases the amount twice': 7,
+    'the delivered amount is calculated from the sent amount': 6,
+    'a repeat with another amount returns the first payment': 3,
     'a repeat with another amount pays again': 4,
-    'every account of the owner pays': 2,
+    'every account of the owner can pay': 2,
     'the accounts of the owner share a budget': 4,
     'a failed write keeps its reservation': 4,
     'a key is kept only after the response': 2,
   }
 
   test.each(Object.entries(caught))('%s, with at most %d steps', async (mistake, stepsMax) => {
-    const wallet = () => carelessWallet(scene, mistake as Mistake)
+    const wallet = () => faultyWallet(scene, mistake as Mistake)
     const { message, steps } = await finds(wallet, { numRuns: 2_000, seed: 1, endOnFailure })
     expect(message).toMatch(/^[^\n]+\n\n {5}time: 20\d\d-\S+Z\n {2}1\. grant 1, approved/)
     if (!endOnFailure) expect(steps, message).toBeLessThanOrEqual(stepsMax)
   })
 
   test('intervals are counted differently than declared', async () => {
-    const wallet = () => carelessWallet(scene, undefined, 'repetitions')
+    const wallet = () => faultyWallet(scene, undefined, 'repetitions')
     const { message } = await finds(wallet, { numRuns: 2_000, seed: 2 })
     expect(message).toMatch(/its (?:last window has ended|first window has not started)/)
   })
@@ -137,8 +137,7 @@ describe('the search finds a store that', () => {
 
 describe('the error', () => {
   test('shows the window, its limit, the amount spent, the excess and the history', async () => {
-    const wallet = () =>
-      carelessWallet(scene, 'what was sent of a failed payment is given back too')
+    const wallet = () => faultyWallet(scene, 'a failed payment also releases what was sent')
     const { message } = await finds(wallet, { numRuns: 2_000, seed: 1 })
     const limit = String.raw`limit (?:USD|EUR) \d+\.\d\d, spent (?:USD|EUR) \d+\.\d\d, over by (?:USD|EUR) \d+\.\d\d`
     const lines = (message ?? '').split('\n')
@@ -149,7 +148,7 @@ describe('the error', () => {
   })
 
   test('is the cause of the error of fast-check, which prints the reason and the history', async () => {
-    const wallet = () => carelessWallet(scene, 'a limit has to be kept strictly')
+    const wallet = () => faultyWallet(scene, 'a total must stay below the limit')
     const property = spendingProperty(fc, { wallet, scene })
     const error = await fc.assert(property, { numRuns: 50, seed: 1 }).catch((thrown) => thrown)
     expect(error.message).toMatch(
@@ -163,7 +162,7 @@ describe('the error', () => {
 })
 
 describe('a wallet whose clock cannot be set', () => {
-  const { setClock: _, ...wallet } = carelessWallet(scene)
+  const { setClock: _, ...wallet } = faultyWallet(scene)
 
   test('needs the start of the histories', async () => {
     const { message } = await search({ wallet: () => wallet, scene }, { numRuns: 1 })

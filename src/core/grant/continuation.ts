@@ -33,7 +33,7 @@ export type ContinueRefusal =
   | 'grant_denied'
   | 'interaction_timed_out'
   | 'interact_ref_wrong'
-  | 'interact_ref_spent'
+  | 'interact_ref_used'
   | 'already_issued'
 
 type Continued = Decision<Grant, GrantEvent, ContinueRefusal>
@@ -105,7 +105,7 @@ function retry(grant: Grant, refHash: string | undefined, now: Instant): Continu
   }
   return refHash === undefined
     ? refused('already_issued', 'the tokens of this grant have been issued')
-    : refused('interact_ref_spent', 'the interaction reference has been used')
+    : refused('interact_ref_used', 'the interaction reference has been used')
 }
 
 function stillPending(

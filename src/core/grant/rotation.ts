@@ -80,13 +80,13 @@ export function rotate(
   if (status !== 'issued') return refused('grant_over', `the status of the grant is ${status}`)
   if (replaced !== undefined) return unchanged(grant)
 
-  const successor = successorOf(grant, token, command, now, policy)
-  const tokens = grant.tokens?.map((each) => (each === token ? successor : each)) ?? []
+  const nextToken = nextTokenFor(grant, token, command, now, policy)
+  const tokens = grant.tokens?.map((each) => (each === token ? nextToken : each)) ?? []
   const next = nextVersion(grant, { tokens }, command.commandId, now, policy)
   return changed(next, grantEvent('grant.rotated', next, now, token.label))
 }
 
-function successorOf(
+function nextTokenFor(
   grant: Grant,
   { label }: IssuedToken,
   command: RotateToken,
@@ -102,9 +102,9 @@ function successorOf(
 }
 
 /**
- * Returns until when the replaced token yields its successor again: as long as the successor is valid. A client
+ * Returns until when the replaced token yields its replacement again: as long as the replacement is valid. A client
  * instance without it has no other credential for the grant. This never yields two active tokens, because the replaced
- * token is inactive and a repeat returns the same successor.
+ * token is inactive and a repeat returns the same replacement.
  */
 function repeatableUntil(
   { expiresAt }: IssuedToken,

@@ -108,17 +108,17 @@ async function settle<Loaded, Result>(
 ): Promise<Result | Replayed> {
   const deadline = startDeadline(context)
   let leave: (() => void) | undefined
-  async function takeTurn(): Promise<void> {
+  async function waitInQueue(): Promise<void> {
     if (leave !== undefined || operation.contended === undefined || !context.queues) return
-    const turn = context.queues.take(operation.contended)
-    leave = () => void turn.then((over) => over())
+    const place = context.queues.take(operation.contended)
+    leave = () => void place.then((leavePlace) => leavePlace())
     const inTime = new AbortController()
     // Stops waiting after the deadline, even if the previous holder never finishes.
-    await Promise.race([turn, context.pacing.sleep(Math.max(0, deadline.leftMs()), inTime.signal)])
+    await Promise.race([place, context.pacing.sleep(Math.max(0, deadline.leftMs()), inTime.signal)])
     inTime.abort()
   }
   try {
-    return await attempts(context, operation, unconsumed, deadline, takeTurn)
+    return await attempts(context, operation, unconsumed, deadline, waitInQueue)
   } finally {
     leave?.()
   }
@@ -129,7 +129,7 @@ async function attempts<Loaded, Result>(
   operation: Operation<Loaded, Result>,
   unconsumed: NonceGuard | undefined,
   deadline: Deadline,
-  takeTurn: () => Promise<void>,
+  waitInQueue: () => Promise<void>,
 ): Promise<Result | Replayed> {
   let { loaded } = operation
   let nonceGuard = unconsumed
@@ -139,8 +139,8 @@ async function attempts<Loaded, Result>(
     const { changes, guards = [], result, ...attempted } = operation.decide(loaded)
     if (attempted.refused && nonceGuard?.consumedByRefusal === false) {
       const { change } = nonceGuard
-      const spent = await deadline.within('load', () => consumedBy(store, change))
-      return spent === 'another' ? replayed() : result
+      const consumer = await deadline.within('load', () => consumedBy(store, change))
+      return consumer === 'another' ? replayed() : result
     }
     const all =
       nonceGuard === undefined || attempted.recordsSignature
@@ -155,14 +155,14 @@ async function attempts<Loaded, Result>(
     } catch (error) {
       failure = unknown = retriable(error)
     }
-    await takeTurn()
+    await waitInQueue()
     for (let reloaded = false; !reloaded; ) {
       if (deadline.leftMs() <= 0) throw failure ?? unknown ?? new ContentionError()
       if (attempt > 1 || failure !== undefined) await pacing.sleep(pauseMs(random, attempt))
       try {
         const again = await deadline.within('load', () => reload(store, operation, nonceGuard))
-        if (again.spent === 'another') return replayed()
-        if (again.spent === 'us') nonceGuard = undefined
+        if (again.consumer === 'another') return replayed()
+        if (again.consumer === 'us') nonceGuard = undefined
         loaded = again.loaded
         reloaded = true
       } catch (error) {
@@ -188,9 +188,9 @@ async function reload<Loaded, Result>(
   operation: Operation<Loaded, Result>,
   nonceGuard: NonceGuard | undefined,
 ) {
-  const spent = nonceGuard && (await consumedBy(store, nonceGuard.change))
-  if (spent === 'another') return { spent } as const
-  return { spent, loaded: await operation.reload() } as const
+  const consumer = nonceGuard && (await consumedBy(store, nonceGuard.change))
+  if (consumer === 'another') return { consumer } as const
+  return { consumer, loaded: await operation.reload() } as const
 }
 
 /** Resolves to whose request consumed a guard: `us`, `another`, or `undefined` if it has not been consumed. */

@@ -201,23 +201,23 @@ describe('an operation that lost a race for a contended record', () => {
     if (signal !== undefined) await new Promise((wake) => signal.addEventListener('abort', wake))
   }
 
-  test('takes one turn, and leaves it when it is done', async () => {
+  test('enters the queue once, and leaves it at the end', async () => {
     const store = memoryStore()
-    const turns: string[] = []
+    const calls: string[] = []
     const queues = {
       async take(key: string) {
-        turns.push(`take ${key}`)
-        return () => void turns.push('leave')
+        calls.push(`take ${key}`)
+        return () => void calls.push('leave')
       },
     }
     const first = { ...increment(store, 'first'), contended: 'counter' }
     await transact({ ...context(store), queues }, first)
-    expect(turns).toEqual([])
+    expect(calls).toEqual([])
     const denying = denyingFirst(store, 3)
     const second = { ...increment(denying, 'second'), contended: 'counter' }
     const pacing = { ...virtualPacing(), sleep: aborted }
     expect(await transact({ ...context(denying), pacing, queues }, second)).toBe(2)
-    expect(turns).toEqual(['take counter', 'leave'])
+    expect(calls).toEqual(['take counter', 'leave'])
   })
 
   test('waits for nothing if it contends for no record', async () => {

@@ -114,7 +114,7 @@ export const grantFaults: readonly Fault[] = [
     arrange: (scene) => edit(scene, { interact_ref: 'another' }),
   },
   {
-    refusal: 'interact_ref_spent',
+    refusal: 'interact_ref_used',
     at: { continueGrant: '401 request_denied' },
     kind: 'grant',
     spoils: true,

@@ -1,5 +1,5 @@
 /** Returns a function that runs each operation after all that were passed to it before have settled. */
-export function createTurns() {
+export function createSerialQueue() {
   let last: Promise<unknown> = Promise.resolve()
   return <Result>(operation: () => Promise<Result>): Promise<Result> => {
     const result = last.then(operation)

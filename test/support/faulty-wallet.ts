@@ -7,30 +7,24 @@ import type {
   WalletRequest,
   WalletTotals,
 } from '../../src/testing/index.js'
-import {
-  type CarelessState,
-  charge,
-  giveBack,
-  type Mistake,
-  type Payment,
-} from './careless-limits.js'
+import { charge, type FaultyState, giveBack, type Mistake, type Payment } from './faulty-limits.js'
 
-export { type Mistake, mistakes } from './careless-limits.js'
+export { type Mistake, mistakes } from './faulty-limits.js'
 
 const dayMs = 86_400_000
 const yes = { accepted: true } as const
 const no = (reason: string) => ({ accepted: false, reason }) as const
 
 /**
- * A simple wallet: totals per window in memory, using only the windows of the library. It is correct unless
- * it is given a mistake to make.
+ * A simple wallet: totals per window in memory, using only the windows of the library. It is correct unless `mistake`
+ * is given.
  */
-export function carelessWallet(
+export function faultyWallet(
   scene: SpendingScene,
   mistake?: Mistake,
   intervalCounting: IntervalCounting = 'occurrences',
 ): SpendingWallet {
-  const state: CarelessState = {
+  const state: FaultyState = {
     scene,
     intervalCounting,
     makes: (other) => mistake === other,
@@ -45,7 +39,7 @@ export function carelessWallet(
   return {
     async grant(asked, granted) {
       const id = `grant-${grants.size + 1}`
-      const items = makes('the owner is granted what was asked') ? asked : granted
+      const items = makes('the client gets everything that it requested') ? asked : granted
       grants.set(id, { items, revoked: false })
       return id
     },
@@ -73,20 +67,20 @@ export function carelessWallet(
 }
 
 /** Writes to a store that may fail, before or after it has written. */
-function write<Answer>(state: CarelessState, work: () => Answer): Answer {
+function write<Answer>(state: FaultyState, work: () => Answer): Answer {
   const { failing } = state
   if (failing === 'before') throw new Error('nothing was written')
   const answer = work()
-  if (failing === 'after') throw new Error('the answer of the store was lost')
+  if (failing === 'after') throw new Error('the response of the store was lost')
   return answer
 }
 
-async function pay(state: CarelessState, request: WalletRequest): Promise<PaymentAnswer> {
+async function pay(state: FaultyState, request: WalletRequest): Promise<PaymentAnswer> {
   const { scene, makes, byKey, totals } = state
   const earlier = byKey.get(request.key)
   if (earlier !== undefined && !makes('a repeat pays again')) {
     const same = earlier.request.debitAmount.value === request.debitAmount.value
-    if (same || makes('a repeat with another amount is taken for the first')) {
+    if (same || makes('a repeat with another amount returns the first payment')) {
       return { ...yes, id: earlier.id }
     }
     if (!makes('a repeat with another amount pays again')) return no('another amount')
@@ -94,7 +88,9 @@ async function pay(state: CarelessState, request: WalletRequest): Promise<Paymen
   const { asset, unitPrice = 1n } =
     scene.receivers.find(({ url }) => url === request.receiver) ?? scene.receivers[0]
   const received = BigInt(request.debitAmount.value) / unitPrice
-  const read = makes('looks at the budget, waits, and writes it') ? new Map(totals) : totals
+  const read = makes('a payment reads the budget, waits, and then writes it')
+    ? new Map(totals)
+    : totals
   if (read !== totals) await undefined
   const charging = () => charge(state, request, { ...asset, value: received.toString() }, read)
   const leaks = makes('a failed write keeps its reservation') && state.failing === 'before'
@@ -106,7 +102,7 @@ async function pay(state: CarelessState, request: WalletRequest): Promise<Paymen
 }
 
 function book(
-  state: CarelessState,
+  state: FaultyState,
   request: WalletRequest,
   received: bigint,
   charged: Pick<Payment, 'account'>,
@@ -129,37 +125,38 @@ function book(
   return { ...yes, id }
 }
 
-function begin({ payments, makes, now }: CarelessState, id: string): SpendingAnswer {
+function begin({ payments, makes, now }: FaultyState, id: string): SpendingAnswer {
   const payment = payments.get(id)
   if (payment === undefined) return no('unknown')
-  const again = makes('a payment is begun by everybody who tries') && payment.state === 'begun'
+  const again = makes('a payment can be begun twice') && payment.state === 'begun'
   if (payment.state !== 'created' && !again) return no(payment.state)
-  const late = now >= payment.holdUntil && !makes('what has lapsed can still be begun')
+  const late = now >= payment.holdUntil && !makes('a lapsed payment can still be begun')
   if (late) return no('too late')
   payment.state = 'begun'
   return yes
 }
 
-function reportSent(state: CarelessState, id: string, said: WalletTotals): SpendingAnswer {
+function reportSent(state: FaultyState, id: string, said: WalletTotals): SpendingAnswer {
   const { payments, makes } = state
   const payment = payments.get(id)
-  const again = payment?.state === 'completed' && makes('a repeated final report gives back twice')
+  const again =
+    payment?.state === 'completed' && makes('a repeated final report releases the amount twice')
   if (payment === undefined || (payment.state !== 'begun' && !again)) return no('not begun')
   const problem = note(state, payment, said)
   if (problem !== undefined) return no(problem)
   const { sent, delivered, received, request } = payment
   if (!said.final && sent < BigInt(request.debitAmount.value) && delivered < received) return yes
   payment.state = 'completed'
-  if (makes('a completed payment is counted whole')) return yes
-  const forgets = makes('a payment that is completed for less gives back all of it')
+  if (makes('a completed payment counts in full')) return yes
+  const forgets = makes('a payment that completes with less releases its full amount')
   giveBack(state, forgets ? { ...payment, sent: 0n, delivered: 0n } : payment)
   return yes
 }
 
-function fail(state: CarelessState, id: string, said: Omit<WalletTotals, 'final'>): SpendingAnswer {
+function fail(state: FaultyState, id: string, said: Omit<WalletTotals, 'final'>): SpendingAnswer {
   const { payments, makes } = state
   const payment = payments.get(id)
-  const again = payment?.state === 'failed' && makes('failing twice gives back twice')
+  const again = payment?.state === 'failed' && makes('failing twice releases the amount twice')
   if (payment === undefined || (payment.state !== 'begun' && !again)) return no('not begun')
   if (BigInt(said.sentAmount.value) >= BigInt(payment.request.debitAmount.value)) {
     return no('all was sent')
@@ -168,24 +165,24 @@ function fail(state: CarelessState, id: string, said: Omit<WalletTotals, 'final'
   const problem = note(state, payment, said)
   if (problem !== undefined) return no(problem)
   payment.state = 'failed'
-  const forgets = makes('what was sent of a failed payment is given back too')
+  const forgets = makes('a failed payment also releases what was sent')
   giveBack(state, forgets ? { ...payment, sent: 0n, delivered: 0n } : payment)
   return yes
 }
 
-function cancel(state: CarelessState, id: string): SpendingAnswer {
+function cancel(state: FaultyState, id: string): SpendingAnswer {
   const { payments, makes } = state
   const payment = payments.get(id)
   if (payment === undefined) return no('unknown')
   const again = payment.state === 'failed' && payment.sent === 0n
-  if (again && !makes('withdrawing twice gives back twice')) return yes
+  if (again && !makes('cancelling twice releases the amount twice')) return yes
   if (payment.state !== 'created' && !again) return no(payment.state)
   payment.state = 'failed'
   giveBack(state, payment)
   return yes
 }
 
-function lapse(state: CarelessState): void {
+function lapse(state: FaultyState): void {
   for (const payment of state.payments.values()) {
     if (payment.state !== 'created' || state.now < payment.holdUntil) continue
     payment.state = 'failed'
@@ -195,14 +192,14 @@ function lapse(state: CarelessState): void {
 
 /** Records what has been sent, unless the totals are invalid. */
 function note(
-  { makes }: CarelessState,
+  { makes }: FaultyState,
   payment: Payment,
   said: Omit<WalletTotals, 'final'>,
 ): string | undefined {
   const sent = BigInt(said.sentAmount.value)
   const delivered = BigInt(said.deliveredAmount.value)
   if (sent < payment.sent || delivered < payment.delivered) return 'less than before'
-  if (makes('reports are added up')) {
+  if (makes('the totals of all reports are added up')) {
     Object.assign(payment, { sent: payment.sent + sent, delivered: payment.delivered + delivered })
     return undefined
   }
@@ -212,7 +209,7 @@ function note(
     return undefined
   }
   const more = sent > BigInt(payment.request.debitAmount.value) || delivered > payment.received
-  if (more && !makes('more can be sent than was reserved')) return 'more than was reserved'
+  if (more && !makes('a payment can send more than was reserved')) return 'more than was reserved'
   Object.assign(payment, { sent, delivered })
   return undefined
 }

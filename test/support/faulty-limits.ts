@@ -2,39 +2,39 @@ import { parseInterval, type RepeatingInterval, windowAt } from '../../src/entry
 import type { AccessItem, Amount, IntervalCounting } from '../../src/index.js'
 import type { SpendingScene, WalletRequest } from '../../src/testing/index.js'
 
-/** Mistakes in counting what was spent that an implementation may plausibly contain. */
+/** Plausible mistakes of an implementation in counting spent amounts. */
 export const mistakes = [
-  'a late failure gives back to the window of today',
-  'what was sent of a failed payment is given back too',
-  'a payment that is completed for less gives back all of it',
-  'a completed payment is counted whole',
+  'a late failure releases its amount into the current window',
+  'a failed payment also releases what was sent',
+  'a payment that completes with less releases its full amount',
+  'a completed payment counts in full',
   'all items of a grant share one budget',
-  'a window still holds the instant at which it ends',
-  'the first window is reckoned from midnight',
+  'a window includes the instant at which it ends',
+  'the first window is calculated from midnight',
   'a repeat pays again',
-  'sums are floating point',
+  'sums are floating-point numbers',
   'amounts are compared as text',
-  'a limit has to be kept strictly',
+  'a total must stay below the limit',
   'a revoked grant still pays',
-  'the owner is granted what was asked',
-  'withdrawing twice gives back twice',
-  'failing twice gives back twice',
-  'a payment is begun by everybody who tries',
-  'what has lapsed can still be begun',
-  'more can be sent than was reserved',
-  'looks at the budget, waits, and writes it',
+  'the client gets everything that it requested',
+  'cancelling twice releases the amount twice',
+  'failing twice releases the amount twice',
+  'a payment can be begun twice',
+  'a lapsed payment can still be begun',
+  'a payment can send more than was reserved',
+  'a payment reads the budget, waits, and then writes it',
   'months have 30 days',
   'a repeated report adds to the totals',
-  'the receiver is not looked at',
-  'what is received is not limited',
+  'the receiver is not checked',
+  'limits on the received amount are ignored',
   'monthly windows drift',
-  'months are reckoned back from the drifted end',
-  'reports are added up',
-  'a repeated final report gives back twice',
-  'what was delivered is reckoned from what was sent',
-  'a repeat with another amount is taken for the first',
+  'months are calculated backwards from the drifted end',
+  'the totals of all reports are added up',
+  'a repeated final report releases the amount twice',
+  'the delivered amount is calculated from the sent amount',
+  'a repeat with another amount returns the first payment',
   'a repeat with another amount pays again',
-  'every account of the owner pays',
+  'every account of the owner can pay',
   'the accounts of the owner share a budget',
   'a failed write keeps its reservation',
   'a key is kept only after the response',
@@ -53,8 +53,8 @@ export interface Payment {
   delivered: bigint
 }
 
-/** A wallet that counts what was spent in memory, and may make a mistake. */
-export interface CarelessState {
+/** The state of a wallet that counts spent amounts in memory, and may make a mistake. */
+export interface FaultyState {
   readonly scene: SpendingScene
   readonly intervalCounting: IntervalCounting
   readonly makes: (mistake: Mistake) => boolean
@@ -69,9 +69,9 @@ export interface CarelessState {
 
 const dayMs = 86_400_000
 
-/** Charges a payment to the first item that can cover it, by the totals that were read. */
+/** Charges a payment to the first item that can cover it, according to the totals in `read`. */
 export function charge(
-  state: CarelessState,
+  state: FaultyState,
   request: WalletRequest,
   received: Amount,
   read: ReadonlyMap<string, bigint>,
@@ -82,34 +82,34 @@ export function charge(
   for (const [place, item] of items.entries()) {
     const { receiver, debitAmount, receiveAmount } = item.limits ?? {}
     const foreign = item.identifier !== request.walletAddress
-    if (foreign && !makes('every account of the owner pays')) continue
+    if (foreign && !makes('every account of the owner can pay')) continue
     const wrong = receiver !== undefined && receiver !== request.receiver
-    if (wrong && !makes('the receiver is not looked at')) continue
+    if (wrong && !makes('the receiver is not checked')) continue
     const key = keyOf(state, request.grant, item, place)
     if (key === undefined) continue
     const limit = debitAmount ?? receiveAmount
     if (limit === undefined) return {}
-    if (debitAmount === undefined && makes('what is received is not limited')) return {}
+    if (debitAmount === undefined && makes('limits on the received amount are ignored')) return {}
     const amount = debitAmount === undefined ? received : request.debitAmount
     if (amount.assetCode !== limit.assetCode) continue
     const total = (read.get(key) ?? 0n) + BigInt(amount.value)
     if (!fits(state, total, limit)) continue
-    totals.set(key, makes('sums are floating point') ? BigInt(Number(total)) : total)
+    totals.set(key, makes('sums are floating-point numbers') ? BigInt(Number(total)) : total)
     return { account: { key, item, place } }
   }
   return undefined
 }
 
-function fits({ makes }: CarelessState, total: bigint, limit: Amount): boolean {
-  if (makes('sums are floating point')) return Number(total) <= Number(limit.value)
+function fits({ makes }: FaultyState, total: bigint, limit: Amount): boolean {
+  if (makes('sums are floating-point numbers')) return Number(total) <= Number(limit.value)
   if (makes('amounts are compared as text')) return total.toString() <= limit.value
-  if (makes('a limit has to be kept strictly')) return total < BigInt(limit.value)
+  if (makes('a total must stay below the limit')) return total < BigInt(limit.value)
   return total <= BigInt(limit.value)
 }
 
-/** Returns where a payment of an item would be counted now, or `undefined` if the limits refuse it. */
+/** Returns the total in which a payment of an item counts now, or `undefined` if the limits refuse it. */
 function keyOf(
-  state: CarelessState,
+  state: FaultyState,
   grant: string,
   item: AccessItem,
   place: number,
@@ -126,13 +126,13 @@ function keyOf(
 }
 
 function windowStart(
-  { makes, now, intervalCounting }: CarelessState,
+  { makes, now, intervalCounting }: FaultyState,
   text: string,
 ): number | undefined {
   const parsed = parseInterval(text)
   if (!parsed.ok) return undefined
   let interval = parsed.value
-  if (makes('the first window is reckoned from midnight') && interval.form !== 'duration/end') {
+  if (makes('the first window is calculated from midnight') && interval.form !== 'duration/end') {
     interval = { ...interval, start: Math.floor(interval.start / dayMs) * dayMs }
   }
   if (makes('months have 30 days') && interval.form !== 'start/end') {
@@ -143,16 +143,16 @@ function windowStart(
   const drifts =
     interval.form === 'start/duration'
       ? makes('monthly windows drift')
-      : makes('months are reckoned back from the drifted end')
+      : makes('months are calculated backwards from the drifted end')
   if (drifts) return driftedStart(interval, now, intervalCounting)
-  if (makes('a window still holds the instant at which it ends')) {
+  if (makes('a window includes the instant at which it ends')) {
     const before = windowAt(interval, now - 1, intervalCounting)
     if (before !== undefined) return before.start
   }
   return windowAt(interval, now, intervalCounting)?.start
 }
 
-/** Reckons each window from the one beside it, so that the last day of a short month stays. */
+/** Calculates each window from its neighbour, so that the last day of a short month carries over. */
 function driftedStart(
   interval: RepeatingInterval,
   now: number,
@@ -178,19 +178,19 @@ function driftedStart(
 
 /** Releases the part of a payment that was not sent. */
 export function giveBack(
-  state: CarelessState,
+  state: FaultyState,
   { account, request, received, sent, delivered }: Payment,
 ): void {
   if (account === undefined) return
   const { makes, totals } = state
   const { item, place } = account
   const today = keyOf(state, request.grant, item, place)
-  const late = makes('a late failure gives back to the window of today')
+  const late = makes('a late failure releases its amount into the current window')
   const key = late && today !== undefined ? today : account.key
   const debits = item.limits?.debitAmount !== undefined
   const reserved = debits ? BigInt(request.debitAmount.value) : received
   const total = totals.get(key) ?? 0n
-  const arrived = makes('what was delivered is reckoned from what was sent')
+  const arrived = makes('the delivered amount is calculated from the sent amount')
     ? (sent * received) / BigInt(request.debitAmount.value)
     : delivered
   totals.set(key, total - reserved + (debits ? sent : arrived))
