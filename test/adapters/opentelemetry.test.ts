@@ -158,7 +158,7 @@ describe('with openTelemetry', () => {
     expect(all.every(({ brand }) => brand === 'north')).toBe(true)
   })
 
-  test('a poll that finds no event is measured, and is no span', async () => {
+  test('a poll that finds no event is measured, and creates no span', async () => {
     const observed = observedWorld()
     await observed.world.resources.events.drain(() => {})
     expect(observed.spans()).toEqual([])

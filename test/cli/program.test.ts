@@ -45,8 +45,8 @@ describe('the program', () => {
     ['an unknown option', ['doctor', '--verbose', url]],
     ['a wallet address without a scheme', ['doctor', 'wallet.example/alice']],
     ['a wallet address with a query', ['doctor', `${url}?a=1`]],
-    ['a time-out that is no number', ['doctor', '--timeout', 'soon', url]],
-    ['a time-out of nothing', ['doctor', '--timeout', '0', url]],
+    ['a time-out that is not a number', ['doctor', '--timeout', 'soon', url]],
+    ['a time-out of 0', ['doctor', '--timeout', '0', url]],
     ['a client without a key', ['doctor', '--client', 'https://shop.example', url]],
     ['a key that does not exist', ['doctor', '--client', url, '--key', '/nowhere', url]],
   ])('refuses %s with the exit code 2', async (_, args) => {

@@ -247,7 +247,7 @@ describe('in other languages', () => {
     expect(said(item, 'ar')).toContain(`\u2068${alice}\u2069`)
   })
 
-  test('an asset that is no currency keeps its code', () => {
+  test('an asset that is not a currency keeps its code', () => {
     const debitAmount = { value: '1234567', assetCode: 'POINTS', assetScale: 3 }
     expect(said(outgoing({ debitAmount }), 'de')).toContain('1.234,567 POINTS')
   })

@@ -438,7 +438,7 @@ describe('a look-up', () => {
 })
 
 describe('a report that used to be accepted', () => {
-  test('changes nothing: final without totals, funds without a transfer id, an approval by nobody', async () => {
+  test('changes nothing: final without totals, funds without a transfer id, an approval without an owner', async () => {
     const { services, table } = await setUp()
     const { outgoingPayments, incomingPayments, interactions } = services
     const [begun] = table['outgoingPayments']?.['reportSent']?.good ?? []

@@ -29,7 +29,7 @@ import {
   resourceServer,
 } from '../support/world.js'
 
-/** Status and code where a credential or a signature does not belong; `served` where it does. */
+/** The status and code for a credential or signature that an operation does not accept; `served` if it accepts it. */
 interface Row {
   readonly requestGrant: string
   readonly continueGrant: string
@@ -67,7 +67,7 @@ const columns: Readonly<Record<ServerOperation, keyof Row>> = {
   preflight: 'open',
 }
 
-/** Tokens and texts that are nothing to any of them. A grant request takes no token, and reads none. */
+/** Tokens and texts that no operation accepts. A grant request does not read a token. */
 const nowhere: Row = {
   requestGrant: 'served',
   continueGrant: '401 invalid_continuation',
@@ -79,7 +79,7 @@ const nowhere: Row = {
   open: 'served',
 }
 
-/** Requests that are unsigned, changed after they were signed, or sent twice. */
+/** Requests that are unsigned, changed after signing, or sent twice. */
 const badSignature: Row = {
   requestGrant: '401 invalid_client',
   continueGrant: '401 invalid_client',
@@ -107,7 +107,7 @@ const revokedGrant: Row = {
 
 type Stage = Awaited<ReturnType<typeof createStage>>
 
-/** All servers, a second pair of them on the same store, and credentials of all kinds. */
+/** Creates all servers, a second pair on the same store, and credentials of all kinds. */
 async function createStage() {
   const surface = await createSurface()
   const { world, shop, held } = surface
@@ -124,7 +124,7 @@ async function createStage() {
   return { surface, live, replaced, revoked, waiting, other, held, mallory, theirs: theirs.body.id }
 }
 
-/** Servers of another brand for the same accounts and on the same store, with something of the shop's. */
+/** Creates servers of another brand for the same accounts and on the same store, with records that the shop created. */
 async function createOtherServers({ world, shop }: Awaited<ReturnType<typeof createSurface>>) {
   const { store, clock, clientKeys } = world
   const [grantEndpoint, baseUrl] = ['https://other.example/auth', 'https://other.example/op']
@@ -166,19 +166,19 @@ async function createOtherServers({ world, shop }: Awaited<ReturnType<typeof cre
   return { token, payment: payment.body.id as string, quote: quote.body.id as string }
 }
 
-/** The same secret, said to be of another class or another grant. */
+/** Returns the same secret with the prefix of another class of token. */
 const renamed = (token: string, as: string) => as + token.slice(4)
 const secretOf = (token: string) => token.slice(token.indexOf('.') + 1)
 const nameOf = (token: string) => token.slice(0, token.indexOf('.'))
 
 interface Credential {
   readonly name: string
-  /** `own` is the token that belongs there. */
+  /** `own` is the token that the operation expects. */
   readonly of: (stage: Stage, own: string) => string
   readonly row: Row
 }
 
-/** Everything of one grant, or of no grant, that could be taken for a token of another. */
+/** Secrets and ids that an operation could mistake for a token of its grant. */
 const credentials: readonly Credential[] = [
   {
     name: 'a live access token of another grant',
@@ -186,17 +186,17 @@ const credentials: readonly Credential[] = [
     row: { ...nowhere, introspectToken: 'served', resources: 'served' },
   },
   {
-    name: 'an access token that has expired',
+    name: 'an expired access token',
     of: ({ held }) => held.expired.value,
     row: nowhere,
   },
   {
-    name: 'an access token that was rotated away',
+    name: 'an access token that was replaced by a rotation',
     of: ({ replaced }) => replaced.value,
     row: nowhere,
   },
   {
-    name: 'an access token that was revoked',
+    name: 'a revoked access token',
     of: ({ revoked }) => revoked.value,
     row: nowhere,
   },
@@ -206,22 +206,22 @@ const credentials: readonly Credential[] = [
     row: nowhere,
   },
   {
-    name: 'a continuation token that calls itself an access token',
+    name: 'a continuation token with the prefix of an access token',
     of: ({ waiting }) => renamed(waiting.body.continue.access_token.value, 'opa_'),
     row: nowhere,
   },
   {
-    name: 'an access token that calls itself a continuation token',
+    name: 'an access token with the prefix of a continuation token',
     of: ({ live }) => renamed(live.value, 'opc_'),
     row: nowhere,
   },
   {
-    name: 'the name of the right grant with the secret of another’s access token',
+    name: 'the id of the right grant with the secret of an access token of another grant',
     of: ({ live }, own) => `${nameOf(own)}.${secretOf(live.value)}`,
     row: nowhere,
   },
   {
-    name: 'the name of the right grant with the secret of another’s continuation token',
+    name: 'the id of the right grant with the secret of a continuation token of another grant',
     of: ({ waiting }, own) =>
       `${nameOf(own)}.${secretOf(waiting.body.continue.access_token.value)}`,
     row: nowhere,
@@ -246,7 +246,7 @@ const credentials: readonly Credential[] = [
   },
 ]
 
-/** Keys that sign what is good otherwise. */
+/** Keys that sign requests that are otherwise valid. */
 const keys: readonly { name: string; of: (stage: Stage) => TestKey; row: Row }[] = [
   {
     name: 'the key of a resource server',
@@ -256,7 +256,7 @@ const keys: readonly { name: string; of: (stage: Stage) => TestKey; row: Row }[]
   { name: 'the key of another client', of: ({ mallory }) => mallory.key, row: foreignKey },
 ]
 
-/** The operation's own request with the credential in the place of its token. */
+/** Returns the operation's request with the credential in place of its token. */
 function askWith(stage: Stage, of: Credential['of'], operation: ServerOperation): Ask {
   const { ask } = stage.surface
   return ask(operation, of(stage, ask(operation).token ?? stage.held.token.value))
@@ -269,7 +269,7 @@ function found(answer: Answer): string {
   return answer.body?.active === false ? 'inactive' : 'served'
 }
 
-/** Sends to every operation and compares; a refused request may write no more than its nonce. */
+/** Sends a request to every operation and compares the result. A refused request may write only its nonce. */
 async function checkEverywhere(
   { surface }: Stage,
   row: Row,
@@ -295,7 +295,7 @@ test('every operation of every server has a column', async () => {
   expect(Object.keys(columns).sort()).toEqual([...new Set(served)].sort())
 })
 
-/** Everything of a request that is signed and that can change without making it another operation. */
+/** Returns changes to signed parts of a request that keep its operation the same. */
 function tampered({ body, url }: Ask): ((request: HttpRequest) => HttpRequest)[] {
   const mark = url.includes('?') ? '&' : '?'
   const target = (request: HttpRequest) => ({ ...request, url: `${request.url}${mark}x=1` })
@@ -303,7 +303,7 @@ function tampered({ body, url }: Ask): ((request: HttpRequest) => HttpRequest)[]
   return body === undefined ? [target] : [target, content]
 }
 
-/** Revokes what the operation's own request presents. */
+/** Revokes the credential that the operation's request presents. */
 async function revoke({ world, shop, held }: Surface, operation: ServerOperation): Promise<void> {
   const { rotating, revoking, continuing, cancelling, token } = held
   const { grants } = world.auth
@@ -345,7 +345,7 @@ describe.each(Object.keys(columns) as ServerOperation[])('%s', (operation) => {
     expect(kept.length).toBe(after)
   })
 
-  test('refuses what was revoked', async () => {
+  test('refuses a revoked credential', async () => {
     const surface = await createSurface()
     await revoke(surface, operation)
     const answer = await surface.send(surface.ask(operation))
@@ -355,19 +355,19 @@ describe.each(Object.keys(columns) as ServerOperation[])('%s', (operation) => {
 })
 
 describe('a credential where it does not belong', () => {
-  test.each(credentials)('is answered as its row says: $name', async ({ of, row }) => {
+  test.each(credentials)('gets the response of its row: $name', async ({ of, row }) => {
     const stage = await createStage()
     const { send } = stage.surface
     await checkEverywhere(stage, row, (operation) => send(askWith(stage, of, operation)))
   })
 
-  test.each(keys)('is answered as its row says: $name', async ({ of, row }) => {
+  test.each(keys)('gets the response of its row: $name', async ({ of, row }) => {
     const stage = await createStage()
     const { ask, send } = stage.surface
     await checkEverywhere(stage, row, (operation) => send(ask(operation), { key: of(stage) }))
   })
 
-  test('has spoilt nothing: what belongs there is served after all of that', async () => {
+  test('has no effect: valid requests succeed afterwards', async () => {
     const stage = await createStage()
     const { ask, send, routes } = stage.surface
     for (const { operation } of routes) {
@@ -380,7 +380,7 @@ describe('a credential where it does not belong', () => {
   })
 })
 
-/** Ids, and the operations at whose place in the path each belongs. */
+/** Ids, and the operations that accept each of them in the path. */
 const ids: readonly {
   name: string
   of: (stage: Stage) => string
@@ -392,12 +392,12 @@ const ids: readonly {
     home: [],
   },
   {
-    name: 'of the management of another token',
+    name: 'of the management URI of another token',
     of: ({ live }) => lastSegment(live.manage),
     home: [],
   },
   {
-    name: 'of the continuation of another grant',
+    name: 'of the continuation URI of another grant',
     of: ({ waiting }) => lastSegment(waiting.body.continue.uri),
     home: [],
   },
@@ -415,7 +415,7 @@ const ids: readonly {
   { name: 'of a quote', of: ({ held }) => lastSegment(held.quote), home: ['getQuote'] },
   { name: 'of another client’s quote', of: ({ theirs }) => lastSegment(theirs), home: [] },
   {
-    name: 'of an incoming payment at another server on the same store',
+    name: 'of an incoming payment of another server on the same store',
     of: ({ other }) => lastSegment(other.payment),
     home: [],
   },
@@ -437,14 +437,14 @@ const unknownThere: Partial<Record<ServerOperation, string>> = {
   getOutgoingPayment: '404 not_found',
 }
 
-/** The same request with another id in the place of its own. */
+/** Returns the same request with another id. */
 function withId(asked: Ask, path: string, id: string): Ask {
   const own = path.endsWith('{id}') ? lastSegment(asked.url) : asked.url.split('/').at(-2)
   return { ...asked, url: asked.url.replace(own ?? '', id) }
 }
 
-describe('an id in the path of another kind of thing', () => {
-  test.each(ids)('is the id of nothing: one $name', async ({ of, home }) => {
+describe('an id in the path of another resource type', () => {
+  test.each(ids)('is not found: the id $name', async ({ of, home }) => {
     const stage = await createStage()
     const { ask, send, routes, kept, world } = stage.surface
     const withIds = routes.filter(({ path }) => path.includes('{id}'))
@@ -463,7 +463,7 @@ describe('an id in the path of another kind of thing', () => {
   })
 })
 
-test('the URIs of one grant are not each other’s, whatever token of it is presented', async () => {
+test('the URIs of one grant are not interchangeable, with any of its tokens', async () => {
   const { surface } = await createStage()
   const { shop, kept } = surface
   const { body } = await shop.request(everything.slice(2))
@@ -489,7 +489,7 @@ test('the URIs of one grant are not each other’s, whatever token of it is pres
   expect((await shop.revoke(access)).status).toBe(204)
 })
 
-describe('a reference in the body to another kind of thing', () => {
+describe('a reference in the body to another resource type', () => {
   test('continues no grant', async () => {
     const stage = await createStage()
     const { ask, send, kept } = stage.surface
@@ -514,7 +514,7 @@ describe('a reference in the body to another kind of thing', () => {
     expect((await send(ask('continueGrant'))).status).toBe(200)
   })
 
-  test('is no quote to pay by', async () => {
+  test('is not accepted as a quote', async () => {
     const stage = await createStage()
     const { ask, send, kept } = stage.surface
     const { held, theirs, other } = stage
@@ -537,7 +537,7 @@ describe('a reference in the body to another kind of thing', () => {
     expectNothingButNonces(kept.slice(before))
   })
 
-  test('is no wallet address of the token', async () => {
+  test('is not accepted as a wallet address', async () => {
     const { ask, send, kept } = (await createStage()).surface
     const before = kept.length
     for (const [operation, walletAddress] of [

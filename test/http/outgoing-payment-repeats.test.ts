@@ -214,7 +214,7 @@ describe('an idempotency key', () => {
     expect((await pay(client, token, 2500, {}, withKey('one'))).status).toBe(201)
   })
 
-  test('must be covered by the signature, so that nobody can remove or replace it', async () => {
+  test('must be covered by the signature, so that an attacker cannot remove or replace it', async () => {
     const { client, token } = await payingClient()
     const components = ['@method', '@target-uri', 'authorization', 'content-digest']
     const covered = (names: readonly string[]) => ({

@@ -53,7 +53,7 @@ describe('the events that a server records', () => {
     ])
   })
 
-  test('are no row of an operation whose event nobody wants', async () => {
+  test('add no row to an operation whose event is not recorded', async () => {
     const { commits } = await live()
     // Request, issue and rotation; request and creation.
     expect(commits.filter((kinds) => kinds.join() === 'grant')).toHaveLength(4)

@@ -33,11 +33,11 @@ function answersOf(handler: ServerOperation) {
 function documentOf(handler: ServerOperation): DocumentedOperation {
   const row = promised.find((each) => each.handler === handler)
   const found = documented.find(({ operationId }) => operationId === row?.operationId)
-  if (found === undefined) throw new Error(`${handler} is on no document`)
+  if (found === undefined) throw new Error(`${handler} is not in the documents`)
   return found
 }
 
-/** Where a handler is served; the path of a wallet address is whatever comes before. */
+/** Returns where a handler is served, without the path of a wallet address. */
 function routesOf(handler: ServerOperation): readonly string[] {
   return routes
     .filter(({ operation }) => operation === handler)
@@ -47,7 +47,7 @@ function routesOf(handler: ServerOperation): readonly string[] {
 const unique = (values: readonly string[]) => [...new Set(values)].toSorted()
 
 describe('the operations of the published documents', () => {
-  test('are on the page, one by one: those that are served and those that are not', () => {
+  test('are all listed on the page, served or not', () => {
     const served = promised.map(({ operationId }) => operationId)
     const notServed = tableUnder('Not served').map(([operationId = '']) => operationId)
     const all = documented.map(({ operationId }) => operationId)
@@ -60,14 +60,14 @@ describe('the operations of the published documents', () => {
     expect(routesOf(handler)).toEqual([row.route])
   })
 
-  test('are all that is served, but for what the page says is served beyond them', () => {
+  test('are all served operations, except the additional ones that the page lists', () => {
     for (const { handler, route } of own) expect(routesOf(handler)).toEqual([route])
     const handlers = [...promised, ...own].map(({ handler }) => handler)
     expect(handlers.toSorted()).toEqual(operations.toSorted())
   })
 
   test.each(['listIncomingPayments', 'listOutgoingPayments'] as const)(
-    'take every parameter of a query that the documents have: %s',
+    'accept every documented query parameter: %s',
     async (handler) => {
       const { ask, send } = await createSurface()
       const [required, ...optional] = documentOf(handler).query
@@ -82,7 +82,7 @@ describe('the operations of the published documents', () => {
     },
   )
 
-  test('are the only ones with a query', () => {
+  test('are the only operations with a query', () => {
     const withQuery = documented.filter(({ query }) => query.length > 0)
     expect(withQuery.map(({ operationId }) => operationId)).toEqual([
       'list-incoming-payments',
@@ -100,7 +100,7 @@ describe('an answer', () => {
     }
   })
 
-  test.each(promised)('is as the documents and the page say: $handler', (row) => {
+  test.each(promised)('matches the documents and the page: $handler', (row) => {
     const { problemsOf } = documentOf(row.handler)
     const answers = answersOf(row.handler).map((answer) => {
       const problems = problemsOf(answer.status, answer.body)
@@ -113,11 +113,11 @@ describe('an answer', () => {
     expect(unique(others.map(({ answer }) => cell(answer)))).toEqual(row.beyond)
   })
 
-  test.each(own)('is as the page says where no document does: $handler', ({ handler, answers }) => {
+  test.each(own)('is on the page if it is undocumented: $handler', ({ handler, answers }) => {
     expect(unique(answersOf(handler).map(cell))).toEqual(answers)
   })
 
-  test('is missing of those in the documents only where the page says so', () => {
+  test('omits a documented response only where the page says so', () => {
     const missing = promised.flatMap(({ handler, operationId }) => {
       const { statuses, codesOf } = documentOf(handler)
       const seen = answersOf(handler).flatMap((answer) => [cell(answer), String(answer.status)])
@@ -133,12 +133,12 @@ describe('an answer', () => {
     expect(missing.toSorted()).toEqual(known.toSorted())
   })
 
-  test('has a reason on the page where it goes beyond the documents', () => {
+  test('has a reason on the page if the documents do not contain it', () => {
     const reasons = tableUnder('Why').flatMap(([answers]) => listed(answers))
     expect(reasons.toSorted()).toEqual(unique(promised.flatMap(({ beyond }) => beyond)))
   })
 
-  test('has no member that the documents do not name, but for those on the page', () => {
+  test('has no undocumented member, except those that the page lists', () => {
     const found = promised.flatMap(({ handler }) =>
       answersOf(handler).flatMap(({ status, body }) =>
         documentOf(handler)
@@ -152,7 +152,7 @@ describe('an answer', () => {
     expect(unique(found)).toEqual(known.toSorted())
   })
 
-  test('with 401 names the authorization server, as the documents write it', () => {
+  test('with 401 names the authorization server in the documented form', () => {
     const challenged = given.filter(({ answer }) => answer.status === 401)
     expect(challenged.length).toBeGreaterThan(50)
     for (const { answer } of challenged) {
@@ -164,7 +164,7 @@ describe('an answer', () => {
 const servers = Object.entries(entrances)
 
 describe('before its operation is known', () => {
-  test.each(beforehand)('a request is answered as the page says: $refusal', async (each) => {
+  test.each(beforehand)('a request gets the response on the page: $refusal', async (each) => {
     const surface = await createSurface()
     const found: string[] = []
     for (const [, { operation, ...asked }] of servers) {
@@ -183,7 +183,7 @@ describe('before its operation is known', () => {
   })
 })
 
-/** Which entry of a row of the table of refusals an operation's answer was taken from. */
+/** Returns the entry of the table of refusals that an operation uses for a refusal. */
 function entryOf(refusal: Refusal, operation: ServerOperation): string {
   if (operation in refusals[refusal]) return operation
   const document = promised.find(({ handler }) => handler === operation)?.document
@@ -191,7 +191,7 @@ function entryOf(refusal: Refusal, operation: ServerOperation): string {
   return document === 'wallet addresses' ? 'walletAddressServer' : 'authorizationServer'
 }
 
-test('every entry of the table of refusals has been met', () => {
+test('the tests produce every entry of the table of refusals', () => {
   const met = [
     ...beforehand.flatMap(({ refusal }) => servers.map(([server]) => `${refusal} ${server}`)),
     ...given.flatMap(({ operation, refused }) =>

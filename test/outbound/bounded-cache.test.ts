@@ -42,7 +42,7 @@ describe('a bounded cache', () => {
     expect(cache.bytes).toBe(100)
   })
 
-  test('lets one owner use all of it while nobody else needs it', () => {
+  test('lets one owner use all of it while no other owner needs it', () => {
     const cache = boundedCache<string>(100)
     for (let i = 0; i < 100; i++) cache.set(`${i}`, cached('wallet', 1))
     expect(cache.get('0')).toBeDefined()

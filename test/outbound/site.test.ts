@@ -11,7 +11,7 @@ describe('the site of a host', () => {
     ['a.b.shop.com.br', 'shop.com.br'],
     ['co.uk', 'co.uk'],
     ['localhost', 'localhost'],
-  ])('of %s is the name that somebody registered: %s', (host, site) => {
+  ])('of %s is the registered domain: %s', (host, site) => {
     expect(siteOf(host)).toBe(site)
   })
 
@@ -22,7 +22,7 @@ describe('the site of a host', () => {
     for (const host of hosts) expect(siteOf(host)).toBe(site)
   })
 
-  test('is one for all addresses, because anybody can name any address', () => {
+  test('is one for all addresses, because a client can name any address', () => {
     const sites = ['8.8.8.8', '1.1.1.1', '[2606:4700::1111]', '[::1]'].map(siteOf)
     expect(new Set(sites)).toEqual(new Set(['addresses']))
   })

@@ -96,7 +96,7 @@ describe('concurrent arrivals for one payment', () => {
     ])
   })
 
-  test('add up to what each caller was told, whatever responses of the database are lost', async () => {
+  test('add up to the results that callers received, whatever responses of the database are lost', async () => {
     const fault = fc.constantFrom('none' as const, 'before' as const, 'after' as const)
     const arrival = fc.record({
       process: fc.nat({ max: 1 }),

@@ -18,7 +18,7 @@ export interface TokenEntry {
   readonly value: string
   readonly manage: string
   readonly receivedAt: number
-  /** Why nobody may use it anymore: the client or the host has been told that it has ended. */
+  /** Why it must not be used any more: a response told the client or the host that it has ended. */
   dead?: string
 }
 

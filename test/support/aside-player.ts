@@ -27,7 +27,7 @@ export async function takeAside(state: Comparison, aside: Aside): Promise<void> 
       return payAside(state, aside)
     case 'pay by a quote': {
       const place = quotes.length - 1 - (aside.quote % (quotes.length || 1))
-      const asker = aside.by === 'who asked' ? quotes[place]?.grant : undefined
+      const asker = aside.by === 'the requester' ? quotes[place]?.grant : undefined
       const grant = asker ?? aside.grant % grants.length
       return payByQuote(state, { ...aside, quote: place, grant })
     }

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { euroReceiver, goneReceiver, otherReceiver, shopReceiver } from './spending.js'
 
-/** How much: a share of a limit or of what is left of it, and so many units more or less. */
+/** An amount: a percentage of a limit or of its remainder, plus an offset in units. */
 export interface Part {
   readonly of: 'limit' | 'room'
   readonly percent: number
   readonly offset: number
 }
 
-/** Which amount a quote names. */
+/** The amount that a quote names. */
 export type Form = 'debit' | 'receive' | 'neither'
 
 interface Wish {
@@ -18,14 +18,14 @@ interface Wish {
   readonly part: Part
 }
 
-/** A request or a report beside the history. Which grant, quote or payment it concerns is found when it is made. */
+/** A request or report beside the history. The player finds its grant, quote or payment when it makes it. */
 export type Aside =
   | ({ readonly do: 'quote'; readonly form: Form } & Wish)
   | ({ readonly do: 'pay' } & Wish)
   | ({ readonly do: 'pay with a key'; readonly key: number } & Wish)
   | {
       readonly do: 'pay by a quote'
-      readonly by: 'who asked' | 'anybody'
+      readonly by: 'the requester' | 'any client'
       readonly grant: number
       readonly quote: number
       readonly note?: string
@@ -67,7 +67,7 @@ function weighted(...some: readonly [weight: number, arbitrary: fc.Arbitrary<Asi
 const payByQuote = fc
   .record({
     do: fc.constant('pay by a quote' as const),
-    by: fc.constantFrom('who asked' as const, 'who asked' as const, 'anybody' as const),
+    by: fc.constantFrom('the requester' as const, 'the requester' as const, 'any client' as const),
     grant: nat,
     quote: fc.oneof(fc.constant(0), nat),
     note: rarely('another note'),

@@ -4,7 +4,7 @@ import type { ManualClock } from './clock.js'
 import type { Counted } from './spending-book.js'
 import type { Written } from './written.js'
 
-/** What a request to pay asks for. */
+/** The body of a request to pay. */
 export type PayRequest = {
   readonly walletAddress: string
   readonly metadata?: { note: string }
@@ -38,18 +38,18 @@ export type SpentAnswer = Result<Spent, Declined>
 
 export type HostAnswer = { readonly ok: true } | Declined
 
-/** A wallet that the book is compared with: the machines, the services or the servers. */
+/** A wallet that a test compares with the book: the machines, the services or the servers. */
 export interface PlayedWallet {
   readonly clock: ManualClock
   /** What it has written. */
   readonly written: Written
-  /** Makes the next grant. */
+  /** Creates the next grant. */
   grant(client: ClientName, access: readonly AccessItem[]): Promise<void>
   rotate(grant: number): Promise<boolean>
   revoke(grant: number): Promise<void>
   quote(client: ClientName, asked: Asked): Promise<QuoteAnswer>
   pay(grant: number, request: PayRequest, idempotencyKey?: string): Promise<PayAnswer>
-  /** What the token's holder is told of the windows that are open. */
+  /** The spent amounts that the holder of the token receives for the open windows. */
   spent(grant: number): Promise<SpentAnswer>
   begin(id: string): Promise<HostAnswer>
   reportSent(

@@ -4,14 +4,14 @@ import { type Closed, hasEnded, turnAt } from '../../src/testing/spending/window
 import { begin, cancel, report, sweep } from './spending-reports.js'
 
 /**
- * A book of payments that is kept beside the library: a list of lines, summed up anew for every question. It
- * shares the windows of intervals with the model of the testing kit, and no computation with the library.
+ * A book of payments, independent of the library: a list of lines, whose sums are calculated for each call. It shares
+ * the windows of intervals with the model of the testing kit, and nothing with the library.
  */
 
 export type Counted = 'debitAmount' | 'receiveAmount'
 export type AssetName = 'USD' | 'EUR'
 
-/** One granted item: from where, to whom, how much and when. */
+/** One granted item: its wallet address, receiver, limit and interval. */
 export interface Plan {
   readonly walletAddress: string
   readonly receiver?: string
@@ -24,7 +24,7 @@ export interface Plan {
   readonly interval?: string
 }
 
-/** Where a payment is counted, and until when that window is open. */
+/** The item and the window in which a payment counts, and the end of the window. */
 export interface Place {
   readonly grant: number
   readonly item: number
@@ -32,7 +32,7 @@ export interface Place {
   readonly end: Instant
 }
 
-/** What is to be paid to whom. Dollars are debited. */
+/** The amounts and the receiver of a payment. The debit is in dollars. */
 export interface Terms {
   readonly receiver: string
   readonly debit: bigint
@@ -46,16 +46,16 @@ export interface Total {
   readonly asset: AssetName
 }
 
-/** Both totals; `null` where one cannot be given as one amount. */
+/** Both totals; `null` for a total that is not representable as one amount. */
 export type Totals = Readonly<Record<Counted, Total | null>>
 
-/** What has been sent and delivered. */
+/** The sent and delivered amounts. */
 export interface Sums {
   readonly sent: bigint
   readonly delivered: bigint
 }
 
-/** A payment as the book has it. */
+/** A payment in the book. */
 export interface Line extends Terms, Sums {
   readonly id: string
   readonly client: string
@@ -77,7 +77,7 @@ export function isOver(plans: readonly Plan[], now: Instant): boolean {
   })
 }
 
-/** A place, by name. */
+/** Returns a unique name for a place. */
 export const nameOf = ({ grant, item, window }: Place) => `${grant}.${item}.${window}`
 
 export type Book = ReturnType<typeof newBook>
@@ -94,7 +94,7 @@ export function newBook(grants: readonly (readonly Plan[])[], policy: BookPolicy
     grants,
     lines,
     add: (line: Line) => add(sheet, line),
-    /** The payment of that id; what was removed makes room for another. */
+    /** Finds the last payment with an id: the id of a removed payment can be used again. */
     find: (id: string) => lines.findLast((line) => line.id === id),
     spentAt: (place: Place) => spentAt(sheet, place),
     totalsAt: (place: Place) => totalsAt(sheet, place),
@@ -112,7 +112,7 @@ export function newBook(grants: readonly (readonly Plan[])[], policy: BookPolicy
 interface Sheet {
   readonly grants: readonly (readonly Plan[])[]
   readonly lines: Line[]
-  /** Places whose total of an amount can no longer be given as one amount. */
+  /** Places with a total that is no longer representable as one amount. */
   readonly lost: Set<string>
 }
 
@@ -125,18 +125,18 @@ function held({ state, ...line }: Line, name: Counted): bigint {
   return ended ? line.sent : line.debit
 }
 
-/** What payments hold of an amount where they are counted. */
+/** Returns how much of an amount the payments at a place hold. */
 function heldAt(sheet: Sheet, place: Place, name: Counted): bigint {
   return linesAt(sheet, place).reduce((sum, line) => sum + held(line, name), 0n)
 }
 
-/** What has been taken of the limit where a payment is counted. */
+/** Returns how much of the limit at a place has been used. */
 function spentAt(sheet: Sheet, place: Place): bigint {
   const { limit } = sheet.grants[place.grant]?.[place.item] ?? {}
   return limit === undefined ? 0n : heldAt(sheet, place, limit.counts)
 }
 
-/** The total of an amount; `null` from the first payment on that made it more than one amount. */
+/** Returns the total of an amount; `null` after a payment that makes it unrepresentable as one amount. */
 function totalAt(sheet: Sheet, place: Place, name: Counted): Total | null {
   const assets = linesAt(sheet, place).map(({ asset }) => (name === 'debitAmount' ? 'USD' : asset))
   const isLost = sheet.lost.has(`${name} ${nameOf(place)}`)
@@ -161,7 +161,7 @@ function add(sheet: Sheet, line: Line): void {
   sheet.lines.push(line)
 }
 
-/** Where an item counts what is paid now, unless nothing may be paid now. */
+/** Returns where an item counts a payment now, unless it permits no payment now. */
 function placeOf(
   { grants }: Sheet,
   grant: number,
@@ -174,14 +174,14 @@ function placeOf(
   return turn.ok ? ok({ grant, item, window: turn.value.start, end: turn.value.end }) : turn
 }
 
-/** What is left of an item's limit now. */
+/** Returns how much of the limit of an item remains now. */
 function room(sheet: Sheet, grant: number, item: number, now: Instant): bigint {
   const { limit } = sheet.grants[grant]?.[item] ?? {}
   const place = placeOf(sheet, grant, item, now)
   return limit === undefined || !place.ok ? 1_000n : limit.value - spentAt(sheet, place.value)
 }
 
-/** Where a payment has to be counted, and by what; `undefined` if it must not be made. */
+/** Returns where a payment counts; `undefined` if no item permits it. */
 function charge(sheet: Sheet, grant: number, walletAddress: string, terms: Terms, now: Instant) {
   for (const [item, plan] of (sheet.grants[grant] ?? []).entries()) {
     if (plan.walletAddress !== walletAddress) continue
@@ -198,7 +198,7 @@ function charge(sheet: Sheet, grant: number, walletAddress: string, terms: Terms
   return undefined
 }
 
-/** What clients see of the windows that are open: of all items of the grant together. */
+/** Returns what clients see: the totals of the open windows of all items of a grant. */
 function spentUnder(sheet: Sheet, grant: number, now: Instant): Totals {
   const parts = (sheet.grants[grant] ?? []).map(({ limit }, item): Partial<Totals> => {
     const place = placeOf(sheet, grant, item, now)
@@ -212,7 +212,7 @@ function spentUnder(sheet: Sheet, grant: number, now: Instant): Totals {
   }
 }
 
-/** The sum of what several items have spent of an amount. */
+/** Returns the sum of the amounts that several items have spent. */
 function together(totals: readonly (Total | null | undefined)[]): Total | null {
   const known = totals.filter((total) => total !== undefined)
   if (known.includes(null)) return null

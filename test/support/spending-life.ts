@@ -26,7 +26,7 @@ export const most = 2n ** 64n - 1n
 
 const day = 86_400_000
 
-/** Every duration is another one, so that none can be taken for another unnoticed. */
+/** All durations differ, so that a test notices when the code uses the wrong one. */
 export const paymentPolicy = { holdMs: day, retentionMs: 7 * day }
 export const budgetPolicy = { retentionMs: 30 * day }
 
@@ -43,7 +43,7 @@ export const euros = (value: bigint | number | string): Amount => ({
 
 export const receiver = 'https://bank.example/incoming-payments/1'
 
-/** A granted item to pay from, with these limits. */
+/** Returns a granted item that permits payments within these limits. */
 export function item(limits?: Limits, itemId = '1') {
   return {
     type: 'outgoing-payment' as const,
@@ -79,7 +79,7 @@ export function created(more: Partial<CreateOutgoingPayment> = {}) {
   return deepFreeze(decision)
 }
 
-/** A command that was decided, with what it met and what became of it. */
+/** A command with its decision, and the payment before and after it. */
 export interface Turn {
   readonly at: Instant
   readonly before: OutgoingPayment
@@ -88,7 +88,7 @@ export interface Turn {
   readonly after: OutgoingPayment
 }
 
-/** One payment with its budget, and a clock of its own. What is decided is committed. */
+/** Creates a payment with its budget and its own clock. Every decision is committed. */
 export function outgoingLife(more: Partial<CreateOutgoingPayment> = {}) {
   const first = created(more)
   let payment = first.record
@@ -144,13 +144,13 @@ export function outgoingLife(more: Partial<CreateOutgoingPayment> = {}) {
 
 export type OutgoingLife = ReturnType<typeof outgoingLife>
 
-/** How much of an amount: in hundredths of it, and so many units more or less. */
+/** A part of an amount: a percentage plus an offset in units. */
 export interface Share {
   readonly percent: number
   readonly offset: number
 }
 
-/** Something that happens to a payment. How much is meant is found when it happens. */
+/** Something that happens to a payment. Its amounts are calculated when it happens. */
 export type Step =
   | { readonly do: 'pass'; readonly ms: number }
   | { readonly do: 'reach'; readonly offsetMs: -1 | 0 | 1 }
@@ -205,16 +205,16 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** Amounts at which arithmetic goes wrong, if it does. */
+/** Amounts that are likely to show arithmetic errors. */
 export const positive: fc.Arbitrary<bigint> = fc.oneof(
   fc.constantFrom(1n, 2n, 100n, 2n ** 53n, 2n ** 53n + 1n, most - 1n, most),
   fc.bigInt({ min: 1n, max: most }),
 )
 
-/** Which amount is limited, if any is. */
+/** The amount that is limited, if any. */
 export const counts = fc.constantFrom('debitAmount' as const, 'receiveAmount' as const, undefined)
 
-/** Payments as they come to be, with whatever happened to them after that. */
+/** Payments from their creation on, with random steps. */
 export const lives: fc.Arbitrary<OutgoingLife> = fc
   .record({
     debit: positive,
@@ -261,15 +261,15 @@ function play(
         life[step.do]()
     }
   }
-  return Object.assign(life, { [fc.toStringMethod]: () => told(life) })
+  return Object.assign(life, { [fc.toStringMethod]: () => describeLife(life) })
 }
 
 function part(whole: bigint, { percent, offset }: Share): bigint {
   return (whole * BigInt(percent)) / 100n + BigInt(offset)
 }
 
-/** How a history that broke a law is printed. */
-function told({ first, turns }: OutgoingLife): string {
+/** Returns a text that shows the history of a failed property. */
+function describeLife({ first, turns }: OutgoingLife): string {
   const { debitAmount, receiveAmount } = first.record
   const begins = `pay ${debitAmount.value} for ${receiveAmount.value}`
   const lines = turns.map(({ at, command, decision }) => {

@@ -42,8 +42,8 @@ const declined = (refusal: string): Declined => ({ ok: false, refusal })
 const limits = { ...spendingPolicy.payments, ...spendingPolicy.budgets }
 
 /**
- * A wallet that is made of nothing but the machines and a few maps: whoever embeds them does no more. Every
- * record is frozen, so that a machine that writes to what it is given fails.
+ * A wallet built from the state machines and a few maps, as in a host that embeds them. Every record is frozen, so that
+ * a machine that modifies its input fails.
  */
 export function machineWallet(): PlayedWallet {
   const machines: Machines = {

@@ -7,8 +7,8 @@ import type { SignOptions } from './sign.js'
 import { createSpendingWorld, pay, withKey } from './spending.js'
 
 /**
- * A wallet in a process of its own, on the tables that others pay from too. Each time that it is told to begin
- * it pays 250 so many times at once: first without a key by one token, then with one and the same key by another.
+ * A wallet in its own process, on tables that other processes also use. On each signal it makes `count` concurrent
+ * payments of 250: first with one token and without a key, then with another token and always the same key.
  */
 const [schema = '', name = '', now = '', tenths = '', keyed = '', count = ''] =
   process.argv.slice(2)
@@ -21,7 +21,7 @@ const world = createSpendingWorld({
 const client = world.client()
 const numbers = Array.from({ length: Number(count) }, (_, index) => index)
 
-/** On a slow machine so many writers may get in each other's way for longer than a server waits. */
+/** Repeats a payment that got 503: on a slow machine, so many writers can contend for longer than a server waits. */
 async function payAgain(token: string, sign: Partial<SignOptions>, nonce: string) {
   for (let attempt = 1; ; attempt++) {
     const answer = await pay(client, token, 250, {}, { ...sign, nonce: `${nonce} ${attempt}` })
@@ -29,14 +29,14 @@ async function payAgain(token: string, sign: Partial<SignOptions>, nonce: string
   }
 }
 
-async function told(): Promise<void> {
+async function signalled(): Promise<void> {
   process.stdout.write('ready\n')
   await once(process.stdin, 'data')
 }
 
 await pool.query('SELECT 1')
 for (const [token, sign] of [[tenths, {}] as const, [keyed, withKey('the-key')] as const]) {
-  await told()
+  await signalled()
   const answers = await Promise.all(
     numbers.map((n) => payAgain(token, sign, `${token} ${name} ${n}`)),
   )

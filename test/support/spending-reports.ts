@@ -2,8 +2,7 @@ import type { Instant } from '../../src/core/instant.js'
 import type { Line, Sums } from './spending-book.js'
 
 /**
- * What the host reports of a payment. Each function returns why nothing happened, or `undefined` when it has
- * been written down.
+ * The reports of the host about a payment. Each function returns the refusal, or `undefined` if it accepts the report.
  */
 
 function end(line: Line, state: 'completed' | 'failed', now: Instant): undefined {
@@ -51,7 +50,7 @@ export function report(
   return whole || as === 'final' ? end(line, 'completed', now) : undefined
 }
 
-/** What a sweep does: how many payments lapse. Those past their retention are removed. */
+/** Returns how many payments lapse in a sweep. The sweep removes payments past their retention. */
 export function sweep(
   lines: readonly Line[],
   now: Instant,

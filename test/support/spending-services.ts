@@ -29,8 +29,8 @@ import { alice, bob } from './world.js'
 const day = 86_400_000
 
 /**
- * All durations differ, so that a test notices when one is taken for another. Payments are kept for longer than
- * the histories of the testing kit repeat requests.
+ * All durations differ, so that a test notices when the code uses the wrong one. Payments are kept longer than the
+ * period in which the histories of the testing kit repeat requests.
  */
 export const spendingPolicy = {
   payments: { holdMs: day, retentionMs: 40 * day },
@@ -53,7 +53,7 @@ const grantPolicy = {
 export interface SpendingSetup {
   readonly store?: Store
   readonly clock?: ManualClock
-  /** Two processes have two seeds. */
+  /** Each process needs its own seed. */
   readonly seed?: string
   readonly sleep?: (ms: number) => Promise<unknown>
   readonly pricing?: Pricing
@@ -62,7 +62,7 @@ export interface SpendingSetup {
   readonly combiner?: Combiner
 }
 
-/** A grant to pay, and the token that is good for it now. */
+/** A grant to pay, and its current token. */
 export interface Payer {
   readonly client: string
   readonly grantId: string
@@ -71,13 +71,13 @@ export interface Payer {
 
 export interface PayOptions {
   readonly idempotencyKey?: string
-  /** The signature that it comes with, if that is to count once. */
+  /** The signature of the request, if it must count only once. */
   readonly proof?: Proof
 }
 
 export type SpendingServices = ReturnType<typeof spendingServices>
 
-/** One process that sends payments, without HTTP and signatures around it. */
+/** Creates the services of one process that makes payments, without HTTP and signatures. */
 export function spendingServices(options: SpendingSetup = {}) {
   const { store = memoryStore(), clock = manualClock(), seed = 'seed', sleep } = options
   const { recordsEvents = true } = options
@@ -133,7 +133,7 @@ export function spendingServices(options: SpendingSetup = {}) {
     return formatCredential(accessTokenClass, { grantId, secret: token.secret })
   }
 
-  /** What an operation knows of a request whose signature holds. */
+  /** Introspects the token, as for a request with a valid signature. */
   const tokenOf = (payer: Payer) => introspected(introspect, accessToken(payer))
 
   async function pay(payer: Payer, input: PaymentInput, { proof, ...key }: PayOptions = {}) {
@@ -151,7 +151,7 @@ export function spendingServices(options: SpendingSetup = {}) {
     return consumingNonce(context, call, () => create(input, spender, call, key))
   }
 
-  /** Rotates the token, and answers with the payer that has the new one; `undefined` if it was refused. */
+  /** Rotates the token. Resolves to the payer with the new token, or to `undefined` if the rotation was refused. */
   async function rotate(payer: Payer): Promise<Payer | undefined> {
     const grant = await grants.load(payer.grantId)
     if (grant === undefined) return undefined

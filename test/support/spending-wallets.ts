@@ -21,12 +21,12 @@ import { watchedStore } from './written.js'
 
 const declined = ({ refusal }: Pick<Declined, 'refusal'>): Declined => ({ ok: false, refusal })
 
-const told = (result: HostAnswer): HostAnswer => (result.ok ? { ok: true } : declined(result))
+const hostAnswer = (result: HostAnswer): HostAnswer => (result.ok ? { ok: true } : declined(result))
 
-/** The services, as a wallet that histories are played on. */
+/** Wraps the services as a wallet for histories. */
 export function servedWallet(): PlayedWallet {
   const { store, written } = watchedStore(memoryStore())
-  // An event that nobody delivers keeps its payment's id from being used again.
+  // An undelivered event would prevent the reuse of the id of its payment.
   const services: SpendingServices = spendingServices({ store, recordsEvents: false })
   const { payments, clock } = services
   const payers: Payer[] = []
@@ -59,15 +59,15 @@ export function servedWallet(): PlayedWallet {
       if (!token.ok) return declined(token)
       return ok(await payments.spentUnder(token.value, clock.now()))
     },
-    begin: async (id) => told(await payments.begin(id)),
-    reportSent: async (id, totals) => told(await payments.reportSent(id, totals)),
-    fail: async (id, totals) => told(await payments.fail(id, totals)),
-    cancel: async (id) => told(await payments.cancel(id, {})),
+    begin: async (id) => hostAnswer(await payments.begin(id)),
+    reportSent: async (id, totals) => hostAnswer(await payments.reportSent(id, totals)),
+    fail: async (id, totals) => hostAnswer(await payments.fail(id, totals)),
+    cancel: async (id) => hostAnswer(await payments.cancel(id, {})),
     sweep: async () => (await services.sweep()).lapsed,
   }
 }
 
-/** The servers, as a wallet that is reached by signed requests. */
+/** Wraps the servers as a wallet that receives signed requests. */
 export function serverWallet(): PlayedWallet {
   const { store, written } = watchedStore(memoryStore())
   const { payments, quotes } = spendingPolicy
@@ -84,7 +84,7 @@ export function serverWallet(): PlayedWallet {
     },
   })
   const { clock, resources, refusals } = world
-  // The history does not count the seconds that consent takes.
+  // The clock must not advance during consent, because the history does not include that time.
   const consenting = { ...world, clock: { ...clock, advance: () => {} } }
   const clients = { shop: world.client('shop'), cafe: world.client('cafe') }
   const grants: { client: TestClient; id: string; token: { value: string; manage: string } }[] = []
@@ -131,7 +131,7 @@ export function serverWallet(): PlayedWallet {
     async spent(grant) {
       const { client, token } = of(grant)
       const created = Math.floor(clock.now() / 1_000)
-      // Without a nonce, which would be written down.
+      // Without a nonce, because the server would write it.
       const parameters = [`keyid="${client.key.kid}"`, `created=${created}`]
       const url = `${resourceServer}/outgoing-payment-grant`
       const { status, body } = await client.getPayment(token.value, url, { parameters })
@@ -139,11 +139,11 @@ export function serverWallet(): PlayedWallet {
       const { spentDebitAmount: debitAmount, spentReceiveAmount: receiveAmount } = body
       return ok({ debitAmount, receiveAmount })
     },
-    begin: async (id) => told(await outgoingPayments.begin(id)),
+    begin: async (id) => hostAnswer(await outgoingPayments.begin(id)),
     reportSent: async (paymentId, totals) =>
-      told(await outgoingPayments.reportSent(paymentId, totals)),
-    fail: async (paymentId, totals) => told(await outgoingPayments.fail(paymentId, totals)),
-    cancel: async (id) => told(await outgoingPayments.cancel(id)),
+      hostAnswer(await outgoingPayments.reportSent(paymentId, totals)),
+    fail: async (paymentId, totals) => hostAnswer(await outgoingPayments.fail(paymentId, totals)),
+    cancel: async (id) => hostAnswer(await outgoingPayments.cancel(id)),
     sweep: async () => (await resources.sweep()).lapsed,
   }
 }

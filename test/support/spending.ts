@@ -29,13 +29,13 @@ export const eur = (value: bigint | number | string): Amount => ({
   assetCode: 'EUR',
 })
 
-/** Incoming payments somewhere else: one that takes dollars, one that takes euros, and one that is no more. */
+/** Incoming payments in another wallet: two in dollars, one in euros, and one that was removed. */
 export const shopReceiver = 'https://bank.example/incoming-payments/usd-1'
 export const otherReceiver = 'https://bank.example/incoming-payments/usd-2'
 export const euroReceiver = 'https://bank.example/incoming-payments/eur-1'
 export const goneReceiver = 'https://bank.example/incoming-payments/gone'
 
-/** A dollar arrives as a dollar, or as half a euro. What no amount is named for costs 10 dollars. */
+/** A dollar arrives as a dollar, or as half a euro. A request without an amount costs 10 dollars. */
 export function listPrice({
   receiver,
   debitAmount,
@@ -59,7 +59,7 @@ export function listPrice({
 
 export const priceList: Pricing = { price: async (request) => listPrice(request) }
 
-/** A wallet whose accounts can pay. */
+/** Creates a wallet whose accounts can pay. */
 export function createSpendingWorld(options: WorldOptions = {}) {
   return createWorld({ ...options, resources: { pricing: priceList, ...options.resources } })
 }
@@ -69,7 +69,7 @@ export function outgoingItem(limits?: Limits, identifier = alice): AccessItem {
   return { type: 'outgoing-payment', actions, identifier, ...(limits && { limits }) }
 }
 
-/** A grant to pay, consented by the owner of all accounts: its id, and a token for it. */
+/** Requests a grant to pay, to which the owner of all accounts consents. Returns its id and token. */
 export async function grantToPay(
   world: World,
   client: TestClient,
@@ -92,7 +92,7 @@ export async function grantToPay(
   return { grantId, token: body.access_token.value as string, accessToken: body.access_token }
 }
 
-/** A token to ask for quotes, for which nobody needs to consent. */
+/** Requests a token for quotes, which needs no consent. */
 export async function quoteToken(client: TestClient): Promise<string> {
   const { body } = await client.request([{ type: 'quote', actions: ['create', 'read'] }])
   return body.access_token.value
@@ -103,7 +103,7 @@ export async function newQuote(client: TestClient, token: string, asked: object 
   return client.post(`${resourceServer}/quotes`, request, token)
 }
 
-/** Pays straight to an incoming payment. */
+/** Pays to an incoming payment without a quote. */
 export function pay(
   client: TestClient,
   token: string,
@@ -120,7 +120,7 @@ export function pay(
   return client.post(`${resourceServer}/outgoing-payments`, body, token, sign)
 }
 
-/** Pays by a quote. */
+/** Pays with a quote. */
 export function payByQuote(
   client: TestClient,
   token: string,
@@ -132,7 +132,7 @@ export function payByQuote(
   return client.post(`${resourceServer}/outgoing-payments`, body, token, sign)
 }
 
-/** A request with an idempotency key. */
+/** Options for a request with an idempotency key. */
 export const withKey = (key: string): Partial<SignOptions> => ({
   headers: [['Idempotency-Key', key]],
 })

@@ -27,7 +27,7 @@ import {
   withoutFinish,
 } from './world.js'
 
-/** A request that is served in another way than the plainest, with all that the answer can hold. */
+/** A request that succeeds in another way than the simplest, with every member that the response can have. */
 export interface Success {
   readonly name: string
   readonly operation: ServerOperation
@@ -36,7 +36,7 @@ export interface Success {
 
 const completing: AccessItem = { ...incomingAccess, actions: ['create', 'read', 'complete'] }
 
-/** An incoming payment of which everything is known, and some has arrived. */
+/** Creates an incoming payment with all members, of which a part has arrived. */
 async function fullPayment({ shop, world }: Surface) {
   const { body } = await shop.request([completing])
   const token: string = body.access_token.value
@@ -52,7 +52,7 @@ async function fullPayment({ shop, world }: Surface) {
   return { token, url: payment.id as string, complete: () => incomingPayments.complete(paymentId) }
 }
 
-/** What a client instance asks for beside access: who the owner is. */
+/** Requests the subject of the owner, and `more`. */
 async function asking(more: object) {
   const world = createWorld({ auth: { subjects: walletAddressSubjects } })
   const client = world.client()
@@ -75,12 +75,12 @@ const received = { receiveAmount: eur(500), interval: 'R/2026-11-01T00:00:00Z/P1
 
 export const successes: readonly Success[] = [
   {
-    name: 'a grant to be consented to, with a redirect back',
+    name: 'a grant that needs consent, with a redirect back',
     operation: 'requestGrant',
     run: ({ shop }) => shop.request([outgoingAccess], withFinish),
   },
   {
-    name: 'a grant to be consented to, without a redirect back',
+    name: 'a grant that needs consent, without a redirect back',
     operation: 'requestGrant',
     run: ({ shop }) => shop.request([outgoingAccess], withoutFinish),
   },
@@ -94,7 +94,7 @@ export const successes: readonly Success[] = [
       ]),
   },
   {
-    name: 'a preflight of CORS',
+    name: 'a CORS preflight',
     operation: 'discover',
     async run({ ask, handle }) {
       const headers = [['Access-Control-Request-Method', 'POST']] as const
@@ -119,7 +119,7 @@ export const successes: readonly Success[] = [
       return shop.continue(body.continue)
     },
   },
-  { name: 'a subject alone', operation: 'continueGrant', run: () => asking({}) },
+  { name: 'only a subject', operation: 'continueGrant', run: () => asking({}) },
   {
     name: 'a subject and a token',
     operation: 'continueGrant',
@@ -131,7 +131,7 @@ export const successes: readonly Success[] = [
     run: ({ ask, send }) => send(ask('introspectToken', 'unknown')),
   },
   {
-    name: 'a payment of which everything is known',
+    name: 'a payment with all members',
     operation: 'createIncomingPayment',
     async run(surface) {
       const { ask, send } = surface
@@ -151,7 +151,7 @@ export const successes: readonly Success[] = [
     },
   },
   {
-    name: 'a payment that is complete',
+    name: 'a completed payment',
     operation: 'getIncomingPayment',
     async run(surface) {
       const { token, url, complete } = await fullPayment(surface)
@@ -160,7 +160,7 @@ export const successes: readonly Success[] = [
     },
   },
   {
-    name: 'what the public may know of a payment',
+    name: 'the public view of a payment',
     operation: 'getIncomingPayment',
     async run(surface) {
       const { url } = await fullPayment(surface)
@@ -184,10 +184,10 @@ export const successes: readonly Success[] = [
     },
   },
   {
-    name: 'nothing at all',
+    name: 'an empty list',
     operation: 'listIncomingPayments',
     run({ ask, send, world }) {
-      // Nothing comes after the last place that there can be.
+      // No payment follows the last possible cursor.
       const last = Buffer.from(`${world.clock.now() + 1} z`).toString('base64url')
       const { url, ...asked } = ask('listIncomingPayments')
       return send({ ...asked, url: `${url}&cursor=${last}` })
@@ -200,7 +200,7 @@ export const successes: readonly Success[] = [
       newQuote(shop, await quoteToken(shop), { receiver: euroReceiver, debitAmount: usd(100) }),
   },
   {
-    name: 'a payment by a quote, in an interval, of so much that arrives',
+    name: 'a payment with a quote, an interval and a limit on the received amount',
     operation: 'createOutgoingPayment',
     async run({ shop, world }) {
       const { token } = await grantToPay(world, shop, [outgoingItem(received)])
@@ -220,7 +220,7 @@ export const successes: readonly Success[] = [
     },
   },
   {
-    name: 'a payment that has failed on the way',
+    name: 'a payment that failed after a part was sent',
     operation: 'getOutgoingPayment',
     async run({ ask, held, send, world }) {
       const { outgoingPayments } = world.resources
@@ -240,7 +240,7 @@ export const successes: readonly Success[] = [
     },
   },
   {
-    name: 'what was spent of what arrives',
+    name: 'the spent part of a limit on the received amount',
     operation: 'getOutgoingPaymentGrant',
     async run({ shop, world }) {
       const { token } = await grantToPay(world, shop, [outgoingItem(received)])
@@ -248,7 +248,7 @@ export const successes: readonly Success[] = [
     },
   },
   {
-    name: 'nothing that is counted',
+    name: 'a grant without limits',
     operation: 'getOutgoingPaymentGrant',
     async run({ shop, world }) {
       const { token } = await grantToPay(world, shop, [outgoingItem()])

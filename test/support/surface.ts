@@ -9,14 +9,14 @@ export type { Ask } from './surface/asks.js'
 export { everything } from './surface/held.js'
 export { openPaymentsMax, type Switches, switchesOff } from './surface/servers.js'
 
-/** What a test may change of a request when it is sent. */
+/** What a test may change in a request when it sends it. */
 export type Sending = Partial<Pick<SignOptions, 'created' | 'headers' | 'key' | 'nonce'>> & {
   readonly bend?: (request: HttpRequest) => HttpRequest
 }
 
 export type Surface = Awaited<ReturnType<typeof createSurface>>
 
-/** All servers with all their routes, and of everything that can be asked for one that is there. */
+/** Creates all servers with all their routes, and one record of each kind that a client instance can request. */
 export async function createSurface() {
   const switches = switchesOff()
   const { world, routes, handle, kept } = createServers(switches)
@@ -26,7 +26,7 @@ export async function createSurface() {
 
   const ask = (operation: ServerOperation, given?: string) => askFor(shop, held, operation, given)
 
-  /** Signs, each time with a nonce of its own, and bends what was signed if a test wants that. */
+  /** Signs with a new nonce each time, and then alters the signed request if the test asks for that. */
   function sign(asked: Ask, { bend = (request) => request, ...more }: Sending = {}): HttpRequest {
     const { method, url, token, body } = asked
     const key = more.key ?? asked.key
@@ -53,17 +53,17 @@ export async function createSurface() {
   return { world, shop, handle, routes, switches, kept, held, ask, sign, send }
 }
 
-/** An answer in one cell of a table: its status, and its code if there is one. */
+/** Returns the text of a response in a table: its status, and its code if it has one. */
 export function cell({ status, body }: Answer): string {
   return body?.error === undefined ? String(status) : `${status} ${body.error.code}`
 }
 
-/** The last segment of a URL's path. */
+/** Returns the last segment of the path of a URL. */
 export function lastSegment(url: string): string {
   return url.slice(url.lastIndexOf('/') + 1)
 }
 
-/** The same request without what signing adds. */
+/** Returns the request without the headers that signing adds. */
 export function unsignedRequest({ method, url, token, body }: Ask): HttpRequest {
   const headers: [string, string][] = []
   if (token !== undefined) headers.push(['Authorization', `GNAP ${token}`])

@@ -50,7 +50,7 @@ describe('base64', () => {
     )
   })
 
-  test('no bytes are an empty string, and an empty string is no bytes', () => {
+  test('empty bytes encode to an empty string, and decode back', () => {
     expect(toBase64(new Uint8Array())).toBe('')
     expect(toBase64url(new Uint8Array())).toBe('')
     expect(fromBase64('')).toEqual(new Uint8Array())

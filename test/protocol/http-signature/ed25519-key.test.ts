@@ -65,7 +65,7 @@ describe('a key is sound exactly if the reference decodes it, and its point is n
   })
 })
 
-test('bytes of another length are no key', () => {
+test('rejects bytes of any other length', () => {
   const key = Buffer.from(keyFromSeed(new Uint8Array(32), 'kid').x, 'base64url')
   expect(isSoundPoint(key)).toBe(true)
   expect(isSoundPoint(key.subarray(0, 31))).toBe(false)

@@ -34,7 +34,7 @@ async function tokenFor({ surface }: Scene, access: readonly AccessItem[]): Prom
   return (await surface.shop.request(access)).body.access_token.value
 }
 
-/** The same request for another wallet address, with a token that is good for it. */
+/** The same request for another wallet address, with a token that permits it. */
 async function moveTo(scene: Scene, walletAddress: string): Promise<void> {
   const { world, shop } = scene.surface
   if (scene.operation === 'createIncomingPayment') {

@@ -19,13 +19,13 @@ export interface Ask {
   readonly token?: string | undefined
   /** JSON text. */
   readonly body?: string | undefined
-  /** Whose key signs; absent where none needs to. */
+  /** The key that signs; absent if the operation needs no signature. */
   readonly key?: TestKey
 }
 
 type Asks = Readonly<Record<ServerOperation, () => Ask>>
 
-/** A request that is served: with the token that it takes, or with another in the place of that. */
+/** Returns a request that succeeds with its own token, or the same request with the token `given`. */
 export function askFor(
   shop: TestClient,
   held: Held,

@@ -9,7 +9,7 @@ import {
 } from '../spending.js'
 import { approvedGrant, bob, incomingAccess, type TestClient } from '../world.js'
 
-/** Rights to everything that can be done with a token. */
+/** Access to every operation that needs a token. */
 export const everything: readonly AccessItem[] = [
   {
     type: 'incoming-payment',
@@ -22,7 +22,7 @@ export const everything: readonly AccessItem[] = [
 
 export type Held = Awaited<ReturnType<typeof createHeld>>
 
-/** One of everything that a client instance can ask for. */
+/** Creates one record of each kind that a client instance can request. */
 export async function createHeld(world: ReturnType<typeof createSpendingWorld>, shop: TestClient) {
   const expired = await grantToPay(world, shop, everything)
   world.clock.advance(600_000)

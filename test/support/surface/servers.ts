@@ -15,7 +15,7 @@ import { bankId, bankKey } from '../introspection.js'
 import { createSpendingWorld, priceList } from '../spending.js'
 import { alice, grantEndpoint, origin, resourceServer } from '../world.js'
 
-/** How the host behaves; a test turns it for one request and back. */
+/** How the host behaves. A test sets a switch for one request, and then resets it. */
 export interface Switches {
   limited: boolean
   mayRequest: boolean
@@ -23,9 +23,9 @@ export interface Switches {
   /** Whether the host allows outgoing payments, and whether the account can pay them. */
   mayPay: boolean
   funded: boolean
-  /** Whether commits take effect, lose against others for ever, or meet a transaction that has failed. */
+  /** Whether commits take effect, always lose to other writers, or fail with the transaction of the host. */
   store: 'works' | 'contended' | 'failed'
-  /** What the wallet addresses throw, if anything. */
+  /** The error that the lookup of a wallet address throws, if any. */
   accounts: Error | undefined
   price: Pricing['price']
 }
@@ -46,17 +46,17 @@ export function switchesOff(): Switches {
   }
 }
 
-/** What a test replaces of the servers. */
+/** What a test replaces in the servers. */
 export interface ServersOptions {
   readonly store?: Store
   readonly clock?: ManualClock
   readonly auth?: Partial<AuthorizationServerOptions>
   readonly hooks?: ServerHooks
-  /** Default: so few that a test reaches the limit. */
+  /** Default: 5, so that a test reaches the limit. */
   readonly openIncomingPaymentsMax?: number
 }
 
-/** All servers, over one store, of a host that obeys the switches. */
+/** Creates all servers over one store, for a host that follows the switches. */
 export function createServers(switches: Switches, options: ServersOptions = {}) {
   const { hooks = {}, openIncomingPaymentsMax = openPaymentsMax } = options
   const { store, kept } = watchedAndSwitched(switches, options.store)
@@ -109,7 +109,7 @@ function permission({ mayPay, funded }: Switches): MayPayAnswer {
   return funded ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
 }
 
-/** A store that obeys a switch, and keeps what every commit that took effect has changed. */
+/** Wraps a store so that it follows a switch and keeps the changes of every commit that took effect. */
 function watchedAndSwitched(
   switches: Switches,
   store = memoryStore(),
@@ -125,7 +125,9 @@ function watchedAndSwitched(
       async commit(commit) {
         if (switches.store === 'contended') return false
         if (switches.store === 'failed') {
-          throw Object.assign(new Error('it has failed'), { code: 'ERR_TRANSACTION_FAILED' })
+          throw Object.assign(new Error('the transaction has failed'), {
+            code: 'ERR_TRANSACTION_FAILED',
+          })
         }
         const landed = await store.commit(commit)
         if (landed) kept.push(commit.changes)
