@@ -161,7 +161,8 @@ export type { WalletAddress, WalletAddresses } from './ports/wallet-addresses.js
 export type { PrivateJwk } from './protocol/http-signature/sign.js'
 export type { IncomingPaymentBody } from './protocol/incoming-payment.js'
 export type { InteractionHashEncoding } from './protocol/interaction-hash.js'
-export type { OutgoingPaymentBody, QuoteBody } from './protocol/outgoing-payment.js'
+export type { OutgoingPaymentBody } from './protocol/outgoing-payment.js'
+export type { QuoteBody } from './protocol/quote.js'
 export type {
   CompleteResult,
   ReceivedFunds,

@@ -1,4 +1,4 @@
-import { quoteBody, readQuoteRequest } from '../../protocol/outgoing-payment.js'
+import { quoteBody, readQuoteRequest } from '../../protocol/quote.js'
 import { resourceUrl } from '../../protocol/resource-url.js'
 import type { QuoteOperations } from '../../service/quote.js'
 import { json, readContent, type Serve } from '../pipeline.js'
