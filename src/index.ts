@@ -41,6 +41,12 @@ export type { Ok, Problem, Result } from './core/result.js'
 export type { SpendingTotal } from './core/spending-total.js'
 export type { ListEntry, Stored } from './core/stored.js'
 export type { GrantApproval } from './host/approval.js'
+export {
+  type ConsumeOptions,
+  consumeEvents,
+  type EventConsumer,
+  type StopOptions,
+} from './host/consumer.js'
 export type {
   GrantListQuery,
   GrantQuery,
@@ -68,6 +74,12 @@ export type {
   OfWalletAddress,
   PaymentReader,
 } from './host/payments.js'
+export {
+  type RunSweepsOptions,
+  runSweeps,
+  type SweepRunner,
+  type SweptServer,
+} from './host/sweep-runner.js'
 export type {
   MayRequest,
   MayRequestAnswer,
@@ -169,12 +181,6 @@ export type {
   ReceiveResult,
 } from './service/incoming-payment.js'
 export type { CreatedOnce } from './service/incoming-payment-creation.js'
-export {
-  type ConsumeOptions,
-  consumeEvents,
-  type EventConsumer,
-  type StopOptions,
-} from './service/mechanism/consumer.js'
 export type {
   DeliveredEvent,
   Delivery,
@@ -191,12 +197,6 @@ export type { EventRecord } from './service/mechanism/events.js'
 export type { RepeatRule } from './service/mechanism/nonces.js'
 export type { Page, PageInfo, PageQuery, PaymentListQuery } from './service/mechanism/pages.js'
 export { ClockError } from './service/mechanism/steady-clock.js'
-export {
-  type RunSweepsOptions,
-  runSweeps,
-  type SweepRunner,
-  type SweptServer,
-} from './service/mechanism/sweep-runner.js'
 export type { SweepOptions, SweepResult } from './service/mechanism/sweeps.js'
 export { StoreTimeoutError } from './service/mechanism/timed-store.js'
 export { ContentionError } from './service/mechanism/transact.js'

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { runSweeps, type SweepOptions, type SweptServer } from '../../../src/index.js'
+import { runSweeps, type SweepOptions, type SweptServer } from '../../src/index.js'
 
 /** A server with this many calls of `sweep` to do. */
 function serverWith(calls: number) {

@@ -1,10 +1,14 @@
-import type { Random } from '../../ports/random.js'
-import { callback, having, listOf, optional } from '../../util/arguments.js'
-import { callHook } from '../../util/call-hook.js'
-import { requireKnownOptions } from '../../util/known-options.js'
-import { requirePositive } from './delivery.js'
-import { sleep } from './sleep.js'
-import { requireSweepLimit, type SweepOptions, type SweepResult } from './sweeps.js'
+import type { Random } from '../ports/random.js'
+import { requirePositive } from '../service/mechanism/delivery.js'
+import { sleep } from '../service/mechanism/sleep.js'
+import {
+  requireSweepLimit,
+  type SweepOptions,
+  type SweepResult,
+} from '../service/mechanism/sweeps.js'
+import { callback, having, listOf, optional } from '../util/arguments.js'
+import { callHook } from '../util/call-hook.js'
+import { requireKnownOptions } from '../util/known-options.js'
 
 /** A server, or work of the host that runs at the same times: `{ sweep: async () => ({ more: false }) }`. */
 export interface SweptServer {

@@ -5,8 +5,8 @@ import {
   type DrainResult,
   type EventHandler,
   type EventOutbox,
-} from '../../../src/index.js'
-import { paymentServices } from '../../support/outbox.js'
+} from '../../src/index.js'
+import { paymentServices } from '../support/outbox.js'
 
 const nothing: DrainResult = { delivered: 0, failed: 0 }
 

@@ -1,6 +1,3 @@
-import { callback, having, listOf, optional } from '../../util/arguments.js'
-import { callHook } from '../../util/call-hook.js'
-import { requireKnownOptions } from '../../util/known-options.js'
 import {
   type DrainOptions,
   drainOptions,
@@ -8,8 +5,11 @@ import {
   type EventHandler,
   type EventOutbox,
   requirePositive,
-} from './delivery.js'
-import { sleep } from './sleep.js'
+} from '../service/mechanism/delivery.js'
+import { sleep } from '../service/mechanism/sleep.js'
+import { callback, having, listOf, optional } from '../util/arguments.js'
+import { callHook } from '../util/call-hook.js'
+import { requireKnownOptions } from '../util/known-options.js'
 
 export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   /** How long to wait before the next poll if no event was due, in milliseconds. Default 1,000. */
