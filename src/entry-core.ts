@@ -18,10 +18,10 @@ export {
 export { type Amount, type Asset, amountValueMax, parseValue } from './core/amount.js'
 export {
   type Budget,
+  type BudgetCandidate,
   type BudgetPolicy,
-  type Candidate,
   type Charge,
-  type Charged,
+  type ChargedBudget,
   decideSpending,
   type HeldAmounts,
   type SpentAmounts,
@@ -37,7 +37,6 @@ export {
   clientId,
   type Derivation,
   type Finalization,
-  type Finish,
   type Grant,
   type GrantClient,
   type GrantPolicy,
@@ -45,6 +44,7 @@ export {
   grantStatus,
   type HashMethod,
   type Interaction,
+  type InteractionFinish,
   type IssuedToken,
   type Rotation,
 } from './core/grant/record.js'
@@ -64,13 +64,13 @@ export {
   type GrantRefusals,
 } from './core/grant.js'
 export {
-  type CompletePayment,
+  type CompleteIncomingPayment,
   type CreateIncomingPayment,
   type CreateRefusal,
   completeIncomingPayment,
   createIncomingPayment,
   decideIncomingPayment,
-  type ExpirePayment,
+  type ExpireIncomingPayment,
   expireIncomingPayment,
   type IncomingPayment,
   type IncomingPaymentEvent,

@@ -55,7 +55,7 @@ export type {
   GrantView,
 } from './host/grant.js'
 export type {
-  CreateResult,
+  CreateIncomingPaymentResult,
   IncomingPaymentCreation,
   IncomingPaymentServices,
 } from './host/incoming-payment.js'
@@ -115,7 +115,7 @@ export {
   type ResourceServerOptions,
   type ResourceServices,
 } from './http/resource-server.js'
-export type { Route } from './http/routes.js'
+export type { ServerRoute } from './http/routes.js'
 export {
   createSignatureVerifier,
   type SignatureVerdict,
@@ -176,16 +176,16 @@ export type { InteractionHashEncoding } from './protocol/interaction-hash.js'
 export type { OutgoingPaymentBody } from './protocol/outgoing-payment.js'
 export type { QuoteBody } from './protocol/quote.js'
 export type {
-  CompleteResult,
+  CompleteIncomingPaymentResult,
   ReceivedFunds,
   ReceiveResult,
 } from './service/incoming-payment.js'
 export type { CreatedOnce } from './service/incoming-payment-creation.js'
 export type {
   DeliveredEvent,
-  Delivery,
   DrainOptions,
   DrainResult,
+  EventDelivery,
   EventHandler,
   EventOutbox,
   FailedDelivery,
@@ -195,7 +195,7 @@ export type {
 export type { DomainEvent, EventType } from './service/mechanism/event-types.js'
 export type { EventRecord } from './service/mechanism/events.js'
 export type { RepeatRule } from './service/mechanism/nonces.js'
-export type { Page, PageInfo, PageQuery, PaymentListQuery } from './service/mechanism/pages.js'
+export type { ListPage, PageInfo, PageQuery, PaymentListQuery } from './service/mechanism/pages.js'
 export { ClockError } from './service/mechanism/steady-clock.js'
 export type { SweepOptions, SweepResult } from './service/mechanism/sweeps.js'
 export { StoreTimeoutError } from './service/mechanism/timed-store.js'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type {
   Amount,
-  Delivery,
+  EventDelivery,
   EventHandler,
   OutgoingPayment,
   ResourceServices,
@@ -61,7 +61,7 @@ export function paymentSender(options: SenderOptions): PaymentSender {
 async function sendToOtherWallet(
   options: SenderOptions,
   payment: OutgoingPayment,
-  delivery: Delivery,
+  delivery: EventDelivery,
   stopping: AbortSignal,
 ): Promise<void> {
   const { book, receivers } = options

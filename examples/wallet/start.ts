@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import {
   consumeEvents,
   type DeliveredEvent,
-  type Delivery,
+  type EventDelivery,
   type EventHandler,
   type FailedDelivery,
 } from 'open-payments-server'
@@ -70,7 +70,7 @@ export async function startWallet(options: StartOptions): Promise<RunningWallet>
 
 /** Runs the handlers concurrently, so that payments and other consumers of events do not delay each other. */
 function together(handlers: readonly EventHandler[]): EventHandler {
-  return async (event: DeliveredEvent, delivery: Delivery) => {
+  return async (event: DeliveredEvent, delivery: EventDelivery) => {
     const outcomes = await Promise.allSettled(
       handlers.map(async (handler) => handler(event, delivery)),
     )

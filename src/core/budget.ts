@@ -35,7 +35,7 @@ export interface BudgetPolicy {
 }
 
 /** A granted item that may cover a payment, and its current budget, absent before the first payment. */
-export interface Candidate {
+export interface BudgetCandidate {
   readonly item: GrantedItem
   readonly budget?: Budget
 }
@@ -48,7 +48,7 @@ export interface Charge {
 }
 
 /** The item and budget that a payment is charged to. */
-export interface Charged {
+export interface ChargedBudget {
   readonly item: GrantedItem
   /** The budget with this payment included. */
   readonly budget: Budget
@@ -59,12 +59,12 @@ export interface Charged {
  * in full, so that every amount is counted before it is sent.
  */
 export function decideSpending(
-  candidates: readonly Candidate[],
+  candidates: readonly BudgetCandidate[],
   spending: Spending,
   charge: Charge,
   now: Instant,
   policy: BudgetPolicy,
-): Result<Charged, Refused<'limits_exceeded'>> {
+): Result<ChargedBudget, Refused<'limits_exceeded'>> {
   let refusal = refused(
     'limits_exceeded',
     'no granted item allows payments from this wallet address',

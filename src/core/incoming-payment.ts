@@ -208,7 +208,7 @@ export function decideIncomingPayment(
 }
 
 /** The client instance or the host ends the payment, which then accepts no more funds. */
-export interface CompletePayment {
+export interface CompleteIncomingPayment {
   readonly type: 'complete'
   readonly commandId: string
 }
@@ -219,7 +219,7 @@ export interface CompletePayment {
  */
 export function completeIncomingPayment(
   payment: IncomingPayment,
-  { commandId }: CompletePayment,
+  { commandId }: CompleteIncomingPayment,
   now: Instant,
 ): Changed<IncomingPayment, IncomingPaymentEvent> | Unchanged<IncomingPayment> {
   if (payment.completed) return unchanged(payment)
@@ -235,7 +235,7 @@ export function completeIncomingPayment(
 }
 
 /** Records the expiry of a payment and emits its event. */
-export interface ExpirePayment {
+export interface ExpireIncomingPayment {
   readonly type: 'expire'
   readonly commandId: string
 }
@@ -246,7 +246,7 @@ export interface ExpirePayment {
  */
 export function expireIncomingPayment(
   payment: IncomingPayment,
-  { commandId }: ExpirePayment,
+  { commandId }: ExpireIncomingPayment,
   now: Instant,
 ): Decision<IncomingPayment, IncomingPaymentEvent, 'payment_open'> {
   if (payment.completed || payment.expiryRecorded) return unchanged(payment)

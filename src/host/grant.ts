@@ -12,7 +12,7 @@ import type { Instant } from '../core/instant.js'
 import { canonicalUrl } from '../protocol/url.js'
 import { clientListName, type Grants } from '../service/grant.js'
 import { newCall, type ServiceContext } from '../service/mechanism/context.js'
-import { iterateList, type Page, type PageQuery, readPage } from '../service/mechanism/pages.js'
+import { iterateList, type ListPage, type PageQuery, readPage } from '../service/mechanism/pages.js'
 import { ArgumentError } from '../util/argument-error.js'
 import { type Check, exactly, listOf, optional, string, text } from '../util/arguments.js'
 import { hashText } from '../util/hash.js'
@@ -81,7 +81,7 @@ export interface GrantServices {
    *
    * @throws {ArgumentError} for an invalid query.
    */
-  list(query: GrantListQuery): Promise<Page<GrantView>>
+  list(query: GrantListQuery): Promise<ListPage<GrantView>>
   /**
    * Returns all grants that an owner has consented to, in the order of consent, for a `for await` loop. The
    * library reads them in pages of 100 as the loop proceeds, and holds one page in memory. Each grant that the

@@ -11,7 +11,7 @@ import {
 } from '../protocol/incoming-payment.js'
 import { resourceUrl } from '../protocol/resource-url.js'
 import type {
-  CompleteResult,
+  CompleteIncomingPaymentResult,
   IncomingPayments,
   ReceivedFunds,
   ReceiveResult,
@@ -36,7 +36,7 @@ export interface IncomingPaymentCreation {
   readonly metadata?: JsonObject
 }
 
-export type CreateResult =
+export type CreateIncomingPaymentResult =
   | {
       readonly ok: true
       readonly payment: IncomingPayment
@@ -72,7 +72,7 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
    * @throws {ArgumentError} also for members that the OpenAPI schema does not allow, such as a negative amount.
    * @throws {ContentionError} if every attempt to commit loses a race for 3 s.
    */
-  create(request: IncomingPaymentCreation): Promise<CreateResult>
+  create(request: IncomingPaymentCreation): Promise<CreateIncomingPaymentResult>
   /** Returns the payment as clients see it, without its payment methods. */
   toResource(payment: IncomingPayment): IncomingPaymentBody
   /**
@@ -96,7 +96,7 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
    *
    * @throws {ContentionError} if other writers keep changing the payment for 3 s.
    */
-  complete(paymentId: string): Promise<CompleteResult>
+  complete(paymentId: string): Promise<CompleteIncomingPaymentResult>
 }
 
 const creation = exactly<IncomingPaymentCreation>({

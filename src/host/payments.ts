@@ -4,8 +4,8 @@ import { canonicalUrl } from '../protocol/url.js'
 import {
   type createPaymentLists,
   type GrantScope,
+  type ListPage,
   type ListScope,
-  type Page,
   type PageQuery,
   type PaymentListQuery,
   readPageQuery,
@@ -33,7 +33,7 @@ export interface PaymentReader<Payment, Scope = OfWalletAddress> {
    *
    * @throws {ArgumentError} for an invalid query.
    */
-  list(query: Scope & PageQuery): Promise<Page<Payment>>
+  list(query: Scope & PageQuery): Promise<ListPage<Payment>>
   /**
    * Returns all payments of a list, oldest first, for a `for await` loop. The library reads them in
    * pages of 100 as the loop proceeds, and holds one page in memory. Each payment that existed when the loop

@@ -42,7 +42,7 @@ import {
 } from './options.js'
 import { createHandlers } from './pipeline.js'
 import { authorizationErrors } from './public-errors.js'
-import type { Route } from './routes.js'
+import type { ServerRoute } from './routes.js'
 import { publicUrl } from './target.js'
 
 export interface AuthorizationServerOptions extends ServerOptions {
@@ -98,7 +98,7 @@ export interface AuthorizationServer extends AuthorizationServices {
   readonly handle: Handler
   /** One handler for each operation, for hosts with their own router. */
   readonly handlers: Readonly<Record<AuthorizationOperation, Handler>>
-  readonly routes: readonly Route[]
+  readonly routes: readonly ServerRoute[]
   /** The events of grants, for the host to consume. */
   readonly events: ServerEvents
   /**
@@ -119,7 +119,7 @@ export interface AuthorizationServer extends AuthorizationServices {
   readonly introspect: Introspect
 }
 
-const routes: readonly Route[] = [
+const routes: readonly ServerRoute[] = [
   { operation: 'requestGrant', method: 'POST', path: '' },
   { operation: 'discover', method: 'OPTIONS', path: '' },
   { operation: 'continueGrant', method: 'POST', path: '/continue/{id}' },
@@ -128,7 +128,7 @@ const routes: readonly Route[] = [
   { operation: 'revokeToken', method: 'DELETE', path: '/token/{id}' },
 ]
 
-const introspectionRoute: Route = {
+const introspectionRoute: ServerRoute = {
   operation: 'introspectToken',
   method: 'POST',
   path: '/introspect',

@@ -22,7 +22,7 @@ import {
   type RefusalContext,
   refusalResponse,
 } from './refusals.js'
-import { matchRoute, type Route } from './routes.js'
+import { matchRoute, type ServerRoute } from './routes.js'
 import { type PublicUrl, resolveTarget } from './target.js'
 
 /** The report of a refused request for the operator. It contains the failed check, not the request. */
@@ -85,7 +85,7 @@ interface Pipeline {
   readonly errors: ErrorTable
   readonly url: PublicUrl
   readonly strippedPrefix: string
-  readonly routes: readonly Route[]
+  readonly routes: readonly ServerRoute[]
   readonly serve: { readonly [Name in ServerOperation]?: Serve }
   readonly newCall: () => Call
   /** The value of `WWW-Authenticate` on every 401 response. */
@@ -116,7 +116,7 @@ export function createHandlers<Name extends ServerOperation>(
  * Creates a handler of some routes of a server. The order of the checks is the same for every route: size,
  * route and headers here; then signature, token, key, schema and decision in the operation.
  */
-function createHandler(pipeline: ObservedPipeline, routes: readonly Route[]): Handler {
+function createHandler(pipeline: ObservedPipeline, routes: readonly ServerRoute[]): Handler {
   const { server, telemetry } = pipeline
   if (telemetry === undefined) return (request) => answerTo(request, pipeline, routes)
   return (request) => {
@@ -128,7 +128,7 @@ function createHandler(pipeline: ObservedPipeline, routes: readonly Route[]): Ha
 async function answerTo(
   request: HttpRequest,
   pipeline: ObservedPipeline,
-  routes: readonly Route[],
+  routes: readonly ServerRoute[],
   tell?: (outcome: RequestOutcome) => void,
 ): Promise<HttpResponse> {
   const seen: Exchange['seen'] = {}
@@ -202,14 +202,14 @@ function finished(
 }
 
 interface Understood {
-  readonly route: Route
+  readonly route: ServerRoute
   readonly id: string
   readonly message: SignedMessage
 }
 
 function understand(
   request: HttpRequest,
-  routes: readonly Route[],
+  routes: readonly ServerRoute[],
   { url, strippedPrefix }: Pipeline,
 ): HttpResult<Understood> {
   if (request.body.length > bodyBytesMax) {

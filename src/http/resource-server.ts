@@ -52,7 +52,7 @@ import {
 import { type ResourcePolicy, resourcePolicy } from './resource-server/policy.js'
 import { createQuote, getQuote } from './resource-server/quote.js'
 import { screenedPricing } from './resource-server/screened-pricing.js'
-import type { Route } from './routes.js'
+import type { ServerRoute } from './routes.js'
 import { publicUrl } from './target.js'
 
 export interface ResourceServerOptions extends ServerOptions {
@@ -120,7 +120,7 @@ export interface ResourceServer extends ResourceServices {
   readonly handle: Handler
   /** One handler for each operation, for hosts with their own router. */
   readonly handlers: Readonly<Record<ResourceOperation, Handler>>
-  readonly routes: readonly Route[]
+  readonly routes: readonly ServerRoute[]
   /** The events of payments and quotes, for the host to consume. */
   readonly events: ServerEvents
   /**
@@ -142,7 +142,7 @@ export interface ResourceServer extends ResourceServices {
   sweep(options?: SweepOptions): Promise<SweepResult>
 }
 
-const receivingRoutes: readonly Route[] = [
+const receivingRoutes: readonly ServerRoute[] = [
   { operation: 'createIncomingPayment', method: 'POST', path: '/incoming-payments' },
   { operation: 'listIncomingPayments', method: 'GET', path: '/incoming-payments' },
   { operation: 'getIncomingPayment', method: 'GET', path: '/incoming-payments/{id}' },
@@ -153,7 +153,7 @@ const receivingRoutes: readonly Route[] = [
   },
 ]
 
-const spendingRoutes: readonly Route[] = [
+const spendingRoutes: readonly ServerRoute[] = [
   { operation: 'createQuote', method: 'POST', path: '/quotes' },
   { operation: 'getQuote', method: 'GET', path: '/quotes/{id}' },
   { operation: 'createOutgoingPayment', method: 'POST', path: '/outgoing-payments' },

@@ -5,14 +5,14 @@ import type { ServerOperation } from './operations.js'
  * The route of an operation. `path` is relative to the server's URL; in it, `{id}` matches one segment and
  * `{path}` any number of segments.
  */
-export interface Route {
+export interface ServerRoute {
   readonly operation: ServerOperation
   readonly method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS'
   readonly path: string
 }
 
 export type RouteMatch = Result<
-  { readonly route: Route; readonly id: string },
+  { readonly route: ServerRoute; readonly id: string },
   | { readonly ok: false; readonly refusal: 'route_unknown' }
   | { readonly ok: false; readonly refusal: 'method_unknown'; readonly allow: string }
 >
@@ -21,7 +21,11 @@ export type RouteMatch = Result<
  * Finds the route of a request. HEAD is routed like GET (RFC 9110 section 9.3.2). One trailing slash is
  * ignored, because some clients append one to the URLs that they received.
  */
-export function matchRoute(routes: readonly Route[], method: string, target: string): RouteMatch {
+export function matchRoute(
+  routes: readonly ServerRoute[],
+  method: string,
+  target: string,
+): RouteMatch {
   const path = target.endsWith('/') ? target.slice(0, -1) : target
   const here = routes.filter((route) => idIn(route.path, path) !== undefined)
   if (here.length === 0) return { ok: false, refusal: 'route_unknown' }

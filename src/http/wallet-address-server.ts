@@ -19,7 +19,7 @@ import {
 import { walletAddressErrors } from './public-errors.js'
 import type { RateLimiting } from './rate-limit.js'
 import type { HttpResult } from './refusals.js'
-import type { Route } from './routes.js'
+import type { ServerRoute } from './routes.js'
 import { publicUrl } from './target.js'
 
 export interface WalletAddressServerOptions extends ServerHooks, RateLimiting {
@@ -53,10 +53,10 @@ export interface WalletAddressServer {
   readonly handle: Handler
   /** One handler for each operation, for hosts with their own router. */
   readonly handlers: Readonly<Record<WalletAddressOperation, Handler>>
-  readonly routes: readonly Route[]
+  readonly routes: readonly ServerRoute[]
 }
 
-const routes: readonly Route[] = [
+const routes: readonly ServerRoute[] = [
   { operation: 'getWalletAddressKeys', method: 'GET', path: '{path}/jwks.json' },
   { operation: 'getWalletAddress', method: 'GET', path: '{path}' },
   { operation: 'preflight', method: 'OPTIONS', path: '{path}' },

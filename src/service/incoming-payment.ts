@@ -70,7 +70,7 @@ export type ReceiveResult =
       readonly reason: string
     }
 
-export type CompleteResult =
+export type CompleteIncomingPaymentResult =
   | { readonly ok: true; readonly payment: IncomingPayment }
   | { readonly ok: false; readonly refusal: 'payment_unknown'; readonly reason: string }
 
@@ -313,7 +313,10 @@ function completion(
   }
 }
 
-async function completeById(context: ServiceContext, id: string): Promise<CompleteResult> {
+async function completeById(
+  context: ServiceContext,
+  id: string,
+): Promise<CompleteIncomingPaymentResult> {
   const loaded = await loadPayment(context, id)
   const call = newCall(context)
   const completed = loaded && (await transact(context, completion(context, loaded, call)))

@@ -1,4 +1,4 @@
-import type { Budget, Candidate } from '../core/budget.js'
+import type { Budget, BudgetCandidate } from '../core/budget.js'
 import type { Refused } from '../core/decision.js'
 import type { Spending } from '../core/limits.js'
 import {
@@ -183,7 +183,7 @@ interface SpendingUnderGrant extends Pick<CreateOutgoingPayment, 'grantId' | 'ca
   readonly terms: Spending
 }
 
-function budgetChange(candidates: readonly Candidate[], next: Budget): RecordChange {
+function budgetChange(candidates: readonly BudgetCandidate[], next: Budget): RecordChange {
   const charged = candidates.find(({ budget }) => budget?.id === next.id)
   return changeOf('budget', charged?.budget, next)
 }

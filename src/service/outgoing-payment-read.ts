@@ -1,5 +1,5 @@
 import { permits } from '../core/access.js'
-import { type Budget, budgetId, type Candidate } from '../core/budget.js'
+import { type Budget, type BudgetCandidate, budgetId } from '../core/budget.js'
 import { allowanceAt } from '../core/limits.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import type { Quote } from '../core/quote.js'
@@ -70,7 +70,7 @@ function planOf(requested: Requested, token: ActiveToken | undefined, also: Also
       const consumed = look(nonce)
       return {
         quote: look(quote) as Quote | undefined,
-        candidates: open.map(({ item, key }): Candidate => {
+        candidates: open.map(({ item, key }): BudgetCandidate => {
           const budget = look(key) as Budget | undefined
           return budget === undefined ? { item } : { item, budget }
         }),

@@ -1,5 +1,5 @@
 import type { Amount } from '../core/amount.js'
-import type { Budget, BudgetPolicy, Candidate } from '../core/budget.js'
+import type { Budget, BudgetCandidate, BudgetPolicy } from '../core/budget.js'
 import type { Refused } from '../core/decision.js'
 import type { JsonObject } from '../core/json.js'
 import type { LimitsRefusal, Spending } from '../core/limits.js'
@@ -79,7 +79,7 @@ export interface Creation extends Requested {
 export interface Read {
   readonly quote?: Quote | undefined
   /** The granted items that permit the payment, with the budgets of their open windows. */
-  readonly candidates: readonly Candidate[]
+  readonly candidates: readonly BudgetCandidate[]
   /** The payment that this request, or an earlier identical one, created, if it was asked for. */
   readonly payment?: OutgoingPayment | undefined
   /** Whose request has consumed the nonce or signature, if that was asked for. */

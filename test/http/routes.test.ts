@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { matchRoute, type Route } from '../../src/http/routes.js'
+import { matchRoute, type ServerRoute } from '../../src/http/routes.js'
 import { createWorld } from '../support/world.js'
 
 const { auth, resources, wallets } = createWorld()
 
-function found(routes: readonly Route[], method: string, path: string): string {
+function found(routes: readonly ServerRoute[], method: string, path: string): string {
   const match = matchRoute(routes, method, path)
   if (!match.ok) {
     return match.refusal === 'route_unknown' ? 'unknown' : `allow ${match.allow}`
@@ -142,7 +142,7 @@ describe('a route', () => {
   })
 
   test('with a fixed suffix needs the complete suffix after the id', () => {
-    const routes: Route[] = [
+    const routes: ServerRoute[] = [
       { operation: 'getIncomingPayment', method: 'GET', path: '/aa/{id}/aa' },
     ]
     expect(found(routes, 'GET', '/aa/x/aa')).toBe('getIncomingPayment x')

@@ -1,4 +1,4 @@
-import { type Budget, type BudgetPolicy, budgetId, type Candidate } from '../budget.js'
+import { type Budget, type BudgetCandidate, type BudgetPolicy, budgetId } from '../budget.js'
 import type { Refused } from '../decision.js'
 import type { Instant } from '../instant.js'
 import { allowanceAt, type LimitsRefusal } from '../limits.js'
@@ -39,11 +39,11 @@ export function createTogether(
 
 /** Returns a candidate with its budget as the earlier payments leave it, at the version that is stored. */
 function charged(
-  candidate: Candidate,
+  candidate: BudgetCandidate,
   command: CreateOutgoingPayment,
   now: Instant,
   budgets: ReadonlyMap<string, Budget>,
-): Candidate {
+): BudgetCandidate {
   const { item, budget: stored } = candidate
   const allowance = allowanceAt(item, now)
   const budget = allowance.ok && budgets.get(budgetId(command, item, allowance.value))

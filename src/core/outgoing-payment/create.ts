@@ -1,8 +1,8 @@
 import type { Amount } from '../amount.js'
 import {
   type Budget,
+  type BudgetCandidate,
   type BudgetPolicy,
-  type Candidate,
   type Charge,
   decideSpending,
 } from '../budget.js'
@@ -32,7 +32,7 @@ export interface CreateOutgoingPayment extends Charge {
   readonly metadata?: JsonObject
   readonly lists: readonly ListEntry[]
   /** The granted items that allow payments from the wallet address, in the order in which they were granted. */
-  readonly candidates: readonly Candidate[]
+  readonly candidates: readonly BudgetCandidate[]
 }
 
 /** A new payment and the budget that counts it. */

@@ -5,8 +5,8 @@ import type { SignedMessage } from '../../protocol/http-signature/components.js'
 import type { Parsed } from '../../protocol/schema.js'
 import { canonicalUrl } from '../../protocol/url.js'
 import {
+  type ListPage,
   type ListScope,
-  type Page,
   type PageRequest,
   readPageQuery,
 } from '../../service/mechanism/pages.js'
@@ -27,7 +27,7 @@ export interface ListRequest {
 /** A resource type with a list operation. */
 export interface Listing<Resource> {
   readonly type: AccessType
-  list(scope: ListScope, page: PageRequest): Promise<Page<Resource>>
+  list(scope: ListScope, page: PageRequest): Promise<ListPage<Resource>>
   /** Returns the body of a resource in the list. */
   toBody(resource: Resource): object
 }

@@ -14,7 +14,7 @@ export type DeliveredEvent = DomainEvent & {
   readonly server: string
 }
 
-export interface Delivery {
+export interface EventDelivery {
   /** 1 for the first delivery; higher if earlier deliveries failed or did not finish in time. */
   readonly attempt: number
   /** Aborted when the lease ends. The consumer then no longer waits for the handler. */
@@ -25,7 +25,7 @@ export interface Delivery {
  * Handles an event. The event is done when the handler resolves. If it rejects, or does not finish within the
  * lease, the event is delivered again later.
  */
-export type EventHandler = (event: DeliveredEvent, delivery: Delivery) => Promise<void> | void
+export type EventHandler = (event: DeliveredEvent, delivery: EventDelivery) => Promise<void> | void
 
 /** A failed delivery. */
 export interface FailedDelivery {

@@ -40,7 +40,7 @@ export interface PageInfo {
 }
 
 /** A page of a list, oldest item first in both directions. */
-export interface Page<Item> {
+export interface ListPage<Item> {
   readonly pagination: PageInfo
   readonly result: readonly Item[]
 }
@@ -158,7 +158,7 @@ export async function readPage<Item extends Stored>(
   list: RecordList,
   request: PageRequest,
   keep?: Keep<Item>,
-): Promise<Page<Item>> {
+): Promise<ListPage<Item>> {
   const { forward, cursor } = request
   const { records, more } = await readKept(store, list, request, keep)
   const [start, end] = [records.at(0), records.at(-1)].map((record) => placeIn(record, list.list))

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { memoryStore, type Store, type Stored } from '../../../src/index.js'
 import {
   iterateList,
+  type ListPage,
   listName,
   listsOf,
-  type Page,
   type PageQuery,
   readPage,
   readPageQuery,
@@ -26,7 +26,7 @@ async function put(store: Store, record: Stored): Promise<void> {
   if (!(await store.commit({ changes: [change], guards: [] }))) throw new Error('it was there')
 }
 
-function pageOf(store: Store, query: PageQuery, wanted = ofBob): Promise<Page<Stored>> {
+function pageOf(store: Store, query: PageQuery, wanted = ofBob): Promise<ListPage<Stored>> {
   const read = readPageQuery(query)
   if (!read.ok) throw new Error(`${read.path} ${read.problem}`)
   return readPage(store, { kind, list: wanted }, read.value)

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { HttpRequest, Route } from '../../../src/index.js'
+import type { HttpRequest, ServerRoute } from '../../../src/index.js'
 import { contentDigest } from '../sign.js'
 import { canonicalBytes, canonicalList, changed, dictionary, soup } from '../structured-fields.js'
 import type { Dice } from './dice.js'
@@ -176,7 +176,7 @@ const queries = [
 ]
 
 /** A target with any segments, or with the path of a route and an odd id. */
-export function oddTarget(dice: Dice, routes: readonly Route[]): string {
+export function oddTarget(dice: Dice, routes: readonly ServerRoute[]): string {
   const path = dice.chance(30)
     ? dice.some(0, 5, () => `/${dice.pick(segments)}`).join('')
     : dice.pick(['/auth', '/op', '']) +
@@ -195,7 +195,7 @@ const methods = ['GET', 'POST', 'POST', 'DELETE', 'OPTIONS', 'HEAD', 'PUT', 'get
 export function oddRequest(
   dice: Dice,
   texts: Texts,
-  routes: readonly Route[],
+  routes: readonly ServerRoute[],
   now: number,
 ): HttpRequest {
   const headers = dice.some(0, 8, () => oddLine(dice, texts, now))

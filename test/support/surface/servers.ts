@@ -6,8 +6,8 @@ import {
   memoryStore,
   type Pricing,
   type RecordChange,
-  type Route,
   type ServerHooks,
+  type ServerRoute,
   type Store,
 } from '../../../src/index.js'
 import type { ManualClock } from '../clock.js'
@@ -98,7 +98,7 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
     onError: (error) => void world.errors.push(error),
     ...hooks,
   })
-  const routes: readonly Route[] = [...auth.routes, ...resources.routes, ...wallets.routes]
+  const routes: readonly ServerRoute[] = [...auth.routes, ...resources.routes, ...wallets.routes]
   const handle: Handler = (request) =>
     /^\/(?:auth|op)\b/.test(request.url) ? world.handle(request) : wallets.handle(request)
   return { world, routes, handle, kept }
