@@ -62,6 +62,8 @@ describe('the documents', () => {
       'rate-limit',
       'ilp-receiver',
       'ilp-sender',
+      'authorization-process',
+      'resource-process',
       'cut-over',
       'raw-body',
       'helmet',

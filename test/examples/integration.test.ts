@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Ledger, Market, Rail } from '../../examples/integration/host.js'
 import {
   payable,
@@ -8,8 +8,12 @@ import {
   requestMoney,
 } from '../../examples/integration/payments.js'
 import { perMinute } from '../../examples/integration/rate-limit.js'
-import type { OutgoingPaymentEvent, RequestedPayment } from '../../src/index.js'
+import { authorizationServer, resourceServer } from '../../examples/integration/two-processes.js'
+import { type OutgoingPaymentEvent, type RequestedPayment, toFetch } from '../../src/index.js'
+import { testClient } from '../../src/testing/index.js'
 import { balanceProperty, repeatWithMore } from '../support/held-balances.js'
+import { privateJwkOf } from '../support/introspection.js'
+import { testKey } from '../support/keys.js'
 import {
   createSpendingWorld,
   goneReceiver,
@@ -54,6 +58,36 @@ describe('the limit of calls in each minute', () => {
     const limit = perMinute(0)
     expect(limit({ ...unsigned, at: 0 })).toBeUndefined()
     expect(limit({ ...call, at: 0 })).toEqual({ retryAfterMs: 60_000 })
+  })
+})
+
+describe('the servers in two processes', () => {
+  test('accept a token of the other, over HTTP', async () => {
+    const key = testKey('op')
+    const auth = authorizationServer(key.x)
+    const sent: string[] = []
+    vi.stubGlobal('fetch', (url: string, init: RequestInit) => {
+      sent.push(url)
+      return toFetch(auth.handle)(new Request(url, init))
+    })
+    onTestFinished(() => void vi.unstubAllGlobals())
+    const resources = resourceServer(privateJwkOf(key))
+    const shop = testClient({ seed: 'shop', kid: 'shop-key' })
+    const access = [{ type: 'incoming-payment', actions: ['create'] }]
+    const granted = await shop.send(auth.handle, {
+      method: 'POST',
+      url: 'https://auth.wallet.example/',
+      body: { client: shop.client, access_token: { access } },
+    })
+    const { value } = (granted.body as { access_token: { value: string } }).access_token
+    const created = await shop.send(resources.handle, {
+      method: 'POST',
+      url: 'https://wallet.example/op/incoming-payments',
+      body: { walletAddress: alice },
+      token: value,
+    })
+    expect(created.status).toBe(201)
+    expect(sent).toEqual(['https://auth.wallet.example/introspect'])
   })
 })
 

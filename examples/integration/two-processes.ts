@@ -1,0 +1,44 @@
+import {
+  createAuthorizationServer,
+  createResourceServer,
+  ilpPaymentMethods,
+  type PrivateJwk,
+  remoteClientKeys,
+  remoteIntrospection,
+} from 'open-payments-server'
+// Each process has a store of its own.
+import { accounts, paymentDetailsKey, store } from './host.js'
+
+// #region authorization-process
+/** Creates the server at https://auth.wallet.example. `x` is the public key of the resource server. */
+export function authorizationServer(x: string) {
+  return createAuthorizationServer({
+    grantEndpoint: 'https://auth.wallet.example',
+    store,
+    consentUrl: 'https://auth.wallet.example/consent',
+    clientKeys: remoteClientKeys(),
+    resourceServers: [{ id: 'https://wallet.example/op', keys: [{ kid: 'op-2026', x }] }],
+  })
+}
+// #endregion authorization-process
+
+// #region resource-process
+/** Creates the server at https://wallet.example/op. `privateKey` is its own key. */
+export function resourceServer(privateKey: PrivateJwk) {
+  return createResourceServer({
+    baseUrl: 'https://wallet.example/op',
+    grantEndpoint: 'https://auth.wallet.example',
+    store,
+    introspect: remoteIntrospection({
+      grantEndpoint: 'https://auth.wallet.example',
+      resourceServerId: 'https://wallet.example/op',
+      key: { kid: 'op-2026', privateKey },
+    }),
+    walletAddresses: accounts,
+    paymentMethods: ilpPaymentMethods({
+      addressPrefix: 'g.wallet.example',
+      secret: paymentDetailsKey,
+    }),
+  })
+}
+// #endregion resource-process
