@@ -94,7 +94,7 @@ export {
   type AuthorizationServices,
   createAuthorizationServer,
 } from './http/authorization-server.js'
-export { type FetchHandler, toFetch } from './http/fetch.js'
+export { type FetchHandler, RawBodyError, toFetch } from './http/fetch.js'
 export type { Handler, HttpRequest, HttpResponse } from './http/message.js'
 export type { ServerOperation } from './http/operations.js'
 export type { ServerOptions, SignatureOptions } from './http/options.js'
@@ -129,6 +129,7 @@ export {
   type WalletAddressServerOptions,
 } from './http/wallet-address-server.js'
 export { type RemoteClientKeysOptions, remoteClientKeys } from './outbound/client-keys.js'
+export { GateFullError } from './outbound/gate.js'
 export {
   type DocumentFetch,
   type FetchedDocument,
@@ -137,6 +138,8 @@ export {
   type GuardedFetchOptions,
   type GuardedRequest,
   guardedFetch,
+  HostUnreachableError,
+  NoResponseError,
 } from './outbound/guarded-fetch.js'
 export type { IntrospectionCacheOptions } from './outbound/introspection-cache.js'
 export {

@@ -9,7 +9,11 @@ describe('the main entry', () => {
       'ClockError',
       'ContentionError',
       'FetchRefusedError',
+      'GateFullError',
+      'HostUnreachableError',
+      'NoResponseError',
       'OptionError',
+      'RawBodyError',
       'StoreTimeoutError',
       'TransactionError',
       'consumeEvents',
@@ -53,6 +57,9 @@ describe('an error that a host catches', () => {
       error: new main.FetchRefusedError('the port is not allowed'),
       code: 'ERR_FETCH_REFUSED',
     },
+    { error: new main.HostUnreachableError('no such name'), code: 'ERR_HOST_UNREACHABLE' },
+    { error: new main.NoResponseError('it closed the connection'), code: 'ERR_NO_RESPONSE' },
+    { error: new main.GateFullError('too many requests'), code: 'ERR_GATE_FULL' },
     { error: new adapter.RawBodyError('mount it first'), code: 'ERR_RAW_BODY_UNAVAILABLE' },
   ]
 
@@ -77,6 +84,10 @@ describe('an error that a host catches', () => {
       option: 'policy.waitMs',
       message: 'policy.waitMs must be an integer',
     })
+  })
+
+  test('is the same class in every entry that exports it', () => {
+    expect(main.RawBodyError).toBe(adapter.RawBodyError)
   })
 
   test('keeps the cause of a failed transaction', () => {

@@ -9,6 +9,11 @@ import { type Client, clientOf, postgresDatabaseOf } from './client.js'
 import { engineOf, type KyselyDialect, requireDialect } from './engines.js'
 import type { KyselyStoreOptions } from './store.js'
 
+/** The error of `migrate` on a node of a Galera cluster that may not yet have the commits of another node. */
+export class OutdatedReadsError extends Error {
+  readonly code = 'ERR_OUTDATED_READS'
+}
+
 /** Returns all migration steps, for hosts with their own migration tool. */
 export function migrationsOf(dialect: KyselyDialect): readonly Migration[] {
   requireDialect(dialect)
@@ -19,7 +24,7 @@ export function migrationsOf(dialect: KyselyDialect): readonly Migration[] {
  * Brings the tables up to date. Any number of processes may call it concurrently. If there is nothing to do, it only
  * reads. On SQLite it sets `journal_mode` to WAL, which the file keeps.
  *
- * @throws an `Error` on a node of a Galera cluster whose connections may read outdated rows.
+ * @throws {OutdatedReadsError} on a node of a Galera cluster whose connections may read outdated rows.
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
  * @throws {OptionError} for an unknown dialect or option.
  */
@@ -61,6 +66,7 @@ async function requireCurrentReads(client: Client): Promise<void> {
   const variables = rows as readonly { readonly Variable_name?: string; readonly Value?: string }[]
   const setting = (name: string) => variables.find((row) => row.Variable_name === name)?.Value
   if (setting('wsrep_on') === 'ON' && (Number(setting('wsrep_sync_wait')) & 1) === 0) {
-    throw new Error('on Galera, set wsrep_sync_wait = 1 in each session, when the pool opens it')
+    const remedy = 'set wsrep_sync_wait = 1 in each session, when the pool opens it'
+    throw new OutdatedReadsError(`on Galera, ${remedy}`)
   }
 }

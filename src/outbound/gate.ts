@@ -19,8 +19,8 @@ export interface Gate {
 }
 
 /** The request was not sent, because a limit was reached. The error says nothing about the host. */
-export interface GateFullError extends Error {
-  readonly code: 'ERR_GATE_FULL'
+export class GateFullError extends Error {
+  readonly code = 'ERR_GATE_FULL'
 }
 
 interface Slots {
@@ -38,14 +38,14 @@ export function createGate({ activeMax, waitingMax, keysMax }: GateLimits): Gate
       slots.active += 1
       return slots
     }
-    if (slots.waiting.length >= waitingMax) throw gateFullError('too many requests to one host')
+    if (slots.waiting.length >= waitingMax) throw new GateFullError('too many requests to one host')
     // A finished request passes its slot on, so the slot is already counted when the wait ends.
     await new Promise<void>((resolve) => slots.waiting.push(resolve))
     return slots
   }
 
   function newSlots(key: string): Slots {
-    if (busy.size >= keysMax) throw gateFullError('too many hosts have requests in progress')
+    if (busy.size >= keysMax) throw new GateFullError('too many hosts have requests in progress')
     const slots = { active: 0, waiting: [] }
     busy.set(key, slots)
     return slots
@@ -71,10 +71,6 @@ export function createGate({ activeMax, waitingMax, keysMax }: GateLimits): Gate
       }
     },
   }
-}
-
-function gateFullError(problem: string): GateFullError {
-  return Object.assign(new Error(problem), { code: 'ERR_GATE_FULL' as const })
 }
 
 export function isGateFull(error: unknown): error is GateFullError {

@@ -50,6 +50,16 @@ export class FetchRefusedError extends Error {
   readonly code = 'ERR_FETCH_REFUSED'
 }
 
+/** The host of the URL cannot be reached: its name cannot be resolved, or it accepts no connection. */
+export class HostUnreachableError extends Error {
+  readonly code = 'ERR_HOST_UNREACHABLE'
+}
+
+/** The host accepted a connection, but sent no complete response, or not in time. */
+export class NoResponseError extends Error {
+  readonly code = 'ERR_NO_RESPONSE'
+}
+
 export interface GuardedFetchOptions {
   /** Allows http and https to loopback addresses, for development. Default: false. */
   readonly allowLoopback?: boolean
@@ -94,10 +104,10 @@ interface NodeParts {
  * the timeout. It connects to the address that it checked, so a second DNS lookup cannot return another one. At most 16
  * hosts of one domain are looked up at the same time, and 16 more wait.
  *
- * The function resolves for every status. It rejects with a `FetchRefusedError` (`code` is `ERR_FETCH_REFUSED`)
- * if the URL or the size of the response breaks a rule, and with another error if the server cannot be reached or
- * does not respond in time. The `code` of that error is `ERR_HOST_UNREACHABLE` if the name could not be resolved or no
- * connection was made.
+ * The function resolves for every status. It rejects with a `FetchRefusedError` if the URL or the size of the response
+ * breaks a rule. A later request may succeed after the other errors: a `HostUnreachableError` if the name could not be
+ * resolved or no connection was made, a `NoResponseError` if the server did not respond completely in time, and a
+ * `GateFullError` if too many hosts of the domain are being looked up.
  *
  * @throws {OptionError} for an invalid option, and on runtimes other than Node.
  */
@@ -193,18 +203,18 @@ function exchange(
         connected = true
       })
     })
-    request.on('error', (error) => reject(connected ? error : hostUnreachable(error)))
+    request.on('error', (error) => reject(connected ? noResponse(error) : hostUnreachable(error)))
     // A server can upgrade the connection, or close it, without a response or an error event.
     let responded = false
     request.on('upgrade', (_response, socket) => socket.destroy())
     request.on('close', () => {
-      if (!responded) reject(new Error('the connection ended without a response'))
+      if (!responded) reject(noResponse())
     })
     request.on('response', (response) => {
       responded = true
       readResponse(response).then(resolve, (error) => {
         request.destroy()
-        reject(error)
+        reject(isFetchRefusal(error) ? error : noResponse(error))
       })
     })
     request.end(body)
@@ -244,17 +254,19 @@ export function isFetchRefusal(error: unknown): error is FetchRefusedError {
   return hasCode(error, 'ERR_FETCH_REFUSED')
 }
 
-/** The host of the URL cannot be reached: its name cannot be resolved, or it accepts no connection. */
-export interface HostUnreachableError extends Error {
-  readonly code: 'ERR_HOST_UNREACHABLE'
+function hostUnreachable(cause: unknown): HostUnreachableError {
+  return new HostUnreachableError(`the host cannot be reached${detailOf(cause)}`, { cause })
 }
 
-function hostUnreachable(cause: unknown): HostUnreachableError {
+function noResponse(cause?: unknown): NoResponseError {
+  return new NoResponseError(`the host sent no complete response${detailOf(cause)}`, { cause })
+}
+
+/** Returns the system's error code, or that the time was over. */
+function detailOf(cause: unknown): string {
   const { code, name } = (cause ?? {}) as { readonly code?: unknown; readonly name?: unknown }
-  const late = name === 'TimeoutError' || code === 'ABORT_ERR'
-  const detail = late ? ' in time' : typeof code === 'string' ? ` (${code})` : ''
-  const error = new Error(`the host cannot be reached${detail}`, { cause })
-  return Object.assign(error, { code: 'ERR_HOST_UNREACHABLE' as const })
+  if (name === 'TimeoutError' || code === 'ABORT_ERR') return ' in time'
+  return typeof code === 'string' ? ` (${code})` : ''
 }
 
 export function isHostUnreachable(error: unknown): error is HostUnreachableError {
