@@ -56,7 +56,7 @@ export interface ServerConformanceCase {
    */
   readonly level: ServerRuleLevel
   /** The time limit to give to the test runner, in milliseconds. The case itself ends earlier. */
-  readonly limitMs: number
+  readonly timeoutMs: number
   /** Runs the case. Rejects with an `Error` that names the rule, the response and what was expected. */
   readonly run: () => Promise<void>
 }
@@ -83,8 +83,8 @@ const knownClient: Readonly<Record<keyof ConformanceClient, true>> = {
  * client instance does:
  *
  * ```ts
- * for (const { name, level, run, limitMs } of serverConformance({ walletAddress })) {
- *   test.runIf(level === 'required')(name, run, limitMs)
+ * for (const { name, level, run, timeoutMs } of serverConformance({ walletAddress })) {
+ *   test.runIf(level === 'required')(name, run, timeoutMs)
  * }
  * ```
  *
@@ -107,7 +107,7 @@ export function serverConformance(
       name,
       rule,
       level,
-      limitMs: timeoutMs + 1_000,
+      timeoutMs: timeoutMs + 1_000,
       async run() {
         try {
           await within(timeoutMs, 'did not finish', check(session))

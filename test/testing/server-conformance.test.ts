@@ -58,7 +58,7 @@ describe('the suite for servers', () => {
   test('stops waiting for a server that does not respond', async () => {
     const silent = () => new Promise<Response>(() => {})
     const [first] = serverConformance({ walletAddress, fetch: silent, timeoutMs: 20 })
-    expect(first?.limitMs).toBeGreaterThan(20)
+    expect(first?.timeoutMs).toBeGreaterThan(20)
     await expect(first?.run()).rejects.toThrow('within 20 ms the case did not finish')
   })
 

@@ -22,7 +22,7 @@ const cases = serverConformance({
     return decide(alice, interactUrl, decision)
   },
 })
-for (const { name, run, limitMs } of cases) test(name, { timeout: limitMs }, run)
+for (const { name, run, timeoutMs } of cases) test(name, { timeout: timeoutMs }, run)
 
 test('the consent page needs a login, and ignores forms of other sites', async () => {
   expect(interactUrls).not.toEqual([])
