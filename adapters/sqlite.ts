@@ -4,6 +4,7 @@
  * @module open-payments-server/sqlite
  */
 
+export type { TransactionResult } from './sql/host-transaction.js'
 export { sqliteMigrations as migrationsOf } from './sql/sqlite.js'
 export { DatabaseNewerError, type Migrated, type Migration } from './sql/versions.js'
 export type { SqliteDatabase, SqliteStatement } from './sqlite/driver.js'

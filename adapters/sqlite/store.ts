@@ -1,4 +1,5 @@
 import { type Commit, type Store, TransactionError } from '../../src/index.js'
+import type { TransactionResult } from '../sql/host-transaction.js'
 import { retried } from '../sql/retried.js'
 import { pageOf, recordOf } from '../sql/rows.js'
 import { isBusy, sqliteBegin, sqliteListName, sqliteStatements } from '../sql/sqlite.js'
@@ -10,7 +11,7 @@ export interface SqliteStore extends Store {
   /**
    * Runs the host's work in a transaction, so that the library's writes on the store that it is given commit or roll
    * back together with the host's own statements on the same connection. Pass that store to `within` of a server.
-   * Commits when the work resolves, and rolls back when it rejects.
+   * Commits if the result is `ok`, and rolls back if not, or if the work rejects.
    *
    * Until then, all other calls of stores over this connection wait: the work must not wait for one of them, or for
    * anything slow. Transactions run one after the other.
@@ -19,7 +20,9 @@ export interface SqliteStore extends Store {
    * if another connection held the lock for 3 s and the work has not begun, and with `ERR_TRANSACTION_FAILED` if the
    * database reported another error to the library.
    */
-  transaction<Result>(work: (inside: Store) => Promise<Result>): Promise<Result>
+  transaction<Result extends TransactionResult>(
+    work: (inside: Store) => Promise<Result>,
+  ): Promise<Result>
 }
 
 /**
@@ -110,7 +113,7 @@ function rolledBack(session: Session, rollBack: string): void {
   } catch {}
 }
 
-async function transaction<Result>(
+async function transaction<Result extends TransactionResult>(
   session: Session,
   work: (inside: Store) => Promise<Result>,
 ): Promise<Result> {
@@ -134,7 +137,8 @@ async function transaction<Result>(
   try {
     const result = await work(inside)
     isOpen = false
-    session.exec('COMMIT')
+    if (result.ok) session.exec('COMMIT')
+    else rolledBack(session, 'ROLLBACK')
     return result
   } catch (error) {
     isOpen = false

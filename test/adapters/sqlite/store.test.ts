@@ -115,9 +115,9 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
         expect(await put(inside, change('together'))).toBe(true)
         database.exec('UPDATE accounts SET balance = balance + 25')
         expect(await stores[1].load('quote', 'together')).toBeUndefined()
-        return 'credited'
+        return { ok: true, note: 'credited' }
       })
-      expect([result, balance()]).toEqual(['credited', 25])
+      expect([result, balance()]).toEqual([{ ok: true, note: 'credited' }, 25])
       expect(await stores[1].load('quote', 'together')).toBeDefined()
     })
 
@@ -133,11 +133,26 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
       expect(await stores[0].load('quote', 'not-written')).toBeUndefined()
     })
 
+    test('neither is written if the result is not ok, which the caller gets', async () => {
+      const before = balance()
+      const refused = { ok: false, refusal: 'payment_expired' } as const
+      const result = await stores[0].transaction(async (inside) => {
+        expect(await put(inside, change('refused-it'))).toBe(true)
+        database.exec('UPDATE accounts SET balance = -1')
+        return refused
+      })
+      expect(result).toBe(refused)
+      expect(balance()).toBe(before)
+      expect(await stores[1].load('quote', 'refused-it')).toBeUndefined()
+      expect(await put(stores[1], change('refused-it'))).toBe(true)
+    })
+
     test('a commit that loses leaves the transaction usable', async () => {
       await put(stores[0], change('lost-here'))
       await stores[0].transaction(async (inside) => {
         expect(await put(inside, change('undone-it'), change('lost-here'))).toBe(false)
         expect(await put(inside, change('lost-here', 2))).toBe(true)
+        return { ok: true }
       })
       expect(await stores[0].load('quote', 'undone-it')).toBeUndefined()
       expect((await stores[0].load('quote', 'lost-here'))?.version).toBe(2)
@@ -150,9 +165,10 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
         await new Promise((resolve) => setTimeout(resolve, 5))
         await put(inside, change('in-order'))
         order.push('first ends')
+        return { ok: true }
       })
       const again = sqliteStore(database)
-      const second = again.transaction(async () => void order.push('second'))
+      const second = again.transaction(async () => ({ ok: order.push('second') > 0 }))
       const loaded = again
         .load('quote', 'in-order')
         .then((found) => order.push(`${found?.version}`))
@@ -162,7 +178,7 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
     })
 
     test('its store rejects calls after the end', async () => {
-      const { inside } = await stores[0].transaction(async (store) => ({ inside: store }))
+      const { inside } = await stores[0].transaction(async (store) => ({ ok: true, inside: store }))
       const ended = {
         code: 'ERR_TRANSACTION_FAILED',
         message: expect.stringContaining('has ended'),

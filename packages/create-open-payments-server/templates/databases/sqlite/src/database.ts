@@ -18,7 +18,12 @@ export function openDatabase(file: string): Database {
     sql,
     migrateRecords: () => migrate(connection),
     // Other work on this connection waits until the transaction ends: never wait for a client inside of one.
-    transaction: (work) => store.transaction((inside) => work(sql, inside)),
+    async transaction(work) {
+      const { result } = await store.transaction(async (inside) => {
+        return { ok: true, result: await work(sql, inside) }
+      })
+      return result
+    },
     close: async () => connection.close(),
   }
 }
