@@ -30,41 +30,21 @@ export interface Wallet {
 
 export type WalletSettings = Omit<Settings, 'port' | 'database'>
 
+const reports = { onRefusal, onError: console.error }
+
 export function createWallet(settings: WalletSettings, database: Database): Wallet {
   const { baseUrl } = settings
-  const grantEndpoint = `${baseUrl}/auth`
-  const resourceServer = `${baseUrl}/op`
-  const { store } = database
+  const { grantEndpoint, resourceServer } = urlsOf(settings)
   const ledger = ledgerOn(database)
-  const reports = { onRefusal, onError: console.error }
-
   const auth = createAuthorizationServer({
     ...reports,
     grantEndpoint,
-    store,
+    store: database.store,
     consentUrl: `${baseUrl}/consent`,
     // Clients choose these URLs, so private addresses are allowed in development only.
     clientKeys: remoteClientKeys({ allowLoopback: isLocal(baseUrl) }),
   })
-  const resources: ResourceServer = createResourceServer({
-    ...reports,
-    baseUrl: resourceServer,
-    grantEndpoint,
-    store,
-    introspect: auth.introspect,
-    walletAddresses: ledger,
-    paymentMethods: ilpPaymentMethods({
-      addressPrefix: 'test.wallet',
-      secret: settings.paymentDetailsSecret,
-    }),
-    pricing: pricingOf(() => resources.incomingPayments),
-    policy: {
-      async mayPay(payment) {
-        const isHeld = await ledger.hold(payment, Date.now())
-        return isHeld ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
-      },
-    },
-  })
+  const resources = resourceServerOn({ ledger, database, auth }, settings)
   const addresses = createWalletAddressServer({
     ...reports,
     baseUrl,
@@ -85,6 +65,38 @@ export function createWallet(settings: WalletSettings, database: Database): Wall
       connectedApps: connectedAppsPage(auth.grants, login),
     },
   }
+}
+
+function urlsOf({ baseUrl }: WalletSettings) {
+  return { grantEndpoint: `${baseUrl}/auth`, resourceServer: `${baseUrl}/op` }
+}
+
+/** Creates the resource server, which prices payments and holds their amounts on the ledger. */
+function resourceServerOn(
+  { ledger, database, auth }: Pick<Wallet, 'ledger' | 'database' | 'auth'>,
+  settings: WalletSettings,
+): ResourceServer {
+  const { grantEndpoint, resourceServer } = urlsOf(settings)
+  const resources: ResourceServer = createResourceServer({
+    ...reports,
+    baseUrl: resourceServer,
+    grantEndpoint,
+    store: database.store,
+    introspect: auth.introspect,
+    walletAddresses: ledger,
+    paymentMethods: ilpPaymentMethods({
+      addressPrefix: 'test.wallet',
+      secret: settings.paymentDetailsSecret,
+    }),
+    pricing: pricingOf(() => resources.incomingPayments),
+    policy: {
+      async mayPay(payment) {
+        const isHeld = await ledger.hold(payment, Date.now())
+        return isHeld ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
+      },
+    },
+  })
+  return resources
 }
 
 /** Responses give few details about a refusal. This hook receives the reason. */
