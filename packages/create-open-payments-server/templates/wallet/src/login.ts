@@ -1,7 +1,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Handler, HttpRequest, HttpResponse } from 'open-payments-server'
 import { escapeHtml, fieldsOf, methodNotAllowed, page, pathOf, seeOther } from './page.js'
-import type { WalletSettings } from './wallet.js'
+import type { WalletSettings } from './settings.js'
 
 /**
  * A stub of your login, with one password for all owners and no limit of attempts: replace it with your own. The pages

@@ -13,6 +13,9 @@ export interface Settings {
   readonly demoPassword: string
 }
 
+/** The settings that do not depend on how the wallet is started. */
+export type WalletSettings = Omit<Settings, 'port' | 'database'>
+
 /**
  * Reads the settings from the environment, and from .env if that file exists.
  *

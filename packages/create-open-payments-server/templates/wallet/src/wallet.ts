@@ -15,7 +15,7 @@ import { consentPage } from './consent-page.js'
 import { type Ledger, ledgerOn } from './ledger.js'
 import { createLogin } from './login.js'
 import { pricingOf } from './pricing.js'
-import { isLocal, type Settings } from './settings.js'
+import { isLocal, type WalletSettings } from './settings.js'
 import type { Database } from './sql.js'
 
 /** The servers and pages of the wallet. `server.ts` mounts them. */
@@ -27,8 +27,6 @@ export interface Wallet {
   readonly addresses: WalletAddressServer
   readonly pages: Readonly<Record<'login' | 'consent' | 'connectedApps', Handler>>
 }
-
-export type WalletSettings = Omit<Settings, 'port' | 'database'>
 
 const reports = { onRefusal, onError: console.error }
 
