@@ -33,7 +33,7 @@ export async function refuseRequest(
   const { ok, reason }: Readonly<Record<string, unknown>> = Object(answer)
   if (ok === true) return undefined
   if (ok !== false) {
-    throw new TypeError('the answer of mayRequest is neither { ok: true } nor a refusal')
+    throw new TypeError('mayRequest must return { ok: true } or a refusal')
   }
   const said = typeof reason === 'string' ? reason : 'the host does not allow it'
   return refuse('request_not_allowed', said)

@@ -91,7 +91,7 @@ describe('the permission to request a grant', () => {
         'request_denied',
       ])
       expect(world.errors).toEqual([
-        new TypeError('the answer of mayRequest is neither { ok: true } nor a refusal'),
+        new TypeError('mayRequest must return { ok: true } or a refusal'),
       ])
     },
   )
