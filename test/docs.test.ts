@@ -39,6 +39,17 @@ describe('the documents', () => {
     },
   )
 
+  test.each(documents)(
+    '%s has no line of more than 120 characters, as .editorconfig says',
+    (name) => {
+      const prose = read(name).replace(/^```[\s\S]*?^```$/gm, '')
+      const tooLong = prose
+        .split('\n')
+        .filter((line) => line.length > 120 && !line.startsWith('|') && /\S\s+\S/.test(line))
+      expect(tooLong).toEqual([])
+    },
+  )
+
   test('contain a snippet for each part that a host writes', () => {
     const shown = snippets.map(({ name }) => name)
     expect(shown).toEqual([
