@@ -14,7 +14,7 @@ const database = inject('database')
 const restartCommand = process.env['FAULT_RESTART_COMMAND']
 
 /** The maximum time until the server works again after its database does. */
-const recoveredWithinMs = 10_000
+const recoveredWithinMs = 120_000
 
 test(`all connections are terminated under load, ${rounds} times, and no operation is half done`, async () => {
   const scene = await enterScene(database.url, seed)

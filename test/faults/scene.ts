@@ -30,7 +30,7 @@ export interface Scene {
   leave(): Promise<void>
 }
 
-const deliveredWithinMs = 20_000
+const deliveredWithinMs = 120_000
 
 /** A new database schema, an empty wallet in one or more processes, and customers that wait to act. */
 export async function enterScene(url: string, seed: number, processes = 1): Promise<Scene> {

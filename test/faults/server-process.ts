@@ -18,7 +18,7 @@ export interface ServerProcess {
   death(): string | undefined
 }
 
-const answerWithinMs = 20_000
+const answerWithinMs = 120_000
 
 /** Runs the wallet of `server.ts` in its own process, and connects to it. */
 export function serverProcess(parameters: readonly string[]): ServerProcess {

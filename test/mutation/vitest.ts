@@ -55,7 +55,7 @@ export const beforeEach: Interface['beforeEach'] = (body) => mocha.beforeEach(()
 export const afterEach: Interface['afterEach'] = (body) => mocha.afterEach(() => body())
 
 const pollMs = 20
-const pollMaxMs = 10_000
+const pollMaxMs = 120_000
 
 /** Vitest's own `poll` needs a test of Vitest. */
 function poll(read: () => unknown): unknown {
