@@ -37,6 +37,7 @@ export {
   clientId,
   type Derivation,
   type Finalization,
+  type FinishMethod,
   type Grant,
   type GrantClient,
   type GrantPolicy,
@@ -44,7 +45,6 @@ export {
   grantStatus,
   type HashMethod,
   type Interaction,
-  type InteractionFinish,
   type IssuedToken,
   type Rotation,
 } from './core/grant/record.js'

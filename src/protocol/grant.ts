@@ -6,7 +6,7 @@ import {
   publicItem,
   type TokenItem,
 } from '../core/access.js'
-import type { InteractionFinish } from '../core/grant/record.js'
+import type { FinishMethod } from '../core/grant/record.js'
 import type { SubjectId } from '../core/grant/subject.js'
 import { parseInterval } from '../core/interval.js'
 import type { Json } from '../core/json.js'
@@ -36,7 +36,7 @@ export interface GrantRequest {
   /** The access of all tokens. Empty if only a subject is requested. */
   readonly access: readonly TokenItem[]
   readonly subject?: SubjectId
-  readonly interact?: { readonly finish?: InteractionFinish }
+  readonly interact?: { readonly finish?: FinishMethod }
 }
 
 const accessItemsMax = 3

@@ -3,10 +3,10 @@ import type { Refused } from '../core/decision.js'
 import {
   clientId,
   type Derivation,
+  type FinishMethod,
   type Grant,
   type GrantClient,
   type GrantPolicy,
-  type InteractionFinish,
   type IssuedToken,
 } from '../core/grant/record.js'
 import { type RequestRefusal, requestGrant } from '../core/grant/request.js'
@@ -60,7 +60,7 @@ export interface GrantRequestInput {
   readonly subject?: SubjectId
   readonly needsConsent: boolean
   readonly needsFinish: boolean
-  readonly interact?: { readonly finish?: InteractionFinish }
+  readonly interact?: { readonly finish?: FinishMethod }
 }
 
 export type Grants = ReturnType<typeof createGrants>

@@ -13,10 +13,10 @@ import {
 import type { GrantEvent } from '../../src/core/grant/event.js'
 import {
   derivationsOf,
+  type FinishMethod,
   type Grant,
   type GrantClient,
   type GrantPolicy,
-  type InteractionFinish,
 } from '../../src/core/grant/record.js'
 import { type RequestGrant, requestGrant } from '../../src/core/grant/request.js'
 import {
@@ -49,7 +49,7 @@ export const shop: GrantClient = {
   thumbprint: 'thumbprint-of-the-shop',
 }
 
-export const finish: InteractionFinish = {
+export const finish: FinishMethod = {
   uri: 'https://shop.example/back',
   nonce: 'nonce-of-the-shop',
   hashMethod: 'sha-256',

@@ -17,7 +17,7 @@ export interface GrantClient {
 }
 
 /** The redirect of the browser at the end of the interaction (RFC 9635 section 2.5.2). */
-export interface InteractionFinish {
+export interface FinishMethod {
   readonly uri: string
   readonly nonce: string
   readonly hashMethod: HashMethod
@@ -32,7 +32,7 @@ export interface Interaction {
   readonly expiresAt: Instant
   /** The server's nonce for the interaction hash. */
   readonly nonce: string
-  readonly finish?: InteractionFinish
+  readonly finish?: FinishMethod
   /** SHA-256 of the current interaction reference. */
   readonly refHash?: string
 }

@@ -3,7 +3,7 @@ import { type Changed, changed, type Refused, refused } from '../decision.js'
 import type { Instant } from '../instant.js'
 import { type GrantEvent, grantEvent } from './event.js'
 import { grantedAccess, withRetention } from './next.js'
-import type { Grant, GrantClient, GrantPolicy, Interaction, InteractionFinish } from './record.js'
+import type { FinishMethod, Grant, GrantClient, GrantPolicy, Interaction } from './record.js'
 import type { SubjectId } from './subject.js'
 import { issuedTokens, type NewToken } from './token.js'
 
@@ -21,7 +21,7 @@ export interface RequestGrant {
   /** Whether the policy requires the interaction to end with a redirect to the client instance. */
   readonly needsFinish: boolean
   /** The interaction methods of the client instance; absent if it offered none. */
-  readonly interact?: { readonly finish?: InteractionFinish }
+  readonly interact?: { readonly finish?: FinishMethod }
   readonly interaction: Pick<Interaction, 'path' | 'nonce'>
   readonly continuation: { readonly path: string; readonly tokenHash: string }
   /** A token for each label in `access`. */
