@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
@@ -37,8 +38,8 @@ export default defineConfig(({ mode }) => {
   return {
     test: {
       globalSetup: ['test/support/announce.ts'],
-      // One worker for each core. By default one core is left idle, half of a small machine.
-      maxWorkers: '100%',
+      // More workers than cores, because many tests wait for a server, a process or a time-out.
+      maxWorkers: Math.ceil(availableParallelism() * 1.5),
       projects: [project('sharing', sharing, false), project('replacing', replacing, true)],
     },
   }
