@@ -4,10 +4,10 @@ const depth = process.env['TEST_DEPTH']
 export const isLong = depth === 'long'
 
 /**
- * Returns the number of runs of a property: `all` in `npm run test:long`, by default an eighth in `npm test`, and half
- * of those of `npm test` in `npm run mutation`, which runs each property for each mutant.
+ * Returns the number of runs of a property: `all` in `npm run test:long`, and `short`, by default a twelfth, in
+ * `npm test`. `npm run mutation` runs each property for each mutant: half of `short`, by default a sixteenth.
  */
-export function runs(all: number, short = Math.ceil(all / 8)): number {
-  if (depth === 'mutation') return Math.ceil(short / 2)
-  return isLong ? all : short
+export function runs(all: number, short?: number): number {
+  if (depth === 'mutation') return Math.ceil(short === undefined ? all / 16 : short / 2)
+  return isLong ? all : (short ?? Math.ceil(all / 12))
 }
