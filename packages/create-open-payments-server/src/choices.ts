@@ -13,6 +13,13 @@ export const databases = {
   mariadb: 'MariaDB, through Kysely',
 }
 
+/** The commands that start the database for development: none for SQLite, which is a file. */
+export const databaseStart: Readonly<Record<Database, readonly string[]>> = {
+  sqlite: [],
+  postgres: ['docker compose up --wait'],
+  mariadb: ['docker compose up --wait'],
+}
+
 export type Framework = keyof typeof frameworks
 export type Database = keyof typeof databases
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Database, Framework } from './choices.js'
+import { type Database, databaseStart, type Framework } from './choices.js'
 
 export interface Project {
   readonly name: string
@@ -42,7 +42,7 @@ export function filesOf(project: Project): ReadonlyMap<string, string> {
 
 function readmeOf({ name, database }: Project, fragments: readonly string[]): string {
   const text = [`# ${name}`, ...fragments.map((fragment) => fragment.trim())].join('\n\n')
-  const start = database === 'sqlite' ? '' : 'docker compose up --wait\n'
+  const start = databaseStart[database].map((command) => `${command}\n`).join('')
   return `${text.replace('{start}', start)}\n`
 }
 

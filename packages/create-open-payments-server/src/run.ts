@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { type Arguments, readArguments, usage } from './arguments.js'
-import { databases, frameworks, ProblemError } from './choices.js'
+import { databaseStart, databases, frameworks, ProblemError } from './choices.js'
 import { filesOf } from './project.js'
 import { type Ask, chosen } from './questions.js'
 
@@ -127,8 +127,7 @@ function packageName(folder: string): string {
 
 function nextSteps({ folder, framework, database }: Choice): string {
   const path = relative(process.cwd(), resolve(folder)) || '.'
-  const server = database === 'sqlite' ? [] : ['docker compose up --wait']
-  const steps = [`cd ${path}`, 'npm install', ...server, 'npm test', 'npm run dev']
+  const steps = [`cd ${path}`, 'npm install', ...databaseStart[database], 'npm test', 'npm run dev']
   const written = `Wrote a wallet with ${frameworks[framework]} and ${database} to ${path}.`
   return `${written} Next:\n\n${steps.map((step) => `  ${step}\n`).join('')}\nIts README.md says what to replace.\n`
 }
