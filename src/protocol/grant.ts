@@ -24,6 +24,7 @@ import {
   refusing,
   requestObjectOf,
   type Unreadable,
+  unreadable,
   urlSchema,
 } from './schema.js'
 import { canonicalUrl, parseUrl } from './url.js'
@@ -54,7 +55,7 @@ type ReadClient = Result<RequestingClient, Unreadable<'body_invalid' | 'client_i
 export function readClient(body: Json): ReadClient {
   const client = isObject(body) ? body['client'] : undefined
   if (typeof client === 'string') return readWalletAddress(client)
-  if (!isObject(client)) return { ok: false, refusal: 'body_invalid', reason: 'client is missing' }
+  if (!isObject(client)) return unreadable('body_invalid', 'client is missing')
   const { walletAddress, jwk } = client
   const [member, ...others] = Object.keys(client).filter((name) => client[name] !== null)
   if (others.length === 0 && member === 'walletAddress' && typeof walletAddress === 'string') {
@@ -64,7 +65,7 @@ export function readClient(body: Json): ReadClient {
     const screened = screenJwk(jwk)
     return screened.ok
       ? ok({ jwk: screened.value })
-      : { ok: false, refusal: 'client_invalid', reason: screened.problem }
+      : unreadable('client_invalid', screened.problem)
   }
   return {
     ok: false,

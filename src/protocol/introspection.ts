@@ -20,6 +20,7 @@ import {
   type Parsed,
   parseWith,
   type Unreadable,
+  unreadable,
   urlSchema,
 } from './schema.js'
 
@@ -50,7 +51,7 @@ export function readResourceServer(
   const screened = screenJwk(key['jwk'])
   return screened.ok
     ? ok({ jwk: screened.value })
-    : { ok: false, refusal: 'resource_server_invalid', reason: screened.problem }
+    : unreadable('resource_server_invalid', screened.problem)
 }
 
 /** Access that a token must include for the resource server to accept it. */

@@ -1,6 +1,5 @@
 import type { Instant } from '../../core/instant.js'
 import { ok, type Problem, type Result } from '../../core/result.js'
-import { toBase64 } from '../../util/bytes.js'
 import { sha256 } from '../../util/hash.js'
 import { type Signer, signerOf } from './ed25519.js'
 import {
@@ -8,6 +7,7 @@ import {
   type InnerList,
   type Item,
   type Parameters,
+  serializeBareItem,
   serializeMember,
 } from './structured-fields.js'
 
@@ -77,7 +77,7 @@ export async function signatureHeaders(
   ]
   const headers: Record<string, string> = {}
   if (body.length > 0) {
-    const digest = `sha-256=:${toBase64(await sha256(body))}:`
+    const digest = `sha-256=${serializeBareItem(await sha256(body))}`
     headers['content-digest'] = digest
     components.push(['content-digest', digest])
   }
@@ -93,6 +93,6 @@ export async function signatureHeaders(
   const lines = components.map(([name, value]) => `"${name}": ${value}\n`).join('')
   const signature = await sign(`${lines}"@signature-params": ${input}`)
   headers['signature-input'] = `sig1=${input}`
-  headers['signature'] = `sig1=:${toBase64(signature)}:`
+  headers['signature'] = `sig1=${serializeBareItem(signature)}`
   return headers
 }

@@ -238,7 +238,7 @@ function serializeParameters(parameters: Parameters): string {
   ).join('')
 }
 
-function serializeBareItem(value: BareItem): string {
+export function serializeBareItem(value: BareItem): string {
   if (typeof value === 'string') return `"${value.replace(/["\\]/g, '\\$&')}"`
   if (typeof value === 'boolean') return value ? '?1' : '?0'
   if (value instanceof Uint8Array) return `:${toBase64(value)}:`
