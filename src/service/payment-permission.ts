@@ -5,6 +5,7 @@ import type { MayPay, PaymentRefusal, RequestedPayment } from '../ports/may-pay.
 import { canonicalJson } from '../protocol/json.js'
 import { hashText } from '../util/hash.js'
 import { ofDependency } from './mechanism/dependency-failure.js'
+import { readHostAnswer, wrongAnswer } from './mechanism/host-answer.js'
 import type { Replayed } from './mechanism/transact.js'
 
 /** The host's answer about a payment, or the error with which it failed to answer. */
@@ -46,16 +47,12 @@ async function requestedPayment(payment: OutgoingPayment): Promise<RequestedPaym
   return { holdId: await hashText(canonicalJson(requested)), ...requested }
 }
 
-/** Fails closed: only `{ ok: true }` allows a payment. */
 function readAnswer(answer: unknown): Permission {
-  const given: Readonly<Record<string, unknown>> = Object(answer)
-  if (given['ok'] === true) return ok(undefined)
-  const refusal = String(given['refusal'])
-  if (given['ok'] !== false || !isRefusal(refusal)) {
-    throw new TypeError('mayPay must return { ok: true } or a refusal')
-  }
-  const reason = given['reason']
-  return refused(refusal, typeof reason === 'string' ? reason : reasons[refusal])
+  const given = readHostAnswer('mayPay', answer)
+  if (given.ok) return ok(undefined)
+  const refusal = String(given.refusal)
+  if (!isRefusal(refusal)) throw wrongAnswer('mayPay')
+  return refused(refusal, given.reason ?? reasons[refusal])
 }
 
 function isRefusal(refusal: string): refusal is PaymentRefusal['refusal'] {

@@ -1,6 +1,7 @@
 import type { TokenItem } from '../../core/access.js'
 import type { SubjectId } from '../../core/grant/subject.js'
 import { ofDependency } from '../../service/mechanism/dependency-failure.js'
+import { readHostAnswer } from '../../service/mechanism/host-answer.js'
 import { refuse } from '../pipeline.js'
 import type { HttpRefusal } from '../refusals.js'
 
@@ -29,12 +30,8 @@ export async function refuseRequest(
   mayRequest: MayRequest,
   asked: RequestedGrant,
 ): Promise<HttpRefusal | undefined> {
-  const answer: unknown = await ofDependency('mayRequest', () => mayRequest(asked))
-  const { ok, reason }: Readonly<Record<string, unknown>> = Object(answer)
-  if (ok === true) return undefined
-  if (ok !== false) {
-    throw new TypeError('mayRequest must return { ok: true } or a refusal')
-  }
-  const said = typeof reason === 'string' ? reason : 'the host does not allow it'
-  return refuse('request_not_allowed', said)
+  const answer = await ofDependency('mayRequest', () => mayRequest(asked))
+  const given = readHostAnswer('mayRequest', answer)
+  if (given.ok) return undefined
+  return refuse('request_not_allowed', given.reason ?? 'the host does not allow it')
 }
