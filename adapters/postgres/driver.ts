@@ -148,7 +148,7 @@ type ConnectWithCallback = (
 ) => void
 
 /** Tells a pool from a single client of `pg`, whose `connect` is another function. */
-function isPool(database: PostgresClient): database is PostgresPool {
+export function isPool(database: PostgresClient): database is PostgresPool {
   return 'connect' in database && 'totalCount' in database
 }
 

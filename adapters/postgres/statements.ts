@@ -34,7 +34,6 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
     return (...values: unknown[]): PostgresStatement => ({ ...prepared, text, values })
   }
 
-  const load = statement('load', `SELECT value FROM ${table} WHERE kind = $1 AND id = $2`)
   const forward = statement('forward', listText(table, '>', 'ASC'))
   const backward = statement('backward', listText(table, '<', 'DESC'))
   const due = statement(
@@ -49,8 +48,7 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
   )
 
   return {
-    load: (kind: string, id: string) => load(kind, id),
-    loadAll: loadAllStatements(table, statement),
+    load: loadStatements(table, statement),
     commit: commitStatements(table, statement),
     list({ kind, list: wanted, cursor, forward: isForward, limit }: ListQuery) {
       const { at, id } = cursor ?? (isForward ? { at: before, id: '' } : { at: after, id: '~' })
@@ -83,18 +81,22 @@ type Prepare = (
 const separateKeysMax = 8
 
 /**
- * Returns the statement that loads the records with some keys, each with the place of its key. A few keys are separate
- * parameters: with arrays, PostgreSQL plans the statement again each time.
+ * Returns the statement whose result has a text or null for each key, in their order: in the columns of one row, or
+ * in a row for each key. A few keys are separate parameters, because PostgreSQL may plan a statement with arrays again
+ * each time. Each key has a query of its own, so that every plan uses the primary key, even on an empty table.
  */
-function loadAllStatements(table: string, statement: Prepare) {
-  const separate = Array.from({ length: separateKeysMax }, (_, last) =>
-    statement(`load_${last + 1}`, separateText(table, last + 1)),
-  )
+function loadStatements(table: string, statement: Prepare) {
+  const one = (kind: string, id: string) =>
+    `SELECT value FROM ${table} AS stored WHERE stored.kind = ${kind} AND stored.id = ${id}`
+  const separate = Array.from({ length: separateKeysMax }, (_, last) => {
+    const numbers = Array.from({ length: last + 1 }, (_, i) => i)
+    const values = numbers.map((i) => `(${one(`$${2 * i + 1}`, `$${2 * i + 2}`)}) AS value_${i}`)
+    return statement(`load_${last + 1}`, `SELECT ${values.join(',\n    ')}`)
+  })
   const many = statement(
     'load_many',
-    `SELECT key.place - 1 AS place, stored.value
-      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS key (kind, id, place)
-      JOIN ${table} AS stored ON stored.kind = key.kind AND stored.id = key.id`,
+    `SELECT (${one('key.kind', 'key.id')}) AS value
+      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS key (kind, id, place) ORDER BY place`,
   )
   return (keys: readonly RecordKey[]): PostgresStatement => {
     const few = separate[keys.length - 1]
@@ -104,14 +106,6 @@ function loadAllStatements(table: string, statement: Prepare) {
       keys.map(({ id }) => id),
     )
   }
-}
-
-function separateText(table: string, count: number): string {
-  const lookUps = Array.from({ length: count }, (_, place) => {
-    const [kind, id] = [2 * place + 1, 2 * place + 2]
-    return `SELECT ${place} AS place, value FROM ${table} WHERE kind = $${kind} AND id = $${id}`
-  })
-  return lookUps.join('\n    UNION ALL ')
 }
 
 /** Keeps one text for each shape of a commit; few shapes occur. An empty commit has no statement. */

@@ -1,14 +1,15 @@
 import { requireKnownOptions } from '../../src/entry-adapter.js'
-import type { Store } from '../../src/index.js'
+import { type RecordKey, type Store, type Stored, storeBounds } from '../../src/index.js'
 import { hostTransaction, type TransactionResult } from '../sql/host-transaction.js'
+import { recordIn } from '../sql/record-text.js'
 import { retried } from '../sql/retried.js'
 import { pageOf, recordOf } from '../sql/rows.js'
 import {
   isLost,
+  isPool,
   isTransient,
   type PostgresClient,
   type PostgresPoolClient,
-  type PostgresRow,
   type PostgresStatement,
   queryOn,
 } from './driver.js'
@@ -92,8 +93,10 @@ function overPool(database: PostgresClient, options: PostgresStoreOptions = {}):
   const statements = statementsOf(options)
   const run = (statement: PostgresStatement) =>
     retried(() => queryOn(database, statement), isTransient)
+  const textsOf = textsBy(statements, run)
+  const tryOnce = textsBy(statements, (statement) => queryOn(database, statement))
   return {
-    ...reads(statements, run),
+    ...reads(statements, run, isPool(database) ? sharing(textsOf, tryOnce) : textsOf),
     async commit(commit) {
       if (isEmpty(commit)) return true
       try {
@@ -110,7 +113,7 @@ function overPool(database: PostgresClient, options: PostgresStoreOptions = {}):
 function inTransaction(client: PostgresClient, options: PostgresStoreOptions = {}): Store {
   const statements = statementsOf(options)
   const { run, commit } = storeInTransaction(client, statements)
-  return { ...reads(statements, run), commit }
+  return { ...reads(statements, run, textsBy(statements, run)), commit }
 }
 
 function inHostTransaction<Transaction, Result extends TransactionResult>(
@@ -126,19 +129,73 @@ function inHostTransaction<Transaction, Result extends TransactionResult>(
   )
 }
 
-function reads(statements: Statements, run: Run): Omit<Store, 'commit'> {
+/** Resolves to the text of the record with each key, in their order, or null if there is none. */
+type TextsOf = (keys: readonly RecordKey[]) => Promise<readonly unknown[]>
+
+function textsBy(statements: Statements, run: Run): TextsOf {
+  return async (keys) => (await run(statements.load(keys))).flatMap((row) => Object.values(row))
+}
+
+/** A call that waits for its SELECT. */
+interface Waiting {
+  readonly keys: readonly RecordKey[]
+  readonly settle: (texts: ReturnType<TextsOf>) => void
+}
+
+/**
+ * Collects calls until the event loop has handled the input of its turn, and sends one SELECT for them. No call joins a
+ * SELECT that has been sent, so each sees all commits that returned before it. If a shared SELECT fails, each call is
+ * tried again alone, because the cause may be another call.
+ */
+function sharing(textsOf: TextsOf, tryOnce: TextsOf): TextsOf {
+  let waiting: Waiting[] = []
+
+  function send(): void {
+    const all = waiting
+    waiting = []
+    let [size, from] = [0, 0]
+    for (const [i, { keys }] of all.entries()) {
+      if (size + keys.length > storeBounds.loadAllKeys && i > from) {
+        void share(all.slice(from, i))
+        ;[size, from] = [0, i]
+      }
+      size += keys.length
+    }
+    void share(all.slice(from))
+  }
+
+  async function share(calls: readonly Waiting[]): Promise<void> {
+    const [only] = calls
+    if (only !== undefined && calls.length === 1) return only.settle(textsOf(only.keys))
+    const together = calls.flatMap(({ keys }) => keys)
+    const texts = await tryOnce(together).catch(() => undefined)
+    let from = 0
+    for (const { keys, settle } of calls) {
+      const own = texts?.slice(from, from + keys.length)
+      from += keys.length
+      settle(own === undefined ? textsOf(keys) : Promise.resolve(own))
+    }
+  }
+
+  return (keys) =>
+    new Promise((settle) => {
+      waiting.push({ keys, settle })
+      if (waiting.length === 1) setImmediate(send)
+    })
+}
+
+function recordOrNone(text: unknown): Stored | undefined {
+  return text === null || text === undefined ? undefined : recordIn(String(text))
+}
+
+function reads(statements: Statements, run: Run, textsOf: TextsOf): Omit<Store, 'commit'> {
   return {
     async load(kind, id) {
-      const [row] = await run(statements.load(kind, id))
-      return row && recordOf(row)
+      const [text] = await textsOf([{ kind, id }])
+      return recordOrNone(text)
     },
     async loadAll(keys) {
-      const found = new Map<number, PostgresRow>()
-      for (const row of await run(statements.loadAll(keys))) found.set(Number(row['place']), row)
-      return keys.map((_, place) => {
-        const row = found.get(place)
-        return row && recordOf(row)
-      })
+      return (await textsOf(keys)).map(recordOrNone)
     },
     async list(query) {
       return pageOf(query, await run(statements.list(query)))

@@ -36,13 +36,17 @@ function keys(count: number) {
   return Array.from({ length: count }, (_, i) => ({ kind: 'grant', id: `id-${i}` }) as const)
 }
 
+const key = { kind: 'grant', id: 'a' } as const
+
 let statements: Statements
 beforeEach(() => {
   statements = createStatements(undefined, true)
 })
 
 const all = () => [
-  statements.load('grant', 'a'),
+  statements.load([key]),
+  statements.load(keys(2)),
+  statements.load(keys(9)),
   statements.commit({ changes: [change(record('a', 1))], guards: [] }),
   statements.commit({
     changes: [change(record('a', 2)), change(record('b', 2))],
@@ -71,8 +75,8 @@ describe('every statement', () => {
   })
 
   test('has another name for another schema, because a pool may serve both', () => {
-    const other = createStatements('a'.repeat(40), true).load('grant', 'a')
-    expect(other.name).not.toBe(statements.load('grant', 'a').name)
+    const other = createStatements('a'.repeat(40), true).load([key])
+    expect(other.name).not.toBe(statements.load([key]).name)
     expect(other.name?.length).toBeLessThanOrEqual(63)
     expect(other.text).toContain(`"${'a'.repeat(40)}".open_payments_records`)
   })
@@ -91,29 +95,28 @@ describe('every statement', () => {
 
   test('has a name that says what it does and in which schema', () => {
     const names = (schema?: string) => {
-      const { load, list, due, move, remove, loadAll } = createStatements(schema, true)
+      const { load, list, due, move, remove } = createStatements(schema, true)
       const page = { kind: 'grant', list: 'x', limit: 1 } as const
       return [
-        load('grant', 'a'),
         list({ ...page, forward: true }),
         list({ ...page, forward: false }),
         due('grant', 'abcdefgh', 1, 1),
         move('grant', []),
         remove('grant', 'a', 1),
-        ...[1, 2, 8, 9].map((count) => loadAll(keys(count))),
+        ...[1, 2, 8, 9].map((count) => load(keys(count))),
       ].map(({ name }) => name)
     }
-    const operations = ['load', 'forward', 'backward', 'due', 'move', 'remove']
+    const operations = ['forward', 'backward', 'due', 'move', 'remove']
     const loads = ['load_1', 'load_2', 'load_8', 'load_many']
     expect(names()).toEqual([...operations, ...loads].map((each) => `op_${each}_`))
     expect(names('op')).toEqual([...operations, ...loads].map((each) => `op_${each}_op`))
   })
 
   test('that loads up to eight records has a parameter for each kind and id', () => {
-    const few = statements.loadAll(keys(2))
+    const few = statements.load(keys(2))
     expect(few.values).toEqual(['grant', 'id-0', 'grant', 'id-1'])
     expect(few.text).not.toContain('unnest')
-    const many = statements.loadAll(keys(9))
+    const many = statements.load(keys(9))
     expect(many.values).toEqual([
       Array(9).fill('grant'),
       Array.from({ length: 9 }, (_, i) => `id-${i}`),
@@ -122,8 +125,8 @@ describe('every statement', () => {
   })
 
   test('has no name if statements must not be prepared', () => {
-    expect(createStatements(undefined, false).load('grant', 'a')).toEqual({
-      text: statements.load('grant', 'a').text,
+    expect(createStatements(undefined, false).load([key])).toEqual({
+      text: statements.load([key]).text,
       values: ['grant', 'a'],
     })
   })

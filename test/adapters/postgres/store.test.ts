@@ -257,7 +257,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
     test('so does one whose statement another client has prepared on its connection', async () => {
       const pool = fresh.connect({ max: 1 })
       const store = postgresStore(pool, { schema: fresh.schema })
-      await pool.query(`PREPARE op_load_${fresh.schema} AS SELECT 1`)
+      await pool.query(`PREPARE op_load_1_${fresh.schema} AS SELECT 1`)
       await expect(store.load('grant', 'any')).rejects.toMatchObject(lost)
       const unprepared = postgresStore(pool, { schema: fresh.schema, prepare: false })
       expect(await unprepared.load('grant', 'any')).toBeUndefined()
@@ -267,7 +267,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('PostgreSQL', () => {
       const client = await fresh.connect({ max: 1 }).connect()
       try {
         await client.query('BEGIN')
-        await client.query(`PREPARE op_load_${fresh.schema} AS SELECT 1`)
+        await client.query(`PREPARE op_load_1_${fresh.schema} AS SELECT 1`)
         const inside = postgresStore.inTransaction(client, { schema: fresh.schema })
         await expect(inside.load('grant', 'any')).rejects.toMatchObject({
           code: 'ERR_TRANSACTION_FAILED',
