@@ -59,20 +59,31 @@ export function fromPglite(
   }
 }
 
-/** Runs all work on one connection between BEGIN and COMMIT, or ROLLBACK if it fails. */
-export async function inOneTransaction<Result>(
-  database: PostgresPool | PostgresDatabase,
-  run: (client: PostgresClient) => Promise<Result>,
+/**
+ * Runs work on one connection between BEGIN and COMMIT, or ROLLBACK if it fails. Closes the connection if it broke or
+ * if the rollback fails.
+ */
+export async function inOneTransaction<Client extends PostgresPoolClient, Result>(
+  pool: { connect(): Promise<Client> },
+  work: (client: Client) => Promise<Result>,
 ): Promise<Result> {
-  if ('transaction' in database) return database.transaction(run)
-  // After any failure the connection is closed: the server rolls back whatever was begun on it.
-  const breaks = () => true
-  return withClient(database, breaks, async (client) => {
+  let broken = false
+  const onError = () => {
+    broken = true
+  }
+  const client = await watchedClient(pool, onError)
+  try {
     await client.query({ text: 'BEGIN ISOLATION LEVEL READ COMMITTED', values: [] })
-    const result = await run(client)
+    const result = await work(client)
     await client.query({ text: 'COMMIT', values: [] })
     return result
-  })
+  } catch (error) {
+    await client.query({ text: 'ROLLBACK', values: [] }).catch(onError)
+    throw error
+  } finally {
+    client.off?.('error', onError)
+    client.release(broken)
+  }
 }
 
 /**
@@ -84,22 +95,12 @@ export async function queryOn(
   statement: PostgresStatement,
 ): Promise<readonly PostgresRow[]> {
   if (!isPool(database)) return rowsOf(database, statement)
-  const breaks = (error: unknown) => !isLost(error) && !isTransient(error)
-  return withClient(database, breaks, (client) => rowsOf(client, statement))
-}
-
-/** Runs work on a client of the pool, and closes its connection after an error that breaks it. */
-async function withClient<Result>(
-  database: PostgresPool,
-  breaks: (error: unknown) => boolean,
-  run: (client: PostgresPoolClient) => Promise<Result>,
-): Promise<Result> {
-  const client = await watchedClient(database)
+  const client = await watchedClient(database, ignore)
   let broken = false
   try {
-    return await run(client)
+    return await rowsOf(client, statement)
   } catch (error) {
-    broken = breaks(error)
+    broken = !isLost(error) && !isTransient(error)
     throw error
   } finally {
     client.off?.('error', ignore)
@@ -126,29 +127,31 @@ export async function rowsOf(
  * The pool removes its own listener before it passes the client on, and the same bytes that made the client ready can
  * contain the end of its connection. A promise would be too late for that, so a pool of `pg` gets a callback.
  */
-async function watchedClient(database: PostgresPool): Promise<PostgresPoolClient> {
-  const isOfDriver: boolean = isPool(database)
-  if (!isOfDriver) {
-    const client = await database.connect()
-    client.on?.('error', ignore)
+async function watchedClient<Client extends PostgresPoolClient>(
+  pool: { connect(): Promise<Client> },
+  onError: () => void,
+): Promise<Client> {
+  if (!isPool(pool)) {
+    const client = await pool.connect()
+    client.on?.('error', onError)
     return client
   }
-  const connect = database.connect.bind(database) as unknown as ConnectWithCallback
+  const connect = pool.connect.bind(pool) as unknown as ConnectWithCallback<Client>
   return new Promise((resolve, reject) => {
     connect((error, client) => {
       if (client === undefined) return reject(error)
-      client.on?.('error', ignore)
+      client.on?.('error', onError)
       resolve(client)
     })
   })
 }
 
-type ConnectWithCallback = (
-  callback: (error: unknown, client: PostgresPoolClient | undefined) => void,
+type ConnectWithCallback<Client> = (
+  callback: (error: unknown, client: Client | undefined) => void,
 ) => void
 
 /** Tells a pool from a single client of `pg`, whose `connect` is another function. */
-export function isPool(database: PostgresClient): database is PostgresPool {
+export function isPool(database: object): database is PostgresPool {
   return 'connect' in database && 'totalCount' in database
 }
 

@@ -1,5 +1,6 @@
 import type { Begin } from '../sql/host-transaction.js'
 import {
+  inOneTransaction,
   isTransient,
   isTransientState,
   type PostgresClient,
@@ -51,7 +52,7 @@ export function hostTransactionsOf<Transaction>(
 ): HostTransactions<Transaction> {
   if (!('connect' in database)) return ormTransactions(database)
   const transactions: HostTransactions<PostgresPoolClient> = {
-    begin: (work) => onConnection(database, work),
+    begin: (work) => inOneTransaction(database, work),
     clientOf: (client) => client,
     isTransient,
   }
@@ -75,30 +76,5 @@ function ormTransactions<Transaction>(
       },
     }),
     isTransient: (error) => isTransientState(stateOf(error)),
-  }
-}
-
-async function onConnection<Result>(
-  pool: Pool,
-  work: (client: PostgresPoolClient) => Promise<Result>,
-): Promise<Result> {
-  const client = await pool.connect()
-  let broken = false
-  const onError = () => {
-    broken = true
-  }
-  // Without a listener, a connection that fails between two statements would end the process.
-  client.on?.('error', onError)
-  try {
-    await client.query({ text: 'BEGIN ISOLATION LEVEL READ COMMITTED', values: [] })
-    const result = await work(client)
-    await client.query({ text: 'COMMIT', values: [] })
-    return result
-  } catch (error) {
-    await client.query({ text: 'ROLLBACK', values: [] }).catch(onError)
-    throw error
-  } finally {
-    client.off?.('error', onError)
-    client.release(broken)
   }
 }

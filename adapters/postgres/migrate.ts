@@ -58,7 +58,7 @@ async function applied(
   if (done !== undefined && missing(migrations, done).length === 0) return []
 
   if (done === undefined) await createTable(database, table)
-  return inOneTransaction(database, async (client) => {
+  const apply = async (client: PostgresClient) => {
     // The process that holds this row migrates; it is an ordinary lock on an ordinary row.
     const lock = `INSERT INTO ${table} (version, name) VALUES (0, 'lock') ON CONFLICT DO NOTHING`
     await client.query({ text: lock, values: [] })
@@ -71,7 +71,8 @@ async function applied(
       await client.query({ text: record, values: [version, name] })
     }
     return steps.map(({ name }) => name)
-  })
+  }
+  return 'transaction' in database ? database.transaction(apply) : inOneTransaction(database, apply)
 }
 
 /** Returns the applied versions, or `undefined` if the table of versions does not exist. */

@@ -143,12 +143,14 @@ interface Waiting {
 }
 
 /**
- * Collects calls until the event loop has handled the input of its turn, and sends one SELECT for them. No call joins a
- * SELECT that has been sent, so each sees all commits that returned before it. If a shared SELECT fails, each call is
- * tried again alone, because the cause may be another call.
+ * Sends a call at once if no other is being answered. Otherwise collects calls until the event loop has handled the
+ * input of its turn, and sends one SELECT for them. No call joins a SELECT that has been sent, so each sees all commits
+ * that returned before it. If a shared SELECT fails, each call is tried again alone, because the cause may be another
+ * call.
  */
 function sharing(textsOf: TextsOf, tryOnce: TextsOf): TextsOf {
   let waiting: Waiting[] = []
+  let sent = 0
 
   function send(): void {
     const all = waiting
@@ -164,11 +166,20 @@ function sharing(textsOf: TextsOf, tryOnce: TextsOf): TextsOf {
     void share(all.slice(from))
   }
 
+  async function answered<Texts>(select: Promise<Texts>): Promise<Texts> {
+    sent += 1
+    try {
+      return await select
+    } finally {
+      sent -= 1
+    }
+  }
+
   async function share(calls: readonly Waiting[]): Promise<void> {
     const [only] = calls
-    if (only !== undefined && calls.length === 1) return only.settle(textsOf(only.keys))
+    if (only !== undefined && calls.length === 1) return only.settle(answered(textsOf(only.keys)))
     const together = calls.flatMap(({ keys }) => keys)
-    const texts = await tryOnce(together).catch(() => undefined)
+    const texts = await answered(tryOnce(together)).catch(() => undefined)
     let from = 0
     for (const { keys, settle } of calls) {
       const own = texts?.slice(from, from + keys.length)
@@ -177,12 +188,17 @@ function sharing(textsOf: TextsOf, tryOnce: TextsOf): TextsOf {
     }
   }
 
-  return (keys) =>
-    new Promise((settle) => {
+  return (keys) => {
+    if (sent === 0 && waiting.length === 0) return answered(textsOf(keys))
+    return new Promise((settle) => {
       waiting.push({ keys, settle })
-      if (waiting.length === 1) setImmediate(send)
+      if (waiting.length === 1) endOfTurn(send)
     })
+  }
 }
+
+// Not every runtime with a pool like that of `pg` has `setImmediate`.
+const endOfTurn = globalThis.setImmediate ?? queueMicrotask
 
 function recordOrNone(text: unknown): Stored | undefined {
   return text === null || text === undefined ? undefined : recordIn(String(text))

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { type PostgresPool, postgresStore } from '../../../adapters/postgres.js'
+import { migrate, type PostgresPool, postgresStore } from '../../../adapters/postgres.js'
 
 /** A pool of `pg` whose client reports the end of its connection as soon as it is passed on. */
 function poolOfEndedConnections() {
@@ -12,7 +12,8 @@ function poolOfEndedConnections() {
   })
   const pool = {
     totalCount: 1,
-    query: () => Promise.reject(new Error('not used')),
+    // The tables of versions are empty.
+    query: async () => ({ rows: [] }),
     connect(callback?: (error: unknown, taken: typeof client) => void) {
       callback?.(undefined, client)
       client.emit('error', ended)
@@ -29,4 +30,18 @@ describe('a connection that ends as soon as the pool passes it on', () => {
     expect(released).toEqual([true])
     expect(client.listenerCount('error')).toBe(0)
   })
+
+  test.each(['a transaction of the host', 'a migration'])(
+    'rejects %s, and does not end the process',
+    async (name) => {
+      const { pool, client, released, ended } = poolOfEndedConnections()
+      const run =
+        name === 'a migration'
+          ? migrate(pool)
+          : postgresStore.transaction(pool, async () => ({ ok: true }))
+      await expect(run).rejects.toBe(ended)
+      expect(released).toEqual([true])
+      expect(client.listenerCount('error')).toBe(0)
+    },
+  )
 })

@@ -78,17 +78,36 @@ async function call(store: LoadingStore, keys: readonly RecordKey[]) {
   return [await store.load(first.kind, first.id)]
 }
 
+/** Begins a load. While it is being answered, others are collected. */
+function opening(store: LoadingStore): Promise<unknown> {
+  return store.load('quote', 'opening')
+}
+const openingKeys = [{ kind: 'quote', id: 'opening' }]
+
 describe('loads over a pool', () => {
-  test('that begin in one turn of the event loop share a SELECT', async () => {
+  test('are sent in the same turn if no other is being answered', async () => {
+    const { store, sent } = scriptedPool()
+    for (const asked of [[key(0)], [key(1), key(2)]]) {
+      sent.length = 0
+      const turnEnds = turn()
+      const loaded = call(store, asked)
+      await turnEnds
+      expect(sent).toEqual([asked])
+      await loaded
+    }
+  })
+
+  test('that begin in one turn of the event loop beside another share a SELECT', async () => {
     const { store, sent } = scriptedPool()
     const asked = keysOfLoads(5)
     const [first, second, ...rest] = asked
     await Promise.all([
+      opening(store),
       store.load('grant', first?.id ?? ''),
       store.loadAll(rest),
       Promise.resolve().then(() => store.load('grant', second?.id ?? '')),
     ])
-    expect(sent).toEqual([[first, ...rest, second]])
+    expect(sent).toEqual([openingKeys, [first, ...rest, second]])
   })
 
   test('that begin in later turns have their own', async () => {
@@ -112,6 +131,7 @@ describe('loads over a pool', () => {
         expect(sent.filter(({ length }) => length > 60)).toEqual([])
         // No two that follow each other would fit together.
         for (const [i, { length }] of sent.entries()) {
+          if (i === 0) continue
           const next = sent[i + 1]
           const first = asked[asked.findIndex((_, n) => startOf(asked, n) === startOf(sent, i + 1))]
           if (next !== undefined) expect(length + (first?.length ?? 0)).toBeGreaterThan(60)
@@ -125,10 +145,11 @@ describe('loads over a pool', () => {
     const texts = new Set<string>()
     for (let count = 1; count <= 60; count++) {
       const { store, statements } = scriptedPool()
-      await Promise.all(keysOfLoads(count).map(({ kind, id }) => store.load(kind, id)))
-      expect(statements).toHaveLength(1)
-      names.add(statements[0]?.name)
-      texts.add(statements[0]?.text ?? '')
+      const loads = () => keysOfLoads(count).map(({ kind, id }) => store.load(kind, id))
+      await Promise.all([opening(store), ...loads()])
+      expect(statements).toHaveLength(2)
+      names.add(statements[1]?.name)
+      texts.add(statements[1]?.text ?? '')
     }
     expect(names.size).toBe(9)
     expect(texts.size).toBe(9)
@@ -192,22 +213,22 @@ describe('loads over a pool', () => {
   })
 
   test('are tried again, each alone, if the connection of their SELECT ends', async () => {
-    let connectionsToEnd = 1
     const { store, put, sent } = scriptedPool(async () => {
-      if (connectionsToEnd-- > 0) throw new Error('Connection terminated unexpectedly')
+      if (sent.length === 2) throw new Error('Connection terminated unexpectedly')
     })
     put(key(1), 7)
-    const [none, one] = await Promise.all([0, 1].map((id) => store.load('grant', key(id).id)))
-    expect([none, one?.version]).toEqual([undefined, 7])
-    expect(sent).toEqual([[key(0), key(1)], [key(0)], [key(1)]])
+    const loads = () => [0, 1].map((id) => store.load('grant', key(id).id))
+    const [, none, one] = await Promise.all([opening(store), ...loads()])
+    expect([none, one]).toMatchObject([undefined, { version: 7 }])
+    expect(sent).toEqual([openingKeys, [key(0), key(1)], [key(0)], [key(1)]])
   })
 
   test('fail alone if their own record cannot be parsed', async () => {
     const { store, put, texts } = scriptedPool()
     put(key(0), 3)
     texts.set(`grant ${key(1).id}`, '{')
-    const loads = [0, 1].map((id) => store.load('grant', key(id).id))
-    const [sound, broken] = await Promise.allSettled(loads)
+    const loads = () => [0, 1].map((id) => store.load('grant', key(id).id))
+    const [, sound, broken] = await Promise.allSettled([opening(store), ...loads()])
     expect(sound).toMatchObject({ status: 'fulfilled', value: { version: 3 } })
     expect(broken).toMatchObject({ status: 'rejected', reason: expect.any(SyntaxError) })
   })
@@ -215,14 +236,16 @@ describe('loads over a pool', () => {
   test('of a failing lone SELECT are not tried again', async () => {
     const failed = new Error('Connection terminated unexpectedly')
     const { store, sent } = scriptedPool(() => Promise.reject(failed))
-    await expect(store.load('grant', key(0).id)).rejects.toBe(failed)
-    expect(sent).toHaveLength(1)
+    const loads = [opening(store), store.load('grant', key(0).id)]
+    for (const each of loads) await expect(each).rejects.toBe(failed)
+    expect(sent).toEqual([openingKeys, [key(0)]])
   })
 
   test('share values with nobody', async () => {
     const { store, put } = scriptedPool()
     put(key(0), 1)
-    const [one, other] = await Promise.all([0, 0].map((id) => store.load('grant', key(id).id)))
+    const loads = () => [0, 0].map((id) => store.load('grant', key(id).id))
+    const [, one, other] = await Promise.all([opening(store), ...loads()])
     expect(one).toEqual(other)
     expect(one).not.toBe(other)
   })
