@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
@@ -22,7 +22,11 @@ export default defineConfig(({ mode }) => {
   const sharing = own.filter((file) => !replacing.includes(file))
 
   const project = (name: string, some: typeof files, isolate: boolean) => ({
-    resolve: { tsconfigPaths: true },
+    resolve: {
+      tsconfigPaths: true,
+      // The templates of `create-open-payments-server` have a tsconfig.json of their own, without paths.
+      alias: { 'open-payments-server/core': resolve('src/entry-core.ts') },
+    },
     test: {
       name,
       isolate,

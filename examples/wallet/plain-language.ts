@@ -87,11 +87,12 @@ function turn(interval: RepeatingInterval, locale: Locale): string {
   return periods[which](formatInstant(window.start, locale), formatInstant(window.end, locale))
 }
 
-/** Splits a number of milliseconds into days, hours, minutes and seconds. */
+/** Splits a number of milliseconds into units of time. */
 function elapsed(ms: number) {
   const seconds = ms / 1000
+  const days = Math.floor(seconds / 86_400)
   return {
-    days: Math.floor(seconds / 86_400),
+    ...(days % 7 === 0 ? { weeks: days / 7 } : { days }),
     hours: Math.floor(seconds / 3_600) % 24,
     minutes: Math.floor(seconds / 60) % 60,
     seconds: seconds % 60,

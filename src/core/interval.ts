@@ -194,6 +194,15 @@ function canMove(
   return exactMs === 0 && new Date(anchor).getUTCDate() === new Date(to.anchor).getUTCDate()
 }
 
+/**
+ * Returns the length of the shortest window that an interval of this form can have, in milliseconds. It is the length of
+ * every window if the duration has no months and years: of these, the shortest have 28 and 365 days.
+ */
+export function shortestWindowMs(interval: RepeatingInterval): number {
+  const { months, exactMs } = seriesOf(interval, 'occurrences')
+  return (Math.floor(months / 12) * 365 + (months % 12) * 28) * dayMs + exactMs
+}
+
 /** Whether an interval has a single window. */
 export function hasOneWindow(interval: RepeatingInterval, counting: IntervalCounting): boolean {
   const { first, beyond } = seriesOf(interval, counting)

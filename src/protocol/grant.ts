@@ -8,7 +8,7 @@ import {
 } from '../core/access.js'
 import type { FinishMethod } from '../core/grant/record.js'
 import type { SubjectId } from '../core/grant/subject.js'
-import { parseInterval } from '../core/interval.js'
+import { parseInterval, shortestWindowMs } from '../core/interval.js'
 import type { Json } from '../core/json.js'
 import { ok, type Result } from '../core/result.js'
 import type { PublicJwk } from '../ports/client-keys.js'
@@ -228,8 +228,12 @@ const grantRequestSchema = requestObjectOf(
   }),
 )
 
-/** Reads a grant request except its `client`: access, a subject, or both. */
-export function readGrantRequest(body: Json): Parsed<GrantRequest> {
+/**
+ * Reads a grant request except its `client`: access, a subject, or both.
+ *
+ * @param intervalMinMs the shortest window that an interval may have.
+ */
+export function readGrantRequest(body: Json, intervalMinMs: number): Parsed<GrantRequest> {
   const parsed = parseWith(grantRequestSchema, body)
   if (!parsed.ok) return parsed
   const { access_token, subject, interact } = parsed.value
@@ -237,10 +241,18 @@ export function readGrantRequest(body: Json): Parsed<GrantRequest> {
     return { ok: false, path: 'access_token', problem: 'is missing' }
   }
   const tokens = access_token === undefined ? [] : [access_token].flat()
-  const doubled = tokens.findIndex(hasDuplicates)
-  if (doubled !== -1) {
-    const path = Array.isArray(access_token) ? `access_token.${doubled}` : 'access_token'
-    return { ok: false, path: `${path}.access`, problem: 'contains duplicate access items' }
+  for (const [index, token] of tokens.entries()) {
+    const path = Array.isArray(access_token)
+      ? `access_token.${index}.access`
+      : 'access_token.access'
+    if (hasDuplicates(token)) {
+      return { ok: false, path, problem: 'contains duplicate access items' }
+    }
+    const short = token.access.findIndex((item) => hasShortWindows(item, intervalMinMs))
+    if (short !== -1) {
+      const problem = `must have windows of at least ${intervalMinMs} ms`
+      return { ok: false, path: `${path}.${short}.limits.interval`, problem }
+    }
   }
   const access = tokens.flatMap(requestedItems)
   const [asked] = subject?.sub_ids ?? []
@@ -255,6 +267,13 @@ export function readGrantRequest(body: Json): Parsed<GrantRequest> {
 function hasDuplicates(token: RequestedToken): boolean {
   const access = token.access as readonly AccessItem[]
   return access.some((item, index) => access.slice(0, index).some((each) => allowsSame(each, item)))
+}
+
+/** An amount for each window of a millisecond would be no limit. */
+function hasShortWindows(item: RequestedToken['access'][number], intervalMinMs: number): boolean {
+  if (!('limits' in item) || item.limits?.interval === undefined) return false
+  const interval = parseInterval(item.limits.interval)
+  return interval.ok && shortestWindowMs(interval.value) < intervalMinMs
 }
 
 function requestedItems({ label, access }: RequestedToken): readonly TokenItem[] {

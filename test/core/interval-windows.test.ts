@@ -6,6 +6,7 @@ import {
   parseInterval,
   type RepeatingInterval,
   type SpendingWindow,
+  shortestWindowMs,
   windowAt,
 } from '../../src/core/interval.js'
 import { made, momentOf, moments, moved, never, walkTo } from '../support/intervals.js'
@@ -421,5 +422,38 @@ describe('the cost of finding a window', () => {
   test('is low for a window 8,000 years before the end of the interval', () => {
     const window = '1970-01-01 1970-01-01T00:00:01Z'
     expect(at('R/PT1S/9999-12-31T23:59:59Z', '1970-01-01')).toBe(window)
+  })
+})
+
+describe('shortestWindowMs', () => {
+  test.each([
+    ['R/2026-01-01T00:00:00Z/PT59S', 59_000],
+    ['R/2026-01-01T00:00:00Z/2026-01-01T00:00:00.001Z', 1],
+    ['R/P2W/2026-01-01T00:00:00Z', 14 * day],
+    ['R/2026-01-31T00:00:00Z/P1M', 28 * day],
+    ['R/2026-01-31T00:00:00Z/P1M1D', 29 * day],
+    ['R/2024-02-29T00:00:00Z/P1Y', 365 * day],
+  ])('of %s is %i ms, and a window has this length', (text, shortest) => {
+    const interval = read(text)
+    expect(shortestWindowMs(interval)).toBe(shortest)
+    const lengths = windowsFrom(text, instant('2025-12-31'), 1).concat(
+      windowsFrom(text, instant(text.includes('P2W') ? '2025-01-01' : '2026-01-31'), 60),
+    )
+    expect(Math.min(...lengths.map(({ start, end }) => end - start))).toBe(shortest)
+  })
+
+  test('exceeds the length of no window', () => {
+    fc.assert(
+      fc.property(made, moments, (interval, moment) => {
+        const { text } = interval
+        const shortest = shortestWindowMs(read(text))
+        const window = windowAt(read(text), momentOf(interval, moment))
+        if (window === undefined) return
+        const length = window.end - window.start
+        expect(length).toBeGreaterThanOrEqual(shortest)
+        if (!/P[^T]*[YM]/.test(text)) expect(length).toBe(shortest)
+      }),
+      { numRuns: runs(500) },
+    )
   })
 })

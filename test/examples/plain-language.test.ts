@@ -150,7 +150,12 @@ describe('an interval', () => {
     ['R3/2026-12-01T00:00:00Z/P1Y', [/every year/, /3 times/]],
     ['R/2026-12-01T00:00:00Z/PT1H', [/every hour/]],
     ['R/2026-12-01T00:00:00Z/PT30M', [/every 30 minutes/]],
+    ['R/2026-12-01T00:00:00Z/PT90M', [/every 90 minutes/]],
     ['R/2026-12-01T00:00:00Z/PT1S', [/every second/]],
+    ['R/2026-12-01T00:00:00Z/2026-12-08T00:00:00Z', [/every week/]],
+    ['R/2026-12-01T00:00:00Z/2026-12-15T00:00:00Z', [/every 2 weeks/]],
+    ['R/2026-12-01T00:00:00Z/2026-12-01T01:30:00Z', [/every 1 hour and 30 minutes/]],
+    ['R/2026-12-01T00:00:00Z/2026-12-01T00:01:00.5Z', [/every 1 minute and 0.5 seconds/]],
     ['R/2026-12-01T00:00:00Z/P1M10D', [/every 1 month and 10 days/]],
     ['R/2026-12-01T13:30:00+02:00/P1M', [/11:30/]],
     ['R4/P1M/2027-04-01T00:00:00Z', [/every month/, /4 times/, /until Thu, April 1, 2027, 00:00/]],
@@ -232,6 +237,12 @@ describe('in other languages', () => {
     ['es', 'P2W', /cada 2 semanas/],
     ['ar', 'P1M', /كل شهر، 12 مرة، المرة الأولى من/],
     ['ar', 'P2W', /في كل فترة/],
+    ['de', '2026-12-08T00:00:00Z', /jede Woche/],
+    ['es', '2026-12-08T00:00:00Z', /cada semana/],
+    ['ar', '2026-12-08T00:00:00Z', /كل أسبوع/],
+    ['de', '2026-12-15T00:00:00Z', /je Zeitraum \(2 Wochen\)/],
+    ['es', '2026-12-15T00:00:00Z', /cada 2 semanas/],
+    ['ar', '2026-12-15T00:00:00Z', /في كل فترة \(.?أسبوعان.?\)/],
   ])('%s says how often: %s', (language, duration, expected) => {
     const interval = `R12/2026-12-01T00:00:00Z/${duration}`
     expect(said(outgoing({ debitAmount: usd('1'), interval }), language)).toMatch(expected)

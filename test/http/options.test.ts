@@ -137,6 +137,7 @@ describe('valid options', () => {
       interactionHash: 'base64url',
       denialRedirect: 'rfc9635',
       intervalCounting: 'repetitions',
+      intervalMinMs: 1,
     }
     expect(() => create('authorization', { policy })).not.toThrow()
     const payments = { incomingPaymentExpiryDefaultMs: 5, incomingPaymentExpiryMaxMs: 5 }
@@ -273,6 +274,7 @@ describe('a duration', () => {
     ['authorization', 'policy', 'retryMs'],
     ['authorization', 'policy', 'unusedLifetimeMs'],
     ['authorization', 'policy', 'retentionMs'],
+    ['authorization', 'policy', 'intervalMinMs'],
     ['authorization', 'signatures', 'ageMaxMs'],
     ['authorization', 'signatures', 'skewMaxMs'],
     ['resource', 'policy', 'incomingPaymentExpiryDefaultMs'],
@@ -288,6 +290,10 @@ describe('a duration', () => {
     for (const value of badDurations) {
       expectRefused(name, `${group}.${duration}`, { [group]: { [duration]: value } })
     }
+  })
+
+  test('of the shortest window of an interval must not be zero', () => {
+    expectRefused('authorization', 'policy.intervalMinMs', { policy: { intervalMinMs: 0 } })
   })
 
   test('must not be null', () => {

@@ -1,7 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Json } from '../../src/index.js'
-import { readClient, readContinuation, readGrantRequest } from '../../src/protocol/grant.js'
+import {
+  readClient,
+  readContinuation,
+  readGrantRequest as readRequest,
+} from '../../src/protocol/grant.js'
 import { parseJson } from '../../src/protocol/json.js'
 import { jwkOf, testKey } from '../support/keys.js'
 
@@ -57,6 +61,10 @@ function finishing(changes: JsonMembers): JsonMembers {
 /** Returns the object without one member. */
 function without(object: JsonMembers, name: string): JsonMembers {
   return Object.fromEntries(Object.entries(object).filter(([each]) => each !== name))
+}
+
+function readGrantRequest(body: Json) {
+  return readRequest(body, 60_000)
 }
 
 /** The access items that `readGrantRequest` returns. */
@@ -586,6 +594,11 @@ describe('readGrantRequest', () => {
     [
       'an interval with a zero duration',
       limited({ interval: 'R/2026-01-01T00:00:00Z/PT0S' }),
+      'access_token.access.0.limits.interval',
+    ],
+    [
+      'an interval with a window shorter than the minimum',
+      limited({ interval: 'R/2026-01-01T00:00:00Z/PT59S' }),
       'access_token.access.0.limits.interval',
     ],
     [

@@ -54,6 +54,7 @@ export interface GrantDependencies extends GrantUrls {
   readonly requiresConsent: (item: TokenItem) => boolean
   readonly requiresFinish: (item: TokenItem) => boolean
   readonly subjectRequiresFinish: boolean
+  readonly intervalMinMs: number
   /** Whether the `subjects` option is configured. */
   readonly namesSubjects: boolean
   readonly mayRequest: MayRequest
@@ -63,7 +64,7 @@ export interface GrantDependencies extends GrantUrls {
 export function requestGrant(deps: GrantDependencies): Serve {
   const identify = (exchange: Exchange) => identifyClient(exchange, deps)
   return signed(deps, identify, async ({ call }, { client, body }) => {
-    const request = readGrantRequest(body)
+    const request = readGrantRequest(body, deps.intervalMinMs)
     if (!request.ok) return refuseProblem('body_invalid', request)
     const unwelcome = await refuseAsked(request.value, client, deps)
     if (unwelcome !== undefined) return unwelcome

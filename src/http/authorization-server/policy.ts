@@ -4,6 +4,7 @@ import type { IntervalCounting } from '../../core/interval.js'
 import type { DenialRedirect } from '../../host/interaction-redirect.js'
 import type { InteractionHashEncoding } from '../../protocol/interaction-hash.js'
 import { requireKnownOptions } from '../../util/known-options.js'
+import { invalidOption } from '../../util/option-error.js'
 import { durations, requireBoolean, requireFunction, requireOneOf } from '../options.js'
 import type { MayRequest } from './may-request.js'
 
@@ -55,6 +56,12 @@ export interface AuthorizationPolicy {
    * their windows. Default `occurrences`.
    */
   readonly intervalCounting?: IntervalCounting
+  /**
+   * The shortest window that an interval may have, in milliseconds, at least 1. A grant request with a shorter one gets
+   * 400: the limit applies to each window, so windows of a millisecond would limit nothing. A month counts as 28 days,
+   * a year as 365. Default 60,000.
+   */
+  readonly intervalMinMs?: number
 }
 
 const day = 86_400_000
@@ -77,6 +84,7 @@ const knownOptions: Readonly<Record<keyof AuthorizationPolicy, unknown>> = {
   interactionHash: true,
   denialRedirect: true,
   intervalCounting: true,
+  intervalMinMs: true,
 }
 
 /** Validates the policy, and fills in defaults. */
@@ -101,7 +109,10 @@ export function authorizationRules(policy: AuthorizationPolicy) {
       'repetitions',
     ]),
   }
+  const shortest = durations('policy', { intervalMinMs: 60_000 }, policy)
+  if (shortest.intervalMinMs === 0) throw invalidOption('policy.intervalMinMs', 'must be positive')
   return {
+    ...shortest,
     grantPolicy,
     requiresConsent,
     requiresFinish,

@@ -35,17 +35,20 @@ const commonDurations = [
   'P1Y2M10DT2H30M',
 ] as const
 
-/** Repeating intervals that the library accepts: every form, with and without a count. */
+/**
+ * Repeating intervals that the library accepts: every form, with and without a count. With `around`, their windows are
+ * at least a minute long, as authorization servers require by default.
+ */
 export function validInterval(fc: FastCheck, around?: Instant): Arbitrary<string> {
   const instants = around === undefined ? anyInstant(fc) : nearInstant(fc, around)
   const durations =
     around === undefined
       ? fc.oneof(fc.constantFrom(...commonDurations), anyDuration(fc))
-      : fc.constantFrom(...commonDurations)
+      : fc.constantFrom(...commonDurations.filter((duration) => duration !== 'PT1S'))
   const written = writtenInstant(fc, instants)
   const span = fc.oneof(
     { weight: 4, arbitrary: fc.tuple(written, durations).map(([a, b]) => `${a}/${b}`) },
-    { weight: 1, arbitrary: startAndEnd(fc, instants) },
+    { weight: 1, arbitrary: startAndEnd(fc, instants, around === undefined ? 1 : minuteMs) },
     { weight: 2, arbitrary: fc.tuple(durations, written).map(([a, b]) => `${a}/${b}`) },
   )
   return fc.tuple(repetition(fc), span).map(([repeats, text]) => `${repeats}/${text}`)
@@ -113,10 +116,21 @@ function nearInstant(fc: FastCheck, around: Instant): Arbitrary<Instant> {
   return fc.constantFrom(...near)
 }
 
-function startAndEnd(fc: FastCheck, instants: Arbitrary<Instant>): Arbitrary<string> {
+function startAndEnd(
+  fc: FastCheck,
+  instants: Arbitrary<Instant>,
+  shortest: number,
+): Arbitrary<string> {
   const lengths = fc.oneof(
-    fc.constantFrom(dayMs, 30 * dayMs, 3_600_000, secondMs, 1, 365 * dayMs),
-    fc.integer({ min: 1, max: 1_000 * dayMs }),
+    fc.constantFrom(
+      dayMs,
+      30 * dayMs,
+      3_600_000,
+      Math.max(secondMs, shortest),
+      shortest,
+      365 * dayMs,
+    ),
+    fc.integer({ min: shortest, max: 1_000 * dayMs }),
   )
   return fc
     .tuple(instants, lengths)

@@ -62,7 +62,7 @@ export function money({ value, assetCode, assetScale }: Amount): string {
   return `${assetCode} ${assetScale === 0 ? whole : `${whole}.${fraction}`}`
 }
 
-/** Describes the length of the windows of an interval and one of them, from which owners can infer the others. */
+/** Describes how often an interval repeats and one of its windows, from which owners can infer the others. */
 function describeInterval(text: string): string {
   const parsed = parseInterval(text)
   if (!parsed.ok) return `in each window of ${text}`
@@ -72,14 +72,29 @@ function describeInterval(text: string): string {
   if (window === undefined) return 'never'
   const count = interval.count === undefined ? '' : `, ${interval.count} times`
   const which = interval.form === 'duration/end' ? 'last' : 'first'
-  const length = 'duration' in interval ? lengthOf(interval.duration) : 'period'
-  return `in each ${length}${count}, the ${which} from ${date(window.start)} until ${date(window.end)}`
+  const length = 'duration' in interval ? interval.duration : elapsed(interval.end - interval.start)
+  return `every ${lengthOf(length)}${count}, the ${which} from ${date(window.start)} until ${date(window.end)}`
 }
 
+/** Splits a number of milliseconds into units of time. */
+function elapsed(ms: number) {
+  const seconds = ms / 1000
+  const days = Math.floor(seconds / 86_400)
+  return {
+    ...(days % 7 === 0 ? { weeks: days / 7 } : { days }),
+    hours: Math.floor(seconds / 3_600) % 24,
+    minutes: Math.floor(seconds / 60) % 60,
+    seconds: seconds % 60,
+  }
+}
+
+/** Returns the text of a duration, such as `month`, `2 weeks` or `1 hour and 30 minutes`. */
 function lengthOf(duration: object): string {
-  return Object.entries(duration)
-    .filter(([, count]) => count > 0)
-    .map(([unit, count]) => (count === 1 ? unit.slice(0, -1) : `${count} ${unit}`))
+  const units = Object.entries(duration).filter(([, count]) => count > 0)
+  const [first, ...others] = units
+  if (first?.[1] === 1 && others.length === 0) return first[0].slice(0, -1)
+  return units
+    .map(([unit, count]) => `${count} ${count === 1 ? unit.slice(0, -1) : unit}`)
     .join(' and ')
 }
 
