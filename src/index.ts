@@ -197,6 +197,7 @@ export type {
 } from './service/mechanism/delivery.js'
 export type { DomainEvent, EventType } from './service/mechanism/event-types.js'
 export type { EventRecord } from './service/mechanism/events.js'
+export { HostAnswerError } from './service/mechanism/host-answer.js'
 export type { RepeatRule } from './service/mechanism/nonces.js'
 export type { ListPage, PageInfo, PageQuery, PaymentListQuery } from './service/mechanism/pages.js'
 export { ClockError } from './service/mechanism/steady-clock.js'

@@ -1,4 +1,5 @@
 import type { PaymentMethods } from '../ports/payment-methods.js'
+import { ilpAddress } from '../protocol/host-answers.js'
 import { encodeUtf8, toBase64url } from '../util/bytes.js'
 import { hmacSha256 } from '../util/hash.js'
 import { requireKnownOptions } from '../util/known-options.js'
@@ -68,7 +69,6 @@ async function keyNamed(keys: readonly [Key, ...Key[]], wanted: string | undefin
   return key
 }
 
-const addressPrefix = /^(?:g|private|example|peer|self|test[1-3]?|local)(?:\.[a-zA-Z0-9_~-]+)+$/
 const prefixLengthMax = 960
 const secretLengthMin = 32
 
@@ -84,7 +84,7 @@ export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPayment
   requireKnownOptions('', options, { addressPrefix: true, secret: true })
   if (
     typeof options.addressPrefix !== 'string' ||
-    !addressPrefix.test(options.addressPrefix) ||
+    !ilpAddress.test(options.addressPrefix) ||
     options.addressPrefix.length > prefixLengthMax
   ) {
     throw invalidOption('addressPrefix', 'must be an ILP address of at most 960 characters')

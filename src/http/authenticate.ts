@@ -9,6 +9,7 @@ import {
 } from '../protocol/http-signature/inspect.js'
 import { verifyCandidates } from '../protocol/http-signature/verify.js'
 import { boundKey } from '../service/bound-key.js'
+import { isWrongAnswer } from '../service/mechanism/host-answer.js'
 import type { Proof } from '../service/mechanism/nonces.js'
 import { hasCode } from '../util/error-code.js'
 import { type Exchange, refuse } from './pipeline.js'
@@ -121,6 +122,7 @@ async function available<Value>(ask: () => Promise<Value>): Promise<HttpResult<V
 }
 
 function unavailable(error: unknown): HttpRefusal {
+  if (isWrongAnswer(error)) throw error
   return refuse('client_unavailable', messageOf(error))
 }
 

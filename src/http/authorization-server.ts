@@ -30,6 +30,7 @@ import {
   type RegisteredResourceServer,
   resourceServerRegistry,
 } from './authorization-server/resource-server-registry.js'
+import { hostClientKeys, hostSubjects } from './host-ports.js'
 import type { Handler } from './message.js'
 import {
   contextOn,
@@ -146,7 +147,7 @@ export function createAuthorizationServer(
   const settings = readSettings(options)
   const { context, grantPolicy } = settings
   const grants = createGrants(context, grantPolicy)
-  const introspect = createIntrospect(context, grants, options.clientKeys, grantPolicy)
+  const introspect = createIntrospect(context, grants, settings.clientKeys, grantPolicy)
   const swept = [retired(context, 'grant'), retired(context, 'nonce')]
   return {
     ...createHandlers(pipelineOf(settings, grants, introspect)),
@@ -174,6 +175,8 @@ function readSettings(options: AuthorizationServerOptions) {
   const { grantPolicy, ...rules } = authorizationRules(policy)
   return {
     options,
+    clientKeys: hostClientKeys(clientKeys),
+    ...(subjects && { subjects: hostSubjects(subjects) }),
     url,
     consentUrl: consent.origin + consent.basePath,
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
@@ -188,10 +191,10 @@ function readSettings(options: AuthorizationServerOptions) {
 /** Creates the services for the host's own code. */
 function servicesIn(
   context: ServiceContext,
-  { options, grantPolicy, rules }: Settings,
+  { options, subjects, grantPolicy, rules }: Settings,
   grants: Grants,
 ): AuthorizationServices {
-  const { grantEndpoint, subjects } = options
+  const { grantEndpoint } = options
   return {
     interactions: createInteractions(context, grants, grantPolicy, {
       grantEndpoint,
@@ -204,8 +207,9 @@ function servicesIn(
 
 function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) {
   const { context, options, url, consentUrl, strippedPrefix, rules, repeats, registry } = settings
-  const { grantEndpoint, clientKeys, resourceServers } = options
-  const namesSubjects = options.subjects !== undefined
+  const { grantEndpoint, resourceServers } = options
+  const { clientKeys } = settings
+  const namesSubjects = settings.subjects !== undefined
   const baseUrl = url.origin + url.basePath
   const urls = { baseUrl, consentUrl }
   const deps = { ...urls, ...rules, context, grants, clientKeys, repeats, namesSubjects }

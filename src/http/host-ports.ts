@@ -1,22 +1,101 @@
+import type { TokenItem } from '../core/access.js'
+import type { ClientKeys } from '../ports/client-keys.js'
 import type { PaymentMethods } from '../ports/payment-methods.js'
 import type { Pricing } from '../ports/pricing.js'
+import type { Subjects } from '../ports/subjects.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import { accountSchema, keySchema, methodsSchema, subjectSchema } from '../protocol/host-answers.js'
+import { publishedJwk, screenJwk } from '../protocol/http-signature/jwk.js'
+import { parseWith } from '../protocol/schema.js'
+import { canonicalUrl } from '../protocol/url.js'
 import { ofDependency } from '../service/mechanism/dependency-failure.js'
+import { HostAnswerError } from '../service/mechanism/host-answer.js'
 
-/** Marks rejections of the port, so that the server responds with 503. */
+// The host's ports, as the servers use them. The server responds with 503 if a port rejects, and with 500 if its answer
+// breaks its contract: otherwise each client would have to find out what is wrong.
+
+/**
+ * An account with another `url` than the one to find does not exist. A table that ignores case finds one for each
+ * spelling, and each would have limits and lists of its own.
+ */
 export function hostWalletAddresses(port: WalletAddresses): WalletAddresses {
-  return { find: (url) => ofDependency('walletAddresses', () => port.find(url)) }
+  return {
+    async find(url) {
+      const account = await ofDependency('walletAddresses', () => port.find(url))
+      if (isAbsent(account)) return undefined
+      requireAnswer('walletAddresses.find', accountSchema, account)
+      for (const key of account.keys ?? []) requireKey('walletAddresses.find', key)
+      if (account.url === url) return account
+      if (canonicalUrl(account.url) !== url) return undefined
+      throw new HostAnswerError('walletAddresses.find', 'url must be canonical')
+    },
+  }
 }
 
-/** Marks rejections of the port, so that the server responds with 503. */
+/** A key with another `kid` than the one to find does not exist. */
+export function hostClientKeys(port: ClientKeys): ClientKeys {
+  return {
+    async find(query) {
+      const key = await port.find(query)
+      if (isAbsent(key)) return undefined
+      requireAnswer('clientKeys.find', keySchema, key)
+      if (key.kid !== query.kid) return undefined
+      requireKey('clientKeys.find', key)
+      return key
+    },
+  }
+}
+
 export function hostPaymentMethods(port: PaymentMethods): PaymentMethods {
   return {
-    detailsOf: (query) => ofDependency('paymentMethods', () => port.detailsOf(query)),
+    async detailsOf(query) {
+      const details = await ofDependency('paymentMethods', () => port.detailsOf(query))
+      return requireAnswer('paymentMethods.detailsOf', methodsSchema, details)
+    },
     paymentIdOf: (ilpAddress) => port.paymentIdOf(ilpAddress),
   }
 }
 
-/** Marks rejections of the port, so that the server responds with 503. It responds to a wrong price with 500. */
+/** The service of quotes checks prices, because it knows what was asked. */
 export function hostPricing(port: Pricing): Pricing {
   return { price: (request) => ofDependency('pricing', () => port.price(request)) }
+}
+
+export function hostSubjects(port: Subjects): Subjects {
+  return {
+    async resolve(query) {
+      const subject = await port.resolve(query)
+      if (isAbsent(subject)) return undefined
+      return requireAnswer('subjects.resolve', subjectSchema, subject)
+    },
+  }
+}
+
+/** A rule that returns nothing or a promise by mistake must not grant access without consent. */
+export function hostRule(name: string, rule: (item: TokenItem) => boolean) {
+  return (item: TokenItem): boolean => {
+    const answer: unknown = rule(item)
+    if (typeof answer === 'boolean') return answer
+    throw new HostAnswerError(name, 'it must be a boolean')
+  }
+}
+
+/** Query builders return `null` for a row that does not exist. */
+function isAbsent(answer: unknown): answer is null | undefined {
+  return answer === undefined || answer === null
+}
+
+function requireAnswer<Schema extends Parameters<typeof parseWith>[0]>(
+  source: string,
+  schema: Schema,
+  answer: unknown,
+) {
+  const read = parseWith(schema, answer)
+  if (read.ok) return read.value
+  throw new HostAnswerError(source, `${read.path} ${read.problem}`)
+}
+
+function requireKey(source: string, key: Parameters<typeof publishedJwk>[0]): void {
+  const screened = screenJwk(publishedJwk(key))
+  if (!screened.ok) throw new HostAnswerError(source, screened.problem)
 }

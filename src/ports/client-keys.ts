@@ -28,7 +28,8 @@ export interface ClientKeys {
    * Resolves to the key, or to `undefined` only if the key set is known to be gone (404 or 410) or to lack the key:
    * `undefined` ends the tokens that are bound to the key. Rejects when the keys cannot be read at the moment, for
    * whatever reason; the client then receives 503, and no grant changes. A grant request gets 400 instead, as for an
-   * unknown key, if the `code` of the error is `ERR_FETCH_REFUSED`: the client named a URL that is never fetched.
+   * unknown key, if the `code` of the error is `ERR_FETCH_REFUSED`: the client named a URL that is never fetched. A key
+   * with another `kid` is taken for `undefined`; one that is not a sound Ed25519 key results in 500.
    */
   find(query: ClientKeyQuery): Promise<PublicJwk | undefined>
 }

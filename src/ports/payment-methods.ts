@@ -9,7 +9,7 @@ export interface IlpPaymentMethod {
   readonly type: 'ilp'
   /** The ILP address of the STREAM connection; at most 1023 characters. */
   readonly ilpAddress: string
-  /** Shared secret of the STREAM connection, base64url. */
+  /** Shared secret of the STREAM connection, base64url without padding. */
   readonly sharedSecret: string
 }
 
@@ -30,7 +30,7 @@ export interface PaymentMethods {
   /**
    * Resolves to the details of one payment. They must be unique to the payment and the same in every call,
    * because the library does not store them. Called once before a payment is created, and at each read
-   * while it is open. A rejection results in 503.
+   * while it is open. A rejection results in 503, and details of another form in 500.
    */
   detailsOf(query: PaymentDetailsQuery): Promise<readonly PaymentMethod[]>
   /** Returns the id of the payment that an ILP address belongs to, or `undefined` for other addresses. */

@@ -21,7 +21,8 @@ export interface Subjects {
    * Resolves to the owner's identifier for this client instance: the requested one, or another identifier of
    * the same owner. Resolves to `undefined` when the requested subject is not this owner; the approval is
    * then refused, because a client instance must not mistake one owner for another. Called at each approval
-   * that shares the subject; the grant stores the result. When it rejects, so does the approval.
+   * that shares the subject; the grant stores the result. When it rejects, so does the approval; when the identifier is
+   * not an absolute URI in `id` with the format `uri`, the approval rejects with a `HostAnswerError`.
    */
   resolve(query: SubjectQuery): Promise<SubjectId | undefined>
 }

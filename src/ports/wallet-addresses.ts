@@ -9,15 +9,16 @@ export interface WalletAddress extends Asset {
   readonly publicName?: string
   /** When false, new payments and quotes are refused with `inactive_wallet_address`. Default true. */
   readonly active?: boolean
-  /** Public keys of the account as a client instance, published at `{url}/jwks.json`. */
+  /** Ed25519 public keys of the account as a client instance, published at `{url}/jwks.json`. */
   readonly keys?: readonly PublicJwk[]
 }
 
 /** Looks up the host's accounts. */
 export interface WalletAddresses {
   /**
-   * Resolves to the account of a canonical wallet address, or to `undefined` if it does not exist. A
-   * rejection results in 503.
+   * Resolves to the account of a canonical wallet address, or to `undefined` or `null` if it does not exist. An account
+   * with another `url`, such as one that a table without case finds, does not exist either. A rejection results in 503,
+   * and an account with members that this interface does not allow in 500.
    */
   find(url: string): Promise<WalletAddress | undefined>
 }

@@ -25,9 +25,10 @@ import {
   requestObjectOf,
   type Unreadable,
   unreadable,
+  uriProblem,
   urlSchema,
 } from './schema.js'
-import { canonicalUrl, parseUrl } from './url.js'
+import { canonicalUrl } from './url.js'
 
 /** The client instance of a grant request, the only member that is read before the signature is verified. */
 export type RequestingClient = { readonly walletAddress: string } | { readonly jwk: PublicJwk }
@@ -140,7 +141,7 @@ const subjectSchema = requestObjectOf(
       v.array(
         requestObjectOf(
           v.object({
-            id: v.pipe(v.string(), refusing(subjectIdProblem)),
+            id: v.pipe(v.string(), refusing(uriProblem)),
             format: v.literal('uri'),
           }),
         ),
@@ -149,10 +150,6 @@ const subjectSchema = requestObjectOf(
     ),
   }),
 )
-
-function subjectIdProblem(text: string): string | undefined {
-  return parseUrl(text) === undefined ? 'must be an absolute URI without userinfo' : undefined
-}
 
 const finishSchema = requestObjectOf(
   v.object({

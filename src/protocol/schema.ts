@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { parseValue } from '../core/amount.js'
 import { ok, type Problem, type Result } from '../core/result.js'
 import { isObject } from './json.js'
-import { canonicalUrl } from './url.js'
+import { canonicalUrl, parseUrl } from './url.js'
 
 /** The path of an invalid member, and why it is invalid. Does not contain its value. */
 export interface BodyProblem extends Problem {
@@ -86,6 +86,14 @@ const printable = /^[\x21-\x7e]+$/
 const assetCodeLengthMax = 64
 const assetScaleMax = 255
 
+export const assetMembers = {
+  assetCode: printableText(assetCodeLengthMax),
+  assetScale: v.pipe(
+    v.number(),
+    v.check(isAssetScale, `must be an integer from 0 to ${assetScaleMax}`),
+  ),
+} as const
+
 /** @see Open Payments OpenAPI, schema `amount` */
 export const amountSchema = objectOf(
   v.object({
@@ -93,11 +101,7 @@ export const amountSchema = objectOf(
       v.string(),
       v.check((text) => parseValue(text) !== undefined, 'must be an unsigned 64-bit integer'),
     ),
-    assetCode: printableText(assetCodeLengthMax),
-    assetScale: v.pipe(
-      v.number(),
-      v.check(isAssetScale, `must be an integer from 0 to ${assetScaleMax}`),
-    ),
+    ...assetMembers,
   }),
 )
 
@@ -137,4 +141,9 @@ export function refusing(problemIn: (text: string) => string | undefined) {
     const problem = dataset.typed ? problemIn(dataset.value) : undefined
     if (problem !== undefined) addIssue({ message: problem })
   })
+}
+
+/** The problem of a text that is no URI. */
+export function uriProblem(text: string): string | undefined {
+  return parseUrl(text) === undefined ? 'must be an absolute URI without userinfo' : undefined
 }

@@ -9,6 +9,7 @@ import { accessTokenClass, hashSecret, parseCredential } from '../protocol/crede
 import { boundKey } from './bound-key.js'
 import type { Grants } from './grant.js'
 import type { ServiceContext } from './mechanism/context.js'
+import { isWrongAnswer } from './mechanism/host-answer.js'
 
 const inactive: Introspection = { active: false }
 
@@ -62,6 +63,7 @@ export async function introspected(
   try {
     token = await introspect({ accessToken })
   } catch (error) {
+    if (isWrongAnswer(error)) throw error
     const reason = error instanceof Error ? error.message : 'introspection failed'
     return refused('introspection_unavailable', reason)
   }

@@ -16,6 +16,7 @@ import { newId } from '../protocol/credential.js'
 import { type QuoteRequest, readPriceAnswer } from '../protocol/quote.js'
 import { type AccountRefusal, activeAccount } from './account.js'
 import type { ServiceContext } from './mechanism/context.js'
+import { HostAnswerError } from './mechanism/host-answer.js'
 import type { SignedCall } from './mechanism/nonces.js'
 import { commitNew, loadOwn } from './mechanism/records.js'
 import type { Replayed } from './mechanism/transact.js'
@@ -99,7 +100,6 @@ function refusedPrice({ refusal, reason, minDebitAmount }: PriceRefusal): Pricin
   return { ...answer, details: { minSendAmount: { value, assetCode, assetScale } } }
 }
 
-/** Creates the error for an invalid price: a mistake of the host, so the client receives status 500. */
-function wrongPrice(problem: string): TypeError {
-  return new TypeError(`the price of a payment is wrong: ${problem.trim()}`)
+function wrongPrice(problem: string): HostAnswerError {
+  return new HostAnswerError('pricing.price', problem)
 }

@@ -304,7 +304,7 @@ describe('creating an outgoing payment', () => {
     })
     const before = written.count()
     expect(errorOf(await pay(client, token, 10))).toEqual([500, 'internal_error'])
-    expect(String(world.errors)).toContain('the price of a payment is wrong')
+    expect(String(world.errors)).toContain('the answer of pricing.price is wrong')
     expect(written.count()).toBe(before)
   })
 })

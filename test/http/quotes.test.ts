@@ -277,7 +277,7 @@ describe('a host that returns a price', () => {
       500,
       { error: { code: 'internal_error', description: 'Internal server error' } },
     ])
-    expect(String(world.errors)).toMatch(/^TypeError: the price of a payment is wrong: /)
+    expect(String(world.errors)).toMatch(/^TypeError: the answer of pricing\.price is wrong: /)
     expect(writes()).toBe(0)
   })
 

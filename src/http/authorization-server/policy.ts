@@ -5,6 +5,7 @@ import type { DenialRedirect } from '../../host/interaction-redirect.js'
 import type { InteractionHashEncoding } from '../../protocol/interaction-hash.js'
 import { requireKnownOptions } from '../../util/known-options.js'
 import { invalidOption } from '../../util/option-error.js'
+import { hostRule } from '../host-ports.js'
 import { durations, requireBoolean, requireFunction, requireOneOf } from '../options.js'
 import type { MayRequest } from './may-request.js'
 
@@ -114,8 +115,8 @@ export function authorizationRules(policy: AuthorizationPolicy) {
   return {
     ...shortest,
     grantPolicy,
-    requiresConsent,
-    requiresFinish,
+    requiresConsent: hostRule('policy.requiresConsent', requiresConsent),
+    requiresFinish: hostRule('policy.requiresFinish', requiresFinish),
     subjectRequiresFinish: requireBoolean('policy.subjectRequiresFinish', subjectRequiresFinish),
     mayRequest,
     hashEncoding: requireOneOf('policy.interactionHash', interactionHash, ['base64', 'base64url']),

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { MayRequest, RequestedGrant } from '../../../src/index.js'
-import { walletAddressSubjects } from '../../../src/index.js'
+import { HostAnswerError, walletAddressSubjects } from '../../../src/index.js'
 import {
   alice,
   createWorld,
@@ -91,7 +91,7 @@ describe('the permission to request a grant', () => {
         'request_denied',
       ])
       expect(world.errors).toEqual([
-        new TypeError('mayRequest must return { ok: true } or a refusal'),
+        new HostAnswerError('mayRequest', 'it must be { ok: true } or a refusal'),
       ])
     },
   )

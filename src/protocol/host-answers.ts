@@ -1,0 +1,42 @@
+import * as v from 'valibot'
+import { assetMembers, objectOf, refusing, uriProblem } from './schema.js'
+
+// What the ports of the host must resolve to. Hosts may return more members.
+
+export const keySchema = objectOf(v.object({ kid: v.string(), x: v.string() }))
+
+export const accountSchema = objectOf(
+  v.object({
+    url: v.string(),
+    ...assetMembers,
+    publicName: v.optional(v.string()),
+    active: v.optional(v.boolean()),
+    keys: v.optional(v.array(keySchema)),
+  }),
+)
+
+export const ilpAddress = /^(?:g|private|example|peer|self|test[1-3]?|local)(?:\.[a-zA-Z0-9_~-]+)+$/
+const ilpAddressLengthMax = 1_023
+const base64url = /^(?:[\w-]{4})*[\w-]{2,4}$/
+
+/** @see Open Payments OpenAPI, schema `ilp-payment-method` */
+export const methodsSchema = v.array(
+  objectOf(
+    v.object({
+      type: v.literal('ilp'),
+      ilpAddress: v.pipe(
+        v.string(),
+        v.regex(ilpAddress, 'must be an ILP address'),
+        v.maxLength(ilpAddressLengthMax, `must have at most ${ilpAddressLengthMax} characters`),
+      ),
+      sharedSecret: v.pipe(v.string(), v.regex(base64url, 'must be base64url without padding')),
+    }),
+  ),
+)
+
+export const subjectSchema = objectOf(
+  v.object({
+    id: v.pipe(v.string(), refusing(uriProblem)),
+    format: v.literal('uri'),
+  }),
+)
