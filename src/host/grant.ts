@@ -90,7 +90,10 @@ export interface GrantServices {
    * @throws {ArgumentError} for an invalid query.
    */
   iterate(query: GrantQuery): AsyncIterable<GrantView>
-  /** Revokes a grant together with its access tokens. Resolves to false if the id is unknown. */
+  /**
+   * Revokes a grant together with its access tokens. Resolves to whether this call ended it: to false if the id is
+   * unknown, or if the grant had ended before.
+   */
   revoke(grantId: string): Promise<boolean>
   /**
    * Revokes all grants of a resource owner, such as when the account is closed; all grants and open requests of a
@@ -167,9 +170,7 @@ export function createGrantServices(
     async revoke(grantId) {
       text('grantId', grantId)
       const grant = await grants.load(grantId)
-      if (grant === undefined) return false
-      await revoke(context, grants, grant)
-      return true
+      return grant !== undefined && revoke(context, grants, grant)
     },
     async revokeAll(query) {
       grantsToRevoke('query', query)

@@ -63,7 +63,7 @@ describe('the generated histories', () => {
       [
         ...of('approve', 'changed', 'unchanged', 'interaction_unknown', 'interaction_expired'),
         ...of('approve', 'interaction_over', 'decided_otherwise', 'not_the_owner'),
-        ...of('approve', 'access_widened'),
+        ...of('approve', 'access_widened', 'nothing_granted'),
         ...of('deny', 'changed', 'unchanged', 'interaction_unknown', 'interaction_expired'),
         ...of('deny', 'interaction_over', 'decided_otherwise'),
         ...of('continue', 'changed', 'unchanged', 'too_fast', 'poll_with_finish', 'grant_gone'),

@@ -133,7 +133,7 @@ describe('a grant of only a subject', () => {
 
   test('is not approved when the owner withholds the subject, because nothing would be granted', () => {
     const made = life({ subject: asked })
-    expect(made.approve()).toMatchObject({ refusal: 'access_widened' })
+    expect(made.approve()).toMatchObject({ refusal: 'nothing_granted' })
     expect(made.status()).toBe('pending')
   })
 
@@ -179,7 +179,7 @@ describe('a grant of a subject with access', () => {
   })
 
   test('is not approved for nothing', () => {
-    expect(life(both).approve({ access: [] })).toMatchObject({ refusal: 'access_widened' })
+    expect(life(both).approve({ access: [] })).toMatchObject({ refusal: 'nothing_granted' })
   })
 
   test('keeps the subject of its first approval when the owner approves it again', () => {

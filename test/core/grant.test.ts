@@ -366,7 +366,6 @@ describe('the access that an owner grants', () => {
   })
 
   test.each<readonly [what: string, granted: AccessItem[]]>([
-    ['nothing', []],
     ['a larger amount', [withDebit('2501')]],
     ['no amount', [{ type: 'outgoing-payment', actions: ['create', 'read'], identifier: alice }]],
     ['another action', [{ ...outgoing, actions: ['create', 'read', 'list'] }]],

@@ -74,6 +74,18 @@ describe('an owner who approves less than was requested', () => {
     expect(await world.auth.grants.get(grantId)).toMatchObject({ status: 'pending' })
   })
 
+  test('is refused if it grants nothing, and may decide again', async () => {
+    const world = createSpendingWorld()
+    const { id } = await requested(world.client(), { debitAmount: usd(100) })
+    const { interactions } = world.auth
+    expect(await interactions.approve(id, { ...owner, access: [] })).toEqual({
+      ok: false,
+      refusal: 'nothing_granted',
+      reason: 'the approval grants neither access nor a subject',
+    })
+    expect(await interactions.approve(id, owner)).toMatchObject({ ok: true })
+  })
+
   test('counts windows as the policy does: R1 is two windows if a count is one of repetitions', async () => {
     const policy = { intervalCounting: 'repetitions' } as const
     const world = createSpendingWorld({ auth: { policy } })

@@ -105,6 +105,29 @@ describe('the grants of an owner in some states', () => {
   })
 })
 
+describe('revoking a grant', () => {
+  test('tells whether this call ended it', async () => {
+    const world = createWorld()
+    const client = world.client()
+    const { grants, interactions } = world.auth
+    const id = await connect(world, client, 'alice')
+    expect(await grants.revoke(id)).toBe(true)
+    expect(await grants.revoke(id)).toBe(false)
+    const { body } = await client.request([outgoingAccess], withFinish)
+    const denied = interactionId(body.interact.redirect)
+    await interactions.deny(denied)
+    expect(await grants.revoke(grantIdOf({ id: denied }))).toBe(false)
+    expect(await grants.revoke('unknown-grant')).toBe(false)
+  })
+
+  test('tells one of two concurrent calls that it ended it', async () => {
+    const world = createWorld()
+    const id = await connect(world, world.client(), 'alice')
+    const answers = await Promise.all([1, 2].map(() => world.auth.grants.revoke(id)))
+    expect(answers.toSorted()).toEqual([false, true])
+  })
+})
+
 describe('revoking all grants', () => {
   async function statusesOf(world: World, ids: readonly string[]) {
     return Promise.all(ids.map(async (id) => (await world.auth.grants.get(id))?.status))

@@ -46,6 +46,7 @@ export type ConsentRefusal =
   | 'identifier_required'
   | 'not_the_owner'
   | 'access_widened'
+  | 'nothing_granted'
 
 type Consented = Decision<Grant, GrantEvent, ConsentRefusal>
 
@@ -68,7 +69,7 @@ export function approve(
 
   const subject = subjectToTell(grant, command)
   if (access.length === 0 && subject === undefined) {
-    return refused('access_widened', 'the approval grants neither access nor a subject')
+    return refused('nothing_granted', 'the approval grants neither access nor a subject')
   }
   const refusal = refuseAccess(grant.requested, access, command.walletAddresses, policy)
   if (refusal !== undefined) return refusal
