@@ -4,7 +4,7 @@
  * @module open-payments-server/express
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { bodyBytesMax } from '../src/entry-adapter.js'
+import { bodyBytesMax, requireHandler } from '../src/entry-adapter.js'
 import type { Handler } from '../src/index.js'
 import { headerLines, type MaybeParsed, readNodeBody } from './node-body.js'
 
@@ -28,8 +28,11 @@ const remedy =
  * Passes an error with code `ERR_RAW_BODY_UNAVAILABLE` to `next` if a body parser has already consumed the
  * body: signatures cover the body's bytes, which a parsed value cannot restore. Calls neither the handler nor
  * `next` if the client closes the connection before the end of the body.
+ *
+ * @throws {ArgumentError} if `handle` is not a function.
  */
 export function toExpress(handle: Handler<string | Uint8Array>): NodeHandler {
+  requireHandler('toExpress', handle)
   return (request, response, next) => {
     serve(handle, request, response).catch((error: unknown) => {
       if (next !== undefined) next(error)

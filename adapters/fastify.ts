@@ -4,7 +4,7 @@
  * @module open-payments-server/fastify
  */
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import { bodyBytesMax } from '../src/entry-adapter.js'
+import { bodyBytesMax, requireHandler } from '../src/entry-adapter.js'
 import type { Handler } from '../src/index.js'
 import { headerLines, type MaybeParsed, readNodeBody } from './node-body.js'
 
@@ -16,8 +16,11 @@ const remedy =
  *
  * The plugin is encapsulated: it reads bodies as bytes for every content type, and the host's own routes keep
  * their parsers. Do not wrap it in `fastify-plugin`.
+ *
+ * @throws {ArgumentError} if `handle` is not a function.
  */
 export function toFastify(handle: Handler<string | Uint8Array>): FastifyPluginAsync {
+  requireHandler('toFastify', handle)
   return async (app) => {
     app.removeAllContentTypeParsers()
     app.addContentTypeParser('*', (request, _payload, done) => {

@@ -8,6 +8,7 @@ import {
   RawBodyError,
   readFetchBody,
   requestFromFetch,
+  requireHandler,
   responseForFetch,
 } from '../src/entry-adapter.js'
 import type { Handler, HttpRequest } from '../src/index.js'
@@ -37,9 +38,12 @@ const remedy = 'mount the handler before anything that reads the body, such as a
  * what the Fetch API provides, and refuses requests in which that is ambiguous. `app.mount()` rewrites the
  * path: use `app.all()` or `app.route()`.
  *
- * @throws a `RawBodyError` (`ERR_RAW_BODY_UNAVAILABLE`) if the body has already been parsed.
+ * The returned handler rejects with a `RawBodyError` (`ERR_RAW_BODY_UNAVAILABLE`) if the body has already been parsed.
+ *
+ * @throws {ArgumentError} if `handle` is not a function.
  */
 export function toHono(handle: Handler<string | Uint8Array>): HonoHandler {
+  requireHandler('toHono', handle)
   return async (context) => {
     const incoming = incomingOf(context)
     const { req } = context

@@ -11,5 +11,11 @@ export {
   requestFromFetch,
   responseForFetch,
 } from './http/fetch.js'
-export { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './http/message.js'
+export {
+  bodyBytesMax,
+  type Handler,
+  type HttpRequest,
+  type HttpResponse,
+  requireHandler,
+} from './http/message.js'
 export { requireKnownOptions } from './util/known-options.js'

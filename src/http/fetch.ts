@@ -1,4 +1,10 @@
-import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
+import {
+  bodyBytesMax,
+  type Handler,
+  type HttpRequest,
+  type HttpResponse,
+  requireHandler,
+} from './message.js'
 
 /** A request handler of the Fetch API, as used by Next.js, Bun, Deno and Workers. */
 export type FetchHandler = (request: Request) => Promise<Response>
@@ -20,8 +26,11 @@ export class RawBodyError extends TypeError {
  * lines, so requests that would be ambiguous because of this are refused.
  *
  * The returned handler rejects with a `RawBodyError` if the body has already been read.
+ *
+ * @throws {ArgumentError} if `handle` is not a function.
  */
 export function toFetch(handle: Handler<string | Uint8Array>): FetchHandler {
+  requireHandler('toFetch', handle)
   return async (request) => {
     const response = await handle(requestFromFetch(request, await readFetchBody(request)))
     return responseForFetch(response)

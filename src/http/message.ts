@@ -1,3 +1,5 @@
+import { ArgumentError } from '../util/argument-error.js'
+
 /**
  * A request exactly as received. Signatures cover the exact bytes, so no part of it may be parsed, decoded or
  * reordered.
@@ -33,3 +35,15 @@ export type Handler<Body extends string | Uint8Array = string> = (
 
 /** The largest request body that is read, in bytes. */
 export const bodyBytesMax = 64 * 1024
+
+/**
+ * Checks the argument of an adapter at once: a server in the place of its `handle` would fail at each request.
+ *
+ * @param adapter the name of the function of the adapter, such as `toExpress`.
+ * @throws {ArgumentError} for a value that is not a function.
+ */
+export function requireHandler(adapter: string, handle: unknown): void {
+  if (typeof handle === 'function') return
+  const remedy = `pass the handle of a server, such as ${adapter}(auth.handle)`
+  throw new ArgumentError('handle', `must be a function: ${remedy}`)
+}
