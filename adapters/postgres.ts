@@ -26,4 +26,9 @@ export {
   postgresStore,
 } from './postgres/store.js'
 export type { TransactionResult } from './sql/host-transaction.js'
-export { DatabaseNewerError, type Migrated, type Migration } from './sql/versions.js'
+export {
+  DatabaseNewerError,
+  type Migrated,
+  type Migration,
+  TablesMissingError,
+} from './sql/versions.js'

@@ -6,7 +6,12 @@
 
 export type { TransactionResult } from './sql/host-transaction.js'
 export { sqliteMigrations as migrationsOf } from './sql/sqlite.js'
-export { DatabaseNewerError, type Migrated, type Migration } from './sql/versions.js'
+export {
+  DatabaseNewerError,
+  type Migrated,
+  type Migration,
+  TablesMissingError,
+} from './sql/versions.js'
 export type { SqliteDatabase, SqliteStatement } from './sqlite/driver.js'
 export { migrate } from './sqlite/migrate.js'
 export { type SqliteStore, sqliteStore } from './sqlite/store.js'

@@ -1,6 +1,7 @@
 import type { CompiledQuery, Kysely } from 'kysely'
-import type { PostgresClient, PostgresDatabase } from '../postgres/driver.js'
+import { isWithoutTables, type PostgresClient, type PostgresDatabase } from '../postgres/driver.js'
 import type { Row } from '../sql/rows.js'
+import { TablesMissingError } from '../sql/versions.js'
 
 export interface Result {
   readonly rows: readonly Row[]
@@ -40,7 +41,16 @@ export function onOneConnection<Database, Result>(
 /** Returns the client of `postgresStore`. */
 export function postgresClientOf<Database>(db: Kysely<Database>): PostgresClient {
   const client = clientOf(db)
-  return { query: ({ text, values }) => client.run(text, values) }
+  return {
+    async query({ text, values }) {
+      try {
+        return await client.run(text, values)
+      } catch (error) {
+        if (!isWithoutTables(error)) throw error
+        throw new TablesMissingError('kysely', 'migrate(db, { dialect })', error)
+      }
+    },
+  }
 }
 
 /** Returns the database of `migrate` for PostgreSQL. */

@@ -2,6 +2,7 @@ import { OptionError } from '../../src/index.js'
 import type { SqlValue } from '../sql/columns.js'
 import {
   isBusy,
+  isWithoutTables,
   sqliteBegin,
   sqliteDurable,
   sqliteListName,
@@ -15,6 +16,7 @@ import type { Migration } from '../sql/versions.js'
 import {
   isDuplicate,
   isMysqlConflict,
+  isWithoutTables as isMysqlWithoutTables,
   mysqlListName,
   mysqlMigrations,
   mysqlStatements,
@@ -37,6 +39,8 @@ export interface Engine {
   readonly isTransient: (error: unknown) => boolean
   /** Returns whether an INSERT failed because its row exists. */
   readonly isDuplicate: (error: unknown) => boolean
+  /** Returns whether a statement failed because its table does not exist. */
+  readonly isWithoutTables: (error: unknown) => boolean
   /** Whether a transaction reads outdated rows at isolation levels other than READ COMMITTED. */
   readonly hasSnapshots: boolean
 }
@@ -52,6 +56,7 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
     parameter: (value) => value,
     isTransient: isMysqlConflict,
     isDuplicate,
+    isWithoutTables: isMysqlWithoutTables,
     hasSnapshots: true,
   },
   sqlite: {
@@ -64,6 +69,7 @@ const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
     parameter: (value) => (typeof value === 'number' ? BigInt(value) : value),
     isTransient: isBusy,
     isDuplicate: () => false,
+    isWithoutTables,
     hasSnapshots: false,
   },
 }

@@ -22,12 +22,17 @@ export async function mysqlListName(list: string): Promise<string> {
   return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
+const noSuchTable = 1146
 const duplicateKey = 1062
 const lockWaitTimeout = 1205
 const deadlock = 1213
 
 export function isDuplicate(error: unknown): boolean {
   return numberOf(error) === duplicateKey
+}
+
+export function isWithoutTables(error: unknown): boolean {
+  return numberOf(error) === noSuchTable
 }
 
 /** Returns whether an error is a deadlock, a lock wait timeout, or a conflict in a Galera cluster. */

@@ -1,3 +1,5 @@
+import { TablesMissingError } from '../sql/versions.js'
+
 /** A statement with its values. The driver may keep a named statement prepared. */
 export interface PostgresStatement {
   readonly name?: string
@@ -191,8 +193,17 @@ export class PreparedStatementError extends Error {
 /** The SQLSTATEs of prepared statements that are missing, exist already, or have other parameters. */
 const notPrepared: readonly (string | undefined)[] = ['26000', '42P05', '08P01']
 
-/** Returns an error that names the cause, if a statement failed because of how it was prepared. */
+/** The SQLSTATE of a table that does not exist. */
+const undefinedTable = '42P01'
+
+export function isWithoutTables(error: unknown): boolean {
+  return sqlState(error) === undefinedTable
+}
+
+/** Returns an error that names the cause, if a statement failed because of how it was prepared, or without tables. */
 function explained(error: unknown, { name }: PostgresStatement): unknown {
+  if (error instanceof TablesMissingError) return error
+  if (isWithoutTables(error)) return new TablesMissingError('postgres', 'migrate(pool)', error)
   if (name === undefined || !notPrepared.includes(sqlState(error))) return error
   const message =
     'the database connection lost a prepared statement, as with a pooler in transaction mode: ' +

@@ -33,6 +33,11 @@ export function isBusy(error: unknown): boolean {
   return typeof errcode === 'number' && [busy, locked].includes(errcode & 0xff)
 }
 
+/** The drivers report a table that does not exist by its text alone. */
+export function isWithoutTables(error: unknown): boolean {
+  return error instanceof Error && error.message.includes(`no such table: ${recordsTable}`)
+}
+
 const busy = 5
 const locked = 6
 

@@ -15,6 +15,17 @@ export class DatabaseNewerError extends Error {
   readonly code = 'ERR_DATABASE_NEWER'
 }
 
+/** The error of a store whose tables do not exist. Its message says what creates them. */
+export class TablesMissingError extends Error {
+  readonly code = 'ERR_TABLES_MISSING'
+
+  /** `module` is the entry whose `migrate` creates the tables, and `call` how to call it. */
+  constructor(module: string, call: string, cause: unknown) {
+    const remedy = `run ${call} of open-payments-server/${module} before the store is used`
+    super(`the tables of the library do not exist: ${remedy}`, { cause })
+  }
+}
+
 /** @throws {DatabaseNewerError} if a version was applied that is not among the migrations. */
 export function missing(migrations: readonly Migration[], done: readonly number[]): Migration[] {
   const newest = Math.max(0, ...done)

@@ -1,7 +1,8 @@
 import { retried } from '../sql/retried.js'
 import type { Row } from '../sql/rows.js'
-import { isBusy, sqliteDurable } from '../sql/sqlite.js'
+import { isBusy, isWithoutTables, sqliteDurable } from '../sql/sqlite.js'
 import type { SqlStatement } from '../sql/statements.js'
+import { TablesMissingError } from '../sql/versions.js'
 
 /**
  * What the library needs of a connection: a `Database` of `better-sqlite3` and a `DatabaseSync` of `node:sqlite`
@@ -45,7 +46,7 @@ function createSession(database: SqliteDatabase): Session {
   let occupied: Promise<unknown> | undefined
 
   function rows({ text, values }: SqlStatement): readonly Row[] {
-    const statement = prepared.get(text) ?? database.prepare(text)
+    const statement = prepared.get(text) ?? preparedOn(database, text)
     prepared.set(text, statement)
     // A driver may write a number as a floating-point number.
     const bound = values.map((value) => (typeof value === 'number' ? BigInt(value) : value))
@@ -73,5 +74,14 @@ function createSession(database: SqliteDatabase): Session {
         occupied = undefined
       }
     },
+  }
+}
+
+function preparedOn(database: SqliteDatabase, text: string): SqliteStatement {
+  try {
+    return database.prepare(text)
+  } catch (error) {
+    if (!isWithoutTables(error)) throw error
+    throw new TablesMissingError('sqlite', 'migrate(database)', error)
   }
 }

@@ -45,6 +45,21 @@ describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: creat
     })
   }
 
+  test('says what creates the tables if they do not exist', async () => {
+    const empty = await create()
+    const db = empty.connect()
+    const store = kyselyStore(db, { dialect })
+    const missing = expect.objectContaining({
+      code: 'ERR_TABLES_MISSING',
+      message: expect.stringContaining(
+        'run migrate(db, { dialect }) of open-payments-server/kysely',
+      ),
+    })
+    await expect(store.load('quote', 'no-tables')).rejects.toEqual(missing)
+    await expect(put(store, change('no-tables'))).rejects.toEqual(missing)
+    await empty.drop()
+  })
+
   test('migrates once', async () => {
     expect(await migrate(databases[1], { dialect })).toEqual({ applied: [] })
     expect(migrationsOf(dialect).map((step) => step.name)).toEqual(['records'])

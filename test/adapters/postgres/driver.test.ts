@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
+import { PGlite } from '@electric-sql/pglite'
 import { describe, expect, test } from 'vitest'
-import { migrate, type PostgresPool, postgresStore } from '../../../adapters/postgres.js'
+import { fromPglite, migrate, type PostgresPool, postgresStore } from '../../../adapters/postgres.js'
 
 /** A pool of `pg` whose client reports the end of its connection as soon as it is passed on. */
 function poolOfEndedConnections() {
@@ -44,4 +45,27 @@ describe('a connection that ends as soon as the pool passes it on', () => {
       expect(client.listenerCount('error')).toBe(0)
     },
   )
+})
+
+test('a store whose tables do not exist says what creates them', async () => {
+  const database = await PGlite.create()
+  const missing = expect.objectContaining({
+    code: 'ERR_TABLES_MISSING',
+    message:
+      'the tables of the library do not exist: ' +
+      'run migrate(pool) of open-payments-server/postgres before the store is used',
+    cause: expect.objectContaining({ code: '42P01' }),
+  })
+  const store = postgresStore(fromPglite(database))
+  const change = { kind: 'quote', next: { id: 'no-tables', version: 1, commandId: 'a' } } as const
+  const commit = { changes: [{ ...change, expectedVersion: 0 }], guards: [] }
+  await expect(store.load('quote', 'no-tables')).rejects.toEqual(missing)
+  await expect(store.commit(commit)).rejects.toEqual(missing)
+  await database.transaction(async (inside) => {
+    const within = postgresStore.inTransaction(fromPglite(inside))
+    const failed = { code: 'ERR_TRANSACTION_FAILED', cause: missing }
+    await expect(within.commit(commit)).rejects.toMatchObject(failed)
+    await inside.rollback()
+  })
+  await database.close()
 })

@@ -83,7 +83,7 @@ describe('a transaction of a query builder', () => {
     )
     await expect(missing).rejects.toMatchObject({
       code: 'ERR_TRANSACTION_FAILED',
-      cause: { code: '42P01' },
+      cause: { code: 'ERR_TABLES_MISSING', cause: { code: '42P01' } },
     })
   })
 })

@@ -55,6 +55,21 @@ describe.each(Object.entries(sqliteDrivers))('SQLite through %s', (_, open) => {
     }
   })
 
+  test('says what creates the tables if they do not exist', async () => {
+    const empty = freshSqlite(open)
+    const store = sqliteStore(empty.connect())
+    const missing = expect.objectContaining({
+      code: 'ERR_TABLES_MISSING',
+      message: expect.stringContaining('run migrate(database) of open-payments-server/sqlite'),
+    })
+    await expect(store.load('quote', 'no-tables')).rejects.toEqual(missing)
+    await expect(put(store, change('no-tables'))).rejects.toEqual(missing)
+    await expect(
+      store.transaction(async (inside) => ({ ok: await put(inside, change('no-tables')) })),
+    ).rejects.toMatchObject({ code: 'ERR_TRANSACTION_FAILED', cause: missing })
+    empty.drop()
+  })
+
   test('has a write-ahead log, and writes through to the disk', () => {
     const connection = fresh.connect()
     sqliteStore(connection)
