@@ -3,7 +3,7 @@ import { type Amount, amountValueMax, parseValue, sameAsset } from './amount.js'
 import { type Refused, refused } from './decision.js'
 import type { Instant } from './instant.js'
 import type { SpendingWindow } from './interval.js'
-import { type Allowance, allow, type CountedAmount, type Spending } from './limits.js'
+import { type Allowance, allow, allowanceAt, type CountedAmount, type Spending } from './limits.js'
 import { ok, type Result } from './result.js'
 import type { Stored } from './stored.js'
 
@@ -127,6 +127,30 @@ function counted(budget: Budget | undefined, { counts, maximum }: NonNullable<Al
   return spent === null || !sameAsset(spent, maximum) ? amountValueMax : units(spent)
 }
 
+/**
+ * A granted item for outgoing payments at an instant, with the id of the budget that counts its payments. Outside all
+ * windows of its interval it has neither allowance nor budget.
+ */
+export interface PayingItem {
+  readonly item: GrantedItem
+  readonly open?: { readonly allowance: Allowance; readonly budgetId: string }
+}
+
+/** Returns the items for outgoing payments of a token or grant, in the order in which they were granted. */
+export function payingItems(
+  access: readonly GrantedItem[],
+  charge: Omit<Charge, 'commandId'>,
+  now: Instant,
+): readonly PayingItem[] {
+  return access.flatMap((item): PayingItem | readonly [] => {
+    if (item.type !== 'outgoing-payment') return []
+    const allowed = allowanceAt(item, now)
+    if (!allowed.ok) return { item }
+    const allowance = allowed.value
+    return { item, open: { allowance, budgetId: budgetId(charge, item, allowance) } }
+  })
+}
+
 /** What an item has spent and has left at an instant. */
 export interface BudgetStatus {
   /** Whether the item can pay: false outside all windows of its interval. */
@@ -134,6 +158,11 @@ export interface BudgetStatus {
   readonly window?: SpendingWindow
   readonly spent: Partial<SpentAmounts>
   readonly left: Partial<Readonly<Record<CountedAmount, Amount>>>
+}
+
+/** Returns what a paying item has spent and has left. */
+export function itemStatus({ item, open }: PayingItem, budget: Budget | undefined): BudgetStatus {
+  return open === undefined ? closedBudget(item) : budgetStatus(open.allowance, budget)
 }
 
 /** Returns what an item has spent in its open window, and what is left of the limited amount. */

@@ -1,3 +1,4 @@
+import type { Budget } from '../core/budget.js'
 import { createTogether } from '../core/outgoing-payment/create-together.js'
 import type { ActiveToken } from '../ports/introspect.js'
 import type { RecordChange } from '../ports/store.js'
@@ -13,7 +14,7 @@ import {
   termsOf,
   withPermission,
 } from './outgoing-payment-commit.js'
-import { readForAll } from './outgoing-payment-read.js'
+import { readForAll, spentWith } from './outgoing-payment-read.js'
 import type {
   Created,
   Creation,
@@ -153,13 +154,13 @@ function decideTogether(
     results.set(creation, { ok: true, payment: read.payment })
   }
   const budgets = new Map<string, RecordChange>()
-  for (const { creation, read, payment, events, budget } of fold(deps, members)) {
+  for (const { creation, read, payment, events, budget, spent } of fold(deps, members)) {
     const { replay } = creation.call
     const nonce = replay.consumed || replay.guard === undefined ? [] : [replay.guard.change]
     changes.push(...changesOf(context, 'outgoing-payment', undefined, payment, events), ...nonce)
     const stored = read.candidates.find((each) => each.budget?.id === budget.id)?.budget
     budgets.set(budget.id, changeOf('budget', stored, budget))
-    results.set(creation, { ok: true, payment, budget })
+    results.set(creation, { ok: true, payment, spent })
   }
   changes.push(...budgets.values())
   const guards = changes.length === 0 ? [] : guardsOf(deps, token)
@@ -181,10 +182,12 @@ function fold({ limits, mayPay }: CreationDependencies, members: readonly Member
     possible.map(({ timed }) => timed),
     limits,
   )
+  const charged = new Map<string, Budget>()
   return possible.flatMap(({ creation, read }, index) => {
     const decision = decisions[index]
     if (!decision?.ok) return []
     const { record: payment, events, budget } = decision
-    return { creation, read, payment, events, budget }
+    charged.set(budget.id, budget)
+    return { creation, read, payment, events, budget, spent: spentWith(read, charged) }
   })
 }

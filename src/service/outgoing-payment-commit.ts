@@ -15,7 +15,7 @@ import { changeOf } from './mechanism/changes.js'
 import { changesOf } from './mechanism/events.js'
 import { grantListName, listsOf } from './mechanism/pages.js'
 import { type Attempt, type Operation, replayed, transactSigned } from './mechanism/transact.js'
-import { readFor } from './outgoing-payment-read.js'
+import { readFor, spentWith } from './outgoing-payment-read.js'
 import type { Creation, CreationDependencies, Decided, Read } from './outgoing-payment-request.js'
 import { type Permission, permissionFor } from './payment-permission.js'
 
@@ -144,7 +144,11 @@ function decide(deps: CreationDependencies, creation: Creation, loaded: Loaded):
       budgetChange(candidates, budget),
     ],
     guards: guardsOf(deps, token.value),
-    result: { ok: true, payment: record, budget },
+    result: {
+      ok: true,
+      payment: record,
+      spent: spentWith(loaded, new Map([[budget.id, budget]])),
+    },
     refused: false,
   }
 }

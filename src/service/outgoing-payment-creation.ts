@@ -27,12 +27,11 @@ import type {
 } from './outgoing-payment-request.js'
 import type { PricingRefused } from './quote.js'
 
-/** A payment, and the total spent in its window, including this payment. */
+/** A payment, and the amounts spent under the token in the windows that are open when its request arrives. */
 export interface PaymentAnswer {
   readonly ok: true
   readonly payment: OutgoingPayment
-  /** Absent if the payment's budget has been removed. */
-  readonly spent?: SpentAmounts
+  readonly spent: SpentAmounts
 }
 
 /** Creates an outgoing payment, or returns the one that an identical earlier request created. */
@@ -63,14 +62,14 @@ export function createPaymentCreation(
     const keyed = repeated(read?.payment, requested.repeat)
     if (keyed !== undefined) {
       await consumeSignature(deps, call)
-      return answerEarlier(deps, keyed)
+      return answerEarlier(deps, requested, keyed)
     }
 
     const priced = await priceOf(deps, requested)
     if (!priced.ok) return answerUnpriced(deps, requested, priced)
     const creation = { ...withId(deps, requested, priced.value), read }
     const decided = await commitCombined(deps, creation)
-    if (decided.ok) return answerCreated(deps, decided)
+    if (decided.ok) return answerCreated(deps, requested, decided)
     return answerConcurrent(deps, creation, decided)
   }
 }
@@ -150,11 +149,12 @@ async function priceOf(
 /** Answers a request without a price. A repeat still returns its payment after the account was closed. */
 async function answerUnpriced(
   deps: CreationDependencies,
-  { input, repeat }: Requested,
+  requested: Requested,
   unpriced: PricingRefused,
 ): Promise<PaymentAnswer | PaymentCreationRefused> {
+  const { input, repeat } = requested
   const earlier = 'quoteId' in input ? await findEarlier(deps, input.quoteId, repeat) : undefined
-  return earlier === undefined ? unpriced : answerEarlier(deps, earlier)
+  return earlier === undefined ? unpriced : answerEarlier(deps, requested, earlier)
 }
 
 function withId(
@@ -169,18 +169,19 @@ function withId(
 
 async function answerCreated(
   { payments }: CreationDependencies,
-  { payment, budget }: Created,
+  { spender, call }: Requested,
+  { payment, spent }: Created,
 ): Promise<PaymentAnswer> {
-  const { spent } = budget ?? (await payments.loadBudget(payment.budgetId)) ?? {}
-  return { ok: true, payment, ...(spent && { spent }) }
+  return { ok: true, payment, spent: spent ?? (await payments.spentUnder(spender.token, call.now)) }
 }
 
 async function answerEarlier(
   deps: CreationDependencies,
+  requested: Requested,
   earlier: Earlier,
 ): Promise<PaymentAnswer | PaymentCreationRefused> {
   if (!earlier.ok) return earlier
-  return answerCreated(deps, { ok: true, payment: earlier.value })
+  return answerCreated(deps, requested, { ok: true, payment: earlier.value })
 }
 
 /**
@@ -189,11 +190,12 @@ async function answerEarlier(
  */
 async function answerConcurrent(
   deps: CreationDependencies,
-  { keyedId, repeat, call }: Creation,
+  creation: Creation,
   declined: PaymentCreationRefused | Replayed,
 ): Promise<PaymentAnswer | PaymentCreationRefused | Replayed> {
+  const { keyedId, repeat, call } = creation
   const isIdentical = declined.refusal === 'replayed' && call.replay.guard?.of === 'signature'
   if (!isIdentical || keyedId === undefined) return declined
   const earlier = await findEarlier(deps, keyedId, repeat)
-  return earlier === undefined ? declined : answerEarlier(deps, earlier)
+  return earlier === undefined ? declined : answerEarlier(deps, creation, earlier)
 }

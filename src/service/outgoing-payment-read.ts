@@ -1,6 +1,12 @@
 import { permits } from '../core/access.js'
-import { type Budget, type BudgetCandidate, budgetId } from '../core/budget.js'
-import { allowanceAt } from '../core/limits.js'
+import {
+  type Budget,
+  itemStatus,
+  type PayingItem,
+  payingItems,
+  type SpentAmounts,
+  totalSpent,
+} from '../core/budget.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
 import type { Quote } from '../core/quote.js'
 import type { Stored } from '../core/stored.js'
@@ -34,7 +40,7 @@ export async function readFor(
   also: AlsoRead,
 ): Promise<Read> {
   const plan = planOf(requested, token, also)
-  const [read = { candidates: [] }] = await readPlans(store, [plan])
+  const [read = { items: [], candidates: [] }] = await readPlans(store, [plan])
   return read
 }
 
@@ -55,25 +61,32 @@ async function readPlans(store: Store, plans: readonly Plan[]): Promise<readonly
 }
 
 function planOf(requested: Requested, token: ActiveToken | undefined, also: AlsoRead): Plan {
-  const { input, namespace, call } = requested
+  const { input, namespace, grantNamespace, call } = requested
   const own = (kind: RecordKind, id: string) => (isIdOf(namespace, id) ? { kind, id } : undefined)
   const quote = 'quoteId' in input ? own('quote', input.quoteId) : undefined
   const payment = also.payment === undefined ? undefined : own('outgoing-payment', also.payment)
   const guard = also.nonce ? call.replay.guard?.change : undefined
   const nonce = guard && { kind: guard.kind, id: guard.next.id }
-  const open = token === undefined ? [] : openItems(requested, token)
+  const charge = { namespace: grantNamespace, grantId: token?.grantId ?? '' }
+  const paying = payingItems(token?.access ?? [], charge, call.now)
   const { grant } = also
-  const budgets = open.map(({ key }) => key)
+  const budgetKey = ({ open }: PayingItem) =>
+    open && ({ kind: 'budget', id: open.budgetId } as const)
+  const budgets = paying.map(budgetKey)
   return {
     keys: [quote, ...budgets, payment, nonce, grant].filter((key) => key !== undefined),
     read(look) {
       const consumed = look(nonce)
+      const items = paying.map((each) => {
+        const budget = look(budgetKey(each)) as Budget | undefined
+        return { ...each, ...(budget && { budget }) }
+      })
       return {
         quote: look(quote) as Quote | undefined,
-        candidates: open.map(({ item, key }): BudgetCandidate => {
-          const budget = look(key) as Budget | undefined
-          return budget === undefined ? { item } : { item, budget }
-        }),
+        items,
+        candidates: items.filter(({ item }) =>
+          permits([item], 'outgoing-payment', 'create', input.walletAddress),
+        ),
         payment: look(payment) as OutgoingPayment | undefined,
         consumed: consumed && (consumed.commandId === call.commandId ? 'us' : 'another'),
         grant: look(grant),
@@ -83,20 +96,15 @@ function planOf(requested: Requested, token: ActiveToken | undefined, also: Also
 }
 
 /**
- * Returns the granted items for payments from the wallet address, with the keys of the budgets of their open windows.
+ * Returns what `spentUnder` resolves to after a commit with these budgets, by their ids. Another commit can have charged
+ * other items of the grant in the meantime.
  */
-function openItems(
-  { grantNamespace: namespace, call, input }: Requested,
-  { access, grantId }: ActiveToken,
-) {
-  return access
-    .filter((item) => permits([item], 'outgoing-payment', 'create', input.walletAddress))
-    .map((item) => {
-      const allowance = allowanceAt(item, call.now)
-      if (!allowance.ok) return { item, key: undefined }
-      const id = budgetId({ namespace, grantId }, item, allowance.value)
-      return { item, key: { kind: 'budget', id } as const }
-    })
+export function spentWith({ items }: Read, charged: ReadonlyMap<string, Budget>): SpentAmounts {
+  const parts = items.map(({ budget, ...each }) => {
+    const next = each.open && charged.get(each.open.budgetId)
+    return itemStatus(each, next ?? budget).spent
+  })
+  return totalSpent(parts)
 }
 
 function nameOf({ kind, id }: RecordKey): string {

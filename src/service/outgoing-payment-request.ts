@@ -1,5 +1,11 @@
 import type { Amount } from '../core/amount.js'
-import type { Budget, BudgetCandidate, BudgetPolicy } from '../core/budget.js'
+import type {
+  Budget,
+  BudgetCandidate,
+  BudgetPolicy,
+  PayingItem,
+  SpentAmounts,
+} from '../core/budget.js'
 import type { Refused } from '../core/decision.js'
 import type { JsonObject } from '../core/json.js'
 import type { LimitsRefusal, Spending } from '../core/limits.js'
@@ -78,7 +84,9 @@ export interface Creation extends Requested {
 /** Records that a creation depends on, read together. */
 export interface Read {
   readonly quote?: Quote | undefined
-  /** The granted items that permit the payment, with the budgets of their open windows. */
+  /** The token's items for outgoing payments, with the budgets of their open windows. */
+  readonly items: readonly (PayingItem & { readonly budget?: Budget })[]
+  /** The items that permit the payment. */
   readonly candidates: readonly BudgetCandidate[]
   /** The payment that this request, or an earlier identical one, created, if it was asked for. */
   readonly payment?: OutgoingPayment | undefined
@@ -88,11 +96,11 @@ export interface Read {
   readonly grant?: Stored | undefined
 }
 
-/** A created payment, with its budget if the same commit wrote it. */
+/** A created payment, with the amounts spent under the token if the commit of this request created it. */
 export interface Created {
   readonly ok: true
   readonly payment: OutgoingPayment
-  readonly budget?: Budget | undefined
+  readonly spent?: SpentAmounts
 }
 
 export type Decided = Created | PaymentCreationRefused | Replayed

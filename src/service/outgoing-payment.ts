@@ -3,16 +3,14 @@ import {
   type Budget,
   type BudgetPolicy,
   type BudgetStatus,
-  budgetId,
-  budgetStatus,
-  closedBudget,
+  itemStatus,
+  payingItems,
   release,
   type SpentAmounts,
   totalSpent,
 } from '../core/budget.js'
 import { refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
-import { allowanceAt } from '../core/limits.js'
 import {
   heldBy,
   type OutgoingPayment,
@@ -80,7 +78,6 @@ export function createOutgoingPayments(context: ServiceContext, { payments }: Sp
     ...createPaymentLists<OutgoingPayment>(context, 'outgoing-payment'),
     budgetsUnder: (grant: Pick<ActiveToken, 'grantId' | 'access'>, now: Instant) =>
       budgetsUnder(context, grant, now),
-    loadBudget: (id: string) => loadBudget(context, id),
     spentUnder: (token: ActiveToken, now: Instant) => spentUnder(context, token, now),
     begin: (id: string) => run<'begin'>(deps, id, { type: 'begin' }),
     reportSent: (id: string, said: Said<ReportSent>) =>
@@ -112,20 +109,16 @@ async function budgetsUnder(
   now: Instant,
 ): Promise<readonly ItemStatus[]> {
   const namespace = await context.grantNamespace()
-  const items = access
-    .filter(({ type }) => type === 'outgoing-payment')
-    .map((item) => ({ item, allowance: allowanceAt(item, now) }))
-  const open = items.flatMap(({ item, allowance }) =>
-    allowance.ok ? [{ item, id: budgetId({ namespace, grantId }, item, allowance.value) }] : [],
+  const items = payingItems(access, { namespace, grantId }, now)
+  const ids = items.flatMap(({ open }) => open?.budgetId ?? [])
+  const found = await loadAll(
+    context.store,
+    ids.map((id) => ({ kind: 'budget', id })),
   )
-  const keys = open.map(({ id }) => ({ kind: 'budget', id }) as const)
-  const budgets = (await loadAll(context.store, keys)) as readonly (Budget | undefined)[]
-  const budgetOf = new Map(open.map(({ item }, index) => [item, budgets[index]]))
-  return items.map(({ item, allowance }) =>
-    allowance.ok
-      ? { item, ...budgetStatus(allowance.value, budgetOf.get(item)) }
-      : { item, ...closedBudget(item) },
-  )
+  return items.map((each) => {
+    const budget = each.open && found[ids.indexOf(each.open.budgetId)]
+    return { item: each.item, ...itemStatus(each, budget as Budget | undefined) }
+  })
 }
 
 /**

@@ -41,7 +41,7 @@ const most = 2n ** 64n - 1n
 const overBudget = { code: 'insufficient_grant', description: 'unauthorized' }
 
 describe('creating an outgoing payment', () => {
-  test('with a quote returns 201 with its amounts and the spent amounts of its budget', async () => {
+  test('with a quote returns 201 with its amounts and the spent amounts of its grant', async () => {
     const { world, client, token } = await payingClient()
     const quoteId = await quoteUrl(client, { receiver: euroReceiver, debitAmount: usd(1000) })
     const metadata = { invoice: 'INV-1', constructor: null, lines: ['caffè\u0000\ud800'] }
@@ -121,7 +121,7 @@ describe('creating an outgoing payment', () => {
     const { token } = await grantToPay(world, client, access)
     await pay(client, token, 100)
     const { body } = await pay(client, token, 30)
-    expect(body.grantSpentDebitAmount).toEqual(usd(30))
+    expect(body.grantSpentDebitAmount).toEqual(usd(130))
     expect(await spentUnder(client, token)).toMatchObject({ spentDebitAmount: usd(130) })
   })
 

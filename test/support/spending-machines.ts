@@ -129,7 +129,7 @@ function pay(machines: Machines, grant: Granted, request: PayRequest, key?: stri
     key,
   )
   if (earlier !== undefined) {
-    return earlier.ok ? answer(machines, earlier.value) : declined('request_differs')
+    return earlier.ok ? answer(machines, grant, earlier.value) : declined('request_differs')
   }
   const terms = termsOf(machines, grant, request)
   if (!terms.ok) return declined(terms.refusal)
@@ -153,7 +153,7 @@ function pay(machines: Machines, grant: Granted, request: PayRequest, key?: stri
   if (decision.outcome === 'refused') return declined(decision.refusal)
   put(machines, 'outgoing-payment', decision.record)
   put(machines, 'budget', decision.budget)
-  return answer(machines, decision.record)
+  return answer(machines, grant, decision.record)
 }
 
 function earlierOf(
@@ -195,9 +195,9 @@ function candidates(
     })
 }
 
-function answer(machines: Machines, { id, budgetId }: OutgoingPayment): PayAnswer {
-  const spent = get<Budget>(machines, 'budget', budgetId)?.spent
-  return ok(spent === undefined ? { id } : { id, spent })
+function answer(machines: Machines, grant: Granted, { id }: OutgoingPayment): PayAnswer {
+  const totals = spent(machines, grant)
+  return ok(totals.ok ? { id, spent: totals.value } : { id })
 }
 
 function spent(machines: Machines, grant: Granted): SpentAnswer {

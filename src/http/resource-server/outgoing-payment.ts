@@ -121,7 +121,7 @@ function createdBody(
   return {
     ...outgoingPaymentResource(payment, baseUrl, call.now),
     // Omitted if null: the schema of a created payment, unlike that of a grant, does not allow null.
-    ...(spent?.debitAmount && { grantSpentDebitAmount: spent.debitAmount }),
-    ...(spent?.receiveAmount && { grantSpentReceiveAmount: spent.receiveAmount }),
+    ...(spent.debitAmount && { grantSpentDebitAmount: spent.debitAmount }),
+    ...(spent.receiveAmount && { grantSpentReceiveAmount: spent.receiveAmount }),
   }
 }

@@ -63,12 +63,14 @@ export function amended(book: Book, number: number, change: Partial<BookedPaymen
   return { ...book, payments }
 }
 
-/** Returns how much a payment takes from its account: what may still be sent, or what was sent once final. */
-function takenBy({ request, account, state, sent, delivered }: BookedPayment): bigint {
-  if (account === undefined) return 0n
-  const actual = account.counts === 'debitAmount' ? sent : delivered
+/** Returns how much of an amount a payment takes: what may still be sent, or what was sent once final. */
+function takenBy(
+  { request, state, sent, delivered }: BookedPayment,
+  counts: CountedAmount,
+): bigint {
+  const actual = counts === 'debitAmount' ? sent : delivered
   if (state === 'completed' || state === 'failed') return actual
-  const reserved = BigInt(request[account.counts].value)
+  const reserved = BigInt(request[counts].value)
   return actual > reserved ? actual : reserved
 }
 
@@ -76,7 +78,31 @@ function takenBy({ request, account, state, sent, delivered }: BookedPayment): b
 export function spentIn({ payments }: Book, account: Account): bigint {
   return payments
     .filter((line) => line.account !== undefined && sameAccount(line.account, account))
-    .reduce((sum, line) => sum + takenBy(line), 0n)
+    .reduce((sum, line) => sum + takenBy(line, account.counts), 0n)
+}
+
+/**
+ * Returns how much of an amount the payments of all open windows of a grant take together. It is `undefined` if the book
+ * does not contain it: a payment was charged to an item without a limit, or is in another asset.
+ */
+export function spentUnder(
+  { payments }: Book,
+  grant: number,
+  counts: CountedAmount,
+  asset: Omit<Amount, 'value'>,
+  now: Instant,
+): bigint | undefined {
+  let total = 0n
+  for (const line of payments) {
+    if (line.request.grant !== grant) continue
+    if (line.account === undefined) return undefined
+    const { window } = line.account
+    if (window !== undefined && !(window.start <= now && now < window.end)) continue
+    const { assetCode, assetScale } = line.request[counts]
+    if (assetCode !== asset.assetCode || assetScale !== asset.assetScale) return undefined
+    total += takenBy(line, counts)
+  }
+  return total
 }
 
 function sameAccount(a: Account, b: Account): boolean {

@@ -8,7 +8,7 @@ import {
   type Problems,
   paymentIn,
   type SpendingRules,
-  spentIn,
+  spentUnder,
   wrong,
 } from './book.js'
 import type { PaymentRequest, SpendingAction } from './history.js'
@@ -168,7 +168,7 @@ function explain(
   if (booked === undefined) {
     return wrong('the wallet returned the same payment for two requests')
   }
-  const misreported = alone ? misreportedSpending(booked, action, answer) : undefined
+  const misreported = alone ? misreportedSpending(booked, action, answer, now) : undefined
   return misreported === undefined ? ok(booked) : wrong(misreported)
 }
 
@@ -190,6 +190,7 @@ function misreportedSpending(
   book: Book,
   action: SpendingAction,
   answer: Observation['answer'],
+  now: Instant,
 ): string | undefined {
   const request = requestOf(action)
   const account = request && paymentIn(book, request.payment)?.account
@@ -197,12 +198,12 @@ function misreportedSpending(
   const { spentDebitAmount, spentReceiveAmount } = answer
   const said = account.counts === 'debitAmount' ? spentDebitAmount : spentReceiveAmount
   if (said === undefined) return undefined
-  const spent = spentIn(book, account)
   const { value, ...asset } = said
-  if (spent === BigInt(value)) return undefined
+  const spent = spentUnder(book, account.grant, account.counts, asset, now)
+  if (spent === undefined || spent === BigInt(value)) return undefined
   return (
     `the wallet reports ${valueText(BigInt(value), asset)} as spent; ` +
-    `expected ${valueText(spent, account.limit)}`
+    `expected ${valueText(spent, asset)}`
   )
 }
 

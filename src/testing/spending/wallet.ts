@@ -13,11 +13,12 @@ export type PaymentAnswer =
       /** The wallet's id of the payment. The answer to a repeat has the same id. */
       readonly id: string
       /**
-       * `grantSpentDebitAmount` of the response: debited and reserved in the window that counts this payment,
-       * this payment included. Checked if the debit amount is limited.
+       * `grantSpentDebitAmount` of the response: debited and reserved in all open windows of the grant, this payment
+       * included. Checked if the item that counts this payment limits the debit amount, and every payment under the
+       * grant is counted by an item that limits an amount.
        */
       readonly spentDebitAmount?: Amount
-      /** `grantSpentReceiveAmount` of the response. Checked if the receive amount is limited. */
+      /** `grantSpentReceiveAmount` of the response. Checked like `spentDebitAmount`. */
       readonly spentReceiveAmount?: Amount
     }
   | { readonly accepted: false; readonly reason?: string }

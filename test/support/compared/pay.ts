@@ -34,7 +34,7 @@ export async function send(
   if (expectation.value.repeats) {
     count(state, what, 'the_same_payment')
     const { earlier } = expectation.value
-    same(told(answer.value), told({ id: earlier.id, ...spentWith(state, earlier) }))
+    same(told(answer.value), told({ id: earlier.id, spent: spentUnder(state, grant) }))
     return answer
   }
   count(state, what, 'paid')
@@ -51,12 +51,12 @@ export async function send(
   }
   state.book.add(line)
   noteBudget(state, line)
-  same(told(answer.value), told({ id, ...spentWith(state, line) }))
+  same(told(answer.value), told({ id, spent: spentUnder(state, grant) }))
   checkPayment(state, line)
   return answer
 }
 
-/** Without totals that cannot be expressed as one amount, which a response omits like totals that are not kept. */
+/** Without totals that cannot be expressed as one amount, which a response omits. */
 function told({ id, spent }: PaidAnswer): PaidAnswer {
   const isTold = spent && (spent.debitAmount !== null || spent.receiveAmount !== null)
   return { id, ...(isTold && { spent }) }
@@ -128,10 +128,9 @@ function noteBudget(state: Comparison, line: Line): void {
   state.budgets.set(nameOf(line.place), { id, line, keptUntil, removed: false })
 }
 
-/** The totals in the response: of the window that counts the payment, while its budget is kept. */
-function spentWith({ budgets, book }: Comparison, { place }: Line) {
-  const kept = budgets.get(nameOf(place))?.removed === false
-  return kept ? { spent: amountsOf(book.totalsAt(place)) } : {}
+/** The totals in the response, which are those of `GET /outgoing-payment-grant` right after it. */
+function spentUnder({ wallet, book }: Comparison, grant: number) {
+  return amountsOf(book.spentUnder(grant, wallet.clock.now()))
 }
 
 export function checkPayment(state: Comparison, line: Line): void {
