@@ -1,4 +1,4 @@
-import type { Clock } from '../ports/clock.js'
+import { type Clock, wholeMilliseconds } from '../ports/clock.js'
 import type { Random } from '../ports/random.js'
 import type { Store } from '../ports/store.js'
 import { namespaceOf } from '../protocol/credential.js'
@@ -119,7 +119,7 @@ export function serviceContext(
   requireMethods('clock', clock, ['now'])
   requireMethods('random', random, ['getRandomValues'])
   const report = (error: ClockError) => void callHook(() => options.onError?.(error))
-  const steady = steadyClock(clock, report)
+  const steady = steadyClock(wholeMilliseconds(clock), report)
   return {
     store: clockWatch(storeOf(options, server), steady, report),
     givenStore: store,

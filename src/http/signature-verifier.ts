@@ -1,5 +1,5 @@
 import type { PublicJwk } from '../ports/client-keys.js'
-import type { Clock } from '../ports/clock.js'
+import { type Clock, wholeMilliseconds } from '../ports/clock.js'
 import { inspectSignatures } from '../protocol/http-signature/inspect.js'
 import { verifyCandidates } from '../protocol/http-signature/verify.js'
 import { requireKnownOptions } from '../util/known-options.js'
@@ -55,6 +55,7 @@ export function createSignatureVerifier(options: SignatureVerifierOptions): Sign
   const strippedPrefix = requirePrefix(options.strippedPrefix ?? '', url)
   const rules = signatureRules(signatures)
   requireMethods('clock', clock, ['now'])
+  const { now } = wholeMilliseconds(clock)
 
   return async (request, key) => {
     if (request.body.length > bodyBytesMax) return unverified('the body is too large')
@@ -62,7 +63,7 @@ export function createSignatureVerifier(options: SignatureVerifierOptions): Sign
     if (!target.ok) return unverified(target.reason)
     const read = readMessage(request, url.origin, target.value.target)
     if (!read.ok) return unverified(read.reason)
-    const inspection = await inspectSignatures(read.value, clock.now(), rules)
+    const inspection = await inspectSignatures(read.value, now(), rules)
     if (!inspection.ok) return unverified(inspection.problem)
     const proof = await verifyCandidates(inspection.value, key)
     if (proof === undefined) return unverified('no signature verifies with this key')

@@ -1,5 +1,5 @@
 import { ok } from '../core/result.js'
-import type { Clock } from '../ports/clock.js'
+import { type Clock, wholeMilliseconds } from '../ports/clock.js'
 import type { WalletAddress, WalletAddresses } from '../ports/wallet-addresses.js'
 import { publishedJwk } from '../protocol/http-signature/jwk.js'
 import { canonicalUrl } from '../protocol/url.js'
@@ -98,6 +98,7 @@ export function createWalletAddressServer(
   requireMethods('walletAddresses', options.walletAddresses, ['find'])
   const walletAddresses = hostWalletAddresses(options.walletAddresses)
   requireMethods('clock', clock, ['now'])
+  const { now } = wholeMilliseconds(clock)
   const baseUrl = url.origin + url.basePath
 
   async function find({ id }: Exchange): Promise<HttpResult<WalletAddress>> {
@@ -128,7 +129,7 @@ export function createWalletAddressServer(
       }),
       preflight: async () => preflightResponse,
     },
-    newCall: () => ({ now: clock.now(), commandId: '' }),
+    newCall: () => ({ now: now(), commandId: '' }),
     headers: crossOrigin,
     watch: options,
   })

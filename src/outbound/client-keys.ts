@@ -1,6 +1,6 @@
 import type { Instant } from '../core/instant.js'
 import type { ClientKeyQuery, ClientKeys } from '../ports/client-keys.js'
-import type { Clock } from '../ports/clock.js'
+import { type Clock, wholeMilliseconds } from '../ports/clock.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
 import {
@@ -48,11 +48,12 @@ const sharedPerHost = 1
  */
 export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientKeys {
   requireKnownOptions('', options, { ...guardedFetchOptions, fetch: true, clock: true })
-  const { fetch: ownFetch, clock = Date, ...fetchOptions } = options
+  const { fetch: ownFetch, clock: givenClock = Date, ...fetchOptions } = options
   const fetch = ownFetch === undefined ? guardedFetch(fetchOptions) : ownFetch
   if (typeof fetch !== 'function') throw invalidOption('fetch', 'must be a function')
   if (ownFetch !== undefined) requireNone(fetchOptions)
-  if (typeof clock?.now !== 'function') throw invalidOption('clock', 'must have a method now')
+  if (typeof givenClock?.now !== 'function') throw invalidOption('clock', 'must have a method now')
+  const clock = wholeMilliseconds(givenClock)
   const cache = createKeyCache()
   const reserved = keyRequests(fetch, clock, reservedPerHost)
   const shared = keyRequests(fetch, clock, sharedPerHost)

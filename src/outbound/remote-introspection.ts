@@ -1,4 +1,4 @@
-import type { Clock } from '../ports/clock.js'
+import { type Clock, wholeMilliseconds } from '../ports/clock.js'
 import type { Introspect, Introspection } from '../ports/introspect.js'
 import type { Random } from '../ports/random.js'
 import { accessTokenClass, newPath, parseCredential } from '../protocol/credential.js'
@@ -79,13 +79,14 @@ const knownOptions: Readonly<Record<keyof RemoteIntrospectionOptions, true>> = {
 export function remoteIntrospection(options: RemoteIntrospectionOptions): Introspect {
   requireKnownOptions('', options, knownOptions)
   const { grantEndpoint, resourceServerId: resourceServer, cache, nonces = true } = options
-  const { clock = Date, random = crypto } = options
+  const { clock: givenClock = Date, random = crypto } = options
   const key = signingKey(options.key)
   if (typeof resourceServer !== 'string' || resourceServer === '') {
     throw invalidOption('resourceServerId', 'must be the id of this resource server')
   }
   if (typeof nonces !== 'boolean') throw invalidOption('nonces', 'must be true or false')
-  if (typeof clock?.now !== 'function') throw invalidOption('clock', 'must have a method now')
+  if (typeof givenClock?.now !== 'function') throw invalidOption('clock', 'must have a method now')
+  const clock = wholeMilliseconds(givenClock)
   if (typeof random?.getRandomValues !== 'function') {
     throw invalidOption('random', 'must have a method getRandomValues')
   }

@@ -2,6 +2,15 @@ import { describe, expect, test } from 'vitest'
 import { memoryStore } from '../../src/index.js'
 import { manualClock } from '../support/clock.js'
 import {
+  createSpendingWorld,
+  grantToPay,
+  newQuote,
+  outgoingItem,
+  payByQuote,
+  quoteToken,
+  usd,
+} from '../support/spending.js'
+import {
   alice,
   approvedGrant,
   bob,
@@ -74,4 +83,65 @@ describe('two servers with different clocks on one store', () => {
     expect(await read()).toBe(200)
     expect(reader.errors).toHaveLength(2)
   })
+})
+
+describe('a clock with fractions of milliseconds', () => {
+  /** Like `performance.timeOrigin + performance.now()`. */
+  const fractional = () => manualClock(1_795_262_400_000.625)
+
+  test('serves a whole flow, and stores whole milliseconds', async () => {
+    const written: object[] = []
+    const memory = memoryStore()
+    const commit: typeof memory.commit = async (commit) => {
+      written.push(...commit.changes.map(({ next }) => next))
+      return memory.commit(commit)
+    }
+    const clock = fractional()
+    const store = { ...memory, commit }
+    const world = createSpendingWorld({ clock, store })
+    const { incomingPayments, outgoingPayments, events } = world.resources
+    const client = world.client()
+    const { body: granted } = await client.request([incomingAccess])
+    clock.advance(0.5)
+    const rotated = await client.rotate(granted.access_token)
+    expect(rotated.status).toBe(200)
+    const incoming: string = rotated.body.access_token.value
+    const created = await client.createPayment(incoming, { walletAddress: bob })
+    expect(created.status).toBe(201)
+    const id = incomingPayments.idOf(created.body.id) ?? ''
+    const arrival = { transferId: 'one', amount: usd(10) }
+    expect(await incomingPayments.receive(id, arrival)).toMatchObject({ ok: true })
+
+    const { token } = await grantToPay(world, client, [
+      outgoingItem({ debitAmount: usd(100), interval: 'R/2026-11-21T12:00:00Z/P1D' }),
+    ])
+    const quote = await newQuote(client, await quoteToken(client), { debitAmount: usd(20) })
+    expect(quote.status).toBe(201)
+    const paid = await payByQuote(client, token, quote.body.id)
+    expect(paid.status).toBe(201)
+    const paymentId = outgoingPayments.idOf(paid.body.id) ?? ''
+    expect(await outgoingPayments.begin(paymentId)).toMatchObject({ ok: true })
+    const totals = { sentAmount: usd(20), deliveredAmount: usd(20) }
+    expect(await outgoingPayments.reportSent(paymentId, totals)).toMatchObject({ ok: true })
+
+    const told: string[] = []
+    clock.advance(120_000.25)
+    await events.drain((event) => void told.push(event.type))
+    expect(told).toContain('incoming-payment.received')
+    expect(told).toContain('outgoing-payment.completed')
+    clock.advance(400 * 86_400_000)
+    for (const { sweep } of [world.auth, world.resources]) while ((await sweep()).more);
+    expect(await incomingPayments.get(id)).toBeUndefined()
+    expect(world.errors).toEqual([])
+
+    const times = written.flatMap(timesIn)
+    expect(times.length).toBeGreaterThan(20)
+    expect(times.filter((time) => !Number.isInteger(time))).toEqual([])
+  })
+
+  /** Returns all numbers in a record that are times. */
+  function timesIn(value: unknown): number[] {
+    if (typeof value === 'number') return value > 1_500_000_000_000 ? [value] : []
+    return typeof value === 'object' && value !== null ? Object.values(value).flatMap(timesIn) : []
+  }
 })

@@ -220,6 +220,8 @@ describe('a history', () => {
     expect(Math.max(...short.map(({ steps }) => steps.length))).toBe(4)
     expect(new Set(short.map((each) => each.start))).toEqual(new Set([start]))
     expect(new Set(sample(history(), 200).map((each) => each.start)).size).toBe(4)
+    const [fractional] = sample(history({ start: start + 0.625 }), 1)
+    expect(fractional?.start).toBe(start)
   })
 
   test('has only the forms of limits and the intervals that its options name', () => {

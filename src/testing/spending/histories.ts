@@ -79,7 +79,7 @@ const corners: readonly Instant[] = [
 /** Generates histories of payments under limits in which each step is possible after those before it. */
 export function anyHistory(fc: FastCheck, options: HistoryOptions): Arbitrary<SpendingHistory> {
   const { start } = options
-  if (start !== undefined) return historyFrom(fc, start, options)
+  if (start !== undefined) return historyFrom(fc, Math.floor(start), options)
   return fc.oneof(
     { weight: 3, arbitrary: historyFrom(fc, startOfTests, options) },
     ...corners.map((corner) => ({ weight: 1, arbitrary: historyFrom(fc, corner, options) })),
