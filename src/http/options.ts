@@ -12,7 +12,7 @@ import { observedStore } from '../service/mechanism/observed-store.js'
 import { realPacing } from '../service/mechanism/pacing.js'
 import { createQueues } from '../service/mechanism/queues.js'
 import { type ClockError, steadyClock } from '../service/mechanism/steady-clock.js'
-import { timedStore } from '../service/mechanism/timed-store.js'
+import { storeTimeoutDefaultMs, timedStore } from '../service/mechanism/timed-store.js'
 import { callHook } from '../util/call-hook.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
@@ -33,8 +33,9 @@ export interface ServerOptions extends ServerHooks, RateLimiting {
   /** The source of random bytes for secrets and ids. Default: the global `crypto`. */
   readonly random?: Random
   /**
-   * How long one call of `store` may take, in milliseconds. A request whose call takes longer gets 503, so that a
-   * frozen database does not hold requests. Default 10,000; `load` and `loadAll` may take at most 3,000.
+   * How long one call of `store` may take, and how long an operation waits for its commits and retries, in
+   * milliseconds. A request that takes longer gets 503, so that a frozen database does not hold requests. Calls
+   * inside a transaction of the host are not limited. Default 3,000.
    */
   readonly storeTimeoutMs?: number
   readonly signatures?: SignatureOptions
@@ -112,7 +113,9 @@ export function serviceContext(
   url: PublicUrl,
   grantEndpoint: PublicUrl = url,
 ): ServiceContext {
-  const { clock = Date, random = crypto } = options
+  const { clock = Date, random = crypto, storeTimeoutMs = storeTimeoutDefaultMs } = options
+  requireDuration('storeTimeoutMs', storeTimeoutMs)
+  if (storeTimeoutMs === 0) throw invalidOption('storeTimeoutMs', 'must be positive')
   requireHooks(options)
   const store = requireStore(options.store)
   const consumers = eventConsumers(options.eventConsumers)
@@ -121,13 +124,14 @@ export function serviceContext(
   const report = (error: ClockError) => void callHook(() => options.onError?.(error))
   const steady = steadyClock(wholeMilliseconds(clock), report)
   return {
-    store: clockWatch(storeOf(options, server), steady, report),
+    store: clockWatch(storeOf(options, server, storeTimeoutMs), steady, report),
     givenStore: store,
     clock: steady,
     random: pooled(random),
     pacing: realPacing,
+    storeTimeoutMs,
     queues: createQueues(),
-    combiner: createCombiner(realPacing),
+    combiner: createCombiner(realPacing, storeTimeoutMs),
     signatureRules: signatureRules(options.signatures ?? {}),
     namespace: namespaceAt(url),
     grantNamespace: namespaceAt(grantEndpoint),
@@ -139,11 +143,10 @@ export function serviceContext(
 
 /** Wraps the store: limits the time of each call, and measures the calls if there is telemetry. */
 function storeOf(
-  { store, storeTimeoutMs = 10_000, telemetry, onError }: ServerOptions,
+  { store, telemetry, onError }: ServerOptions,
   server: Server,
+  storeTimeoutMs: number,
 ): Store {
-  requireDuration('storeTimeoutMs', storeTimeoutMs)
-  if (storeTimeoutMs === 0) throw invalidOption('storeTimeoutMs', 'must be positive')
   const timed = timedStore(store, storeTimeoutMs)
   return telemetry === undefined
     ? timed

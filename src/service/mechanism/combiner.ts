@@ -1,5 +1,6 @@
 import { storeBounds } from '../../ports/store.js'
 import type { Pacing } from './pacing.js'
+import { storeTimeoutDefaultMs } from './timed-store.js'
 import { ContentionError } from './transact.js'
 
 /**
@@ -48,9 +49,6 @@ export function combinedMaxOf(consumers: number, { each, once, eventsOnce }: Com
 /** The maximum number of commands that wait for one record. */
 export const waitingMax = 1_000
 
-/** How long a command waits until a commit begins that decides it, in milliseconds. */
-const waitMaxMs = 3_000
-
 /** A command with the promise of its result. The combiner does not know their types. */
 interface Waiting {
   readonly command: unknown
@@ -60,7 +58,8 @@ interface Waiting {
 
 type DecideAll = (commands: readonly unknown[], waited: boolean) => Promise<readonly unknown[]>
 
-export function createCombiner(pacing: Pacing): Combiner {
+/** @param waitMaxMs how long a command waits until a commit begins that decides it, in milliseconds. */
+export function createCombiner(pacing: Pacing, waitMaxMs = storeTimeoutDefaultMs): Combiner {
   /** The commands that wait for each record with a commit in progress. */
   const waitingFor = new Map<string, Waiting[]>()
 

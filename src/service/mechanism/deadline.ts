@@ -1,10 +1,7 @@
 import type { Store } from '../../ports/store.js'
 import type { Pacing } from './pacing.js'
 import type { Queues } from './queues.js'
-import { withinTime } from './timed-store.js'
-
-/** How long an operation tries, in milliseconds. */
-const deadlineMs = 3_000
+import { storeTimeoutDefaultMs, withinTime } from './timed-store.js'
 
 /**
  * The minimum time limit of a store call, in milliseconds: one that begins just before the deadline can still settle.
@@ -24,18 +21,20 @@ export interface Deadline {
 }
 
 /**
- * Starts the deadline of an operation. Inside a transaction of the host, the deadline does not limit store calls,
+ * Starts the deadline of an operation, which tries for as long as one call of the store may take. Inside a transaction of the host, the deadline does not limit store calls,
  * because the host waits for its own transaction.
  */
 export function startDeadline({
   pacing,
   queues,
+  storeTimeoutMs = storeTimeoutDefaultMs,
 }: {
   readonly pacing: Pacing
+  readonly storeTimeoutMs?: number | undefined
   readonly queues?: Queues | undefined
 }): Deadline {
   const startedAt = pacing.elapsedMs()
-  const leftMs = () => startedAt + deadlineMs - pacing.elapsedMs()
+  const leftMs = () => startedAt + storeTimeoutMs - pacing.elapsedMs()
   return {
     leftMs,
     within: (call, work) =>

@@ -30,17 +30,15 @@ export function withinTime<Value>(
   })
 }
 
-/** How long a load may take, in milliseconds: as long as an operation tries to commit. */
-const loadMaxMs = 3_000
+/** How long one call of the store may take, and how long an operation tries to commit, in milliseconds. */
+export const storeTimeoutDefaultMs = 3_000
 
 /**
  * Returns the store with a time limit for each call, so that a frozen database does not hold requests, and with its
- * rejections marked for `failedDependency`. Requests begin with a load, which gets at most 3 s.
+ * rejections marked for `failedDependency`.
  */
 export function timedStore(store: Store, timeoutMs: number): Store {
-  const loadMs = Math.min(timeoutMs, loadMaxMs)
-  return aroundStore(store, (call, _kind, work) => {
-    const limitMs = call === 'load' || call === 'loadAll' ? loadMs : timeoutMs
-    return ofDependency('the store', () => withinTime(call, limitMs, work))
-  })
+  return aroundStore(store, (call, _kind, work) =>
+    ofDependency('the store', () => withinTime(call, timeoutMs, work)),
+  )
 }

@@ -66,6 +66,8 @@ export interface TransactContext {
   readonly store: Store
   readonly random: Random
   readonly pacing: Pacing
+  /** How long an operation tries, and how long each call of the store may take, in milliseconds. Default 3,000. */
+  readonly storeTimeoutMs?: number | undefined
   /** Absent inside a transaction of the host: the queue's holder may wait for a lock of that transaction. */
   readonly queues?: Queues | undefined
 }
@@ -76,7 +78,7 @@ const pauseMaxMs = 64
  * Runs an operation: load, decide, commit. All races are resolved in this loop.
  *
  * After a commit that failed, or whose outcome is unknown, it reloads the records and decides again, with jitter, for
- * up to 3 s. A record with the operation's command id shows that an earlier commit succeeded; the decision then returns
+ * `storeTimeoutMs`. A record with the operation's command id shows that an earlier commit succeeded; the decision then returns
  * the same result. After that time it does not wait for a pending store call, except inside a transaction of the host.
  *
  * @throws {ContentionError} if the deadline passes while other writers keep changing the records.

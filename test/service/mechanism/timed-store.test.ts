@@ -52,42 +52,53 @@ describe('a store with a time limit', () => {
 
 describe('a server on a store that is frozen', () => {
   test.each([
-    ['load', 3_000],
-    ['commit', 3_000],
-  ] as const)('responds with 503 if %s is, within %i ms', async (method, heldMs) => {
-    const sound = memoryStore()
-    let isFrozen = false
-    let held = 0
-    const world = createWorld({
-      store: {
-        ...sound,
-        [method]: (...given: never[]) => {
-          if (!isFrozen) return (sound[method] as (...given: never[]) => Promise<unknown>)(...given)
-          held += 1
-          return never()
+    ['load', 3_000, undefined],
+    ['commit', 3_000, undefined],
+    ['load', 10_000, 10_000],
+    ['commit', 10_000, 10_000],
+    ['load', 1_000, 1_000],
+    ['commit', 1_000, 1_000],
+  ] as const)(
+    'responds with 503 if %s is, after %i ms, with storeTimeoutMs %s',
+    async (method, heldMs, storeTimeoutMs) => {
+      const sound = memoryStore()
+      let isFrozen = false
+      let held = 0
+      const world = createWorld({
+        auth: storeTimeoutMs === undefined ? {} : { storeTimeoutMs },
+        store: {
+          ...sound,
+          [method]: (...given: never[]) => {
+            if (!isFrozen)
+              return (sound[method] as (...given: never[]) => Promise<unknown>)(...given)
+            held += 1
+            return never()
+          },
         },
-      },
-    })
-    const client = world.client()
-    const { body } = await client.request([incomingAccess])
-    const { manage: url, value: token } = body.access_token
-    isFrozen = true
-    const signed = client.sign({ method: 'POST', url, token, nonce: 'n' })
-    let answer: HttpResponse | undefined
-    void world.handle(signed).then((response) => {
-      answer = response
-    })
-    // The time must not pass before the server calls the store.
-    await expect.poll(() => held).toBe(1)
-    const startedAt = performance.now()
-    while (answer === undefined) {
-      await new Promise(setImmediate)
-      await vi.advanceTimersByTimeAsync(1_000)
-    }
-    expect(performance.now() - startedAt).toBeLessThanOrEqual(heldMs + 1_000)
-    expect(answerOf(answer).status).toBe(503)
-    expect(world.errors.at(-1)).toMatchObject({ code: 'ERR_STORE_TIMEOUT' })
-  })
+      })
+      const client = world.client()
+      const { body } = await client.request([incomingAccess])
+      const { manage: url, value: token } = body.access_token
+      isFrozen = true
+      const signed = client.sign({ method: 'POST', url, token, nonce: 'n' })
+      let answer: HttpResponse | undefined
+      void world.handle(signed).then((response) => {
+        answer = response
+      })
+      // The time must not pass before the server calls the store.
+      await expect.poll(() => held).toBe(1)
+      const startedAt = performance.now()
+      while (answer === undefined) {
+        await new Promise(setImmediate)
+        await vi.advanceTimersByTimeAsync(1_000)
+      }
+      const endedAfterMs = performance.now() - startedAt
+      expect(endedAfterMs).toBeGreaterThanOrEqual(heldMs)
+      expect(endedAfterMs).toBeLessThanOrEqual(heldMs + 1_000)
+      expect(answerOf(answer).status).toBe(503)
+      expect(world.errors.at(-1)).toMatchObject({ code: 'ERR_STORE_TIMEOUT' })
+    },
+  )
 })
 
 describe('a server on a store that fails', () => {
