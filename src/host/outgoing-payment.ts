@@ -1,4 +1,4 @@
-import { type AccessItem, publicItem } from '../core/access.js'
+import { type TokenItem, tokenItem } from '../core/access.js'
 import type { Amount } from '../core/amount.js'
 import { type SpentAmounts, totalSpent } from '../core/budget.js'
 import type { Grant } from '../core/grant/record.js'
@@ -50,7 +50,8 @@ export type OutgoingPaymentScope =
 
 /** What payments have spent under one granted item for outgoing payments, and what is left. */
 export interface ItemBudget {
-  readonly item: AccessItem
+  /** The item, with the `label` of its token if the grant has several. */
+  readonly item: TokenItem
   /** Whether the item can pay now: false outside all windows of its interval. */
   readonly isOpen: boolean
   /** The window that is open now; absent without an interval, and outside all of its windows. */
@@ -137,7 +138,7 @@ export function outgoingPaymentServices(
       const { id: grantId, granted: access = [] } = grant
       const found = await payments.budgetsUnder({ grantId, access }, clock.now())
       return found.map(({ item, spent, ...budget }) => {
-        return { item: publicItem(item), spent: totalSpent([spent]), ...budget }
+        return { item: tokenItem(item), spent: totalSpent([spent]), ...budget }
       })
     },
     async begin(paymentId) {

@@ -360,6 +360,20 @@ describe('the budgets of a set', () => {
     })
   })
 
+  test('are shown to the host with the labels of their tokens', async () => {
+    const world = createSpendingWorld()
+    const client = world.client()
+    const { tokens, grantId } = await issuedTokens(world, client, twice)
+    await pay(client, tokens[1].value, 60)
+    const grant = await world.auth.grants.getRecord(grantId)
+    if (grant === undefined) throw new Error('the grant does not exist')
+    const spent = { receiveAmount: usd(60), debitAmount: usd(60) }
+    expect(await world.resources.outgoingPayments.budgetsOf(grant)).toMatchObject([
+      { item: { label: 'one', ...limited }, left: { debitAmount: usd(100) } },
+      { item: { label: 'two', ...limited }, spent, left: { debitAmount: usd(40) } },
+    ])
+  })
+
   test('are kept when their token is rotated', async () => {
     const world = createSpendingWorld()
     const client = world.client()
