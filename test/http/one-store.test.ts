@@ -18,6 +18,7 @@ import {
   shopReceiver,
   usd,
 } from '../support/spending.js'
+import { idOfPayment } from '../support/spending-client.js'
 import { alice, answerOf, grantEndpoint, resourceServer, type World } from '../support/world.js'
 
 const limit = 1_000
@@ -94,11 +95,14 @@ describe('servers on one store', () => {
 
   test('remove the budgets that they share when the grant is removed', async () => {
     const { world, client, token, grantId } = await paying()
-    await pay(client, token, limit)
+    const { outgoingPayments } = world.resources
+    const paid = await outgoingPayments.get(idOfPayment(await pay(client, token, limit)))
+    const budgetId = paid?.budgetId ?? ''
+    expect(await world.store.load('budget', budgetId)).toBeDefined()
     await world.auth.grants.revoke(grantId)
     world.clock.advance(800 * 86_400_000)
     for (const { sweep } of [world.auth, world.resources]) while ((await sweep()).more);
-    expect(await world.store.due('budget', '', world.clock.now(), 10)).toEqual([])
+    expect(await world.store.load('budget', budgetId)).toBeUndefined()
   })
 })
 

@@ -4,6 +4,7 @@ import { commitSizeOf } from '../../src/testing/conformance/bounds.js'
 import { evictOldest } from '../../src/util/evict-oldest.js'
 
 const idPattern = /^[A-Za-z0-9._-]{8,128}$/
+const namespacePattern = /^[A-Za-z0-9_-]{8}$/
 const commandIdPattern = /^[A-Za-z0-9_-]{22}$/
 
 const knownMax = 1_000
@@ -13,7 +14,7 @@ const known = new WeakMap<Store, Map<string, Stored>>()
 
 /**
  * Wraps a store so that a call outside the bounds that src/ports/store.ts states rejects: too large a commit or
- * limit, another form of an id, or a change whose `previous` is not that of the version it replaces.
+ * limit, another form of an id or namespace, or a change whose `previous` is not that of the version it replaces.
  */
 export function boundedStore(store: Store): Store {
   const records = known.get(store) ?? new Map<string, Stored>()
@@ -41,6 +42,8 @@ export function boundedStore(store: Store): Store {
       return store.list(query)
     },
     async due(kind, namespace, before, limit) {
+      // A store compares it with the beginning of ids: another length matches nothing.
+      if (!namespacePattern.test(namespace)) throw new Error(`due: the namespace is ${namespace}`)
       requireLimit('due', limit, storeBounds.dueLimit)
       return store.due(kind, namespace, before, limit)
     },
