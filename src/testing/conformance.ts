@@ -1,35 +1,21 @@
 import { OptionError, type RecordKind, type Store } from 'open-payments-server'
 import { requireKnownOptions } from 'open-payments-server/adapter'
-import { atomicityCases } from './conformance/atomicity.js'
-import { concurrencyCases } from './conformance/concurrency.js'
-import { contentionCases } from './conformance/contention.js'
+import { commitCases } from './conformance/commits.js'
 import { corpus } from './conformance/corpus.js'
 import { dueCases } from './conformance/due.js'
-import { RuleError } from './conformance/expectations.js'
-import { fidelityCases } from './conformance/fidelity.js'
-import { guardCases } from './conformance/guards.js'
-import { idCases } from './conformance/ids.js'
-import { isolationCases } from './conformance/isolation.js'
-import { listMembershipCases } from './conformance/list-membership.js'
+import { type ConformanceRule, RuleError } from './conformance/expectations.js'
 import { listCases } from './conformance/lists.js'
-import { loadAllCases } from './conformance/load-all.js'
-import { pagingCases } from './conformance/paging.js'
-import { removalCases } from './conformance/removal.js'
-import { createDresser, type Dresser, type Shapes } from './conformance/shapes.js'
+import { raceCases } from './conformance/races.js'
+import { readCases } from './conformance/reads.js'
+import { createDresser, type Shapes } from './conformance/records.js'
 import {
   type CaseDefinition,
-  type ConformanceRule,
+  createTrial,
   kinds as everyKind,
-  type TestRecord,
-  type Trial,
-} from './conformance/trial.js'
-import {
-  checkedStore,
-  dressedStore,
   type Ledger,
   removeWritten,
-} from './conformance/trial-store.js'
-import { visibilityCases } from './conformance/visibility.js'
+} from './conformance/trial.js'
+import { valueCases } from './conformance/values.js'
 import { within } from './within.js'
 
 /** One case of the suite, for any test runner. */
@@ -147,20 +133,12 @@ function settingsOf(options: ConformanceOptions): Settings {
 }
 
 const definitions: readonly CaseDefinition[] = [
-  ...atomicityCases,
-  ...concurrencyCases,
-  ...contentionCases,
-  ...guardCases,
-  ...visibilityCases,
-  ...fidelityCases,
-  ...isolationCases,
+  ...commitCases,
+  ...raceCases,
+  ...readCases,
+  ...valueCases,
   ...listCases,
-  ...listMembershipCases,
-  ...pagingCases,
-  ...idCases,
   ...dueCases,
-  ...removalCases,
-  ...loadAllCases,
 ]
 
 async function runCase(
@@ -168,105 +146,38 @@ async function runCase(
   makeStore: () => Store | Promise<Store>,
   settings: Settings,
 ): Promise<void> {
-  const { shapes, timeoutMs } = settings
+  const { timeoutMs, ...options } = settings
   const given = await makeStore()
   let second: Promise<Store> | undefined
-  async function another(): Promise<Store> {
+  const another = () => {
     second ??= Promise.resolve(makeStore())
     return second
   }
-  const dresser = createDresser(await corpus(), shapes)
-  const ledger: Ledger = { records: new Map() }
-  const tried = settings.kinds.filter((kind) => dresser.writes(kind, definition.needs ?? {}))
-  const trials = tried.map((kind) =>
-    createTrial({ definition, kind, given, another, dresser, ledger, settings }),
-  )
+  const dresser = createDresser(await corpus(), settings.shapes)
+  const ledger: Ledger = new Map()
+  const { needs = {} } = definition
+  const tried = settings.kinds.filter((kind) => dresser.writes(kind, needs))
+  const shared = { ...options, tried: settings.kinds, needs, given, another, dresser, ledger }
   const outcomes = await Promise.allSettled(
-    trials.map((trial) => within(timeoutMs, stuck, definition.check(trial))),
+    tried.map((kind) =>
+      within(timeoutMs, stuck, definition.check(createTrial({ ...shared, kind }))),
+    ),
   )
   const cleaned = within(timeoutMs, 'did not remove its records', removeWritten(given, ledger))
-  const cleanUp = await Promise.allSettled([cleaned])
+  const [cleanUp] = await Promise.allSettled([cleaned])
   const failures = outcomes.flatMap((outcome, i) =>
-    outcome.status === 'rejected' ? { kind: tried[i] ?? '', reason: outcome.reason } : [],
+    outcome.status === 'rejected' ? { kind: tried[i], reason: outcome.reason } : [],
   )
-  const [problem] = failures
-  if (problem !== undefined) throw failureOf(definition, failures, problem.reason)
-  if (cleanUp[0].status === 'rejected') {
-    throw new Error(`Store contract, remove: ${messageOf(cleanUp[0].reason)}`)
+  const [first] = failures
+  if (first !== undefined) {
+    const { reason } = first
+    const broken = reason instanceof RuleError ? reason.rule : definition.rule
+    const about = typeof broken === 'number' ? `rule ${broken}` : broken
+    const where = failures.map(({ kind }) => kind).join(', ')
+    throw new Error(`Store contract, ${about} (${where}): ${messageOf(reason)}`, { cause: reason })
   }
-}
-
-function failureOf(
-  { rule }: CaseDefinition,
-  failures: readonly { readonly kind: string }[],
-  reason: unknown,
-): Error {
-  const broken = reason instanceof RuleError ? reason.rule : rule
-  const about = typeof broken === 'number' ? `rule ${broken}` : broken
-  const kinds = failures.map(({ kind }) => kind).join(', ')
-  return new Error(`Store contract, ${about} (${kinds}): ${messageOf(reason)}`, { cause: reason })
-}
-
-function messageOf(reason: unknown): string {
-  return reason instanceof Error ? reason.message : String(reason)
-}
-
-interface TrialOptions {
-  readonly definition: CaseDefinition
-  readonly kind: RecordKind
-  readonly given: Store
-  readonly another: () => Promise<Store>
-  readonly dresser: Dresser
-  readonly ledger: Ledger
-  readonly settings: Settings
-}
-
-function createTrial(options: TrialOptions): Trial {
-  const { kind, given, another, dresser, ledger, settings } = options
-  const { shapes, dueLagMs, searches } = settings
-  const others = otherKinds(options)
-  const [other = kind] = others
-  const bare = (store: Store) => ({ ...checkedStore(store, ledger), kind, other })
-  const present = (store: Store) => ({ ...dressedStore(bare(store), dresser), kind, other })
-  return {
-    store: present(given),
-    bare: bare(given),
-    given,
-    present,
-    another: async () => present(await another()),
-    dress: (record) => structuredClone(dresser.dress(kind, record)) as TestRecord,
-    namespace: newNamespace(),
-    dueLagMs,
-    others,
-    searches,
-    rounds: (count, work) => runRounds(count * searches, everyKind.indexOf(kind) * count, work),
-    shapes,
-    writes: (needs) => dresser.writes(kind, needs),
-  }
-}
-
-/**
- * Returns the kinds that a case may use in addition to its own: the kinds to try or, if there is only one, all kinds.
- */
-function otherKinds({ kind, dresser, definition, settings }: TrialOptions): readonly RecordKind[] {
-  const pool = settings.kinds.length > 1 ? settings.kinds : everyKind
-  const fitting = pool.filter((each) => dresser.writes(each, definition.needs ?? {}))
-  const start = fitting.indexOf(kind)
-  const others = [...fitting.slice(start + 1), ...fitting.slice(0, start)]
-  return others.length > 0 ? others : [kind]
-}
-
-/** The number of rounds of a search that run at the same time. */
-const roundsAtOnce = 4
-
-async function runRounds(
-  count: number,
-  first: number,
-  work: (round: number) => Promise<void>,
-): Promise<void> {
-  for (let done = 0; done < count; done += roundsAtOnce) {
-    const some = Math.min(roundsAtOnce, count - done)
-    await Promise.all(Array.from({ length: some }, (_, i) => work(first + done + i)))
+  if (cleanUp.status === 'rejected') {
+    throw new Error(`Store contract, remove: ${messageOf(cleanUp.reason)}`)
   }
 }
 
@@ -274,10 +185,6 @@ const stuck =
   'did not finish; the database must resolve commits that wait for each other, or the store must lock ' +
   'rows in a fixed order'
 
-const namespaceAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
-
-/** Returns 8 characters without upper case, so that a store which folds case cannot confuse two cases. */
-function newNamespace(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(8))
-  return Array.from(bytes, (byte) => namespaceAlphabet[byte % namespaceAlphabet.length]).join('')
+function messageOf(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason)
 }

@@ -14,8 +14,8 @@ export {
   testClient,
 } from './client.js'
 export { type ManualClock, manualClock, startOfTests } from './clock.js'
-export type { Shapes } from './conformance/shapes.js'
-export type { ConformanceRule } from './conformance/trial.js'
+export type { ConformanceRule } from './conformance/expectations.js'
+export type { Shapes } from './conformance/records.js'
 export { type ConformanceCase, type ConformanceOptions, storeConformance } from './conformance.js'
 export type { FullJwk } from './key.js'
 export { seededRandom } from './random.js'

@@ -8,7 +8,7 @@ import {
 } from '../../src/index.js'
 import { isIdOf } from '../../src/protocol/credential.js'
 import { queueNamespace } from '../../src/service/mechanism/events.js'
-import { commitSizeOf } from '../../src/testing/conformance/bounds.js'
+import { commitSizeOf } from '../../src/testing/conformance/trial.js'
 import { usd } from '../support/incoming-payments.js'
 import {
   bob,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type Commit, type MayPay, memoryStore, type Store, storeBounds } from '../../src/index.js'
 import { type Combiner, createCombiner } from '../../src/service/mechanism/combiner.js'
 import { paymentsMax } from '../../src/service/outgoing-payment-combined.js'
-import { commitSizeOf } from '../../src/testing/conformance/bounds.js'
+import { commitSizeOf } from '../../src/testing/conformance/trial.js'
 import { patient } from '../support/outbox.js'
 import { type Fate, lyingStore } from '../support/proxy-store.js'
 import {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Commit, memoryStore, type Store, storeBounds } from '../../src/index.js'
 import { arrivalsMax } from '../../src/service/incoming-payment.js'
-import { commitSizeOf } from '../../src/testing/conformance/bounds.js'
+import { commitSizeOf } from '../../src/testing/conformance/trial.js'
 import { paymentServices, withEventLog } from '../support/outbox.js'
 import { runs } from '../support/runs.js'
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Commit, type Store, type Stored, storeBounds } from '../../src/index.js'
-import { commitSizeOf } from '../../src/testing/conformance/bounds.js'
+import { commitSizeOf } from '../../src/testing/conformance/trial.js'
 import { evictOldest } from '../../src/util/evict-oldest.js'
 
 const idPattern = /^[A-Za-z0-9._-]{8,128}$/

@@ -1,6 +1,7 @@
 /** Stores with one fault each on top of a correct store: the conformance suite must find each fault. */
 
 export * as commits from './broken-stores/commits.js'
+export * as indexes from './broken-stores/indexes.js'
 export { plantedIn } from './broken-stores/planted.js'
 export * as reads from './broken-stores/reads.js'
 export * as values from './broken-stores/values.js'

@@ -1,202 +1,216 @@
-import type { Instant, RecordKind, Stored } from 'open-payments-server'
-import {
-  type CaseDefinition,
-  change,
-  demand,
-  demandSame,
-  eventually,
-  idsOf,
-  mustCommit,
-  mustPut,
-  mustRemove,
-  record,
-  show,
-  type Trial,
-} from './trial.js'
+import { demand, demandFalse } from './expectations.js'
+import { cases, change, record, type Trial } from './trial.js'
 
-export const dueCases: readonly CaseDefinition[] = [
-  {
-    name: 'due returns what is due at or before the instant, ordered by time and then by the bytes of the id',
-    rule: 'due',
-    needs: { due: true },
-    check: ordersByTimeAndId,
-  },
-  {
-    name: 'due returns the earliest records when more are due than its limit',
-    rule: 'due',
-    needs: { due: true },
-    check: keepsLimit,
-  },
-  {
-    name: 'due orders instants over the whole range of safe integers',
-    rule: 'due',
-    needs: { due: true },
-    check: ordersWholeRange,
-  },
-  {
-    name: 'due compares the namespace, the first 8 characters of the id, byte for byte',
-    rule: 'due',
-    needs: { due: true },
-    check: keepsNamespace,
-  },
-  {
-    name: 'due returns records of its kind only',
-    rule: 'due',
-    needs: { due: true },
-    check: keepsKind,
-  },
-  {
-    name: 'the next version of a record changes or removes its due time',
-    rule: 'due',
-    needs: { due: true },
-    check: movesWithVersion,
-  },
-  {
-    name: 'due returns the latest version of a record after the permitted lag',
-    rule: 'due',
-    needs: { due: true },
-    check: showsLatest,
-  },
-]
+const due = { rule: 'due', needs: { due: true } } as const
+const removal = { rule: 'remove' } as const
+const removalOfPlaces = { rule: 'remove', needs: { lists: 1, due: true } } as const
 
-interface DueQuery {
-  /** Default: the namespace of the case. */
-  readonly namespace?: string
-  readonly before: Instant
-  readonly limit?: number
-  /** Default: the kind that is tried. */
-  readonly kind?: RecordKind
-}
+const queries = cases(due, {
+  async 'due returns what is due at or before the instant, by time and then by the bytes of the id'(
+    t,
+  ) {
+    const order = {
+      first: 5,
+      '': 30,
+      '-B': 30,
+      '-b': 30,
+      '.': 30,
+      _a: 30,
+      a0: 30,
+      now: 100,
+      late: 110,
+    }
+    const id = (name: string) => `${t.namespace}${name}`
+    const records = Object.entries(order).map(([name, dueAt]) => record(id(name), 1, { dueAt }))
+    const idle = [record(id('never')), record(id('kept'), 1, { retainUntil: 1 })]
+    await t.mustPut(...inOtherOrder(records), ...idle)
+    const counts = { 110: 9, 100: 8, 99: 7, 29: 1, 4: 0 }
+    await Promise.all(
+      Object.entries(counts).map(([before, count]) =>
+        t.dues(records.slice(0, count), { before: Number(before) }),
+      ),
+    )
+  },
 
-/** Repeats the query until it returns the expected records. None may ever be of another namespace. */
-async function demandDue(
-  { store, namespace: own, dueLagMs }: Trial,
-  { namespace = own, before, limit = 100, kind = store.kind }: DueQuery,
-  expected: readonly Stored[],
+  async 'due returns the earliest records when more are due than its limit'(t) {
+    const records = [1, 2, 3, 4, 5, 6, 7].map((dueAt) => record(t.id(dueAt), 1, { dueAt }))
+    await t.mustPut(...inOtherOrder(records))
+    await Promise.all(
+      [1, 2, 6, 7, 8].map((limit) => t.dues(records.slice(0, limit), { before: 7, limit })),
+    )
+  },
+
+  'records that were put off do not count towards the limit of due': (t) =>
+    countsOnlyWhatIsDue(t, (ids) => t.mustPut(...ids.map((id) => record(id, 2, { dueAt: 50 })))),
+
+  'records that no longer have a due time do not count towards the limit of due': (t) =>
+    countsOnlyWhatIsDue(t, (ids) => t.mustPut(...ids.map((id) => record(id, 2)))),
+
+  'removed records do not count towards the limit of due': (t) =>
+    countsOnlyWhatIsDue(t, async (ids) => {
+      for (const id of ids) await t.mustRemove(id, 1)
+    }),
+
+  async 'records of other kinds and namespaces do not count towards the limit of due'(t) {
+    const own = record(t.id('own'), 1, { dueAt: 2 })
+    const earlier = [1, 2, 3].map((i) => record(t.id(i), 1, { dueAt: 1 }))
+    const foreign = [1, 2, 3].map((i) => record(`${otherNamespace(t)}-${i}`, 1, { dueAt: 1 }))
+    await t.mustPut(own, ...foreign)
+    await t.mustWrite(earlier.map((next) => change(next, t.other)))
+    // If there is only one kind to try, the other kind is the same.
+    const expected = t.other === t.kind ? [...earlier, own] : [own]
+    for (const limit of [1, 3]) await t.dues(expected.slice(0, limit), { before: 5, limit })
+  },
+
+  async 'due orders instants over the whole range of safe integers'(t) {
+    const { MIN_SAFE_INTEGER: min, MAX_SAFE_INTEGER: max } = Number
+    // Text, 32-bit integers and doubles order or round these differently.
+    const real = [
+      0, 9, 10, 999, 1_000, 2_147_483_648, 1_700_000_000_000, 1_700_000_000_001, 4_102_444_800_000,
+    ]
+    const all = t.shapes === 'real' ? real : [min, min + 1, -1_000, -999, ...real, max - 1, max]
+    const id = (i: number) => t.id(String((i * 4) % all.length).padStart(2, '0'))
+    const records = all.map((dueAt, i) => record(id(i), 1, { dueAt }))
+    await t.mustPut(...records.toReversed())
+    await Promise.all(all.map((before, i) => t.dues(records.slice(0, i + 1), { before })))
+  },
+
+  async 'due compares the namespace, the first 8 characters of the id, byte for byte'(t) {
+    const [start, end] = [t.namespace.slice(0, 4), t.namespace.slice(5)]
+    // Pattern matching, case folding and collations treat these as equal.
+    const namespaces = ['_', '-', 'x', 'X', '.', '%'].map((middle) => `${start}${middle}${end}`)
+    const dueIn = (each: string) =>
+      each.includes('%')
+        ? []
+        : [each, `${each}-a`, `${each}0123456789`].map((id) => record(id, 1, { dueAt: 1 }))
+    await t.mustPut(...namespaces.flatMap(dueIn))
+    await Promise.all(
+      namespaces.map((namespace) => t.dues(dueIn(namespace), { namespace, before: 1 })),
+    )
+  },
+
+  async 'due returns records of its kind only'(t) {
+    const due = (name: string) => record(t.id(name), 1, { dueAt: 1 })
+    const [a, b, c] = [due('a'), due('b'), due('c')] as const
+    await t.mustPut(a, b)
+    await t.mustWrite([b, c].map((next) => change(next, t.other)))
+    await Promise.all([t.dues([a, b], { before: 1 }), t.dues([b, c], { before: 1, kind: t.other })])
+  },
+
+  async 'the next version of a record changes or removes its due time'(t) {
+    const a = (version: number, dueAt?: number) =>
+      record(t.id('a'), version, dueAt === undefined ? {} : { dueAt })
+    const b = record(t.id('b'), 1, { dueAt: 5 })
+    await t.mustPut(a(1, 1), b)
+    await t.dues([a(1, 1), b], { before: 9 })
+    await t.mustPut(a(2, 7))
+    await t.dues([b, a(2, 7)], { before: 9 })
+    await t.dues([b], { before: 6 })
+    await t.mustPut(a(3))
+    await t.dues([b], { before: 9 })
+    await t.mustPut(a(4, 2))
+    await t.dues([a(4, 2), b], { before: 9 })
+    await t.mustRemove(b.id, 1)
+    await t.dues([a(4, 2)], { before: 9 })
+  },
+
+  /** The due time stays the same, so a copy in an index has no other reason to change. */
+  async 'due returns the latest version of a record after the permitted lag'(t) {
+    for (const version of [1, 2, 3]) {
+      const next = record(t.id('a'), version, { dueAt: 1 })
+      await t.mustPut(next)
+      await t.dues([next], { before: 1 })
+    }
+  },
+})
+
+const removals = cases(removal, {
+  async 'remove only removes a record at the given version'(t) {
+    const id = t.id('a')
+    await t.mustPut(record(id))
+    await t.mustPut(record(id, 2))
+    for (const version of [0, 1, 3]) {
+      const removed = await t.remove(t.kind, id, version)
+      demandFalse(removed, `removing version ${version} of a record at version 2`)
+      await t.finds(record(id, 2), 'the record, which must still exist')
+    }
+    await t.mustRemove(id, 2)
+  },
+
+  async 'remove returns false for a record that does not exist or exists as another kind only'(t) {
+    const [a, b] = [record(t.id('a')), t.id('b')]
+    await t.mustPut(a)
+    for (const version of [0, 1]) {
+      demandFalse(await t.remove(t.kind, b, version), 'removing a record that does not exist')
+      const foreign = await t.remove(t.other, a.id, version)
+      demandFalse(foreign, `removing a ${t.other} with an id that only a ${t.kind} has`)
+    }
+    await t.finds(a, 'the record after a removal of its id as another kind')
+  },
+})
+
+const removalsOfPlaces = cases(removalOfPlaces, {
+  async 'a removed record is gone from load and from every list'(t) {
+    const list = t.listName()
+    const [a, b] = [t.id('a'), t.id('b')]
+    const kept = record(b, 1, { dueAt: 1, lists: [{ list, at: 1 }] })
+    await t.mustPut(record(a, 1, { dueAt: 1, lists: [{ list, at: 0 }] }), kept)
+    await t.mustRemove(a, 1)
+    demand((await t.version(a)) === 0, 'load returned a removed record; expected undefined')
+    for (const forward of [true, false]) {
+      const query = { forward, limit: 1 }
+      await t.lists(list, [kept], 'a list of two records of which one was removed', query)
+    }
+    demandFalse(await t.remove(t.kind, a, 1), 'removing a record for a second time')
+    await t.finds(kept, 'the record next to the removed one')
+  },
+
+  async 'a record that is created again after its removal is in none of its earlier lists, and not due'(
+    t,
+  ) {
+    const [id, list] = [t.id('a'), t.listName()]
+    await t.mustPut(record(id, 1, { dueAt: 1, lists: [{ list, at: 1 }] }))
+    await t.mustRemove(id, 1)
+    await t.mustPut(record(id))
+    await t.lists(list, [], 'a list whose only record was removed, and created again without lists')
+    await t.dues([], { before: 1 })
+  },
+
+  async 'a removal that fails changes no list and no due time'(t) {
+    const [id, list] = [t.id('a'), t.listName()]
+    const kept = record(id, 2, { dueAt: 1, lists: [{ list, at: 1 }] })
+    await t.mustPut(record(id, 1, { dueAt: 1, lists: [{ list, at: 1 }] }))
+    await t.mustPut(kept)
+    for (const version of [1, 3]) {
+      const removed = await t.remove(t.kind, id, version)
+      demandFalse(removed, `removing version ${version} of a record at version 2`)
+      await t.lists(list, [kept], 'the list of a record that was not removed')
+      await t.dues([kept], { before: 1 })
+    }
+  },
+})
+
+export const dueCases = [queries, removals, removalsOfPlaces].flat()
+
+/** An index that keeps entries must find more than its limit until it has enough that count. */
+async function countsOnlyWhatIsDue(
+  t: Trial,
+  retire: (ids: readonly string[]) => Promise<void>,
 ): Promise<void> {
-  await eventually(dueLagMs, async () => {
-    const found = await store.due(kind, namespace, before, limit)
-    const foreign = found.find(({ id }) => id.slice(0, 8) !== namespace)
-    demand(
-      foreign === undefined,
-      `due for the namespace ${show(namespace)} returned ${show(foreign?.id)}, which has another prefix`,
-    )
-    demand(found.length <= limit, `due returned ${found.length} records; its limit was ${limit}`)
-    demand(
-      JSON.stringify(idsOf(found)) === JSON.stringify(idsOf(expected)),
-      `due before ${before} with a limit of ${limit} returned ${show(idsOf(found))}; ` +
-        `expected ${show(idsOf(expected))} within the permitted lag`,
-    )
-    demandSame(found, expected, 'the records from due, compared with the latest versions')
-  })
-}
-
-async function ordersByTimeAndId(trial: Trial): Promise<void> {
-  const { store, namespace } = trial
-  const id = (name: string) => `${namespace}${name}`
-  const times = {
-    '-b': 30,
-    '-B': 30,
-    '.': 30,
-    '': 30,
-    _a: 30,
-    a0: 30,
-    late: 110,
-    now: 100,
-    first: 5,
+  const retired = [1, 2, 3, 4].map(t.id)
+  const [one, other] = [record(t.id('5'), 1, { dueAt: 2 }), record(t.id('6'), 1, { dueAt: 3 })]
+  await t.mustPut(...retired.map((id) => record(id, 1, { dueAt: 1 })), one, other)
+  await retire(retired)
+  for (const limit of [1, 2, 3]) {
+    await t.dues([one, other].slice(0, limit), { before: 5, limit })
   }
-  const records = Object.entries(times).map(([name, dueAt]) => record(id(name), 1, { dueAt }))
-  await mustPut(store, ...records, record(id('never')), record(id('kept'), 1, { retainUntil: 1 }))
-  const order = ['first', '', '-B', '-b', '.', '_a', 'a0', 'now', 'late'].map((name) => {
-    return records.find((each) => each.id === id(name)) as Stored
-  })
-  const counts = { 110: 9, 100: 8, 99: 7, 29: 1, 4: 0 }
-  await Promise.all(
-    Object.entries(counts).map(([before, count]) =>
-      demandDue(trial, { before: Number(before) }, order.slice(0, count)),
-    ),
-  )
 }
 
-async function keepsLimit(trial: Trial): Promise<void> {
-  const { store, namespace } = trial
-  const times = [5, 3, 7, 4, 1, 6, 2]
-  const records = times.map((dueAt) => record(`${namespace}-${dueAt}`, 1, { dueAt }))
-  await mustPut(store, ...records)
-  const order = records.toSorted((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0))
-  await Promise.all(
-    [1, 2, 6, 7, 8].map((limit) => demandDue(trial, { before: 7, limit }, order.slice(0, limit))),
-  )
+function otherNamespace({ namespace }: Trial): string {
+  return `${namespace.slice(0, 7)}${namespace.endsWith('a') ? 'b' : 'a'}`
 }
 
-/** Instants that text, 32-bit integers and doubles order or round differently. */
-const instants: readonly Instant[] = [
-  0, 9, 10, 999, 1_000, 2_147_483_648, 1_700_000_000_000, 1_700_000_000_001, 4_102_444_800_000,
-]
-
-async function ordersWholeRange(trial: Trial): Promise<void> {
-  const { store, namespace, shapes } = trial
-  const { MIN_SAFE_INTEGER: min, MAX_SAFE_INTEGER: max } = Number
-  const all = shapes === 'real' ? instants : [min, min + 1, -1_000, -999, ...instants, max - 1, max]
-  const id = (i: number) => `${namespace}-${String((i * 4) % all.length).padStart(2, '0')}`
-  const records = all.map((dueAt, i) => record(id(i), 1, { dueAt }))
-  await mustPut(store, ...[...records].reverse())
-  await Promise.all(all.map((before, i) => demandDue(trial, { before }, records.slice(0, i + 1))))
-}
-
-async function keepsNamespace(trial: Trial): Promise<void> {
-  const { store, namespace } = trial
-  const [start, end] = [namespace.slice(0, 4), namespace.slice(5)]
-  // Pattern matching, case folding and collations treat these as equal.
-  const namespaces = ['_', '-', 'x', 'X', '.', '%'].map((middle) => `${start}${middle}${end}`)
-  const dueIn = (each: string) =>
-    each.includes('%')
-      ? []
-      : [each, `${each}-a`, `${each}0123456789`].map((id) => record(id, 1, { dueAt: 1 }))
-  await mustPut(store, ...namespaces.flatMap(dueIn))
-  await Promise.all(
-    namespaces.map((each) => demandDue(trial, { namespace: each, before: 1 }, dueIn(each))),
-  )
-}
-
-async function keepsKind(trial: Trial): Promise<void> {
-  const { store, namespace } = trial
-  const due = (name: string) => record(`${namespace}-${name}`, 1, { dueAt: 1 })
-  await mustPut(store, due('a'), due('b'))
-  await mustCommit(
-    store,
-    [due('b'), due('c')].map((next) => change(next, store.other)),
-  )
-  await Promise.all([
-    demandDue(trial, { before: 1 }, [due('a'), due('b')]),
-    demandDue(trial, { before: 1, kind: store.other }, [due('b'), due('c')]),
-  ])
-}
-
-async function movesWithVersion(trial: Trial): Promise<void> {
-  const { store, namespace } = trial
-  const a = (version: number, dueAt?: number) =>
-    record(`${namespace}-a`, version, dueAt === undefined ? {} : { dueAt })
-  const b = record(`${namespace}-b`, 1, { dueAt: 5 })
-  await mustPut(store, a(1, 1), b)
-  await demandDue(trial, { before: 9 }, [a(1, 1), b])
-  await mustPut(store, a(2, 7))
-  await demandDue(trial, { before: 9 }, [b, a(2, 7)])
-  await demandDue(trial, { before: 6 }, [b])
-  await mustPut(store, a(3))
-  await demandDue(trial, { before: 9 }, [b])
-  await mustPut(store, a(4, 2))
-  await demandDue(trial, { before: 9 }, [a(4, 2), b])
-  await mustRemove(store, b.id, 1)
-  await demandDue(trial, { before: 9 }, [a(4, 2)])
-}
-
-/** The due time stays the same, so a copy in an index has no other reason to change. */
-async function showsLatest(trial: Trial): Promise<void> {
-  const { store, namespace } = trial
-  for (const version of [1, 2, 3]) {
-    const next = record(`${namespace}-a`, version, { dueAt: 1 })
-    await mustPut(store, next)
-    await demandDue(trial, { before: 1 }, [next])
-  }
+/** Returns records in an order that is neither by time nor by id. */
+function inOtherOrder<Item>(items: readonly Item[]): Item[] {
+  return items.map((_, i) => items[(i * 5 + 3) % items.length] as Item)
 }

@@ -16,6 +16,11 @@ export function demand(condition: boolean, message: string | (() => string)): as
   if (!condition) throw new Error(typeof message === 'string' ? message : message())
 }
 
+/** Fails the case unless a call returned `false`. */
+export function demandFalse(outcome: boolean, what: string): void {
+  if (outcome !== false) throw new Error(`${what} returned ${show(outcome)}; expected false`)
+}
+
 /** Fails the case unless both are the same JSON, regardless of key order. */
 export function demandSame(actual: unknown, expected: unknown, what: string): void {
   const difference = differenceOf(expected, actual, '')

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Commit, memoryStore, type Store, storeBounds } from '../../../src/index.js'
-import { commitSizeOf } from '../../../src/testing/conformance/bounds.js'
+import { commitSizeOf } from '../../../src/testing/conformance/trial.js'
 import { paymentServices } from '../../support/outbox.js'
 
 /** A store that notes every commit and the limit of every query. */

@@ -1,11 +1,13 @@
-import type {
-  Commit,
-  RecordChange,
-  RecordKind,
-  Store,
-  Stored,
-  VersionGuard,
+import {
+  type Commit,
+  type RecordChange,
+  type RecordKind,
+  type Store,
+  type Stored,
+  storeBounds,
+  type VersionGuard,
 } from '../../../src/index.js'
+import { commitSizeOf } from '../../../src/testing/conformance/trial.js'
 
 /** Waits as long as a step in a real database might take. */
 export async function pause(steps = 3): Promise<void> {
@@ -67,16 +69,28 @@ export function guardsInProcess(store: Store): Store {
   return oneAtATime(guardsFirst(store, () => pause(30)))
 }
 
-function oneAtATime(store: Store): Store {
-  let last: Promise<unknown> = Promise.resolve()
+/** @param queue The commits of one process; the same for two stores that share a lock. */
+function oneAtATime(store: Store, queue: Queue = { last: Promise.resolve() }): Store {
   return {
     ...store,
     commit(commit) {
-      const answer = last.then(() => store.commit(commit))
-      last = answer.catch(() => undefined)
+      const answer = queue.last.then(() => store.commit(commit))
+      queue.last = answer.catch(() => undefined)
       return answer
     },
   }
+}
+
+interface Queue {
+  last: Promise<unknown>
+}
+
+const queues = new WeakMap<Store, Queue>()
+
+function queueOf(store: Store): Queue {
+  const queue = queues.get(store) ?? { last: Promise.resolve() }
+  queues.set(store, queue)
+  return queue
 }
 
 /** Replaces a record that must not exist, instead of failing. */
@@ -235,6 +249,117 @@ export function writesOneByOne(store: Store): Store {
       last = answer.catch(() => undefined)
       return answer
     },
+  }
+}
+
+/** Writes the changes of one kind after the other, in an order of the kinds. */
+function kindByKind(store: Store, compare: (a: RecordKind, b: RecordKind) => number): Store {
+  const written: Store = {
+    ...store,
+    async commit({ changes, guards }) {
+      const expected = changes.map(({ kind, next, expectedVersion }) => {
+        return { kind, id: next.id, version: expectedVersion }
+      })
+      if (!(await guardsHold(store, [...expected, ...guards]))) return false
+      const kinds = [...new Set(changes.map(({ kind }) => kind))].sort(compare)
+      for (const kind of kinds) {
+        const own = changes.filter((each) => each.kind === kind)
+        await store.commit({ changes: own, guards: [] })
+        await pause(24)
+      }
+      return true
+    },
+  }
+  return oneAtATime(written, queueOf(store))
+}
+
+/** Commits each kind as a whole, and makes the kinds visible one after the other. */
+export function writesKindByKind(store: Store): Store {
+  return kindByKind(store, (a, b) => (a < b ? -1 : 1))
+}
+
+/** Makes the kinds visible in the other order. */
+export function writesKindByKindReversed(store: Store): Store {
+  return kindByKind(store, (a, b) => (a > b ? -1 : 1))
+}
+
+/** Makes one kind visible later than another, only in a commit of just these two. */
+export function writesPairOneByOne(one: RecordKind, other: RecordKind) {
+  return (store: Store): Store => {
+    const broken = writesKindByKind(store)
+    // All commits wait for each other, so that only what a reader sees is wrong.
+    const others = oneAtATime(store, queueOf(store))
+    return {
+      ...store,
+      commit(commit) {
+        const kinds = new Set(commit.changes.map(({ kind }) => kind))
+        const isPair = kinds.size === 2 && kinds.has(one) && kinds.has(other)
+        return (isPair ? broken : others).commit(commit)
+      },
+    }
+  }
+}
+
+/** As many statements as one transaction of some databases may have. */
+const itemsMax = 25
+
+/** Rejects a commit of more than 25 changes, as a database with that limit does. */
+export function rejectsLargeCommits(store: Store): Store {
+  return {
+    ...store,
+    async commit(commit) {
+      if (commit.changes.length > itemsMax) throw new Error('too many items in the transaction')
+      return store.commit(commit)
+    },
+  }
+}
+
+/** Rejects a commit of the greatest size, and no smaller one. */
+export function rejectsGreatestCommits(store: Store): Store {
+  return {
+    ...store,
+    async commit(commit) {
+      if (commitSizeOf(commit) >= storeBounds.commitSize) throw new Error('too many items')
+      return store.commit(commit)
+    },
+  }
+}
+
+/** Resolves to false for a commit of more than 25 changes. */
+export function losesLargeCommits(store: Store): Store {
+  return {
+    ...store,
+    commit: async (commit) => commit.changes.length <= itemsMax && store.commit(commit),
+  }
+}
+
+/** Writes the first 25 changes only. */
+export function truncatesLargeCommits(store: Store): Store {
+  return {
+    ...store,
+    commit: ({ changes, guards }) => store.commit({ changes: changes.slice(0, itemsMax), guards }),
+  }
+}
+
+/** Writes 25 changes at a time, and stops at the first part that loses. */
+export function splitsLargeCommits(store: Store): Store {
+  return {
+    ...store,
+    async commit({ changes, guards }) {
+      for (let from = 0; from === 0 || from < changes.length; from += itemsMax) {
+        const some = changes.slice(from, from + itemsMax)
+        if (!(await store.commit({ changes: some, guards: from === 0 ? guards : [] }))) return false
+      }
+      return true
+    },
+  }
+}
+
+/** Compares the first 25 guards only. */
+export function truncatesGuards(store: Store): Store {
+  return {
+    ...store,
+    commit: ({ changes, guards }) => store.commit({ changes, guards: guards.slice(0, itemsMax) }),
   }
 }
 

@@ -2,7 +2,6 @@ import type { ListEntry, RecordKind, Stored } from 'open-payments-server'
 import { seededIndex } from '../random.js'
 import type { Corpus } from './corpus.js'
 import { demandSame, RuleError } from './expectations.js'
-import { anyJson, anyText } from './hard-values.js'
 
 /**
  * Which records the suite writes. `any`: records of real shapes, and also records with any JSON, in any list and due
@@ -26,7 +25,6 @@ export interface Dresser {
 export interface Needs {
   readonly lists?: number
   readonly due?: boolean
-  readonly metadata?: boolean
 }
 
 type Index = (bound: number) => number
@@ -43,13 +41,14 @@ export function createDresser(corpus: Corpus, shapes: Shapes): Dresser {
   /** Depends on the kind, id, version and command id, and on whether the record is due and in lists. */
   function additions(kind: RecordKind, record: Stored) {
     const { dueAt: ownDue, lists: ownLists = [] } = record
-    const needs = isReal ? `${ownDue !== undefined} ${ownLists.length}` : ''
-    const key = `${kind} ${record.id} ${record.version} ${record.commandId} ${needs}`
+    const places = isReal ? `${ownDue !== undefined} ${ownLists.length}` : ''
+    const key = `${kind} ${record.id} ${record.version} ${record.commandId} ${places}`
     const known = made.get(key)
     if (known !== undefined) return { body: known.body, fill: fillOf(known.real, record, key) }
     const index = seededIndex(key)
     const all = corpus.get(kind) ?? []
-    const fitting = isReal ? all.filter((each) => fits(each, record)) : all
+    const wanted = { lists: ownLists.length, due: ownDue !== undefined }
+    const fitting = isReal ? all.filter((each) => has(each, wanted)) : all
     const picked = fitting[index(fitting.length)]
     if (picked === undefined) throw new Error(`the library writes no ${kind} like ${record.id}`)
     const { id, version, commandId, dueAt, retainUntil, lists, ...members } = picked
@@ -78,30 +77,12 @@ export function createDresser(corpus: Corpus, shapes: Shapes): Dresser {
       }
       return rest
     },
-    writes: (kind, needs) => hasNeeds(corpus.get(kind) ?? [], needs, isReal),
+    writes: (kind, needs) => !isReal || (corpus.get(kind) ?? []).some((each) => has(each, needs)),
   }
 }
 
-function hasNeeds(
-  records: readonly Stored[],
-  { lists = 0, due = false, metadata = false }: Needs,
-  isReal: boolean,
-): boolean {
-  return (
-    !(isReal || metadata) ||
-    records.some(
-      (each) =>
-        (each.lists?.length ?? 0) >= lists &&
-        (!due || each.dueAt !== undefined) &&
-        (!metadata || 'metadata' in each),
-    )
-  )
-}
-
-function fits(real: Stored, { dueAt, lists = [] }: Stored): boolean {
-  return (
-    (real.lists?.length ?? 0) >= lists.length && (dueAt === undefined || real.dueAt !== undefined)
-  )
+function has(real: Stored, { lists = 0, due = false }: Needs): boolean {
+  return (real.lists?.length ?? 0) >= lists && (!due || real.dueAt !== undefined)
 }
 
 /** The first instant that only a dresser uses, in the year 2223. */
@@ -188,4 +169,77 @@ function word(length: number, index: Index): string {
     for (let i = 0; i < 5; i++, bits >>>= 6) made += alphabet[bits & 63]
   }
   return made.slice(0, length)
+}
+
+/** Text that encodings, SQL, JSON columns and templates may change. */
+export const texts = {
+  'U+0000': '\u0000 and a\u0000b',
+  'control characters': '\u0001\b\t\n\u000b\f\r\u001b\u001f\u007f\u0080\u009f',
+  'a lone high surrogate': 'a\ud800b',
+  'a lone low surrogate': 'a\udc00b',
+  'surrogates in the wrong order': '\udc00\ud800',
+  'a surrogate at the end': 'a\udbff',
+  'text outside the basic plane': '💶 👩‍👩‍👧 𝒳 \u{10ffff}',
+  'noncharacters and a byte order mark': '\ufeff\ufffe\uffff\ufdd0\ufffd',
+  'line separators': '\u2028\u2029\u0085',
+  'composed and decomposed letters': 'é e\u0301 Å \u212b \u00c5',
+  quotes: `' " \` '' "" \\' \\" $1 $$ :name ? ?? %s`,
+  backslashes: '\\ \\\\ \\u0000 \\ud800 \\n \\x00 \\0',
+  markup: '<a href="x">&amp;</a>]]><!-- -->',
+  spaces: '  a  \u00a0\u3000 ',
+  'empty text': '',
+  'text that looks like other types': 'null true false 1e3 NaN undefined [object Object]',
+}
+
+export const numbers = [
+  0,
+  -0,
+  1,
+  -1,
+  0.1,
+  0.1 + 0.2,
+  1 / 3,
+  5e-324,
+  2.2250738585072014e-308,
+  1.7976931348623157e308,
+  -1.7976931348623157e308,
+  2 ** 53 - 1,
+  -(2 ** 53 - 1),
+  2 ** 53,
+  2 ** 53 + 2,
+  2 ** 63,
+  2 ** 64,
+  1e21,
+  1e-7,
+  123456789.12345679,
+  4.35,
+  1e23,
+  9.5367431640625e-7,
+]
+
+const pieces = [...Object.values(texts), 'a', 'Z', '0', 'plain text']
+
+/** Returns random text that is hard to keep. */
+export function anyText(index: (bound: number) => number): string {
+  return `${pieces[index(pieces.length)]}${pieces[index(pieces.length)]}`
+}
+
+/** Returns a random JSON value made of numbers and texts that are hard to keep. */
+export function anyJson(index: (bound: number) => number, depth: number): unknown {
+  const branches = depth === 0 ? 4 : 6
+  const members = Array.from({ length: index(4) }, () => depth - 1)
+  switch (index(branches)) {
+    case 0:
+      return [null, true, false][index(3)]
+    case 1:
+      return numbers[index(numbers.length)]
+    case 2:
+      return index(2 ** 31) / (1 + index(1_000))
+    case 3:
+      return anyText(index)
+    case 4:
+      return members.map((less) => anyJson(index, less))
+    default:
+      return Object.fromEntries(members.map((less) => [anyText(index), anyJson(index, less)]))
+  }
 }
