@@ -90,9 +90,10 @@ export interface RecordPage {
  * The storage that the host implements: five methods, and `loadAll`, which may be absent. The whole contract:
  *
  * 1. `commit` is atomic, and each change is a compare-and-set. `true` means that this call wrote all of it.
- *    `false` means that the caller must reload; a part of a commit is never visible.
+ *    `false` means that the caller must reload. A part of a commit is never visible: once a call has returned it,
+ *    every call that begins later sees the whole commit.
  * 2. At most one commit per record and expected version takes effect, and exactly one does if none of them
- *    fails for another reason. A commit that loses leaves no trace. A guard that no longer holds fails the
+ *    fails for another reason. A commit that loses leaves no trace, in lists and due times too. A guard that no longer holds fails the
  *    commit. Contention must not make a call reject: a store retries deadlocks and serialization failures, and
  *    returns `false` for a commit that lost.
  * 3. `load`, `loadAll` and `list` see every commit that returned `true`, and a guard is compared with its result: no
@@ -122,7 +123,8 @@ export interface Store {
   /**
    * Resolves to at most `limit` records of a namespace (the first 8 characters of their ids) with a `dueAt`
    * at or before `before`, ascending by `(dueAt, id)`. Unlike `list`, it may lag behind commits, by seconds but
-   * not for ever: it may return earlier versions of records, and records that were removed.
+   * not for ever: it may return earlier versions of records, and records that were removed. Records that it leaves
+   * out, because their `dueAt` has changed or they were removed, do not count towards the limit.
    */
   due(
     kind: RecordKind,

@@ -362,13 +362,10 @@ const faults: Readonly<Record<string, readonly [(store: Store) => Store, ...stri
     'changing a value after its commit',
   ],
   'loadAll in another order': [reads.loadAllInItsOwnOrder, 'returns a record for each key'],
-  'loadAll without missing records': [
-    reads.loadAllWithoutMissing,
-    'undefined for one that does not',
-  ],
+  'loadAll without missing records': [reads.loadAllWithoutMissing, 'undefined for none'],
   'loadAll by id alone': [reads.loadAllIgnoresKinds, 'returns a record for each key'],
   'loadAll that answers a key once': [reads.loadAllAnswersOnce, 'the greatest number of keys'],
-  'loadAll that returns a value twice': [reads.loadAllSharesValues, 'share nothing'],
+  'loadAll that returns a value twice': [reads.loadAllSharesValues, 'share nothing with any other'],
   'loadAll from a replica': [
     reads.laggingLoadAll,
     'loadAll, if there is one, sees a commit',
@@ -471,7 +468,7 @@ const faults: Readonly<Record<string, readonly [(store: Store) => Store, ...stri
     indexes.otherNamespacesFillDue,
     'records of other kinds and name',
   ],
-  'pages filled with other kinds': [indexes.otherKindsFillPages, 'records of other kinds, and'],
+  'pages filled with other kinds': [indexes.otherKindsFillPages, 'do not fill its pages'],
 }
 
 /** Enough for a fault of every kind; a fault of one kind is planted below. */

@@ -12,10 +12,7 @@ const single = cases(atomic, {
   async 'a commit creates a record that does not exist exactly once'(t) {
     const first = record(t.id('a'))
     const absent = await t.load(t.kind, first.id)
-    demand(
-      absent === undefined,
-      `load returned ${show(absent)} for a record that was never committed; expected undefined`,
-    )
+    demand(absent === undefined, `load returned ${show(absent)} for a record that does not exist`)
     await t.mustPut(first)
     const again = await t.put(record(first.id, 1, { commandId: 'another' }))
     demandFalse(again, 'creating an existing record')
@@ -47,11 +44,8 @@ const single = cases(atomic, {
     await t.mustPut(record(id, 2))
     await t.mustRemove(id, 2)
     for (const version of [2, 3]) {
-      const committed = await t.put(record(id, version))
-      demandFalse(
-        committed,
-        `replacing version ${version - 1} of a record that was removed since the writer loaded it`,
-      )
+      const what = `replacing version ${version - 1} of a record that was removed meanwhile`
+      demandFalse(await t.put(record(id, version)), what)
       demandSame(await t.version(id), 0, 'the version of a removed record (0: it does not exist)')
     }
   },
@@ -65,16 +59,12 @@ const single = cases(atomic, {
     await t.mustPut(second)
     await t.finds(second, 'a record created again after its removal')
     const early = await t.put(record(id, 3, { commandId: 'first life' }))
-    demandFalse(
-      early,
-      'replacing version 2 of a record that was removed at version 2 and created again',
-    )
+    demandFalse(early, 'replacing version 2 of a record that was removed and created again')
     await t.mustPut(record(id, 2, { commandId: 'second life' }))
   },
 
   async 'an empty commit succeeds'(t) {
-    const committed = await t.write([])
-    demand(committed, 'an empty commit returned false instead of true')
+    demand(await t.write([]), 'an empty commit returned false instead of true')
   },
 })
 
@@ -115,9 +105,7 @@ const several = cases(atomic, {
     }
   },
 
-  async 'a commit of the greatest size writes changes of several kinds, in lists and with guards'(
-    t,
-  ) {
+  async 'a commit of the greatest size writes changes of several kinds, with lists and guards'(t) {
     for (const guards of [0, 30]) {
       const commit = await mixedCommit(t, `${guards}`, guards)
       await t.mustWrite(commit.changes, commit.guards)
@@ -125,9 +113,7 @@ const several = cases(atomic, {
       for (const kind of new Set(commit.changes.map((each) => each.kind ?? t.kind))) {
         const own = commit.changes.filter((each) => (each.kind ?? t.kind) === kind)
         const listed = own.map(({ next }) => next).filter(({ lists = [] }) => lists.length > 0)
-        await t.lists(commit.list, listed, 'a list that a commit of the greatest size fills', {
-          kind,
-        })
+        await t.lists(commit.list, listed, `the list of each ${kind} in the commit`, { kind })
       }
     }
   },
@@ -156,24 +142,17 @@ const several = cases(atomic, {
 const repeats = cases(repeated, {
   async 'a commit that is repeated after it succeeded fails and changes nothing'(t) {
     for (const version of [1, 2]) {
-      const changes = [
-        change(record(t.id('a'), version)),
-        change(record(t.id('b'), version), t.other),
-      ]
+      const [a, b] = [record(t.id('a'), version), record(t.id('b'), version)]
+      const changes = [change(a), change(b, t.other)]
       await t.mustWrite(changes)
-      demandFalse(
-        await t.write(changes),
-        'a commit that succeeded before, and whose records are now past the versions that it expects,',
-      )
+      demandFalse(await t.write(changes), 'a commit that succeeded before, repeated,')
       await findsAll(t, changes)
     }
   },
 })
 
 const guards = cases(guarded, {
-  async 'a guard holds while its record is at its version and fails the commit at any other version'(
-    t,
-  ) {
+  async 'a guard holds while its record is at its version, and fails the commit at any other'(t) {
     const id = t.id('guarded')
     await t.mustPut(record(id))
     await t.mustPut(record(id, 2))
@@ -181,11 +160,7 @@ const guards = cases(guarded, {
       const created = t.id(version)
       const committed = await t.write([change(record(created))], [guard(id, version)])
       demandFalse(committed, `a commit with a guard at version ${version} of a record at version 2`)
-      demandSame(
-        await t.version(created),
-        0,
-        'the version that a commit created whose guard failed',
-      )
+      demandSame(await t.version(created), 0, 'the version that it created (0: none)')
     }
     await t.mustWrite([change(record(t.id(2)))], [guard(id, 2)])
     demandSame(await t.version(t.id(2)), 1, 'the version that a commit created whose guard held')
@@ -210,11 +185,8 @@ const guards = cases(guarded, {
     await t.mustWrite([change(record(id), t.other)])
     await t.mustWrite([change(record(id, 2), t.other)])
     const foreign = await t.write([change(record(`${id}-1`))], [guard(id, 1, t.other)])
-    demandFalse(
-      foreign,
-      `a commit with a guard at version 1 of a ${t.other} at version 2, beside a ${t.kind} with the same id at ` +
-        'version 1,',
-    )
+    const beside = `beside a ${t.kind} at version 1 with the same id`
+    demandFalse(foreign, `a guard at version 1 of a ${t.other} at version 2, ${beside},`)
     await t.mustWrite([change(record(`${id}-2`))], [guard(id, 2, t.other), guard(id, 1)])
   },
 

@@ -6,7 +6,7 @@ const removal = { rule: 'remove' } as const
 const removalOfPlaces = { rule: 'remove', needs: { lists: 1, due: true } } as const
 
 const queries = cases(due, {
-  async 'due returns what is due at or before the instant, by time and then by the bytes of the id'(
+  async 'due returns what is due at or before the instant, by time and then by the bytes of ids'(
     t,
   ) {
     const order = {
@@ -165,9 +165,7 @@ const removalsOfPlaces = cases(removalOfPlaces, {
     await t.finds(kept, 'the record next to the removed one')
   },
 
-  async 'a record that is created again after its removal is in none of its earlier lists, and not due'(
-    t,
-  ) {
+  async 'a record that is created again after its removal is in none of its lists, and not due'(t) {
     const [id, list] = [t.id('a'), t.listName()]
     await t.mustPut(record(id, 1, { dueAt: 1, lists: [{ list, at: 1 }] }))
     await t.mustRemove(id, 1)

@@ -40,8 +40,7 @@ const writers = cases(exclusive, {
       demandSame(
         traces,
         outcomes,
-        'whether each of 6 writers finds its own new record (expected exactly for those whose commit ' +
-          'returned true)',
+        'whether the record that only one writer creates exists, and its outcome',
       )
       demandOne(outcomes, '6 writers replaced the same version')
     })
@@ -59,13 +58,10 @@ const writersInLists = cases(exclusiveInLists, {
       await t.mustPut(record(wanted, 1, { lists: [{ list: shared, at: 1 }], dueAt: round }))
       const written = Array.from({ length: 6 }, (_, i) => {
         // Half of the writers leave the record at its place, so that one that loses could remove the winner's.
-        const entry =
-          i % 2 === 0 ? { list: shared, at: 1 } : { list: t.listName(`${round} ${i}`), at: 1 }
-        const places = { lists: [entry], dueAt: round }
-        return [
-          record(wanted, 2, { ...places, commandId: `writer ${i}` }),
-          record(id(i), 1, places),
-        ]
+        const list = i % 2 === 0 ? shared : t.listName(`${round} ${i}`)
+        const places = { lists: [{ list, at: 1 }], dueAt: round }
+        const replacement = record(wanted, 2, { ...places, commandId: `writer ${i}` })
+        return [replacement, record(id(i), 1, places)]
       })
       const outcomes = await Promise.all(written.map((both) => t.put(...both)))
       const winner = outcomes.indexOf(true)
@@ -77,9 +73,7 @@ const writersInLists = cases(exclusiveInLists, {
       }
       await t.mustRemove(wanted, 2)
       await t.mustRemove(id(winner), 1)
-      for (const list of lists) {
-        await t.lists(list, [], 'a list whose records were removed after a race')
-      }
+      for (const list of lists) await t.lists(list, [], 'a list whose records were removed')
     })
     await t.dues([], { before: 1_000 })
   },
@@ -153,7 +147,9 @@ const sets = cases(atomic, {
 
 const readers = cases(atomic, {
   async 'a reader never sees a part of a commit of several kinds, by load, loadAll and list'(t) {
-    const mixtures = [...t.others.map((other) => [t.kind, other]), [t.kind, ...t.others]]
+    // Half of the others, because the trials of the other half write the same pairs; and all kinds together.
+    const partners = t.others.slice(0, Math.ceil(t.others.length / 2))
+    const mixtures = [...partners.map((other) => [t.kind, other]), [t.kind, ...t.others]]
     await atOnce(mixtures.length, async (i) => {
       const mixed = [...new Set(mixtures[i])]
       const keys = mixed.map((kind) => ({ kind, id: t.id(i) }))
@@ -170,7 +166,7 @@ const readers = cases(atomic, {
       const reads = [
         ...keys.map(
           ({ kind, id }) =>
-            () =>
+            (_: number) =>
               t.version(id, kind),
         ),
         ...listed.map(({ kind, id }) => async (newest: number) => {

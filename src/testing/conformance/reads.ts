@@ -71,9 +71,7 @@ export const readCases = [
   }),
 
   cases(all, {
-    async 'loadAll, if there is one, returns a record for each key, and undefined for one that does not exist'(
-      t,
-    ) {
+    async 'loadAll, if there is one, returns a record for each key, and undefined for none'(t) {
       const written = ['c', 'a', 'b'].map((name) => record(t.id(name)))
       await t.mustPut(...written)
       const expected: [RecordKey, Stored | undefined][] = [
@@ -85,9 +83,7 @@ export const readCases = [
       await loadsAll(t, expected.toReversed(), 'the records of loadAll, in the reverse order')
     },
 
-    async 'loadAll, if there is one, takes the greatest number of keys, and each of them more than once'(
-      t,
-    ) {
+    async 'loadAll, if there is one, takes the greatest number of keys, and each of them twice'(t) {
       const written = Array.from({ length: storeBounds.loadAllKeys / 2 }, (_, i) => record(t.id(i)))
       await t.mustPut(...written)
       const each = written.map((one) => [keyOf(t.kind, one), one] as const)
@@ -99,9 +95,7 @@ export const readCases = [
   }),
 
   cases(own, {
-    async 'loadAll, if there is one, returns values that share nothing with the store or each other'(
-      t,
-    ) {
+    async 'loadAll, if there is one, returns values that share nothing with any other'(t) {
       const written = ['a', 'b'].map((name) => t.dress(record(t.id(name))))
       await t.bare.mustPut(...structuredClone(written))
       const expected = [...written, ...written]

@@ -162,14 +162,10 @@ function trialStore(given: Store, setting: Setting) {
     async finds(expected: Stored, what: string, own = kind) {
       demandSame(await store.load(own, expected.id), expected, what)
     },
-    /** Fails unless these records are the whole list, read as `query` says. */
-    async lists(
-      list: string,
-      expected: readonly Stored[],
-      what: string,
-      query?: Partial<ListQuery>,
-    ) {
-      demandSame(await page(list, query), { records: expected, more: false }, what)
+    /** Fails unless these records are the page that `query` asks for, by default the whole list. */
+    async lists(list: string, expected: readonly Stored[], what: string, query: PageQuery = {}) {
+      const { more = false, ...asked } = query
+      demandSame(await page(list, asked), { records: expected, more }, what)
     },
     /**
      * Repeats a query of `due`, for the namespace of the case and at most 100 records unless the query says
@@ -198,6 +194,9 @@ function trialStore(given: Store, setting: Setting) {
     },
   }
 }
+
+/** What to read, and whether more records are expected to follow. Default: none. */
+type PageQuery = Partial<ListQuery> & { readonly more?: boolean }
 
 interface DueQuery {
   readonly before: number
