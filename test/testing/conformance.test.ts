@@ -596,8 +596,8 @@ const planted: readonly (readonly [
   ],
   ['later versions accepted', 'budget', commits.takesLaterVersions, 'only the version', 1],
   [
-    'a budget that shows before its payment',
-    'budget',
+    'a payment that shows before or after its budget',
+    'outgoing-payment',
     commits.writesPairOneByOne('budget', 'outgoing-payment'),
     'of several kinds, by load',
     1,

@@ -465,7 +465,7 @@ async function contend(
   newNames: readonly string[],
   pick: (current: Stored[], fresh: Stored[], index: (bound: number) => number) => Part,
 ): Promise<void> {
-  const index = seededIndex(`contend ${newNames.length}`)
+  const index = seededIndex(`contend ${t.kind} ${newNames.length}`)
   let current: Stored[] = names.map((name) => record(t.id(name)))
   await t.mustPut(...current)
   for (let round = 0; round < 3 * t.searches; round++) {
@@ -484,7 +484,7 @@ async function contend(
     })
     const outcomes = await Promise.all(
       commits.map(async ({ next, guarded }, i) => {
-        await steps(i % 4)
+        await steps(i % 3)
         const guards = guarded.map(({ id, version }) => guard(id, version))
         return t.write(
           next.map((each) => change(each)),

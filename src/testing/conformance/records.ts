@@ -41,14 +41,13 @@ export function createDresser(corpus: Corpus, shapes: Shapes): Dresser {
   /** Depends on the kind, id, version and command id, and on whether the record is due and in lists. */
   function additions(kind: RecordKind, record: Stored) {
     const { dueAt: ownDue, lists: ownLists = [] } = record
-    const places = isReal ? `${ownDue !== undefined} ${ownLists.length}` : ''
+    const placed = { lists: ownLists.length, due: ownDue !== undefined }
+    const places = isReal ? `${placed.due} ${placed.lists}` : ''
     const key = `${kind} ${record.id} ${record.version} ${record.commandId} ${places}`
     const known = made.get(key)
     if (known !== undefined) return { body: known.body, fill: fillOf(known.real, record, key) }
     const index = seededIndex(key)
-    const all = corpus.get(kind) ?? []
-    const wanted = { lists: ownLists.length, due: ownDue !== undefined }
-    const fitting = isReal ? all.filter((each) => has(each, wanted)) : all
+    const fitting = (corpus.get(kind) ?? []).filter((each) => !isReal || has(each, placed))
     const picked = fitting[index(fitting.length)]
     if (picked === undefined) throw new Error(`the library writes no ${kind} like ${record.id}`)
     const { id, version, commandId, dueAt, retainUntil, lists, ...members } = picked

@@ -72,7 +72,7 @@ export function lostCommitsLeaveDueTimes(store: Store): Store {
 
 /** Removes entries of lists or due times when a write fails, until the record is written again. */
 function hiding(store: Store, hides: (change: RecordChange) => Places, ofRemovals = false): Store {
-  const hidden = new Map<string, Places>()
+  const hidden = new Map<string, Places[]>()
   const keyOf = (kind: RecordKind, id: string) => `${kind} ${id}`
   return {
     ...store,
@@ -83,20 +83,20 @@ function hiding(store: Store, hides: (change: RecordChange) => Places, ofRemoval
       const committed = await store.commit(commit)
       for (const [key, each] of places) {
         if (committed) hidden.delete(key)
-        else hidden.set(key, each)
+        else hidden.set(key, [...(hidden.get(key) ?? []), each])
       }
       return committed
     },
     async remove(kind, id, version) {
       const found = ofRemovals ? await store.load(kind, id) : undefined
       const removed = await store.remove(kind, id, version)
-      if (!removed && found) hidden.set(keyOf(kind, id), found)
+      if (!removed && found) hidden.set(keyOf(kind, id), [found])
       return removed
     },
     async list(query) {
       const all = await store.list({ ...query, limit: 1e9 })
       const records = all.records.filter(({ id, lists = [] }) => {
-        const gone = hidden.get(keyOf(query.kind, id))?.lists ?? []
+        const gone = (hidden.get(keyOf(query.kind, id)) ?? []).flatMap((each) => each.lists ?? [])
         const place = lists.find(({ list }) => list === query.list)
         return !gone.some(({ list, at }) => list === query.list && at === place?.at)
       })
@@ -106,7 +106,9 @@ function hiding(store: Store, hides: (change: RecordChange) => Places, ofRemoval
     },
     async due(kind, namespace, before, limit) {
       const all = await store.due(kind, namespace, before, 1e9)
-      const shown = all.filter(({ id, dueAt }) => hidden.get(keyOf(kind, id))?.dueAt !== dueAt)
+      const shown = all.filter(
+        ({ id, dueAt }) => !hidden.get(keyOf(kind, id))?.some((each) => each.dueAt === dueAt),
+      )
       return shown.slice(0, limit)
     },
   }
