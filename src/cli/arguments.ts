@@ -72,7 +72,7 @@ function parsed(args: readonly string[]) {
       },
     })
   } catch (error) {
-    throw new UsageError((error as Error).message)
+    throw new UsageError((error as Error).message.replaceAll('\n', ' '))
   }
 }
 

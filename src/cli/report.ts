@@ -23,14 +23,31 @@ export interface DoctorReport {
   readonly skipped: readonly { readonly check: string; readonly reason: string }[]
 }
 
+/**
+ * Escapes, as in JSON, the characters with which text of a wallet could control the terminal or change the order of
+ * what it shows: C0 without the line feed, C1, line separators and the marks of the Unicode Bidirectional Algorithm.
+ * JSON text remains valid, with the same value.
+ */
+export function escaped(text: string): string {
+  const unsafe =
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape
+    /[\0-\t\v-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+  return text.replace(unsafe, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** Escapes text that must not begin a line of its own. */
+export function onOneLine(text: string): string {
+  return escaped(text).replaceAll('\n', '\\n')
+}
+
 /** Formats the report as text for people. */
 export function reportText({ walletAddress, findings, passed, skipped }: DoctorReport): string {
   const parts = findings.map(({ check, severity, what, why, fix }) =>
     [
       `${severity.toUpperCase().padEnd('PROBLEM'.length)} ${check}`,
-      `  what  ${what}`,
-      `  why   ${why}`,
-      ...fix.map((line, index) => `  ${index === 0 ? 'fix ' : '    '}  ${line}`),
+      `  what  ${onOneLine(what)}`,
+      `  why   ${onOneLine(why)}`,
+      ...fix.map((line, index) => `  ${index === 0 ? 'fix ' : '    '}  ${onOneLine(line)}`),
       '',
     ].join('\n'),
   )
@@ -45,7 +62,7 @@ export function reportText({ walletAddress, findings, passed, skipped }: DoctorR
     ? ` ${counted('note', 'note')},`
     : ''
   const counts = `${counted('problem', 'problem')}, ${counted('advice', 'recommendation')},${notes} ${count(passed.length, 'check')} passed.`
-  return [walletAddress, '', ...parts, ...left, counts, ''].join('\n')
+  return [onOneLine(walletAddress), '', ...parts, ...left, counts, ''].join('\n')
 }
 
 function count(value: number, noun: string): string {

@@ -1,7 +1,7 @@
 import { type DoctorOptions, doctorOptions, UsageError, usage } from './arguments.js'
 import { checks, diagnose } from './doctor.js'
 import { internet, type Network, ReachError } from './network.js'
-import { reportText } from './report.js'
+import { escaped, onOneLine, reportText } from './report.js'
 
 /** Where the program writes. */
 export interface Terminal {
@@ -25,7 +25,7 @@ export async function runProgram(
     }
     return await runDoctor(options, terminal, network)
   } catch (error) {
-    if (error instanceof UsageError) terminal.err(`${error.message}\n\n${usage}`)
+    if (error instanceof UsageError) terminal.err(`${onOneLine(error.message)}\n\n${usage}`)
     else if (error instanceof ReachError) terminal.err(unreachable(error))
     else throw error
     return 2
@@ -43,7 +43,8 @@ async function runDoctor(
   try {
     const report = await diagnose(options, progress, network)
     progressEnds(terminal)
-    terminal.out(options.json ? `${JSON.stringify(report, undefined, 2)}\n` : reportText(report))
+    const text = options.json ? `${JSON.stringify(report, undefined, 2)}\n` : reportText(report)
+    terminal.out(escaped(text))
     return report.ok ? 0 : 1
   } catch (error) {
     progressEnds(terminal)
@@ -58,5 +59,5 @@ function progressEnds(terminal: Terminal): void {
 
 function unreachable({ failure, message }: ReachError): string {
   const hint = failure === 'private' ? ' For development, use --allow-private.' : ''
-  return `Unreachable: ${message}.${hint}\n`
+  return `Unreachable: ${onOneLine(message)}.${hint}\n`
 }

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../examples/wallet/free-port.js'
 import { variantsOf } from '../../src/cli/checks/servers.js'
@@ -8,6 +9,7 @@ import { clockProblem } from '../../src/cli/checks/wallet-address.js'
 import type { Network } from '../../src/cli/network.js'
 import { ran } from '../support/doctor.js'
 import { jwkOf, testKey } from '../support/keys.js'
+import { runs } from '../support/runs.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'program-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -141,6 +143,111 @@ describe('the program', () => {
     expect(err.endsWith('\r\x1b[K')).toBe(true)
   })
 })
+
+/** Control characters but the line feed, line separators, and the marks that change the order of shown text. */
+const unsafe = /[^\P{Cc}\n]|[\u2028\u2029]|\p{Bidi_Control}/u
+
+/** Everywhere that a hostile wallet can put its text. */
+const hostileReplies: Readonly<Record<string, (text: string, url: string) => Response>> = {
+  'the body of an error': (text) => Response.json({ error: text }, { status: 400 }),
+  'a page of Express': (text, url) =>
+    url.includes('/auth') || url.includes('/op')
+      ? new Response(`Cannot POST /x${text}`, { status: 404 })
+      : document({}),
+  'the header of a redirect': (text) =>
+    new Response('', { status: 302, headers: { location: headerOf(text) } }),
+  'a media type': (text) => new Response('{}', { headers: { 'content-type': headerOf(text) } }),
+  'the id of the account': (text) => document({ id: text }),
+  'its servers': (text) =>
+    document({ authServer: `https://wallet.example/${text}`, resourceServer: text }),
+  'the endpoint of discovery': (text, url) =>
+    url.includes('/auth')
+      ? Response.json({ grant_request_endpoint: text, error: { code: text, description: text } })
+      : document({}),
+}
+
+/** Header fields carry any byte but line breaks and NUL. */
+function headerOf(text: string): string {
+  return text.replace(/[^\p{Cc}\p{ASCII}]|[\0\r\n]/gu, '').trim()
+}
+
+function document(more: object): Response {
+  const servers = {
+    authServer: 'https://wallet.example/auth',
+    resourceServer: 'https://wallet.example/op',
+  }
+  return Response.json({ id: url, assetCode: 'USD', assetScale: 2, ...servers, ...more })
+}
+
+/** Text of a wallet, among it control sequences, marks, and lines like those of the report. */
+const hostileText = fc
+  .array(
+    fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 5 }),
+      fc.string({
+        unit: fc.integer({ min: 0, max: 0x9f }).map((code) => String.fromCharCode(code)),
+      }),
+      fc.constantFrom(
+        '\x1b[2J\x1b[H',
+        '\r',
+        '\x9b2J',
+        '\u202e',
+        '\u2066',
+        '\u061c',
+        '\x7f',
+        '\u2028',
+      ),
+      fc.constant('\nALL CHECKS PASSED\n'),
+    ),
+    { minLength: 1, maxLength: 6 },
+  )
+  .map((parts) => parts.join(''))
+
+describe('the text of a wallet', () => {
+  const cases = Object.entries(hostileReplies).map(
+    ([where, reply]) =>
+      [
+        where,
+        (text: string): Network => ({
+          fetch: async (input) => reply(text, String(input)),
+          certificateDays: async () => 90,
+        }),
+      ] as const,
+  )
+  test.each([
+    ...cases,
+    ['a certificate', (text: string) => ({ ...failing('CERT_HAS_EXPIRED'), ...failingWith(text) })],
+  ] as const)('in %s contains no control characters and begins no line', async (_, network) => {
+    await fc.assert(
+      fc.asyncProperty(hostileText, fc.boolean(), async (text, isJson) => {
+        const args = ['doctor', '--allow-private', ...(isJson ? ['--json'] : []), url]
+        const { out, err } = await ran(args, network(text))
+        expect(out + err).not.toMatch(unsafe)
+        expect(`${out}\n${err}`).not.toMatch(/^ALL CHECKS PASSED/m)
+        if (isJson && out !== '') JSON.parse(out)
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+
+  test('is the same for readers of the JSON report', async () => {
+    const network: Network = {
+      fetch: async () =>
+        new Response('', { status: 302, headers: { location: '\x1b[2J\x9b\x7f' } }),
+      certificateDays: async () => 90,
+    }
+    const { out } = await ran(['doctor', '--allow-private', '--json', url], network)
+    expect(out).toContain('Location \\u001b[2J\\u009b\\u007f')
+    expect(JSON.parse(out).findings[0].what).toContain('Location \x1b[2J\x9b\x7f')
+  })
+})
+
+/** A network in which every request fails with the text of a certificate. */
+function failingWith(text: string): Pick<Network, 'fetch'> {
+  const code = 'ERR_TLS_CERT_ALTNAME_INVALID'
+  const cause = Object.assign(new Error(`is not in the names: DNS:${text}`), { code })
+  return { fetch: () => Promise.reject(new TypeError('fetch failed', { cause })) }
+}
 
 describe('the doctor', () => {
   test('tries the URLs that a server behind a proxy may take for its own', () => {
