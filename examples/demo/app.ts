@@ -55,8 +55,9 @@ export function leave({ baseUrl }: Scene, outgoingPayment: string, how: 'settle'
 }
 
 async function report(url: string, body?: object) {
+  const headers = { 'content-type': 'application/json' }
   const content = body === undefined ? {} : { body: JSON.stringify(body) }
-  const response = await fetch(url, { method: 'POST', ...content })
+  const response = await fetch(url, { method: 'POST', headers, ...content })
   const answer = (await response.json()) as { error?: { code: string } }
   return { status: response.status, ...(answer.error && { code: answer.error.code }) }
 }

@@ -3,7 +3,7 @@ import type { Accounts } from './accounts.js'
 import { formatInstant, isolated, type Locale, localeFor } from './locale.js'
 import { escapeHtml, fieldOf, list, notice, page, seeOther, wrongMethod } from './page.js'
 import { describeAccess } from './plain-language.js'
-import type { Session } from './session.js'
+import { isForeignForm, type Session } from './session.js'
 
 /** The page where an account's owner sees the apps with live grants and revokes them. */
 export function connectedApps(
@@ -32,6 +32,7 @@ export function connectedApps(
     const locale = localeFor(request, account?.locale)
     if (path !== '/grants') return notice(404, 'unknown', locale)
     if (owner === undefined) return notice(403, 'signedOut', locale)
+    if (request.method === 'POST' && isForeignForm(request)) return notice(403, 'unknown', locale)
     if (request.method === 'POST') return revoke(fieldOf(request, 'grant') ?? '', owner, locale)
     if (request.method !== 'GET' && request.method !== 'HEAD') return wrongMethod(locale)
     const content = listed(await liveGrantsOf(owner), owner, locale)

@@ -11,7 +11,7 @@ import type { Accounts } from './accounts.js'
 import { isolated, type Locale, localeFor } from './locale.js'
 import { escapeHtml, fieldOf, list, notice, page, seeOther, wrongMethod } from './page.js'
 import { describeAccess, describeTotal } from './plain-language.js'
-import type { Session } from './session.js'
+import { isForeignForm, type Session } from './session.js'
 
 /**
  * The page where an account's owner decides. Because this is a demo, it signs the browser in as the owner of
@@ -36,7 +36,7 @@ export function consentPage(
     locale: Locale,
   ): Promise<HttpResponse> {
     const owner = session.ownerOf(request)
-    if (owner === undefined) return notice(403, 'signedOut', locale)
+    if (owner === undefined || isForeignForm(request)) return notice(403, 'signedOut', locale)
     if (owner !== ownerOf(accounts, view)) return notice(403, 'notYours', locale)
     const decision = fieldOf(request, 'decision')
     if (decision !== 'approve' && decision !== 'deny') return question(400, view, owner, locale)

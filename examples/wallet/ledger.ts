@@ -1,5 +1,5 @@
 import type { Amount, Handler, HttpResponse, ResourceServices } from 'open-payments-server'
-import { failure, json } from './json.js'
+import { failure, isJson, json } from './json.js'
 import type { Rail } from './rail.js'
 import { applyReport, type RailReport } from './rail-reports.js'
 
@@ -8,7 +8,8 @@ import { applyReport, type RailReport } from './rail-reports.js'
  * money, in the same transaction, and does not expose them.
  */
 export function ledger(services: ResourceServices, balances?: Rail['balances']): Handler {
-  return async ({ method, url, body }) => {
+  return async (request) => {
+    const { method, url, body } = request
     const path = url.split('?', 1)[0] ?? ''
     if (path === '/ledger/peers' && balances !== undefined) {
       return method === 'GET'
@@ -18,6 +19,8 @@ export function ledger(services: ResourceServices, balances?: Rail['balances']):
     const [, paymentId, type] = outgoing.exec(path) ?? []
     if (path !== '/ledger/transfers' && paymentId === undefined) return failure(404, 'not_found')
     if (method !== 'POST') return failure(405, 'method_not_allowed', { allow: 'POST' })
+    // Without it, a page that somebody on this machine opens could move money, also with an empty body.
+    if (!isJson(request)) return failure(415, 'unsupported_media_type')
     return paymentId === undefined
       ? arrive(services, body)
       : leave(services, paymentId, type === 'fail' ? type : 'report-sent', body)

@@ -109,7 +109,8 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
   async function report(paymentUrl: string, how: 'settle' | 'fail', body?: object) {
     const url = `${running.baseUrl}/ledger/outgoing-payments/${paymentUrl.split('/').at(-1)}/${how}`
     const content = body === undefined ? {} : { body: JSON.stringify(body) }
-    return (await fetch(url, { method: 'POST', ...content })).status
+    const headers = { 'content-type': 'application/json' }
+    return (await fetch(url, { method: 'POST', headers, ...content })).status
   }
 
   describe('a quote', () => {
@@ -129,7 +130,8 @@ describe.each(deployments)('the published client pays over $name', (deployment) 
       })
       const transfer = { transferId: id, incomingPayment: id, amount: usd('500') }
       const body = JSON.stringify(transfer)
-      await fetch(`${running.baseUrl}/ledger/transfers`, { method: 'POST', body })
+      const headers = { 'content-type': 'application/json' }
+      await fetch(`${running.baseUrl}/ledger/transfers`, { method: 'POST', headers, body })
       expect((await quote({ receiver: id })).receiveAmount).toEqual(usd('1500'))
     })
 

@@ -30,6 +30,28 @@ async function shown(...views: readonly GrantView[]) {
   return { body, asked }
 }
 
+test.each([
+  ['nothing', true],
+  ['same-origin', true],
+  ['none', true],
+  ['same-site', false],
+  ['cross-site', false],
+])('a form with the Sec-Fetch-Site %s revokes access: %s', async (site, isAccepted) => {
+  const revoked: string[] = []
+  const grants: Pick<GrantServices, 'iterate' | 'get' | 'revoke'> = {
+    async *iterate() {},
+    get: async (id) => ({ ...grantView(id), resourceOwner: 'alice' }),
+    revoke: async (id) => revoked.push(id) > 0,
+  }
+  const [cookie = ''] = session.cookieFor('alice').split(';')
+  const from = site === 'nothing' ? [] : [['Sec-Fetch-Site', site] as const]
+  const headers = [['Cookie', cookie] as const, ...from]
+  const body = new TextEncoder().encode('grant=one')
+  const request = { method: 'POST', url: '/grants', headers, body }
+  const { status } = await connectedApps(grants, accounts, session)(request)
+  expect([status, revoked]).toEqual(isAccepted ? [303, ['one']] : [403, []])
+})
+
 describe('the page of connected apps', () => {
   test('shows all grants of the owner who is signed in', async () => {
     const { body, asked } = await shown(grantView('one'), grantView('three'))

@@ -10,6 +10,9 @@ import {
 } from '../support/spending.js'
 import { alice, bob, incomingAccess } from '../support/world.js'
 
+type Headers = readonly (readonly [string, string])[]
+const asJson: Headers = [['Content-Type', 'application/json; charset=utf-8']]
+
 /** A payment of 10 dollars to Bob, and the wallet's ledger. */
 async function opened() {
   const world = createSpendingWorld()
@@ -21,10 +24,10 @@ async function opened() {
   const { grantSpentDebitAmount: _, grantSpentReceiveAmount: __, ...body } = created
   const handle = ledger(world.resources)
 
-  async function send(method: string, path: string, said: unknown = '') {
+  async function send(method: string, path: string, said: unknown = '', headers = asJson) {
     const text = typeof said === 'string' ? said : JSON.stringify(said)
     const url = `/ledger${path}`
-    const answer = await handle({ method, url, headers: [], body: new TextEncoder().encode(text) })
+    const answer = await handle({ method, url, headers, body: new TextEncoder().encode(text) })
     return { status: answer.status, headers: answer.headers, body: JSON.parse(answer.body ?? '') }
   }
 
@@ -40,6 +43,29 @@ async function opened() {
 }
 
 const failed = (status: number, code: string) => ({ status, body: { error: { code } } })
+
+describe('the ledger', () => {
+  test.each<[string, Headers]>([
+    ['no media type', []],
+    ['text', [['content-type', 'text/plain']]],
+    ['text that names JSON', [['content-type', 'text/plain; x=application/json']]],
+    ['a form', [['content-type', 'application/x-www-form-urlencoded']]],
+    ['a form with parts', [['content-type', 'multipart/form-data; boundary=x']]],
+    ['two media types', [...asJson, ['content-type', 'text/plain']]],
+  ])('moves no money for %s, which pages of other sites can post', async (_, headers) => {
+    const { payment, path, send, report, arrived } = await opened()
+    const refused = { status: 415, body: { error: { code: 'unsupported_media_type' } } }
+    const transfer = { transferId: '1', incomingPayment: payment.receiver, amount: usd(100) }
+    expect(await send('POST', '/transfers', transfer, headers)).toMatchObject(refused)
+    for (const how of ['settle', 'fail']) {
+      expect(await send('POST', `${path}/${how}`, '', headers)).toMatchObject(refused)
+      expect(await send('POST', `${path}/${how}`, {}, headers)).toMatchObject(refused)
+    }
+    expect(await arrived()).toBe('0')
+    expect((await send('POST', '/transfers', transfer)).status).toBe(200)
+    expect((await report('settle')).status).toBe(200)
+  })
+})
 
 describe("the ledger's reports of an outgoing payment", () => {
   test('return the payment as its client sees it, and credit Bob', async () => {

@@ -89,8 +89,9 @@ describe('the wallet in two processes', () => {
         { walletAddress: alice, incomingPayment: incoming.id, debitAmount: usd('1010') },
       )
     const outgoing = await pay()
+    const headers = { 'content-type': 'application/json' }
     const path = `/ledger/outgoing-payments/${outgoing.id.split('/').at(-1)}/settle`
-    expect((await fetch(baseUrl + path, { method: 'POST' })).status).toBe(200)
+    expect((await fetch(baseUrl + path, { method: 'POST', headers })).status).toBe(200)
     const received = () => client.incomingPayment.get({ url: incoming.id, accessToken: receiving })
     expect((await received()).receivedAmount).toEqual(usd('1000'))
 

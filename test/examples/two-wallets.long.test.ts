@@ -212,8 +212,9 @@ describe('a wallet', () => {
       )
     await expect.poll(created).toHaveLength(1)
     expect((await alice.read(id)).sentAmount).toEqual(usd('0'))
+    const headers = { 'content-type': 'application/json' }
     const path = `/ledger/outgoing-payments/${id.split('/').at(-1)}/settle`
-    expect((await fetch(one.baseUrl + path, { method: 'POST' })).status).toBe(200)
+    expect((await fetch(one.baseUrl + path, { method: 'POST', headers })).status).toBe(200)
     expect((await alice.read(id)).sentAmount).toEqual(usd('1010'))
     expect(await invoice.read()).toMatchObject({ completed: true, receivedAmount: usd('1000') })
   })

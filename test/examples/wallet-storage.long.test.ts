@@ -102,7 +102,8 @@ async function openedPayment({ expires = false } = {}) {
 
 async function arrive(incomingPayment: string, transferId: string, value: string) {
   const body = JSON.stringify({ transferId, incomingPayment, amount: usd(value) })
-  const response = await fetch(`${front.url}/ledger/transfers`, { method: 'POST', body })
+  const headers = { 'content-type': 'application/json' }
+  const response = await fetch(`${front.url}/ledger/transfers`, { method: 'POST', headers, body })
   return response.status
 }
 

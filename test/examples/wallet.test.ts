@@ -408,6 +408,7 @@ describe('the wallet, over HTTP', () => {
     async function report(body: unknown) {
       const response = await fetch(`${running.baseUrl}/ledger/transfers`, {
         method: 'POST',
+        headers: { 'content-type': 'application/json' },
         body: typeof body === 'string' ? body : JSON.stringify(body),
       })
       return { status: response.status, body: (await response.json()) as Record<string, unknown> }
@@ -776,7 +777,8 @@ describe.concurrent('the wallet, as a program', () => {
         resourceServer: 'https://wallet.example/op',
       })
 
-      const head = 'POST /ledger/transfers HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n'
+      const head =
+        'POST /ledger/transfers HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 4\r\n\r\n'
       const socket = await kept(port, `${head}nu`)
       // A response on another connection shows that the server has accepted the one before it.
       await fetch(`http://localhost:${port}/alice`)

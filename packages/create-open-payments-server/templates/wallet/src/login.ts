@@ -54,6 +54,8 @@ export function createLogin({ baseUrl, sessionSecret, demoPassword }: WalletSett
     async page(request) {
       if (request.method === 'GET' || request.method === 'HEAD') return loginPage(nextOf(request))
       if (request.method !== 'POST') return methodNotAllowed()
+      // Another site must not sign a browser in, as an owner of its choice.
+      if (isForeignForm(request)) return loginPage(nextOf(request))
       const fields = fieldsOf(request)
       const owner = fields.get('owner') ?? ''
       const isCorrect = isEqual(fields.get('password') ?? '', demoPassword)
@@ -86,6 +88,14 @@ function loginPage(next: string, refusedOwner?: string): HttpResponse {
 function nextOf({ url }: HttpRequest): string {
   const next = new URLSearchParams(url.split('?')[1]).get('next') ?? ''
   return /^\/(?:apps|consent\/[\w.-]+)$/.test(next) ? next : '/apps'
+}
+
+/** Browsers say which site posts a form. */
+function isForeignForm({ headers }: HttpRequest): boolean {
+  return headers.some(
+    ([name, value]) =>
+      name.toLowerCase() === 'sec-fetch-site' && value !== 'same-origin' && value !== 'none',
+  )
 }
 
 function cookieOf({ headers }: HttpRequest, name: string): string {
