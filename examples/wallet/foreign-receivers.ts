@@ -50,17 +50,12 @@ export function foreignReceivers({
   }
 
   async function read(url: string, { incomingPayment }: Client): Promise<FoundReceiver> {
+    const { origin } = new URL(url)
     const authServer = await authServerOf(new URL(url), fetch)
-    const token = await tokens.get(authServer)
-    try {
-      return receiverOf(url, await incomingPayment.get({ url, accessToken: token.value }))
-    } catch (error) {
-      // The token may have been revoked, or its server may have lost it.
-      if (!isUnauthorized(error) || !token.reused) throw error
-      tokens.forget(authServer)
-      const { value: accessToken } = await tokens.get(authServer)
-      return receiverOf(url, await incomingPayment.get({ url, accessToken }))
-    }
+    const payment = await tokens.use(authServer, origin, (accessToken) =>
+      incomingPayment.get({ url, accessToken }),
+    )
+    return receiverOf(url, payment)
   }
 
   return async (url) => {
@@ -130,12 +125,16 @@ function receiverOf(url: string, payment: Payment): FoundReceiver {
 interface Token {
   readonly value: string
   /** Milliseconds since 1970. */
-  readonly usableUntil: number
+  usableUntil: number
+  /** Whether the wallet that has the receivers has accepted it. */
+  accepted: boolean
 }
 
 const tokensMax = 1_000
 const tokenAgeMaxMs = 600_000
 const tokenMarginMs = 30_000
+/** How long a wallet that refuses a new token waits for another. */
+const refusedTokenMs = 30_000
 
 async function requestToken({ grant }: Client, authServer: string): Promise<Token> {
   const answer = await grant.request(
@@ -147,32 +146,52 @@ async function requestToken({ grant }: Client, authServer: string): Promise<Toke
   }
   const { value, expires_in } = answer.access_token
   const ageMs = Math.min((expires_in ?? tokenAgeMaxMs / 1_000) * 1_000, tokenAgeMaxMs)
-  return { value, usableUntil: Date.now() + ageMs - tokenMarginMs }
+  return { value, usableUntil: Date.now() + ageMs - tokenMarginMs, accepted: false }
 }
 
-/** Keeps one token for each authorization server, with one request for it at a time. */
+/**
+ * Keeps one token for each authorization server and origin of receivers, with one request for it at a time. A hostile
+ * wallet can name the authorization server of another: it gets a token of its own, and its refusals cost only this one.
+ */
 function tokenCache(request: (authServer: string) => Promise<Token>) {
   const kept = new Map<string, Promise<Token>>()
 
-  function keep(authServer: string): Promise<Token> {
+  function keep(holder: string, authServer: string): Promise<Token> {
     const requested = request(authServer)
-    requested.catch(() => kept.delete(authServer))
-    kept.set(authServer, requested)
+    requested.catch(() => kept.delete(holder))
+    kept.set(holder, requested)
     const [oldest] = kept.keys()
     if (kept.size > tokensMax && oldest !== undefined) kept.delete(oldest)
     return requested
   }
 
-  return {
-    async get(authServer: string): Promise<{ readonly value: string; readonly reused: boolean }> {
-      const token = await kept.get(authServer)
-      if (token !== undefined && Date.now() < token.usableUntil) {
-        return { value: token.value, reused: true }
-      }
-      return { value: (await keep(authServer)).value, reused: false }
-    },
-    forget: (authServer: string) => kept.delete(authServer),
+  async function get(authServer: string, origin: string): Promise<Token> {
+    const holder = `${origin} ${authServer}`
+    const token = await kept.get(holder)
+    if (token !== undefined && Date.now() < token.usableUntil) return token
+    return keep(holder, authServer)
   }
+
+  /** Sends a request with the token. If a token that worked before is refused, requests another and sends it again. */
+  async function use<Answer>(
+    authServer: string,
+    origin: string,
+    send: (accessToken: string) => Promise<Answer>,
+  ): Promise<Answer> {
+    const token = await get(authServer, origin)
+    try {
+      const answer = await send(token.value)
+      token.accepted = true
+      return answer
+    } catch (error) {
+      if (!isUnauthorized(error)) throw error
+      const usableMs = token.accepted ? 0 : refusedTokenMs
+      token.usableUntil = Math.min(token.usableUntil, Date.now() + usableMs)
+      if (!token.accepted) throw error
+      return use(authServer, origin, send)
+    }
+  }
+  return { use }
 }
 
 /** An error for a response that makes the receiver unreadable, with its status. */

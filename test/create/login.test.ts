@@ -4,8 +4,9 @@ import { createLogin } from '../../packages/create-open-payments-server/template
 const login = createLogin({
   baseUrl: 'https://wallet.example',
   sessionSecret: 's',
+  paymentDetailsSecret: 'p',
   demoPassword: 'a-password',
-} as Parameters<typeof createLogin>[0])
+} as unknown as Parameters<typeof createLogin>[0])
 
 test.each([
   ['same-origin', 303],

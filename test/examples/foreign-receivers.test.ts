@@ -154,6 +154,30 @@ describe('a receiver in another wallet', () => {
     expect(requests.filter(({ url }) => url === '/auth')).toHaveLength(2)
   })
 
+  test('of a hostile wallet does not cost the token for another wallet of the same server', async () => {
+    answer = behave({})
+    const hostile = createServer((request, response) => {
+      const isRead = request.headers.authorization !== undefined
+      const refusal = json({ error: { code: 'invalid_token', description: 'no' } }, 401)
+      const part = isRead ? refusal : json({ authServer: `${origin}/auth` })
+      part(request, response)
+    })
+    hostile.listen(0, 'localhost')
+    await once(hostile, 'listening')
+    const { port } = hostile.address() as AddressInfo
+    const elsewhere = development()
+    const grants = () => requests.filter(({ url }) => url === '/auth').length
+    for (let i = 0; i < 10; i++) {
+      expect(await elsewhere(receiverUrl())).toMatchObject({ ok: true })
+      const refused = await elsewhere(`http://localhost:${port}/incoming-payments/${i}`)
+      expect(refused).toMatchObject({ ok: false })
+    }
+    // One for the honest wallet, and one for the hostile: neither sees the token of the other.
+    expect(grants()).toBe(2)
+    hostile.closeAllConnections()
+    hostile.close()
+  })
+
   test('gets no requests that the client would send by itself', async () => {
     const sent = vi.spyOn(globalThis, 'fetch')
     answer = behave({})
