@@ -84,12 +84,14 @@ export async function adapters(library: Library): Promise<Figure[]> {
   for (const [name, { adapter, byHand }] of Object.entries(mounts)) {
     const run = async (mount: Mount) => {
       const wallet = benchWallet(library)
-      const requests = [await creation(wallet, (await newToken(wallet)).value)]
+      const { value } = await newToken(wallet)
+      const requests = async () => [await creation(wallet, value)]
+      const refusal = () => wallet.refusals.last
       return async () => {
         const server = await mount(wallet.resources.handle)
         // With one connection, verification stays on one thread and the CPU time belongs to the request
         // alone.
-        return (await load({ server, requests }, requestsPerRound, 1)).cpuUs
+        return (await load({ server, requests, refusal }, requestsPerRound, 1)).cpuUs
       }
     }
     const cpu = await interleaved(rounds, {

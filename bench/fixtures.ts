@@ -5,6 +5,7 @@ import type {
   HttpRequest,
   Pricing,
   PublicJwk,
+  RefusalReport,
   ResourceServer,
   ServerOptions,
   Store,
@@ -98,6 +99,8 @@ export interface BenchWallet {
   readonly store: Store
   /** The number of store calls and of key set fetches. */
   readonly counts: { store: number; fetches: number }
+  /** Why the servers refused the last request that they refused. Responses do not say it. */
+  readonly refusals: { readonly last: string }
 }
 
 /**
@@ -112,8 +115,13 @@ export function benchWallet(
 ): BenchWallet {
   const counts = { store: 0, fetches: 0 }
   const store = counted(storage, counts)
+  const refusals = { last: 'none' }
+  const onRefusal = ({ refusal, reason }: RefusalReport) => {
+    refusals.last = `${refusal}: ${reason}`
+  }
   const auth = library.createAuthorizationServer({
     ...options,
+    onRefusal,
     grantEndpoint,
     consentUrl: `${origin}/consent`,
     store,
@@ -129,6 +137,7 @@ export function benchWallet(
     // One client instance creates all payments.
     policy: { openIncomingPaymentsMax: Number.MAX_SAFE_INTEGER },
     ...options,
+    onRefusal,
     baseUrl: resourceServer,
     grantEndpoint,
     store,
@@ -140,7 +149,7 @@ export function benchWallet(
       secret: new Uint8Array(32).fill(7),
     }),
   })
-  return { auth, resources, key, store, counts }
+  return { auth, resources, key, store, counts, refusals }
 }
 
 function counted(store: Store, counts: { store: number }): Store {

@@ -33,7 +33,10 @@ const connections = 16
 /** A server, and the requests to send to it. */
 export interface Contestant {
   readonly server: Server
-  readonly requests: readonly HttpRequest[]
+  /** Signs the requests of one run, directly before it, because a signature is accepted for five minutes only. */
+  readonly requests: () => Promise<readonly HttpRequest[]>
+  /** Returns why the server refused the last request that it refused. */
+  readonly refusal?: () => string
 }
 
 /** The result of one run under load. */
@@ -97,8 +100,11 @@ export async function behindHttp(library: Library, withPublished: Library): Prom
 /** A server where every request creates an incoming payment. */
 export async function creatingServer(wallet: BenchWallet): Promise<Contestant> {
   const { value } = await newToken(wallet)
-  const requests = [await creation(wallet, value)]
-  return { server: createServer(toExpress(wallet.resources.handle)), requests }
+  return {
+    server: createServer(toExpress(wallet.resources.handle)),
+    requests: async () => [await creation(wallet, value)],
+    refusal: () => wallet.refusals.last,
+  }
 }
 
 /** A server that only verifies; its response is as long as that of a created payment. */
@@ -107,8 +113,9 @@ async function verifyingServer(
   verifier: 'ours' | 'published' | 'floor',
 ): Promise<Contestant> {
   const wallet = benchWallet(library)
-  const request = await creation(wallet, (await newToken(wallet)).value)
-  const { body: answer = '' } = await wallet.resources.handle(request)
+  const { value } = await newToken(wallet)
+  const signedRequest = () => creation(wallet, value)
+  const { body: answer = '' } = await wallet.resources.handle(await signedRequest())
   const check = verifiers(library, wallet)[verifier]
   const listener: RequestListener = (incoming, response) => {
     const chunks: Buffer[] = []
@@ -120,7 +127,7 @@ async function verifyingServer(
       response.end(answer)
     })
   }
-  return { server: createServer(listener), requests: [request] }
+  return { server: createServer(listener), requests: async () => [await signedRequest()] }
 }
 
 function verifiers(library: Library, { key }: BenchWallet) {
@@ -149,14 +156,14 @@ function verifiers(library: Library, { key }: BenchWallet) {
 
 /** Loads a server in this process from a separate process. */
 export async function load(
-  { server, requests }: Contestant,
+  { server, requests, refusal }: Contestant,
   total: number,
   connectionCount: number,
 ): Promise<LoadResult> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const file = join(mkdtempSync(join(tmpdir(), 'bench-')), 'requests.json')
-  writeFileSync(file, JSON.stringify(requests.map(rawText)))
+  writeFileSync(file, JSON.stringify((await requests()).map(rawText)))
   // Collect garbage left by the preparation or by the previous contestant, so that this one does not pay for
   // it.
   collectGarbage()
@@ -171,8 +178,13 @@ export async function load(
   const { user, system } = process.cpuUsage(before)
   server.closeAllConnections()
   await new Promise((resolve) => server.close(resolve))
-  const { perSecond, slowestMs, failed } = JSON.parse(output)
-  if (failed > 0) throw new Error(`${failed} requests failed`)
+  const { perSecond, slowestMs, failed, response } = JSON.parse(output)
+  if (failed > 0) {
+    const reason = refusal?.() ?? 'unknown'
+    throw new Error(
+      `${failed} of ${total} requests failed. Reason: ${reason}. Last response:\n${response}`,
+    )
+  }
   return { perSecond, slowestMs, cpuUs: (user + system) / total }
 }
 

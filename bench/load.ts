@@ -68,6 +68,8 @@ function lengthOf(answer: Buffer): number {
 
 function finish(): void {
   const seconds = Number(process.hrtime.bigint() - start) / 1e9
-  process.stdout.write(JSON.stringify({ perSecond: answered / seconds, slowestMs, failed }))
+  process.stdout.write(
+    JSON.stringify({ perSecond: answered / seconds, slowestMs, failed, response: refusal }),
+  )
   process.exit(0)
 }

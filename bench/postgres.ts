@@ -215,8 +215,9 @@ async function overHttp(
     rotateStatements: async () =>
       replayingServer(wallet, await storeWorkOf(library, wallet, total, rotation(wallet))),
     createStatements: async () => {
-      const request = await creation(wallet, (await newToken(wallet)).value)
-      const create = ({ resources }: BenchWallet) => resources.handle(request)
+      const { value } = await newToken(wallet)
+      const create = async ({ resources }: BenchWallet) =>
+        resources.handle(await creation(wallet, value))
       return replayingServer(wallet, await storeWorkOf(library, wallet, total, create))
     },
   })
@@ -295,7 +296,7 @@ function leanServer({ key }: BenchWallet, work: () => Promise<unknown>): Contest
     headers: [['host', 'wallet.example']],
     body: new Uint8Array(),
   }
-  return { server: createServer(listener), requests: [request] }
+  return { server: createServer(listener), requests: async () => [request] }
 }
 
 /** Reads one row by its key and updates it at its version, with prepared statements. */
@@ -325,12 +326,18 @@ function replayingServer(wallet: BenchWallet, works: readonly StoreWork[]): Cont
 
 /** Creates one grant for each rotation, because a token can be rotated only once. */
 async function rotatingServer(wallet: BenchWallet, total: number): Promise<Contestant> {
-  const requests: HttpRequest[] = []
-  for (let i = 0; i < total; i++) {
-    const { value: token, manage: url } = await newToken(wallet)
-    requests.push(await signed(wallet.key, { method: 'POST', url, token }))
+  const tokens: { readonly value: string; readonly manage: string }[] = []
+  for (let i = 0; i < total; i++) tokens.push(await newToken(wallet))
+  return {
+    server: createServer(toExpress(wallet.auth.handle)),
+    requests: () =>
+      Promise.all(
+        tokens.map(({ value: token, manage: url }) =>
+          signed(wallet.key, { method: 'POST', url, token }),
+        ),
+      ),
+    refusal: () => wallet.refusals.last,
   }
-  return { server: createServer(toExpress(wallet.auth.handle)), requests }
 }
 
 /** Measures a rotation and an introspection among a thousand grants and among a million. */

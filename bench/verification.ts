@@ -1,8 +1,8 @@
 import { hash, verify } from 'node:crypto'
 import { validateSignature, validateSignatureHeaders } from '@interledger/http-signature-utils'
+import type { HttpRequest } from 'open-payments-server'
 import { contentDigest } from '../src/testing/sign.js'
 import {
-  type BenchWallet,
   benchWallet,
   creation,
   floorSignature,
@@ -21,7 +21,10 @@ export async function verification(library: Library): Promise<Figure[]> {
   const wallet = benchWallet(library)
   const { key } = wallet
   const request = await creation(wallet, (await newToken(wallet)).value)
-  const verifySignature = library.createSignatureVerifier({ url: origin })
+  // On a clock that stands still, the signature remains valid for the whole measurement.
+  const now = Date.now()
+  const clock = { now: () => now }
+  const verifySignature = library.createSignatureVerifier({ url: origin, clock })
   const published = {
     method: request.method,
     url: request.fullUrl,
@@ -70,8 +73,9 @@ export async function operations(library: Library): Promise<Figure[]> {
   const { auth, resources, key, counts } = wallet
   let token = await newToken(wallet)
   const { base, signature } = floorSignature(key)
-  const good = await creation(wallet, (await newToken(wallet)).value)
-  const bad = await refusedRequests(wallet)
+  const { value: creating } = await newToken(wallet)
+  const good = () => creation(wallet, creating)
+  const { body } = await good()
 
   async function rotate(): Promise<number> {
     let spent = 0
@@ -87,34 +91,43 @@ export async function operations(library: Library): Promise<Figure[]> {
     return spent / 1_000 / calls
   }
 
-  const refused = (request: (typeof bad)[keyof typeof bad]) => () =>
-    perCallUs(calls, async () => {
+  // Signed in each round, so that none is refused for its age instead.
+  const refused = (fault: keyof Refused) => async () => {
+    const { [fault]: request } = refusedRequests(await good())
+    return perCallUs(calls, async () => {
       const { status } = await resources.handle(request)
       if (status !== 401) throw new Error(`the server responded with ${status}`)
     })
+  }
 
   const figures = await interleaved(rounds, {
     floor: () =>
       perCallUs(calls, () => {
-        hash('sha512', good.body, 'buffer')
+        hash('sha512', body, 'buffer')
         verify(null, base, key.publicKey, signature)
       }),
-    create: () =>
-      perCallUs(calls, async () => {
-        const { status } = await resources.handle(good)
-        if (status !== 201) throw new Error(`the server responded with ${status}`)
-      }),
+    async create() {
+      const request = await good()
+      return perCallUs(calls, async () => {
+        const { status } = await resources.handle(request)
+        if (status !== 201) {
+          throw new Error(`the server responded with ${status}: ${wallet.refusals.last}`)
+        }
+      })
+    },
     rotate,
-    coverage: refused(bad.coverage),
-    age: refused(bad.age),
-    digest: refused(bad.digest),
+    coverage: refused('coverage'),
+    age: refused('age'),
+    digest: refused('digest'),
   })
 
   const fetched = counts.fetches
   counts.store = 0
-  for (const request of Object.values(bad)) await resources.handle(request)
+  for (const request of Object.values(refusedRequests(await good()))) {
+    await resources.handle(request)
+  }
   const refusalCalls = counts.store
-  await resources.handle(good)
+  await resources.handle(await good())
   const most = { most: 0.15 }
   return [
     medianFigure('create incoming payment, through handle', figures.create, 'µs'),
@@ -154,10 +167,10 @@ export async function operations(library: Library): Promise<Figure[]> {
   ]
 }
 
+type Refused = ReturnType<typeof refusedRequests>
+
 /** Returns requests that are each refused for one reason, and are otherwise valid. */
-async function refusedRequests(wallet: BenchWallet) {
-  const { value } = await newToken(wallet)
-  const request = await creation(wallet, value)
+function refusedRequests(request: HttpRequest) {
   const replace = (name: string, change: (value: string) => string) => ({
     ...request,
     headers: request.headers.map(([each, text]) =>
