@@ -1,11 +1,11 @@
-import { createAuthenticatedClient } from '@interledger/open-payments'
+import { createAuthenticatedClient, OpenPaymentsClientError } from '@interledger/open-payments'
 import { freePort } from '../wallet/free-port.js'
 import { type AdapterName, startWallet } from '../wallet/start.js'
 import { consent } from './consent.js'
 import { getPaid } from './receiving.js'
 import { openShop } from './shop.js'
 import { pay } from './spending.js'
-import { tell, title } from './story.js'
+import { currentStep, tell, title } from './story.js'
 import { payAcross } from './two-wallets.js'
 
 /**
@@ -22,6 +22,8 @@ async function main(): Promise<void> {
     privateKey: shop.privateKey,
     useHttp: true,
     validateResponses: true,
+    // The default is 5 s, less than the first quote of another wallet can take on a busy machine.
+    requestTimeoutMs: 600_000,
   })
   const scene = { client, shop, baseUrl }
   title(`A wallet on ${adapter}, at ${baseUrl}`)
@@ -42,4 +44,20 @@ async function main(): Promise<void> {
   title('Everything worked as expected.')
 }
 
-await main()
+/** Says what happened, in words: the refusal of a wallet, what was expected, or why a request failed. */
+function words(error: unknown): string {
+  if (error instanceof OpenPaymentsClientError) {
+    const { status, code, message, description, validationErrors = [] } = error
+    const answer = status === undefined ? [] : [`the wallet responded with ${status} ${code ?? ''}`]
+    return [...answer, message, description, ...validationErrors].filter(Boolean).join(': ')
+  }
+  const { message, cause } = error as Error
+  return cause instanceof Error ? `${message}: ${cause.message}` : message
+}
+
+try {
+  await main()
+} catch (error) {
+  console.error(`\nStep ${currentStep()} failed: ${words(error)}`)
+  process.exitCode = 1
+}

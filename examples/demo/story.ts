@@ -1,5 +1,6 @@
 const colourful = process.stdout.isTTY && process.env['NO_COLOR'] === undefined
 let steps = 0
+let current = 'of the start'
 
 /** Prints a heading. */
 export function title(text: string): void {
@@ -9,7 +10,13 @@ export function title(text: string): void {
 /** Prints the next step. */
 export function step(text: string): void {
   steps += 1
+  current = `${steps}, “${text}”,`
   console.log(`${paint('36', String(steps).padStart(2))}  ${text}`)
+}
+
+/** Returns the number and the text of the step that was printed last. */
+export function currentStep(): string {
+  return current
 }
 
 /** Prints a result of the step. */

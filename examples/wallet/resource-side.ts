@@ -89,11 +89,12 @@ function assetsOf({ all }: Surroundings['accounts']): readonly Asset[] {
 /** Receivers in other wallets. If this wallet is on loopback, they may be too, for development. */
 function receiversElsewhere({ baseUrl, accounts }: Surroundings): Receivers {
   const allowLoopback = isLoopback(baseUrl)
-  // Another wallet on this machine may be slow because of its embedded database.
-  const fetch = guardedFetch({ allowLoopback, timeoutMs: allowLoopback ? 5_000 : 2_000 })
+  // Another wallet on this machine may be slow: it has an embedded database, and the machine may be busy.
+  const fetch = guardedFetch({ allowLoopback, timeoutMs: allowLoopback ? 60_000 : 2_000 })
   return foreignReceivers({
     baseUrl,
     fetch,
+    ...(allowLoopback && { deadlineMs: 180_000 }),
     openClient: () => guardedClient(accounts.operator, fetch),
   })
 }
