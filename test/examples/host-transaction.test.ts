@@ -1,4 +1,4 @@
-import { PGlite } from '@electric-sql/pglite'
+import type { PGlite } from '@electric-sql/pglite'
 import type { Pool, PoolClient } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromPglite, migrate, postgresStore } from '../../adapters/postgres.js'
@@ -15,7 +15,7 @@ import {
   withReceive,
   withReportSent,
 } from '../support/bank.js'
-import { type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
+import { emptyPglite, type FreshPostgres, freshPostgres, servers } from '../support/databases.js'
 import { isLong } from '../support/runs.js'
 import { bob } from '../support/world.js'
 
@@ -270,7 +270,7 @@ describe.runIf(isLong || servers.PostgreSQL === undefined)('the host transaction
   let lite: PGlite
   let bank: Bank
   beforeAll(async () => {
-    lite = await PGlite.create()
+    lite = await emptyPglite()
     await migrate(fromPglite(lite))
     await lite.exec(ledgerTables)
     bank = await openBank(poolOfOne(lite), postgresStore(fromPglite(lite)))

@@ -1,4 +1,4 @@
-import { PGlite } from '@electric-sql/pglite'
+import type { PGlite } from '@electric-sql/pglite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   fromPglite,
@@ -7,11 +7,12 @@ import {
   type PostgresTransactions,
   postgresStore,
 } from '../../../adapters/postgres.js'
+import { emptyPglite } from '../../support/databases.js'
 
 describe('a transaction of a query builder', () => {
   let lite: PGlite
   beforeAll(async () => {
-    lite = await PGlite.create()
+    lite = await emptyPglite()
     await migrate(fromPglite(lite))
     await lite.exec('CREATE TABLE entries (id text PRIMARY KEY)')
   })

@@ -1,4 +1,4 @@
-import { PGlite } from '@electric-sql/pglite'
+import type { PGlite } from '@electric-sql/pglite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   DatabaseNewerError,
@@ -9,7 +9,7 @@ import {
   postgresStore,
 } from '../../../adapters/postgres.js'
 import { OptionError } from '../../../src/index.js'
-import { type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
+import { emptyPglite, type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
 import { isLong } from '../../support/runs.js'
 
 const change = {
@@ -21,8 +21,8 @@ const change = {
 describe.runIf(isLong || servers.PostgreSQL === undefined)('migrating PGlite', () => {
   let lite: PGlite
   let database: PostgresDatabase
-  beforeAll(() => {
-    lite = new PGlite()
+  beforeAll(async () => {
+    lite = await emptyPglite()
     database = fromPglite(lite)
   })
   afterAll(() => lite.close())
