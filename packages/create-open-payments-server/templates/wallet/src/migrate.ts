@@ -3,8 +3,11 @@ import { openDatabase } from './database.js'
 import { readSettings } from './settings.js'
 import type { Database } from './sql.js'
 
-/** The tables of this wallet. Append a step for each change, and never edit one that has run somewhere. */
-const steps: readonly (readonly string[])[] = [
+/**
+ * The tables of this wallet. Append a step for each change, and never edit one that has run somewhere. End each CREATE
+ * TABLE with the options.
+ */
+const stepsWith = (tableOptions: string): readonly (readonly string[])[] => [
   [
     `CREATE TABLE accounts (
       wallet_address VARCHAR(255) PRIMARY KEY,
@@ -14,14 +17,14 @@ const steps: readonly (readonly string[])[] = [
       asset_scale INTEGER NOT NULL,
       balance BIGINT NOT NULL CHECK (balance >= 0),
       locks BIGINT NOT NULL DEFAULT 0
-    )`,
+    ) ${tableOptions}`,
     `CREATE TABLE holds (
       hold_id VARCHAR(64) PRIMARY KEY,
       payment_id VARCHAR(128) NOT NULL,
       wallet_address VARCHAR(255) NOT NULL,
       amount BIGINT NOT NULL,
       held_at BIGINT NOT NULL
-    )`,
+    ) ${tableOptions}`,
     'CREATE INDEX holds_of_account ON holds (wallet_address)',
     'CREATE INDEX holds_of_payment ON holds (payment_id)',
   ],
@@ -31,12 +34,12 @@ const steps: readonly (readonly string[])[] = [
  * Brings the tables of the library and of this wallet up to date. If there is nothing to do, it only reads. Run it
  * before several processes start, so that they do not create the tables at the same time.
  */
-export async function migrate({ sql, migrateRecords }: Database): Promise<void> {
+export async function migrate({ sql, tableOptions, migrateRecords }: Database): Promise<void> {
   await migrateRecords()
   await sql('CREATE TABLE IF NOT EXISTS wallet_migrations (version INTEGER PRIMARY KEY)')
   const [row] = await sql('SELECT COALESCE(MAX(version), 0) AS version FROM wallet_migrations')
   const done = Number(row?.['version'])
-  for (const [index, statements] of steps.entries()) {
+  for (const [index, statements] of stepsWith(tableOptions).entries()) {
     if (index < done) continue
     for (const statement of statements) await sql(statement)
     await sql('INSERT INTO wallet_migrations (version) VALUES (?)', index + 1)

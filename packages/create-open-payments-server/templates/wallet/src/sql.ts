@@ -13,6 +13,8 @@ export interface Database {
   readonly store: Store
   /** Runs a statement outside transactions. */
   readonly sql: Sql
+  /** What follows each CREATE TABLE of this wallet, so that ids and URLs are compared byte for byte. */
+  readonly tableOptions: string
   /** Brings the tables of the library up to date. */
   migrateRecords(): Promise<unknown>
   /**

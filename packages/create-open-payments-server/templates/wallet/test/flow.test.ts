@@ -81,6 +81,18 @@ async function invoice(value?: string): Promise<string> {
   return (await client.incomingPayment.create(using(token), { walletAddress: bob, ...amount })).id
 }
 
+test('An account is found by its own URL only', async () => {
+  const status = async (path: string) => (await fetch(wallet.baseUrl + path)).status
+  expect(await status('/alice')).toBe(200)
+  for (const other of ['/ALICE', '/Alice', '/%C3%A1lice', '/alice%20']) {
+    expect(await status(other), other).toBe(404)
+  }
+  // The tables must compare the same way, because hosts look up more than accounts.
+  for (const other of ['ALICE', 'álice', 'alice ']) {
+    expect(await wallet.balanceOf(other), other).toBeUndefined()
+  }
+})
+
 test('Alice pays an invoice of Bob with a quote, and the money moves once', async () => {
   const receiver = await invoice('2500')
   const quoting = await access({ type: 'quote', actions: ['create'] })

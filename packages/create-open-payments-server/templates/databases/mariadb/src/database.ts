@@ -23,6 +23,8 @@ export function openDatabase(uri: string): Database {
   return {
     store: kyselyStore(db, { dialect }),
     sql: sqlOn(db),
+    // By default, MariaDB ignores case, accents, and spaces at the end: /ALICE would be the account /alice.
+    tableOptions: 'CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin',
     migrateRecords: () => migrate(db, { dialect }),
     transaction: (work) => transaction(db, work),
     close: () => db.destroy(),

@@ -15,6 +15,7 @@ export function openDatabase(connectionString: string): Database {
   return {
     store: postgresStore(pool),
     sql: sqlOn(pool),
+    tableOptions: '',
     migrateRecords: () => migrate(pool),
     async transaction(work) {
       const { result } = await postgresStore.transaction(

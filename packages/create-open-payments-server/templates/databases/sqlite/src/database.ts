@@ -16,6 +16,7 @@ export function openDatabase(file: string): Database {
   return {
     store,
     sql,
+    tableOptions: '',
     migrateRecords: () => migrate(connection),
     // Other work on this connection waits until the transaction ends: never wait for a client inside of one.
     async transaction(work) {
