@@ -6,6 +6,7 @@ import type {
 } from 'open-payments-server'
 import { webhookSender } from '../webhooks/sender.js'
 import { eventLine } from './event-line.js'
+import { requireFreePort } from './free-port.js'
 import { readSettings, type Settings } from './settings.js'
 import { startWallet } from './start.js'
 import { openStorage } from './storage.js'
@@ -15,6 +16,8 @@ const stopWithinMs = 9_000
 
 async function main(): Promise<void> {
   const settings = readSettings(process.env)
+  console.log(`The example wallet starts: it opens ${placeOf(settings)}.`)
+  await requireFreePort(settings.port)
   const onEvent = eventHandler(settings)
   const asked = askedToStop()
   const storage = await Promise.race([openStorage(settings), asked])
@@ -28,6 +31,12 @@ async function main(): Promise<void> {
   } finally {
     await storage.close()
   }
+}
+
+/** Says which storage the wallet opens, which can take several seconds. */
+function placeOf({ databaseUrl, dataDir }: Settings): string {
+  if (databaseUrl !== undefined) return 'PostgreSQL'
+  return dataDir === undefined ? 'a new database of PGlite' : `PGlite in ${dataDir}`
 }
 
 /** Resolves at the first signal to stop. The process then has a limited time to finish. */

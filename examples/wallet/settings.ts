@@ -32,6 +32,11 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   if (DATABASE_URL && !URL.canParse(DATABASE_URL)) {
     throw new Error('DATABASE_URL must be a URL, such as postgres://user@localhost:5432/wallet')
   }
+  if (DATABASE_URL && !/^postgres(?:ql)?:$/.test(new URL(DATABASE_URL).protocol)) {
+    throw new Error(
+      'DATABASE_URL must begin with postgres:// or postgresql://, because this wallet knows no other database',
+    )
+  }
   if (DATABASE_URL && DATA_DIR) {
     throw new Error('set DATABASE_URL for PostgreSQL or DATA_DIR for PGlite, not both')
   }

@@ -10,6 +10,7 @@ import { expressServer } from './adapters/express.js'
 import { fastifyServer } from './adapters/fastify.js'
 import { honoServer } from './adapters/hono.js'
 import { repeatedly } from './background.js'
+import { portError } from './free-port.js'
 import { memoryStorage } from './storage.js'
 import { createWallet, type Wallet, type WalletOptions } from './wallet.js'
 
@@ -82,7 +83,7 @@ function together(handlers: readonly EventHandler[]): EventHandler {
 /** Listens on loopback only: the wallet signs every visitor in as the owner of its accounts. */
 function listen(server: Server, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject)
+    server.once('error', (error) => reject(portError(port, error)))
     server.listen(port, 'localhost', resolve)
   })
 }

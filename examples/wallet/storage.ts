@@ -65,8 +65,14 @@ async function openPostgres(
   // An error of an idle connection must not end the process: the pool opens another connection.
   pool.on('error', (error) => console.error(`PostgreSQL: ${error.message}`))
   const close = () => pool.end()
+  const description = `PostgreSQL at ${withoutCredentials(connectionString)}`
   return closingOnFailure(close, async () => {
-    const description = `PostgreSQL at ${withoutCredentials(connectionString)}`
+    await pool.query('SELECT 1').catch((error: NodeJS.ErrnoException) => {
+      // A refused connection has a code and no message.
+      throw new Error(`cannot open ${description}: ${error.message || error.code}`, {
+        cause: error,
+      })
+    })
     return { ...(await prepared(pool, baseUrl)), description, close }
   })
 }

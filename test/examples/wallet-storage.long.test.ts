@@ -299,6 +299,7 @@ test('the wallet accepts peers by the URL of their wallet or by ILP address and 
 test.each([
   [{ DATABASE_URL: 'localhost' }, 'DATABASE_URL must be a URL'],
   [{ DATABASE_URL: 'postgres://localhost/x', DATA_DIR: 'x' }, 'not both'],
+  [{ DATABASE_URL: 'mysql://localhost/x' }, 'must begin with postgres:// or postgresql://'],
   [{ WEBHOOK_URL: 'https://shop.example' }, 'WEBHOOK_URL and WEBHOOK_SECRET must be set together'],
   [{ PORT: '65536' }, 'PORT must be a port number'],
   [{ SETTLE: 'later' }, 'SETTLE must be auto or manual'],

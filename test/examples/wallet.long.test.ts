@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import {
   type AuthenticatedClient,
   createAuthenticatedClient,
@@ -754,6 +754,36 @@ describe.concurrent('the wallet, as a program', () => {
     expect(await ended).toEqual(exited)
     expect(printed.err).toBe('')
     socket.destroy()
+  })
+
+  test('says what it does before it is ready, and in words why it cannot start', async ({
+    expect,
+  }) => {
+    const occupied = createServer().listen(0, 'localhost')
+    await once(occupied, 'listening')
+    const { port } = occupied.address() as AddressInfo
+    const start = (environment: Record<string, string>) => {
+      const { printed, ended } = runWallet({ PORT: `${port}`, ...environment })
+      return ended.then(({ code }) => ({ code, ...printed }))
+    }
+    expect(await start({})).toEqual({
+      code: 1,
+      out: 'The example wallet starts: it opens a new database of PGlite.\n',
+      err: `cannot listen on port ${port}: another program uses it; set PORT to another one\n`,
+    })
+    occupied.close()
+    await once(occupied, 'close')
+    expect(await start({ DATABASE_URL: `postgres://localhost:${port}/wallet` })).toEqual({
+      code: 1,
+      out: 'The example wallet starts: it opens PostgreSQL.\n',
+      err: expect.stringMatching(
+        `^cannot open PostgreSQL at localhost:${port}/wallet: .*ECONNREFUSED.*\n$`,
+      ),
+    })
+    expect(await start({ DATABASE_URL: 'mysql://localhost/wallet' })).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('DATABASE_URL must begin with postgres:// or postgresql://'),
+    })
   })
 
   test.runIf(isLong)(
