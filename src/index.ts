@@ -128,8 +128,11 @@ export {
   type WalletAddressServer,
   type WalletAddressServerOptions,
 } from './http/wallet-address-server.js'
-export { type RemoteClientKeysOptions, remoteClientKeys } from './outbound/client-keys.js'
-export { GateFullError } from './outbound/gate.js'
+export {
+  type RemoteClientKeys,
+  type RemoteClientKeysOptions,
+  remoteClientKeys,
+} from './outbound/client-keys.js'
 export {
   type DocumentFetch,
   type FetchedDocument,
@@ -141,8 +144,8 @@ export {
   HostUnreachableError,
   NoResponseError,
 } from './outbound/guarded-fetch.js'
-export type { IntrospectionCacheOptions } from './outbound/introspection-cache.js'
 export {
+  type IntrospectionCacheOptions,
   type RemoteIntrospectionOptions,
   remoteIntrospection,
 } from './outbound/remote-introspection.js'

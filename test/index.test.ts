@@ -9,7 +9,6 @@ describe('the main entry', () => {
       'ClockError',
       'ContentionError',
       'FetchRefusedError',
-      'GateFullError',
       'HostAnswerError',
       'HostUnreachableError',
       'NoResponseError',
@@ -61,7 +60,6 @@ describe('an error that a host catches', () => {
     { error: new main.HostUnreachableError('no such name'), code: 'ERR_HOST_UNREACHABLE' },
     { error: new main.NoResponseError('it closed the connection'), code: 'ERR_NO_RESPONSE' },
     { error: new main.HostAnswerError('mayPay', 'it is wrong'), code: 'ERR_HOST_ANSWER' },
-    { error: new main.GateFullError('too many requests'), code: 'ERR_GATE_FULL' },
     { error: new adapter.RawBodyError('mount it first'), code: 'ERR_RAW_BODY_UNAVAILABLE' },
   ]
 

@@ -4,12 +4,12 @@ import { type DocumentFetch, FetchRefusedError } from 'open-payments-server'
 const bytesMax = 65_536
 
 /** Fetches a URL that a client chose. Cloudflare's `fetch` does not connect to private addresses. */
-export const fetchKeys: DocumentFetch = async (url) => {
+export const fetchKeys: DocumentFetch = async (url, { signal }) => {
   if (url.protocol !== 'https:') throw new FetchRefusedError('the URL must use https')
   const response = await fetch(url, {
     headers: { accept: 'application/json' },
     redirect: 'manual', // a redirect is an answer, which withdraws no key
-    signal: AbortSignal.timeout(2_000),
+    signal,
   })
   const chunks: BlobPart[] = []
   let size = 0

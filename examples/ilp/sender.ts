@@ -35,8 +35,8 @@ export interface PayOverIlpOptions {
    * start.
    */
   readonly minRate?: Rate
-  /** Abort it to stop sending. The result follows when no packet is in flight. */
-  readonly signal?: AbortSignal
+  /** Abort it to stop sending; it is read before each packet. The result follows when no packet is in flight. */
+  readonly signal?: Pick<AbortSignal, 'aborted'>
   /** Called after each fulfilled packet, with the totals of all fulfilled packets. */
   readonly onProgress?: (progress: Sent) => void
 }

@@ -65,12 +65,9 @@ export function foreignReceivers({
     const opened = await client()
     if (reads >= readsMax) throw new Error('too many receivers are being read at the same time')
     reads += 1
-    const reading = read(url, opened)
-      .catch(failedRead)
-      .finally(() => {
-        reads -= 1
-      })
-    return within(deadlineMs, reading)
+    return within(deadlineMs, read(url, opened).catch(failedRead)).finally(() => {
+      reads -= 1
+    })
   }
 }
 

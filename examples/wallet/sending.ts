@@ -80,7 +80,12 @@ async function sendToOtherWallet(
   if (ilp === undefined || !sameAsset(asset, payment.receiveAmount)) {
     return end(options, attempt, before, 'the asset of the receiver has changed')
   }
-  const signal = AbortSignal.any([stopping, delivery.signal, AbortSignal.timeout(attemptMs)])
+  const until = performance.now() + attemptMs
+  const signal = {
+    get aborted() {
+      return stopping.aborted || delivery.signal.aborted || performance.now() >= until
+    },
+  }
   const details = { ...ilp, asset }
   const { progress, problem } = await sendPackets(options, attempt, details, before, signal)
   // If the outcome of every packet is known, the remainder can be sent later.
@@ -100,7 +105,7 @@ async function sendPackets(
   { payment: { id, debitAmount, receiveAmount }, writer }: Attempt,
   receiver: PayOverIlpOptions['receiver'],
   before: Progress,
-  signal: AbortSignal,
+  signal: Pick<AbortSignal, 'aborted'>,
 ): Promise<{ readonly progress: Progress; readonly problem?: string }> {
   const deliver = BigInt(receiveAmount.value) - before.delivered
   const maxSourceAmount = BigInt(debitAmount.value) - before.sent

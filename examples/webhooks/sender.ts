@@ -29,15 +29,28 @@ export function webhookSender(options: WebhookSenderOptions): EventHandler {
     // The time of this attempt, not of the event: receivers refuse old timestamps.
     const webhook = await write(event, new Date())
     if (webhook === undefined) return
-    const response = await fetch(href, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...webhook.headers },
-      body: webhook.body,
-      // A redirect could make the wallet call addresses that only it can reach.
-      redirect: 'manual',
-      signal: AbortSignal.any([delivery.signal, AbortSignal.timeout(timeoutMs)]),
-    })
-    await response.body?.cancel()
-    if (!response.ok) throw new Error(`the receiver responded with ${response.status}`)
+    delivery.signal.throwIfAborted()
+    // Not `AbortSignal.any`: before Node 22.16 a garbage collection can remove its time-out.
+    const request = new AbortController()
+    const abort = () => request.abort(delivery.signal.reason)
+    const timer = setTimeout(() => {
+      request.abort(new DOMException('the receiver did not respond in time', 'TimeoutError'))
+    }, timeoutMs)
+    delivery.signal.addEventListener('abort', abort)
+    try {
+      const response = await fetch(href, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...webhook.headers },
+        body: webhook.body,
+        // A redirect could make the wallet call addresses that only it can reach.
+        redirect: 'manual',
+        signal: request.signal,
+      })
+      await response.body?.cancel()
+      if (!response.ok) throw new Error(`the receiver responded with ${response.status}`)
+    } finally {
+      clearTimeout(timer)
+      delivery.signal.removeEventListener('abort', abort)
+    }
   }
 }

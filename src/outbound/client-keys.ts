@@ -1,33 +1,61 @@
 import type { Instant } from '../core/instant.js'
-import type { ClientKeyQuery, ClientKeys } from '../ports/client-keys.js'
+import type { Json } from '../core/json.js'
+import { ok, type Result } from '../core/result.js'
+import type { ClientKeyQuery, ClientKeys, PublicJwk } from '../ports/client-keys.js'
 import { type Clock, wholeMilliseconds } from '../ports/clock.js'
+import { isSoundKey, readPublicJwk } from '../protocol/http-signature/jwk.js'
+import { isObject, parseJson } from '../protocol/json.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
 import {
+  type BoundedCache,
+  boundedCache,
+  createGate,
+  isGateFull,
+  type Rank,
+  siteOf,
+} from './gate.js'
+import {
   type DocumentFetch,
+  type FetchedDocument,
+  fetchRefusal,
   type GuardedFetchOptions,
   guardedFetch,
   guardedFetchOptions,
+  isFetchRefusal,
+  isHostUnreachable,
+  requireTimeout,
 } from './guarded-fetch.js'
-import { createKeyCache } from './key-cache.js'
-import { answerFrom, type Entry, isFresh, mayAsk } from './key-entry.js'
-import { keyRequests } from './key-requests.js'
-import { keyOf } from './key-set.js'
 
 export interface RemoteClientKeysOptions extends GuardedFetchOptions {
   /**
    * Fetches documents instead of `guardedFetch`, which requires Node. Nothing else checks the URLs, which clients
-   * choose: it must require https, not follow redirects, not connect to private addresses, and settle in time. It
-   * cannot be combined with the options of `guardedFetch`.
+   * choose: it must require https, not follow redirects, not connect to private addresses, and end when its signal
+   * aborts, after `timeoutMs`. It cannot be combined with the other options of `guardedFetch`.
    */
   readonly fetch?: DocumentFetch
   /** Clock for cache lifetimes. Default: `Date`. */
   readonly clock?: Clock
 }
 
-/** Concurrent requests to a host: for its proved clients, and for all that strangers can cause. */
-const reservedPerHost = 2
-const sharedPerHost = 1
+/** Client keys that are fetched from the wallet addresses of clients. */
+export interface RemoteClientKeys extends ClientKeys {
+  /** Removes what is cached of a wallet address, so that the next request fetches its key set. */
+  forget(walletAddress: string): void
+}
+
+/** How long the key set of a proved client is used before it is fetched again. */
+const freshMs = 300_000
+/** How long it is used while it cannot be fetched. */
+const staleMs = 900_000
+/** How long any other answer is used, and the pause between requests for one key set. */
+const pauseMs = 30_000
+/** The pause before a fresh key set is requested again for a `kid` that it lacks. */
+const missingKidPauseMs = 5_000
+/** The pause between requests to a host that cannot be reached, for clients that are not proved. */
+const hostPauseMs = 5_000
+/** `guardedFetch` ends within `timeoutMs` with a precise error. Its slot is freed soon after in any case. */
+const graceMs = 500
 
 /**
  * Finds client keys at `{walletAddress}/jwks.json`.
@@ -39,24 +67,41 @@ const sharedPerHost = 1
  *
  * A key has been withdrawn if the response is 404 or 410, or a valid key set without its `kid`. Any other response is a
  * failure, and so are redirects. For a grant request with an unknown `kid` the key set is fetched again, at most every
- * 30 s.
+ * 5 s.
  *
- * Each host gets two requests at a time for proved clients and one for all others, so that strangers who name many
- * URLs of one host do not delay its clients.
+ * Proved clients and all others have requests of their own, so that strangers who name many URLs do not delay clients.
+ * In each of the two groups a host gets four requests at a time while it responds, otherwise two for proved clients and
+ * one for others; the hosts of one domain get 8, and all hosts 256, half of which are kept for domains without a
+ * request in progress. A request waits for at most 5 s, and ends after `timeoutMs`. At most 768 callers wait in each
+ * group, because each of them holds a request of a client in memory.
  *
  * @throws {OptionError} for an invalid option, and on runtimes other than Node without `fetch`.
  */
-export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientKeys {
+export function remoteClientKeys(options: RemoteClientKeysOptions = {}): RemoteClientKeys {
   requireKnownOptions('', options, { ...guardedFetchOptions, fetch: true, clock: true })
   const { fetch: ownFetch, clock: givenClock = Date, ...fetchOptions } = options
+  const { timeoutMs = 2_000, ...guards } = fetchOptions
   const fetch = ownFetch === undefined ? guardedFetch(fetchOptions) : ownFetch
   if (typeof fetch !== 'function') throw invalidOption('fetch', 'must be a function')
-  if (ownFetch !== undefined) requireNone(fetchOptions)
+  if (ownFetch !== undefined) requireNone(guards)
+  requireTimeout(timeoutMs)
   if (typeof givenClock?.now !== 'function') throw invalidOption('clock', 'must have a method now')
   const clock = wholeMilliseconds(givenClock)
+
+  async function send(url: URL, signal: AbortSignal): Promise<KeyAnswer> {
+    const askedAt = clock.now()
+    try {
+      const keys = readKeySet(await fetch(url, { signal }))
+      return { askedAt, responded: true, ...keys }
+    } catch (error) {
+      return { askedAt, responded: false, ...failureOf(error) }
+    }
+  }
+
   const cache = createKeyCache()
-  const reserved = keyRequests(fetch, clock, reservedPerHost)
-  const shared = keyRequests(fetch, clock, sharedPerHost)
+  const requestMs = ownFetch === undefined ? timeoutMs + graceMs : timeoutMs
+  const reserved = createGate({ send, requestMs, firstPerHost: 2 })
+  const shared = createGate({ send, requestMs, firstPerHost: 1 })
 
   /**
    * Requests a key set. The slots for proved clients are for requests that strangers cannot cause more often than the
@@ -65,7 +110,11 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientK
   async function refresh(query: ClientKeyQuery, entry: Entry, now: Instant): Promise<Entry> {
     const { walletAddress, mayBeNew } = query
     const isOwn = !mayBeNew || (cache.isProved(walletAddress) && !isFresh(entry, now))
-    const answer = await (isOwn ? reserved : shared)(walletAddress)
+    const request = isOwn ? reserved : shared
+    const url = new URL(`${walletAddress}/jwks.json`)
+    const answer = await request(url, rankOf(entry)).catch(
+      (error): KeyAnswer => ({ askedAt: now, responded: false, ...failureOf(error) }),
+    )
     return cache.record(query, answer, clock.now())
   }
 
@@ -78,6 +127,7 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientK
       const latest = mayAsk(entry, query, now) ? await refresh(query, entry, now) : entry
       return answerFrom(latest, query, clock.now())
     },
+    forget: cache.forget,
   }
 }
 
@@ -85,4 +135,224 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientK
 function requireNone(options: GuardedFetchOptions): void {
   const given = Object.entries(options).find(([, value]) => value !== undefined)
   if (given !== undefined) throw invalidOption(given[0], 'has no effect with the option fetch')
+}
+
+/** The usable keys that a client instance publishes: at most 20, and of each only `kid` and `x`. */
+type KeySet = readonly PublicJwk[]
+
+const keysMax = 20
+
+interface KeyFailure {
+  readonly ok: false
+  readonly problem: string
+  /**
+   * - `busy`: the request was not sent, because too many are in progress.
+   * - `refused`: the URL or the response breaks a rule of the fetch.
+   * - `unreachable`: no URL of this host can be read.
+   * - `failed`: this URL cannot be read.
+   */
+  readonly kind: 'busy' | 'refused' | 'unreachable' | 'failed'
+}
+
+/** A key set and when it was requested, or why there is none. */
+type KeyAnswer = Result<KeySet, KeyFailure> & {
+  readonly askedAt: Instant
+  /** Whether the host sent a complete response. */
+  readonly responded: boolean
+}
+
+/**
+ * Reads the response from `{walletAddress}/jwks.json`. With 404 or 410 the key set is empty. Any other status and an
+ * invalid document say nothing about the keys: a proxy, an expired login or a maintenance page can produce them.
+ */
+function readKeySet({ status, contentType, body }: FetchedDocument): Result<KeySet, KeyFailure> {
+  if (status === 404 || status === 410) return ok([])
+  if (status !== 200) return failed(`the response for the key set has status ${status}`)
+  if (!/^application\/(?:[\w.-]+\+)?json[\t ]*(?:;|$)/i.test(contentType)) {
+    return failed('the key set is not JSON')
+  }
+  const document = parseJson(body)
+  const keys = isObject(document) ? document['keys'] : undefined
+  if (!Array.isArray(keys)) return failed('the key set has no keys')
+  if (keys.length > keysMax) return failed(`the key set has more than ${keysMax} keys`)
+  return ok(usableKeys(keys))
+}
+
+/** Omits keys that share their `kid` with another key, because the `kid` is ambiguous. */
+function usableKeys(keys: readonly Json[]): KeySet {
+  const kids = keys.map((key) => (isObject(key) ? key['kid'] : undefined))
+  return keys.flatMap((key) => {
+    const read = readPublicJwk(key)
+    if (!read.ok) return []
+    return kids.filter((kid) => kid === read.value.kid).length === 1 ? [read.value] : []
+  })
+}
+
+function failed(problem: string): KeyFailure {
+  return { ok: false, problem, kind: 'failed' }
+}
+
+function failureOf(error: unknown): KeyFailure {
+  const problem = error instanceof Error ? error.message : 'the key set could not be fetched'
+  if (isGateFull(error)) return { ok: false, problem, kind: 'busy' }
+  if (isFetchRefusal(error)) return { ok: false, problem, kind: 'refused' }
+  return { ok: false, problem, kind: isHostUnreachable(error) ? 'unreachable' : 'failed' }
+}
+
+/** What is known of the keys at a wallet address, or a failure of its whole host. */
+interface Entry {
+  readonly keys: KeySet
+  /** When the keys were requested. */
+  readonly keysAt: Instant
+  /** Until when the keys are used without a request. */
+  readonly freshUntil: Instant
+  /** Why the latest request failed. There is no other request until `until`. */
+  readonly failure?: {
+    readonly problem: string
+    readonly refused: boolean
+    readonly until: Instant
+  }
+}
+
+const nothingKnown: Entry = {
+  keys: [],
+  keysAt: Number.NEGATIVE_INFINITY,
+  freshUntil: Number.NEGATIVE_INFINITY,
+}
+
+/** What is known after a request failed. */
+function failedEntry(known: Entry, { problem, kind }: KeyFailure, now: Instant): Entry {
+  const until = now + (kind === 'unreachable' ? hostPauseMs : pauseMs)
+  return { ...known, failure: { problem, refused: kind === 'refused', until } }
+}
+
+function isFresh({ freshUntil }: Entry, now: Instant): boolean {
+  return now < freshUntil
+}
+
+/** Whether the key set may be requested for a key that cannot be taken from the entry. */
+function mayAsk(entry: Entry, { mayBeNew }: ClientKeyQuery, now: Instant): boolean {
+  if (entry.failure !== undefined && now < entry.failure.until) return false
+  const missingMs = entry.keys.length === 0 ? pauseMs : missingKidPauseMs
+  return !isFresh(entry, now) || (mayBeNew && now - entry.keysAt >= missingMs)
+}
+
+/** Puts URLs that failed behind names that are new, so that the failures of a host delay each other first. */
+function rankOf(entry: Entry): Rank {
+  if (entry === nothingKnown) return 1
+  return entry.keys.length > 0 ? 0 : 2
+}
+
+/** Finds a key by its `kid`. Only this key is screened completely, so a large set costs no more than a small one. */
+function keyOf(keys: KeySet, kid: string): PublicJwk | undefined {
+  const key = keys.find((candidate) => candidate.kid === kid)
+  return key !== undefined && isSoundKey(key) ? key : undefined
+}
+
+/**
+ * Returns the key, or `undefined` if it does not exist.
+ *
+ * @throws {FetchRefusedError} for a grant request, if the fetch refuses the URL or the response.
+ * @throws {Error} if the key set could not be fetched, because the key may exist.
+ */
+function answerFrom(
+  entry: Entry,
+  { kid, mayBeNew }: ClientKeyQuery,
+  now: Instant,
+): PublicJwk | undefined {
+  const { keys, keysAt, failure } = entry
+  const key = keyOf(keys, kid)
+  if (key !== undefined && (isFresh(entry, now) || now < keysAt + staleMs)) return key
+  if (isFresh(entry, now) && !(mayBeNew && failure !== undefined)) return undefined
+  if (mayBeNew && failure?.refused) throw fetchRefusal(failure.problem)
+  throw new Error(failure?.problem ?? 'the key set could not be fetched')
+}
+
+const MiB = 2 ** 20
+/** For the key sets of proved clients. */
+const provedBytesMax = 16 * MiB
+/** For all that strangers cause: key sets of clients that are not proved, missing key sets, and failures. */
+const recentBytesMax = 2 * MiB
+
+/** The key sets of client instances, those of proved clients apart from all that strangers can cause. */
+function createKeyCache() {
+  const proved = boundedCache<Entry>(provedBytesMax)
+  const recent = boundedCache<Entry>(recentBytesMax)
+
+  /** Keeps a key set that a client with a grant uses. An empty one may be a mistake that is soon corrected. */
+  function keepProved(walletAddress: string, keys: KeySet, keysAt: Instant): Entry {
+    const freshUntil = keysAt + (keys.length === 0 ? pauseMs : freshMs)
+    recent.delete(walletAddress)
+    return keep(proved, walletAddress, walletAddress, { keys, keysAt, freshUntil })
+  }
+
+  function recordProved(walletAddress: string, answer: KeyAnswer, now: Instant): Entry {
+    const known = proved.get(walletAddress) ?? nothingKnown
+    if (!answer.ok) {
+      const failed = failedEntry(known, answer, now)
+      if (answer.kind === 'busy') return failed
+      recent.delete(walletAddress)
+      return keep(proved, walletAddress, walletAddress, failed)
+    }
+    // A slower response must not bring back a key that a later one has withdrawn.
+    if (answer.askedAt < known.keysAt) return known
+    return keepProved(walletAddress, answer.value, answer.askedAt)
+  }
+
+  function recordRecent(walletAddress: string, answer: KeyAnswer, now: Instant): Entry {
+    if (answer.ok) {
+      const { value: keys, askedAt: keysAt } = answer
+      return keep(recent, walletAddress, walletAddress, {
+        keys,
+        keysAt,
+        freshUntil: keysAt + pauseMs,
+      })
+    }
+    const failed = failedEntry(nothingKnown, answer, now)
+    if (answer.kind === 'busy') return failed
+    recent.delete(walletAddress)
+    const key = answer.kind === 'unreachable' ? new URL(walletAddress).host : walletAddress
+    return keep(recent, key, walletAddress, failed)
+  }
+
+  return {
+    /**
+     * Whether the client at this wallet address has used a grant. A signature with its key was then verified when it
+     * requested the grant.
+     */
+    isProved: (walletAddress: string) => proved.get(walletAddress) !== undefined,
+    find({ walletAddress, mayBeNew }: ClientKeyQuery, now: Instant): Entry {
+      const known = proved.get(walletAddress)
+      if (known !== undefined) return known
+      const entry = recent.get(walletAddress)
+      if (mayBeNew) return entry ?? recent.get(new URL(walletAddress).host) ?? nothingKnown
+      if (entry === undefined || !isFresh(entry, now)) return nothingKnown
+      return keepProved(walletAddress, entry.keys, entry.keysAt)
+    },
+    /** Records the answer to a request, and returns what is known now. */
+    record: ({ walletAddress, mayBeNew }: ClientKeyQuery, answer: KeyAnswer, now: Instant) =>
+      !mayBeNew || proved.get(walletAddress) !== undefined
+        ? recordProved(walletAddress, answer, now)
+        : recordRecent(walletAddress, answer, now),
+    forget(walletAddress: string): void {
+      proved.delete(walletAddress)
+      recent.delete(walletAddress)
+      recent.delete(new URL(walletAddress).host)
+    },
+  }
+}
+
+/** Sizes in memory, measured on Node and rounded up: of an entry in its cache, and of a key in addition. */
+const entryBytes = 1_000
+const keyBytes = 100
+const characterBytes = 2
+
+/** Stores an entry on behalf of its site. */
+function keep(cache: BoundedCache<Entry>, key: string, walletAddress: string, value: Entry): Entry {
+  const { keys, failure } = value
+  const texts = [key, failure?.problem ?? '', ...keys.flatMap(({ kid, x }) => [kid, x])]
+  const characters = texts.reduce((sum, { length }) => sum + length, 0)
+  const bytes = entryBytes + keys.length * keyBytes + characters * characterBytes
+  cache.set(key, { value, owner: siteOf(new URL(walletAddress).hostname), bytes })
+  return value
 }

@@ -14,8 +14,7 @@ import { requireKnownOptions } from '../util/known-options.js'
 import { nodeModule } from '../util/node-module.js'
 import { invalidOption } from '../util/option-error.js'
 import { isCloudflareWorkers } from '../util/runtime.js'
-import { isGateFull } from './gate.js'
-import { addressLookups, dnsResolve } from './lookups.js'
+import { withDeadline } from './gate.js'
 
 /** A response of at most 64 KiB. */
 export interface FetchedDocument {
@@ -28,7 +27,10 @@ export interface FetchedDocument {
  * Fetches a document from a URL that an untrusted party chose. Rejects with a `FetchRefusedError` if the URL or the
  * response breaks a rule, and with another error if a later request may succeed.
  */
-export type DocumentFetch = (url: URL) => Promise<FetchedDocument>
+export type DocumentFetch = (
+  url: URL,
+  request: { readonly signal: AbortSignal },
+) => Promise<FetchedDocument>
 
 /** A request to a URL that an untrusted party chose. */
 export interface GuardedRequest {
@@ -101,13 +103,11 @@ interface NodeParts {
 /**
  * Creates a function that sends requests to URLs that untrusted parties chose, such as the receiver of a payment.
  * It connects only over https and to public addresses, does not follow redirects, and reads at most 64 KiB within
- * the timeout. It connects to the address that it checked, so a second DNS lookup cannot return another one. At most 16
- * hosts of one domain are looked up at the same time, and 16 more wait.
+ * the timeout. It connects to the address that it checked, so a second DNS lookup cannot return another one.
  *
  * The function resolves for every status. It rejects with a `FetchRefusedError` if the URL or the size of the response
  * breaks a rule. A later request may succeed after the other errors: a `HostUnreachableError` if the name could not be
- * resolved or no connection was made, a `NoResponseError` if the server did not respond completely in time, and a
- * `GateFullError` if too many hosts of the domain are being looked up.
+ * resolved or no connection was made, and a `NoResponseError` if the server did not respond completely in time.
  *
  * @throws {OptionError} for an invalid option, and on runtimes other than Node.
  */
@@ -115,30 +115,35 @@ export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   requireKnownOptions('', options, guardedFetchOptions)
   const { allowLoopback, privateHosts, ports, timeoutMs } = checkedOptions(options)
   const { dns, ...clients } = nodeParts()
-  const lookUp = addressLookups(options.resolve ?? dnsResolve(dns))
+  const resolve = options.resolve ?? dnsResolve(dns)
 
-  async function send(url: URL, request: GuardedRequest): Promise<FetchedDocument> {
+  return async (url, request = {}) => {
     const local = allowLoopback && isLoopback(url)
     const isPrivate = privateHosts.includes(url.hostname)
     if (!allowLoopback && isLocal(url)) throw fetchRefusal(loopbackRefused)
     if (url.protocol !== 'https:' && !local) throw fetchRefusal('the URL must use https')
     const port = Number(url.port || 443)
     if (!local && !isPrivate && !ports.includes(port)) throw fetchRefusal('the port is not allowed')
-    const signals = request.signal === undefined ? [] : [request.signal]
-    const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...signals])
-    const addresses = await lookUp(url.hostname, signal).catch(throwUnreachable)
-    if (!isPrivate && !addresses.every(local ? isLoopbackAddress : isPublicAddress)) {
-      throw fetchRefusal(privateRefused)
-    }
     const client = url.protocol === 'https:' ? clients.https : clients.http
-    return exchange(client, url, { ...request, signal }, addresses)
-  }
-
-  return (url, request = {}) =>
-    send(url, request).catch((error) => {
+    let connected = false
+    const send = async (signal: AbortSignal) => {
+      const addresses = await addressesOf(url.hostname, resolve, signal)
+      if (!isPrivate && !addresses.every(local ? isLoopbackAddress : isPublicAddress)) {
+        throw fetchRefusal(privateRefused)
+      }
+      signal.throwIfAborted()
+      return exchange(client, url, { ...request, signal }, addresses, () => {
+        connected = true
+      })
+    }
+    try {
+      return await withDeadline(timeoutMs, send, request.signal)
+    } catch (error) {
       request.signal?.throwIfAborted()
-      throw error
-    })
+      if (isFetchRefusal(error)) throw error
+      throw connected ? noResponse(error) : hostUnreachable(error)
+    }
+  }
 }
 
 const loopbackRefused = 'the host is this machine, which needs the option allowLoopback'
@@ -164,13 +169,17 @@ function checkedOptions({
   if (!ports.every((port) => Number.isInteger(port) && port > 0 && port < 65_536)) {
     throw invalidOption('ports', 'must be port numbers')
   }
-  if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > timeoutMaxMs) {
-    throw invalidOption('timeoutMs', `must be an integer from 1 to ${timeoutMaxMs}`)
-  }
+  requireTimeout(timeoutMs)
   if (resolve !== undefined && typeof resolve !== 'function') {
     throw invalidOption('resolve', 'must be a function')
   }
   return { allowLoopback, privateHosts, ports, timeoutMs }
+}
+
+export function requireTimeout(timeoutMs: number): void {
+  if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > timeoutMaxMs) {
+    throw invalidOption('timeoutMs', `must be an integer from 1 to ${timeoutMaxMs}`)
+  }
 }
 
 function isHostname(host: unknown): boolean {
@@ -188,33 +197,82 @@ function nodeParts(): NodeParts {
   return { http, https, dns }
 }
 
+/** The addresses of names that are never looked up. */
+const loopback = ['127.0.0.1', '::1']
+
+async function addressesOf(
+  hostname: string,
+  resolve: NonNullable<GuardedFetchOptions['resolve']>,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const address = addressIn(hostname)
+  if (address !== undefined) return [address]
+  if (isLocalName(hostname)) return loopback
+  const addresses = await resolve(hostname, signal)
+  if (addresses.length === 0) throw new Error('the name has no address')
+  return addresses
+}
+
+/** How long to wait for a name server before the query is sent again, to the next one if there are several. */
+const queryTimeoutMs = 500
+const queriesMax = 2
+
+/** The part of `node:dns` that the resolver needs. */
+interface Dns {
+  readonly promises: Pick<typeof NodeDns.promises, 'Resolver'>
+}
+
+/**
+ * Creates a resolver that sends queries to the system's name servers. `dns.lookup` would occupy one of the few threads
+ * that the process shares with file access and cryptography, for as long as the name servers do not respond, and cannot
+ * be cancelled. Unlike it, this resolver does not read the hosts file.
+ */
+export function dnsResolve({
+  promises: { Resolver },
+}: Dns): NonNullable<GuardedFetchOptions['resolve']> {
+  return async (hostname, signal) => {
+    signal.throwIfAborted()
+    const resolver = new Resolver({ timeout: queryTimeoutMs, tries: queriesMax })
+    const cancel = () => resolver.cancel()
+    signal.addEventListener('abort', cancel, { once: true })
+    const [ipv4, ipv6] = await Promise.allSettled([
+      resolver.resolve4(hostname),
+      resolver.resolve6(hostname),
+    ])
+    signal.removeEventListener('abort', cancel)
+    const addresses = [ipv4, ipv6].flatMap((answer) =>
+      answer.status === 'fulfilled' ? answer.value : [],
+    )
+    if (addresses.length === 0 && ipv4.status === 'rejected') throw ipv4.reason
+    return addresses
+  }
+}
+
 function exchange(
   client: typeof NodeHttp | typeof NodeHttps,
   url: URL,
   { method = 'GET', headers = { accept: 'application/json' }, body, signal }: GuardedRequest,
   addresses: readonly string[],
+  onConnect: () => void,
 ) {
   return new Promise<FetchedDocument>((resolve, reject) => {
     const lookup = fixedLookup(addresses)
     const request = client.request(url, { method, agent: false, headers, lookup, signal })
-    let connected = false
     request.on('socket', (socket) => {
-      socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
-        connected = true
-      })
+      socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', onConnect)
     })
-    request.on('error', (error) => reject(connected ? noResponse(error) : hostUnreachable(error)))
+    request.on('error', reject)
     // A server can upgrade the connection, or close it, without a response or an error event.
     let responded = false
     request.on('upgrade', (_response, socket) => socket.destroy())
     request.on('close', () => {
-      if (!responded) reject(noResponse())
+      if (!responded) reject(new Error('the connection was closed'))
     })
     request.on('response', (response) => {
       responded = true
       readResponse(response).then(resolve, (error) => {
         request.destroy()
-        reject(isFetchRefusal(error) ? error : noResponse(error))
+        reject(error)
       })
     })
     request.end(body)
@@ -258,7 +316,7 @@ function hostUnreachable(cause: unknown): HostUnreachableError {
   return new HostUnreachableError(`the host cannot be reached${detailOf(cause)}`, { cause })
 }
 
-function noResponse(cause?: unknown): NoResponseError {
+function noResponse(cause: unknown): NoResponseError {
   return new NoResponseError(`the host sent no complete response${detailOf(cause)}`, { cause })
 }
 
@@ -271,8 +329,4 @@ function detailOf(cause: unknown): string {
 
 export function isHostUnreachable(error: unknown): error is HostUnreachableError {
   return hasCode(error, 'ERR_HOST_UNREACHABLE')
-}
-
-function throwUnreachable(error: unknown): never {
-  throw isGateFull(error) ? error : hostUnreachable(error)
 }

@@ -286,9 +286,9 @@ describe('a response of the authorization server', () => {
   })
 
   test('must arrive within 2 s unless the options set another timeout', async () => {
-    const timeout = vi.spyOn(AbortSignal, 'timeout')
+    const timeout = vi.spyOn(globalThis, 'setTimeout')
     await remote({ timeoutMs: undefined as never })({ accessToken })
-    expect(timeout.mock.calls).toEqual([[2_000]])
+    expect(timeout.mock.calls.map(([, ms]) => ms)).toContain(2_000)
     timeout.mockRestore()
   })
 

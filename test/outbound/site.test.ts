@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { siteOf } from '../../src/outbound/site.js'
+import { siteOf } from '../../src/outbound/gate.js'
 
 describe('the site of a host', () => {
   test.each([
@@ -10,6 +10,7 @@ describe('the site of a host', () => {
     ['a.shop.co.uk', 'shop.co.uk'],
     ['a.b.shop.com.br', 'shop.com.br'],
     ['co.uk', 'co.uk'],
+    ['a.b.shop.anything.ck', 'shop.anything.ck'],
     ['localhost', 'localhost'],
   ])('of %s is the registered domain: %s', (host, site) => {
     expect(siteOf(host)).toBe(site)
@@ -18,6 +19,9 @@ describe('the site of a host', () => {
   test.each([
     ['abc.io', 'a.abc.io', 'b.abc.io'],
     ['shop.com', 'co.shop.com', 'a.co.shop.com'],
+    ['ltd.cc', 'a.ltd.cc', 'b.ltd.cc'],
+    ['co.nl', 'a.co.nl', 'b.a.co.nl'],
+    ['constructor.uk', 'a.constructor.uk', 'b.constructor.uk'],
   ])('is the same for all subdomains, whatever their labels: %s', (site, ...hosts) => {
     for (const host of hosts) expect(siteOf(host)).toBe(site)
   })
