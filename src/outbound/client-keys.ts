@@ -344,7 +344,7 @@ function createKeyCache() {
 
 /** Sizes in memory, measured on Node and rounded up: of an entry in its cache, and of a key in addition. */
 const entryBytes = 1_000
-const keyBytes = 100
+const keyBytes = 130
 const characterBytes = 2
 
 /** Stores an entry on behalf of its site. */

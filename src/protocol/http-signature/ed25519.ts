@@ -19,20 +19,42 @@ export type Verifier = (signature: Uint8Array, message: string) => Promise<boole
 /**
  * Screens an Ed25519 public key given as the `x` of a JWK, and returns its verifier. Returns `undefined` for an
  * encoding that is not canonical, for a point that is not on the curve, and for a point of small order.
+ *
+ * Keeps the verifiers that were used last among those that verified a signature, so that keys without one, which
+ * anybody can send, do not evict the keys of clients.
  */
 export function verifierOf(x: string): Verifier | undefined {
-  const known = verifiers.get(x)
-  if (known !== undefined) return known
+  const known = verified.get(x)
+  if (known !== undefined) {
+    verified.delete(x)
+    verified.set(x, known)
+    return known
+  }
+  const candidate = screened.get(x)
+  if (candidate !== undefined) return candidate
   const key = fromBase64url(x)
   if (key === undefined || !isSoundPoint(key)) return undefined
-  const verifier = nodeCrypto === undefined ? portable(x) : native(nodeCrypto, x)
-  verifiers.set(x, verifier)
-  evictOldest(verifiers, verifiersMax)
+  const verify = nodeCrypto === undefined ? portable(x) : native(nodeCrypto, x)
+  const verifier: Verifier = async (signature, message) => {
+    const holds = await verify(signature, message)
+    if (holds && !verified.has(x)) {
+      screened.delete(x)
+      verified.set(x, verifier)
+      evictOldest(verified, verifiedMax)
+    }
+    return holds
+  }
+  screened.set(x, verifier)
+  evictOldest(screened, screenedMax)
   return verifier
 }
 
-const verifiersMax = 10_000
-const verifiers = new Map<string, Verifier>()
+const verifiedMax = 10_000
+const verified = new Map<string, Verifier>()
+
+/** For the time between the screening of a key and its first verification. */
+const screenedMax = 100
+const screened = new Map<string, Verifier>()
 
 type WebKey = NodeCrypto.webcrypto.CryptoKey
 

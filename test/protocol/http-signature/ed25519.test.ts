@@ -333,6 +333,20 @@ describe.each(runtimes)('Ed25519 %s', (_, verifierOf) => {
       expect(verifierOf(key.x)).toBe(verifierOf(key.x))
     })
 
+    test('with which a signature was verified is not evicted by keys without one', async () => {
+      const known = verifier(key.x)
+      expect(await known(signatureOf('message', key), 'message')).toBe(true)
+      const junk = createHash('sha256').update('a point, for every second number')
+      let screened = 0
+      for (let i = 0; screened <= 10_000; i++) {
+        const candidate = verifierOf(xOf(junk.copy().update(`${i}`).digest()))
+        if (candidate === undefined) continue
+        screened += 1
+        if (i % 1_000 === 0) expect(await candidate(Buffer.alloc(64), 'message')).toBe(false)
+      }
+      expect(verifierOf(key.x)).toBe(known)
+    })
+
     test('many keys used in turn remain independent', async () => {
       const signers = Array.from({ length: 40 }, (_, index) => testKey(`signer ${index}`))
       for (const round of [1, 2]) {
