@@ -72,7 +72,7 @@ const graceMs = 500
  * Proved clients and all others have requests of their own, so that strangers who name many URLs do not delay clients.
  * In each of the two groups a host gets four requests at a time while it responds, otherwise two for proved clients and
  * one for others; the hosts of one domain get 8, and all hosts 256, half of which are kept for domains without a
- * request in progress. A request waits for at most 5 s, and ends after `timeoutMs`. At most 768 callers wait in each
+ * request in progress. A request waits for at most 5 s, and ends after `timeoutMs`. At most 512 callers wait in each
  * group, because each of them holds a request of a client in memory.
  *
  * @throws {OptionError} for an invalid option, and on runtimes other than Node without `fetch`.

@@ -40,7 +40,7 @@ const siteMax = 8
 const runningMax = 256
 const runningForAll = 128
 /** Callers that wait for a response or for their turn. Each of them holds a request of a client in memory. */
-const callersMax = 768
+const callersMax = 512
 /** How long a request waits for its turn. */
 const turnMs = 5_000
 
@@ -104,7 +104,10 @@ export function createGate<Answer extends { readonly responded: boolean }>({
     const ofSite = callers.get(flight.site) ?? new Set()
     callers.set(flight.site, ofSite.add(caller))
     callerCount += 1
-    if (callerCount > callersMax) turnAway(latestOfLargest(callers.values()))
+    if (callerCount <= callersMax) return
+    let largest: ReadonlySet<Caller<Answer>> = ofSite
+    for (const some of callers.values()) if (some.size > largest.size) largest = some
+    turnAway(largest === ofSite ? caller : ([...largest].at(-1) ?? caller))
   }
 
   function leave(caller: Caller<Answer>): void {
@@ -186,13 +189,6 @@ export function createGate<Answer extends { readonly responded: boolean }>({
       join(flight, { flight, resolve, reject })
       if (mayStart(flight)) start(flight)
     })
-}
-
-/** Returns the latest of the largest set, or nothing. */
-function latestOfLargest<Item>(sets: Iterable<ReadonlySet<Item>>): Item {
-  let largest: ReadonlySet<Item> = new Set()
-  for (const some of sets) if (some.size > largest.size) largest = some
-  return [...largest].at(-1) as Item
 }
 
 function gateFull(problem: string): Error {

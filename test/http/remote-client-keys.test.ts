@@ -97,6 +97,30 @@ describe('a grant request of a client whose URL is never fetched', () => {
   })
 })
 
+describe('a grant request with a large body', () => {
+  test('is refused with 503 at once when 512 others wait for key sets', async () => {
+    const ends: (() => void)[] = []
+    const clientKeys = remoteClientKeys({
+      timeoutMs: 60_000,
+      fetch: () => new Promise((_, reject) => ends.push(() => reject(new Error('over')))),
+    })
+    const world = createWorld({ auth: { clientKeys } })
+    const client = world.client('shop')
+    const body = { client: client.client, access_token: { access: [incomingAccess] } }
+    const padded = { ...body, padding: 'x'.repeat(60_000) }
+    const statuses: number[] = []
+    const sent = Array.from({ length: 520 }, async (_, i) => {
+      const { status } = await client.post(grantEndpoint, { ...padded, i })
+      statuses.push(status)
+    })
+    await expect.poll(() => statuses).toEqual(Array(8).fill(503))
+    expect(ends).toHaveLength(1)
+    for (const end of ends) end()
+    await Promise.all(sent)
+    expect(statuses).toEqual(Array(520).fill(503))
+  })
+})
+
 describe('a live token', () => {
   test.each<[string, FetchedDocument | Error]>([
     ['301', response('', { status: 301 })],

@@ -602,7 +602,7 @@ describe('a host with many wallet addresses', () => {
     replies.set('many.example', held.promise)
     const victim = 'https://many.example/victim'
     const crowd = Promise.allSettled(
-      addresses(768).map((walletAddress) => find(keyA.kid, walletAddress)),
+      addresses(512).map((walletAddress) => find(keyA.kid, walletAddress)),
     )
     await expect(find(keyA.kid, victim)).rejects.toThrow('too many requests')
     held.resolve(keySet(keyA))

@@ -180,15 +180,15 @@ describe('requests to many hosts', () => {
     expect(started.at(-1)).toBe('https://site-144.example/')
   })
 
-  test('are turned away for the site that has most callers when more than 768 wait', async () => {
+  test('are turned away for the site that has most callers when more than 512 wait', async () => {
     const { ask, outcomes } = setUp()
-    for (const url of urls(700, 'big.example')) void ask(url)
-    for (const url of urls(50, 'small.example')) void ask(url)
+    for (const url of urls(450, 'big.example')) void ask(url)
+    for (const url of urls(40, 'small.example')) void ask(url)
     for (let i = 0; i < 100; i++) void ask('https://honest.example/')
     await vi.advanceTimersByTimeAsync(0)
     const away = [...outcomes].filter(([, outcome]) => outcome === 'full')
     expect(away.map(([number]) => number)).toEqual(
-      Array.from({ length: 700 + 50 + 100 - 768 }, (_, i) => 699 - i),
+      Array.from({ length: 450 + 40 + 100 - 512 }, (_, i) => 449 - i),
     )
   })
 })

@@ -10,13 +10,11 @@ import { webhookSender } from '../../examples/webhooks/sender.js'
 
 const count = 50
 const timeoutMs = 1_000
+const arrivalMs = 400
 /** A later timer than all others: when it fires, every time-out that still exists has fired. */
 const controlMs = 3_000
 
-let requests = 0
 const server = createServer((request, response) => {
-  requests += 1
-  server.emit('counted')
   if (request.url !== '/drip') return
   response.writeHead(200, { 'content-type': 'application/json' })
   const timer = setInterval(() => response.write(' '), 20)
@@ -53,7 +51,8 @@ for (const [name, send] of Object.entries(senders)) {
     })
   }
 }
-while (requests < count * Object.keys(senders).length) await once(server, 'counted')
+// Most requests have arrived then. On a slow machine time-outs may end some before, which does no harm.
+await new Promise((resolve) => setTimeout(resolve, arrivalMs))
 const collectGarbage = (globalThis as { gc?: () => void }).gc
 if (collectGarbage === undefined) throw new Error('run it with --expose-gc')
 collectGarbage()
