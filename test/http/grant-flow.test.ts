@@ -389,11 +389,12 @@ describe('an interaction', () => {
       [{ ...outgoingAccess, limits: {} }],
       [outgoingAccess, outgoingAccess],
       [incomingAccess],
-      [],
     ]) {
       const result = await world.auth.interactions.approve(id, { ...approval, access })
       expect(result).toMatchObject({ refusal: 'access_widened' })
     }
+    const result = await world.auth.interactions.approve(id, { ...approval, access: [] })
+    expect(result).toMatchObject({ refusal: 'nothing_granted' })
   })
 
   test('binds list-all without an identifier to the only wallet address of the owner, or is refused', async () => {
