@@ -87,7 +87,7 @@ async function pay(state: FaultyState, request: WalletRequest): Promise<PaymentA
   }
   const { asset, unitPrice = 1n } =
     scene.receivers.find(({ url }) => url === request.receiver) ?? scene.receivers[0]
-  const received = BigInt(request.debitAmount.value) / unitPrice
+  const received = BigInt(request.debitAmount.value) / BigInt(unitPrice)
   const read = makes('a payment reads the budget, waits, and then writes it')
     ? new Map(totals)
     : totals

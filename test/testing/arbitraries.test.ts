@@ -6,8 +6,10 @@ import {
   arbitraries,
   clientKeysOf,
   defaultScene,
+  expectedSpending,
   type LimitForm,
   manualClock,
+  type SpendingHistory,
   startOfTests,
   testClient,
 } from '../../src/testing/index.js'
@@ -288,6 +290,43 @@ describe('a history', () => {
       expect(BigInt(receiveAmount.value)).toBeGreaterThan(0n)
     }
   })
+
+  test.each([
+    ['1.37', 137n, 100n],
+    ['137/100', 137n, 100n],
+    ['0.2', 1n, 5n],
+    ['1/3', 1n, 3n],
+  ] as const)(
+    'calculates exactly what arrives at a price of %s, and rounds down',
+    (unitPrice, num, den) => {
+      const yen = { assetCode: 'JPY', assetScale: 0 }
+      const url = 'https://shop.example/incoming-payments/7'
+      const scene = { ...defaultScene, receivers: [{ url, asset: yen, unitPrice }] } as const
+      const all = expectedFor(sample(history({ scene }), 400))
+      for (const { debitAmount, receiveAmount } of all.map(({ action }) => action)) {
+        const [debit, receive] = [BigInt(debitAmount.value), BigInt(receiveAmount.value)]
+        expect(receive).toBe((debit * den) / num)
+        expect(receive).toBeGreaterThan(0n)
+        expect(receive).toBeLessThanOrEqual(amountValueMax)
+        expect(debit).toBeLessThanOrEqual(amountValueMax)
+      }
+      // Payments still reach the limits to the unit.
+      const spent = all.filter(({ left }) => left === 0n)
+      expect(spent.length).toBeGreaterThan(20)
+    },
+  )
+
+  /** The payments that the wallet must accept, and what they leave of a limit on the received amount. */
+  function expectedFor(histories: readonly SpendingHistory[]) {
+    return histories.flatMap((each) =>
+      expectedSpending(each).flatMap(({ action, answer, spent }) => {
+        if (action.type !== 'pay' || answer !== 'accepted') return []
+        const received = spent.filter(({ account }) => account.counts === 'receiveAmount')
+        const left = received.map(({ account, spent }) => BigInt(account.limit.value) - spent)
+        return [{ action, left: left.find((rest) => rest === 0n) }]
+      }),
+    )
+  }
 
   test('prints a line for each step, with readable instants and amounts', () => {
     const { walletAddress } = defaultScene

@@ -4,7 +4,7 @@ import type { Arbitrary, FastCheck } from './fast-check.js'
 import { grantWish, type LimitForm, limitForms } from './grant-wishes.js'
 import type { SpendingHistory } from './history.js'
 import { planHistory } from './plan.js'
-import { defaultScene, type SpendingScene } from './scene.js'
+import { defaultScene, priceOf, type SpendingScene } from './scene.js'
 import type { Wish } from './wish.js'
 import { anyWish } from './wishes.js'
 
@@ -46,7 +46,7 @@ export const historyOptions: Readonly<Record<keyof HistoryOptions, true>> = {
 /**
  * Returns the options with their defaults.
  *
- * @throws {OptionError} if the limits are invalid.
+ * @throws {OptionError} if the limits or the prices are invalid.
  */
 export function filledIn({
   scene = defaultScene,
@@ -61,6 +61,7 @@ export function filledIn({
     const forms = `must contain some of ${limitForms.join(', ')}`
     throw new OptionError('limits', `${forms}, and one of the first three`)
   }
+  for (const receiver of scene.receivers) priceOf(receiver)
   return {
     scene,
     stepsMax,

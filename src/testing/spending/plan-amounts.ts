@@ -3,7 +3,13 @@ import { amountValueMax } from 'open-payments-server/core'
 import { accountAt, type BookedPayment, spentIn } from './book.js'
 import { type Draft, fromTheEnd, grantNumber, retryMs } from './draft.js'
 import type { SpendingAction } from './history.js'
-import { amountOf, receivedOf, type SpendingReceiver, type SpendingScene } from './scene.js'
+import {
+  amountOf,
+  debitFor,
+  receivedOf,
+  type SpendingReceiver,
+  type SpendingScene,
+} from './scene.js'
 import type { PayWish, Share, TotalsWish } from './wish.js'
 
 export function planPayment(draft: Draft, wish: PayWish): SpendingAction {
@@ -23,8 +29,6 @@ export function planPayment(draft: Draft, wish: PayWish): SpendingAction {
       : size.of === 'limit'
         ? limit / size.parts + size.off
         : size.value
-  const { unitPrice = 1n } = receiver
-  const perUnit = account?.counts === 'receiveAmount' ? unitPrice : 1n
   return {
     type: 'pay',
     payment: requests.length + 1,
@@ -32,7 +36,11 @@ export function planPayment(draft: Draft, wish: PayWish): SpendingAction {
     by: wish.by,
     walletAddress: choosePayer(scene, items[place], wish.other),
     receiver: receiver.url,
-    ...amountsOf(wanted * perUnit, receiver, scene),
+    ...amountsOf(
+      account?.counts === 'receiveAmount' ? debitFor(wanted, receiver) : wanted,
+      receiver,
+      scene,
+    ),
   }
 }
 
@@ -44,16 +52,21 @@ export function planAltered(draft: Draft, back: number): SpendingAction | undefi
   if (made === undefined || made.request.by === 'quote' || now - made.at > retryMs) return undefined
   const { request } = made
   const receiver = receiverAt(scene, request.receiver)
-  const { unitPrice = 1n } = receiver
   const debit = BigInt(request.debitAmount.value)
+  const least = debitFor(1n, receiver)
   // The smaller amount may fit where the first one did not.
-  const other = debit >= 2n * unitPrice ? debit / 2n : debit + unitPrice
+  const other = debit / 2n >= least ? debit / 2n : debit + least
   return { type: 'alter', request: { ...request, ...amountsOf(other, receiver, scene) } }
 }
 
 function amountsOf(wanted: bigint, receiver: SpendingReceiver, { asset }: SpendingScene) {
-  const { unitPrice = 1n } = receiver
-  const debit = within(wanted, unitPrice, (amountValueMax / unitPrice) * unitPrice)
+  // Both the debit and what arrives must be amounts.
+  const most = debitFor(amountValueMax + 1n, receiver) - 1n
+  const debit = within(
+    wanted,
+    debitFor(1n, receiver),
+    most < amountValueMax ? most : amountValueMax,
+  )
   return {
     debitAmount: amountOf(debit, asset),
     receiveAmount: amountOf(receivedOf(debit, receiver), receiver.asset),
@@ -104,7 +117,7 @@ export function planTotals(
   const total = sentOf(share, sent, BigInt(debitAmount.value))
   const arrived =
     deliveredShare === undefined
-      ? receivedOf(total, receiverAt(scene, receiver))
+      ? within(receivedOf(total, receiverAt(scene, receiver)), 0n, amountValueMax)
       : sentOf(deliveredShare, delivered, BigInt(receiveAmount.value))
   const totals = {
     payment,

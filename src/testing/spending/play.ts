@@ -8,11 +8,12 @@ import {
   type SpendingAction,
   type SpendingHistory,
   type SpendingReport,
+  type SpendingStep,
   stepText,
 } from './history.js'
 import { createJudge, type Judge, type JudgeRules, type Observation } from './judge.js'
-import { instantText } from './text.js'
-import type { PaymentAnswer, SpendingAnswer, SpendingWallet } from './wallet.js'
+import { amountText, instantText } from './text.js'
+import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
 
 /** A mistake of the wallet, with the history up to it. */
 export class SpendingError extends Error {
@@ -61,17 +62,54 @@ export async function play(
       else observed = [await observe(stage, step)]
     } catch (error) {
       told.push(numbered(told.length, stepText(step, ['the wallet failed'])))
-      throw spendingError([messageOf(error)], start, told, error)
+      const problems = await wrongPrice(stage, history, step, [messageOf(error)])
+      throw spendingError(problems, start, told, error)
     }
     told.push(numbered(told.length, stepText(step, observed.map(answerText))))
     const observations = observed.filter((each) => each !== undefined)
     // A repeat comes after the action; only actions at once may have run in any order.
     const parts = step.type === 'store fails' ? observations.map((each) => [each]) : [observations]
     const problems = parts.map((part) => judge.observe(part)).find((found) => found.length > 0)
-    if (problems !== undefined) throw spendingError(problems, start, told)
+    if (problems !== undefined) {
+      throw spendingError(await wrongPrice(stage, history, step, problems), start, told)
+    }
     const problem = await wallet.problem?.()
     if (problem !== undefined) throw spendingError([problem], start, told)
   }
+}
+
+/**
+ * Returns which price of the payments so far differs from the scene, or the problems if none does: a limit on what
+ * arrives is then another one for the wallet than for the test.
+ */
+async function wrongPrice(
+  { wallet, ...stage }: Stage,
+  { steps, scene }: SpendingHistory,
+  last: SpendingStep,
+  problems: readonly string[],
+): Promise<readonly string[]> {
+  const played = steps.slice(0, steps.indexOf(last) + 1).flatMap(actionsOf)
+  for (const action of played) {
+    if (action.type !== 'pay') continue
+    const { payment, debitAmount, receiveAmount, receiver } = action
+    const { value, ...asset } = receiveAmount
+    try {
+      const price = await wallet.quote?.(walletRequest(stage, action, `price-${payment}`))
+      const isSame =
+        price?.value === value &&
+        price.assetCode === asset.assetCode &&
+        price.assetScale === asset.assetScale
+      if (price === undefined || isSame) continue
+      const { unitPrice = 1n } = scene.receivers.find(({ url }) => url === receiver) ?? {}
+      return [
+        `the price of payment ${payment} differs from the scene: of ${amountText(debitAmount)}, ` +
+          `${amountText(price)} arrives; expected ${amountText(receiveAmount)} (unitPrice ${unitPrice})`,
+      ]
+    } catch {
+      // The wallet returns no price, so the problem must be another one.
+    }
+  }
+  return problems
 }
 
 /** Performs an action. Returns `undefined` if the wallet does not support it or it is impossible. */
@@ -150,16 +188,23 @@ async function done(work: Promise<void> | undefined): Promise<SpendingAnswer | u
   return accepted
 }
 
-function pay({ wallet, prefix, grants }: Stage, request: PaymentRequest) {
-  const { payment, grant, by, walletAddress, receiver, debitAmount } = request
-  return wallet.pay({
+function walletRequest(
+  { prefix, grants }: Pick<Stage, 'prefix' | 'grants'>,
+  { grant, by, walletAddress, receiver, debitAmount }: PaymentRequest,
+  key: string,
+): WalletRequest {
+  return {
     grant: grants.get(grant) ?? '',
-    key: `${prefix}-${payment}`,
+    key: `${prefix}-${key}`,
     by,
     walletAddress,
     receiver,
     debitAmount: { ...debitAmount },
-  })
+  }
+}
+
+function pay(stage: Stage, request: PaymentRequest) {
+  return stage.wallet.pay(walletRequest(stage, request, `${request.payment}`))
 }
 
 async function report(

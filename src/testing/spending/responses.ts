@@ -1,4 +1,4 @@
-import type { Json } from 'open-payments-server'
+import type { Amount, Json } from 'open-payments-server'
 import type { ClientResponse } from '../client.js'
 
 type Fields = { readonly [name: string]: Json }
@@ -64,8 +64,14 @@ export function spentAmount(
   name: 'spentDebitAmount' | 'spentReceiveAmount',
   amount: Json | undefined,
 ) {
-  if (amount === undefined) return {}
+  return amount === undefined ? {} : { [name]: amountIn(amount) }
+}
+
+export function amountIn(amount: Json | undefined): Amount {
   const { value, assetCode, assetScale } = fieldsOf(amount)
-  const asset = { assetCode: String(assetCode), assetScale: Number(assetScale) }
-  return { [name]: { value: String(value), ...asset } }
+  return {
+    value: String(value),
+    assetCode: String(assetCode),
+    assetScale: Number(assetScale),
+  }
 }

@@ -1,4 +1,4 @@
-import type { Amount, Asset } from 'open-payments-server'
+import { type Amount, type Asset, OptionError } from 'open-payments-server'
 
 /** An incoming payment that can be paid, and its price. */
 export interface SpendingReceiver {
@@ -6,10 +6,10 @@ export interface SpendingReceiver {
   readonly url: string
   readonly asset: Asset
   /**
-   * Units debited for one unit that arrives. Default 1. The remainder of a debit divided by it is lost in the
-   * conversion.
+   * The smallest units debited for one smallest unit that arrives: an integer, or a decimal or a fraction as text, such
+   * as `1.37` or `137/100`. Default 1. What arrives is the exact quotient, rounded down to whole units.
    */
-  readonly unitPrice?: bigint
+  readonly unitPrice?: bigint | string
 }
 
 /** Who pays whom in the histories. */
@@ -52,9 +52,32 @@ export function accountsOf({
   return [walletAddress, ...(otherWalletAddress === undefined ? [] : [otherWalletAddress])]
 }
 
-/** Returns the amount that arrives for a debit. */
-export function receivedOf(debit: bigint, { unitPrice = 1n }: SpendingReceiver): bigint {
-  return debit / unitPrice
+/**
+ * Returns the price of a receiver as a fraction of integers.
+ *
+ * @throws {OptionError} if it is not a positive number in one of the forms.
+ */
+export function priceOf({ unitPrice = 1n }: SpendingReceiver) {
+  const text = typeof unitPrice === 'number' ? '' : `${unitPrice}`
+  const [, whole = '0', decimals = '', divisor = '1'] =
+    /^(\d+)(?:\.(\d+)|\/(\d+))?$/.exec(text) ?? []
+  const debited = BigInt(whole + decimals)
+  const received = BigInt(divisor) * 10n ** BigInt(decimals.length)
+  if (debited > 0n && received > 0n) return { debited, received }
+  const forms = 'an integer, or a decimal or fraction as text, such as 1.37 or 137/100'
+  throw new OptionError('scene', `must have positive prices: ${forms}`)
+}
+
+/** Returns the value that arrives for a debit. */
+export function receivedOf(debit: bigint, receiver: SpendingReceiver): bigint {
+  const { debited, received } = priceOf(receiver)
+  return (debit * received) / debited
+}
+
+/** Returns the smallest debit for which at least this value arrives. */
+export function debitFor(value: bigint, receiver: SpendingReceiver): bigint {
+  const { debited, received } = priceOf(receiver)
+  return (value * debited + received - 1n) / received
 }
 
 export function amountOf(value: bigint, { assetCode, assetScale }: Asset): Amount {

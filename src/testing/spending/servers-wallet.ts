@@ -9,6 +9,7 @@ import type {
 import type { ClientRequest, ClientResponse, TestClient } from '../client.js'
 import type { ManualClock } from '../clock.js'
 import {
+  amountIn,
   bodyOf,
   fieldsOf,
   type GrantTokens,
@@ -68,6 +69,7 @@ export function serversWallet(servers: ClientServers, scene: SpendingScene): Spe
   return {
     grant: (asked, granted) => grant(state, asked, granted),
     pay: (request) => pay(state, request),
+    quote: (request) => quoted(state, request),
     async begin(id) {
       const result = await outgoingPayments.begin(id)
       if (result.ok) state.held.delete(id)
@@ -173,6 +175,25 @@ async function createQuote(
     client.send(resources.handle, { method: 'POST', url, body, token }),
   )
   return refusalOf(response) ?? stringOf(bodyOf(response, 201), 'id')
+}
+
+/** Returns what arrives according to a quote under a grant of its own: the grant of the request may be over. */
+async function quoted({ auth, client, resources, ...urls }: State, request: WalletRequest) {
+  const requested = await client.send(auth.handle, {
+    method: 'POST',
+    url: urls.grantEndpoint,
+    body: { client: client.client, access_token: { access: [quoteAccess] } },
+  })
+  const token = tokensOf(bodyOf(requested, 200)).price.value
+  const { walletAddress, receiver, debitAmount } = request
+  const body = { walletAddress, receiver, debitAmount, method: 'ilp' }
+  const response = await client.send(resources.handle, {
+    method: 'POST',
+    url: `${urls.baseUrl}/quotes`,
+    body,
+    token,
+  })
+  return amountIn(bodyOf(response, 201)['receiveAmount'])
 }
 
 async function createPayment(

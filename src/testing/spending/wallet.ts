@@ -84,6 +84,11 @@ export interface SpendingWallet {
    * `Date` and histories do not wait.
    */
   setClock?(now: Instant): void | Promise<void>
+  /**
+   * Returns the `receiveAmount` of a new quote for the request. Called after a wrong answer: if the price differs from
+   * the scene, the error names the price instead of the answer.
+   */
+  quote?(request: WalletRequest): Promise<Amount | undefined>
   /** Describes any other problem of the wallet; called after each step. */
   problem?(): string | undefined | Promise<string | undefined>
   /** Called at the end of the history. */
