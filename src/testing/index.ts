@@ -29,30 +29,31 @@ export {
   serverConformance,
 } from './server-conformance.js'
 export { type Arbitraries, arbitraries, type LimitsOptions } from './spending/arbitraries.js'
-export type { Account, Spent } from './spending/book.js'
-export { type ExpectedStep, expectedSpending } from './spending/expected.js'
-export type { Arbitrary, FastCheck } from './spending/fast-check.js'
-export type { LimitForm } from './spending/grant-wishes.js'
-export type { HistoryOptions } from './spending/histories.js'
-export type {
-  ActionDuringFailure,
-  ActionsAtOnce,
-  CommitOrder,
-  PaymentRequest,
-  SpendingAction,
-  SpendingHistory,
-  SpendingStep,
-  StoreFailure,
+export type { HistoryOptions, LimitForm } from './spending/generate.js'
+export {
+  type ActionDuringFailure,
+  type ActionsAtOnce,
+  type CommitOrder,
+  defaultScene,
+  type PaymentRequest,
+  type SpendingAction,
+  type SpendingHistory,
+  type SpendingReceiver,
+  type SpendingScene,
+  type SpendingStep,
+  type StoreFailure,
 } from './spending/history.js'
-export type { SpendingPorts, SpendingServers } from './spending/host-servers.js'
-export { SpendingError } from './spending/play.js'
+export type { Account, Spent } from './spending/model.js'
+export { type ExpectedStep, expectedSpending } from './spending/oracle.js'
 export {
   type ServersSubject,
   type StoreSubject,
   spendingProperty,
   type WalletSubject,
 } from './spending/property.js'
-export { defaultScene, type SpendingReceiver, type SpendingScene } from './spending/scene.js'
+export { SpendingError } from './spending/run.js'
+export type { SpendingPorts, SpendingServers } from './spending/servers.js'
+export type { Arbitrary, FastCheck } from './spending/values.js'
 export type {
   PaymentAnswer,
   SpendingAnswer,

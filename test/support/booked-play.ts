@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { arbitraries, type SpendingHistory } from '../../src/testing/index.js'
-import { play } from '../../src/testing/spending/play.js'
+import { runHistory } from '../../src/testing/spending/run.js'
 import { type Aside, asides } from './asides.js'
 import { bookedScene, bookedWallet } from './booked-wallet.js'
 import type { PlayedWallet } from './played-wallet.js'
@@ -21,5 +21,5 @@ export function playBooked(
   met?: Map<string, number>,
 ): Promise<void> {
   const rules = { intervalCounting: 'occurrences', holdMs, mayRefuse: false } as const
-  return play(history, bookedWallet(wallet, beside, met), rules)
+  return runHistory(history, bookedWallet(wallet, beside, met), rules)
 }

@@ -1,6 +1,6 @@
 import type { Instant } from '../../src/core/instant.js'
 import { ok, type Result } from '../../src/core/result.js'
-import { type Closed, hasEnded, turnAt } from '../../src/testing/spending/windows.js'
+import { type Closed, hasEnded, windowAt } from '../../src/testing/spending/windows.js'
 import { begin, cancel, report, sweep } from './spending-reports.js'
 
 /**
@@ -73,7 +73,7 @@ export interface Line extends Terms, Sums {
 /** Whether nothing can be spent any more under these items. */
 export function isOver(plans: readonly Plan[], now: Instant): boolean {
   return plans.every(({ interval }) => {
-    return interval !== undefined && hasEnded(turnAt(interval, now, 'occurrences'))
+    return interval !== undefined && hasEnded(windowAt(interval, now, 'occurrences'))
   })
 }
 
@@ -170,7 +170,7 @@ function placeOf(
 ): Result<Place, Closed> {
   const { interval } = grants[grant]?.[item] ?? {}
   if (interval === undefined) return ok({ grant, item, window: 'life', end: Number.MAX_VALUE })
-  const turn = turnAt(interval, now, 'occurrences')
+  const turn = windowAt(interval, now, 'occurrences')
   return turn.ok ? ok({ grant, item, window: turn.value.start, end: turn.value.end }) : turn
 }
 

@@ -1,16 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseInterval, windowAt } from '../../src/entry-core.js'
+import { windowAt as libraryWindowAt, parseInterval } from '../../src/entry-core.js'
 import type { IntervalCounting } from '../../src/index.js'
 import { arbitraries, startOfTests } from '../../src/testing/index.js'
-import { turnAt } from '../../src/testing/spending/windows.js'
+import { windowAt } from '../../src/testing/spending/windows.js'
 import { runs } from '../support/runs.js'
 
 const day = 86_400_000
 
 /** The window in the model, written as dates. */
 function at(text: string, when: string, counting: IntervalCounting = 'occurrences'): string {
-  const turn = turnAt(text, Date.parse(when), counting)
+  const turn = windowAt(text, Date.parse(when), counting)
   if (!turn.ok) return turn.closed
   const { start, end } = turn.value
   return [start, end].map((edge) => new Date(edge).toISOString().slice(0, 10)).join(' ')
@@ -64,13 +64,13 @@ describe('the windows of the model', () => {
       fc.property(texts, instant, counting, (text, at, counting) => {
         const parsed = parseInterval(text)
         if (!parsed.ok) throw new Error(parsed.problem)
-        const turn = turnAt(text, at, counting)
-        const window = windowAt(parsed.value, at, counting)
+        const turn = windowAt(text, at, counting)
+        const window = libraryWindowAt(parsed.value, at, counting)
         expect(turn.ok ? turn.value : undefined).toEqual(window)
         // The edges themselves, where the library and its model could differ by one.
         for (const edge of window === undefined ? [] : [window.start, window.end - 1]) {
           if (edge >= 0 && edge <= 253_402_300_799_999) {
-            expect(turnAt(text, edge, counting)).toEqual({ ok: true, value: window })
+            expect(windowAt(text, edge, counting)).toEqual({ ok: true, value: window })
           }
         }
       }),

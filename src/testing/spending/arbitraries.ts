@@ -1,11 +1,15 @@
 import type { AccessAction, AccessItem, Amount, Asset, Instant, Limits } from 'open-payments-server'
 import { requireKnownOptions } from 'open-payments-server/adapter'
-import type { Arbitrary, FastCheck } from './fast-check.js'
-import { anyHistory, type HistoryOptions, historyOptions } from './histories.js'
-import type { SpendingHistory } from './history.js'
-import { brokenInterval, validInterval } from './intervals.js'
-import { itemText, limitsText, readable } from './text.js'
-import { anyAmount } from './values.js'
+import { anyHistory, type HistoryOptions, historyOptions } from './generate.js'
+import { itemText, limitsText, readable, type SpendingHistory } from './history.js'
+import {
+  type Arbitrary,
+  anyAmount,
+  brokenInterval,
+  type FastCheck,
+  validInterval,
+  weighted,
+} from './values.js'
 
 export interface LimitsOptions {
   /** The asset of the amounts. Default: any. */
@@ -104,11 +108,7 @@ function anyItem(fc: FastCheck, options: LimitsOptions): Arbitrary<AccessItem> {
       ...(limits === undefined ? {} : { limits }),
     }))
   const quote = some(actions.quote).map((actions) => ({ type: 'quote' as const, actions }))
-  return fc
-    .oneof(
-      { weight: 4, arbitrary: outgoing },
-      { weight: 1, arbitrary: incoming },
-      { weight: 1, arbitrary: quote },
-    )
-    .map((item: AccessItem) => readable(item, () => itemText(item)))
+  return weighted<AccessItem>(fc, [4, outgoing], [1, incoming], [1, quote]).map((item) =>
+    readable(item, () => itemText(item)),
+  )
 }

@@ -1,6 +1,145 @@
-import type { AccessItem, Amount, Instant } from 'open-payments-server'
-import type { SpendingScene } from './scene.js'
-import { amountText, instantText, limitsText } from './text.js'
+import {
+  type AccessItem,
+  type Amount,
+  type Asset,
+  type Instant,
+  type Limits,
+  OptionError,
+} from 'open-payments-server'
+import type { SpendingWindow } from 'open-payments-server/core'
+
+/** An incoming payment that can be paid, and its price. */
+export interface SpendingReceiver {
+  /** URL of the incoming payment. */
+  readonly url: string
+  readonly asset: Asset
+  /**
+   * The smallest units debited for one smallest unit that arrives: an integer, or a decimal or a fraction as text, such
+   * as `1.37` or `137/100`. Default 1. What arrives is the exact quotient, rounded down to whole units.
+   */
+  readonly unitPrice?: bigint | string
+}
+
+/** Who pays whom in the histories. */
+export interface SpendingScene {
+  /** The account that pays. */
+  readonly walletAddress: string
+  /**
+   * Another account of the same resource owner, with the same asset. If present, grants also have items for it, and
+   * clients also try to pay from it: the limits of one account must not apply to the other.
+   */
+  readonly otherWalletAddress?: string
+  readonly asset: Asset
+  /** At least one receiver. */
+  readonly receivers: readonly [SpendingReceiver, ...SpendingReceiver[]]
+}
+
+const usd: Asset = { assetCode: 'USD', assetScale: 2 }
+
+/** Alice's accounts are in dollars. A payment arrives as dollars, or as half as many euros. */
+export const defaultScene: SpendingScene = {
+  walletAddress: 'https://wallet.example/alice',
+  otherWalletAddress: 'https://wallet.example/alice-savings',
+  asset: usd,
+  receivers: [
+    { url: 'https://bank.example/incoming-payments/usd-1', asset: usd },
+    { url: 'https://bank.example/incoming-payments/usd-2', asset: usd },
+    {
+      url: 'https://bank.example/incoming-payments/eur-1',
+      asset: { assetCode: 'EUR', assetScale: 2 },
+      unitPrice: 2n,
+    },
+  ],
+}
+
+/** Returns the wallet addresses of the scene that pay. */
+export function accountsOf({
+  walletAddress,
+  otherWalletAddress,
+}: SpendingScene): readonly string[] {
+  return [walletAddress, ...(otherWalletAddress === undefined ? [] : [otherWalletAddress])]
+}
+
+/**
+ * Returns the price of a receiver as a fraction of integers.
+ *
+ * @throws {OptionError} if it is not a positive number in one of the forms.
+ */
+export function priceOf({ unitPrice = 1n }: SpendingReceiver) {
+  const text = typeof unitPrice === 'number' ? '' : `${unitPrice}`
+  const [, whole = '0', decimals = '', divisor = '1'] =
+    /^(\d+)(?:\.(\d+)|\/(\d+))?$/.exec(text) ?? []
+  const debited = BigInt(whole + decimals)
+  const received = BigInt(divisor) * 10n ** BigInt(decimals.length)
+  if (debited > 0n && received > 0n) return { debited, received }
+  const forms = 'an integer, or a decimal or fraction as text, such as 1.37 or 137/100'
+  throw new OptionError('scene', `must have positive prices: ${forms}`)
+}
+
+/** Returns the value that arrives for a debit. */
+export function receivedOf(debit: bigint, receiver: SpendingReceiver): bigint {
+  const { debited, received } = priceOf(receiver)
+  return (debit * received) / debited
+}
+
+/** Returns the smallest debit for which at least this value arrives. */
+export function debitFor(value: bigint, receiver: SpendingReceiver): bigint {
+  const { debited, received } = priceOf(receiver)
+  return (value * debited + received - 1n) / received
+}
+
+export function amountOf(value: bigint, { assetCode, assetScale }: Asset): Amount {
+  return { value: value.toString(), assetCode, assetScale }
+}
+
+/** Formats an amount: `USD 12.50`. */
+export function amountText({ value, assetCode, assetScale }: Amount): string {
+  const digits = value.padStart(assetScale + 1, '0')
+  const whole = digits.slice(0, digits.length - assetScale)
+  const fraction = digits.slice(digits.length - assetScale)
+  return `${assetCode} ${assetScale === 0 ? whole : `${whole}.${fraction}`}`
+}
+
+/** Formats a value in an asset. */
+export function valueText(value: bigint, { assetCode, assetScale }: Omit<Amount, 'value'>): string {
+  const sign = value < 0n ? '-' : ''
+  const digits = (value < 0n ? -value : value).toString()
+  return sign + amountText({ value: digits, assetCode, assetScale })
+}
+
+export function instantText(at: Instant): string {
+  return new Date(at).toISOString()
+}
+
+export function windowText(window: SpendingWindow | undefined): string {
+  if (window === undefined) return 'the life of the grant'
+  return `the window from ${instantText(window.start)} to ${instantText(window.end)}`
+}
+
+/** Describes limits on one line. */
+export function limitsText(limits: Limits = {}): string {
+  const { debitAmount, receiveAmount, interval, receiver } = limits
+  const most = [
+    ...(debitAmount === undefined ? [] : [`at most ${amountText(debitAmount)} debited`]),
+    ...(receiveAmount === undefined ? [] : [`at most ${amountText(receiveAmount)} received`]),
+  ]
+  const often = interval === undefined ? 'in all' : `in each window of ${interval}`
+  const amounts = most.length === 0 ? 'any amount' : most.join(' and ')
+  const when = most.length === 0 && interval === undefined ? '' : ` ${often}`
+  return `${amounts}${when}${receiver === undefined ? '' : `, only to ${receiver}`}`
+}
+
+/** Describes an access item on one line. */
+export function itemText({ type, actions, identifier, limits }: AccessItem): string {
+  const where = identifier === undefined ? '' : ` at ${identifier}`
+  const most = type === 'outgoing-payment' ? `: ${limitsText(limits)}` : ''
+  return `${actions.join(', ')} ${type}${where}${most}`
+}
+
+/** Gives an object a readable `toString`, or another one. Its JSON and its keys stay the same. */
+export function readable<Value extends object>(value: Value, text: () => string): Value {
+  return Object.defineProperty(value, 'toString', { value: text, configurable: true })
+}
 
 /** A client's request for a payment. Payments are numbered from 1 in the order of their first request. */
 export interface PaymentRequest {

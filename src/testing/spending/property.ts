@@ -1,18 +1,25 @@
 import type fc from 'fast-check'
 import { type Instant, OptionError, type Store } from 'open-payments-server'
 import { requireKnownOptions } from 'open-payments-server/adapter'
-import { failingStore } from './failing-store.js'
-import type { FastCheck } from './fast-check.js'
-import { racingStore } from './gate.js'
-import { anyHistory, filledIn, type HistoryOptions, historyOptions } from './histories.js'
-import type { SpendingHistory } from './history.js'
-import { hostServers, type SpendingPorts, type SpendingServers } from './host-servers.js'
-import { libraryServers } from './library-servers.js'
-import { play, SpendingError } from './play.js'
-import type { SpendingScene } from './scene.js'
-import { serversWallet } from './servers-wallet.js'
-import { readable } from './text.js'
+import { anyHistory, filledIn, type HistoryOptions, historyOptions } from './generate.js'
+import { readable, type SpendingHistory, type SpendingScene } from './history.js'
+import { type Race, runHistory, SpendingError } from './run.js'
+import {
+  hostServers,
+  libraryServers,
+  type SpendingPorts,
+  type SpendingServers,
+  serversWallet,
+} from './servers.js'
+import { failingStore, racingStore } from './stores.js'
+import type { FastCheck } from './values.js'
 import type { SpendingWallet } from './wallet.js'
+
+/*
+ * One search, in the order of its files: `generate` draws commands, and `resolve` turns them into a history. `run`
+ * performs the history on a wallet (`wallet`, `servers`, `stores`), and `oracle` compares each answer with `model`,
+ * which counts in the windows of `windows`. fast-check shrinks the commands of a history that fails. `history` prints it.
+ */
 
 /** A store to test. The library's servers run on it with a clock and a client instance of the test. */
 export interface StoreSubject extends HistoryOptions {
@@ -57,7 +64,7 @@ export interface WalletSubject extends WalletOptions {
  * await fc.assert(spendingProperty(fc, { store: () => myStore(pool) }), { numRuns: 2_000 })
  * ```
  *
- * It plays histories of payments and checks after each step that no window of a limit has more sent or reserved than
+ * It runs histories of payments and checks after each step that no window of a limit has more sent or reserved than
  * the limit allows, despite failures, expired holds, repeats, cancellations, concurrency and errors of the store; that
  * no repeat pays twice, or pays another amount; and that the wallet refuses no payment within the limits. A model that
  * shares no code with the library determines the expected results. The error shows the shortest history found, step by
@@ -72,58 +79,49 @@ export function spendingProperty(
   subject: StoreSubject | ServersSubject | WalletSubject,
 ): fc.IAsyncPropertyWithHooks<[SpendingHistory]> {
   requireKnownSubject(subject)
-  const { scene, rules } = filledIn(subject)
-  const histories = anyHistory(fc, subject)
-  if ('wallet' in subject) {
-    const { wallet: makeWallet, mayRefuse = false } = subject
-    return fc.asyncProperty(histories, async (history) => {
-      const wallet = await makeWallet()
-      try {
-        if (wallet.setClock === undefined) requireStart(subject)
-        await explained(history, play(history, wallet, { ...rules, mayRefuse }))
-      } finally {
-        await wallet.close?.()
-      }
-    })
-  }
-  if ('servers' in subject) {
-    const { servers, mayRefuse = false } = subject
-    return fc.asyncProperty(histories, async (history) => {
-      const host = await hostServers(servers)
-      const wallet = { ...serversWallet(host.servers, scene), failStore: host.failStore }
-      try {
-        await explained(history, play(history, wallet, { ...rules, mayRefuse }))
-      } finally {
-        await host.close()
-      }
-    })
-  }
-  const options = { scene, ...rules }
-  return fc.asyncProperty(histories, async (history) => {
-    const failing = failingStore(await subject.store())
-    const racing = racingStore(failing.store)
-    const wallet = serversWallet(libraryServers(racing.store, options), scene)
-    const watched = { ...wallet, failStore: failing.fail, problem: racing.problem }
-    await explained(history, play(history, watched, { ...rules, mayRefuse: false }, racing.race))
+  const { rules } = filledIn(subject)
+  const mayRefuse = 'mayRefuse' in subject && subject.mayRefuse === true
+  // fast-check generates histories, and shrinks one that fails by removing and simplifying its commands.
+  return fc.asyncProperty(anyHistory(fc, subject), async (history) => {
+    const { wallet, race, close } = await create(subject)
+    try {
+      await runHistory(history, wallet, { ...rules, mayRefuse }, race)
+    } catch (error) {
+      // fast-check prints the history. Some test runners show the message of its error and not the cause.
+      if (error instanceof SpendingError) readable(history, () => `\n${error.message}`)
+      throw error
+    } finally {
+      await close?.()
+    }
   })
 }
 
-function requireStart({ start }: WalletSubject): void {
-  if (start !== undefined) return
-  throw new OptionError('start', 'must be the present: the wallet has no setClock')
+/** What a history runs on. */
+interface Created {
+  readonly wallet: SpendingWallet
+  readonly race?: Race
+  close?(): void | Promise<void>
 }
 
-/**
- * Lets fast-check print what went wrong with the history. Some test runners show the message of its error and not the
- * cause.
- */
-async function explained(history: SpendingHistory, played: Promise<void>): Promise<void> {
-  try {
-    await played
-  } catch (error) {
-    if (error instanceof SpendingError) readable(history, () => `\n${error.message}`)
-    throw error
+/** Creates the wallet for one history. */
+async function create(subject: StoreSubject | ServersSubject | WalletSubject): Promise<Created> {
+  const { scene, rules } = filledIn(subject)
+  if ('wallet' in subject) {
+    const wallet = await subject.wallet()
+    if (wallet.setClock === undefined && subject.start === undefined) {
+      await wallet.close?.()
+      throw new OptionError('start', 'must be the present: the wallet has no setClock')
+    }
+    return { wallet, close: () => wallet.close?.() }
   }
+  if ('servers' in subject) {
+    const { servers, failStore, close } = await hostServers(subject.servers)
+    return { wallet: { ...serversWallet(servers, scene), failStore }, close }
+  }
+  const failing = failingStore(await subject.store())
+  const { store, problem, race } = racingStore(failing.store)
+  const wallet = serversWallet(libraryServers(store, { scene, ...rules }), scene)
+  return { wallet: { ...wallet, failStore: failing.fail, problem }, race }
 }
 
 function requireKnownSubject(subject: StoreSubject | ServersSubject | WalletSubject): void {

@@ -17,7 +17,7 @@ const unitMs: Readonly<Record<string, number>> = {
 }
 
 /** How an interval repeats: forwards or backwards from an anchor, by months and milliseconds. */
-interface Turning {
+interface Schedule {
   readonly anchor: Instant
   readonly backwards: boolean
   readonly months: number
@@ -33,18 +33,18 @@ interface Turning {
  *
  * @param interval a repeating interval that the library accepts.
  */
-export function turnAt(
+export function windowAt(
   interval: string,
   at: Instant,
   counting: IntervalCounting,
 ): Result<SpendingWindow, Closed> {
-  const turning = readTurning(interval, counting)
-  const { anchor, backwards, months, ms, count } = turning
+  const schedule = readInterval(interval, counting)
+  const { anchor, backwards, months, ms, count } = schedule
   if (backwards ? at >= anchor : at < anchor) return closed(backwards ? 'over' : 'not yet')
   const windows =
     months === 0
       ? windowsOfLength(ms, anchor, at, backwards)
-      : walked(pages(turning), at, months, ms, backwards)
+      : walked(monthlyEdges(schedule), at, months, ms, backwards)
   const { index, window } = windows
   if (index < count) return { ok: true, value: window }
   return closed(backwards ? 'not yet' : 'over')
@@ -55,8 +55,8 @@ function closed(closed: Closed['closed']): Closed {
 }
 
 /** Returns whether the last window has ended. */
-export function hasEnded(turn: Result<unknown, Closed>): boolean {
-  return !turn.ok && turn.closed === 'over'
+export function hasEnded(found: Result<unknown, Closed>): boolean {
+  return !found.ok && found.closed === 'over'
 }
 
 interface Numbered {
@@ -73,34 +73,34 @@ function windowsOfLength(ms: number, anchor: Instant, at: Instant, backwards: bo
 
 /** Walks from the anchor until the next boundary lies beyond the instant. */
 function walked(
-  nextPage: () => Instant,
+  nextEdge: () => Instant,
   at: Instant,
   months: number,
   ms: number,
   backwards: boolean,
 ): Numbered {
   const sign = backwards ? -1 : 1
-  let near = nextPage()
+  let near = nextEdge()
   for (let index = 0; ; index++) {
-    let page = near
-    for (let turned = 0; turned < months; turned++) page = nextPage()
-    const far = page + sign * (index + 1) * ms
+    let next = near
+    for (let passed = 0; passed < months; passed++) next = nextEdge()
+    const far = next + sign * (index + 1) * ms
     const edge = near + sign * index * ms
     if (backwards ? far <= at : far > at) {
       return { index, window: backwards ? { start: far, end: edge } : { start: edge, end: far } }
     }
-    near = page
+    near = next
   }
 }
 
 /** Returns the anchor's day and time in each successive month, limited to the last day of the month. */
-function pages({ anchor, backwards }: Turning): () => Instant {
+function monthlyEdges({ anchor, backwards }: Schedule): () => Instant {
   const date = new Date(anchor)
   const [dayOfMonth, timeMs] = [date.getUTCDate(), ((anchor % dayMs) + dayMs) % dayMs]
   let [year, month] = [date.getUTCFullYear(), date.getUTCMonth() + 1]
   let first = Math.floor(anchor / dayMs) - (dayOfMonth - 1)
 
-  function turn(): void {
+  function advance(): void {
     if (!backwards) first += daysIn(year, month)
     month += backwards ? -1 : 1
     if (month === 0 || month === 13) {
@@ -111,9 +111,9 @@ function pages({ anchor, backwards }: Turning): () => Instant {
   }
 
   return () => {
-    const page = (first + Math.min(dayOfMonth, daysIn(year, month)) - 1) * dayMs + timeMs
-    turn()
-    return page
+    const next = (first + Math.min(dayOfMonth, daysIn(year, month)) - 1) * dayMs + timeMs
+    advance()
+    return next
   }
 }
 
@@ -127,7 +127,7 @@ function isLeap(year: number): boolean {
   return year % 4 === 0 && year % 100 !== 0
 }
 
-function readTurning(interval: string, counting: IntervalCounting): Turning {
+function readInterval(interval: string, counting: IntervalCounting): Schedule {
   const [repeats = '', first = '', second = ''] = interval.toUpperCase().split('/')
   const number = Number(repeats.slice(1) || '-1')
   const windows = counting === 'repetitions' ? number + 1 : number

@@ -2,7 +2,9 @@ import type { AccessItem, Instant } from 'open-payments-server'
 import {
   type ActionDuringFailure,
   actionsOf,
+  amountText,
   type CommitOrder,
+  instantText,
   numbered,
   type PaymentRequest,
   type SpendingAction,
@@ -11,8 +13,7 @@ import {
   type SpendingStep,
   stepText,
 } from './history.js'
-import { createJudge, type Judge, type JudgeRules, type Observation } from './judge.js'
-import { amountText, instantText } from './text.js'
+import { createOracle, type Observation, type Oracle, type OracleRules } from './oracle.js'
 import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
 
 /** A mistake of the wallet, with the history up to it. */
@@ -26,10 +27,10 @@ export type Race = (
   order: CommitOrder,
 ) => Promise<readonly (Observation | undefined)[]>
 
-/** The state of a history that is being played on a wallet. */
-interface Stage {
+/** A history that runs on a wallet. */
+interface Run {
   readonly wallet: SpendingWallet
-  readonly judge: Judge
+  readonly oracle: Oracle
   /** The prefix of request keys: histories share no keys. */
   readonly prefix: string
   /** The wallet's ids of the grants. */
@@ -38,43 +39,43 @@ interface Stage {
 }
 
 /**
- * Plays a history on a wallet and checks the wallet after each step.
+ * Runs a history on a wallet, and compares each answer with the oracle.
  *
  * @throws {SpendingError} at the first step that is wrong; its message contains the history so far.
  */
-export async function play(
+export async function runHistory(
   history: SpendingHistory,
   wallet: SpendingWallet,
-  rules: JudgeRules,
+  rules: OracleRules,
   race: Race = (tasks) => Promise.all(tasks.map((task) => task())),
 ): Promise<void> {
   const { start, steps } = history
-  const judge = createJudge(rules)
-  const stage: Stage = { wallet, judge, prefix: newPrefix(), grants: new Map(), now: start }
-  const told: string[] = []
+  const oracle = createOracle(rules)
+  const run: Run = { wallet, oracle, prefix: newPrefix(), grants: new Map(), now: start }
+  const lines: string[] = []
   await wallet.setClock?.(start)
   for (const step of steps) {
-    const tasks = actionsOf(step).map((action) => () => observe(stage, action))
+    const tasks = actionsOf(step).map((action) => () => observe(run, action))
     let observed: readonly (Observation | undefined)[]
     try {
       if (step.type === 'at once') observed = await race(tasks, step.commits)
-      else if (step.type === 'store fails') observed = await observeFailure(stage, step)
-      else observed = [await observe(stage, step)]
+      else if (step.type === 'store fails') observed = await observeFailure(run, step)
+      else observed = [await observe(run, step)]
     } catch (error) {
-      told.push(numbered(told.length, stepText(step, ['the wallet failed'])))
-      const problems = await wrongPrice(stage, history, step, [messageOf(error)])
-      throw spendingError(problems, start, told, error)
+      lines.push(numbered(lines.length, stepText(step, ['the wallet failed'])))
+      const problems = await wrongPrice(run, history, step, [messageOf(error)])
+      throw spendingError(problems, start, lines, error)
     }
-    told.push(numbered(told.length, stepText(step, observed.map(answerText))))
+    lines.push(numbered(lines.length, stepText(step, observed.map(answerText))))
     const observations = observed.filter((each) => each !== undefined)
     // A repeat comes after the action; only actions at once may have run in any order.
     const parts = step.type === 'store fails' ? observations.map((each) => [each]) : [observations]
-    const problems = parts.map((part) => judge.observe(part)).find((found) => found.length > 0)
+    const problems = parts.map((part) => oracle.check(part)).find((found) => found.length > 0)
     if (problems !== undefined) {
-      throw spendingError(await wrongPrice(stage, history, step, problems), start, told)
+      throw spendingError(await wrongPrice(run, history, step, problems), start, lines)
     }
     const problem = await wallet.problem?.()
-    if (problem !== undefined) throw spendingError([problem], start, told)
+    if (problem !== undefined) throw spendingError([problem], start, lines)
   }
 }
 
@@ -83,18 +84,18 @@ export async function play(
  * arrives is then another one for the wallet than for the test.
  */
 async function wrongPrice(
-  { wallet, ...stage }: Stage,
+  { wallet, ...run }: Run,
   { steps, scene }: SpendingHistory,
   last: SpendingStep,
   problems: readonly string[],
 ): Promise<readonly string[]> {
-  const played = steps.slice(0, steps.indexOf(last) + 1).flatMap(actionsOf)
-  for (const action of played) {
+  const past = steps.slice(0, steps.indexOf(last) + 1).flatMap(actionsOf)
+  for (const action of past) {
     if (action.type !== 'pay') continue
     const { payment, debitAmount, receiveAmount, receiver } = action
     const { value, ...asset } = receiveAmount
     try {
-      const price = await wallet.quote?.(walletRequest(stage, action, `price-${payment}`))
+      const price = await wallet.quote?.(walletRequest(run, action, `price-${payment}`))
       const isSame =
         price?.value === value &&
         price.assetCode === asset.assetCode &&
@@ -113,55 +114,55 @@ async function wrongPrice(
 }
 
 /** Performs an action. Returns `undefined` if the wallet does not support it or it is impossible. */
-async function observe(stage: Stage, action: SpendingAction): Promise<Observation | undefined> {
-  const before = clockOf(stage)
-  const answer = await perform(stage, action)
+async function observe(run: Run, action: SpendingAction): Promise<Observation | undefined> {
+  const before = clockOf(run)
+  const answer = await perform(run, action)
   if (answer === undefined) return undefined
-  const after = clockOf(stage)
+  const after = clockOf(run)
   return { action, answer, moments: before === after ? [before] : [before, after] }
 }
 
 /** Performs an action while the store fails, and repeats it afterwards if its outcome is unknown. */
 async function observeFailure(
-  stage: Stage,
+  run: Run,
   { action, failure }: ActionDuringFailure,
 ): Promise<readonly (Observation | undefined)[]> {
-  const { wallet } = stage
-  if (wallet.failStore === undefined) return [await observe(stage, action)]
-  const before = clockOf(stage)
+  const { wallet } = run
+  if (wallet.failStore === undefined) return [await observe(run, action)]
+  const before = clockOf(run)
   const restore = wallet.failStore(failure)
   try {
-    return [await observe(stage, action)]
+    return [await observe(run, action)]
   } catch {
     restore()
-    const moments = [...new Set([before, clockOf(stage)])]
+    const moments = [...new Set([before, clockOf(run)])]
     const unknown: Observation = { action, answer: { accepted: 'unknown' }, moments }
     const repeat: SpendingAction =
       action.type === 'pay' ? { type: 'retry', request: action } : action
-    return [unknown, await observe(stage, repeat)]
+    return [unknown, await observe(run, repeat)]
   } finally {
     restore()
   }
 }
 
-function clockOf({ wallet, now }: Stage): Instant {
+function clockOf({ wallet, now }: Run): Instant {
   return wallet.setClock === undefined ? Date.now() : now
 }
 
 async function perform(
-  stage: Stage,
+  run: Run,
   action: SpendingAction,
 ): Promise<SpendingAnswer | PaymentAnswer | undefined> {
-  const { wallet, grants } = stage
+  const { wallet, grants } = run
   switch (action.type) {
     case 'grant':
       grants.set(action.grant, await wallet.grant(plain(action.asked), plain(action.granted)))
       return accepted
     case 'pay':
-      return pay(stage, action)
+      return pay(run, action)
     case 'retry':
     case 'alter':
-      return pay(stage, action.request)
+      return pay(run, action.request)
     case 'lapse':
       return done(wallet.lapse?.())
     case 'rotate':
@@ -170,11 +171,11 @@ async function perform(
       return done(wallet.revoke?.(grants.get(action.grant) ?? ''))
     case 'wait':
       if (wallet.setClock === undefined) return undefined
-      stage.now = action.until
+      run.now = action.until
       await wallet.setClock(action.until)
       return accepted
     default: {
-      const id = stage.judge.idOf(action.payment)
+      const id = run.oracle.idOf(action.payment)
       return id === undefined ? undefined : report(wallet, id, action)
     }
   }
@@ -189,7 +190,7 @@ async function done(work: Promise<void> | undefined): Promise<SpendingAnswer | u
 }
 
 function walletRequest(
-  { prefix, grants }: Pick<Stage, 'prefix' | 'grants'>,
+  { prefix, grants }: Pick<Run, 'prefix' | 'grants'>,
   { grant, by, walletAddress, receiver, debitAmount }: PaymentRequest,
   key: string,
 ): WalletRequest {
@@ -203,8 +204,8 @@ function walletRequest(
   }
 }
 
-function pay(stage: Stage, request: PaymentRequest) {
-  return stage.wallet.pay(walletRequest(stage, request, `${request.payment}`))
+function pay(run: Run, request: PaymentRequest) {
+  return run.wallet.pay(walletRequest(run, request, `${request.payment}`))
 }
 
 async function report(
@@ -269,10 +270,10 @@ function ownMessageOf(error: unknown): string {
 function spendingError(
   problems: readonly string[],
   start: Instant,
-  told: readonly string[],
+  lines: readonly string[],
   cause?: unknown,
 ): SpendingError {
-  const story = [`     time: ${instantText(start)}`, ...told]
+  const story = [`     time: ${instantText(start)}`, ...lines]
   const text = [problems.join('; '), '', ...story, ''].join('\n')
   return new SpendingError(text, cause === undefined ? {} : { cause })
 }

@@ -12,10 +12,9 @@ import {
   spendingProperty,
   startOfTests,
 } from '../../src/testing/index.js'
-import { createJudge } from '../../src/testing/spending/judge.js'
-import { libraryServers } from '../../src/testing/spending/library-servers.js'
-import { play } from '../../src/testing/spending/play.js'
-import { serversWallet } from '../../src/testing/spending/servers-wallet.js'
+import { createOracle } from '../../src/testing/spending/oracle.js'
+import { runHistory } from '../../src/testing/spending/run.js'
+import { libraryServers, serversWallet } from '../../src/testing/spending/servers.js'
 import { faultyWallet } from '../support/faulty-wallet.js'
 import { runs } from '../support/runs.js'
 
@@ -76,7 +75,7 @@ async function problemWith(
   more: object = {},
 ): Promise<string | undefined> {
   try {
-    await play(history(...steps), wallet, { ...rules, ...more })
+    await runHistory(history(...steps), wallet, { ...rules, ...more })
     return undefined
   } catch (error) {
     return (error as Error).message
@@ -302,7 +301,7 @@ describe('a wallet fails the check if it', () => {
   test('rejects: the error has the message, the cause and the history so far', async () => {
     const cause = new Error('the server responded with 500')
     const wallet = scripted({ pay: () => Promise.reject(cause) })
-    const playing = play(history(grant(item(10)), pay(1, 3)), wallet, rules)
+    const playing = runHistory(history(grant(item(10)), pay(1, 3)), wallet, rules)
     const error = await playing.catch((thrown) => thrown)
     expect(error).toBeInstanceOf(SpendingError)
     expect(error).toMatchObject({ code: 'ERR_SPENDING', cause })
@@ -369,13 +368,13 @@ describe('without control of the clock', () => {
   const moments = [midnight - 1, midnight + 1]
   const daily = item(10, 'R/2026-11-21T00:00:00Z/P1D')
 
-  /** Whether the judge accepts answers to payments requested just before and answered just after midnight. */
+  /** Whether the oracle accepts answers to payments requested just before and answered just after midnight. */
   function judged(...answers: readonly (readonly [value: number, accepted: boolean])[]) {
-    const judge = createJudge(rules)
-    judge.observe([{ action: grant(daily), answer: { accepted: true }, moments: [startOfTests] }])
+    const oracle = createOracle(rules)
+    oracle.check([{ action: grant(daily), answer: { accepted: true }, moments: [startOfTests] }])
     return answers.map(([value, accepted], index) => {
       const answer = accepted ? { accepted, id: `payment-${index}` } : { accepted }
-      return judge.observe([{ action: pay(index + 1, value), answer, moments }]).length === 0
+      return oracle.check([{ action: pay(index + 1, value), answer, moments }]).length === 0
     })
   }
 

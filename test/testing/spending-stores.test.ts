@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { memoryStore, type RecordChange, type Store } from '../../src/index.js'
-import { racingStore } from '../../src/testing/spending/gate.js'
+import { racingStore } from '../../src/testing/spending/stores.js'
 
 /** A slow store that logs the start and the end of commits. */
 function watchedStore() {

@@ -1,0 +1,498 @@
+import {
+  type AccessItem,
+  type AccessType,
+  type Amount,
+  type AuthorizationServer,
+  type ClientKeys,
+  type Clock,
+  createAuthorizationServer,
+  createResourceServer,
+  type Handler,
+  type IntervalCounting,
+  type Json,
+  type Pricing,
+  type ResourceServer,
+  type Store,
+} from 'open-payments-server'
+import {
+  type ClientRequest,
+  type ClientResponse,
+  clientKeysOf,
+  type TestClient,
+  testClient,
+} from '../client.js'
+import { type ManualClock, manualClock } from '../clock.js'
+import {
+  accountsOf,
+  amountOf,
+  receivedOf,
+  type SpendingScene,
+  type StoreFailure,
+} from './history.js'
+import { failingStore } from './stores.js'
+import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
+
+/** What the test passes to the host's code. */
+export interface SpendingPorts {
+  /** The `clock` of both servers, and of host code that needs the time. The test moves it. */
+  readonly clock: Clock
+  /** The `clientKeys` of the authorization server: the keys of the client instance that pays. */
+  readonly clientKeys: ClientKeys
+  /** Returns a store that fails when the history says so. Wrap the store of both servers; without it, none fails. */
+  failing(store: Store): Store
+}
+
+/** The host's servers, as the search uses them. */
+export interface SpendingServers {
+  readonly authorizationServer: AuthorizationServer
+  readonly resourceServer: ResourceServer
+  /** The options of the servers. */
+  readonly grantEndpoint: string
+  readonly baseUrl: string
+  /** The option of both servers, if they have it. */
+  readonly strippedPrefix?: string
+  /** The host's identifier of the owner of the accounts in `scene`. Default `owner`. */
+  readonly resourceOwner?: string
+  /** Called at the end of the history. */
+  close?(): void | Promise<void>
+}
+
+/** Creates the host's servers for a history, and the client instance that they know. */
+export async function hostServers(
+  create: (ports: SpendingPorts) => SpendingServers | Promise<SpendingServers>,
+) {
+  const clock = manualClock()
+  const client = spendingClient(clock)
+  const stores: ((failure: StoreFailure) => () => void)[] = []
+  const host = await create({
+    clock,
+    clientKeys: clientKeysOf(client),
+    failing(store) {
+      const { store: failing, fail } = failingStore(store)
+      stores.push(fail)
+      return failing
+    },
+  })
+  const { authorizationServer: auth, resourceServer: resources } = host
+  const { grantEndpoint, baseUrl, strippedPrefix = '', resourceOwner = 'owner' } = host
+  const servers: ClientServers = {
+    ...{ grantEndpoint, baseUrl, clock, auth, resources, resourceOwner },
+    client: {
+      ...client,
+      send: (handle, request) => client.send(handle, { ...request, strippedPrefix }),
+    },
+    pay: resources.handle,
+    tokensExpire: true,
+  }
+  return {
+    servers,
+    failStore(failure: StoreFailure) {
+      const restore = stores.map((fail) => fail(failure))
+      return () => {
+        for (const each of restore) each()
+      }
+    },
+    close: async () => host.close?.(),
+  }
+}
+
+interface LibraryServerOptions {
+  readonly scene: SpendingScene
+  readonly intervalCounting: IntervalCounting
+  readonly holdMs: number
+}
+
+/** The maximum number of actions of a history that run concurrently. */
+const atOnceMax = 4
+
+const hundredYearsMs = 100 * 366 * 86_400_000
+
+/** Creates both servers of this library on a store, and a client instance that they know. */
+export function libraryServers(
+  store: Store,
+  { scene, intervalCounting, holdMs }: LibraryServerOptions,
+): ClientServers {
+  const { asset } = scene
+  const accounts = accountsOf(scene)
+  const clock = manualClock()
+  const client = spendingClient(clock)
+  const origin = `https://wallet.example/${newName()}`
+  const grantEndpoint = `${origin}/auth`
+  const auth = createAuthorizationServer({
+    store,
+    clock,
+    grantEndpoint,
+    consentUrl: `${origin}/consent`,
+    clientKeys: clientKeysOf(client),
+    policy: { waitMs: 0, accessTokenLifetimeMs: hundredYearsMs, intervalCounting },
+  })
+  const baseUrl = `${origin}/op`
+  const resourceOptions = {
+    store,
+    clock,
+    baseUrl,
+    grantEndpoint,
+    introspect: auth.introspect,
+    walletAddresses: {
+      find: async (url: string) => (accounts.includes(url) ? { url, ...asset } : undefined),
+    },
+    paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
+    pricing: pricesOf(scene),
+    policy: { outgoingPaymentHoldMs: holdMs },
+  }
+  const processes = Array.from({ length: atOnceMax }, () => createResourceServer(resourceOptions))
+  const [resources = createResourceServer(resourceOptions)] = processes
+  let payments = 0
+  /** Creates each payment in the next process: one process combines concurrent payments, which then do not race. */
+  const pay: Handler = (request) =>
+    (processes[payments++ % processes.length] ?? resources).handle(request)
+  const shared = { grantEndpoint, baseUrl, clock, client, auth, resources, pay }
+  return { ...shared, resourceOwner: 'owner', tokensExpire: false }
+}
+
+/**
+ * Creates the client instance that pays. Each has its own key, so that servers with the same URL do not recognize
+ * requests of each other's clients as repeats.
+ */
+function spendingClient(clock: Clock): TestClient {
+  return testClient({ seed: newName(), kid: 'spending', walletAddress: finishOrigin, clock })
+}
+
+function pricesOf({ receivers }: SpendingScene): Pricing {
+  return {
+    async price({ receiver: url, debitAmount }) {
+      const receiver = receivers.find((each) => each.url === url)
+      if (receiver === undefined) return { ok: false, refusal: 'receiver_invalid' }
+      if (debitAmount === undefined) return { ok: false, refusal: 'amount_missing' }
+      const received = receivedOf(BigInt(debitAmount.value), receiver)
+      if (received === 0n) return { ok: false, refusal: 'amount_too_small' }
+      return { ok: true, debitAmount, receiveAmount: amountOf(received, receiver.asset) }
+    },
+  }
+}
+
+/** Gives the servers of each history their own names, although they may share one store. */
+function newName(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(8))
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** How long the `due` list may lag behind a commit, in milliseconds. */
+const dueLagMs = 5_000
+
+/** Servers of this library, and the client instance that pays. */
+interface ClientServers {
+  readonly grantEndpoint: string
+  readonly baseUrl: string
+  readonly clock: ManualClock
+  readonly client: TestClient
+  readonly auth: AuthorizationServer
+  readonly resources: ResourceServer
+  /** Handles requests for payments. */
+  readonly pay: Handler
+  readonly resourceOwner: string
+  /** Whether tokens may expire during a history. */
+  readonly tokensExpire: boolean
+}
+
+/** The servers of a history, and what their client instance and host remember. */
+interface State extends ClientServers {
+  readonly walletAddresses: readonly string[]
+  /** The current tokens of each grant. */
+  readonly tokens: Map<string, GrantTokens>
+  /** The quote of each request key, or its refusal. */
+  readonly quotes: Map<string, ReturnType<typeof createQuote>>
+  /** Payments that the host may not have begun yet. */
+  readonly held: Set<string>
+  newNonce(): string
+}
+
+/** Creates a wallet of servers of this library, with a client instance that signs its requests. */
+export function serversWallet(servers: ClientServers, scene: SpendingScene): SpendingWallet {
+  const { auth, clock } = servers
+  const { outgoingPayments } = servers.resources
+  let nonces = 0
+  const state: State = {
+    ...servers,
+    walletAddresses: accountsOf(scene),
+    tokens: new Map(),
+    quotes: new Map(),
+    held: new Set(),
+    newNonce: () => `nonce-${++nonces}`,
+  }
+  return {
+    grant: (asked, granted) => grant(state, asked, granted),
+    pay: (request) => pay(state, request),
+    quote: (request) => quoted(state, request),
+    async begin(id) {
+      const result = await outgoingPayments.begin(id)
+      if (result.ok) state.held.delete(id)
+      return answerOf(result)
+    },
+    reportSent: async (paymentId, totals) =>
+      answerOf(await outgoingPayments.reportSent(paymentId, totals)),
+    fail: async (paymentId, totals) => answerOf(await outgoingPayments.fail(paymentId, totals)),
+    cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),
+    lapse: () => lapse(state),
+    rotate: (grant) => rotate(state, grant, 'pay'),
+    async revoke(grant) {
+      await auth.grants.revoke(grant)
+    },
+    setClock: (now) => clock.set(now),
+  }
+}
+
+/** The origin of the client instance that pays. */
+const finishOrigin = 'https://shop.example'
+
+const quoteAccess: AccessItem = { type: 'quote' satisfies AccessType, actions: ['create', 'read'] }
+
+/** Requests a grant with one token, or with a token for each use if the grant has several items. */
+async function grant(
+  state: State,
+  asked: readonly AccessItem[],
+  granted: readonly AccessItem[],
+): Promise<string> {
+  const { auth, client, grantEndpoint, tokens, walletAddresses, resourceOwner, newNonce } = state
+  const isSplit = asked.length > 1
+  const uri = `${finishOrigin}/back`
+  const requested = await client.send(auth.handle, {
+    method: 'POST',
+    url: grantEndpoint,
+    body: {
+      client: client.client,
+      access_token: isSplit
+        ? [
+            { label: 'pay', access: asked },
+            { label: 'price', access: [quoteAccess] },
+          ]
+        : { access: [...asked, quoteAccess] },
+      interact: {
+        start: ['redirect'],
+        finish: { method: 'redirect', uri, nonce: newNonce() },
+      },
+    },
+  })
+  const { interact, continue: next } = bodyOf(requested, 200)
+  const [interaction = ''] = new URL(stringOf(interact, 'redirect')).pathname.split('/').slice(-1)
+  const labelled = (label: string, items: readonly AccessItem[]) =>
+    isSplit ? items.map((item) => ({ label, ...item })) : items
+  const approved = await auth.interactions.approve(interaction, {
+    resourceOwner,
+    walletAddresses,
+    access: [...labelled('pay', granted), ...labelled('price', [quoteAccess])],
+  })
+  if (!approved.ok) throw new Error(`approving the grant failed: ${approved.reason}`)
+  const continued = await client.send(auth.handle, {
+    method: 'POST',
+    url: stringOf(next, 'uri'),
+    token: stringOf(fieldsOf(next)['access_token'], 'value'),
+    body: { interact_ref: new URL(approved.redirect ?? uri).searchParams.get('interact_ref') },
+  })
+  const id = interaction.slice(0, interaction.indexOf('.'))
+  tokens.set(id, tokensOf(bodyOf(continued, 200)))
+  return id
+}
+
+async function pay(state: State, request: WalletRequest): Promise<PaymentAnswer> {
+  const { quotes, newNonce } = state
+  const { grant, key, by, walletAddress, receiver: incomingPayment, debitAmount } = request
+  const common = { walletAddress, metadata: { request: key } }
+  if (by === 'direct') {
+    const headers = [['idempotency-key', key]] as const
+    const body = { ...common, incomingPayment, debitAmount }
+    // Without a nonce, a repeat in the same second would be byte-identical.
+    return createPayment(state, grant, () => ({ body, headers, nonce: newNonce() }))
+  }
+  // Concurrent repeats share one quote.
+  const quoted = quotes.get(key) ?? createQuote(state, request)
+  quotes.set(key, quoted)
+  const quoteId = await quoted.catch((error: unknown) => {
+    quotes.delete(key)
+    throw error
+  })
+  if (typeof quoteId !== 'string') {
+    quotes.delete(key)
+    return quoteId
+  }
+  return createPayment(state, grant, () => ({ body: { ...common, quoteId } }))
+}
+
+async function createQuote(state: State, request: WalletRequest) {
+  const response = await withToken(state, request.grant, 'price', (token) =>
+    sendQuote(state, request, token),
+  )
+  return refusalOf(response) ?? stringOf(bodyOf(response, 201), 'id')
+}
+
+/** Returns what arrives according to a quote under a grant of its own: the grant of the request may be over. */
+async function quoted(state: State, request: WalletRequest): Promise<Amount> {
+  const { auth, client, grantEndpoint: url } = state
+  const body = { client: client.client, access_token: { access: [quoteAccess] } }
+  const requested = await client.send(auth.handle, { method: 'POST', url, body })
+  const token = tokensOf(bodyOf(requested, 200)).price.value
+  return amountIn(bodyOf(await sendQuote(state, request, token), 201)['receiveAmount'])
+}
+
+function sendQuote(
+  { client, resources, baseUrl }: State,
+  { walletAddress, receiver, debitAmount }: WalletRequest,
+  token: string,
+): Promise<ClientResponse> {
+  const body = { walletAddress, receiver, debitAmount, method: 'ilp' }
+  return client.send(resources.handle, { method: 'POST', url: `${baseUrl}/quotes`, body, token })
+}
+
+async function createPayment(
+  state: State,
+  grant: string,
+  request: () => Pick<ClientRequest, 'body' | 'headers' | 'nonce'>,
+): Promise<PaymentAnswer> {
+  const { client, resources, pay, baseUrl, held } = state
+  const url = `${baseUrl}/outgoing-payments`
+  const response = await withToken(state, grant, 'pay', (token) =>
+    client.send(pay, { method: 'POST', url, token, ...request() }),
+  )
+  const refusal = refusalOf(response)
+  if (refusal !== undefined) return refusal
+  const created = bodyOf(response, 201)
+  const id = resources.outgoingPayments.idOf(stringOf(created, 'id')) ?? ''
+  held.add(id)
+  return {
+    accepted: true,
+    id,
+    ...spentAmount('spentDebitAmount', created['grantSpentDebitAmount']),
+    ...spentAmount('spentReceiveAmount', created['grantSpentReceiveAmount']),
+  }
+}
+
+/** Sends a request, and again with the next token if the access token has expired. */
+async function withToken(
+  state: State,
+  grant: string,
+  use: keyof GrantTokens,
+  send: (token: string) => Promise<ClientResponse>,
+): Promise<ClientResponse> {
+  const tokenOf = () => (state.tokens.get(grant) ?? noTokens)[use].value
+  const response = await send(tokenOf())
+  // A race waits for the first commit of each request: a rotation must not come before it.
+  if (response.status !== 401 || !state.tokensExpire) return response
+  const { accepted } = await rotate(state, grant, use)
+  return accepted === true ? send(tokenOf()) : response
+}
+
+async function rotate(
+  { auth, client, tokens, newNonce }: State,
+  grant: string,
+  use: keyof GrantTokens,
+): Promise<SpendingAnswer> {
+  const current = tokens.get(grant) ?? noTokens
+  const { manage, value } = current[use]
+  const request = { method: 'POST', url: manage, token: value, nonce: newNonce() }
+  const response = await client.send(auth.handle, request)
+  if (response.status !== 200) return refusalOf(response) ?? unexpected(response)
+  const { pay: next } = tokensOf(bodyOf(response, 200))
+  const isOne = current.pay === current.price
+  tokens.set(grant, isOne ? { pay: next, price: next } : { ...current, [use]: next })
+  return { accepted: true }
+}
+
+async function lapse({ auth, resources, held, clock }: State): Promise<void> {
+  await lapseAll(resources, [...held], clock)
+  await auth.sweep()
+}
+
+/** Repeats the query, because `due` may lag, until every payment whose hold expired has failed. */
+async function lapseAll(
+  { sweep, outgoingPayments }: Pick<ResourceServer, 'sweep' | 'outgoingPayments'>,
+  held: readonly string[],
+  clock: Clock,
+): Promise<void> {
+  const startedAt = performance.now()
+  for (;;) {
+    while ((await sweep()).more);
+    const all = await Promise.all(held.map((id) => outgoingPayments.get(id)))
+    const waiting = all.some(
+      (payment) => payment?.state === 'created' && payment.holdUntil <= clock.now(),
+    )
+    if (!waiting || performance.now() - startedAt > dueLagMs) return
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+function answerOf(result: { readonly ok: boolean; readonly refusal?: string }) {
+  if (result.ok) return { accepted: true } as const
+  return { accepted: false, reason: result.refusal ?? '' } as const
+}
+
+type Fields = { readonly [name: string]: Json }
+
+interface IssuedToken {
+  readonly value: string
+  readonly manage: string
+}
+
+const refusalCodes = [
+  'insufficient_access',
+  'insufficient_grant',
+  'invalid_token',
+  'invalid_quote',
+  'invalid_rotation',
+  'request_differs',
+]
+
+/** Returns the refusal of a payment; any other unsuccessful response is an error of the wallet. */
+function refusalOf({ status, body }: ClientResponse) {
+  const code = fieldsOf(fieldsOf(body)['error'])['code']
+  // The host's `mayPay` can have refused with 403.
+  if (typeof code !== 'string' || !(refusalCodes.includes(code) || status === 403)) return undefined
+  return { accepted: false, reason: code } as const
+}
+
+function bodyOf(response: ClientResponse, status: number): Fields {
+  return response.status === status ? fieldsOf(response.body) : unexpected(response)
+}
+
+function unexpected({ status, body }: ClientResponse): never {
+  throw new Error(`the server responded with ${status} ${JSON.stringify(body)}`)
+}
+
+/** The tokens of a grant; it may have a single one for both uses. */
+interface GrantTokens {
+  readonly pay: IssuedToken
+  readonly price: IssuedToken
+}
+
+const noToken: IssuedToken = { value: '', manage: '' }
+const noTokens: GrantTokens = { pay: noToken, price: noToken }
+
+function tokensOf(body: Fields): GrantTokens {
+  const issued = body['access_token']
+  const tokens = (Array.isArray(issued) ? issued : [issued]).map((token) => {
+    return { value: stringOf(token, 'value'), manage: stringOf(token, 'manage') }
+  })
+  const [pay = noToken, price = pay] = tokens
+  return { pay, price }
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}
+
+function stringOf(value: unknown, name: string): string {
+  const found = fieldsOf(value)[name]
+  return typeof found === 'string' ? found : ''
+}
+
+function spentAmount(name: 'spentDebitAmount' | 'spentReceiveAmount', amount: Json | undefined) {
+  return amount === undefined ? {} : { [name]: amountIn(amount) }
+}
+
+function amountIn(amount: Json | undefined): Amount {
+  const { value, assetCode, assetScale } = fieldsOf(amount)
+  return {
+    value: String(value),
+    assetCode: String(assetCode),
+    assetScale: Number(assetScale),
+  }
+}
