@@ -8,6 +8,7 @@ import {
   pay,
   usd,
 } from '../support/spending.js'
+import { idOfPayment, payingClient } from '../support/spending-client.js'
 import { alice, type TestClient, type World } from '../support/world.js'
 
 const day = 86_400_000
@@ -131,5 +132,28 @@ describe('the budgets of a grant', () => {
     const [grantId = ''] = body.continue.uri.split('/').at(-1).split('.')
     const grant = await recordOf(world, grantId)
     expect(await world.resources.outgoingPayments.budgetsOf(grant)).toEqual([])
+  })
+})
+
+describe('an outgoing payment that has ended', () => {
+  test('is kept until its retention is over, and then removed by a sweep', async () => {
+    const retentionMs = 10 * day
+    const policy = { outgoingPaymentRetentionMs: retentionMs }
+    const { world, client, token } = await payingClient({
+      resources: { recordsEvents: false, policy },
+    })
+    const { outgoingPayments } = world.resources
+    const [ended, sending] = [await pay(client, token, 10), await pay(client, token, 10)]
+    await outgoingPayments.cancel(idOfPayment(ended))
+    await outgoingPayments.begin(idOfPayment(sending))
+    const kept = async () => {
+      while ((await world.resources.sweep()).more);
+      const all = [ended, sending].map((each) => outgoingPayments.get(idOfPayment(each)))
+      return (await Promise.all(all)).map((payment) => payment?.state)
+    }
+    world.clock.advance(retentionMs - 1)
+    expect(await kept()).toEqual(['failed', 'begun'])
+    world.clock.advance(1)
+    expect(await kept()).toEqual([undefined, 'begun'])
   })
 })

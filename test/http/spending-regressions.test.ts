@@ -284,11 +284,11 @@ describe('a request that waits', () => {
     const commit: typeof store.commit = (commit) =>
       contended ? Promise.resolve(false) : store.commit(commit)
     const services = spendingServices({ store: { ...store, commit } })
-    const payer = await services.payer([outgoingItem({ debitAmount: usd(100) })])
+    const token = await services.token([outgoingItem({ debitAmount: usd(100) })])
     contended = true
     const input = { walletAddress: alice, incomingPayment: shopReceiver, debitAmount: usd(10) }
     const before = written.count()
-    await expect(services.pay(payer, input)).rejects.toMatchObject({ code: 'ERR_CONTENTION' })
+    await expect(services.pay(token, input)).rejects.toMatchObject({ code: 'ERR_CONTENTION' })
     expect(written.count()).toBe(before)
   })
 
@@ -519,6 +519,30 @@ function waitingForTwo(store: Store): Store {
     },
   }
 }
+
+test.each(['revoked', 'rotated'])(
+  'a payment is refused if the token is %s between its decision and its commit',
+  async (change) => {
+    const memory = memoryStore()
+    let before = async () => {}
+    const store: Store = {
+      ...memory,
+      async commit(commit) {
+        if (commit.changes.some(({ kind }) => kind === 'outgoing-payment')) await before()
+        return memory.commit(commit)
+      },
+    }
+    const { world, client, token, grantId, accessToken } = await payingClient({ store })
+    before = async () => {
+      before = async () => {}
+      if (change === 'revoked') await world.auth.grants.revoke(grantId)
+      else expect((await client.rotate(accessToken)).status).toBe(200)
+    }
+    expect((await pay(client, token, 100)).status).toBe(401)
+    const { outgoingPayments } = world.resources
+    expect((await outgoingPayments.list({ walletAddress: alice })).result).toEqual([])
+  },
+)
 
 describe('a grant request is refused if it has an invalid limit', () => {
   test.each([

@@ -57,10 +57,10 @@ describe('concurrent payments under one grant', () => {
       },
     }
     const services = spendingServices({ store, combiner })
-    const payer = await services.payer([outgoingItem({ debitAmount: usd(1_000) })])
+    const token = await services.token([outgoingItem({ debitAmount: usd(1_000) })])
     const debitAmount = usd(10)
     const input = { walletAddress: alice, incomingPayment: shopReceiver, debitAmount }
-    const paying = Array.from({ length: count }, () => services.pay(payer, input))
+    const paying = Array.from({ length: count }, () => services.pay(token, input))
     const spent = (await Promise.all(paying)).map((answer) => {
       return 'spent' in answer ? Number(answer.spent?.debitAmount?.value) : undefined
     })
