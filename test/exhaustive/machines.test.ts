@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { isLong } from '../support/runs.js'
 import { grantMachine } from './grant.js'
 import { incomingMachine } from './incoming-payment.js'
-import { outgoingMachine } from './outgoing-payment.js'
 import { processesOf } from './processes.js'
 import { type Found, search, told } from './search.js'
 
@@ -64,29 +63,5 @@ describe('two processes keep every law in every state of incoming payments withi
     },
   ] as const)('$name', (setting) => {
     expectLaws(search(processesOf(incomingMachine(setting)), depthMax))
-  })
-})
-
-describe('two processes keep every law in every state of outgoing payments within reach', () => {
-  test.each([
-    {
-      name: 'two payments, more than the limit',
-      limit: 2n,
-      payments: [
-        ['payment 1', '2'],
-        ['payment 2', '1'],
-      ],
-    },
-    {
-      name: 'two windows',
-      limit: 1n,
-      windows: 2,
-      payments: [
-        ['payment 1', '1'],
-        ['payment 2', '1'],
-      ],
-    },
-  ] as const)('$name', (setting) => {
-    expectLaws(search(processesOf(outgoingMachine(setting)), depthMax))
   })
 })

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { derivationsOf, type Grant, type IssuedToken } from '../../src/core/grant/record.js'
-import { createOutgoingPayment } from '../../src/core/outgoing-payment/create.js'
 import { type GrantDecisions, type GrantSetting, grantDecisions, grantMachine } from './grant.js'
 import { type IncomingDecisions, incomingDecisions, incomingMachine } from './incoming-payment.js'
-import { type OutgoingDecisions, outgoingDecisions, outgoingMachine } from './outgoing-payment.js'
 import { processesOf } from './processes.js'
 import { type Found, search } from './search.js'
 
@@ -158,76 +156,12 @@ const incoming: readonly Mistaken<IncomingDecisions, unknown>[] = [
   ],
 ]
 
-const outgoing: readonly Mistaken<OutgoingDecisions, unknown>[] = [
-  [
-    'the command id of the last commit is forgotten',
-    'a command that was carried out is not refused',
-    undefined,
-    {
-      decide: (payment, ...rest) =>
-        outgoingDecisions.decide({ ...payment, commandId: 'forgotten' }, ...rest),
-    },
-  ],
-  [
-    'a creation ignores the payments that others created',
-    'the payments of a window never exceed the limit',
-    undefined,
-    {
-      create({ candidates, ...command }, ...rest) {
-        const unspent = candidates.map(({ item, budget }) =>
-          budget === undefined ? { item } : { item: { ...item, limits: {} }, budget },
-        )
-        return createOutgoingPayment({ ...command, candidates: unspent }, ...rest)
-      },
-    },
-  ],
-  [
-    'a creation does not guard the grant',
-    'a revoked grant pays nothing',
-    undefined,
-    { guards: false },
-  ],
-  [
-    'an end returns to the budget what was sent, too',
-    'a budget is the sum of what its payments hold',
-    undefined,
-    {
-      release: (budget, held, _holds, commandId) => {
-        const nothing = { debitAmount: 0n, receiveAmount: 0n }
-        return outgoingDecisions.release(budget, held, nothing, commandId)
-      },
-    },
-  ],
-  [
-    'a payment that was begun can be begun again',
-    'one process is told to send a payment',
-    undefined,
-    {
-      decide: (payment, command, ...rest) =>
-        outgoingDecisions.decide(
-          command.type === 'begin' ? { ...payment, state: 'created' } : payment,
-          command,
-          ...rest,
-        ),
-    },
-  ],
-]
-
 const received = {
   name: 'two transfers',
   incomingAmount: 3n,
   reports: [
     ['transfer a', '1', 'payment'],
     ['transfer b', '2', 'payment'],
-  ],
-} as const
-
-const paid = {
-  name: 'two payments',
-  limit: 2n,
-  payments: [
-    ['payment 1', '2'],
-    ['payment 2', '1'],
   ],
 } as const
 
@@ -239,11 +173,6 @@ describe('the search finds each planted mistake', () => {
 
   test.each(incoming)('in incoming payments: %s', (mistake, law, _, decisions) => {
     const machine = incomingMachine(received, { ...incomingDecisions, ...decisions })
-    expect(lawBrokenBy(mistake, search(processesOf(machine)))).toBe(law)
-  })
-
-  test.each(outgoing)('in outgoing payments: %s', (mistake, law, _, decisions) => {
-    const machine = outgoingMachine(paid, { ...outgoingDecisions, ...decisions })
     expect(lawBrokenBy(mistake, search(processesOf(machine)))).toBe(law)
   })
 })
