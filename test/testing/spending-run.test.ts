@@ -276,6 +276,42 @@ describe('a wallet fails the check if it', () => {
     )
   })
 
+  test.each([
+    ['of the charged item only', 7, /^the wallet reports USD 0.07 as spent; expected USD 0.10\n/],
+    ['of all items', 10, undefined],
+  ])('reports as spent the amount %s', async (_, said, problem) => {
+    const steps = [grant(item(3), item(10)), pay(1, 3), pay(2, 7)]
+    const answers = [3, said].map((spent, index) => ({ id: `${index}`, spent: usd(spent) }))
+    const wallet = scripted({
+      async pay() {
+        const { id = '', spent } = answers.shift() ?? {}
+        return { accepted: true, id, ...(spent && { spentDebitAmount: spent }) }
+      },
+    })
+    const message = await problemWith(steps, wallet)
+    if (problem === undefined) expect(message).toBeUndefined()
+    else expect(message).toMatch(problem)
+  })
+
+  test('reports as spent the amount of a window that has ended', async () => {
+    const daily = item(10, 'R/2026-01-01T00:00:00Z/P1D')
+    const spentAfterADay = (spent: number) => {
+      const answers = [3, spent]
+      const wallet = scripted({
+        async pay() {
+          const value = answers.shift() ?? 0
+          return { accepted: true, id: `${answers.length}`, spentDebitAmount: usd(value) }
+        },
+      })
+      const wait = { type: 'wait', until: startOfTests + 86_400_000 } as const
+      return problemWith([grant(daily), pay(1, 3), wait, pay(2, 4)], wallet)
+    }
+    expect(await spentAfterADay(4)).toBeUndefined()
+    expect(await spentAfterADay(7)).toMatch(
+      /^the wallet reports USD 0.07 as spent; expected USD 0.04\n/,
+    )
+  })
+
   test('reports a problem itself', async () => {
     const steps = [grant(item(10)), pay(1, 3), pay(2, 3)]
     const problem = vi.fn(() =>
