@@ -6,6 +6,7 @@ import {
   type SpendingAction,
   SpendingError,
   type SpendingHistory,
+  type SpendingPorts,
   type SpendingStep,
   type SpendingWallet,
   defaultScene as scene,
@@ -458,7 +459,9 @@ describe('the wallet of this library', () => {
     const memory = memoryStore()
     let questions = 0
     const due: Store['due'] = async (...query) => (++questions > 2 ? memory.due(...query) : [])
-    const wallet = serversWallet(libraryServers({ ...memory, due }, { scene, ...rules }), scene)
+    const servers = (ports: SpendingPorts) =>
+      libraryServers({ ...memory, due }, ports, { scene, ...rules })
+    const wallet = await serversWallet(servers, scene, false)
     const wait = { type: 'wait', until: startOfTests + 24 * hour } as const
     const steps = [grant(item(10)), pay(1, 10), wait, { type: 'lapse' } as const, pay(2, 10)]
     expect(await problemWith(steps, wallet)).toBeUndefined()

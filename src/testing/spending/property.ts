@@ -5,13 +5,12 @@ import { anyHistory, filledIn, type HistoryOptions, historyOptions } from './gen
 import { readable, type SpendingHistory, type SpendingScene } from './history.js'
 import { type Race, runHistory, SpendingError } from './run.js'
 import {
-  hostServers,
   libraryServers,
   type SpendingPorts,
   type SpendingServers,
   serversWallet,
 } from './servers.js'
-import { failingStore, racingStore } from './stores.js'
+import { racingStore } from './stores.js'
 import type { FastCheck } from './values.js'
 import type { SpendingWallet } from './wallet.js'
 
@@ -83,7 +82,7 @@ export function spendingProperty(
   const mayRefuse = 'mayRefuse' in subject && subject.mayRefuse === true
   // fast-check generates histories, and shrinks one that fails by removing and simplifying its commands.
   return fc.asyncProperty(anyHistory(fc, subject), async (history) => {
-    const { wallet, race, close } = await create(subject)
+    const { wallet, race } = await create(subject)
     try {
       await runHistory(history, wallet, { ...rules, mayRefuse }, race)
     } catch (error) {
@@ -91,7 +90,7 @@ export function spendingProperty(
       if (error instanceof SpendingError) readable(history, () => `\n${error.message}`)
       throw error
     } finally {
-      await close?.()
+      await wallet.close?.()
     }
   })
 }
@@ -100,7 +99,6 @@ export function spendingProperty(
 interface Created {
   readonly wallet: SpendingWallet
   readonly race?: Race
-  close?(): void | Promise<void>
 }
 
 /** Creates the wallet for one history. */
@@ -112,16 +110,16 @@ async function create(subject: StoreSubject | ServersSubject | WalletSubject): P
       await wallet.close?.()
       throw new OptionError('start', 'must be the present: the wallet has no setClock')
     }
-    return { wallet, close: () => wallet.close?.() }
+    return { wallet }
   }
   if ('servers' in subject) {
-    const { servers, failStore, close } = await hostServers(subject.servers)
-    return { wallet: { ...serversWallet(servers, scene), failStore }, close }
+    return { wallet: await serversWallet(subject.servers, scene, true) }
   }
-  const failing = failingStore(await subject.store())
-  const { store, problem, race } = racingStore(failing.store)
-  const wallet = serversWallet(libraryServers(store, { scene, ...rules }), scene)
-  return { wallet: { ...wallet, failStore: failing.fail, problem }, race }
+  const { store, problem, race } = racingStore(await subject.store())
+  const servers = (ports: SpendingPorts) =>
+    libraryServers(ports.failing(store), ports, { scene, ...rules })
+  const wallet = await serversWallet(servers, scene, false)
+  return { wallet: { ...wallet, problem }, race }
 }
 
 function requireKnownSubject(subject: StoreSubject | ServersSubject | WalletSubject): void {

@@ -14,14 +14,8 @@ import {
   type ResourceServer,
   type Store,
 } from 'open-payments-server'
-import {
-  type ClientRequest,
-  type ClientResponse,
-  clientKeysOf,
-  type TestClient,
-  testClient,
-} from '../client.js'
-import { type ManualClock, manualClock } from '../clock.js'
+import { type ClientRequest, type ClientResponse, clientKeysOf, testClient } from '../client.js'
+import { manualClock } from '../clock.js'
 import {
   accountsOf,
   amountOf,
@@ -29,7 +23,7 @@ import {
   type SpendingScene,
   type StoreFailure,
 } from './history.js'
-import { failingStore } from './stores.js'
+import { type FailingStore, failingStore } from './stores.js'
 import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
 
 /** What the test passes to the host's code. */
@@ -57,42 +51,101 @@ export interface SpendingServers {
   close?(): void | Promise<void>
 }
 
-/** Creates the host's servers for a history, and the client instance that they know. */
-export async function hostServers(
+/** The wallet address of the client instance that pays, and the origin of its pages. */
+const finishOrigin = 'https://shop.example'
+
+/** The servers of a history, and what their client instance and host remember. */
+interface State {
+  readonly auth: AuthorizationServer
+  readonly resources: ResourceServer
+  readonly grantEndpoint: string
+  readonly baseUrl: string
+  readonly resourceOwner: string
+  readonly tokensExpire: boolean
+  readonly clock: Clock
+  readonly walletAddresses: readonly string[]
+  /** The current tokens of each grant. */
+  readonly tokens: Map<string, GrantTokens>
+  /** The quote of each request key, or its refusal. */
+  readonly quotes: Map<string, ReturnType<typeof createQuote>>
+  /** Payments that the host may not have begun yet. */
+  readonly held: Set<string>
+  send(handle: Handler, request: ClientRequest): Promise<ClientResponse>
+  newNonce(): string
+}
+
+/**
+ * Creates servers of this library for a history, and returns a wallet of them, with a client instance that signs its
+ * requests. If tokens may expire during the history, the client instance rotates them.
+ */
+export async function serversWallet(
   create: (ports: SpendingPorts) => SpendingServers | Promise<SpendingServers>,
-) {
+  scene: SpendingScene,
+  tokensExpire: boolean,
+): Promise<SpendingWallet> {
   const clock = manualClock()
-  const client = spendingClient(clock)
-  const stores: ((failure: StoreFailure) => () => void)[] = []
+  const client = testClient({
+    // A key of its own, so that servers with the same URL do not recognize requests of another history as repeats.
+    seed: newName(),
+    kid: 'spending',
+    walletAddress: finishOrigin,
+    clock,
+  })
+  const stores: FailingStore[] = []
   const host = await create({
     clock,
     clientKeys: clientKeysOf(client),
     failing(store) {
-      const { store: failing, fail } = failingStore(store)
-      stores.push(fail)
-      return failing
+      const failing = failingStore(store)
+      stores.push(failing)
+      return failing.store
     },
   })
-  const { authorizationServer: auth, resourceServer: resources } = host
-  const { grantEndpoint, baseUrl, strippedPrefix = '', resourceOwner = 'owner' } = host
-  const servers: ClientServers = {
-    ...{ grantEndpoint, baseUrl, clock, auth, resources, resourceOwner },
-    client: {
-      ...client,
-      send: (handle, request) => client.send(handle, { ...request, strippedPrefix }),
-    },
-    pay: resources.handle,
-    tokensExpire: true,
+  const { strippedPrefix = '', resourceOwner = 'owner' } = host
+  let nonces = 0
+  const actions = walletActions({
+    auth: host.authorizationServer,
+    resources: host.resourceServer,
+    grantEndpoint: host.grantEndpoint,
+    baseUrl: host.baseUrl,
+    resourceOwner,
+    tokensExpire,
+    clock,
+    walletAddresses: accountsOf(scene),
+    tokens: new Map(),
+    quotes: new Map(),
+    held: new Set(),
+    send: (handle, request) => client.send(handle, { ...request, strippedPrefix }),
+    newNonce: () => `nonce-${++nonces}`,
+  })
+  function failStore(failure: StoreFailure) {
+    const restores = stores.map(({ fail }) => fail(failure))
+    return () => {
+      for (const restore of restores) restore()
+    }
   }
+  return { ...actions, setClock: clock.set, failStore, close: () => host.close?.() }
+}
+
+function walletActions(state: State): SpendingWallet {
+  const { outgoingPayments } = state.resources
   return {
-    servers,
-    failStore(failure: StoreFailure) {
-      const restore = stores.map((fail) => fail(failure))
-      return () => {
-        for (const each of restore) each()
-      }
+    grant: (asked, granted) => grant(state, asked, granted),
+    pay: (request) => pay(state, request),
+    quote: (request) => quoted(state, request),
+    async begin(id) {
+      const result = await outgoingPayments.begin(id)
+      if (result.ok) state.held.delete(id)
+      return answerOf(result)
     },
-    close: async () => host.close?.(),
+    reportSent: async (id, totals) => answerOf(await outgoingPayments.reportSent(id, totals)),
+    fail: async (id, totals) => answerOf(await outgoingPayments.fail(id, totals)),
+    cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),
+    lapse: () => lapse(state),
+    rotate: (grant) => rotate(state, grant, 'pay'),
+    async revoke(grant) {
+      await state.auth.grants.revoke(grant)
+    },
   }
 }
 
@@ -107,55 +160,46 @@ const atOnceMax = 4
 
 const hundredYearsMs = 100 * 366 * 86_400_000
 
-/** Creates both servers of this library on a store, and a client instance that they know. */
+/** Creates both servers of this library on a store. Their tokens outlive every history. */
 export function libraryServers(
   store: Store,
+  { clock, clientKeys }: SpendingPorts,
   { scene, intervalCounting, holdMs }: LibraryServerOptions,
-): ClientServers {
-  const { asset } = scene
+): SpendingServers {
   const accounts = accountsOf(scene)
-  const clock = manualClock()
-  const client = spendingClient(clock)
   const origin = `https://wallet.example/${newName()}`
   const grantEndpoint = `${origin}/auth`
-  const auth = createAuthorizationServer({
-    store,
-    clock,
-    grantEndpoint,
+  const baseUrl = `${origin}/op`
+  const shared = { store, clock, grantEndpoint }
+  const authorizationServer = createAuthorizationServer({
+    ...shared,
+    clientKeys,
     consentUrl: `${origin}/consent`,
-    clientKeys: clientKeysOf(client),
     policy: { waitMs: 0, accessTokenLifetimeMs: hundredYearsMs, intervalCounting },
   })
-  const baseUrl = `${origin}/op`
-  const resourceOptions = {
-    store,
-    clock,
-    baseUrl,
-    grantEndpoint,
-    introspect: auth.introspect,
-    walletAddresses: {
-      find: async (url: string) => (accounts.includes(url) ? { url, ...asset } : undefined),
-    },
-    paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
-    pricing: pricesOf(scene),
-    policy: { outgoingPaymentHoldMs: holdMs },
-  }
-  const processes = Array.from({ length: atOnceMax }, () => createResourceServer(resourceOptions))
-  const [resources = createResourceServer(resourceOptions)] = processes
+  const createProcess = () =>
+    createResourceServer({
+      ...shared,
+      baseUrl,
+      introspect: authorizationServer.introspect,
+      walletAddresses: {
+        find: async (url) => (accounts.includes(url) ? { url, ...scene.asset } : undefined),
+      },
+      paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
+      pricing: pricesOf(scene),
+      policy: { outgoingPaymentHoldMs: holdMs },
+    })
+  const first = createProcess()
+  const processes = [first, ...Array.from({ length: atOnceMax - 1 }, createProcess)]
   let payments = 0
   /** Creates each payment in the next process: one process combines concurrent payments, which then do not race. */
-  const pay: Handler = (request) =>
-    (processes[payments++ % processes.length] ?? resources).handle(request)
-  const shared = { grantEndpoint, baseUrl, clock, client, auth, resources, pay }
-  return { ...shared, resourceOwner: 'owner', tokensExpire: false }
-}
-
-/**
- * Creates the client instance that pays. Each has its own key, so that servers with the same URL do not recognize
- * requests of each other's clients as repeats.
- */
-function spendingClient(clock: Clock): TestClient {
-  return testClient({ seed: newName(), kid: 'spending', walletAddress: finishOrigin, clock })
+  const handle: Handler = (request) => {
+    const isPayment = request.url.endsWith('/outgoing-payments')
+    const next = isPayment ? processes[payments++ % processes.length] : undefined
+    return (next ?? first).handle(request)
+  }
+  const resourceServer = { ...first, handle }
+  return { authorizationServer, resourceServer, grantEndpoint, baseUrl }
 }
 
 function pricesOf({ receivers }: SpendingScene): Pricing {
@@ -180,71 +224,6 @@ function newName(): string {
 /** How long the `due` list may lag behind a commit, in milliseconds. */
 const dueLagMs = 5_000
 
-/** Servers of this library, and the client instance that pays. */
-interface ClientServers {
-  readonly grantEndpoint: string
-  readonly baseUrl: string
-  readonly clock: ManualClock
-  readonly client: TestClient
-  readonly auth: AuthorizationServer
-  readonly resources: ResourceServer
-  /** Handles requests for payments. */
-  readonly pay: Handler
-  readonly resourceOwner: string
-  /** Whether tokens may expire during a history. */
-  readonly tokensExpire: boolean
-}
-
-/** The servers of a history, and what their client instance and host remember. */
-interface State extends ClientServers {
-  readonly walletAddresses: readonly string[]
-  /** The current tokens of each grant. */
-  readonly tokens: Map<string, GrantTokens>
-  /** The quote of each request key, or its refusal. */
-  readonly quotes: Map<string, ReturnType<typeof createQuote>>
-  /** Payments that the host may not have begun yet. */
-  readonly held: Set<string>
-  newNonce(): string
-}
-
-/** Creates a wallet of servers of this library, with a client instance that signs its requests. */
-export function serversWallet(servers: ClientServers, scene: SpendingScene): SpendingWallet {
-  const { auth, clock } = servers
-  const { outgoingPayments } = servers.resources
-  let nonces = 0
-  const state: State = {
-    ...servers,
-    walletAddresses: accountsOf(scene),
-    tokens: new Map(),
-    quotes: new Map(),
-    held: new Set(),
-    newNonce: () => `nonce-${++nonces}`,
-  }
-  return {
-    grant: (asked, granted) => grant(state, asked, granted),
-    pay: (request) => pay(state, request),
-    quote: (request) => quoted(state, request),
-    async begin(id) {
-      const result = await outgoingPayments.begin(id)
-      if (result.ok) state.held.delete(id)
-      return answerOf(result)
-    },
-    reportSent: async (paymentId, totals) =>
-      answerOf(await outgoingPayments.reportSent(paymentId, totals)),
-    fail: async (paymentId, totals) => answerOf(await outgoingPayments.fail(paymentId, totals)),
-    cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),
-    lapse: () => lapse(state),
-    rotate: (grant) => rotate(state, grant, 'pay'),
-    async revoke(grant) {
-      await auth.grants.revoke(grant)
-    },
-    setClock: (now) => clock.set(now),
-  }
-}
-
-/** The origin of the client instance that pays. */
-const finishOrigin = 'https://shop.example'
-
 const quoteAccess: AccessItem = { type: 'quote' satisfies AccessType, actions: ['create', 'read'] }
 
 /** Requests a grant with one token, or with a token for each use if the grant has several items. */
@@ -253,14 +232,14 @@ async function grant(
   asked: readonly AccessItem[],
   granted: readonly AccessItem[],
 ): Promise<string> {
-  const { auth, client, grantEndpoint, tokens, walletAddresses, resourceOwner, newNonce } = state
+  const { auth, send, grantEndpoint, tokens, walletAddresses, resourceOwner } = state
   const isSplit = asked.length > 1
   const uri = `${finishOrigin}/back`
-  const requested = await client.send(auth.handle, {
+  const requested = await send(auth.handle, {
     method: 'POST',
     url: grantEndpoint,
     body: {
-      client: client.client,
+      client: finishOrigin,
       access_token: isSplit
         ? [
             { label: 'pay', access: asked },
@@ -269,7 +248,7 @@ async function grant(
         : { access: [...asked, quoteAccess] },
       interact: {
         start: ['redirect'],
-        finish: { method: 'redirect', uri, nonce: newNonce() },
+        finish: { method: 'redirect', uri, nonce: state.newNonce() },
       },
     },
   })
@@ -283,7 +262,7 @@ async function grant(
     access: [...labelled('pay', granted), ...labelled('price', [quoteAccess])],
   })
   if (!approved.ok) throw new Error(`approving the grant failed: ${approved.reason}`)
-  const continued = await client.send(auth.handle, {
+  const continued = await send(auth.handle, {
     method: 'POST',
     url: stringOf(next, 'uri'),
     token: stringOf(fieldsOf(next)['access_token'], 'value'),
@@ -327,20 +306,20 @@ async function createQuote(state: State, request: WalletRequest) {
 
 /** Returns what arrives according to a quote under a grant of its own: the grant of the request may be over. */
 async function quoted(state: State, request: WalletRequest): Promise<Amount> {
-  const { auth, client, grantEndpoint: url } = state
-  const body = { client: client.client, access_token: { access: [quoteAccess] } }
-  const requested = await client.send(auth.handle, { method: 'POST', url, body })
+  const { auth, send, grantEndpoint: url } = state
+  const body = { client: finishOrigin, access_token: { access: [quoteAccess] } }
+  const requested = await send(auth.handle, { method: 'POST', url, body })
   const token = tokensOf(bodyOf(requested, 200)).price.value
   return amountIn(bodyOf(await sendQuote(state, request, token), 201)['receiveAmount'])
 }
 
 function sendQuote(
-  { client, resources, baseUrl }: State,
+  { send, resources, baseUrl }: State,
   { walletAddress, receiver, debitAmount }: WalletRequest,
   token: string,
 ): Promise<ClientResponse> {
   const body = { walletAddress, receiver, debitAmount, method: 'ilp' }
-  return client.send(resources.handle, { method: 'POST', url: `${baseUrl}/quotes`, body, token })
+  return send(resources.handle, { method: 'POST', url: `${baseUrl}/quotes`, body, token })
 }
 
 async function createPayment(
@@ -348,10 +327,10 @@ async function createPayment(
   grant: string,
   request: () => Pick<ClientRequest, 'body' | 'headers' | 'nonce'>,
 ): Promise<PaymentAnswer> {
-  const { client, resources, pay, baseUrl, held } = state
+  const { send, resources, baseUrl, held } = state
   const url = `${baseUrl}/outgoing-payments`
   const response = await withToken(state, grant, 'pay', (token) =>
-    client.send(pay, { method: 'POST', url, token, ...request() }),
+    send(resources.handle, { method: 'POST', url, token, ...request() }),
   )
   const refusal = refusalOf(response)
   if (refusal !== undefined) return refusal
@@ -382,14 +361,14 @@ async function withToken(
 }
 
 async function rotate(
-  { auth, client, tokens, newNonce }: State,
+  { auth, send, tokens, newNonce }: State,
   grant: string,
   use: keyof GrantTokens,
 ): Promise<SpendingAnswer> {
   const current = tokens.get(grant) ?? noTokens
   const { manage, value } = current[use]
   const request = { method: 'POST', url: manage, token: value, nonce: newNonce() }
-  const response = await client.send(auth.handle, request)
+  const response = await send(auth.handle, request)
   if (response.status !== 200) return refusalOf(response) ?? unexpected(response)
   const { pay: next } = tokensOf(bodyOf(response, 200))
   const isOne = current.pay === current.price
@@ -397,27 +376,17 @@ async function rotate(
   return { accepted: true }
 }
 
-async function lapse({ auth, resources, held, clock }: State): Promise<void> {
-  await lapseAll(resources, [...held], clock)
-  await auth.sweep()
-}
-
 /** Repeats the query, because `due` may lag, until every payment whose hold expired has failed. */
-async function lapseAll(
-  { sweep, outgoingPayments }: Pick<ResourceServer, 'sweep' | 'outgoingPayments'>,
-  held: readonly string[],
-  clock: Clock,
-): Promise<void> {
+async function lapse({ auth, resources, held, clock }: State): Promise<void> {
   const startedAt = performance.now()
   for (;;) {
-    while ((await sweep()).more);
-    const all = await Promise.all(held.map((id) => outgoingPayments.get(id)))
-    const waiting = all.some(
-      (payment) => payment?.state === 'created' && payment.holdUntil <= clock.now(),
-    )
-    if (!waiting || performance.now() - startedAt > dueLagMs) return
+    while ((await resources.sweep()).more);
+    const all = await Promise.all([...held].map((id) => resources.outgoingPayments.get(id)))
+    const isDue = all.some((each) => each?.state === 'created' && each.holdUntil <= clock.now())
+    if (!isDue || performance.now() - startedAt > dueLagMs) break
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
+  await auth.sweep()
 }
 
 function answerOf(result: { readonly ok: boolean; readonly refusal?: string }) {
