@@ -1,5 +1,5 @@
-import { unattendedCases } from '../testing/server/cases.js'
 import type { Session } from '../testing/server/session.js'
+import { unattendedCases } from '../testing/server-conformance.js'
 import type { DoctorOptions } from './arguments.js'
 import type { Network } from './network.js'
 import type { Finding } from './report.js'

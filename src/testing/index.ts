@@ -19,9 +19,8 @@ export type { Shapes } from './conformance/records.js'
 export { type ConformanceCase, type ConformanceOptions, storeConformance } from './conformance.js'
 export type { FullJwk } from './key.js'
 export { seededRandom } from './random.js'
-export type { ServerRuleLevel } from './server/definition.js'
 export type { SendFetch } from './server/exchange.js'
-export type { Consent, ConsentDecision } from './server/session.js'
+export type { Consent, ConsentDecision, ServerRuleLevel } from './server/session.js'
 export {
   type ConformanceClient,
   type ServerConformanceCase,

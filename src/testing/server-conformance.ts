@@ -2,10 +2,23 @@ import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { OptionError } from 'open-payments-server'
 import { requireKnownOptions } from 'open-payments-server/adapter'
 import { type KeyPair, keyPairOf, throwAwayKey } from './key.js'
-import { serverCases } from './server/cases.js'
-import type { ServerRuleLevel } from './server/definition.js'
+import { consentCases } from './server/consent.js'
 import type { SendFetch } from './server/exchange.js'
-import { type Consent, createSession, joined, type Session } from './server/session.js'
+import { grantCases } from './server/grant.js'
+import { incomingPaymentCases } from './server/incoming-payment.js'
+import { listCases } from './server/lists.js'
+import { outgoingPaymentCases } from './server/outgoing-payment.js'
+import {
+  type Consent,
+  createSession,
+  joined,
+  type ServerCaseDefinition,
+  type ServerRuleLevel,
+  type Session,
+} from './server/session.js'
+import { signatureCases } from './server/signatures.js'
+import { tokenCases } from './server/token.js'
+import { discoveryCases, walletAddressCases } from './server/wallet-address.js'
 import { within } from './within.js'
 
 /** A client instance whose key set the servers can fetch. */
@@ -60,6 +73,24 @@ export interface ServerConformanceCase {
   /** Runs the case. Rejects with an `Error` that names the rule, the response and what was expected. */
   readonly run: () => Promise<void>
 }
+
+/** The cases that need no owner. */
+export const unattendedCases: readonly ServerCaseDefinition[] = [
+  ...walletAddressCases,
+  ...discoveryCases,
+  ...signatureCases,
+  ...grantCases,
+  ...tokenCases,
+  ...incomingPaymentCases,
+  ...listCases,
+]
+
+/** All cases, in the order in which a server that is being written needs them. */
+const serverCases: readonly ServerCaseDefinition[] = [
+  ...unattendedCases,
+  ...consentCases,
+  ...outgoingPaymentCases,
+]
 
 const knownOptions: Readonly<Record<keyof ServerConformanceOptions, true>> = {
   walletAddress: true,

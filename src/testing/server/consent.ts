@@ -1,10 +1,15 @@
 import { createHash } from 'node:crypto'
 import { demand, show } from '../conformance/expectations.js'
-import type { ServerCaseDefinition } from './definition.js'
 import type { WireAnswer } from './exchange.js'
 import { demandJson, demandNoToken, demandRefusal, pick, textAt } from './expectations.js'
 import { demandAccess, demandNoStore, demandToken, outgoing } from './grant.js'
-import { type AccessItem, type ConsentDecision, requestConsent, type Session } from './session.js'
+import {
+  type AccessItem,
+  type ConsentDecision,
+  requestConsent,
+  type ServerCaseDefinition,
+  type Session,
+} from './session.js'
 
 /** A grant after the owner's decision, and the URL to which the browser was redirected. */
 interface Decided {

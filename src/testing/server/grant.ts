@@ -1,5 +1,4 @@
 import { demand, demandSame, show } from '../conformance/expectations.js'
-import type { ServerCaseDefinition } from './definition.js'
 import type { WireAnswer } from './exchange.js'
 import {
   demandCode,
@@ -13,7 +12,13 @@ import {
   responded,
   textAt,
 } from './expectations.js'
-import { type AccessItem, requestConsent, type Session, tokenIn } from './session.js'
+import {
+  type AccessItem,
+  requestConsent,
+  type ServerCaseDefinition,
+  type Session,
+  tokenIn,
+} from './session.js'
 
 const request = 'OpenAPI post-request'
 
@@ -234,9 +239,7 @@ const continuationCases: readonly ServerCaseDefinition[] = [
     rule: 'RFC 9635 section 5',
     async check(session) {
       const { continueToken: token } = await session.issue('create')
-      const url = await session.resource('/incoming-payments')
-      const { walletAddress } = session
-      demandStatus(await session.send({ method: 'POST', url, token, body: { walletAddress } }), 401)
+      demandStatus(await session.requestIncoming(token), 401)
     },
   },
   {

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { demand, demandSame, show } from '../conformance/expectations.js'
-import type { ServerCaseDefinition } from './definition.js'
 import type { WireAnswer } from './exchange.js'
 import {
   demandAmount,
@@ -12,7 +11,7 @@ import {
   responded,
   textAt,
 } from './expectations.js'
-import { joined, type Session } from './session.js'
+import { joined, type ServerCaseDefinition, type Session } from './session.js'
 
 const create = 'OpenAPI create-incoming-payment'
 const get = 'OpenAPI get-incoming-payment'
@@ -235,9 +234,7 @@ const accessCases: readonly ServerCaseDefinition[] = [
     name: 'the response to a request without an access token names the grant endpoint',
     rule: challenge,
     async check(session) {
-      const url = await session.resource('/incoming-payments')
-      const { walletAddress } = session
-      const answer = await session.send({ method: 'POST', url, body: { walletAddress } })
+      const answer = await session.requestIncoming(undefined)
       demandStatus(answer, 401)
       const { authServer } = await session.wallet()
       const header = answer.headers.get('www-authenticate') ?? 'none'
@@ -254,9 +251,7 @@ const accessCases: readonly ServerCaseDefinition[] = [
     name: 'a refusal of the resource server has a code and a description',
     rule: 'OpenAPI schema error-response',
     async check(session) {
-      const url = await session.resource('/incoming-payments')
-      const { walletAddress } = session
-      const answer = await session.send({ method: 'POST', url, body: { walletAddress } })
+      const answer = await session.requestIncoming(undefined)
       demandStatus(answer, 401)
       demandErrorBody(answer)
     },
@@ -267,9 +262,7 @@ const accessCases: readonly ServerCaseDefinition[] = [
     rule: `${create}, 403`,
     async check(session) {
       const { value: token } = await session.issue('read')
-      const url = await session.resource('/incoming-payments')
-      const { walletAddress } = session
-      demandStatus(await session.send({ method: 'POST', url, token, body: { walletAddress } }), 403)
+      demandStatus(await session.requestIncoming(token), 403)
     },
   },
   {
@@ -277,10 +270,8 @@ const accessCases: readonly ServerCaseDefinition[] = [
     name: 'a token for one account creates nothing for another one',
     rule: `${create}, 403`,
     async check(session) {
-      const url = await session.resource('/incoming-payments')
-      const token = await session.sharedToken()
       const walletAddress = `${session.walletAddress}-${randomUUID()}`
-      const answer = await session.send({ method: 'POST', url, token, body: { walletAddress } })
+      const answer = await session.createIncoming({ walletAddress })
       demandStatus(answer, 400, 403, 404)
     },
   },

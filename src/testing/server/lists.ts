@@ -1,8 +1,7 @@
 import { demand, demandSame, show } from '../conformance/expectations.js'
-import type { ServerCaseDefinition } from './definition.js'
 import { demandJson, demandStatus, pick, textAt } from './expectations.js'
 import { createdId, demandIncomingPayment } from './incoming-payment.js'
-import type { Session } from './session.js'
+import type { ServerCaseDefinition, Session } from './session.js'
 
 const list = 'OpenAPI list-incoming-payments'
 

@@ -1,6 +1,5 @@
 import { demand, demandSame, show } from '../conformance/expectations.js'
 import { approvedToken } from './consent.js'
-import type { ServerCaseDefinition } from './definition.js'
 import type { WireAnswer } from './exchange.js'
 import {
   demandAmount,
@@ -12,7 +11,7 @@ import {
 } from './expectations.js'
 import { outgoing } from './grant.js'
 import { createdId } from './incoming-payment.js'
-import { createSession, type Session, tokenIn } from './session.js'
+import { createSession, type ServerCaseDefinition, type Session, tokenIn } from './session.js'
 
 /** In the smallest unit of the receiver's asset. */
 const receivedValue = '100'

@@ -61,6 +61,12 @@ export interface Session extends SessionOptions {
   issue(...actions: readonly string[]): Promise<Token>
   /** A token for incoming payments that the cases share. Do not rotate or revoke it. */
   sharedToken(): Promise<string>
+  /** Sends a request for an incoming payment of the wallet address, with any token or none. */
+  requestIncoming(
+    token: string | undefined,
+    more?: object,
+    sign?: WireRequest['sign'],
+  ): Promise<WireAnswer>
   /** Creates an incoming payment with the shared token, and returns the response. */
   createIncoming(more?: object): Promise<WireAnswer>
 }
@@ -89,12 +95,13 @@ export function createSession(options: SessionOptions): Session {
       return tokenIn(await session.askFor([item]))
     },
     sharedToken: once(async () => (await session.issue(...incomingActions)).value),
-    async createIncoming(more = {}) {
-      const [url, token] = await Promise.all([
-        session.resource('/incoming-payments'),
-        session.sharedToken(),
-      ])
-      return send({ method: 'POST', url, token, body: { walletAddress, ...more } })
+    async requestIncoming(token, more = {}, sign = {}) {
+      const url = await session.resource('/incoming-payments')
+      const body = { walletAddress, ...more }
+      return send({ method: 'POST', url, body, sign, ...(token !== undefined && { token }) })
+    },
+    async createIncoming(more) {
+      return session.requestIncoming(await session.sharedToken(), more)
     },
   }
   return session
@@ -162,4 +169,25 @@ export function once<Result>(work: () => Promise<Result>): () => Promise<Result>
     })
     return result
   }
+}
+
+/**
+ * `required` if the specification says MUST or the OpenAPI documents describe the behaviour, `recommended` if the
+ * specification says SHOULD, or makes the behaviour optional.
+ */
+export type ServerRuleLevel = 'required' | 'recommended'
+
+/** A case of the suite for servers. */
+export interface ServerCaseDefinition {
+  /** Unique and stable. */
+  readonly id: string
+  /** A sentence that states what the server does. */
+  readonly name: string
+  /** The section of an RFC or the operation of the OpenAPI documents. */
+  readonly rule: string
+  /** Default: `required`. */
+  readonly level?: ServerRuleLevel
+  /** `client` if the client instance needs a wallet address, `consent` if an owner must decide too. */
+  readonly needs?: 'client' | 'consent'
+  readonly check: (session: Session) => Promise<void>
 }

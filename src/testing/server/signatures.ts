@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { ServerCaseDefinition } from './definition.js'
-import type { SignatureChanges, WireRequest } from './exchange.js'
+import type { SignatureChanges } from './exchange.js'
 import { demandCode, demandRefusal, demandStatus } from './expectations.js'
-import { incomingActions, type Session } from './session.js'
+import { incomingActions, type ServerCaseDefinition, type Session } from './session.js'
 
 const dayS = 24 * 60 * 60
 const proof = 'RFC 9635 section 7.3.1'
@@ -183,15 +182,9 @@ const resourceCases = misuses.map(
     name,
     rule,
     async check(session) {
-      const { walletAddress } = session
-      const request: WireRequest = {
-        method: 'POST',
-        url: await session.resource('/incoming-payments'),
-        token: token ?? (await session.sharedToken()),
-        body: { walletAddress },
-      }
-      demandStatus(await session.send({ ...request, sign: sign(session) }), 401)
-      if (token === undefined) demandStatus(await session.send(request), 201)
+      const used = token ?? (await session.sharedToken())
+      demandStatus(await session.requestIncoming(used, {}, sign(session)), 401)
+      if (token === undefined) demandStatus(await session.createIncoming(), 201)
     },
   }),
 )

@@ -1,9 +1,8 @@
 import { demand } from '../conformance/expectations.js'
-import type { ServerCaseDefinition } from './definition.js'
 import type { WireAnswer, WireRequest } from './exchange.js'
 import { demandJson, demandRefusal, demandStatus, responded, textAt } from './expectations.js'
 import { demandAccess, demandNoStore, demandToken } from './grant.js'
-import type { Session, Token } from './session.js'
+import type { ServerCaseDefinition, Session, Token } from './session.js'
 
 const rotation = 'OpenAPI post-token'
 
@@ -17,13 +16,6 @@ function revoke(
   sign: WireRequest['sign'] = {},
 ): Promise<WireAnswer> {
   return session.send({ method: 'DELETE', url, token, sign })
-}
-
-/** Uses a token at the resource server. */
-async function use(session: Session, token: string): Promise<WireAnswer> {
-  const url = await session.resource('/incoming-payments')
-  const { walletAddress } = session
-  return session.send({ method: 'POST', url, token, body: { walletAddress } })
 }
 
 export const tokenCases: readonly ServerCaseDefinition[] = [
@@ -46,7 +38,7 @@ export const tokenCases: readonly ServerCaseDefinition[] = [
       const rotated = textAt(answer, 'access_token', 'value')
       demand(rotated !== value, 'the rotated token has the value of the old one')
       demandAccess(answer, item)
-      demandStatus(await use(session, rotated), 201)
+      demandStatus(await session.requestIncoming(rotated), 201)
     },
   },
   {
@@ -55,9 +47,9 @@ export const tokenCases: readonly ServerCaseDefinition[] = [
     rule: 'RFC 9635 section 6.1',
     async check(session) {
       const token = await session.issue('create')
-      demandStatus(await use(session, token.value), 201)
+      demandStatus(await session.requestIncoming(token.value), 201)
       demandStatus(await rotate(session, token), 200)
-      demandStatus(await use(session, token.value), 401)
+      demandStatus(await session.requestIncoming(token.value), 401)
     },
   },
   {
@@ -78,7 +70,7 @@ export const tokenCases: readonly ServerCaseDefinition[] = [
       const { manage: url, value: token } = await session.issue('create')
       const sign = { key: session.otherKey }
       demandRefusal(await session.send({ method: 'POST', url, token, sign }), 400, 401, 404)
-      demandStatus(await use(session, token), 201)
+      demandStatus(await session.requestIncoming(token), 201)
     },
   },
   {
@@ -97,11 +89,11 @@ export const tokenCases: readonly ServerCaseDefinition[] = [
     rule: 'OpenAPI delete-token',
     async check(session) {
       const token = await session.issue('create')
-      demandStatus(await use(session, token.value), 201)
+      demandStatus(await session.requestIncoming(token.value), 201)
       const answer = await revoke(session, token)
       demandStatus(answer, 204)
       demand(answer.text === '', () => `${responded(answer)} with a body; expected none`)
-      demandStatus(await use(session, token.value), 401)
+      demandStatus(await session.requestIncoming(token.value), 401)
     },
   },
   {
@@ -112,7 +104,7 @@ export const tokenCases: readonly ServerCaseDefinition[] = [
       const token = await session.issue('create')
       const byOther = { key: session.otherKey }
       demandStatus(await revoke(session, token, byOther), 400, 401, 404)
-      demandStatus(await use(session, token.value), 201)
+      demandStatus(await session.requestIncoming(token.value), 201)
     },
   },
   {

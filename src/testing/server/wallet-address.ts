@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { demand, show } from '../conformance/expectations.js'
-import type { ServerCaseDefinition } from './definition.js'
 import { demandJson, demandStatus, demandUrl, isScale, pick, textAt } from './expectations.js'
-import { joined, type Session } from './session.js'
+import { joined, type ServerCaseDefinition, type Session } from './session.js'
 
 const document = 'OpenAPI get-wallet-address'
 const keySet = 'OpenAPI get-wallet-address-keys'
@@ -95,3 +94,35 @@ function demandPublicKey(key: unknown): void {
   demand(typeof x === 'string' && /^[\w-]{43}$/.test(x), 'x of a key must be 32 bytes in base64url')
   demand(pick(key, 'd') === undefined, 'the key set contains the private member d')
 }
+
+async function discover(session: Session) {
+  const { authServer: url } = await session.wallet()
+  return session.send({ method: 'OPTIONS', url, sign: false })
+}
+
+export const discoveryCases: readonly ServerCaseDefinition[] = [
+  {
+    id: 'discovery',
+    name: 'OPTIONS at the grant endpoint says what the authorization server supports',
+    rule: 'RFC 9635 section 9',
+    level: 'recommended',
+    async check(session) {
+      demandJson(await discover(session), 200)
+    },
+  },
+  {
+    id: 'discovery-endpoint',
+    name: 'the discovery document, if there is one, names the URL at which it is served',
+    rule: 'RFC 9635 section 9',
+    async check(session) {
+      const answer = await discover(session)
+      const endpoint = pick(answer.body, 'grant_request_endpoint')
+      if (answer.status !== 200 || answer.body === undefined) return
+      const { authServer } = await session.wallet()
+      demand(
+        endpoint === authServer,
+        `grant_request_endpoint is ${show(endpoint)}; expected ${show(authServer)}`,
+      )
+    },
+  },
+]
