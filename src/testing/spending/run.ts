@@ -51,7 +51,7 @@ export async function runHistory(
 ): Promise<void> {
   const { start, steps } = history
   const oracle = createOracle(rules)
-  const run: Run = { wallet, oracle, prefix: newPrefix(), grants: new Map(), now: start }
+  const run: Run = { wallet, oracle, prefix: crypto.randomUUID(), grants: new Map(), now: start }
   const lines: string[] = []
   await wallet.setClock?.(start)
   for (const step of steps) {
@@ -240,11 +240,6 @@ function answerText(observation: Observation | undefined): string {
   if (answer.accepted === 'unknown') return 'failed'
   if (!answer.accepted) return `refused${answer.reason === undefined ? '' : ` (${answer.reason})`}`
   return action.type === 'wait' || action.type === 'lapse' ? 'done' : 'accepted'
-}
-
-function newPrefix(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(8))
-  return Array.from(bytes, (byte) => byte.toString(36).padStart(2, '0')).join('')
 }
 
 /** The longest chain of causes that a message names. */

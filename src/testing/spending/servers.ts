@@ -86,7 +86,7 @@ export async function serversWallet(
   const clock = manualClock()
   const client = testClient({
     // A key of its own, so that servers with the same URL do not recognize requests of another history as repeats.
-    seed: newName(),
+    seed: crypto.randomUUID(),
     kid: 'spending',
     walletAddress: finishOrigin,
     clock,
@@ -167,7 +167,8 @@ export function libraryServers(
   { scene, intervalCounting, holdMs }: LibraryServerOptions,
 ): SpendingServers {
   const accounts = accountsOf(scene)
-  const origin = `https://wallet.example/${newName()}`
+  // Several histories may share one store.
+  const origin = `https://wallet.example/${crypto.randomUUID()}`
   const grantEndpoint = `${origin}/auth`
   const baseUrl = `${origin}/op`
   const shared = { store, clock, grantEndpoint }
@@ -213,12 +214,6 @@ function pricesOf({ receivers }: SpendingScene): Pricing {
       return { ok: true, debitAmount, receiveAmount: amountOf(received, receiver.asset) }
     },
   }
-}
-
-/** Gives the servers of each history their own names, although they may share one store. */
-function newName(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(8))
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
 /** How long the `due` list may lag behind a commit, in milliseconds. */
