@@ -134,8 +134,6 @@ export function benchWallet(
     }),
   })
   const resources = library.createResourceServer({
-    // One client instance creates all payments.
-    policy: { openIncomingPaymentsMax: Number.MAX_SAFE_INTEGER },
     ...options,
     onRefusal,
     baseUrl: resourceServer,

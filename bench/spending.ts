@@ -3,11 +3,10 @@ import { migrate, postgresStore } from 'open-payments-server/postgres'
 import { serviceContext } from '../src/http/options.js'
 import { resourcePolicy } from '../src/http/resource-server/policy.js'
 import { publicUrl } from '../src/http/target.js'
-import { newCall } from '../src/service/mechanism/context.js'
-import { loadAll } from '../src/service/mechanism/load-all.js'
-import { createOutgoingPayments } from '../src/service/outgoing-payment.js'
-import { createPaymentCreation } from '../src/service/outgoing-payment-creation.js'
+import { newCall } from '../src/service/context.js'
+import { createPaymentCreation } from '../src/service/create-outgoing-payment.js'
 import { createQuotes } from '../src/service/quote.js'
+import { loadAll } from '../src/service/write.js'
 import { type Database, hasDatabase, withDatabase } from './database.js'
 import {
   type BenchWallet,
@@ -266,10 +265,10 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
   const url = publicUrl('url', resourceServer)
   const context = serviceContext({ store }, 'resourceServer', url, url)
   const { spending: policy } = resourcePolicy({})
-  const payments = createOutgoingPayments(context, policy)
-  const quotes = createQuotes(context, { walletAddresses, quotes: pricing }, policy.quotes)
-  const deps = { guardsGrants: true, walletAddresses, quotes, payments }
-  const create = createPaymentCreation(context, deps, policy)
+  const quotes = createQuotes(context, { walletAddresses, pricing }, policy.quotes)
+  const limits = { ...policy.payments, ...policy.budgets }
+  const ports = { guardsGrants: true, walletAddresses, quotes }
+  const create = createPaymentCreation(context, ports, limits)
   const renew = () => Promise.reject(new Error('the commit failed'))
   return async (quoteId: string) => {
     const token = await introspect({ accessToken })
@@ -278,7 +277,8 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
     const spender = { client, token, renew }
     const answer = await create(input, spender, {
       ...newCall(context),
-      replay: { consumed: false },
+      replay: undefined,
+      commit: context.run,
     })
     if (!answer.ok) throw new Error(answer.reason)
   }

@@ -27,10 +27,11 @@ export {
   type SpentAmounts,
 } from './core/budget.js'
 export type { Changed, Decision, Refused, Unchanged } from './core/decision.js'
+export { type Ok, ok, type Problem, type Result } from './core/decision.js'
 export type { ApproveGrant, ConsentRefusal, DenyGrant } from './core/grant/consent.js'
 export type { ContinueGrant, ContinueRefusal } from './core/grant/continuation.js'
 export type { CancelGrant, RevokeGrant, RevokeToken } from './core/grant/ending.js'
-export type { GrantEvent } from './core/grant/event.js'
+export type { GrantEvent, SubjectId } from './core/grant/record.js'
 export {
   type Consent,
   type Continuation,
@@ -55,7 +56,6 @@ export {
   type RotateRefusal,
   type RotateToken,
 } from './core/grant/rotation.js'
-export type { SubjectId } from './core/grant/subject.js'
 export type { NewToken, NextToken } from './core/grant/token.js'
 export {
   decideGrant,
@@ -67,17 +67,19 @@ export {
   type CompleteIncomingPayment,
   type CreateIncomingPayment,
   type CreateRefusal,
-  completeIncomingPayment,
   createIncomingPayment,
   decideIncomingPayment,
   type ExpireIncomingPayment,
-  expireIncomingPayment,
   type IncomingPayment,
+  type IncomingPaymentCommand,
+  type IncomingPaymentDecision,
   type IncomingPaymentEvent,
   type IncomingPaymentPolicy,
+  type IncomingPaymentRefusals,
   type ReceiveFunds,
   type ReceiveRefusal,
   type Transfer,
+  transferOf,
 } from './core/incoming-payment.js'
 export type { Instant } from './core/instant.js'
 export {
@@ -91,7 +93,6 @@ export {
   type SpendingWindow,
   windowAt,
 } from './core/interval.js'
-export type { Json, JsonObject } from './core/json.js'
 export {
   type Allowance,
   allow,
@@ -126,5 +127,4 @@ export {
   type TotalsRefusal,
 } from './core/outgoing-payment.js'
 export type { Price, PriceQuery, Quote, QuoteEvent, QuotePolicy } from './core/quote.js'
-export { type Ok, ok, type Problem, type Result } from './core/result.js'
-export type { ListEntry, Stored } from './core/stored.js'
+export type { Json, JsonObject, ListEntry, Stored } from './core/stored.js'

@@ -22,10 +22,9 @@ export type {
   TokenItem,
 } from './core/access.js'
 export type { Amount, Asset } from './core/amount.js'
+export type { Ok, Problem, Result } from './core/decision.js'
 export type { ConsentRefusal } from './core/grant/consent.js'
-export type { GrantEvent } from './core/grant/event.js'
-export type { Grant, GrantStatus } from './core/grant/record.js'
-export type { SubjectId } from './core/grant/subject.js'
+export type { Grant, GrantEvent, GrantStatus, SubjectId } from './core/grant/record.js'
 export type {
   IncomingPayment,
   IncomingPaymentEvent,
@@ -33,13 +32,11 @@ export type {
 } from './core/incoming-payment.js'
 export type { Instant } from './core/instant.js'
 export type { IntervalCounting } from './core/interval.js'
-export type { Json, JsonObject } from './core/json.js'
 export type { OutgoingPayment, OutgoingPaymentEvent } from './core/outgoing-payment/record.js'
 export type { OutgoingPaymentRefusals, Totals, TotalsRefusal } from './core/outgoing-payment.js'
 export type { Price, PriceQuery, QuoteEvent } from './core/quote.js'
-export type { Ok, Problem, Result } from './core/result.js'
 export type { SpendingTotal } from './core/spending-total.js'
-export type { ListEntry, Stored } from './core/stored.js'
+export type { Json, JsonObject, ListEntry, Stored } from './core/stored.js'
 export type { GrantApproval } from './host/approval.js'
 export {
   type ConsumeOptions,
@@ -88,7 +85,6 @@ export type {
 export type { AuthorizationPolicy } from './http/authorization-server/policy.js'
 export type { RegisteredResourceServer } from './http/authorization-server/resource-server-registry.js'
 export {
-  type AuthorizationOperation,
   type AuthorizationServer,
   type AuthorizationServerOptions,
   type AuthorizationServices,
@@ -96,26 +92,31 @@ export {
 } from './http/authorization-server.js'
 export { type FetchHandler, RawBodyError, toFetch } from './http/fetch.js'
 export type { Handler, HttpRequest, HttpResponse } from './http/message.js'
-export type { ServerOperation } from './http/operations.js'
 export type { ServerOptions, SignatureOptions } from './http/options.js'
-export type { RefusalReport, ServerHooks } from './http/pipeline.js'
-export type { Refusal } from './http/public-errors.js'
 export type {
   RateExceeded,
   RateLimit,
   RateLimitedCall,
   RateLimiting,
-} from './http/rate-limit.js'
+  RefusalReport,
+  ServerHooks,
+} from './http/pipeline.js'
+export type { Refusal } from './http/public-errors.js'
 export { type PublicError, type PublicErrors, refusals } from './http/refusals.js'
 export type { ResourcePolicy } from './http/resource-server/policy.js'
 export {
   createResourceServer,
-  type ResourceOperation,
   type ResourceServer,
   type ResourceServerOptions,
   type ResourceServices,
 } from './http/resource-server.js'
-export type { ServerRoute } from './http/routes.js'
+export type {
+  AuthorizationOperation,
+  ResourceOperation,
+  ServerOperation,
+  ServerRoute,
+  WalletAddressOperation,
+} from './http/routes.js'
 export {
   createSignatureVerifier,
   type SignatureVerdict,
@@ -124,7 +125,6 @@ export {
 } from './http/signature-verifier.js'
 export {
   createWalletAddressServer,
-  type WalletAddressOperation,
   type WalletAddressServer,
   type WalletAddressServerOptions,
 } from './http/wallet-address-server.js'
@@ -182,31 +182,28 @@ export type { InteractionHashEncoding } from './protocol/interaction-hash.js'
 export type { OutgoingPaymentBody } from './protocol/outgoing-payment.js'
 export type { QuoteBody } from './protocol/quote.js'
 export type {
-  CompleteIncomingPaymentResult,
-  ReceivedFunds,
-  ReceiveResult,
-} from './service/incoming-payment.js'
-export type { CreatedOnce } from './service/incoming-payment-creation.js'
-export type {
   DeliveredEvent,
   DrainOptions,
   DrainResult,
   EventDelivery,
   EventHandler,
-  EventOutbox,
   FailedDelivery,
   ServerEvents,
   SetAsideEvent,
-} from './service/mechanism/delivery.js'
-export type { DomainEvent, EventType } from './service/mechanism/event-types.js'
-export type { EventRecord } from './service/mechanism/events.js'
-export { HostAnswerError } from './service/mechanism/host-answer.js'
-export type { RepeatRule } from './service/mechanism/nonces.js'
-export type { ListPage, PageInfo, PageQuery, PaymentListQuery } from './service/mechanism/pages.js'
-export { ClockError } from './service/mechanism/steady-clock.js'
-export type { SweepOptions, SweepResult } from './service/mechanism/sweeps.js'
-export { StoreTimeoutError } from './service/mechanism/timed-store.js'
-export { ContentionError } from './service/mechanism/transact.js'
+} from './service/events/delivery.js'
+export type { DomainEvent, EventRecord, EventType } from './service/events/record.js'
+export { HostAnswerError } from './service/host-answer.js'
+export type {
+  CompleteIncomingPaymentResult,
+  CreatedOnce,
+  ReceivedFunds,
+  ReceiveResult,
+} from './service/incoming-payment.js'
+export type { ListPage, PageInfo, PageQuery, PaymentListQuery } from './service/lists.js'
 export type { OutgoingPaymentResult } from './service/outgoing-payment.js'
+export type { RepeatRule } from './service/replay.js'
+export { ContentionError, StoreTimeoutError } from './service/store-guard.js'
+export type { SweepOptions, SweepResult } from './service/sweep.js'
+export { ClockError } from './service/time.js'
 export { ArgumentError } from './util/argument-error.js'
 export { OptionError } from './util/option-error.js'

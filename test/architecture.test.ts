@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
@@ -192,44 +191,5 @@ describe('the direction of dependencies', () => {
       ),
     )
     expect(byMember).toEqual([])
-  })
-})
-
-/** About a screen. A table is a constant of its file and no function, so this does not limit it. */
-const functionLinesMax = 50
-
-/** Returns the functions of a file, including nested ones, with the number of lines from name to end. */
-function functionsOf(file: string): { readonly name: string; readonly lines: number }[] {
-  const text = readFileSync(join(root, file), 'utf8')
-  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
-  const lineOf = (position: number) => source.getLineAndCharacterOfPosition(position).line
-  const found: { name: string; lines: number }[] = []
-  function visit(node: ts.Node): void {
-    if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined && !isTestBody(node)) {
-      const { parent } = node
-      const name = node.name ?? (ts.isVariableDeclaration(parent) ? parent.name : undefined)
-      const [start, end] = [lineOf(node.getStart(source)), lineOf(node.end)]
-      const unnamed = `the function at line ${start + 1}`
-      found.push({ name: name?.getText(source) ?? unnamed, lines: end - start + 1 })
-    }
-    ts.forEachChild(node, visit)
-  }
-  visit(source)
-  return found
-}
-
-/** Returns whether a function is the body of `describe`, `test` or the like, which is a list of cases or steps. */
-function isTestBody({ parent }: ts.Node): boolean {
-  return ts.isCallExpression(parent) && /^(?:describe|test)\b/.test(parent.expression.getText())
-}
-
-describe('the length of functions', () => {
-  test(`no function of the library, adapters, examples and packages exceeds ${functionLinesMax} lines`, () => {
-    const tooLong = [...files, ...filesIn('packages')].flatMap((file) =>
-      functionsOf(file)
-        .filter(({ lines }) => lines > functionLinesMax)
-        .map(({ name, lines }) => `${name} in ${file}: ${lines} lines`),
-    )
-    expect(tooLong).toEqual([])
   })
 })

@@ -8,6 +8,7 @@ const documents = [
   'CHANGELOG.md',
   'CONTRIBUTING.md',
   'SECURITY.md',
+  'examples/wallet/README.md',
   'packages/create-open-payments-server/README.md',
   'packages/testing/README.md',
 ].concat(

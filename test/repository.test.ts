@@ -40,7 +40,7 @@ describe('npm scripts', () => {
   test.each([...documents, ...workflows, ...docs.map((name) => `docs/${name}`)])(
     'in %s exist',
     (path) => {
-      const named = read(path).matchAll(/npm (?:run (?:--silent )?([\w:]+)|(test|start))\b/g)
+      const named = read(path).matchAll(/npm (?:run (?:--silent )?([\w:-]+)|(test|start))\b/g)
       for (const [, script, short] of named) {
         expect(library.scripts, path).toHaveProperty([script ?? short ?? ''])
       }

@@ -1,4 +1,9 @@
-import type { AuthorizationServer, EventOutbox, Handler, RefusalReport } from 'open-payments-server'
+import type {
+  AuthorizationServer,
+  Handler,
+  RefusalReport,
+  ServerEvents,
+} from 'open-payments-server'
 import type { Accounts } from './accounts.js'
 import type { RailSettings } from './rail.js'
 import type { WalletStorage } from './storage.js'
@@ -24,6 +29,6 @@ export interface Side {
     readonly path: string
     readonly handle: Handler<string | Uint8Array>
   }[]
-  readonly events: EventOutbox
+  readonly events: ServerEvents
   readonly sweep: AuthorizationServer['sweep']
 }

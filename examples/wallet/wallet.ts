@@ -1,4 +1,4 @@
-import type { EventOutbox, Handler, RefusalReport } from 'open-payments-server'
+import type { Handler, RefusalReport, ServerEvents } from 'open-payments-server'
 import { type Account, demoAccounts } from './accounts.js'
 import { authorizationSide } from './authorization-side.js'
 import { health } from './health.js'
@@ -42,7 +42,7 @@ export interface Wallet {
     readonly handle: Handler<string | Uint8Array>
   }[]
   /** Events that have not been delivered. */
-  readonly events: readonly EventOutbox[]
+  readonly events: readonly ServerEvents[]
   /** Sends outgoing payments, in a process that serves them. */
   readonly sender?: PaymentSender
   /** In the role `resource`: the public key for the settings of the other process. */

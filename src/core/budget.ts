@@ -1,10 +1,9 @@
 import type { GrantedItem } from './access.js'
 import { type Amount, amountValueMax, parseValue, sameAsset } from './amount.js'
-import { type Refused, refused } from './decision.js'
+import { ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
 import type { SpendingWindow } from './interval.js'
 import { type Allowance, allow, allowanceAt, type CountedAmount, type Spending } from './limits.js'
-import { ok, type Result } from './result.js'
 import type { Stored } from './stored.js'
 
 /**

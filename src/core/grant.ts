@@ -15,8 +15,7 @@ import {
   revoke,
   revokeToken,
 } from './grant/ending.js'
-import type { GrantEvent } from './grant/event.js'
-import { type Grant, type GrantPolicy, grantTime } from './grant/record.js'
+import { type Grant, type GrantEvent, type GrantPolicy, grantTime } from './grant/record.js'
 import { type RotateRefusal, type RotateToken, rotate } from './grant/rotation.js'
 import { isRepeat } from './grant/token.js'
 import type { Instant } from './instant.js'

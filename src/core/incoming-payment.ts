@@ -9,15 +9,13 @@ import {
 import {
   type Changed,
   changed,
-  type Decision,
   type Refused,
   refused,
   type Unchanged,
   unchanged,
 } from './decision.js'
 import type { Instant } from './instant.js'
-import type { JsonObject } from './json.js'
-import type { Stored } from './stored.js'
+import type { JsonObject, Stored } from './stored.js'
 
 /**
  * The record of an incoming payment. It does not contain the payment methods, which are derived from its id on
@@ -94,8 +92,6 @@ export interface CreateIncomingPayment {
   readonly expiresAt?: Instant
   readonly metadata?: JsonObject
   readonly lists: NonNullable<Stored['lists']>
-  /** The list that contains the payment of a client instance while it is open, ordered by expiry. */
-  readonly openList?: string
 }
 
 export type CreateRefusal = 'amount_invalid' | 'expiry_invalid'
@@ -106,7 +102,7 @@ export function createIncomingPayment(
   now: Instant,
   policy: IncomingPaymentPolicy,
 ): Changed<IncomingPayment, IncomingPaymentEvent> | Refused<CreateRefusal> {
-  const { incomingAmount, expiresAt = now + policy.expiryDefaultMs, openList, ...rest } = command
+  const { incomingAmount, expiresAt = now + policy.expiryDefaultMs, ...rest } = command
   if (incomingAmount !== undefined) {
     if (!sameAsset(incomingAmount, command.asset)) {
       return refused('amount_invalid', 'incomingAmount is not in the asset of the wallet address')
@@ -124,10 +120,6 @@ export function createIncomingPayment(
   }
   const payment: IncomingPayment = {
     ...rest,
-    lists: [
-      ...command.lists,
-      ...(openList === undefined ? [] : [{ list: openList, at: expiresAt }]),
-    ],
     version: 1,
     received: '0',
     completed: false,
@@ -146,8 +138,26 @@ export function createIncomingPayment(
 export interface ReceiveFunds {
   readonly type: 'receive'
   readonly commandId: string
+  /** The id of the record by which the transfer counts once. */
+  readonly transferId: string
   readonly amount: Amount
+  /** The record with this id, if the transfer has been counted. */
+  readonly counted?: Transfer | undefined
 }
+
+/** The client instance or the host ends the payment, which then accepts no more funds. */
+export interface CompleteIncomingPayment {
+  readonly type: 'complete'
+  readonly commandId: string
+}
+
+/** Records the expiry of a payment and emits its event. */
+export interface ExpireIncomingPayment {
+  readonly type: 'expire'
+  readonly commandId: string
+}
+
+export type IncomingPaymentCommand = ReceiveFunds | CompleteIncomingPayment | ExpireIncomingPayment
 
 export type ReceiveRefusal =
   | 'transfer_mismatch'
@@ -155,23 +165,59 @@ export type ReceiveRefusal =
   | 'payment_expired'
   | 'amount_invalid'
 
+/** The refusals of each command. */
+export interface IncomingPaymentRefusals {
+  readonly receive: ReceiveRefusal
+  readonly complete: never
+  readonly expire: 'payment_open'
+}
+
+export type IncomingPaymentDecision<Type extends keyof IncomingPaymentRefusals> =
+  | Changed<IncomingPayment, IncomingPaymentEvent>
+  | Unchanged<IncomingPayment>
+  | ([IncomingPaymentRefusals[Type]] extends [never]
+      ? never
+      : Refused<IncomingPaymentRefusals[Type]>)
+
 /**
- * Decides whether a payment accepts funds.
+ * The state machine of an incoming payment. Pure and total: a command whose id is on the record changes nothing.
  *
- * A transfer that has been counted gives the same result again, even after completion or expiry. A transfer that
- * exceeds `incomingAmount` is accepted in full and completes the payment. Transfers after completion or after
- * `expiresAt` are refused.
+ * - `receive`: a transfer that has been counted gives the same result again, even after completion or expiry. A
+ *   transfer that exceeds `incomingAmount` is accepted in full and completes the payment. Transfers after completion or
+ *   after `expiresAt` are refused.
+ * - `complete`: a payment that has not received its `incomingAmount`, or has none, accepts no more funds. An expired
+ *   payment can be completed too.
+ * - `expire`: records once that a payment has expired. Clients see no difference: a payment accepts no funds after
+ *   `expiresAt` even if this has not run. A completed payment does not expire.
  */
+export function decideIncomingPayment<Type extends keyof IncomingPaymentRefusals>(
+  payment: IncomingPayment,
+  command: Extract<IncomingPaymentCommand, { readonly type: Type }>,
+  now: Instant,
+): IncomingPaymentDecision<Type>
 export function decideIncomingPayment(
   payment: IncomingPayment,
-  transfer: Transfer | undefined,
-  command: ReceiveFunds,
+  command: IncomingPaymentCommand,
   now: Instant,
-): Decision<IncomingPayment, IncomingPaymentEvent, ReceiveRefusal> {
+): IncomingPaymentDecision<keyof IncomingPaymentRefusals> {
   if (payment.commandId === command.commandId) return unchanged(payment)
-  const { amount } = command
-  if (transfer !== undefined) {
-    return transfer.paymentId === payment.id && sameAmount(transfer.amount, amount)
+  switch (command.type) {
+    case 'receive':
+      return receive(payment, command, now)
+    case 'complete':
+      return complete(payment, command, now)
+    case 'expire':
+      return expire(payment, command, now)
+  }
+}
+
+function receive(
+  payment: IncomingPayment,
+  { commandId, amount, counted }: ReceiveFunds,
+  now: Instant,
+): IncomingPaymentDecision<'receive'> {
+  if (counted !== undefined) {
+    return counted.paymentId === payment.id && sameAmount(counted.amount, amount)
       ? unchanged(payment)
       : refused('transfer_mismatch', 'the transfer id was used for another payment or amount')
   }
@@ -194,12 +240,12 @@ export function decideIncomingPayment(
   const next: IncomingPayment = {
     ...payment,
     version: payment.version + 1,
-    commandId: command.commandId,
+    commandId,
     updatedAt: now,
     received: total.toString(),
     completed,
     retainUntil: payment.paidRetainUntil,
-    ...(completed ? { dueAt: payment.paidRetainUntil, ...unlisted(payment) } : {}),
+    ...(completed ? { dueAt: payment.paidRetainUntil } : {}),
   }
   const received = paymentEvent('incoming-payment.received', next, now)
   return completed
@@ -207,70 +253,56 @@ export function decideIncomingPayment(
     : changed(next, received)
 }
 
-/** The client instance or the host ends the payment, which then accepts no more funds. */
-export interface CompleteIncomingPayment {
-  readonly type: 'complete'
-  readonly commandId: string
-}
-
-/**
- * Completes a payment that has not received its `incomingAmount`, or has none. It then accepts no more funds. An
- * expired payment can be completed too.
- */
-export function completeIncomingPayment(
+function complete(
   payment: IncomingPayment,
   { commandId }: CompleteIncomingPayment,
   now: Instant,
-): Changed<IncomingPayment, IncomingPaymentEvent> | Unchanged<IncomingPayment> {
+): IncomingPaymentDecision<'complete'> {
   if (payment.completed) return unchanged(payment)
-  const next: IncomingPayment = {
-    ...payment,
-    ...retired(payment),
-    version: payment.version + 1,
-    commandId,
-    updatedAt: now,
-    completed: true,
-  }
+  const next = { ...ended(payment, commandId, now), completed: true }
   return changed(next, paymentEvent('incoming-payment.completed', next, now))
 }
 
-/** Records the expiry of a payment and emits its event. */
-export interface ExpireIncomingPayment {
-  readonly type: 'expire'
-  readonly commandId: string
-}
-
-/**
- * Records once that a payment has expired. Clients see no difference: a payment accepts no funds after
- * `expiresAt` even if this has not run. A completed payment does not expire.
- */
-export function expireIncomingPayment(
+function expire(
   payment: IncomingPayment,
   { commandId }: ExpireIncomingPayment,
   now: Instant,
-): Decision<IncomingPayment, IncomingPaymentEvent, 'payment_open'> {
+): IncomingPaymentDecision<'expire'> {
   if (payment.completed || payment.expiryRecorded) return unchanged(payment)
   if (now <= payment.expiresAt) return refused('payment_open', 'the payment has not expired')
-  const next: IncomingPayment = {
-    ...payment,
-    ...retired(payment),
-    version: payment.version + 1,
-    commandId,
-    updatedAt: now,
-    expiryRecorded: true,
-  }
+  const next: IncomingPayment = { ...ended(payment, commandId, now), expiryRecorded: true }
   return changed(next, paymentEvent('incoming-payment.expired', next, now))
 }
 
-/** An ended payment is next due at the end of its retention, and no longer listed as open. */
-function retired(payment: IncomingPayment) {
-  const { expiresAt, retainUntil = expiresAt } = payment
-  return { dueAt: retainUntil, retainUntil, ...unlisted(payment) }
+/** Returns the next version of a payment that accepts no more funds: it is next due at the end of its retention. */
+function ended(payment: IncomingPayment, commandId: string, now: Instant): IncomingPayment {
+  const { expiresAt, retainUntil = expiresAt, version } = payment
+  return {
+    ...payment,
+    version: version + 1,
+    commandId,
+    updatedAt: now,
+    dueAt: retainUntil,
+    retainUntil,
+  }
 }
 
-/** Removes a payment from the list of open payments, which alone is ordered by expiry. */
-function unlisted({ lists = [], expiresAt }: IncomingPayment): Pick<Stored, 'lists'> {
-  return { lists: lists.filter(({ at }) => at !== expiresAt) }
+/** Returns the record by which a transfer counts once. */
+export function transferOf(
+  payment: IncomingPayment,
+  { commandId, transferId: id, amount }: ReceiveFunds,
+): Transfer {
+  const { value, assetCode, assetScale } = amount
+  const retainUntil = retainTransferUntil(payment)
+  return {
+    id,
+    version: 1,
+    commandId,
+    dueAt: retainUntil,
+    retainUntil,
+    paymentId: payment.id,
+    amount: { value, assetCode, assetScale },
+  }
 }
 
 /** Returns until when a transfer is kept: a day longer than its payment, so that repeats are recognized. */

@@ -58,3 +58,8 @@ export function parseInstant(text: string): Instant | undefined {
 export function formatInstant(instant: Instant): string {
   return new Date(instant).toISOString()
 }
+
+/** Returns a clock without fractions of a millisecond: records, their order and RFC 3339 have none. */
+export function wholeMilliseconds(clock: { now(): number }): { now(): Instant } {
+  return { now: () => Math.floor(clock.now()) }
+}

@@ -1,8 +1,7 @@
 import { UTCDateMini } from '@date-fns/utc/date/mini'
 import { addMonths } from 'date-fns/addMonths'
-import type { Instant } from './instant.js'
-import { lastInstant, parseInstant } from './instant.js'
-import { ok, type Problem, type Result } from './result.js'
+import { ok, type Problem, type Result } from './decision.js'
+import { type Instant, lastInstant, parseInstant } from './instant.js'
 
 /** A calendar duration, component by component: a month is not a number of milliseconds. */
 export interface CalendarDuration {

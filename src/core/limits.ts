@@ -1,9 +1,8 @@
 import type { GrantedItem } from './access.js'
 import { type Amount, parseValue, sameAsset } from './amount.js'
-import { type Refused, refused } from './decision.js'
+import { ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
 import { parseInterval, type SpendingWindow, windowAt } from './interval.js'
-import { ok, type Result } from './result.js'
 
 /** The payment fields that limits check. */
 export interface Spending {

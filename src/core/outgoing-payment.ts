@@ -1,5 +1,5 @@
 import { type Amount, parseValue, sameAsset } from './amount.js'
-import { type Decision, type Refused, refused, unchanged } from './decision.js'
+import { type Decision, ok, type Refused, type Result, refused, unchanged } from './decision.js'
 import type { Instant } from './instant.js'
 import {
   isOver,
@@ -8,7 +8,6 @@ import {
   type OutgoingPaymentEvent,
   type OutgoingPaymentPolicy,
 } from './outgoing-payment/record.js'
-import { ok, type Result } from './result.js'
 
 /** The host claims the payment to send it. It can no longer lapse. */
 export interface BeginPayment {

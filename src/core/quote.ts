@@ -1,7 +1,6 @@
 import { type Amount, type Asset, parseValue, sameAmount, sameAsset } from './amount.js'
-import { type Changed, changed, type Refused, refused } from './decision.js'
+import { type Changed, changed, ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
-import { ok, type Result } from './result.js'
 import type { Stored } from './stored.js'
 
 /**

@@ -24,3 +24,15 @@ export interface ListEntry {
   readonly list: string
   readonly at: Instant
 }
+
+/** Any JSON value. Records, events and metadata consist of these. */
+export type Json =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly Json[]
+  | { readonly [key: string]: Json }
+
+/** An object of JSON values. */
+export type JsonObject = { readonly [key: string]: Json }

@@ -3,10 +3,10 @@ import {
   drainOptions,
   drainSettings,
   type EventHandler,
-  type EventOutbox,
   requirePositive,
-} from '../service/mechanism/delivery.js'
-import { sleep } from '../service/mechanism/sleep.js'
+  type ServerEvents,
+} from '../service/events/delivery.js'
+import { sleep } from '../service/time.js'
 import { callback, having, listOf, optional } from '../util/arguments.js'
 import { callHook } from '../util/call-hook.js'
 import { requireKnownOptions } from '../util/known-options.js'
@@ -38,13 +38,13 @@ export interface EventConsumer {
 
 /**
  * Delivers the events of one or more servers continuously until it is stopped. Any number of processes may run a
- * consumer, but only one at a time delivers a given event; see `EventOutbox.drain`.
+ * consumer, but only one at a time delivers a given event; see `ServerEvents.drain`.
  *
  * @throws {OptionError} for an invalid option.
  * @throws {ArgumentError} for invalid sources, and for an invalid handler or `onError`.
  */
 export function consumeEvents(
-  sources: readonly EventOutbox[],
+  sources: readonly ServerEvents[],
   handler: EventHandler,
   options: ConsumeOptions = {},
 ): EventConsumer {
@@ -59,7 +59,7 @@ export function consumeEvents(
   const controller = new AbortController()
   const { signal } = controller
 
-  async function consume(source: EventOutbox): Promise<void> {
+  async function consume(source: ServerEvents): Promise<void> {
     while (!signal.aborted) {
       let delivered = 0
       try {

@@ -6,13 +6,13 @@ import {
   type GrantPolicy,
   type GrantStatus,
   grantStatus,
+  type SubjectId,
 } from '../core/grant/record.js'
-import type { SubjectId } from '../core/grant/subject.js'
 import type { Instant } from '../core/instant.js'
 import { canonicalUrl } from '../protocol/url.js'
+import { newCall, type ServiceContext } from '../service/context.js'
 import { clientListName, type Grants } from '../service/grant.js'
-import { newCall, type ServiceContext } from '../service/mechanism/context.js'
-import { iterateList, type ListPage, type PageQuery, readPage } from '../service/mechanism/pages.js'
+import { iterateList, type ListPage, type PageQuery, readPage } from '../service/lists.js'
 import { ArgumentError } from '../util/argument-error.js'
 import { type Check, exactly, listOf, optional, string, text } from '../util/arguments.js'
 import { hashText } from '../util/hash.js'

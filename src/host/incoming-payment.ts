@@ -2,21 +2,21 @@ import type { Amount } from '../core/amount.js'
 import type { Refused } from '../core/decision.js'
 import type { IncomingPayment } from '../core/incoming-payment.js'
 import { formatInstant, type Instant, lastInstant } from '../core/instant.js'
-import type { Json, JsonObject } from '../core/json.js'
+import type { Json, JsonObject } from '../core/stored.js'
 import type { PaymentMethods } from '../ports/payment-methods.js'
 import {
   type IncomingPaymentBody,
   incomingPaymentBody,
   readIncomingPaymentRequest,
 } from '../protocol/incoming-payment.js'
-import { resourceUrl } from '../protocol/resource-url.js'
+import { resourceUrl } from '../protocol/url.js'
 import type {
   CompleteIncomingPaymentResult,
+  CreatedOnce,
   IncomingPayments,
   ReceivedFunds,
   ReceiveResult,
 } from '../service/incoming-payment.js'
-import type { CreatedOnce } from '../service/incoming-payment-creation.js'
 import { ArgumentError } from '../util/argument-error.js'
 import { exactly, having, integer, optional, string, text } from '../util/arguments.js'
 import { amount, record } from './arguments.js'
@@ -63,8 +63,7 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
   /**
    * Creates a payment on behalf of the owner of a wallet address, such as for an invoice or a request for money. The
    * payment follows the same rules and records the same events as one that a client instance creates (OpenAPI
-   * `create-incoming-payment`). It has no `client`, and does not count towards `policy.openIncomingPaymentsMax`. Any
-   * wallet that knows its URL can pay it.
+   * `create-incoming-payment`). It has no `client`. Any wallet that knows its URL can pay it.
    *
    * A repeat with the same `idempotencyKey` and equal members resolves to the existing payment, in its current state.
    * The library recognizes a repeat until one day after the retention of the payment ends.

@@ -1,6 +1,5 @@
 import { itemsOf, labelsOf, type TokenItem, tokenItem } from '../core/access.js'
-import { type Grant, type GrantPolicy, grantStatus } from '../core/grant/record.js'
-import type { SubjectId } from '../core/grant/subject.js'
+import { type Grant, type GrantPolicy, grantStatus, type SubjectId } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import { type SpendingTotal, spendingTotals } from '../core/spending-total.js'
 import { formatPath } from '../protocol/credential.js'

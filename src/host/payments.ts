@@ -1,6 +1,5 @@
 import type { Stored } from '../core/stored.js'
-import { type Collection, resourceId } from '../protocol/resource-url.js'
-import { canonicalUrl } from '../protocol/url.js'
+import { type Collection, canonicalUrl, resourceId } from '../protocol/url.js'
 import {
   type createPaymentLists,
   type GrantScope,
@@ -9,7 +8,7 @@ import {
   type PageQuery,
   type PaymentListQuery,
   readPageQuery,
-} from '../service/mechanism/pages.js'
+} from '../service/lists.js'
 import { ArgumentError } from '../util/argument-error.js'
 import { type Check, exactly, integer, optional, string, text } from '../util/arguments.js'
 

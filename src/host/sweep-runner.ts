@@ -1,11 +1,7 @@
 import type { Random } from '../ports/random.js'
-import { requirePositive } from '../service/mechanism/delivery.js'
-import { sleep } from '../service/mechanism/sleep.js'
-import {
-  requireSweepLimit,
-  type SweepOptions,
-  type SweepResult,
-} from '../service/mechanism/sweeps.js'
+import { requirePositive } from '../service/events/delivery.js'
+import { requireSweepLimit, type SweepOptions, type SweepResult } from '../service/sweep.js'
+import { sleep } from '../service/time.js'
 import { callback, having, listOf, optional } from '../util/arguments.js'
 import { callHook } from '../util/call-hook.js'
 import { requireKnownOptions } from '../util/known-options.js'

@@ -1,16 +1,16 @@
+import { ok } from '../core/decision.js'
 import { clientId, type Grant, type GrantClient } from '../core/grant/record.js'
-import { ok } from '../core/result.js'
 import type { ClientKeys, PublicJwk } from '../ports/client-keys.js'
 import { type Credential, type CredentialClass, parseCredential } from '../protocol/credential.js'
 import {
   inspectSignatures,
   type SignatureCandidate,
   type SignatureRules,
+  verifyCandidates,
 } from '../protocol/http-signature/inspect.js'
-import { verifyCandidates } from '../protocol/http-signature/verify.js'
-import { boundKey } from '../service/bound-key.js'
-import { isWrongAnswer } from '../service/mechanism/host-answer.js'
-import type { Proof } from '../service/mechanism/nonces.js'
+import { boundKey } from '../service/grant.js'
+import { isWrongAnswer } from '../service/host-answer.js'
+import type { Proof } from '../service/replay.js'
 import { hasCode } from '../util/error-code.js'
 import { type Exchange, refuse } from './pipeline.js'
 import type { HttpRefusal, HttpResult } from './refusals.js'

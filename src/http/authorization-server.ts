@@ -4,17 +4,12 @@ import type { ClientKeys } from '../ports/client-keys.js'
 import type { Introspect } from '../ports/introspect.js'
 import type { Store } from '../ports/store.js'
 import type { Subjects } from '../ports/subjects.js'
+import type { ServiceContext } from '../service/context.js'
+import type { ServerEvents } from '../service/events/delivery.js'
+import { createServerEvents } from '../service/events/outbox.js'
 import { createGrants, type Grants } from '../service/grant.js'
 import { createIntrospect } from '../service/introspection.js'
-import { newCall, type ServiceContext } from '../service/mechanism/context.js'
-import type { ServerEvents } from '../service/mechanism/delivery.js'
-import { createServerEvents } from '../service/mechanism/outbox.js'
-import {
-  retired,
-  type SweepOptions,
-  type SweepResult,
-  sweepKinds,
-} from '../service/mechanism/sweeps.js'
+import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { discover } from './authorization-server/discovery.js'
 import {
@@ -43,7 +38,12 @@ import {
 } from './options.js'
 import { createHandlers } from './pipeline.js'
 import { authorizationErrors } from './public-errors.js'
-import type { ServerRoute } from './routes.js'
+import {
+  type AuthorizationOperation,
+  grantRoutes,
+  introspectionRoutes,
+  type ServerRoute,
+} from './routes.js'
 import { publicUrl } from './target.js'
 
 export interface AuthorizationServerOptions extends ServerOptions {
@@ -78,15 +78,6 @@ const knownOptions: Readonly<Record<keyof AuthorizationServerOptions, true>> = {
   resourceServers: true,
 }
 
-export type AuthorizationOperation =
-  | 'requestGrant'
-  | 'discover'
-  | 'continueGrant'
-  | 'cancelGrant'
-  | 'rotateToken'
-  | 'revokeToken'
-  | 'introspectToken'
-
 /** The services for the host's own code. `AuthorizationServer.within` returns them on another store. */
 export interface AuthorizationServices {
   /** The operations that the host's consent page calls. */
@@ -118,21 +109,6 @@ export interface AuthorizationServer extends AuthorizationServices {
   sweep(options?: SweepOptions): Promise<SweepResult>
   /** Introspects access tokens for a resource server in the same process. */
   readonly introspect: Introspect
-}
-
-const routes: readonly ServerRoute[] = [
-  { operation: 'requestGrant', method: 'POST', path: '' },
-  { operation: 'discover', method: 'OPTIONS', path: '' },
-  { operation: 'continueGrant', method: 'POST', path: '/continue/{id}' },
-  { operation: 'cancelGrant', method: 'DELETE', path: '/continue/{id}' },
-  { operation: 'rotateToken', method: 'POST', path: '/token/{id}' },
-  { operation: 'revokeToken', method: 'DELETE', path: '/token/{id}' },
-]
-
-const introspectionRoute: ServerRoute = {
-  operation: 'introspectToken',
-  method: 'POST',
-  path: '/introspect',
 }
 
 /**
@@ -218,7 +194,7 @@ function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) 
     errors: authorizationErrors,
     url,
     strippedPrefix,
-    routes: resourceServers === undefined ? routes : [...routes, introspectionRoute],
+    routes: resourceServers === undefined ? grantRoutes : [...grantRoutes, ...introspectionRoutes],
     serve: {
       requestGrant: requestGrant(deps),
       discover: discover({ grantEndpoint, namesSubjects }),
@@ -228,7 +204,7 @@ function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) 
       revokeToken: revokeToken(deps),
       introspectToken: introspectToken({ context, repeats, introspect, grantEndpoint, registry }),
     },
-    newCall: () => newCall(context),
+    context,
     challenge: `GNAP as_uri=${grantEndpoint}`,
     watch: options,
   } as const

@@ -1,4 +1,4 @@
-import { ok, type Result } from '../core/result.js'
+import { ok, type Result } from '../core/decision.js'
 import type { FieldLines, SignedMessage } from '../protocol/http-signature/components.js'
 import { type Unreadable, unreadable } from '../protocol/schema.js'
 import type { HttpRequest } from './message.js'

@@ -8,8 +8,8 @@ import { accountSchema, keySchema, methodsSchema, subjectSchema } from '../proto
 import { publishedJwk, screenJwk } from '../protocol/http-signature/jwk.js'
 import { parseWith } from '../protocol/schema.js'
 import { canonicalUrl } from '../protocol/url.js'
-import { ofDependency } from '../service/mechanism/dependency-failure.js'
-import { HostAnswerError } from '../service/mechanism/host-answer.js'
+import { HostAnswerError } from '../service/host-answer.js'
+import { ofDependency } from '../service/store-guard.js'
 
 // The host's ports, as the servers use them. The server responds with 503 if a port rejects, and with 500 if its answer
 // breaks its contract: otherwise each client would have to find out what is wrong.

@@ -1,25 +1,20 @@
-import { type Clock, wholeMilliseconds } from '../ports/clock.js'
+import { wholeMilliseconds } from '../core/instant.js'
+import type { Clock } from '../ports/clock.js'
 import type { Random } from '../ports/random.js'
 import type { Store } from '../ports/store.js'
-import { namespaceOf } from '../protocol/credential.js'
+import { namespaceAt } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
-import { clockWatch } from '../service/mechanism/clock-watch.js'
-import { createCombiner } from '../service/mechanism/combiner.js'
-import type { ServiceContext } from '../service/mechanism/context.js'
-import { type EventType, eventConsumers, recordedEvents } from '../service/mechanism/event-types.js'
-import type { RepeatRule } from '../service/mechanism/nonces.js'
-import { observedStore } from '../service/mechanism/observed-store.js'
-import { realPacing } from '../service/mechanism/pacing.js'
-import { createQueues } from '../service/mechanism/queues.js'
-import { type ClockError, steadyClock } from '../service/mechanism/steady-clock.js'
-import { storeTimeoutDefaultMs, timedStore } from '../service/mechanism/timed-store.js'
+import type { ServiceContext } from '../service/context.js'
+import { type EventType, recordedEvents } from '../service/events/record.js'
+import type { RepeatRule } from '../service/replay.js'
+import { guardedStore } from '../service/store-guard.js'
+import { type ClockError, realPacing, steadyClock } from '../service/time.js'
+import { createRunner } from '../service/write.js'
 import { callHook } from '../util/call-hook.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { invalidOption } from '../util/option-error.js'
-import { harmless } from './hooks.js'
-import type { Server } from './operations.js'
-import type { ServerHooks } from './pipeline.js'
-import type { RateLimiting } from './rate-limit.js'
+import { harmless, type RateLimiting, type ServerHooks } from './pipeline.js'
+import type { Server } from './routes.js'
 import type { PublicUrl } from './target.js'
 
 /** Keeps the sum of a time and a duration within the range of `Date`. */
@@ -50,12 +45,6 @@ export interface ServerOptions extends ServerHooks, RateLimiting {
    * which docs/events.md lists. An operation without a recorded event writes no event.
    */
   readonly recordsEvents?: boolean | readonly EventType[]
-  /**
-   * The names of consumers that each receive every recorded event, such as `['ledger', 'webhooks']`: at most 8. A
-   * commit then writes an event once for each of them. Consume the events of `events.consumer(name)`. Default: one
-   * consumer without a name, which consumes `events`.
-   */
-  readonly eventConsumers?: readonly string[]
 }
 
 /** How HTTP message signatures (RFC 9421) are checked. */
@@ -95,7 +84,6 @@ export const serverOptions: Readonly<Record<keyof ServerOptions, true>> = {
   signatures: true,
   strippedPrefix: true,
   recordsEvents: true,
-  eventConsumers: true,
   ...hookOptions,
 }
 
@@ -113,77 +101,40 @@ export function serviceContext(
   url: PublicUrl,
   grantEndpoint: PublicUrl = url,
 ): ServiceContext {
-  const { clock = Date, random = crypto, storeTimeoutMs = storeTimeoutDefaultMs } = options
-  requireDuration('storeTimeoutMs', storeTimeoutMs)
-  if (storeTimeoutMs === 0) throw invalidOption('storeTimeoutMs', 'must be positive')
+  const { clock = Date, random = crypto, storeTimeoutMs = 3_000, onError } = options
   requireHooks(options)
   const store = requireStore(options.store)
-  const consumers = eventConsumers(options.eventConsumers)
   requireMethods('clock', clock, ['now'])
   requireMethods('random', random, ['getRandomValues'])
-  const report = (error: ClockError) => void callHook(() => options.onError?.(error))
+  requireDuration('storeTimeoutMs', storeTimeoutMs)
+  if (storeTimeoutMs === 0) throw invalidOption('storeTimeoutMs', 'must be positive')
+  const report = (error: ClockError) => void callHook(() => onError?.(error))
   const steady = steadyClock(wholeMilliseconds(clock), report)
-  return {
-    store: clockWatch(storeOf(options, server, storeTimeoutMs), steady, report),
-    givenStore: store,
-    clock: steady,
-    random: pooled(random),
+  const telemetry = options.telemetry && harmless(options.telemetry, onError)
+  const guard = { clock: steady, timeoutMs: storeTimeoutMs, server, telemetry }
+  const running = {
+    store: guardedStore(store, guard),
+    random,
     pacing: realPacing,
     storeTimeoutMs,
-    queues: createQueues(),
-    combiner: createCombiner(realPacing, storeTimeoutMs),
-    signatureRules: signatureRules(options.signatures ?? {}),
-    namespace: namespaceAt(url),
-    grantNamespace: namespaceAt(grantEndpoint),
-    serverUrl: url.origin + url.basePath,
     recordsEvents: recordedEvents(options.recordsEvents),
-    eventConsumers: consumers,
   }
-}
-
-/** Wraps the store: limits the time of each call, and measures the calls if there is telemetry. */
-function storeOf(
-  { store, telemetry, onError }: ServerOptions,
-  server: Server,
-  storeTimeoutMs: number,
-): Store {
-  const timed = timedStore(store, storeTimeoutMs)
-  return telemetry === undefined
-    ? timed
-    : observedStore(timed, server, harmless(telemetry, onError))
-}
-
-/** Returns a function that resolves to the prefix of all ids of the server at a URL. */
-function namespaceAt({ origin, basePath }: PublicUrl): () => Promise<string> {
-  let namespace: Promise<string> | undefined
-  return () => (namespace ??= namespaceOf(origin + basePath))
-}
-
-/**
- * Returns the context on another store, such as one inside a transaction of the host. It has no queues and no combiner,
- * because the first operation in one of them may wait for a lock that this transaction holds.
- */
-export function contextOn(store: Store, context: ServiceContext): ServiceContext {
-  return { ...context, store: requireStore(store), queues: undefined, combiner: undefined }
-}
-
-/** Reads random bytes in batches, because each call has a fixed cost. Each byte is used once. */
-function pooled(random: Random): Random {
-  const pool = new Uint8Array(1_024)
-  let used = pool.length
   return {
-    getRandomValues(array) {
-      if (array.length > pool.length) return random.getRandomValues(array)
-      if (used + array.length > pool.length) {
-        random.getRandomValues(pool)
-        used = 0
-      }
-      array.set(pool.subarray(used, used + array.length))
-      pool.fill(0, used, used + array.length)
-      used += array.length
-      return array
-    },
+    ...running,
+    run: createRunner(running),
+    givenStore: store,
+    clock: steady,
+    signatureRules: signatureRules(options.signatures ?? {}),
+    namespace: namespaceAt(url.origin + url.basePath),
+    grantNamespace: namespaceAt(grantEndpoint.origin + grantEndpoint.basePath),
+    serverUrl: url.origin + url.basePath,
   }
+}
+
+/** Returns the context on a store inside a transaction of the host. */
+export function contextOn(store: Store, context: ServiceContext): ServiceContext {
+  const inside = { ...context, store: requireStore(store) }
+  return { ...inside, run: createRunner(inside, true) }
 }
 
 export function repeatRule({ signatures }: ServerOptions): RepeatRule {

@@ -1,20 +1,19 @@
+import { type Ok, ok } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
-import type { Json } from '../core/json.js'
-import { type Ok, ok } from '../core/result.js'
-import type { RequestOutcome, Telemetry } from '../ports/telemetry.js'
+import type { Json } from '../core/stored.js'
+import type { RequestOutcome, Telemetry, TelemetryActivity } from '../ports/telemetry.js'
 import type { SignedMessage } from '../protocol/http-signature/components.js'
 import { parseJson } from '../protocol/json.js'
 import type { BodyProblem, Parsed } from '../protocol/schema.js'
-import type { Call } from '../service/mechanism/context.js'
-import { failedDependency } from '../service/mechanism/dependency-failure.js'
-import { callHook } from '../util/call-hook.js'
+import { type Call, newCall, type ServiceContext, type SignedCall } from '../service/context.js'
+import { once, type Proof, type RepeatRule, replayRecordOf } from '../service/replay.js'
+import { failedDependency } from '../service/store-guard.js'
+import { answered } from '../service/write.js'
+import { callHook, type OnError } from '../util/call-hook.js'
 import { hasCode } from '../util/error-code.js'
 import { readMessage } from './fields.js'
-import { harmless } from './hooks.js'
 import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
-import type { Server, ServerOperation } from './operations.js'
 import type { ErrorTable, Refusal } from './public-errors.js'
-import { limitedUntil, type RateLimitedCall, type RateLimiting } from './rate-limit.js'
 import {
   type HttpRefusal,
   type HttpResult,
@@ -22,7 +21,7 @@ import {
   type RefusalContext,
   refusalResponse,
 } from './refusals.js'
-import { matchRoute, type ServerRoute } from './routes.js'
+import { matchRoute, type Server, type ServerOperation, type ServerRoute } from './routes.js'
 import { type PublicUrl, resolveTarget } from './target.js'
 
 /** The report of a refused request for the operator. It contains the failed check, not the request. */
@@ -59,6 +58,54 @@ export interface ServerHooks {
   readonly telemetry?: Telemetry
 }
 
+/** A call to count, before it is served. */
+export interface RateLimitedCall {
+  /**
+   * The client instance: its wallet address, or the URN of its key's thumbprint. Its signature has been
+   * verified, so no client can use up the limit of another. Absent for a call that needs no signature.
+   */
+  readonly client?: string
+  /** The `kid` of the key that signed; absent if `client` is absent. */
+  readonly keyid?: string
+  readonly operation: ServerOperation
+  readonly method: string
+  readonly at: Instant
+}
+
+/** The result for a call over the limit: the caller may retry after this many milliseconds. */
+export interface RateExceeded {
+  readonly retryAfterMs: number
+}
+
+/** Counts a call. Returns or resolves to `undefined` if the call is within the limit. */
+export type RateLimit = (
+  call: RateLimitedCall,
+) => RateExceeded | undefined | Promise<RateExceeded | undefined>
+
+export interface RateLimiting {
+  /**
+   * Counts calls; a call over the limit gets 429 with `Retry-After`. A signed operation awaits it right after
+   * the signature is verified, before it acts for the client; an operation that needs no signature awaits it
+   * first. It does not see requests with an invalid signature: limit those by IP address in front of the
+   * server. If it throws, the call is served and `onError` receives the error. Default: no limit.
+   */
+  readonly rateLimit?: RateLimit
+}
+
+const retryAfterDefaultMs = 1_000
+
+/** Resolves to the time when the caller may retry, or to `undefined` if the call is within the limit. */
+export async function limitedUntil(
+  rateLimit: RateLimit,
+  call: RateLimitedCall,
+): Promise<Instant | undefined> {
+  const exceeded = await rateLimit(call)
+  // A host without types may return null or false.
+  if (!exceeded) return undefined
+  const { retryAfterMs } = exceeded
+  return call.at + (Number.isFinite(retryAfterMs) ? retryAfterMs : retryAfterDefaultMs)
+}
+
 /** A request whose size, route and headers have been checked, with its operation. */
 export interface Exchange {
   readonly server: Server
@@ -87,7 +134,7 @@ interface Pipeline {
   readonly strippedPrefix: string
   readonly routes: readonly ServerRoute[]
   readonly serve: { readonly [Name in ServerOperation]?: Serve }
-  readonly newCall: () => Call
+  readonly context: Pick<ServiceContext, 'clock' | 'random'>
   /** The value of `WWW-Authenticate` on every 401 response. */
   readonly challenge?: string
   /** Additional headers of every response. Default: none. */
@@ -137,7 +184,7 @@ async function answerTo(
   let answer: HttpResult<HttpResponse>
   const { server, telemetry } = pipeline
   try {
-    call = pipeline.newCall()
+    call = newCall(pipeline.context)
     const understood = understand(request, routes, pipeline)
     if (!understood.ok) {
       answer = understood
@@ -188,6 +235,52 @@ function limiter(
 /** Serves an operation that needs no signature, after the rate limit. */
 export function unsigned(serve: Serve): Serve {
   return async (exchange) => (await exchange.limit()) ?? serve(exchange)
+}
+
+/** A request whose signature has been verified. */
+export interface SignedExchange extends Exchange {
+  readonly call: SignedCall
+}
+
+export type ServeSigned<Caller> = (
+  exchange: SignedExchange,
+  caller: Caller,
+) => Promise<HttpResult<HttpResponse>>
+
+export interface SignedOptions<Caller> {
+  readonly context: ServiceContext
+  readonly repeats: RepeatRule | ((caller: Caller) => RepeatRule)
+  /** Whether repeating this answer is harmless, so that nothing is recorded. Default: never. */
+  readonly isHarmless?: (answer: HttpResult<HttpResponse>) => boolean
+}
+
+/**
+ * Serves a signed operation: authenticates its caller, and runs it. What it commits with `call.commit` records in the
+ * same commit that the request was used. Otherwise, a commit of its own records that before the response is sent,
+ * whether the operation succeeds or is refused.
+ */
+export function signed<Caller extends { readonly proof: Proof }>(
+  { context, repeats, isHarmless = () => false }: SignedOptions<Caller>,
+  authenticate: (exchange: Exchange) => Promise<HttpResult<Caller>>,
+  serve: ServeSigned<Caller>,
+): Serve {
+  return async (exchange) => {
+    const caller = await authenticate(exchange)
+    if (!caller.ok) return caller
+    const rule = typeof repeats === 'function' ? repeats(caller.value) : repeats
+    const { commandId } = exchange.call
+    const replay = await replayRecordOf(context, caller.value.proof, rule, commandId)
+    let isRecorded = replay === undefined
+    const commit: SignedCall['commit'] = (write) => {
+      isRecorded = true
+      return context.run(once(write, replay))
+    }
+    const answer = await serve(
+      { ...exchange, call: { ...exchange.call, replay, commit } },
+      caller.value,
+    )
+    return isRecorded || isHarmless(answer) ? answer : commit<typeof answer>(answered(answer))
+  }
 }
 
 /** Adds the server's headers, and removes the content of a response to HEAD (RFC 9110 section 9.3.2). */
@@ -296,4 +389,34 @@ function reportRefusal(
   const where = operation === undefined ? {} : { operation }
   const report = { refusal, reason, status, code, method, ...where, ...seen, at }
   void callHook(() => watch.onRefusal?.(report), watch.onError)
+}
+
+/**
+ * Returns telemetry that cannot change what it measures: the work runs exactly once, its own result is returned, and
+ * errors of the telemetry go to `onError`.
+ */
+export function harmless(telemetry: Telemetry, onError: OnError): Telemetry {
+  return {
+    observe<Result>(
+      activity: TelemetryActivity,
+      work: (tell: (outcome: RequestOutcome) => void) => Promise<Result>,
+    ): Promise<Result> {
+      let result: Promise<Result> | undefined
+      let failure: { readonly error: unknown } | undefined
+      const run = (tell?: (outcome: RequestOutcome) => void): Promise<Result> => {
+        if (result !== undefined) return result
+        // An async function also turns a thrown error into a rejection.
+        const started = async () => work((outcome) => void callHook(() => tell?.(outcome), onError))
+        result = started()
+        result.catch((error: unknown) => {
+          failure = { error }
+        })
+        return result
+      }
+      const isNew = (error: unknown) => failure === undefined || failure.error !== error
+      const reportNew = (error: unknown) => (isNew(error) ? onError?.(error) : undefined)
+      void callHook(() => telemetry.observe(activity, run), reportNew)
+      return run()
+    },
+  }
 }

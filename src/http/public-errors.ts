@@ -1,4 +1,4 @@
-import type { ServerOperation } from './operations.js'
+import type { ServerOperation } from './routes.js'
 
 /** The status, code and description of an error. */
 export type ErrorRow = readonly [status: number, code: string, description: string]
@@ -55,7 +55,6 @@ export const precedence = [
   'wallet_address_inactive',
   'amount_invalid',
   'expiry_invalid',
-  'open_payments_exceeded',
   'amount_missing',
   'amount_too_small',
   'receiver_invalid',
@@ -220,7 +219,6 @@ export const resourceErrors = {
   wallet_address_inactive: [400, 'inactive_wallet_address', 'Inactive wallet address'],
   amount_invalid: [400, 'invalid_amount', 'Invalid amount'],
   expiry_invalid: [400, 'invalid_expiry', 'Invalid expiresAt'],
-  open_payments_exceeded: [429, 'too_many_open_payments', 'Too many open incoming payments'],
   amount_missing: [400, 'invalid_amount', 'Missing amount'],
   // Deployed clients match this text, and read `minSendAmount` in the details.
   amount_too_small: [400, 'invalid_amount', 'non-positive receive amount'],

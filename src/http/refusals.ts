@@ -1,8 +1,7 @@
+import type { Result } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
-import type { JsonObject } from '../core/json.js'
-import type { Result } from '../core/result.js'
+import type { JsonObject } from '../core/stored.js'
 import type { HttpResponse } from './message.js'
-import type { ServerOperation } from './operations.js'
 import {
   authorizationErrors,
   type ErrorRow,
@@ -12,6 +11,7 @@ import {
   resourceErrors,
   walletAddressErrors,
 } from './public-errors.js'
+import type { ServerOperation } from './routes.js'
 
 /** The error that a client receives: a status, a machine-readable code and a description without details. */
 export interface PublicError {

@@ -6,19 +6,14 @@ import type { Pricing } from '../ports/pricing.js'
 import type { Store } from '../ports/store.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { sweptBudgets } from '../service/budget.js'
+import type { ServiceContext } from '../service/context.js'
+import { createPaymentCreation } from '../service/create-outgoing-payment.js'
+import type { ServerEvents } from '../service/events/delivery.js'
+import { createServerEvents } from '../service/events/outbox.js'
 import { createIncomingPayments } from '../service/incoming-payment.js'
-import { newCall, type ServiceContext } from '../service/mechanism/context.js'
-import type { ServerEvents } from '../service/mechanism/delivery.js'
-import { createServerEvents } from '../service/mechanism/outbox.js'
-import {
-  retired,
-  type SweepOptions,
-  type SweepResult,
-  sweepKinds,
-} from '../service/mechanism/sweeps.js'
 import { createOutgoingPayments } from '../service/outgoing-payment.js'
-import { createPaymentCreation } from '../service/outgoing-payment-creation.js'
 import { createQuotes } from '../service/quote.js'
+import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
 import { requireKnownOptions } from '../util/known-options.js'
 import { hostPaymentMethods, hostPricing, hostWalletAddresses } from './host-ports.js'
 import type { Handler } from './message.js'
@@ -52,7 +47,12 @@ import {
 import { type ResourcePolicy, resourcePolicy } from './resource-server/policy.js'
 import { createQuote, getQuote } from './resource-server/quote.js'
 import { screenedPricing } from './resource-server/screened-pricing.js'
-import type { ServerRoute } from './routes.js'
+import {
+  type ResourceOperation,
+  receivingRoutes,
+  type ServerRoute,
+  spendingRoutes,
+} from './routes.js'
 import { publicUrl } from './target.js'
 
 export interface ResourceServerOptions extends ServerOptions {
@@ -103,18 +103,6 @@ export interface ResourceServices {
   readonly outgoingPayments: OutgoingPaymentServices
 }
 
-export type ResourceOperation =
-  | 'createIncomingPayment'
-  | 'listIncomingPayments'
-  | 'getIncomingPayment'
-  | 'completeIncomingPayment'
-  | 'createQuote'
-  | 'getQuote'
-  | 'createOutgoingPayment'
-  | 'listOutgoingPayments'
-  | 'getOutgoingPayment'
-  | 'getOutgoingPaymentGrant'
-
 export interface ResourceServer extends ResourceServices {
   /** Serves every route below `baseUrl`. */
   readonly handle: Handler
@@ -141,26 +129,6 @@ export interface ResourceServer extends ResourceServices {
    */
   sweep(options?: SweepOptions): Promise<SweepResult>
 }
-
-const receivingRoutes: readonly ServerRoute[] = [
-  { operation: 'createIncomingPayment', method: 'POST', path: '/incoming-payments' },
-  { operation: 'listIncomingPayments', method: 'GET', path: '/incoming-payments' },
-  { operation: 'getIncomingPayment', method: 'GET', path: '/incoming-payments/{id}' },
-  {
-    operation: 'completeIncomingPayment',
-    method: 'POST',
-    path: '/incoming-payments/{id}/complete',
-  },
-]
-
-const spendingRoutes: readonly ServerRoute[] = [
-  { operation: 'createQuote', method: 'POST', path: '/quotes' },
-  { operation: 'getQuote', method: 'GET', path: '/quotes/{id}' },
-  { operation: 'createOutgoingPayment', method: 'POST', path: '/outgoing-payments' },
-  { operation: 'listOutgoingPayments', method: 'GET', path: '/outgoing-payments' },
-  { operation: 'getOutgoingPayment', method: 'GET', path: '/outgoing-payments/{id}' },
-  { operation: 'getOutgoingPaymentGrant', method: 'GET', path: '/outgoing-payment-grant' },
-]
 
 /**
  * Creates the resource server of an account servicing entity: incoming payments and, if `pricing` is
@@ -247,7 +215,7 @@ function pipelineOf(settings: Settings, { incoming, outgoing }: Services) {
       ...incomingPaymentOperations({ ...deps, payments: incoming, grantEndpoint }),
       ...spendingOperations({ ...deps, payments: outgoing }, settings),
     },
-    newCall: () => newCall(context),
+    context,
     challenge: `GNAP as_uri=${grantEndpoint}`,
     watch: options,
   } as const
@@ -263,17 +231,18 @@ function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
 }
 
 function spendingOperations(deps: Omit<OutgoingPaymentDependencies, 'create'>, settings: Settings) {
-  const { context, payments } = deps
+  const { context } = deps
   const { options, walletAddresses, guardsGrants, policy } = settings
   const { spending, mayPay } = policy
-  const { pricing = noQuotes, allowLoopback } = options
+  const { pricing = noPricing, allowLoopback } = options
   const screened = screenedPricing(hostPricing(pricing), {
     baseUrl: settings.baseUrl,
     allowLoopback,
   })
-  const quotes = createQuotes(context, { walletAddresses, quotes: screened }, spending.quotes)
-  const creating = { guardsGrants, walletAddresses, quotes, payments, mayPay }
-  const paying = { ...deps, create: createPaymentCreation(context, creating, spending) }
+  const quotes = createQuotes(context, { walletAddresses, pricing: screened }, spending.quotes)
+  const creating = { guardsGrants, walletAddresses, quotes, mayPay }
+  const limits = { ...spending.payments, ...spending.budgets }
+  const paying = { ...deps, create: createPaymentCreation(context, creating, limits) }
   return {
     createQuote: createQuote({ ...deps, quotes }),
     getQuote: getQuote({ ...deps, quotes }),
@@ -285,4 +254,4 @@ function spendingOperations(deps: Omit<OutgoingPaymentDependencies, 'create'>, s
 }
 
 /** Never called: without `pricing`, no route leads to quotes. */
-const noQuotes: Pricing = { price: () => Promise.reject(new Error('pricing is not configured')) }
+const noPricing: Pricing = { price: () => Promise.reject(new Error('pricing is not configured')) }

@@ -1,5 +1,63 @@
-import { ok, type Result } from '../core/result.js'
-import type { ServerOperation } from './operations.js'
+import { ok, type Result } from '../core/decision.js'
+/** The kinds of servers. */
+export type Server = 'authorizationServer' | 'resourceServer' | 'walletAddressServer'
+
+/** The routes of an authorization server. */
+export const grantRoutes = [
+  { operation: 'requestGrant', method: 'POST', path: '' },
+  { operation: 'discover', method: 'OPTIONS', path: '' },
+  { operation: 'continueGrant', method: 'POST', path: '/continue/{id}' },
+  { operation: 'cancelGrant', method: 'DELETE', path: '/continue/{id}' },
+  { operation: 'rotateToken', method: 'POST', path: '/token/{id}' },
+  { operation: 'revokeToken', method: 'DELETE', path: '/token/{id}' },
+] as const
+
+/** The route of an authorization server with resource servers in other processes. */
+export const introspectionRoutes = [
+  { operation: 'introspectToken', method: 'POST', path: '/introspect' },
+] as const
+
+/** The routes of a resource server. */
+export const receivingRoutes = [
+  { operation: 'createIncomingPayment', method: 'POST', path: '/incoming-payments' },
+  { operation: 'listIncomingPayments', method: 'GET', path: '/incoming-payments' },
+  { operation: 'getIncomingPayment', method: 'GET', path: '/incoming-payments/{id}' },
+  {
+    operation: 'completeIncomingPayment',
+    method: 'POST',
+    path: '/incoming-payments/{id}/complete',
+  },
+] as const
+
+/** The routes of a resource server with `pricing`. */
+export const spendingRoutes = [
+  { operation: 'createQuote', method: 'POST', path: '/quotes' },
+  { operation: 'getQuote', method: 'GET', path: '/quotes/{id}' },
+  { operation: 'createOutgoingPayment', method: 'POST', path: '/outgoing-payments' },
+  { operation: 'listOutgoingPayments', method: 'GET', path: '/outgoing-payments' },
+  { operation: 'getOutgoingPayment', method: 'GET', path: '/outgoing-payments/{id}' },
+  { operation: 'getOutgoingPaymentGrant', method: 'GET', path: '/outgoing-payment-grant' },
+] as const
+
+/** The routes of a wallet address server. */
+export const walletAddressRoutes = [
+  { operation: 'getWalletAddressKeys', method: 'GET', path: '{path}/jwks.json' },
+  { operation: 'getWalletAddress', method: 'GET', path: '{path}' },
+  { operation: 'preflight', method: 'OPTIONS', path: '{path}' },
+] as const
+
+export type AuthorizationOperation =
+  | (typeof grantRoutes)[number]['operation']
+  | (typeof introspectionRoutes)[number]['operation']
+
+export type ResourceOperation =
+  | (typeof receivingRoutes)[number]['operation']
+  | (typeof spendingRoutes)[number]['operation']
+
+export type WalletAddressOperation = (typeof walletAddressRoutes)[number]['operation']
+
+/** The names of all operations of the servers. */
+export type ServerOperation = AuthorizationOperation | ResourceOperation | WalletAddressOperation
 
 /**
  * The route of an operation. `path` is relative to the server's URL; in it, `{id}` matches one segment and

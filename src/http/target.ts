@@ -1,4 +1,4 @@
-import { ok, type Result } from '../core/result.js'
+import { ok, type Result } from '../core/decision.js'
 import { type Unreadable, unreadable } from '../protocol/schema.js'
 import { isSecure, parseUrl } from '../protocol/url.js'
 import { invalidOption } from '../util/option-error.js'

@@ -1,5 +1,6 @@
-import { ok } from '../core/result.js'
-import { type Clock, wholeMilliseconds } from '../ports/clock.js'
+import { ok } from '../core/decision.js'
+import { wholeMilliseconds } from '../core/instant.js'
+import type { Clock } from '../ports/clock.js'
 import type { WalletAddress, WalletAddresses } from '../ports/wallet-addresses.js'
 import { publishedJwk } from '../protocol/http-signature/jwk.js'
 import { canonicalUrl } from '../protocol/url.js'
@@ -12,14 +13,14 @@ import {
   type Exchange,
   json,
   noContent,
+  type RateLimiting,
   refuse,
   type ServerHooks,
   unsigned,
 } from './pipeline.js'
 import { walletAddressErrors } from './public-errors.js'
-import type { RateLimiting } from './rate-limit.js'
 import type { HttpResult } from './refusals.js'
-import type { ServerRoute } from './routes.js'
+import { type ServerRoute, type WalletAddressOperation, walletAddressRoutes } from './routes.js'
 import { publicUrl } from './target.js'
 
 export interface WalletAddressServerOptions extends ServerHooks, RateLimiting {
@@ -46,8 +47,6 @@ const knownOptions: Readonly<Record<keyof WalletAddressServerOptions, true>> = {
   ...hookOptions,
 }
 
-export type WalletAddressOperation = 'getWalletAddress' | 'getWalletAddressKeys' | 'preflight'
-
 export interface WalletAddressServer {
   /** Serves every wallet address below `baseUrl`, and responds with 404 to any other path. */
   readonly handle: Handler
@@ -55,12 +54,6 @@ export interface WalletAddressServer {
   readonly handlers: Readonly<Record<WalletAddressOperation, Handler>>
   readonly routes: readonly ServerRoute[]
 }
-
-const routes: readonly ServerRoute[] = [
-  { operation: 'getWalletAddressKeys', method: 'GET', path: '{path}/jwks.json' },
-  { operation: 'getWalletAddress', method: 'GET', path: '{path}' },
-  { operation: 'preflight', method: 'OPTIONS', path: '{path}' },
-]
 
 /**
  * Wallet addresses and key sets are public, and web pages read them from other origins. Error responses have
@@ -98,7 +91,6 @@ export function createWalletAddressServer(
   requireMethods('walletAddresses', options.walletAddresses, ['find'])
   const walletAddresses = hostWalletAddresses(options.walletAddresses)
   requireMethods('clock', clock, ['now'])
-  const { now } = wholeMilliseconds(clock)
   const baseUrl = url.origin + url.basePath
 
   async function find({ id }: Exchange): Promise<HttpResult<WalletAddress>> {
@@ -112,7 +104,7 @@ export function createWalletAddressServer(
     errors: walletAddressErrors,
     url,
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
-    routes,
+    routes: walletAddressRoutes,
     serve: {
       getWalletAddress: unsigned(async (exchange) => {
         const found = await find(exchange)
@@ -129,7 +121,7 @@ export function createWalletAddressServer(
       }),
       preflight: async () => preflightResponse,
     },
-    newCall: () => ({ now: now(), commandId: '' }),
+    context: { clock: wholeMilliseconds(clock), random: crypto },
     headers: crossOrigin,
     watch: options,
   })

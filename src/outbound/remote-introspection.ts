@@ -1,5 +1,5 @@
-import type { Instant } from '../core/instant.js'
-import { type Clock, wholeMilliseconds } from '../ports/clock.js'
+import { type Instant, wholeMilliseconds } from '../core/instant.js'
+import type { Clock } from '../ports/clock.js'
 import type { ActiveToken, Introspect, Introspection } from '../ports/introspect.js'
 import type { Random } from '../ports/random.js'
 import { accessTokenClass, newPath, parseCredential } from '../protocol/credential.js'

@@ -1,5 +1,5 @@
 import type { Amount } from '../core/amount.js'
-import type { JsonObject } from '../core/json.js'
+import type { JsonObject } from '../core/stored.js'
 
 /** An outgoing payment that is priced and that its grant permits, before it is created. */
 export interface RequestedPayment {
@@ -43,8 +43,8 @@ export interface PaymentRefusal {
 export type MayPayAnswer = { readonly ok: true } | PaymentRefusal
 
 /**
- * Decides whether an outgoing payment may be created. It runs before the commit, and again if the commit loses a race;
- * the payment may then still not be created. Calls can be concurrent, even for one `outgoingPaymentId`; at most one of
- * them leads to a payment. `mayPay` must therefore have no effects, or be idempotent by `holdId`.
+ * Decides whether an outgoing payment may be created. It runs before the commit, and again if the grant changed before
+ * the commit; the payment may then still not be created. Calls can be concurrent, even for one `outgoingPaymentId`; at
+ * most one of them leads to a payment. `mayPay` must therefore have no effects, or be idempotent by `holdId`.
  */
 export type MayPay = (payment: RequestedPayment) => MayPayAnswer | Promise<MayPayAnswer>

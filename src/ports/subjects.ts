@@ -1,4 +1,4 @@
-import type { SubjectId } from '../core/grant/subject.js'
+import type { SubjectId } from '../core/grant/record.js'
 
 /** A client instance's request for the subject identifier of a resource owner who agreed to share it. */
 export interface SubjectQuery {

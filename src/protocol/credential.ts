@@ -54,6 +54,12 @@ export async function namespaceOf(serverUrl: string): Promise<string> {
   return (await hashText(serverUrl)).slice(0, namespaceLength)
 }
 
+/** Returns a function that resolves to the namespace of a server. */
+export function namespaceAt(serverUrl: string): () => Promise<string> {
+  let namespace: Promise<string> | undefined
+  return () => (namespace ??= namespaceOf(serverUrl))
+}
+
 export function formatCredential(kind: CredentialClass, { grantId, secret }: Credential): string {
   return `${kind}${grantId}.${secret}`
 }

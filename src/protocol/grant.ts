@@ -6,11 +6,10 @@ import {
   publicItem,
   type TokenItem,
 } from '../core/access.js'
-import type { FinishMethod } from '../core/grant/record.js'
-import type { SubjectId } from '../core/grant/subject.js'
+import { ok, type Result } from '../core/decision.js'
+import type { FinishMethod, SubjectId } from '../core/grant/record.js'
 import { parseInterval, shortestWindowMs } from '../core/interval.js'
-import type { Json } from '../core/json.js'
-import { ok, type Result } from '../core/result.js'
+import type { Json } from '../core/stored.js'
 import type { PublicJwk } from '../ports/client-keys.js'
 import { finishUriProblem } from './finish-uri.js'
 import { screenJwk } from './http-signature/jwk.js'

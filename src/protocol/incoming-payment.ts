@@ -1,13 +1,18 @@
 import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
+import { ok } from '../core/decision.js'
 import { type IncomingPayment, receivedAmount } from '../core/incoming-payment.js'
-import type { Instant } from '../core/instant.js'
-import { formatInstant, parseInstant } from '../core/instant.js'
-import type { Json, JsonObject } from '../core/json.js'
-import { ok } from '../core/result.js'
+import { formatInstant, type Instant, parseInstant } from '../core/instant.js'
+import type { Json, JsonObject } from '../core/stored.js'
 import type { PaymentMethod } from '../ports/payment-methods.js'
-import { readMetadata } from './metadata.js'
-import { amountSchema, type Parsed, parseWith, requestObjectOf, urlSchema } from './schema.js'
+import {
+  amountSchema,
+  type Parsed,
+  parseWith,
+  readMetadata,
+  requestObjectOf,
+  urlSchema,
+} from './schema.js'
 
 /** A request to create an incoming payment. */
 export interface IncomingPaymentRequest {

@@ -7,9 +7,9 @@ import {
   isWellFormed,
   publicItem,
 } from '../core/access.js'
+import { ok, type Result } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
-import type { Json } from '../core/json.js'
-import { ok, type Result } from '../core/result.js'
+import type { Json } from '../core/stored.js'
 import type { PublicJwk } from '../ports/client-keys.js'
 import type { ActiveToken } from '../ports/introspect.js'
 import { publishedJwk, screenJwk } from './http-signature/jwk.js'

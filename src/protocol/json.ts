@@ -1,4 +1,4 @@
-import type { Json } from '../core/json.js'
+import type { Json } from '../core/stored.js'
 import { decodeUtf8 } from '../util/bytes.js'
 
 const levelsMax = 32

@@ -1,20 +1,20 @@
 import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
-import type { Instant } from '../core/instant.js'
-import { formatInstant } from '../core/instant.js'
-import type { Json, JsonObject } from '../core/json.js'
+import { ok } from '../core/decision.js'
+import { formatInstant, type Instant } from '../core/instant.js'
 import { hasFailed, type OutgoingPayment, sentAmount } from '../core/outgoing-payment/record.js'
-import { ok } from '../core/result.js'
+import type { Json, JsonObject } from '../core/stored.js'
 import { isObject } from './json.js'
-import { readMetadata } from './metadata.js'
 import {
   amountSchema,
   type Parsed,
   parseWith,
+  readMetadata,
   receiverSchema,
   requestObjectOf,
   urlSchema,
 } from './schema.js'
+import { resourceUrl } from './url.js'
 
 /** A request to create an outgoing payment, from a quote or directly to an incoming payment. */
 export type OutgoingPaymentRequest = {
@@ -90,4 +90,18 @@ export function outgoingPaymentBody(
     ...(metadata === undefined ? {} : { metadata }),
     createdAt: formatInstant(payment.createdAt),
   }
+}
+
+/** An outgoing payment as clients see it, with the URLs of the payment and of its quote. */
+export function outgoingPaymentResource(
+  payment: OutgoingPayment,
+  baseUrl: string,
+  now: Instant,
+): OutgoingPaymentBody {
+  const { id, quoteId } = payment
+  const urls = {
+    id: resourceUrl(baseUrl, 'outgoing-payments', id),
+    ...(quoteId && { quoteId: resourceUrl(baseUrl, 'quotes', quoteId) }),
+  }
+  return outgoingPaymentBody(payment, urls, now)
 }

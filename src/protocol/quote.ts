@@ -1,9 +1,9 @@
 import * as v from 'valibot'
 import type { Amount } from '../core/amount.js'
+import { ok, type Result } from '../core/decision.js'
 import { formatInstant } from '../core/instant.js'
-import type { Json } from '../core/json.js'
 import type { Price, PriceQuery, Quote } from '../core/quote.js'
-import { ok, type Result } from '../core/result.js'
+import type { Json } from '../core/stored.js'
 import type { PriceRefusal } from '../ports/pricing.js'
 import {
   amountSchema,

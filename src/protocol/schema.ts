@@ -1,7 +1,9 @@
 import * as v from 'valibot'
 import { parseValue } from '../core/amount.js'
-import { ok, type Problem, type Result } from '../core/result.js'
-import { isObject } from './json.js'
+import { ok, type Problem, type Result } from '../core/decision.js'
+import type { Json, JsonObject } from '../core/stored.js'
+import { encodeUtf8 } from '../util/bytes.js'
+import { isObject, isStorable } from './json.js'
 import { canonicalUrl, parseUrl } from './url.js'
 
 /** The path of an invalid member, and why it is invalid. Does not contain its value. */
@@ -141,6 +143,26 @@ export function refusing(problemIn: (text: string) => string | undefined) {
     const problem = dataset.typed ? problemIn(dataset.value) : undefined
     if (problem !== undefined) addIssue({ message: problem })
   })
+}
+
+const bytesMax = 8 * 1024
+const levelsMax = 8
+
+/**
+ * Reads the `metadata` of a request body: an object of at most 8 KiB and 8 levels. Returns the parsed object itself,
+ * because responses repeat it unchanged and a schema would copy it.
+ */
+export function readMetadata(body: Json | undefined): Parsed<{ readonly metadata?: JsonObject }> {
+  const metadata = isObject(body) ? body['metadata'] : undefined
+  if (metadata === undefined || metadata === null) return ok({})
+  const path = 'metadata'
+  if (!isObject(metadata)) return { ok: false, path, problem: 'has the wrong type' }
+  if (!isStorable(metadata, levelsMax)) {
+    return { ok: false, path, problem: `must not be nested more than ${levelsMax} levels deep` }
+  }
+  return encodeUtf8(JSON.stringify(metadata)).length > bytesMax
+    ? { ok: false, path, problem: `must not be larger than ${bytesMax} bytes` }
+    : ok({ metadata })
 }
 
 /** The problem of a text that is no URI. */

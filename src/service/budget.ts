@@ -1,8 +1,7 @@
 import { type Budget, type BudgetPolicy, keep } from '../core/budget.js'
 import type { Introspect } from '../ports/introspect.js'
-import { changeOf } from './mechanism/changes.js'
-import { newCall, type ServiceContext } from './mechanism/context.js'
-import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
+import { newCall, type ServiceContext } from './context.js'
+import { removeRetired, type SweptKind } from './sweep.js'
 
 /**
  * Sweeps budgets: removes budgets past their retention, and lifetime budgets of grants that no longer exist. No later
@@ -30,9 +29,21 @@ export function sweptBudgets(
         const removed = await store.remove('budget', budget.id, budget.version)
         return removed ? 'removed' : undefined
       }
-      const next = keep(budget, newCall(context).commandId, now, policy)
-      const changes = [changeOf('budget', budget, next)]
-      return (await store.commit({ changes, guards: [] })) ? 'kept' : undefined
+      const { commandId } = newCall(context)
+      const key = { kind: 'budget', id: budget.id } as const
+      return context.run<'kept' | undefined>({
+        reads: [key],
+        known: [budget],
+        decide(read) {
+          const found = read<Budget>(key)
+          if (found?.commandId === commandId) return { result: 'kept' }
+          if (found?.version !== budget.version) return { result: undefined }
+          return {
+            changes: [{ ...key, next: keep(budget, commandId, now, policy) }],
+            result: 'kept',
+          }
+        },
+      })
     },
   }
 }

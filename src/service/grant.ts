@@ -1,5 +1,5 @@
 import { labelsOf, type TokenItem } from '../core/access.js'
-import type { Refused } from '../core/decision.js'
+import { ok, type Refused, type Result } from '../core/decision.js'
 import {
   clientId,
   type Derivation,
@@ -8,18 +8,18 @@ import {
   type GrantClient,
   type GrantPolicy,
   type IssuedToken,
+  type SubjectId,
 } from '../core/grant/record.js'
 import { type RequestRefusal, requestGrant } from '../core/grant/request.js'
 import { type ManagedToken, managedToken } from '../core/grant/rotation.js'
-import type { SubjectId } from '../core/grant/subject.js'
-import { type NewToken, recordsSignature } from '../core/grant/token.js'
+import { type NewToken, recordsSignature, sameHash } from '../core/grant/token.js'
 import {
   decideGrant,
   type GrantCommand,
   type GrantDecision,
   type GrantRefusals,
 } from '../core/grant.js'
-import { sameHash } from '../core/hash.js'
+import type { ClientKeys, PublicJwk } from '../ports/client-keys.js'
 import type { Random } from '../ports/random.js'
 import {
   type Credential,
@@ -29,11 +29,10 @@ import {
   newPath,
   newSecret,
 } from '../protocol/credential.js'
-import type { Call, ServiceContext } from './mechanism/context.js'
-import { changesOf } from './mechanism/events.js'
-import { type SignedCall, signatureOf } from './mechanism/nonces.js'
-import { commitNew, loadOwn } from './mechanism/records.js'
-import { type Operation, type Replayed, transact, transactSigned } from './mechanism/transact.js'
+import { thumbprintOf } from '../protocol/http-signature/jwk.js'
+import { type Call, loadOwn, type ServiceContext, type SignedCall } from './context.js'
+import type { Replayed } from './replay.js'
+import { creating, type Write } from './write.js'
 
 /** An access token with the secret that the store does not contain. */
 export interface SecretToken extends IssuedToken {
@@ -48,11 +47,13 @@ export interface GrantAnswer {
   readonly tokens: readonly SecretToken[]
 }
 
+/** A new grant, with the continuation token for the response. */
+export interface GrantRequested extends GrantAnswer {
+  readonly continuationSecret: string
+}
+
 /** The result of a grant request. */
-export type RequestAnswer =
-  | (GrantAnswer & { readonly continuationSecret: string })
-  | Refused<RequestRefusal>
-  | Replayed
+export type RequestAnswer = GrantRequested | Refused<RequestRefusal> | Replayed
 
 export interface GrantRequestInput {
   readonly client: GrantClient
@@ -80,13 +81,13 @@ export function createGrants(context: ServiceContext, policy: GrantPolicy) {
     load: (id: string) => loadGrant(context, id),
     /** Runs a command of the host on a grant. */
     run: <Type extends keyof GrantRefusals>(grant: Grant, command: Command<Type>, call: Call) =>
-      transact(context, operation<Type>(deps, grant, command, call)),
+      context.run(write<Type>(deps, grant, command, call)),
     /** Runs a command of a client instance, whose signed request counts once, on a grant. */
     runSigned: <Type extends keyof GrantRefusals>(
       grant: Grant,
       command: Command<Type>,
       call: SignedCall,
-    ) => runSigned(deps, grant, command, call),
+    ) => call.commit(write<Type>(deps, grant, command, call)),
     request: (input: GrantRequestInput, call: SignedCall) => request(deps, input, call),
     continueGrant: (grant: Grant, presented: PresentedContinuation, call: SignedCall) =>
       continueGrant(deps, grant, presented, call),
@@ -103,36 +104,30 @@ function loadGrant(context: ServiceContext, id: string): Promise<Grant | undefin
   return loadOwn(context, 'grant', id)
 }
 
-function operation<Type extends keyof GrantRefusals>(
-  { context, policy }: Dependencies,
+/** Returns the write that carries out a command on a loaded grant. */
+function write<Type extends keyof GrantRefusals>(
+  { policy }: Dependencies,
   grant: Grant,
   command: Command<Type>,
   { now }: Call,
-): Operation<Grant, GrantDecision<Type>> {
+): Write<GrantDecision<Type>> {
+  const key = { kind: 'grant', id: grant.id } as const
   return {
-    loaded: grant,
-    reload: async () => (await loadGrant(context, grant.id)) ?? grant,
-    decide(loaded) {
-      const decision = decideGrant<Type>(loaded, command, now, policy)
-      if (decision.outcome !== 'changed') {
-        return { changes: [], result: decision, refused: !decision.ok }
+    reads: [key],
+    known: [grant],
+    decide(read) {
+      // A grant that has been removed had ended, so that the decision on it as it was is the same.
+      const decision = decideGrant<Type>(read<Grant>(key) ?? grant, command, now, policy)
+      if (decision.outcome !== 'changed') return { result: decision }
+      const { record: next, events } = decision
+      const recorded = 'signature' in command && recordsSignature(next, command)
+      return {
+        changes: [{ kind: 'grant', next, events }],
+        result: decision,
+        recordsSignature: recorded,
       }
-      const { record, events } = decision
-      const changes = changesOf(context, 'grant', loaded, record, events)
-      const recorded = 'signature' in command && recordsSignature(record, command)
-      return { changes, result: decision, refused: false, recordsSignature: recorded }
     },
   }
-}
-
-function runSigned<Type extends keyof GrantRefusals>(
-  deps: Dependencies,
-  grant: Grant,
-  command: Command<Type>,
-  call: SignedCall,
-) {
-  const run = operation<Type>(deps, grant, command, call)
-  return transactSigned(deps.context, run, call.replay)
 }
 
 /** Returns the name of the list of a client instance's grants, including requests that are not decided. */
@@ -169,7 +164,7 @@ async function request(
     secret: secrets[labels.indexOf(token.label)] ?? '',
   }))
   const result = { ok: true, grant, continuationSecret, tokens } as const
-  return commitNew<RequestAnswer>(context, 'grant', decision, result, call)
+  return call.commit<GrantRequested>(creating('grant', decision, result))
 }
 
 /** A continuation token, and the interaction reference if the client instance has one. */
@@ -196,9 +191,9 @@ async function continueGrant(
     nextTokens: await Promise.all(
       labelsOf(grant.requested).map((label) => derivedToken(deps, presented, salt, label)),
     ),
-    ...signatureOf(call.replay),
+    ...signatureOf(call),
   }
-  const decision = await runSigned(deps, grant, command, call)
+  const decision = await call.commit(write(deps, grant, command, call))
   if (!decision.ok) return decision
   const { tokens = [], derivation } = decision.record
   return withSecrets(decision.record, tokens, presented, derivation)
@@ -216,13 +211,18 @@ async function rotate(
     commandId: call.commandId,
     presented: { hash, manage },
     nextToken: { ...(await derivedToken(deps, secret, salt, label)), salt },
-    ...signatureOf(call.replay),
+    ...signatureOf(call),
   }
-  const decision = await runSigned(deps, grant, command, call)
+  const decision = await call.commit(write(deps, grant, command, call))
   if (!decision.ok) return decision
   const { tokens = [] } = decision.record
   const token = tokens.find(({ derivation }) => derivation?.manage === manage)
   return withSecrets(decision.record, token === undefined ? [] : [token], secret, token?.derivation)
+}
+
+/** Returns the signature hash to store on the grant, if the request has no nonce. */
+function signatureOf({ replay }: SignedCall): Pick<Derivation, 'signature'> {
+  return replay?.of === 'signature' ? { signature: replay.key.id } : {}
 }
 
 async function newToken(
@@ -291,4 +291,25 @@ export interface PresentedToken extends ManagedToken {
   readonly secret: string
   /** The label of the token; absent if the client instance requested a single token. */
   readonly label?: string
+}
+
+/** The key that a grant is bound to, or why it is no longer valid. */
+export type BoundKey = Result<PublicJwk, KeyProblem>
+
+interface KeyProblem {
+  readonly ok: false
+  readonly problem: 'withdrawn' | 'replaced'
+}
+
+/**
+ * Resolves to the key that a grant is bound to, if the client instance still publishes it. A different key
+ * with the same `kid` does not replace it: the grant can then no longer be used.
+ */
+export async function boundKey(client: GrantClient, clientKeys: ClientKeys): Promise<BoundKey> {
+  const { walletAddress, kid, thumbprint, x } = client
+  if (x !== undefined) return ok({ kid, x })
+  if (walletAddress === undefined) return { ok: false, problem: 'withdrawn' }
+  const key = await clientKeys.find({ walletAddress, kid, mayBeNew: false })
+  if (key === undefined) return { ok: false, problem: 'withdrawn' }
+  return (await thumbprintOf(key)) === thumbprint ? ok(key) : { ok: false, problem: 'replaced' }
 }

@@ -1,51 +1,38 @@
 import type { Amount } from '../core/amount.js'
+import { type Refused, refused } from '../core/decision.js'
 import {
-  type Arrival,
-  type ArrivalDecision,
-  decideArrivals,
-  type LoadedArrivals,
-} from '../core/arrivals.js'
-import type { Refused } from '../core/decision.js'
-import {
-  completeIncomingPayment,
-  expireIncomingPayment,
+  type CreateRefusal,
+  createIncomingPayment,
+  decideIncomingPayment,
   type IncomingPayment,
   type IncomingPaymentPolicy,
   isOpen,
   type ReceiveRefusal,
+  retainTransferUntil,
   type Transfer,
+  transferOf,
 } from '../core/incoming-payment.js'
 import type { Instant } from '../core/instant.js'
 import type { Stored } from '../core/stored.js'
 import type { PaymentMethod, PaymentMethods } from '../ports/payment-methods.js'
-import type { RecordChange } from '../ports/store.js'
-import { isIdOf } from '../protocol/credential.js'
+import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import { isIdOf, newId } from '../protocol/credential.js'
 import type { IncomingPaymentRequest } from '../protocol/incoming-payment.js'
+import { canonicalJson } from '../protocol/json.js'
 import { hashText } from '../util/hash.js'
 import {
-  type CreatedOnce,
-  type CreationPorts,
-  createOnce,
-  decideCreation,
-  type PaymentRefusal,
-  unknownPayment,
-} from './incoming-payment-creation.js'
-import { combinedMaxOf } from './mechanism/combiner.js'
-import { type Call, newCall, type ServiceContext } from './mechanism/context.js'
-import { changesOf } from './mechanism/events.js'
-import { loadAll } from './mechanism/load-all.js'
-import type { SignedCall } from './mechanism/nonces.js'
-import { createPaymentLists, openListName } from './mechanism/pages.js'
-import { commitNew, loadOwn } from './mechanism/records.js'
-import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
-import {
-  type Attempt,
-  type Operation,
-  type Replayed,
-  transact,
-  transactSigned,
-} from './mechanism/transact.js'
-import { createOpenPaymentLimit, type OpenPaymentLimit } from './open-payment-limit.js'
+  type AccountRefusal,
+  activeAccount,
+  type Call,
+  loadOwn,
+  newCall,
+  type ServiceContext,
+  type SignedCall,
+} from './context.js'
+import { createPaymentLists, listsOf } from './lists.js'
+import type { Replayed } from './replay.js'
+import { removeRetired, type SweptKind } from './sweep.js'
+import { creating, type Write } from './write.js'
 
 /** Funds that arrived for an incoming payment, as recorded in the host's ledger. */
 export interface ReceivedFunds {
@@ -74,12 +61,7 @@ export type CompleteIncomingPaymentResult =
   | { readonly ok: true; readonly payment: IncomingPayment }
   | { readonly ok: false; readonly refusal: 'payment_unknown'; readonly reason: string }
 
-type CreationRefusal = PaymentRefusal | 'open_payments_exceeded'
-
-/** The policy for incoming payments, and how many may be open per wallet address and client instance. */
-export interface ReceivingPolicy extends IncomingPaymentPolicy {
-  readonly openMax: number
-}
+type CreationRefusal = CreateRefusal | AccountRefusal
 
 /** A payment with its payment methods: none if it no longer accepts funds. */
 export interface PayablePayment {
@@ -88,13 +70,13 @@ export interface PayablePayment {
   readonly methods: readonly PaymentMethod[]
 }
 
-/** The result of a completion; `payment` is absent if the payment has been removed. */
-export interface Completion {
-  readonly ok: true
-  readonly payment?: IncomingPayment
-}
+/** The result of a creation by the host. */
+export type CreatedOnce =
+  | { readonly ok: true; readonly payment: IncomingPayment; readonly changed: boolean }
+  | Refused<CreationRefusal | 'request_differs' | 'payment_unknown'>
 
-export interface IncomingPaymentPorts extends Pick<CreationPorts, 'walletAddresses'> {
+export interface IncomingPaymentPorts {
+  readonly walletAddresses: WalletAddresses
   readonly paymentMethods: PaymentMethods
 }
 
@@ -102,58 +84,68 @@ export type IncomingPayments = ReturnType<typeof createIncomingPayments>
 
 interface Dependencies extends IncomingPaymentPorts {
   readonly context: ServiceContext
-  readonly policy: ReceivingPolicy
-  readonly limit: OpenPaymentLimit
+  readonly policy: IncomingPaymentPolicy
 }
+
+const unknownPayment = refused('payment_unknown', 'the incoming payment does not exist')
 
 /** Creates the operations on incoming payments. */
 export function createIncomingPayments(
   context: ServiceContext,
   ports: IncomingPaymentPorts,
-  policy: ReceivingPolicy,
+  policy: IncomingPaymentPolicy,
 ) {
-  const limit = createOpenPaymentLimit(context.store, policy.openMax)
-  const deps = { ...ports, context, policy, limit }
+  const deps = { ...ports, context, policy }
   return {
-    load: (id: string) => loadPayment(context, id),
+    load: (id: string) => loadOwn<IncomingPayment>(context, 'incoming-payment', id),
     ...createPaymentLists<IncomingPayment>(context, 'incoming-payment'),
     create: (request: IncomingPaymentRequest, client: string, call: SignedCall) =>
       create(deps, request, client, call),
-    createOnce: (request: IncomingPaymentRequest, idempotencyKey: string): Promise<CreatedOnce> =>
+    createOnce: (request: IncomingPaymentRequest, idempotencyKey: string) =>
       createOnce(deps, request, idempotencyKey),
     payable: (payment: IncomingPayment, now: Instant) => payable(deps, payment, now),
     receive: (paymentId: string, funds: ReceivedFunds) => receive(context, paymentId, funds),
     complete: (payment: IncomingPayment, call: SignedCall) =>
-      transactSigned(context, completion(context, payment, call), call.replay),
+      call.commit(completion(payment, call)),
     completeById: (id: string) => completeById(context, id),
     swept: sweptPayments(context),
   }
 }
 
-function loadPayment(context: ServiceContext, id: string): Promise<IncomingPayment | undefined> {
-  return loadOwn(context, 'incoming-payment', id)
-}
-
+/** Creates a payment for a client instance. */
 async function create(
   deps: Dependencies,
   request: IncomingPaymentRequest,
   client: string,
   call: SignedCall,
 ): Promise<PayablePayment | Refused<CreationRefusal> | Replayed> {
-  const { context } = deps
   const decision = await decideCreation(deps, request, call, client)
   if (!decision.ok) return decision
-  const { walletAddress } = decision.record
-  const openList = openListName(await context.namespace(), { walletAddress, client })
-  return deps.limit.within<PayablePayment | Refused<CreationRefusal> | Replayed>(
-    openList,
-    call.now,
-    async () => {
-      // Before the commit: if the payment methods are unavailable, no payment must be created.
-      const result = await payable(deps, decision.record, call.now)
-      return commitNew<PayablePayment>(context, 'incoming-payment', decision, result, call)
-    },
-  )
+  // Before the commit: if the payment methods are unavailable, no payment must be created.
+  const result = await payable(deps, decision.record, call.now)
+  return call.commit<PayablePayment>(creating('incoming-payment', decision, result))
+}
+
+/** Decides a creation. Without a client instance, the host creates the payment. */
+async function decideCreation(
+  { context, walletAddresses, policy }: Dependencies,
+  request: IncomingPaymentRequest,
+  { now, commandId }: Call,
+  client?: string,
+) {
+  const account = await activeAccount(walletAddresses, request.walletAddress)
+  if (!account.ok) return account
+  const { assetCode, assetScale } = account.value
+  const namespace = await context.namespace()
+  const command = {
+    ...request,
+    commandId,
+    id: newId(namespace, context.random),
+    asset: { assetCode, assetScale },
+    lists: listsOf(namespace, request.walletAddress, client, now),
+    ...(client !== undefined && { client }),
+  }
+  return createIncomingPayment(command, now, policy)
 }
 
 /** Resolves to the payment with its payment methods: none if it no longer accepts funds. */
@@ -169,146 +161,132 @@ async function payable(
   return { ok: true, payment, methods }
 }
 
+/**
+ * The record of an idempotency key of the host, which leads to its payment. The id of the payment is not derived from
+ * the key: any client that knows the URL of a payment may read it, so the URL must be unguessable.
+ */
+interface UsedKey extends Stored {
+  readonly paymentId: string
+  readonly requestHash: string
+}
+
+/** Creates a payment for the host, or resolves to the one that an equal call with the same key created. */
+async function createOnce(
+  deps: Dependencies,
+  request: IncomingPaymentRequest,
+  idempotencyKey: string,
+): Promise<CreatedOnce> {
+  const { context } = deps
+  const call = newCall(context)
+  const namespace = await context.namespace()
+  // The ids of other replay records are hashes of texts that never begin with `host` and a space. The key is hashed as
+  // JSON, because UTF-8 does not distinguish lone surrogates.
+  const id = namespace + (await hashText(`host ${JSON.stringify(idempotencyKey)}`))
+  const key = { kind: 'nonce', id } as const
+  const requestHash = await hashText(canonicalJson({ ...request }))
+  for (;;) {
+    const used = (await context.store.load('nonce', id)) as UsedKey | undefined
+    if (used !== undefined) {
+      if (used.requestHash !== requestHash) {
+        return refused('request_differs', 'this idempotency key was used for another payment')
+      }
+      const payment = await loadOwn<IncomingPayment>(context, 'incoming-payment', used.paymentId)
+      const changed = used.commandId === call.commandId
+      return payment === undefined ? unknownPayment : { ok: true, payment, changed }
+    }
+    const decision = await decideCreation(deps, request, call)
+    if (!decision.ok) return decision
+    const { record: payment, events } = decision
+    // Kept as long as the transfers of the payment: a repeat must not create a second payment.
+    const retainUntil = retainTransferUntil(payment)
+    const { id: paymentId, commandId } = payment
+    const next: UsedKey = {
+      id,
+      version: 1,
+      commandId,
+      dueAt: retainUntil,
+      retainUntil,
+      paymentId,
+      requestHash,
+    }
+    const created = await context.run<CreatedOnce | undefined>({
+      reads: [key, { kind: 'incoming-payment', id: paymentId }],
+      known: [undefined, undefined],
+      decide(read) {
+        if (read(key) !== undefined) return { result: undefined }
+        const changes = [
+          { kind: 'incoming-payment', next: payment, events },
+          { kind: 'nonce', next },
+        ] as const
+        return { changes, result: { ok: true, payment, changed: true } }
+      },
+    })
+    if (created !== undefined) return created
+  }
+}
+
+/** Counts funds that arrived for a payment. Concurrent calls for one payment share commits. */
 async function receive(
   context: ServiceContext,
   paymentId: string,
-  funds: ReceivedFunds,
+  { transferId, amount }: ReceivedFunds,
 ): Promise<ReceiveResult> {
-  const { now: at, commandId } = newCall(context)
-  const transferId = await transferRecordId(await context.namespace(), funds.transferId)
-  const arrival = { commandId, transferId, amount: funds.amount, at }
-  const { decision, changed } = await counted(context, paymentId, arrival)
-  return decision.ok
-    ? { ok: true, payment: decision.record, changed }
-    : { ok: false, refusal: decision.refusal, reason: decision.reason }
-}
-
-/**
- * Returns the maximum number of arrivals that one commit counts. Each arrival writes a transfer and an event. In
- * addition, the commit writes the payment, removes a list entry, and writes the event of completion.
- */
-export function arrivalsMax(consumers = 1): number {
-  return combinedMaxOf(consumers, { each: 1, once: 2, eventsOnce: 1 })
-}
-
-/** Counts an arrival, in one commit with others that arrive while another commit of the payment is in progress. */
-async function counted(
-  context: ServiceContext,
-  paymentId: string,
-  arrival: Arrival,
-): Promise<CountedArrival> {
-  const countAll = (arrivals: readonly Arrival[]) => countArrivals(context, paymentId, arrivals)
-  const { combiner, eventConsumers } = context
-  if (combiner !== undefined) {
-    const most = arrivalsMax(eventConsumers?.length)
-    return combiner.run(`incoming-payment ${paymentId}`, arrival, countAll, most)
-  }
-  const [alone = { decision: unknownPayment, changed: false }] = await countAll([arrival])
-  return alone
-}
-
-/** Counts arrivals for one payment in one commit. Resolves to a result for each of them. */
-async function countArrivals(
-  context: ServiceContext,
-  paymentId: string,
-  arrivals: readonly Arrival[],
-): Promise<readonly CountedArrival[]> {
-  const [first] = arrivals
-  const commandId =
-    first !== undefined && arrivals.length === 1 ? first.commandId : newCall(context).commandId
-  const reload = () => loadArrivals(context, paymentId, arrivals, commandId)
-  return transact<LoadedArrivals | undefined, readonly CountedArrival[]>(context, {
-    loaded: await reload(),
-    reload,
-    decide: (loaded) => decideCounting(context, loaded, arrivals, commandId),
-  })
-}
-
-/**
- * Loads the payment and the transfers together. If the records are not from one instant, the payment may include a
- * transfer that was not found. The decision on that arrival is then a refusal or `unchanged`, so the transfers are
- * loaded again.
- */
-async function loadArrivals(
-  context: ServiceContext,
-  paymentId: string,
-  arrivals: readonly Arrival[],
-  commandId: string,
-): Promise<LoadedArrivals | undefined> {
-  const { store, namespace } = context
-  if (!isIdOf(await namespace(), paymentId)) return undefined
-  const keys = arrivals.map(({ transferId: id }) => ({ kind: 'transfer', id }) as const)
-  const [payment, ...together] = await loadAll(store, [
-    { kind: 'incoming-payment', id: paymentId },
-    ...keys,
-  ])
-  if (payment === undefined) return undefined
-  const loaded = loadedArrivals(payment, together)
-  const { decisions } = decideArrivals(loaded, arrivals, commandId)
-  if (decisions.every(({ outcome }) => outcome === 'changed')) return loaded
-  const later = loadedArrivals(payment, await loadAll(store, keys))
-  if (later.transfers.every((transfer) => transfer === undefined)) return later
-  // If one was counted between the two reads, its result must be the payment that includes it.
-  return { ...later, including: await loadPayment(context, paymentId) }
-}
-
-function loadedArrivals(
-  payment: Stored,
-  transfers: readonly (Stored | undefined)[],
-): LoadedArrivals {
-  return {
-    payment: payment as IncomingPayment,
-    transfers: transfers as readonly (Transfer | undefined)[],
-  }
-}
-
-function decideCounting(
-  context: ServiceContext,
-  loaded: LoadedArrivals | undefined,
-  arrivals: readonly Arrival[],
-  commandId: string,
-): Attempt<readonly CountedArrival[]> {
-  if (loaded === undefined) {
-    const result = arrivals.map(() => ({ decision: unknownPayment, changed: false }))
-    return { changes: [], result, refused: true }
-  }
-  const { decisions, next, events, counted } = decideArrivals(loaded, arrivals, commandId)
-  const result = decisions.map((decision, index) => {
-    // The transfer identifies a commit whose response was lost, even if the payment has changed since.
-    const isOwn = loaded.transfers[index]?.commandId === arrivals[index]?.commandId
-    return { decision, changed: decision.outcome === 'changed' || (decision.ok && isOwn) }
-  })
-  if (next === undefined) return { changes: [], result, refused: decisions.every(({ ok }) => !ok) }
-  const transfers = counted.map((transfer): RecordChange => {
-    return { kind: 'transfer', next: transfer, expectedVersion: 0 }
-  })
-  const changes = [
-    ...changesOf(context, 'incoming-payment', loaded.payment, next, events),
-    ...transfers,
-  ]
-  return { changes, result, refused: false }
-}
-
-/** Completes a loaded payment. A payment that is already complete is returned unchanged. */
-function completion(
-  context: ServiceContext,
-  payment: IncomingPayment,
-  { now, commandId }: Call,
-): Operation<IncomingPayment | undefined, Completion> {
-  return {
-    loaded: payment,
-    reload: () => loadPayment(context, payment.id),
-    decide(loaded) {
-      if (loaded === undefined) {
-        return { changes: [], result: { ok: true }, refused: true }
+  const { now, commandId } = newCall(context)
+  const namespace = await context.namespace()
+  if (!isIdOf(namespace, paymentId)) return refusal(unknownPayment)
+  const paymentKey = { kind: 'incoming-payment', id: paymentId } as const
+  const id = namespace + (await hashText(`${namespace} ${transferId}`))
+  const transferKey = { kind: 'transfer', id } as const
+  return context.run<ReceiveResult>({
+    reads: [paymentKey, transferKey],
+    creates: [transferKey],
+    together: `incoming-payment ${paymentId}`,
+    decide(read) {
+      const payment = read<IncomingPayment>(paymentKey)
+      if (payment === undefined) return { result: refusal(unknownPayment) }
+      const counted = read<Transfer>(transferKey)
+      const command = { type: 'receive', commandId, transferId: id, amount, counted } as const
+      const decision = decideIncomingPayment<'receive'>(payment, command, now)
+      if (!decision.ok) return { result: refusal(decision) }
+      const { record } = decision
+      if (decision.outcome === 'unchanged') {
+        // A transfer of this command: its commit took effect, and the response of the store was lost.
+        return { result: { ok: true, payment: record, changed: counted?.commandId === commandId } }
       }
-      const decision = completeIncomingPayment(loaded, { type: 'complete', commandId }, now)
-      const { outcome, record } = decision
-      const changes =
-        outcome === 'changed'
-          ? changesOf(context, 'incoming-payment', loaded, record, decision.events)
-          : []
-      return { changes, result: { ok: true, payment: record }, refused: false }
+      const changes = [
+        { kind: 'incoming-payment', next: record, events: decision.events },
+        { kind: 'transfer', next: transferOf(payment, command) },
+      ] as const
+      return { changes, result: { ok: true, payment: record, changed: true } }
+    },
+  })
+}
+
+function refusal<Refusal extends string>({ refusal, reason }: Refused<Refusal>) {
+  return { ok: false, refusal, reason } as const
+}
+
+/** Returns the write that completes a loaded payment. A payment that is already complete stays unchanged. */
+function completion(
+  loaded: IncomingPayment,
+  { now, commandId }: Call,
+): Write<{ readonly ok: true; readonly payment: IncomingPayment } | typeof unknownPayment> {
+  const key = { kind: 'incoming-payment', id: loaded.id } as const
+  return {
+    reads: [key],
+    known: [loaded],
+    decide(read) {
+      const payment = read<IncomingPayment>(key)
+      if (payment === undefined) return { result: unknownPayment }
+      const decision = decideIncomingPayment<'complete'>(
+        payment,
+        { type: 'complete', commandId },
+        now,
+      )
+      const { record: next } = decision
+      const result = { ok: true, payment: next } as const
+      if (decision.outcome === 'unchanged') return { result }
+      return { changes: [{ ...key, next, events: decision.events }], result }
     },
   }
 }
@@ -317,12 +295,10 @@ async function completeById(
   context: ServiceContext,
   id: string,
 ): Promise<CompleteIncomingPaymentResult> {
-  const loaded = await loadPayment(context, id)
-  const call = newCall(context)
-  const completed = loaded && (await transact(context, completion(context, loaded, call)))
-  return completed?.payment === undefined
-    ? { ok: false, refusal: unknownPayment.refusal, reason: unknownPayment.reason }
-    : { ok: true, payment: completed.payment }
+  const payment = await loadOwn<IncomingPayment>(context, 'incoming-payment', id)
+  if (payment === undefined) return refusal(unknownPayment)
+  const completed = await context.run(completion(payment, newCall(context)))
+  return completed.ok ? completed : refusal(completed)
 }
 
 /** Records the expiry of due payments, and removes payments past their retention. */
@@ -331,43 +307,31 @@ function sweptPayments(context: ServiceContext): SweptKind {
     kind: 'incoming-payment',
     async sweep(record, now) {
       const payment = record as IncomingPayment
-      if (payment.completed || payment.expiryRecorded) {
-        return removeRetired(context, 'incoming-payment', payment, now)
-      }
-      return (await transact(context, expiry(context, payment))) ? 'expired' : undefined
+      return payment.completed || payment.expiryRecorded
+        ? removeRetired(context, 'incoming-payment', payment, now)
+        : recordExpiry(context, payment)
     },
   }
 }
 
-/** Records the expiry of a payment. The result is false if it is already recorded, completed or removed. */
-function expiry(
+/** Records the expiry of a payment, unless it is already recorded, or the payment was completed or removed. */
+function recordExpiry(
   context: ServiceContext,
-  payment: IncomingPayment,
-): Operation<IncomingPayment | undefined, boolean> {
+  due: IncomingPayment,
+): Promise<'expired' | undefined> {
   const { now, commandId } = newCall(context)
-  return {
-    loaded: payment,
-    reload: () => loadPayment(context, payment.id),
-    decide(loaded) {
-      if (loaded === undefined) return { changes: [], result: false, refused: false }
-      const decision = expireIncomingPayment(loaded, { type: 'expire', commandId }, now)
-      if (decision.outcome !== 'changed') {
-        const result = loaded.commandId === commandId
-        return { changes: [], result, refused: !decision.ok }
-      }
-      const { record, events } = decision
-      const changes = changesOf(context, 'incoming-payment', loaded, record, events)
-      return { changes, result: true, refused: false }
+  const key = { kind: 'incoming-payment', id: due.id } as const
+  return context.run<'expired' | undefined>({
+    reads: [key],
+    known: [due],
+    decide(read) {
+      const payment = read<IncomingPayment>(key)
+      if (payment === undefined) return { result: undefined }
+      if (payment.commandId === commandId) return { result: 'expired' }
+      const decision = decideIncomingPayment<'expire'>(payment, { type: 'expire', commandId }, now)
+      if (decision.outcome !== 'changed') return { result: undefined }
+      const { record: next, events } = decision
+      return { changes: [{ ...key, next, events }], result: 'expired' }
     },
-  }
-}
-
-interface CountedArrival {
-  readonly decision: ArrivalDecision | typeof unknownPayment
-  /** Whether this command counted the funds. */
-  readonly changed: boolean
-}
-
-async function transferRecordId(namespace: string, transferId: string): Promise<string> {
-  return namespace + (await hashText(`${namespace} ${transferId}`))
+  })
 }

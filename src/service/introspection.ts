@@ -1,15 +1,13 @@
 import { type GrantedItem, itemsOf } from '../core/access.js'
-import { type Refused, refused } from '../core/decision.js'
+import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Grant, GrantPolicy, IssuedToken } from '../core/grant/record.js'
 import { activeToken } from '../core/grant/rotation.js'
-import { ok, type Result } from '../core/result.js'
 import type { ClientKeys } from '../ports/client-keys.js'
 import type { ActiveToken, Introspect, Introspection, TokenRefusal } from '../ports/introspect.js'
 import { accessTokenClass, hashSecret, parseCredential } from '../protocol/credential.js'
-import { boundKey } from './bound-key.js'
-import type { Grants } from './grant.js'
-import type { ServiceContext } from './mechanism/context.js'
-import { isWrongAnswer } from './mechanism/host-answer.js'
+import type { ServiceContext } from './context.js'
+import { boundKey, type Grants } from './grant.js'
+import { isWrongAnswer } from './host-answer.js'
 
 const inactive: Introspection = { active: false }
 

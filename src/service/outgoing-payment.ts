@@ -9,7 +9,6 @@ import {
   type SpentAmounts,
   totalSpent,
 } from '../core/budget.js'
-import { refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import {
   heldBy,
@@ -21,21 +20,15 @@ import {
   decideOutgoingPayment,
   type FailPayment,
   type OutgoingPaymentCommand,
-  type OutgoingPaymentDecision,
   type OutgoingPaymentRefusals,
   type ReportSent,
 } from '../core/outgoing-payment.js'
 import type { QuotePolicy } from '../core/quote.js'
 import type { ActiveToken } from '../ports/introspect.js'
-import type { RecordChange } from '../ports/store.js'
-import { changeOf } from './mechanism/changes.js'
-import { type Call, newCall, type ServiceContext } from './mechanism/context.js'
-import { changesOf } from './mechanism/events.js'
-import { loadAll } from './mechanism/load-all.js'
-import { createPaymentLists } from './mechanism/pages.js'
-import { loadOwn } from './mechanism/records.js'
-import { removeRetired, type SweptKind } from './mechanism/sweeps.js'
-import { type Attempt, transact } from './mechanism/transact.js'
+import { loadOwn, newCall, type ServiceContext } from './context.js'
+import { createPaymentLists } from './lists.js'
+import { removeRetired, type SweptKind } from './sweep.js'
+import { loadAll } from './write.js'
 
 /** The policy for outgoing payments, quotes and budgets. */
 export interface SpendingPolicy {
@@ -134,67 +127,48 @@ async function spentUnder(
   return totalSpent(budgets.map(({ spent }) => spent))
 }
 
-/** Runs a command. One commit changes the payment and returns unspent amounts to its budget. */
+/** Carries out a command. One commit changes the payment and returns unspent amounts to its budget. */
 async function run<Type extends keyof OutgoingPaymentRefusals>(
-  deps: Dependencies,
+  { context, policy }: Dependencies,
   id: string,
   said: Omit<Command<Type>, 'commandId'>,
 ): Promise<OutgoingPaymentResult<Type>> {
-  const { context } = deps
-  const call = newCall(context)
-  const command = { ...said, commandId: call.commandId } as Command<Type>
-  const reload = () => loadFor(context, id, command)
-  const loaded = await reload()
-  const result = await transact<Loaded, Decided<Type>>(context, {
-    loaded,
-    reload,
-    contended: loaded.payment && `grant ${loaded.payment.grantId}`,
-    decide: (loaded) => decide(deps, loaded, command, call),
-  })
-  return !result.ok
-    ? { ok: false, refusal: result.refusal, reason: result.reason }
-    : {
-        ok: true,
-        payment: result.record,
-        // If a commit's response was lost, the reloaded record has this command's id.
-        changed: result.outcome === 'changed' || result.record.commandId === call.commandId,
+  const { now, commandId } = newCall(context)
+  const command = { ...said, commandId } as Command<Type>
+  const loaded = await loadPayment(context, id)
+  if (loaded === undefined) return unknownPayment
+  const paymentKey = { kind: 'outgoing-payment', id } as const
+  const budgetKey = { kind: 'budget', id: loaded.budgetId } as const
+  // `begin` does not change the amount that the payment holds.
+  const isBudgetRead = command.type !== 'begin'
+  return context.run<OutgoingPaymentResult<Type>>({
+    reads: isBudgetRead ? [paymentKey, budgetKey] : [paymentKey],
+    known: isBudgetRead ? [loaded, await loadBudget(context, loaded.budgetId)] : [loaded],
+    together: `grant ${loaded.grantId}`,
+    decide(read) {
+      const payment = read<OutgoingPayment>(paymentKey)
+      if (payment === undefined) return { result: unknownPayment }
+      const decision = decideOutgoingPayment<Type>(payment, command, now, policy)
+      if (!decision.ok) {
+        const { refusal, reason } = decision
+        return { result: { ok: false, refusal, reason } }
       }
-}
-
-/** Loads a payment with its budget; `begin` does not change the amount that the payment holds. */
-async function loadFor(
-  context: ServiceContext,
-  id: string,
-  { type }: Pick<OutgoingPaymentCommand, 'type'>,
-): Promise<Loaded> {
-  const payment = await loadPayment(context, id)
-  if (payment === undefined) return {}
-  return type === 'begin'
-    ? { payment }
-    : { payment, budget: await loadBudget(context, payment.budgetId) }
-}
-
-type Decided<Type extends keyof OutgoingPaymentRefusals> =
-  | OutgoingPaymentDecision<Type>
-  | typeof unknownPayment
-
-function decide<Type extends keyof OutgoingPaymentRefusals>(
-  { context, policy }: Dependencies,
-  { payment, budget }: Loaded,
-  command: Command<Type>,
-  { now, commandId }: Call,
-): Attempt<Decided<Type>> {
-  if (payment === undefined) return { changes: [], result: unknownPayment, refused: true }
-  const decision = decideOutgoingPayment<Type>(payment, command, now, policy)
-  if (decision.outcome !== 'changed') {
-    return { changes: [], result: decision, refused: !decision.ok }
-  }
-  const { record, events } = decision
-  const changes = [
-    ...changesOf(context, 'outgoing-payment', payment, record, events),
-    ...givenBack(payment, record, budget, commandId),
-  ]
-  return { changes, result: decision, refused: false }
+      const { record } = decision
+      if (decision.outcome === 'unchanged') {
+        // A record with this command's id: its commit took effect, and the response of the store was lost.
+        return { result: { ok: true, payment: record, changed: record.commandId === commandId } }
+      }
+      const budget = isBudgetRead ? read<Budget>(budgetKey) : undefined
+      const released = budget && release(budget, heldBy(payment), heldBy(record), commandId)
+      return {
+        changes: [
+          { kind: 'outgoing-payment', next: record, events: decision.events },
+          ...(released ? [{ kind: 'budget', next: released } as const] : []),
+        ],
+        result: { ok: true, payment: record, changed: true },
+      }
+    },
+  })
 }
 
 /** Fails payments whose hold has expired, and removes payments past their retention. */
@@ -212,20 +186,8 @@ function sweptPayments(deps: Dependencies): SweptKind {
   }
 }
 
-interface Loaded {
-  readonly payment?: OutgoingPayment
-  readonly budget?: Budget | undefined
-}
-
-const unknownPayment = refused('payment_unknown', 'the outgoing payment does not exist')
-
-/** Returns the change that releases unsent amounts to the budget: none while the payment can be sent. */
-function givenBack(
-  before: OutgoingPayment,
-  after: OutgoingPayment,
-  budget: Budget | undefined,
-  commandId: string,
-): readonly RecordChange[] {
-  const next = budget && release(budget, heldBy(before), heldBy(after), commandId)
-  return next === undefined ? [] : [changeOf('budget', budget, next)]
-}
+const unknownPayment = {
+  ok: false,
+  refusal: 'payment_unknown',
+  reason: 'the outgoing payment does not exist',
+} as const

@@ -1,6 +1,5 @@
 import { parseValue, sameAsset } from '../core/amount.js'
-import { type Refused, refused } from '../core/decision.js'
-import type { JsonObject } from '../core/json.js'
+import { type Refused, type Result, refused } from '../core/decision.js'
 import {
   createQuote,
   type Price,
@@ -9,21 +8,25 @@ import {
   type Quote,
   type QuotePolicy,
 } from '../core/quote.js'
-import type { Result } from '../core/result.js'
+import type { JsonObject } from '../core/stored.js'
 import type { PriceRefusal, Pricing } from '../ports/pricing.js'
 import type { WalletAddresses } from '../ports/wallet-addresses.js'
 import { newId } from '../protocol/credential.js'
 import { type QuoteRequest, readPriceAnswer } from '../protocol/quote.js'
-import { type AccountRefusal, activeAccount } from './account.js'
-import type { ServiceContext } from './mechanism/context.js'
-import { HostAnswerError } from './mechanism/host-answer.js'
-import type { SignedCall } from './mechanism/nonces.js'
-import { commitNew, loadOwn } from './mechanism/records.js'
-import type { Replayed } from './mechanism/transact.js'
+import {
+  type AccountRefusal,
+  activeAccount,
+  loadOwn,
+  type ServiceContext,
+  type SignedCall,
+} from './context.js'
+import { HostAnswerError } from './host-answer.js'
+import type { Replayed } from './replay.js'
+import { creating } from './write.js'
 
 export interface QuotePorts {
   readonly walletAddresses: WalletAddresses
-  readonly quotes: Pricing
+  readonly pricing: Pricing
 }
 
 /** Why a payment cannot be priced. `details` is part of the response to the client instance. */
@@ -59,7 +62,7 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
       return refused('amount_invalid', 'debitAmount is not in the asset of the wallet address')
     }
     const query = queryOf(request)
-    const given = await ports.quotes.price({ ...query, account, client, method: 'ilp' })
+    const given = await ports.pricing.price({ ...query, account, client, method: 'ilp' })
     const answer = readPriceAnswer(given)
     if (!answer.ok) throw wrongPrice(`${answer.path} ${answer.problem}`)
     const priced = answer.value
@@ -83,7 +86,7 @@ export function createQuotes(context: ServiceContext, ports: QuotePorts, policy:
     const decision = createQuote(command, now, policy)
     if (!decision.ok) return decision
     const result = { ok: true, quote: decision.record } as const
-    return commitNew<QuoteAnswer>(context, 'quote', decision, result, call)
+    return call.commit<QuoteAnswer>(creating('quote', decision, result))
   }
 
   return { load, price, create }

@@ -1,8 +1,11 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { IlpPaymentMethodsOptions, PaymentMethods } from '../../src/index.js'
-import { ilpPaymentMethods } from '../../src/index.js'
+import {
+  type IlpPaymentMethodsOptions,
+  ilpPaymentMethods,
+  type PaymentMethods,
+} from '../../src/index.js'
 import { newId } from '../../src/protocol/credential.js'
 import { importWithoutNode } from '../support/portable.js'
 import { seededRandom } from '../support/random.js'

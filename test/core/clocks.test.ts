@@ -5,7 +5,7 @@ import type { GrantCommand, GrantRefusals } from '../../src/core/grant.js'
 import { isOpen } from '../../src/core/incoming-payment.js'
 import type { Instant } from '../../src/core/instant.js'
 import { hasFailed, isOver } from '../../src/core/outgoing-payment/record.js'
-import { steadyClock } from '../../src/service/mechanism/steady-clock.js'
+import { steadyClock } from '../../src/service/time.js'
 import { startOfTests } from '../support/clock.js'
 import {
   alice,

@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { AccessAction, AccessItem } from '../../src/core/access.js'
-import type { Grant, GrantClient } from '../../src/core/grant/record.js'
-import { clientId, derivationsOf, grantStatus } from '../../src/core/grant/record.js'
+import {
+  clientId,
+  derivationsOf,
+  type Grant,
+  type GrantClient,
+  grantStatus,
+} from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
 import { isActive } from '../../src/core/grant/rotation.js'
 import { decideGrant } from '../../src/core/grant.js'

@@ -2,8 +2,7 @@ import fc from 'fast-check'
 import { deserializeIlpPrepare, isFulfill } from 'ilp-packet'
 import { expect, test } from 'vitest'
 import { createConnector } from '../../examples/ilp/connector.js'
-import type { IlpHandler } from '../../examples/ilp/packet.js'
-import { rejectsOf } from '../../examples/ilp/packet.js'
+import { type IlpHandler, rejectsOf } from '../../examples/ilp/packet.js'
 import { payOverIlp } from '../../examples/ilp/sender.js'
 import {
   createReceivingWallet,

@@ -1,6 +1,10 @@
 import { refused } from '../../src/core/decision.js'
-import type { Derivation, Grant, GrantPolicy } from '../../src/core/grant/record.js'
-import { grantStatus } from '../../src/core/grant/record.js'
+import {
+  type Derivation,
+  type Grant,
+  type GrantPolicy,
+  grantStatus,
+} from '../../src/core/grant/record.js'
 import { requestGrant } from '../../src/core/grant/request.js'
 import { isActive } from '../../src/core/grant/rotation.js'
 import { type NextToken, recordsSignature } from '../../src/core/grant/token.js'

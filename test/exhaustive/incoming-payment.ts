@@ -1,13 +1,11 @@
 import {
-  completeIncomingPayment,
   createIncomingPayment,
   decideIncomingPayment,
-  expireIncomingPayment,
   type IncomingPayment,
   type IncomingPaymentEvent,
   type IncomingPaymentPolicy,
-  retainTransferUntil,
   type Transfer,
+  transferOf,
 } from '../../src/core/incoming-payment.js'
 import type { Instant } from '../../src/core/instant.js'
 import { startOfTests } from '../support/clock.js'
@@ -60,18 +58,14 @@ type IncomingWorld = World<IncomingOp, IncomingFacts>
 
 /** What the library decides with. A test replaces a part to plant a mistake. */
 export interface IncomingDecisions {
-  readonly receive: typeof decideIncomingPayment
-  readonly complete: typeof completeIncomingPayment
-  readonly expire: typeof expireIncomingPayment
-  /** Whether the transfer is loaded after the payment, as it must be. */
-  readonly paymentFirst: boolean
+  readonly decide: typeof decideIncomingPayment
+  /** Whether a report that changes nothing looks for its transfer again, as it must. */
+  readonly confirms: boolean
 }
 
 export const incomingDecisions: IncomingDecisions = {
-  receive: decideIncomingPayment,
-  complete: completeIncomingPayment,
-  expire: expireIncomingPayment,
-  paymentFirst: true,
+  decide: decideIncomingPayment,
+  confirms: true,
 }
 
 export interface IncomingSetting {
@@ -152,15 +146,21 @@ function isClosed(records: Records, id: PaymentId): boolean {
   return payment?.completed === true || payment?.expiryRecorded === true
 }
 
-/** A report loads the payment, the transfer, and, if it was counted in between, the payment again. */
+/**
+ * A report loads the transfer and the payment, at different moments. If it changes nothing, it looks for the transfer
+ * again. If somebody has counted it, it loads both again.
+ */
 function nextLoad(
-  { paymentFirst }: IncomingDecisions,
-  { type, on, transfer }: IncomingOp,
+  decisions: IncomingDecisions,
+  op: IncomingOp,
   seen: Process<IncomingOp>['seen'],
 ): string | undefined {
+  const { type, on, transfer } = op
   if (type !== 'receive' || transfer === undefined) return [on][seen.length]
-  if (!paymentFirst) return [transfer, on][seen.length]
-  return [on, transfer, ...(seen[1] === undefined ? [] : [on])][seen.length]
+  if (seen.length < 2) return [transfer, on][seen.length]
+  const isConfirmed = !decisions.confirms || decide(decisions, op, seen).changes.length > 0
+  if (seen.length === 2) return isConfirmed ? undefined : transfer
+  return seen[2] === undefined ? undefined : [transfer, on][seen.length - 3]
 }
 
 const unknown = { ok: false, outcome: 'refused', refusal: 'payment_unknown', reason: '' } as const
@@ -180,10 +180,7 @@ function decide(
     return { changes: isOver ? [{ key: on, next, removes: true }] : [], result: { ok: true } }
   }
   const payment = record as IncomingPayment
-  const decision =
-    type === 'complete'
-      ? decisions.complete(payment, { type, commandId }, now)
-      : decisions.expire(payment, { type, commandId }, now)
+  const decision = decisions.decide<'complete' | 'expire'>(payment, { type, commandId }, now)
   return {
     changes: decision.outcome === 'changed' ? [{ key: on, next: decision.record }] : [],
     result: decision,
@@ -191,36 +188,23 @@ function decide(
 }
 
 function decideReceive(
-  { receive, paymentFirst }: IncomingDecisions,
-  { id: commandId, on, transfer: id = 'transfer a', value = '0', now }: IncomingOp,
+  decisions: IncomingDecisions,
+  { id: commandId, on, transfer: transferId = 'transfer a', value = '0', now }: IncomingOp,
   seen: Process<IncomingOp>['seen'],
 ): Attempt {
-  const [first, second, third] = seen
-  const loaded = paymentFirst
-    ? { payment: third ?? first, transfer: second }
-    : { payment: second, transfer: first }
-  const payment = loaded.payment as IncomingPayment | undefined
-  const transfer = loaded.transfer as Transfer | undefined
+  const [first, second] = seen.length > 3 ? seen.slice(3) : seen
+  const counted = first as Transfer | undefined
+  const payment = second as IncomingPayment | undefined
   if (payment === undefined) return { changes: [], result: unknown }
-  const amount = usd(value)
-  const decision = receive(payment, transfer, { type: 'receive', commandId, amount }, now)
-  const result = { ...decision, isOwn: transfer?.commandId === commandId }
+  const command = { type: 'receive', commandId, transferId, amount: usd(value), counted } as const
+  const decision = decisions.decide<'receive'>(payment, command, now)
+  const result = { ...decision, isOwn: counted?.commandId === commandId }
   if (decision.outcome !== 'changed') return { changes: [], result }
-  const retainUntil = retainTransferUntil(payment)
-  const dueAt = retainUntil
-  const counted: Transfer = {
-    id,
-    version: (transfer?.version ?? 0) + 1,
-    commandId,
-    dueAt,
-    retainUntil,
-    paymentId: on,
-    amount,
-  }
+  const version = (counted?.version ?? 0) + 1
   return {
     changes: [
       { key: on, next: decision.record },
-      { key: id, next: counted },
+      { key: transferId, next: { ...transferOf(payment, command), version } },
     ],
     result,
   }

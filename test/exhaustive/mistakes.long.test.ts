@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { derivationsOf, type Grant, type IssuedToken } from '../../src/core/grant/record.js'
+import {
+  decideIncomingPayment,
+  type IncomingPayment,
+  type IncomingPaymentCommand,
+  type ReceiveFunds,
+} from '../../src/core/incoming-payment.js'
+import type { Instant } from '../../src/core/instant.js'
 import { type GrantDecisions, type GrantSetting, grantDecisions, grantMachine } from './grant.js'
 import { type IncomingDecisions, incomingDecisions, incomingMachine } from './incoming-payment.js'
 import { processesOf } from './processes.js'
@@ -120,39 +127,49 @@ function withoutSignature({ derivation, ...token }: IssuedToken): IssuedToken {
   return { ...token, derivation: kept }
 }
 
+/** Decides any command, whatever its type. */
+const decideAny = decideIncomingPayment as (
+  payment: IncomingPayment,
+  command: IncomingPaymentCommand,
+  now: Instant,
+) => unknown
+
+const deciding = (decide: typeof decideAny) => ({
+  decide: decide as IncomingDecisions['decide'],
+})
+
 const incoming: readonly Mistaken<IncomingDecisions, unknown>[] = [
   [
     'a transfer that was counted is counted again',
     'a transfer counts once',
     undefined,
-    {
-      receive: (payment, _transfer, ...rest) =>
-        incomingDecisions.receive(payment, undefined, ...rest),
-    },
+    deciding((payment, command, now) => {
+      const { counted: _counted, ...forgetful } = command as ReceiveFunds
+      return decideAny(payment, forgetful, now)
+    }),
   ],
   [
-    'the transfer is loaded before the payment',
+    'a report that changes nothing does not look for its transfer again',
     'a report that is refused was not counted',
     undefined,
-    { paymentFirst: false },
+    { confirms: false },
   ],
   [
     'a payment that is complete can be completed again',
-    'a command takes effect once',
+    'a completed payment never changes',
     undefined,
-    {
-      complete: (payment, ...rest) =>
-        incomingDecisions.complete({ ...payment, completed: false }, ...rest),
-    },
+    deciding((payment, command, now) => {
+      const isOpen = command.type === 'complete'
+      return decideAny(isOpen ? { ...payment, completed: false } : payment, command, now)
+    }),
   ],
   [
     'a payment receives funds after its expiry',
     'an expired payment receives nothing',
     undefined,
-    {
-      receive: (payment, transfer, command) =>
-        incomingDecisions.receive(payment, transfer, command, payment.expiresAt),
-    },
+    deciding((payment, command, now) =>
+      decideAny(payment, command, command.type === 'receive' ? payment.expiresAt : now),
+    ),
   ],
 ]
 

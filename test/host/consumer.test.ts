@@ -4,7 +4,7 @@ import {
   type DrainOptions,
   type DrainResult,
   type EventHandler,
-  type EventOutbox,
+  type ServerEvents,
 } from '../../src/index.js'
 import { paymentServices } from '../support/outbox.js'
 
@@ -13,7 +13,7 @@ const nothing: DrainResult = { delivered: 0, failed: 0 }
 /** Returns a source whose calls of `drain` return the results of a script, one after another. */
 function scriptedSource(...script: readonly (() => Promise<DrainResult> | DrainResult)[]) {
   const calls: { handler: EventHandler; options: DrainOptions | undefined; at: number }[] = []
-  const source: EventOutbox = {
+  const source: ServerEvents = {
     async drain(handler, options) {
       calls.push({ handler, options, at: Date.now() })
       return (await script[calls.length - 1]?.()) ?? nothing

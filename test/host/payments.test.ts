@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { byWalletAddress, paymentReader } from '../../src/host/payments.js'
 import { ArgumentError, memoryStore, type Store, type Stored } from '../../src/index.js'
-import { createPaymentLists, listsOf } from '../../src/service/mechanism/pages.js'
+import { createPaymentLists, listsOf } from '../../src/service/lists.js'
 
 const bob = 'https://wallet.example/bob'
 const carol = 'https://wallet.example/carol'

@@ -66,23 +66,6 @@ describe('two servers with different clocks on one store', () => {
     expect(await read()).toBe(200)
     expect(reader.errors).toEqual([])
   })
-
-  test('report a record from the future once a minute, and serve it', async () => {
-    const { reader, read } = await readBehind(3_600_000)
-    expect(await read()).toBe(200)
-    expect(await read()).toBe(200)
-    reader.clock.advance(59_999)
-    expect(await read()).toBe(200)
-    expect(reader.errors).toMatchObject([
-      {
-        code: 'ERR_CLOCK',
-        message: 'a record (incoming-payment) is dated 3600000 ms ahead of this clock',
-      },
-    ])
-    reader.clock.advance(1)
-    expect(await read()).toBe(200)
-    expect(reader.errors).toHaveLength(2)
-  })
 })
 
 describe('a clock with fractions of milliseconds', () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { Json } from '../../src/core/json.js'
+import type { Json } from '../../src/core/stored.js'
 import * as library from '../../src/index.js'
 import { manualClock, startOfTests } from '../support/clock.js'
 import { hostileRequests, serversWithoutKeys, sizeOf } from '../support/hostile-requests.js'
@@ -15,8 +15,9 @@ const noWork = {
 }
 const work = vi.hoisted(() => ({}) as Record<keyof typeof noWork, number>)
 
-vi.mock('../../src/protocol/http-signature/dictionary.js', async (original) => {
-  const real = await original<typeof import('../../src/protocol/http-signature/dictionary.js')>()
+vi.mock('../../src/protocol/http-signature/structured-fields.js', async (original) => {
+  const real =
+    await original<typeof import('../../src/protocol/http-signature/structured-fields.js')>()
   return {
     ...real,
     parseStrictDictionary(text: string) {

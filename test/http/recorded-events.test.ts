@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { type Commit, type EventType, memoryStore, type Store } from '../../src/index.js'
-import { eventTypes } from '../../src/service/mechanism/event-types.js'
+import { eventTypes } from '../../src/service/events/record.js'
 import { usd } from '../support/incoming-payments.js'
 import { bob, createWorld, incomingAccess, issuedGrant } from '../support/world.js'
 

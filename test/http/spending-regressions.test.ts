@@ -284,11 +284,11 @@ describe('a request that waits', () => {
     const commit: typeof store.commit = (commit) =>
       contended ? Promise.resolve(false) : store.commit(commit)
     const services = spendingServices({ store: { ...store, commit } })
-    const token = await services.token([outgoingItem({ debitAmount: usd(100) })])
+    const payer = await services.payer([outgoingItem({ debitAmount: usd(100) })])
     contended = true
     const input = { walletAddress: alice, incomingPayment: shopReceiver, debitAmount: usd(10) }
     const before = written.count()
-    await expect(services.pay(token, input)).rejects.toMatchObject({ code: 'ERR_CONTENTION' })
+    await expect(services.pay(payer, input)).rejects.toMatchObject({ code: 'ERR_CONTENTION' })
     expect(written.count()).toBe(before)
   })
 
@@ -350,8 +350,8 @@ describe('each granted item has its own budget', () => {
   })
 })
 
-test('a payment with a quote loads the quote and the budgets of its grant concurrently', async () => {
-  const together = ['budget', 'budget', 'budget', 'quote']
+test('a payment with a quote loads everything that it depends on concurrently', async () => {
+  const together = ['budget', 'budget', 'budget', 'outgoing-payment', 'quote']
   const { store, asked } = answeringTogether(memoryStore(), together)
   const { world, client } = await payingClient({ store })
   const limits = [outgoingItem({ debitAmount: usd(20) }), outgoingItem({ debitAmount: usd(100) })]

@@ -8,8 +8,7 @@ import {
   type RemoteIntrospectionOptions,
   remoteIntrospection,
 } from '../../src/index.js'
-import { inspectSignatures } from '../../src/protocol/http-signature/inspect.js'
-import { verifyCandidates } from '../../src/protocol/http-signature/verify.js'
+import { inspectSignatures, verifyCandidates } from '../../src/protocol/http-signature/inspect.js'
 import { manualClock, startOfTests } from '../support/clock.js'
 import { bankId, bankKey, privateJwkOf, rejectionOf } from '../support/introspection.js'
 import { jwkOf, testKey } from '../support/keys.js'

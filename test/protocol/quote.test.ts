@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ok } from '../../src/core/result.js'
+import { ok } from '../../src/core/decision.js'
 import type { Quote } from '../../src/entry-core.js'
 import type { Json } from '../../src/index.js'
 import { quoteBody, readPriceAnswer, readQuoteRequest } from '../../src/protocol/quote.js'

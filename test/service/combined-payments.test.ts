@@ -1,10 +1,16 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Commit, type MayPay, memoryStore, type Store, storeBounds } from '../../src/index.js'
-import { type Combiner, createCombiner } from '../../src/service/mechanism/combiner.js'
-import { paymentsMax } from '../../src/service/outgoing-payment-combined.js'
+import {
+  type Commit,
+  type MayPay,
+  memoryStore,
+  type Store,
+  type Stored,
+  storeBounds,
+} from '../../src/index.js'
 import { commitSizeOf } from '../../src/testing/conformance/trial.js'
-import { patient } from '../support/outbox.js'
 import { type Fate, lyingStore } from '../support/proxy-store.js'
+import { runs } from '../support/runs.js'
 import {
   createSpendingWorld,
   grantToPay,
@@ -36,15 +42,8 @@ const paymentsIn = ({ changes }: Commit) =>
 
 describe('concurrent payments under one grant', () => {
   test('share commits, and each has the total that includes it', async () => {
-    const count = 1 + 2 * paymentsMax()
+    const count = 25
     let arrived = 0
-    const inner = createCombiner(patient)
-    const combiner: Combiner = {
-      run(...command) {
-        arrived += 1
-        return inner.run(...command)
-      },
-    }
     const commits: Commit[] = []
     const memory = memoryStore()
     const store: Store = {
@@ -56,17 +55,26 @@ describe('concurrent payments under one grant', () => {
         return memory.commit(commit)
       },
     }
-    const services = spendingServices({ store, combiner })
-    const token = await services.token([outgoingItem({ debitAmount: usd(1_000) })])
+    const services = spendingServices({ store, combines: true })
+    const { run } = services.context
+    Object.assign(services.context, {
+      run(write: Parameters<typeof run>[0]) {
+        if (write.together !== undefined) arrived += 1
+        return run(write)
+      },
+    })
+    const payer = await services.payer([outgoingItem({ debitAmount: usd(1_000) })])
     const debitAmount = usd(10)
     const input = { walletAddress: alice, incomingPayment: shopReceiver, debitAmount }
-    const paying = Array.from({ length: count }, () => services.pay(token, input))
+    const paying = Array.from({ length: count }, () => services.pay(payer, input))
     const spent = (await Promise.all(paying)).map((answer) => {
       return 'spent' in answer ? Number(answer.spent?.debitAmount?.value) : undefined
     })
     const steps = paying.map((_, index) => 10 * (index + 1))
     expect(spent.toSorted((a = 0, b = 0) => a - b)).toEqual(steps)
-    expect(commits.map(paymentsIn)).toEqual([1, paymentsMax(), paymentsMax()])
+    // A payment, in three lists, its event, in one, and once the budget and the guard on the grant.
+    const inOne = Math.floor((storeBounds.commitSize - 2) / 6)
+    expect(commits.map(paymentsIn)).toEqual([1, inOne, count - 1 - inOne])
     for (const commit of commits) {
       expect(commitSizeOf(commit)).toBeLessThanOrEqual(storeBounds.commitSize)
     }
@@ -142,5 +150,75 @@ describe('concurrent payments under one grant', () => {
     expect(others.map(({ status }) => status)).toEqual([403, 201, 201, 201])
     release()
     expect((await slow).status).toBe(201)
+  })
+
+  test('are refused only if they exceed what is left, under two items', async () => {
+    const met = { made: 0, refused: 0 }
+    const limits = [25, 40]
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 2, maxLength: 12 }),
+        async (values) => {
+          const services = spendingServices({ combines: true })
+          const payer = await services.payer(
+            limits.map((limit) => outgoingItem({ debitAmount: usd(limit) })),
+          )
+          const answers = await Promise.all(
+            values.map((value) => {
+              const debitAmount = usd(value)
+              return services.pay(payer, {
+                ...{ walletAddress: alice, incomingPayment: shopReceiver, debitAmount },
+              })
+            }),
+          )
+          const made = values.filter((_, index) => answers[index]?.ok)
+          const total = made.reduce((sum, value) => sum + value, 0)
+          const token = await services.tokenOf(payer)
+          if (!token.ok) throw new Error(token.reason)
+          const budgets = await services.payments.budgetsUnder(token.value, services.clock.now())
+          const left = budgets.map(({ left }) => Number(left.debitAmount?.value))
+          expect(left.reduce((sum, value) => sum + value, 0)).toBe(65 - total)
+          const totals: number[] = []
+          for (const [index, answer] of answers.entries()) {
+            if (answer.ok) totals.push(Number(answer.spent.debitAmount?.value))
+            else {
+              expect(answer.refusal).toBe('limits_exceeded')
+              expect(Math.max(...left)).toBeLessThan(values[index] ?? 0)
+            }
+          }
+          met.made += made.length
+          met.refused += values.length - made.length
+          // Each total includes its own payment, and those that were decided before.
+          const before = totals.toSorted((a, b) => a - b)
+          const steps = before.map((value, index) => value - (before[index - 1] ?? 0))
+          expect(steps.toSorted()).toEqual(made.toSorted())
+        },
+      ),
+      { numRuns: runs(100) },
+    )
+    expect(Math.min(met.made, met.refused)).toBeGreaterThan(runs(100))
+  })
+
+  test('know a repeat that spent the budget while they read it', async () => {
+    const store = memoryStore()
+    const sound = spendingServices({ store })
+    const payer = await sound.payer([outgoingItem({ debitAmount: usd(10) })])
+    const input = { walletAddress: alice, incomingPayment: shopReceiver, debitAmount: usd(10) }
+    const key = { idempotencyKey: 'same' }
+    let earlier: unknown
+    const torn: Store = {
+      ...store,
+      async loadAll(keys) {
+        const found: (Stored | undefined)[] = []
+        for (const { kind, id } of keys) {
+          found.push(await store.load(kind, id))
+          if (kind === 'outgoing-payment') earlier ??= await sound.pay(payer, input, key)
+        }
+        return found
+      },
+    }
+    const answer = await spendingServices({ store: torn, seed: 'torn' }).pay(payer, input, key)
+    expect(earlier).toMatchObject({ ok: true })
+    expect(answer).toEqual(earlier)
   })
 })

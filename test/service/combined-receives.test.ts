@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Commit, memoryStore, type Store, storeBounds } from '../../src/index.js'
-import { arrivalsMax } from '../../src/service/incoming-payment.js'
 import { commitSizeOf } from '../../src/testing/conformance/trial.js'
 import { paymentServices, withEventLog } from '../support/outbox.js'
 import { runs } from '../support/runs.js'
@@ -34,13 +33,16 @@ function countingCommits(store: Store) {
   }
 }
 
+/** A transfer is a record, and its event another one in a list; the payment is changed once. */
+const inOne = Math.floor((storeBounds.commitSize - 1) / 3)
+
 describe('concurrent arrivals for one payment', () => {
   test('share a commit, and each has the result of its own', async () => {
     const { store, sizes } = countingCommits(memoryStore())
     const setup = paymentServices({ store, combines: true })
     const id = await setup.newPayment()
     sizes.length = 0
-    const values = Array.from({ length: 1 + 2 * arrivalsMax() }, (_, index) => `${index + 1}`)
+    const values = Array.from({ length: 1 + inOne + 5 }, (_, index) => `${index + 1}`)
     const results = await Promise.all(values.map((value) => setup.receive(id, value)))
     let total = 0
     for (const [index, result] of results.entries()) {
@@ -49,7 +51,7 @@ describe('concurrent arrivals for one payment', () => {
     }
     expect(await setup.payments.load(id)).toMatchObject({ received: `${total}`, version: 4 })
     // A payment, and a transfer and an event for each arrival.
-    expect(sizes).toEqual([3, 1 + 2 * arrivalsMax(), 1 + 2 * arrivalsMax()])
+    expect(sizes).toEqual([3, 1 + 2 * inOne, 1 + 2 * 5])
     expect(results.at(-1)).toMatchObject({ payment: await setup.payments.load(id) })
   })
 
@@ -64,8 +66,8 @@ describe('concurrent arrivals for one payment', () => {
       },
     }
     const setup = paymentServices({ store: measured, combines: true })
-    const id = await setup.newPayment(`${1 + arrivalsMax()}`)
-    const arrivals = Array.from({ length: 1 + arrivalsMax() }, () => setup.receive(id, '1'))
+    const id = await setup.newPayment(`${1 + inOne}`)
+    const arrivals = Array.from({ length: 1 + inOne }, () => setup.receive(id, '1'))
     expect((await Promise.all(arrivals)).at(-1)).toMatchObject({ payment: { completed: true } })
     expect(Math.max(...sizes)).toBeLessThanOrEqual(storeBounds.commitSize)
     // One more would not fit.
@@ -152,5 +154,71 @@ describe('concurrent arrivals for one payment', () => {
       ),
       { numRuns: runs(200) },
     )
+  })
+
+  test('have the results of one commit each, in some order', async () => {
+    const arrival = fc.record({
+      value: fc.constantFrom('0', '1', '2', '3', `${2n ** 64n - 1n}`),
+      transferId: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
+    })
+    const met = new Set<string>()
+    await fc.assert(
+      fc.asyncProperty(
+        fc.option(fc.constantFrom('3', '6', '12'), { nil: undefined }),
+        fc.array(arrival, { minLength: 2, maxLength: 12 }),
+        async (incomingAmount, arrivals) => {
+          const [shared, apart] = [paymentServices({ combines: true }), paymentServices()]
+          const id = await shared.newPayment(incomingAmount)
+          expect(await apart.newPayment(incomingAmount)).toBe(id)
+          const results = await Promise.all(
+            arrivals.map(({ value, transferId }) => shared.receive(id, value, transferId)),
+          )
+          const isChange = (index: number) => results[index]?.ok && results[index].changed
+          const [first = 0, ...others] = arrivals.keys()
+          // Those that change nothing are decided after the others that share their commit.
+          const last = others.filter((index) => !isChange(index))
+          for (const index of [first, ...others.filter(isChange), ...last]) {
+            const { value = '', transferId = '' } = arrivals[index] ?? {}
+            const expected = await apart.receive(id, value, transferId)
+            const told = results[index]
+            met.add(expected.ok ? `${expected.changed}` : expected.refusal)
+            if (!expected.ok || !told?.ok) expect(told).toEqual(expected)
+            else {
+              const { received, completed } = expected.payment
+              expect(told.changed).toBe(expected.changed)
+              expect(told.payment).toMatchObject({ received, completed })
+            }
+          }
+          const { version: _, commandId: __, ...state } = (await apart.payments.load(id)) ?? {}
+          expect(await shared.payments.load(id)).toMatchObject(state)
+        },
+      ),
+      { numRuns: runs(300) },
+    )
+    const every = ['amount_invalid', 'false', 'payment_completed', 'transfer_mismatch', 'true']
+    expect([...met].toSorted()).toEqual(every)
+  })
+
+  test('know a transfer that was counted while they read the records of its payment', async () => {
+    const store = memoryStore()
+    const sound = paymentServices({ store })
+    const id = await sound.newPayment('2')
+    let isTorn = false
+    const torn: Store = {
+      ...store,
+      async loadAll(keys) {
+        const [paymentKey, transferKey] = keys.map(
+          ({ kind, id }) =>
+            () =>
+              store.load(kind, id),
+        )
+        const transfer = await transferKey?.()
+        if (!isTorn) await sound.receive(id, '2', 'once')
+        isTorn = true
+        return [await paymentKey?.(), transfer]
+      },
+    }
+    const result = await paymentServices({ store: torn, seed: 'torn' }).receive(id, '2', 'once')
+    expect(result).toMatchObject({ ok: true, changed: false, payment: { completed: true } })
   })
 })

@@ -11,8 +11,7 @@ import {
 import { createGrants, type GrantAnswer } from '../../src/service/grant.js'
 import { createIncomingPayments } from '../../src/service/incoming-payment.js'
 import { createIntrospect } from '../../src/service/introspection.js'
-import type { ServiceContext } from '../../src/service/mechanism/context.js'
-import { unguardedCall } from '../support/calls.js'
+import { contextWithRunner, unguardedCall } from '../support/calls.js'
 import { manualClock } from '../support/clock.js'
 import { publishedKeys, testKey } from '../support/keys.js'
 import { seededRandom } from '../support/random.js'
@@ -48,21 +47,26 @@ const policy = {
 function services(store: Store, scheduler: Scheduler | undefined, seed: string) {
   const clientKeys = publishedKeys()
   clientKeys.publish('https://shop.example', testKey('shop'))
-  const context: ServiceContext = {
-    store: scheduler === undefined ? store : scheduledStore(store, scheduler),
-    givenStore: store,
-    clock: manualClock(),
-    random: seededRandom(seed),
-    pacing: {
-      elapsedMs: () => 0,
-      sleep: async () => void (await scheduler?.schedule(Promise.resolve(), 'pause')),
+  const context = contextWithRunner(
+    {
+      store: scheduler === undefined ? store : scheduledStore(store, scheduler),
+      givenStore: store,
+      clock: manualClock(),
+      random: seededRandom(seed),
+      pacing: {
+        elapsedMs: () => 0,
+        sleep: async () => void (await scheduler?.schedule(Promise.resolve(), 'pause')),
+      },
+      namespace: () => namespaceOf(grantEndpoint),
+      grantNamespace: () => namespaceOf(grantEndpoint),
+      signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
+      serverUrl: grantEndpoint,
+      recordsEvents: () => true,
+      storeTimeoutMs: 3_000,
     },
-    namespace: () => namespaceOf(grantEndpoint),
-    grantNamespace: () => namespaceOf(grantEndpoint),
-    signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
-    serverUrl: grantEndpoint,
-    recordsEvents: () => true,
-  }
+    // Each write has its own commit, so that the store must decide the races.
+    { sharesCommits: false },
+  )
   const grants = createGrants(context, policy)
   const interactions = createInteractions(context, grants, policy, {
     grantEndpoint,
@@ -81,7 +85,6 @@ function services(store: Store, scheduler: Scheduler | undefined, seed: string) 
       expiryMaxMs: 60_000,
       retentionMs: 60_000,
       unpaidRetentionMs: 60_000,
-      openMax: 1_000,
     },
   )
   return { context, grants, interactions, introspect, payments, call: () => unguardedCall(context) }

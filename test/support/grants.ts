@@ -10,12 +10,12 @@ import {
   publicItem,
   type TokenItem,
 } from '../../src/core/access.js'
-import type { GrantEvent } from '../../src/core/grant/event.js'
 import {
   derivationsOf,
   type FinishMethod,
   type Grant,
   type GrantClient,
+  type GrantEvent,
   type GrantPolicy,
 } from '../../src/core/grant/record.js'
 import { type RequestGrant, requestGrant } from '../../src/core/grant/request.js'

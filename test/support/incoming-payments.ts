@@ -1,13 +1,12 @@
 import type { Amount } from '../../src/core/amount.js'
 import {
   type CreateIncomingPayment,
-  completeIncomingPayment,
   createIncomingPayment,
   decideIncomingPayment,
-  expireIncomingPayment,
   type IncomingPaymentEvent,
   type IncomingPaymentPolicy,
   type Transfer,
+  transferOf,
 } from '../../src/core/incoming-payment.js'
 import type { Instant } from '../../src/core/instant.js'
 import { startOfTests } from './clock.js'
@@ -35,7 +34,6 @@ export function creation(more: Partial<CreateIncomingPayment> = {}): CreateIncom
     asset: { assetCode: 'USD', assetScale: 2 },
     client: 'https://shop.example',
     lists: [{ list: 'namespac https://wallet.example/bob', at: startOfTests }],
-    openList: 'namespac https://wallet.example/bob https://shop.example open',
     ...more,
   }
 }
@@ -64,20 +62,26 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
     /** Reports an arrival; without an id, under a new transfer id. */
     receive(amount: Amount, transferId = `transfer ${commands + 1}`) {
       const commandId = `command-${++commands}`
-      const command = deepFreeze({ type: 'receive' as const, commandId, amount })
-      const decision = decideIncomingPayment(payment, transfers.get(transferId), command, now)
+      const counted = transfers.get(transferId)
+      const command = deepFreeze({
+        type: 'receive' as const,
+        commandId,
+        transferId,
+        amount,
+        counted,
+      })
+      const decision = decideIncomingPayment<'receive'>(payment, command, now)
       if (decision.outcome === 'changed') {
+        transfers.set(transferId, deepFreeze(transferOf(payment, command)))
         payment = deepFreeze(decision.record)
         events.push(...decision.events)
-        const transfer = { id: transferId, version: 1, commandId, paymentId: payment.id, amount }
-        transfers.set(transferId, deepFreeze(transfer))
       }
       return decision
     },
     /** Completes the payment with a new command id, unless one is repeated. */
     complete(commandId = `command-${++commands}`) {
       const command = deepFreeze({ type: 'complete' as const, commandId })
-      const decision = completeIncomingPayment(payment, command, now)
+      const decision = decideIncomingPayment<'complete'>(payment, command, now)
       if (decision.outcome === 'changed') {
         payment = deepFreeze(decision.record)
         events.push(...decision.events)
@@ -87,7 +91,7 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
     /** Runs a sweep on the payment. */
     expire() {
       const command = deepFreeze({ type: 'expire' as const, commandId: `command-${++commands}` })
-      const decision = expireIncomingPayment(payment, command, now)
+      const decision = decideIncomingPayment<'expire'>(payment, command, now)
       if (decision.outcome === 'changed') {
         payment = deepFreeze(decision.record)
         events.push(...decision.events)

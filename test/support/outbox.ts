@@ -1,17 +1,14 @@
 import type { Scheduler } from 'fast-check'
 import { memoryStore, type Store } from '../../src/index.js'
 import { namespaceOf } from '../../src/protocol/credential.js'
+import type { ServerEvents } from '../../src/service/events/delivery.js'
+import { createServerEvents } from '../../src/service/events/outbox.js'
+import type { DomainEvent, EventRecord } from '../../src/service/events/record.js'
 import { createIncomingPayments } from '../../src/service/incoming-payment.js'
-import { createCombiner } from '../../src/service/mechanism/combiner.js'
-import type { ServiceContext } from '../../src/service/mechanism/context.js'
-import type { EventOutbox } from '../../src/service/mechanism/delivery.js'
-import type { DomainEvent } from '../../src/service/mechanism/event-types.js'
-import type { EventRecord } from '../../src/service/mechanism/events.js'
-import { createOutbox } from '../../src/service/mechanism/outbox.js'
-import type { Pacing } from '../../src/service/mechanism/pacing.js'
-import { retired, type SweepOptions, sweepKinds } from '../../src/service/mechanism/sweeps.js'
+import { retired, type SweepOptions, sweepKinds } from '../../src/service/sweep.js'
+import type { Pacing } from '../../src/service/time.js'
 import { boundedStore } from './bounded-store.js'
-import { unguardedCall } from './calls.js'
+import { contextWithRunner, unguardedCall } from './calls.js'
 import { type ManualClock, manualClock } from './clock.js'
 import { usd } from './incoming-payments.js'
 import { seededRandom } from './random.js'
@@ -35,7 +32,7 @@ export interface SetupOptions {
 }
 
 /** Returns an outbox whose consumers have one clock, unless a test says otherwise. */
-function oneClock(outbox: EventOutbox): EventOutbox {
+function oneClock(outbox: ServerEvents): ServerEvents {
   return {
     ...outbox,
     drain: (handler, options) => outbox.drain(handler, { skewMaxMs: 0, ...options }),
@@ -56,14 +53,15 @@ export function paymentServices(options: SetupOptions = {}) {
   const { clock = manualClock(), scheduler, seed = 'seed', retentionMs = 60_000 } = options
   const { store = memoryStore(), serverUrl = resourceServer, recordsEvents = true } = options
   let slept = 0
-  const context: ServiceContext = {
+  const unrun = {
     store: boundedStore(scheduler === undefined ? store : scheduledStore(store, scheduler)),
     givenStore: store,
     clock,
     random: seededRandom(seed),
     pacing: {
       elapsedMs: () => slept,
-      async sleep(ms) {
+      async sleep(ms: number, signal?: AbortSignal) {
+        if (signal !== undefined) return patient.sleep(ms, signal)
         slept += ms
         await scheduler?.schedule(Promise.resolve(), 'pause')
       },
@@ -73,8 +71,9 @@ export function paymentServices(options: SetupOptions = {}) {
     signatureRules: { ageMaxMs: 300_000, skewMaxMs: 60_000 },
     serverUrl,
     recordsEvents: () => recordsEvents,
-    combiner: options.combines ? createCombiner(patient) : undefined,
+    storeTimeoutMs: 3_000,
   }
+  const context = contextWithRunner(unrun, { sharesCommits: options.combines ?? false })
   const payments = createIncomingPayments(
     context,
     {
@@ -86,7 +85,6 @@ export function paymentServices(options: SetupOptions = {}) {
       expiryMaxMs: 10_000_000,
       retentionMs,
       unpaidRetentionMs: options.unpaidRetentionMs ?? retentionMs,
-      openMax: 1_000_000,
     },
   )
 
@@ -105,7 +103,7 @@ export function paymentServices(options: SetupOptions = {}) {
     clock,
     store,
     payments,
-    outbox: oneClock(createOutbox(context)),
+    outbox: oneClock(createServerEvents(context)),
     newPayment,
     receive: (paymentId: string, value = '1', transferId = `${seed} ${++transfers}`) =>
       payments.receive(paymentId, { transferId, amount: usd(value) }),

@@ -7,7 +7,7 @@ import { type Answer, answerOf, origin } from './world.js'
 
 export type { Ask } from './surface/asks.js'
 export { everything } from './surface/held.js'
-export { openPaymentsMax, type Switches, switchesOff } from './surface/servers.js'
+export { type Switches, switchesOff } from './surface/servers.js'
 
 /** What a test may change in a request when it sends it. */
 export type Sending = Partial<Pick<SignOptions, 'created' | 'headers' | 'key' | 'nonce'>> & {

@@ -8,10 +8,18 @@ import {
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
 import type { ListEntry } from '../stored.js'
-import { type GrantEvent, grantEvent } from './event.js'
-import { finalize, grantedAccess, nextVersion } from './next.js'
-import { type Grant, type GrantPolicy, grantStatus, type Interaction } from './record.js'
-import type { SubjectId } from './subject.js'
+import {
+  finalize,
+  type Grant,
+  type GrantEvent,
+  type GrantPolicy,
+  grantEvent,
+  grantedAccess,
+  grantStatus,
+  type Interaction,
+  nextVersion,
+  type SubjectId,
+} from './record.js'
 
 /** A resource owner approves all or part of the requested access. */
 export interface ApproveGrant {

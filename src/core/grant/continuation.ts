@@ -1,16 +1,16 @@
 import { changed, type Decision, refused, unchanged } from '../decision.js'
-import { sameHash } from '../hash.js'
 import type { Instant } from '../instant.js'
-import { type GrantEvent, grantEvent } from './event.js'
-import { nextVersion } from './next.js'
 import {
   type Derivation,
   type Grant,
+  type GrantEvent,
   type GrantPolicy,
   type GrantStatus,
+  grantEvent,
   grantStatus,
+  nextVersion,
 } from './record.js'
-import { derivationOf, issuedTokens, type NewToken } from './token.js'
+import { derivationOf, issuedTokens, type NewToken, sameHash } from './token.js'
 
 /** The client instance continues its request (RFC 9635 sections 5.1 and 5.2). */
 export interface ContinueGrant {

@@ -1,8 +1,15 @@
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
-import { type GrantEvent, grantEvent } from './event.js'
-import { finalize, nextVersion } from './next.js'
-import { type Grant, type GrantPolicy, type GrantStatus, grantStatus } from './record.js'
+import {
+  finalize,
+  type Grant,
+  type GrantEvent,
+  type GrantPolicy,
+  type GrantStatus,
+  grantEvent,
+  grantStatus,
+  nextVersion,
+} from './record.js'
 import { type ManagedToken, managedToken } from './rotation.js'
 
 /** The client instance cancels its request or grant (RFC 9635 section 5.4). */

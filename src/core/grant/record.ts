@@ -1,8 +1,7 @@
-import type { GrantedItem, TokenItem } from '../access.js'
+import { endOfItems, type GrantedItem, grantedItems, type TokenItem } from '../access.js'
 import { decisionTime, type Instant } from '../instant.js'
 import type { IntervalCounting } from '../interval.js'
 import type { Stored } from '../stored.js'
-import type { SubjectId } from './subject.js'
 
 /**
  * The client instance, identified by its wallet address, whose JWKS contains its keys, or by its key alone
@@ -209,4 +208,121 @@ export function endOf(grant: Grant, policy: GrantPolicy): Instant | undefined {
 /** Returns the owner id of a client instance's resources: its wallet address or its key's URN (RFC 9278). */
 export function clientId(client: Pick<GrantClient, 'walletAddress' | 'thumbprint'>): string {
   return client.walletAddress ?? `urn:ietf:params:oauth:jwk-thumbprint:sha-256:${client.thumbprint}`
+}
+
+/**
+ * The identifier of a person: an absolute URI, such as a wallet address.
+ *
+ * @see RFC 9493; Open Payments OpenAPI, schema `subject`
+ */
+export interface SubjectId {
+  readonly id: string
+  readonly format: 'uri'
+}
+
+/** What happened to a grant. No event carries a token, a reference or a key. */
+export interface GrantEvent {
+  readonly type:
+    | 'grant.requested'
+    | 'grant.approved'
+    | 'grant.denied'
+    | 'grant.issued'
+    | 'grant.rotated'
+    | 'grant.token-revoked'
+    | 'grant.cancelled'
+    | 'grant.revoked'
+  readonly at: Instant
+  readonly grantId: string
+  /** Wallet address of the client instance, or the URN of its key's thumbprint. */
+  readonly client: string
+  /** The owner who consented or, for `grant.denied`, the owner who denied, if the host said so. */
+  readonly resourceOwner?: string
+  /** The label of the token that was rotated or revoked, if the client instance requested several. */
+  readonly label?: string
+}
+
+export function grantEvent(
+  type: GrantEvent['type'],
+  grant: Grant,
+  at: Instant,
+  label?: string,
+): GrantEvent {
+  const named = label === undefined ? {} : { label }
+  const event = { type, at, grantId: grant.id, client: clientId(grant.client), ...named }
+  const { resourceOwner } = grant.consent ?? grant.finalized ?? {}
+  return resourceOwner === undefined ? event : { ...event, resourceOwner }
+}
+
+type Bookkeeping = 'id' | 'version' | 'commandId' | 'dueAt' | 'retainUntil'
+
+/**
+ * Returns the next version of a grant. Every transition uses it to update version and retention. A salt is kept until
+ * its response can no longer be repeated; after a change of one token, the continuation can no longer be repeated.
+ */
+export function nextVersion(
+  grant: Grant,
+  changes: Partial<Omit<Grant, Bookkeeping>>,
+  commandId: string,
+  now: Instant,
+  policy: GrantPolicy,
+): Grant {
+  const past = derivationsOf(grant).filter(({ until }) => now >= until)
+  const { derivation, tokens, ...rest } = { ...grant, ...changes }
+  const one = changes.tokens !== undefined && changes.derivation === undefined
+  const next = {
+    ...rest,
+    ...(derivation && !one && !past.includes(derivation) && { derivation }),
+    ...(tokens && { tokens: tokens.map((token) => withoutPast(token, past)) }),
+    version: grant.version + 1,
+    commandId,
+  }
+  return withRetention(next, now, policy)
+}
+
+function withoutPast(token: IssuedToken, past: readonly Derivation[]): IssuedToken {
+  const { derivation, ...withoutSalt } = token
+  return derivation !== undefined && past.includes(derivation) ? withoutSalt : token
+}
+
+/** Finalizes a grant. Keeps the hashes, so that a repeated request is still recognized. */
+export function finalize(
+  grant: Grant,
+  finalized: Omit<NonNullable<Grant['finalized']>, 'at'>,
+  commandId: string,
+  now: Instant,
+  policy: GrantPolicy,
+): Grant {
+  return nextVersion(
+    grant,
+    { state: 'finalized', finalized: { ...finalized, at: now } },
+    commandId,
+    now,
+    policy,
+  )
+}
+
+/** Returns the granted items and their end, fixed now so that a later policy does not change them. */
+export function grantedAccess(
+  access: readonly TokenItem[],
+  policy: GrantPolicy,
+): Pick<Grant, 'granted' | 'endsAt'> {
+  const granted = grantedItems(access, policy.intervalCounting)
+  const endsAt = endOfItems(granted)
+  return endsAt === undefined ? { granted } : { granted, endsAt }
+}
+
+/**
+ * Updates the retention of the record. A grant with consent is kept until it is revoked or its last window ends.
+ * If its windows ended before its creation, the retention period starts now.
+ */
+export function withRetention(grant: Grant, now: Instant, policy: GrantPolicy): Grant {
+  const { dueAt: _dueAt, retainUntil: _retainUntil, ...rest } = grant
+  const over = grant.finalized === undefined ? lastUse(grant, policy) : now
+  if (over === undefined) return rest
+  const retainUntil = Math.max(over, now) + policy.retentionMs
+  return { ...rest, retainUntil, dueAt: retainUntil }
+}
+
+function lastUse(grant: Grant, policy: GrantPolicy): Instant | undefined {
+  return grant.state === 'pending' ? grant.interaction?.expiresAt : endOf(grant, policy)
 }

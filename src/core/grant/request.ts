@@ -1,10 +1,18 @@
 import type { TokenItem } from '../access.js'
 import { type Changed, changed, type Refused, refused } from '../decision.js'
 import type { Instant } from '../instant.js'
-import { type GrantEvent, grantEvent } from './event.js'
-import { grantedAccess, withRetention } from './next.js'
-import type { FinishMethod, Grant, GrantClient, GrantPolicy, Interaction } from './record.js'
-import type { SubjectId } from './subject.js'
+import {
+  type FinishMethod,
+  type Grant,
+  type GrantClient,
+  type GrantEvent,
+  type GrantPolicy,
+  grantEvent,
+  grantedAccess,
+  type Interaction,
+  type SubjectId,
+  withRetention,
+} from './record.js'
 import { issuedTokens, type NewToken } from './token.js'
 
 /** A client instance requests access (RFC 9635 section 2). Secrets are passed as hashes. */

@@ -1,17 +1,17 @@
 import { changed, type Decision, refused, unchanged } from '../decision.js'
-import { sameHash } from '../hash.js'
 import type { Instant } from '../instant.js'
-import { type GrantEvent, grantEvent } from './event.js'
-import { nextVersion } from './next.js'
 import {
   type Grant,
+  type GrantEvent,
   type GrantPolicy,
+  grantEvent,
   grantStatus,
   grantTime,
   type IssuedToken,
+  nextVersion,
   type Rotation,
 } from './record.js'
-import { derivationOf, issuedToken, type NextToken } from './token.js'
+import { derivationOf, issuedToken, type NextToken, sameHash } from './token.js'
 
 /** The token that a request presents at a management URI. */
 export interface ManagedToken {

@@ -6,12 +6,10 @@ import {
   type Charge,
   decideSpending,
 } from '../budget.js'
-import { type Changed, changed, type Refused, refused } from '../decision.js'
+import { type Changed, changed, ok, type Refused, type Result, refused } from '../decision.js'
 import type { Instant } from '../instant.js'
-import type { JsonObject } from '../json.js'
 import type { LimitsRefusal } from '../limits.js'
-import { ok, type Result } from '../result.js'
-import type { ListEntry } from '../stored.js'
+import type { JsonObject, ListEntry } from '../stored.js'
 import {
   type OutgoingPayment,
   type OutgoingPaymentEvent,

@@ -2,8 +2,7 @@ import { type Amount, parseValue } from '../amount.js'
 import type { HeldAmounts } from '../budget.js'
 import { type Changed, changed } from '../decision.js'
 import type { Instant } from '../instant.js'
-import type { JsonObject } from '../json.js'
-import type { Stored } from '../stored.js'
+import type { JsonObject, Stored } from '../stored.js'
 
 /**
  * The record of an outgoing payment: `created → begun → completed | failed`. The host sends the payment; the

@@ -1,4 +1,4 @@
-import { ok } from '../../core/result.js'
+import { ok } from '../../core/decision.js'
 import { json, noContent, type Serve, unsigned } from '../pipeline.js'
 
 export interface DiscoveryOptions {

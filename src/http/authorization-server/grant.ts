@@ -1,7 +1,7 @@
 import type { TokenItem } from '../../core/access.js'
+import { ok } from '../../core/decision.js'
 import { clientId, type Grant, type GrantClient } from '../../core/grant/record.js'
-import type { Json } from '../../core/json.js'
-import { ok } from '../../core/result.js'
+import type { Json } from '../../core/stored.js'
 import type { ClientKeys } from '../../ports/client-keys.js'
 import {
   accessTokenClass,
@@ -19,9 +19,9 @@ import {
 } from '../../protocol/grant.js'
 import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
 import { isObject } from '../../protocol/json.js'
+import type { ServiceContext } from '../../service/context.js'
 import type { Grants } from '../../service/grant.js'
-import type { ServiceContext } from '../../service/mechanism/context.js'
-import type { Proof, RepeatRule } from '../../service/mechanism/nonces.js'
+import type { Proof, RepeatRule } from '../../service/replay.js'
 import {
   type Candidates,
   findKey,
@@ -39,9 +39,9 @@ import {
   refuse,
   refuseProblem,
   type Serve,
+  signed,
 } from '../pipeline.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
-import { signed } from '../signed.js'
 import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
 import { type MayRequest, refuseRequest } from './may-request.js'
 

@@ -1,6 +1,6 @@
 import { type GrantedItem, permits } from '../../core/access.js'
-import type { Json } from '../../core/json.js'
-import { ok } from '../../core/result.js'
+import { ok } from '../../core/decision.js'
+import type { Json } from '../../core/stored.js'
 import type { ActiveToken, Introspect } from '../../ports/introspect.js'
 import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
 import {
@@ -9,13 +9,20 @@ import {
   readIntrospectionRequest,
   readResourceServer,
 } from '../../protocol/introspection.js'
+import type { ServiceContext } from '../../service/context.js'
 import { introspected } from '../../service/introspection.js'
-import type { ServiceContext } from '../../service/mechanism/context.js'
-import { keepNonce, type Proof, type RepeatRule } from '../../service/mechanism/nonces.js'
+import type { Proof, RepeatRule } from '../../service/replay.js'
 import { type Candidates, inspect, prove } from '../authenticate.js'
-import { type Exchange, json, readBody, refuse, refuseProblem, type Serve } from '../pipeline.js'
+import {
+  type Exchange,
+  json,
+  readBody,
+  refuse,
+  refuseProblem,
+  type Serve,
+  signed,
+} from '../pipeline.js'
 import type { HttpResult } from '../refusals.js'
-import { signed } from '../signed.js'
 import type {
   RegisteredResourceServer,
   ResourceServerRegistry,
@@ -37,7 +44,8 @@ export interface IntrospectionDependencies {
  */
 export function introspectToken(deps: IntrospectionDependencies): Serve {
   const identify = (exchange: Exchange) => identifyResourceServer(exchange, deps)
-  return signed(deps, identify, async ({ call }, { resourceServer, body }) => {
+  const options = { ...deps, isHarmless: (answer: unknown) => answer === inactive }
+  return signed(options, identify, async (_exchange, { resourceServer, body }) => {
     const request = readIntrospectionRequest(body)
     if (!request.ok) return refuseProblem('body_invalid', request)
     const token = await tokenFor(request.value, resourceServer, deps.introspect)
@@ -45,11 +53,15 @@ export function introspectToken(deps: IntrospectionDependencies): Serve {
     if (token.value !== undefined) {
       return json(200, introspectionBody(token.value, deps.grantEndpoint))
     }
-    // Anyone can present invalid tokens at a resource server, and must not be able to fill the store that way.
-    keepNonce(call)
-    return json(200, { active: false })
+    return inactive
   })
 }
+
+/**
+ * Repeating this answer is harmless, so it is not recorded. Anyone can present invalid tokens at a resource server, and
+ * must not be able to fill the store that way.
+ */
+const inactive = json(200, { active: false })
 
 /** The resource server that asks, and the body of its request. */
 interface IdentifiedResourceServer {

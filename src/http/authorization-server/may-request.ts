@@ -1,7 +1,7 @@
 import type { TokenItem } from '../../core/access.js'
-import type { SubjectId } from '../../core/grant/subject.js'
-import { ofDependency } from '../../service/mechanism/dependency-failure.js'
-import { readHostAnswer } from '../../service/mechanism/host-answer.js'
+import type { SubjectId } from '../../core/grant/record.js'
+import { readHostAnswer } from '../../service/host-answer.js'
+import { ofDependency } from '../../service/store-guard.js'
 import { refuse } from '../pipeline.js'
 import type { HttpRefusal } from '../refusals.js'
 

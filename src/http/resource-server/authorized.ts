@@ -1,14 +1,13 @@
 import { type AccessAction, type AccessType, type GrantedItem, permits } from '../../core/access.js'
+import { ok } from '../../core/decision.js'
 import { clientId } from '../../core/grant/record.js'
-import { ok } from '../../core/result.js'
 import type { ActiveToken, Introspect } from '../../ports/introspect.js'
+import type { ServiceContext } from '../../service/context.js'
 import { introspected } from '../../service/introspection.js'
-import type { ServiceContext } from '../../service/mechanism/context.js'
-import type { Proof, RepeatRule } from '../../service/mechanism/nonces.js'
+import type { Proof, RepeatRule } from '../../service/replay.js'
 import { inspect, presentedToken, prove } from '../authenticate.js'
-import { type Exchange, refuse, type Serve } from '../pipeline.js'
+import { type Exchange, refuse, type Serve, type ServeSigned, signed } from '../pipeline.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
-import { type ServeSigned, signed } from '../signed.js'
 
 /** The dependencies of every operation of a resource server. */
 export interface ResourceDependencies {
@@ -22,7 +21,7 @@ export interface ResourceDependencies {
 /** A request with an active token, signed with the key that the token is bound to. */
 export interface Authorized {
   readonly token: ActiveToken
-  /** The presented token, introspected again when a commit loses a race. */
+  /** The presented token, which is introspected again if its grant changes before the commit. */
   readonly accessToken: string
   /** The client instance, as `clientId` identifies it. */
   readonly client: string
@@ -51,7 +50,7 @@ export function foreignIdentifier(): HttpRefusal {
 /**
  * Checks the signature's form, the token, introspection and the signature itself: the cheapest check first.
  */
-async function authorize(
+export async function authorize(
   exchange: Exchange,
   { context, introspect }: ResourceDependencies,
 ): Promise<HttpResult<Authorized>> {

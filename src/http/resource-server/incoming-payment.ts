@@ -6,7 +6,7 @@ import {
   readIncomingPaymentRequest,
 } from '../../protocol/incoming-payment.js'
 import { isObject } from '../../protocol/json.js'
-import { resourceUrl } from '../../protocol/resource-url.js'
+import { resourceUrl } from '../../protocol/url.js'
 import type { IncomingPayments, PayablePayment } from '../../service/incoming-payment.js'
 import {
   type Exchange,
@@ -99,10 +99,8 @@ export function completeIncomingPayment(deps: IncomingPaymentDependencies): Serv
       return refuse('resource_unknown', 'the token cannot complete this payment')
     }
     const answer = await payments.complete(payment, exchange.call)
-    if (!answer.ok) return answer
-    return answer.payment === undefined
-      ? unknownPayment
-      : json(200, incomingPaymentBody(answer.payment, urlOf(payment, deps)))
+    if (answer.ok) return json(200, incomingPaymentBody(answer.payment, urlOf(payment, deps)))
+    return answer.refusal === 'payment_unknown' ? unknownPayment : answer
   })
 }
 

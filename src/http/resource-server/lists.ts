@@ -1,5 +1,5 @@
 import type { AccessType } from '../../core/access.js'
-import { ok } from '../../core/result.js'
+import { ok } from '../../core/decision.js'
 import type { Stored } from '../../core/stored.js'
 import type { SignedMessage } from '../../protocol/http-signature/components.js'
 import type { Parsed } from '../../protocol/schema.js'
@@ -9,7 +9,7 @@ import {
   type ListScope,
   type PageRequest,
   readPageQuery,
-} from '../../service/mechanism/pages.js'
+} from '../../service/lists.js'
 import { json, refuseProblem, type Serve } from '../pipeline.js'
 import {
   authorized,

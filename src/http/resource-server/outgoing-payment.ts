@@ -1,18 +1,22 @@
+import { ok } from '../../core/decision.js'
 import type { OutgoingPayment } from '../../core/outgoing-payment/record.js'
-import { ok } from '../../core/result.js'
 import {
   type OutgoingPaymentRequest,
+  outgoingPaymentResource,
   readOutgoingPaymentRequest,
 } from '../../protocol/outgoing-payment.js'
-import { outgoingPaymentResource, resourceId } from '../../protocol/resource-url.js'
+import { resourceId } from '../../protocol/url.js'
+import type {
+  PaymentAnswer,
+  PaymentCreation,
+  PaymentInput,
+} from '../../service/create-outgoing-payment.js'
 import { introspected } from '../../service/introspection.js'
-import { refuseRepeats } from '../../service/mechanism/nonces.js'
 import type { OutgoingPayments } from '../../service/outgoing-payment.js'
-import type { PaymentAnswer, PaymentCreation } from '../../service/outgoing-payment-creation.js'
-import type { PaymentInput } from '../../service/outgoing-payment-request.js'
-import { type Exchange, json, readContent, refuse, type Serve } from '../pipeline.js'
+import { type Exchange, json, readContent, refuse, type Serve, signed } from '../pipeline.js'
 import type { HttpResult } from '../refusals.js'
 import {
+  authorize,
   authorized,
   foreignIdentifier,
   insufficient,
@@ -34,13 +38,21 @@ const type = 'outgoing-payment'
  * repeats a `quoteId`, or an `Idempotency-Key`, with an equal body gets the existing payment.
  */
 export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve {
-  return authorized(deps, async (exchange, authorization) => {
-    const { permitted, token, client, proof } = authorization
-    if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
+  async function authenticate(exchange: Exchange) {
+    const caller = await authorize(exchange, deps)
     const request = readContent(exchange.message, readOutgoingPaymentRequest)
+    return caller.ok ? ok({ ...caller.value, request }) : caller
+  }
+  // Without a quote, only the signature distinguishes a replay from a second payment.
+  const repeats = ({ request }: { readonly request: HttpResult<OutgoingPaymentRequest> }) =>
+    request.ok && !('quoteId' in request.value) ? 'refuse-every-repeat' : deps.repeats
+
+  return signed({ ...deps, repeats }, authenticate, async (exchange, authorization) => {
+    const { permitted, token, client, request } = authorization
+    if (permitted(type, 'create') === undefined) return insufficient(type, 'create')
     if (!request.ok) return request
     const input = inputOf(request.value, deps.baseUrl)
-    const key = 'quoteId' in input ? ok({}) : readIdempotencyKey(exchange)
+    const key = 'quoteId' in input ? ok(undefined) : readIdempotencyKey(exchange)
     if (!key.ok) return key
     if (permitted(type, 'create', input.walletAddress) === undefined) {
       return foreignIdentifier()
@@ -51,8 +63,6 @@ export function createOutgoingPayment(deps: OutgoingPaymentDependencies): Serve 
       token,
       renew: () => introspected(deps.introspect, authorization.accessToken),
     }
-    // Without a quote, only the signature distinguishes a replay from a second payment.
-    if (!('quoteId' in input)) await refuseRepeats(deps.context, proof, exchange.call)
     const answer = await deps.create(input, spender, exchange.call, key.value)
     return answer.ok ? json(201, createdBody(answer, exchange, deps)) : answer
   })
@@ -105,11 +115,11 @@ function inputOf(request: OutgoingPaymentRequest, baseUrl: string): PaymentInput
 const keyPattern = /^[\x21-\x7e]{1,255}$/
 
 /** Reads the key that the client chose, so that it can repeat a request whose response was lost. */
-function readIdempotencyKey({ message }: Exchange): HttpResult<{ idempotencyKey?: string }> {
+function readIdempotencyKey({ message }: Exchange): HttpResult<string | undefined> {
   const [key, ...others] = message.fields.get('idempotency-key') ?? []
-  if (key === undefined) return ok({})
+  if (key === undefined) return ok(undefined)
   return keyPattern.test(key) && others.length === 0
-    ? ok({ idempotencyKey: key })
+    ? ok(key)
     : refuse('idempotency_key_invalid', 'Idempotency-Key must be 1 to 255 visible ASCII characters')
 }
 

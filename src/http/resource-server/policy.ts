@@ -1,5 +1,5 @@
+import type { IncomingPaymentPolicy } from '../../core/incoming-payment.js'
 import type { MayPay } from '../../ports/may-pay.js'
-import type { ReceivingPolicy } from '../../service/incoming-payment.js'
 import type { SpendingPolicy } from '../../service/outgoing-payment.js'
 import { requireKnownOptions } from '../../util/known-options.js'
 import { invalidOption } from '../../util/option-error.js'
@@ -21,12 +21,6 @@ export interface ResourcePolicy {
    * Default 7 days, or `incomingPaymentRetentionMs` if that is shorter.
    */
   readonly unpaidIncomingPaymentRetentionMs?: number
-  /**
-   * How many incoming payments of one client instance may be open at one wallet address: neither completed nor expired.
-   * A request beyond that gets 429. A process counts them only after it has created a tenth of this number, so each
-   * process can exceed the number by a tenth. Default 1,000.
-   */
-  readonly openIncomingPaymentsMax?: number
   /** The lifetime of a quote, unless the host's price expires earlier. Default 300,000. */
   readonly quoteLifetimeMs?: number
   /** How long the host has to begin an outgoing payment, before it fails. Default 24 hours. */
@@ -34,11 +28,11 @@ export interface ResourcePolicy {
   /** How long an outgoing payment is kept after its end, before `sweep` may remove it. Default 365 days. */
   readonly outgoingPaymentRetentionMs?: number
   /**
-   * Decides whether an outgoing payment may be created: balance, screening, step-up. Called once the payment is priced
-   * and its grant permits it, before the commit; not for a repeat of an existing payment. Any answer other than
-   * `{ ok: true }` creates nothing: a refusal results in 403, an exception or rejection in 503, an invalid answer in
-   * 500. Concurrent calls do not see each other's payments, and the library calls it again after a lost race: it must
-   * have no effects, or be idempotent by `holdId`. Default: every payment is allowed.
+   * Decides whether an outgoing payment may be created: balance, screening, step-up. Called after the payment is priced
+   * and its grant permits it, before the commit; not for a repeat of an existing payment. Called again only if the grant
+   * changes before the commit. Any answer other than `{ ok: true }` creates nothing: a refusal results in 403, an
+   * exception or rejection in 503, an invalid answer in 500. Concurrent calls do not see each other's payments, so
+   * `mayPay` must have no effects, or be idempotent by `holdId`. Default: every payment is allowed.
    */
   readonly mayPay?: MayPay
 }
@@ -57,11 +51,11 @@ const defaults = {
 
 /** Validates the policy, fills in defaults, and splits it by the services that use it. */
 export function resourcePolicy(given: ResourcePolicy): {
-  readonly incoming: ReceivingPolicy
+  readonly incoming: IncomingPaymentPolicy
   readonly spending: SpendingPolicy
   readonly mayPay: MayPay | undefined
 } {
-  requireKnownOptions('policy', given, { ...defaults, openIncomingPaymentsMax: true, mayPay: true })
+  requireKnownOptions('policy', given, { ...defaults, mayPay: true })
   if (given.mayPay !== undefined) requireFunction('policy.mayPay', given.mayPay)
   const {
     incomingPaymentExpiryDefaultMs: expiryDefaultMs,
@@ -93,7 +87,6 @@ export function resourcePolicy(given: ResourcePolicy): {
       expiryMaxMs,
       retentionMs: paidRetentionMs,
       unpaidRetentionMs: Math.min(unpaidIncomingPaymentRetentionMs, paidRetentionMs),
-      openMax: requireOpenMax(given),
     },
     spending: {
       payments: { holdMs, retentionMs },
@@ -102,11 +95,4 @@ export function resourcePolicy(given: ResourcePolicy): {
       budgets: { retentionMs: retentionMs + day },
     },
   }
-}
-
-function requireOpenMax({ openIncomingPaymentsMax = 1_000 }: ResourcePolicy): number {
-  if (Number.isSafeInteger(openIncomingPaymentsMax) && openIncomingPaymentsMax > 0) {
-    return openIncomingPaymentsMax
-  }
-  throw invalidOption('policy.openIncomingPaymentsMax', 'must be a positive integer')
 }

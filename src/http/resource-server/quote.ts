@@ -1,5 +1,5 @@
 import { quoteBody, readQuoteRequest } from '../../protocol/quote.js'
-import { resourceUrl } from '../../protocol/resource-url.js'
+import { resourceUrl } from '../../protocol/url.js'
 import type { QuoteOperations } from '../../service/quote.js'
 import { json, readContent, type Serve } from '../pipeline.js'
 import {

@@ -1,7 +1,6 @@
 import type { Pricing } from '../../ports/pricing.js'
 import { mayBePublic } from '../../protocol/ip-address.js'
-import { resourceId } from '../../protocol/resource-url.js'
-import { isLoopback } from '../../protocol/url.js'
+import { isLoopback, resourceId } from '../../protocol/url.js'
 import { requireBoolean } from '../options.js'
 
 interface Screening {

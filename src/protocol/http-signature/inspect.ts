@@ -1,23 +1,29 @@
+import { ok, type Problem, type Result } from '../../core/decision.js'
 import type { Instant } from '../../core/instant.js'
-import { ok, type Problem, type Result } from '../../core/result.js'
+import type { PublicJwk } from '../../ports/client-keys.js'
 import {
   type ComponentReader,
   combinedValue,
   componentReader,
+  coveredLengthMax,
   type DictionaryReader,
   dictionaryReader,
+  identityOf,
   type SignedMessage,
 } from './components.js'
 import { contentDigestProblem } from './content-digest.js'
-import { coveredValues, readCoverage, signatureBases } from './coverage.js'
 import { readDialect, type SignatureFields } from './dialects.js'
-import { dictionaryLengthMax } from './dictionary.js'
+import { verifierOf } from './ed25519.js'
 import {
   byteSequence,
   type DictionaryMember,
+  dictionaryLengthMax,
+  type InnerList,
+  type Item,
   isInnerList,
   isText,
   type Parameters,
+  serializeMember,
 } from './structured-fields.js'
 
 /** The maximum age and clock skew of a signature, in milliseconds. */
@@ -177,4 +183,110 @@ function readParameters(
   if (expires !== undefined && now > expires * 1000)
     return { ok: false, problem: 'expires has passed' }
   return ok(nonce === undefined ? { keyid, createdAt } : { keyid, createdAt, nonce })
+}
+
+const componentsMax = 16
+
+/**
+ * Checks that no component is covered twice, and that all required ones are covered (RFC 9635 section 7.3.1).
+ * `Idempotency-Key` must be covered, because the same request with another key asks for another payment.
+ *
+ * @returns the identity of each component.
+ */
+export function readCoverage(
+  components: readonly Item[],
+  { fields, body }: SignedMessage,
+): Result<readonly string[], Problem> {
+  if (components.length > componentsMax)
+    return { ok: false, problem: `more than ${componentsMax} components are covered` }
+  const identities: string[] = []
+  for (const component of components) {
+    const identity = identityOf(component)
+    if (identities.includes(identity)) return { ok: false, problem: `${identity} is covered twice` }
+    identities.push(identity)
+  }
+  if (!identities.includes('@method')) return uncovered('@method')
+  if (!identities.includes('@target-uri')) return uncovered('@target-uri')
+  if (fields.has('authorization') && !identities.includes('authorization')) {
+    return uncovered('authorization')
+  }
+  if (fields.has('idempotency-key') && !identities.includes('idempotency-key')) {
+    return uncovered('idempotency-key')
+  }
+  if (body.length > 0 && !identities.includes('content-digest')) return uncovered('content-digest')
+  return ok(identities)
+}
+
+function uncovered(name: string): Problem {
+  return { ok: false, problem: `${name} is not covered` }
+}
+
+/** Reads the values of the covered components (RFC 9421 section 2.5). */
+export function coveredValues(
+  components: readonly Item[],
+  identities: readonly string[],
+  readComponent: ComponentReader,
+): Result<readonly string[], Problem> {
+  const values: string[] = []
+  let length = 0
+  for (const component of components) {
+    const result = readComponent(component, identities[values.length] ?? '')
+    if (!result.ok) return result
+    length += result.value.length
+    if (length > coveredLengthMax)
+      return { ok: false, problem: `more than ${coveredLengthMax} characters are covered` }
+    values.push(result.value)
+  }
+  return ok(values)
+}
+
+/** Builds the possible signature bases from the values of the covered components (RFC 9421 section 2.5). */
+export function signatureBases(
+  input: InnerList,
+  values: readonly string[],
+  { origin, target }: SignedMessage,
+): readonly string[] {
+  // An origin is equivalent with and without the slash (RFC 9110 section 4.2.3), but the signature bases differ.
+  const atOrigin = target === '/'
+  let base = ''
+  let slashless = ''
+  input[0].forEach((component, index) => {
+    const identifier = identifierOf(component)
+    const value = values[index]
+    base += `${identifier}: ${value}\n`
+    if (!atOrigin) return
+    slashless += `${identifier}: ${component[0] === '@target-uri' ? origin : value}\n`
+  })
+  const end = `"@signature-params": ${serializeMember(input)}`
+  return atOrigin ? [base + end, slashless + end] : [base + end]
+}
+
+function identifierOf(component: Item): string {
+  const [name, parameters] = component
+  return parameters.size === 0 ? `"${name}"` : serializeMember(component)
+}
+
+/** How many signature bases are verified with one key, in the order of `Signature-Input`. */
+const attemptsMax = 2
+
+/**
+ * Finds a signature by the given key among the candidates that passed inspection. Ignores signatures of other keys,
+ * even if they are valid, and builds no signature base for them.
+ */
+export async function verifyCandidates(
+  candidates: readonly SignatureCandidate[],
+  key: PublicJwk,
+): Promise<SignatureCandidate | undefined> {
+  const verify = verifierOf(key.x)
+  if (verify === undefined) return undefined
+  let attempts = 0
+  for (const candidate of candidates) {
+    if (candidate.keyid !== key.kid) continue
+    for (const base of candidate.bases()) {
+      if (attempts === attemptsMax) return undefined
+      attempts += 1
+      if (await verify(candidate.signature, base)) return candidate
+    }
+  }
+  return undefined
 }

@@ -1,4 +1,4 @@
-import { ok, type Problem, type Result } from '../../core/result.js'
+import { ok, type Problem, type Result } from '../../core/decision.js'
 import type { PublicJwk } from '../../ports/client-keys.js'
 import { hashText } from '../../util/hash.js'
 import { isObject } from '../json.js'

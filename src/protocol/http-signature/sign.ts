@@ -1,5 +1,5 @@
+import { ok, type Problem, type Result } from '../../core/decision.js'
 import type { Instant } from '../../core/instant.js'
-import { ok, type Problem, type Result } from '../../core/result.js'
 import { sha256 } from '../../util/hash.js'
 import { type Signer, signerOf } from './ed25519.js'
 import {

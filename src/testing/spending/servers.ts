@@ -192,14 +192,20 @@ export function libraryServers(
     })
   const first = createProcess()
   const processes = [first, ...Array.from({ length: atOnceMax - 1 }, createProcess)]
-  let payments = 0
-  /** Creates each payment in the next process: one process combines concurrent payments, which then do not race. */
-  const handle: Handler = (request) => {
-    const isPayment = request.url.endsWith('/outgoing-payments')
-    const next = isPayment ? processes[payments++ % processes.length] : undefined
-    return (next ?? first).handle(request)
+  let calls = 0
+  const next = () => processes[calls++ % processes.length] ?? first
+  // Each call that changes payments goes to the next process: in one process they share commits, and do not race.
+  const handle: Handler = (request) =>
+    (request.url.endsWith('/outgoing-payments') ? next() : first).handle(request)
+  const outgoingPayments: typeof first.outgoingPayments = {
+    ...first.outgoingPayments,
+    begin: (id) => next().outgoingPayments.begin(id),
+    reportSent: (id, report) => next().outgoingPayments.reportSent(id, report),
+    fail: (id, report) => next().outgoingPayments.fail(id, report),
+    cancel: (id, report) => next().outgoingPayments.cancel(id, report),
   }
-  const resourceServer = { ...first, handle }
+  const sweep: typeof first.sweep = (options) => next().sweep(options)
+  const resourceServer = { ...first, handle, outgoingPayments, sweep }
   return { authorizationServer, resourceServer, grantEndpoint, baseUrl }
 }
 

@@ -1,7 +1,12 @@
 import { EventEmitter } from 'node:events'
 import { PGlite } from '@electric-sql/pglite'
 import { describe, expect, test } from 'vitest'
-import { fromPglite, migrate, type PostgresPool, postgresStore } from '../../../adapters/postgres.js'
+import {
+  fromPglite,
+  migrate,
+  type PostgresPool,
+  postgresStore,
+} from '../../../adapters/postgres.js'
 
 /** A pool of `pg` whose client reports the end of its connection as soon as it is passed on. */
 function poolOfEndedConnections() {

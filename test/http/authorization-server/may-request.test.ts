@@ -1,6 +1,10 @@
 import { describe, expect, test, vi } from 'vitest'
-import type { MayRequest, RequestedGrant } from '../../../src/index.js'
-import { HostAnswerError, walletAddressSubjects } from '../../../src/index.js'
+import {
+  HostAnswerError,
+  type MayRequest,
+  type RequestedGrant,
+  walletAddressSubjects,
+} from '../../../src/index.js'
 import {
   alice,
   createWorld,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import * as native from '../../../src/protocol/http-signature/content-digest.js'
-import { parseStrictDictionary } from '../../../src/protocol/http-signature/dictionary.js'
+import { parseStrictDictionary } from '../../../src/protocol/http-signature/structured-fields.js'
 import { importWithoutNode } from '../../support/portable.js'
 import { runs } from '../../support/runs.js'
 

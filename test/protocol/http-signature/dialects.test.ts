@@ -3,9 +3,11 @@ import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import type { SignedMessage } from '../../../src/protocol/http-signature/components.js'
 import { readDialect } from '../../../src/protocol/http-signature/dialects.js'
-import { parseStrictDictionary } from '../../../src/protocol/http-signature/dictionary.js'
-import { inspectSignatures } from '../../../src/protocol/http-signature/inspect.js'
-import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
+import {
+  inspectSignatures,
+  verifyCandidates,
+} from '../../../src/protocol/http-signature/inspect.js'
+import { parseStrictDictionary } from '../../../src/protocol/http-signature/structured-fields.js'
 import { runs } from '../../support/runs.js'
 import { type Sdk, sdkSignedRequest, sdks } from '../../support/sdk-signatures.js'
 import type { SignOptions } from '../../support/sign.js'

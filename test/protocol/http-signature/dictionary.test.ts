@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseStrictDictionary } from '../../../src/protocol/http-signature/dictionary.js'
 import {
   byteSequence,
   type InnerList,
   parseDictionary,
+  parseStrictDictionary,
   serializeDictionary,
   serializeMember,
 } from '../../../src/protocol/http-signature/structured-fields.js'

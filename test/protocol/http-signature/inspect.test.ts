@@ -3,8 +3,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { PublicJwk } from '../../../src/index.js'
 import type { SignedMessage } from '../../../src/protocol/http-signature/components.js'
-import { inspectSignatures } from '../../../src/protocol/http-signature/inspect.js'
-import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
+import {
+  inspectSignatures,
+  verifyCandidates,
+} from '../../../src/protocol/http-signature/inspect.js'
 import { startOfTests } from '../../support/clock.js'
 import { testKey } from '../../support/keys.js'
 import { runs } from '../../support/runs.js'

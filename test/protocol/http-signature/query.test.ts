@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { queryReader } from '../../../src/protocol/http-signature/query.js'
+import { queryReader } from '../../../src/protocol/http-signature/components.js'
 
 describe('a query', () => {
   afterEach(() => void vi.unstubAllGlobals())

@@ -3,10 +3,12 @@ import { verify } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import * as native from '../../../src/protocol/http-signature/ed25519.js'
-import { inspectSignatures } from '../../../src/protocol/http-signature/inspect.js'
+import {
+  inspectSignatures,
+  verifyCandidates,
+} from '../../../src/protocol/http-signature/inspect.js'
 import type { SigningKey, UnsignedRequest } from '../../../src/protocol/http-signature/sign.js'
 import * as nativeSign from '../../../src/protocol/http-signature/sign.js'
-import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
 import { startOfTests } from '../../support/clock.js'
 import { privateJwkOf } from '../../support/introspection.js'
 import { keyFromSeed, testKey } from '../../support/keys.js'

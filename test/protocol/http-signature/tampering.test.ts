@@ -2,8 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { HttpRequest } from '../../../src/index.js'
 import type { SignedMessage } from '../../../src/protocol/http-signature/components.js'
-import { inspectSignatures } from '../../../src/protocol/http-signature/inspect.js'
-import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
+import {
+  inspectSignatures,
+  verifyCandidates,
+} from '../../../src/protocol/http-signature/inspect.js'
 import { testKey } from '../../support/keys.js'
 import { type SignatureForm, signatureForms, signedIn } from '../../support/sdk-signatures.js'
 import { headerOf, type SignOptions, withHeader } from '../../support/sign.js'

@@ -4,16 +4,18 @@ import { describe, expect, test } from 'vitest'
 import type { HttpRequest } from '../../../src/index.js'
 import type { SignedMessage } from '../../../src/protocol/http-signature/components.js'
 import { contentDigestProblem } from '../../../src/protocol/http-signature/content-digest.js'
-import { parseStrictDictionary } from '../../../src/protocol/http-signature/dictionary.js'
 import { verifierOf } from '../../../src/protocol/http-signature/ed25519.js'
-import { inspectSignatures } from '../../../src/protocol/http-signature/inspect.js'
+import {
+  inspectSignatures,
+  verifyCandidates,
+} from '../../../src/protocol/http-signature/inspect.js'
 import { screenJwk, thumbprintOf } from '../../../src/protocol/http-signature/jwk.js'
 import {
   byteSequence,
   isInnerList,
+  parseStrictDictionary,
   serializeMember,
 } from '../../../src/protocol/http-signature/structured-fields.js'
-import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
 import { interactionHash } from '../../../src/protocol/interaction-hash.js'
 import { testKey } from '../../support/keys.js'
 import { contentDigest } from '../../support/sign.js'

@@ -2,8 +2,8 @@ import { describe, expect, test, vi } from 'vitest'
 import {
   inspectSignatures,
   type SignatureCandidate,
+  verifyCandidates,
 } from '../../../src/protocol/http-signature/inspect.js'
-import { verifyCandidates } from '../../../src/protocol/http-signature/verify.js'
 import { startOfTests } from '../../support/clock.js'
 import { testKey } from '../../support/keys.js'
 import {

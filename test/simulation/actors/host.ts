@@ -1,4 +1,4 @@
-import type { DeliveredEvent, EventOutbox } from '../../../src/index.js'
+import type { DeliveredEvent, ServerEvents } from '../../../src/index.js'
 import { usd } from '../../support/spending.js'
 import { count, type SendingEntry, type TransferEntry } from '../journal.js'
 import type { ServerProcess } from '../servers.js'
@@ -123,7 +123,7 @@ export async function consumeAll(world: World, { auth, resources }: ServerProces
 }
 
 /** A handler may fail, or be so slow that its lease ends. */
-async function deliver(world: World, events: EventOutbox, limit: number): Promise<void> {
+async function deliver(world: World, events: ServerEvents, limit: number): Promise<void> {
   const { scheduler, climate, journal } = world
   const { draw } = scheduler
   async function handle(event: DeliveredEvent): Promise<void> {

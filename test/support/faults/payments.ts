@@ -11,7 +11,7 @@ import {
   usd,
   withKey,
 } from '../spending.js'
-import { openPaymentsMax } from '../surface.js'
+import type {} from '../surface.js'
 import { alice, bob, carol, closed, origin } from '../world.js'
 import {
   byId,
@@ -105,16 +105,6 @@ export const paymentFaults: readonly Fault[] = [
     refusal: 'expiry_invalid',
     at: { createIncomingPayment: '400 invalid_expiry' },
     arrange: (scene) => edit(scene, { expiresAt: '2020-01-01T00:00:00Z' }),
-  },
-  {
-    refusal: 'open_payments_exceeded',
-    at: { createIncomingPayment: '429 too_many_open_payments' },
-    spoils: true,
-    async arrange({ surface: { shop, held } }) {
-      for (let open = 1; open < openPaymentsMax; open++) {
-        await shop.createPayment(held.token.value, { walletAddress: bob })
-      }
-    },
   },
   {
     refusal: 'amount_missing',

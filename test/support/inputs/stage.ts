@@ -37,8 +37,6 @@ export async function createStage(newStore: () => Store | Promise<Store> = memor
     {
       store,
       clock,
-      // Databases keep the payments of earlier batches, so the limit would make their responses differ.
-      openIncomingPaymentsMax: 1_000_000,
       auth: { clientKeys: remoteClientKeys({ clock, fetch: async (url) => keySetAt(url) }) },
       hooks: {
         onRefusal(report) {

@@ -30,9 +30,6 @@ export interface Switches {
   price: Pricing['price']
 }
 
-/** How many incoming payments one client instance may have open at one wallet address. */
-export const openPaymentsMax = 5
-
 export function switchesOff(): Switches {
   return {
     limited: false,
@@ -52,13 +49,11 @@ export interface ServersOptions {
   readonly clock?: ManualClock
   readonly auth?: Partial<AuthorizationServerOptions>
   readonly hooks?: ServerHooks
-  /** Default: 5, so that a test reaches the limit. */
-  readonly openIncomingPaymentsMax?: number
 }
 
 /** Creates all servers over one store, for a host that follows the switches. */
 export function createServers(switches: Switches, options: ServersOptions = {}) {
-  const { hooks = {}, openIncomingPaymentsMax = openPaymentsMax } = options
+  const { hooks = {} } = options
   const { store, kept } = watchedAndSwitched(switches, options.store)
   const rateLimit = () => (switches.limited ? { retryAfterMs: 2_000 } : undefined)
   const world = createSpendingWorld({
@@ -78,7 +73,7 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
       ...hooks,
       rateLimit,
       pricing: { price: (request) => switches.price(request) },
-      policy: { openIncomingPaymentsMax, mayPay: () => permission(switches) },
+      policy: { mayPay: () => permission(switches) },
     },
   })
   const { auth, resources, clock } = world

@@ -1,0 +1,73 @@
+import { ok, type Refused, type Result, refused } from '../core/decision.js'
+import type { Instant } from '../core/instant.js'
+import type { Stored } from '../core/stored.js'
+import type { Clock } from '../ports/clock.js'
+import type { RecordKind, Store } from '../ports/store.js'
+import type { WalletAddress, WalletAddresses } from '../ports/wallet-addresses.js'
+import { isIdOf, newPath } from '../protocol/credential.js'
+import type { SignatureRules } from '../protocol/http-signature/inspect.js'
+import type { Replayed, ReplayRecord } from './replay.js'
+import type { RunnerContext, RunWrite, Write } from './write.js'
+
+/** The dependencies common to all services. */
+export interface ServiceContext extends RunnerContext {
+  /** Executes a write. Every change of a record goes through it. */
+  readonly run: RunWrite
+  /** The store that the host passed, without telemetry, to compare whether two servers share a store. */
+  readonly givenStore: Store
+  readonly clock: Clock
+  /** Resolves to the prefix of all ids of this server. */
+  readonly namespace: () => Promise<string>
+  /**
+   * Resolves to the prefix of the ids of budgets: that of the authorization server, because all its resource
+   * servers on one store spend from the same budgets.
+   */
+  readonly grantNamespace: () => Promise<string>
+  readonly signatureRules: SignatureRules
+  /** The canonical URL of this server, which its events name. */
+  readonly serverUrl: string
+}
+
+/** The time and command id of an operation, fixed when it begins. */
+export interface Call {
+  readonly now: Instant
+  readonly commandId: string
+}
+
+/** The call of a signed request, which counts once. */
+export interface SignedCall extends Call {
+  /** The record that makes the request count once; absent if its repeats are accepted. */
+  readonly replay: ReplayRecord | undefined
+  /** Executes a write, and records in the same commit that the request was used. */
+  commit<Result extends { readonly ok: boolean }>(write: Write<Result>): Promise<Result | Replayed>
+}
+
+export function newCall({ clock, random }: Pick<ServiceContext, 'clock' | 'random'>): Call {
+  return { now: clock.now(), commandId: newPath(random) }
+}
+
+/** Loads a record of this server. Resolves to `undefined` for invalid ids and those of other servers. */
+export async function loadOwn<Found extends Stored>(
+  { store, namespace }: Pick<ServiceContext, 'store' | 'namespace'>,
+  kind: RecordKind,
+  id: string,
+): Promise<Found | undefined> {
+  if (!isIdOf(await namespace(), id)) return undefined
+  return (await store.load(kind, id)) as Found | undefined
+}
+
+export type AccountRefusal = 'wallet_address_unknown' | 'wallet_address_inactive'
+
+/** Resolves to the account of a wallet address, or refuses if it does not exist or is inactive. */
+export async function activeAccount(
+  walletAddresses: WalletAddresses,
+  url: string,
+): Promise<Result<WalletAddress, Refused<AccountRefusal>>> {
+  const account = await walletAddresses.find(url)
+  if (account === undefined) {
+    return refused('wallet_address_unknown', 'the wallet address does not exist')
+  }
+  return account.active === false
+    ? refused('wallet_address_inactive', 'the wallet address is inactive')
+    : ok(account)
+}

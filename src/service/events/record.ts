@@ -1,0 +1,131 @@
+import type { GrantEvent } from '../../core/grant/record.js'
+import type { IncomingPaymentEvent } from '../../core/incoming-payment.js'
+import type { Instant } from '../../core/instant.js'
+import type { OutgoingPaymentEvent } from '../../core/outgoing-payment/record.js'
+import type { QuoteEvent } from '../../core/quote.js'
+import type { ListEntry, Stored } from '../../core/stored.js'
+import type { RecordKind } from '../../ports/store.js'
+import { unknownName } from '../../util/known-options.js'
+import { invalidOption } from '../../util/option-error.js'
+import { clockDifferenceMaxMs } from '../time.js'
+
+/** A change of a record, for the host. No event contains a token, interaction reference, key or secret. */
+export type DomainEvent = GrantEvent | IncomingPaymentEvent | OutgoingPaymentEvent | QuoteEvent
+
+/** The type of an event, such as `outgoing-payment.created`. */
+export type EventType = DomainEvent['type']
+
+/** Whether a type of event is recorded. */
+export type RecordedEvents = (type: EventType) => boolean
+
+/**
+ * Every type, and whether it is recorded by default: those of consent, revocation and money, on which a host acts.
+ * The others only repeat what the host did itself, or what a client did without an effect on money or rights.
+ */
+export const eventTypes: Readonly<Record<EventType, boolean>> = {
+  'grant.requested': false,
+  'grant.approved': true,
+  'grant.denied': true,
+  'grant.issued': false,
+  'grant.rotated': false,
+  'grant.token-revoked': true,
+  'grant.cancelled': true,
+  'grant.revoked': true,
+  'incoming-payment.created': false,
+  'incoming-payment.received': true,
+  'incoming-payment.completed': true,
+  'incoming-payment.expired': true,
+  'quote.created': false,
+  'outgoing-payment.created': true,
+  'outgoing-payment.begun': false,
+  'outgoing-payment.sent': true,
+  'outgoing-payment.completed': true,
+  'outgoing-payment.failed': true,
+}
+
+/** The record of an event, written in the same commit as the change, and removed after delivery. */
+export interface EventRecord extends Stored {
+  readonly event: DomainEvent
+  /** The number of deliveries started. */
+  readonly attempts: number
+  /** When a delivery last failed; absent if none has failed. */
+  readonly failedAt?: Instant
+  /** When the event was set aside; absent if it is still to be delivered. */
+  readonly setAsideAt?: Instant
+  /** The event's position among the events of its record, or among the events that were set aside. */
+  readonly lists: readonly [ListEntry]
+}
+
+/**
+ * Returns the records of the events of one commit about a record.
+ *
+ * The id of an event is its position, the id of the command, and a checksum of the event. After a failover that lost
+ * commits, the servers write the same versions again. An id of the position alone would then give a new event the id of
+ * one that the host has already handled.
+ */
+export function eventRecords(
+  kind: RecordKind,
+  { id: recordId, version, commandId }: Stored,
+  events: readonly DomainEvent[],
+): readonly EventRecord[] {
+  // Ids are ordered byte by byte, so the numbers of one commit have the same length.
+  const { length } = String(events.length)
+  return events.map((event, index) => {
+    const number = String(index + 1).padStart(length, '0')
+    const sum = checksum(JSON.stringify(event))
+    const id = `${recordId}.${kind}.${version}.${number}.${commandId}.${sum}`
+    const dueAt = dueAtOnce(event.at) - (kind === 'outgoing-payment' ? headStartMs : 0)
+    return { id, version: 1, commandId, dueAt, lists: [placeOf(id)], attempts: 0, event }
+  })
+}
+
+/**
+ * Returns a 32-bit FNV-1a hash. If one command is decided on two different histories of a record, its two events
+ * differ.
+ */
+function checksum(text: string): string {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < text.length; index++) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
+  }
+  return (hash >>> 0).toString(36)
+}
+
+/**
+ * The outbox delivers events in the order of their due time. A payment that waits to be sent is delivered before
+ * the events of the last day of other records, which client instances can create without consent.
+ */
+const headStartMs = 86_400_000
+
+/** Returns the due time of a new event, which is in the past on every consumer's clock, so that no consumer waits. */
+export function dueAtOnce(now: Instant): Instant {
+  return now - clockDifferenceMaxMs
+}
+
+/**
+ * Returns the position of an event among those of its record, read from its id. Events are ordered by the
+ * record's version, because the clocks of two hosts may differ.
+ */
+export function placeOf(eventId: string): ListEntry {
+  const [recordId, kind, version] = eventId.split('.')
+  return { list: `${recordId}.${kind}`, at: Number(version) }
+}
+
+/**
+ * Reads the option `recordsEvents`: true for all types, false for none, a list of types, or the default.
+ *
+ * @throws {OptionError} for an unknown type, with the nearest known one.
+ */
+export function recordedEvents(option: boolean | readonly EventType[] | undefined): RecordedEvents {
+  if (option === undefined) return (type) => eventTypes[type]
+  if (typeof option === 'boolean') return () => option
+  const isList = Array.isArray(option) && option.every((each) => typeof each === 'string')
+  if (!isList) throw invalidOption('recordsEvents', 'must be a boolean or a list of event types')
+  const unknown = unknownName(Object.fromEntries(option.map((type) => [type, true])), eventTypes)
+  if (unknown !== undefined) {
+    const { name, hint } = unknown
+    throw invalidOption('recordsEvents', `contains ${name}, which is not an event type${hint}`)
+  }
+  const types = new Set(option)
+  return (type) => types.has(type)
+}

@@ -1,0 +1,145 @@
+import type { Stored } from '../core/stored.js'
+import type { Clock } from '../ports/clock.js'
+import type { RecordKind, Store, TransactionError } from '../ports/store.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import { hasCode } from '../util/error-code.js'
+import { nonceMarginMs } from './time.js'
+
+/** A call of the store that did not settle in time. A commit may still take effect. */
+export class StoreTimeoutError extends Error {
+  readonly code = 'ERR_STORE_TIMEOUT'
+
+  constructor(call: keyof Store, timeoutMs: number) {
+    super(`${call} of the store did not settle within ${timeoutMs} ms`)
+  }
+}
+
+/**
+ * The error of an operation that fails because other writers keep changing the same records. Nothing was written; the
+ * caller may retry.
+ */
+export class ContentionError extends Error {
+  readonly code = 'ERR_CONTENTION'
+
+  constructor(message = 'other writers kept changing the same records until the deadline passed') {
+    super(message)
+  }
+}
+
+/** What the calls of a store are limited and measured by. */
+export interface StoreGuardOptions {
+  readonly clock: Clock
+  readonly timeoutMs: number
+  /** The name of the server in the activities of `telemetry`. */
+  readonly server: string
+  readonly telemetry?: Telemetry | undefined
+}
+
+/**
+ * Returns the store of the host, as the services use it:
+ *
+ * - Each call has a time limit, so that a frozen database does not hold requests.
+ * - Rejections are marked for `failedDependency`, so that they result in 503.
+ * - Each call is measured, if there is telemetry.
+ * - A commit with a nonce whose signature has expired rejects with a `ContentionError`.
+ */
+export function guardedStore(store: Store, options: StoreGuardOptions): Store {
+  const { clock, timeoutMs, server, telemetry } = options
+
+  function call<Value>(
+    name: keyof Store,
+    kind: RecordKind | undefined,
+    work: () => Promise<Value>,
+  ): Promise<Value> {
+    const limited = () => ofDependency('the store', () => withinTime(name, timeoutMs, work))
+    if (telemetry === undefined) return limited()
+    const activity = {
+      type: 'store',
+      server,
+      call: name,
+      ...(kind !== undefined && { kind }),
+    } as const
+    return telemetry.observe(activity, limited)
+  }
+
+  const { loadAll } = store
+  return {
+    ...(loadAll && {
+      loadAll: (keys) => call('loadAll', keys[0]?.kind, () => loadAll.call(store, keys)),
+    }),
+    load: (kind, id) => call('load', kind, () => store.load(kind, id)),
+    list: (query) => call('list', query.kind, () => store.list(query)),
+    due: (kind, namespace, before, limit) =>
+      call('due', kind, () => store.due(kind, namespace, before, limit)),
+    remove: (kind, id, version) => call('remove', kind, () => store.remove(kind, id, version)),
+    async commit(commit) {
+      if (commit.changes.some(({ kind, next }) => kind === 'nonce' && isTooLate(next, clock))) {
+        throw new ContentionError('the signature expired before its operation was committed')
+      }
+      return call('commit', commit.changes[0]?.kind, () => store.commit(commit))
+    },
+  }
+}
+
+/**
+ * Whether a commit that begins now may take effect after a server has removed the nonce that a copy of the request
+ * wrote, so that both requests count. A port of the host may be slow, and a process can be suspended.
+ */
+function isTooLate({ dueAt }: Stored, clock: Clock): boolean {
+  return dueAt !== undefined && clock.now() + nonceMarginMs > dueAt
+}
+
+/**
+ * Waits for a call of the store for a limited time.
+ *
+ * @throws {StoreTimeoutError} if it does not settle in time.
+ */
+export function withinTime<Value>(
+  call: keyof Store,
+  timeoutMs: number,
+  work: () => Promise<Value>,
+): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new StoreTimeoutError(call, Math.round(timeoutMs)))
+    const timer = setTimeout(late, timeoutMs)
+    // An async function also turns a thrown error into a rejection.
+    const started = (async () => work())()
+    started.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}
+
+/**
+ * Rejections of the store and of the ports of the host, with the name of each. The errors keep their classes, because
+ * hosts catch them.
+ */
+const failed = new WeakMap<object, string>()
+
+/** Returns the name of the store or port that rejected with this error, or `undefined` for a fault of the code. */
+export function failedDependency(error: unknown): string | undefined {
+  return typeof error === 'object' && error !== null ? failed.get(error) : undefined
+}
+
+/** Marks the rejection of a store or port. The failed transaction of a host is not an outage. */
+export function dependencyFailure(name: string, cause: unknown): unknown {
+  if (isTransactionError(cause)) return cause
+  const isObject = typeof cause === 'object' && cause !== null
+  const error = isObject ? cause : new Error(`${name} failed`, { cause })
+  if (!failed.has(error)) failed.set(error, name)
+  return error
+}
+
+/** Calls a port of the host, and marks its error for `failedDependency`. What it resolves to is not checked. */
+export async function ofDependency<Value>(
+  name: string,
+  call: () => Promise<Value> | Value,
+): Promise<Value> {
+  try {
+    return await call()
+  } catch (cause) {
+    throw dependencyFailure(name, cause)
+  }
+}
+
+export function isTransactionError(error: unknown): error is TransactionError {
+  return hasCode(error, 'ERR_RESTART_TRANSACTION') || hasCode(error, 'ERR_TRANSACTION_FAILED')
+}

@@ -1,0 +1,474 @@
+import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  type Commit,
+  type DomainEvent,
+  memoryStore,
+  type RecordChange,
+  type ServerEvents,
+  type Store,
+} from '../../../src/index.js'
+import { eventRecords } from '../../../src/service/events/record.js'
+import { startOfTests } from '../../support/clock.js'
+import { usd } from '../../support/incoming-payments.js'
+import { paymentServices, type Written, withEventLog } from '../../support/outbox.js'
+import { runs } from '../../support/runs.js'
+import {
+  approvedGrant,
+  bob,
+  createWorld,
+  grantEndpoint,
+  incomingAccess,
+  interactionId,
+  issuedGrant,
+  outgoingAccess,
+  resourceServer,
+  type TestClient,
+  type World,
+  withFinish,
+  withoutFinish,
+} from '../../support/world.js'
+
+const shop = 'https://shop.example'
+
+/** Delivers and returns all events since the last call. */
+/** Returns the events without their server, which is checked here. */
+async function heard({ auth, resources }: World): Promise<readonly Heard[]> {
+  const events: Heard[] = []
+  const drain = (source: ServerEvents, from: string) =>
+    source.drain(({ server, ...event }) => {
+      expect(server).toBe(from)
+      events.push(event as Heard)
+    })
+  await drain(auth.events, grantEndpoint)
+  await drain(resources.events, resourceServer)
+  return events
+}
+
+type Heard = DomainEvent & { readonly id: string }
+
+async function newPayment(client: TestClient, body: object = {}) {
+  const granted = await client.request([incomingAccess])
+  const { value } = granted.body.access_token
+  const created = await client.createPayment(value, { walletAddress: bob, ...body })
+  const id: string = created.body.id.slice(created.body.id.lastIndexOf('/') + 1)
+  return { id, token: value as string, body: created.body }
+}
+
+function receive({ resources }: World, paymentId: string, value: string) {
+  return resources.incomingPayments.receive(paymentId, { transferId: value, amount: usd(value) })
+}
+
+/** Matches the id of the event at a position. */
+function idAt(position: string): string {
+  return expect.stringMatching(`^${position.replaceAll('.', '\\.')}\\.[\\w-]+\\.[0-9a-z]+$`)
+}
+
+function grantIdOf(path: string): string {
+  return interactionId(path).split('.')[0] ?? ''
+}
+
+interface Row {
+  readonly cause: string
+  /** Prepares the world; the test ignores the events of this step. */
+  readonly given: (world: World, client: TestClient) => Promise<Cause>
+}
+
+interface Cause {
+  readonly run: () => Promise<unknown>
+  /** Every expected event, without its id; `version` is the version of its record. */
+  readonly events: readonly object[]
+  readonly record: string
+  readonly version: number
+}
+
+function grantEvents(types: readonly string[], fields: object): readonly object[] {
+  return types.map((type) => ({ type, at: startOfTests, client: shop, ...fields }))
+}
+
+function paymentEvents(
+  types: readonly string[],
+  incomingPaymentId: string,
+  fields: { readonly received: string; readonly incomingAmount?: object; readonly at?: number },
+): readonly object[] {
+  const { received, ...rest } = fields
+  const about = { incomingPaymentId, walletAddress: bob, client: shop }
+  return types.map((type) => ({
+    type,
+    at: startOfTests,
+    ...about,
+    receivedAmount: usd(received),
+    ...rest,
+  }))
+}
+
+const alice = { resourceOwner: 'alice' }
+
+const rows: readonly Row[] = [
+  {
+    cause: 'grant.approved when the resource owner approves the request',
+    async given(world, client) {
+      const { body } = await client.request([outgoingAccess], withFinish)
+      const id = interactionId(body.interact.redirect)
+      const grantId = grantIdOf(body.continue.uri)
+      const approval = { ...alice, walletAddresses: [outgoingAccess.identifier ?? ''] }
+      return {
+        run: () => world.auth.interactions.approve(id, approval),
+        events: grantEvents(['grant.approved'], { grantId, ...alice }),
+        record: `${grantId}.grant`,
+        version: 2,
+      }
+    },
+  },
+  {
+    cause: 'grant.denied when the resource owner denies the request',
+    async given(world, client) {
+      const { body } = await client.request([outgoingAccess], withFinish)
+      const grantId = grantIdOf(body.continue.uri)
+      return {
+        run: () => world.auth.interactions.deny(interactionId(body.interact.redirect)),
+        events: grantEvents(['grant.denied'], { grantId }),
+        record: `${grantId}.grant`,
+        version: 2,
+      }
+    },
+  },
+  {
+    cause: 'grant.issued when the client continues after consent',
+    async given(world, client) {
+      const { body, interactRef } = await approvedGrant(world, client)
+      const grantId = grantIdOf(body.continue.uri)
+      return {
+        run: () => client.continue(body.continue, interactRef),
+        events: grantEvents(['grant.issued'], { grantId, ...alice }),
+        record: `${grantId}.grant`,
+        version: 3,
+      }
+    },
+  },
+  {
+    cause: 'grant.rotated when the client rotates its token',
+    async given(world, client) {
+      const { token, body } = await issuedGrant(world, client)
+      const grantId = grantIdOf(body.continue.uri)
+      return {
+        run: () => client.rotate(token),
+        events: grantEvents(['grant.rotated'], { grantId, ...alice }),
+        record: `${grantId}.grant`,
+        version: 4,
+      }
+    },
+  },
+  {
+    cause: 'grant.revoked when the client revokes its token',
+    async given(world, client) {
+      const { token, body } = await issuedGrant(world, client)
+      const grantId = grantIdOf(body.continue.uri)
+      return {
+        run: () => client.revoke(token),
+        events: grantEvents(['grant.revoked'], { grantId, ...alice }),
+        record: `${grantId}.grant`,
+        version: 4,
+      }
+    },
+  },
+  {
+    cause: 'grant.revoked when the host revokes the grant',
+    async given(world, client) {
+      const { body } = await issuedGrant(world, client)
+      const grantId = grantIdOf(body.continue.uri)
+      return {
+        run: () => world.auth.grants.revoke(grantId),
+        events: grantEvents(['grant.revoked'], { grantId, ...alice }),
+        record: `${grantId}.grant`,
+        version: 4,
+      }
+    },
+  },
+  {
+    cause: 'grant.cancelled when the client cancels its request',
+    async given(_world, client) {
+      const { body } = await client.request([outgoingAccess], withoutFinish)
+      const grantId = grantIdOf(body.continue.uri)
+      return {
+        run: () => client.cancel(body.continue),
+        events: grantEvents(['grant.cancelled'], { grantId }),
+        record: `${grantId}.grant`,
+        version: 2,
+      }
+    },
+  },
+  {
+    cause: 'incoming-payment.received when funds arrive',
+    async given(world, client) {
+      const { id } = await newPayment(client)
+      return {
+        run: () => receive(world, id, '7'),
+        events: paymentEvents(['incoming-payment.received'], id, { received: '7' }),
+        record: `${id}.incoming-payment`,
+        version: 2,
+      }
+    },
+  },
+  {
+    cause:
+      'incoming-payment.received and incoming-payment.completed when the last of the funds arrive',
+    async given(world, client) {
+      const { id } = await newPayment(client, { incomingAmount: usd('7') })
+      const types = ['incoming-payment.received', 'incoming-payment.completed']
+      return {
+        run: () => receive(world, id, '9'),
+        events: paymentEvents(types, id, { received: '9', incomingAmount: usd('7') }),
+        record: `${id}.incoming-payment`,
+        version: 2,
+      }
+    },
+  },
+  {
+    cause: 'incoming-payment.expired when a sweep finds an expired payment',
+    async given(world, client) {
+      const expiresAt = new Date(startOfTests + 1_000).toISOString()
+      const { id } = await newPayment(client, { expiresAt })
+      await receive(world, id, '3')
+      return {
+        async run() {
+          world.clock.advance(1_001)
+          await world.resources.sweep()
+        },
+        events: paymentEvents(['incoming-payment.expired'], id, {
+          received: '3',
+          at: startOfTests + 1_001,
+        }),
+        record: `${id}.incoming-payment`,
+        version: 3,
+      }
+    },
+  },
+]
+
+describe('an event handler', () => {
+  test.each(rows)('receives exactly $cause', async ({ given }) => {
+    const world = createWorld()
+    const { run, events, record, version } = await given(world, world.client())
+    await heard(world)
+    await run()
+    const told = events.map((event, index) => ({
+      ...event,
+      id: idAt(`${record}.${version}.${index + 1}`),
+    }))
+    expect(await heard(world)).toEqual(told)
+    expect(await heard(world)).toEqual([])
+  })
+
+  test('receives grant.requested when a client requests a grant that needs consent', async () => {
+    const world = createWorld()
+    const { body } = await world.client().request([outgoingAccess], withFinish)
+    const grantId = grantIdOf(body.continue.uri)
+    const event = { type: 'grant.requested', at: startOfTests, grantId, client: shop }
+    expect(await heard(world)).toEqual([{ ...event, id: idAt(`${grantId}.grant.1.1`) }])
+  })
+
+  test('receives grant.requested and grant.issued when a client requests a grant that needs no consent', async () => {
+    const world = createWorld()
+    const { body } = await world.client('shop', { byKey: true }).request([incomingAccess])
+    const grantId = grantIdOf(body.continue.uri)
+    const client = expect.stringMatching(/^urn:ietf:params:oauth:jwk-thumbprint:sha-256:/)
+    const event = { at: startOfTests, grantId, client }
+    expect(await heard(world)).toEqual([
+      { ...event, type: 'grant.requested', id: idAt(`${grantId}.grant.1.1`) },
+      { ...event, type: 'grant.issued', id: idAt(`${grantId}.grant.1.2`) },
+    ])
+  })
+
+  test('receives incoming-payment.created without the metadata when a client creates a payment', async () => {
+    const world = createWorld()
+    const body = { incomingAmount: usd('7'), metadata: { of: 'the shop' } }
+    const { id } = await newPayment(world.client(), body)
+    const events = paymentEvents(['incoming-payment.created'], id, {
+      received: '0',
+      incomingAmount: usd('7'),
+    })
+    const told = (await heard(world)).filter(({ type }) => type.startsWith('incoming-payment.'))
+    expect(told).toEqual([{ ...events[0], id: idAt(`${id}.incoming-payment.1.1`) }])
+  })
+
+  test('receives nothing when a request is refused or repeats an earlier one', async () => {
+    const world = createWorld()
+    const client = world.client()
+    const { token, continue: continuation, id, interactRef } = await issuedGrant(world, client)
+    const payment = await newPayment(client, { incomingAmount: usd('7') })
+    await receive(world, payment.id, '9')
+    await client.rotate(token)
+    await heard(world)
+    await client.rotate(token)
+    await client.continue(continuation, interactRef)
+    await world.auth.interactions.deny(id)
+    await receive(world, payment.id, '9')
+    await receive(world, payment.id, '1')
+    await client.createPayment(payment.token, { walletAddress: 'https://wallet.example/nobody' })
+    await client.getPayment(payment.token, payment.body.id)
+    expect(await heard(world)).toEqual([])
+  })
+})
+
+/** Wraps a store and keeps every committed change. */
+function withHistory(store: Store) {
+  const changes: RecordChange[] = []
+  const history: Store = {
+    ...store,
+    async commit(commit) {
+      const committed = await store.commit(commit)
+      if (committed) changes.push(...structuredClone(commit.changes))
+      return committed
+    },
+  }
+  return { store: history, changes }
+}
+
+/**
+ * Runs grants and payments from start to end, and returns every secret that a client or payer
+ * receives.
+ */
+async function live(world: World) {
+  const client = world.client()
+  const issued = await issuedGrant(world, client)
+  const rotated = (await client.rotate(issued.token)).body.access_token
+  const polled = await approvedGrant(world, client, withoutFinish)
+  world.clock.advance(5_000)
+  const answered = (await client.continue(polled.body.continue)).body
+  const payment = await newPayment(client, { incomingAmount: usd('7') })
+  await receive(world, payment.id, '5')
+  await receive(world, payment.id, '4')
+  await newPayment(client)
+  world.clock.advance(40 * 86_400_000)
+  await world.resources.sweep()
+  await client.revoke(rotated)
+  const [method] = payment.body.methods
+  const secrets: string[] = [
+    issued.token.value,
+    issued.continue.access_token.value,
+    issued.interactRef,
+    rotated.value,
+    answered.access_token.value,
+    answered.continue.access_token.value,
+    payment.token,
+    method.sharedSecret,
+  ]
+  return { secrets, answers: [issued.body, rotated, answered, payment.body] }
+}
+
+describe('an event record', () => {
+  test('never contains a token, a reference, a payment secret or a hash of one', async () => {
+    const { store, changes } = withHistory(memoryStore())
+    const world = createWorld({ store })
+    const { secrets } = await live(world)
+    await world.auth.events.drain(() => Promise.reject(new Error('no')), { attemptsMax: 1 })
+    await heard(world)
+    const events = changes.filter(({ kind }) => kind === 'event').map(({ next }) => next)
+    const types = new Set(events.map((record) => (record as { event?: Event }).event?.type))
+    expect(types.size).toBe(9)
+    const text = JSON.stringify(events)
+    for (const secret of secrets) {
+      expect(secret.length).toBeGreaterThan(20)
+      // A token consists of its class, the id of its grant and the secret part.
+      const bare = secret.slice(secret.indexOf('.') + 1)
+      expect(text).not.toContain(bare)
+      expect(text).not.toContain(createHash('sha256').update(bare).digest('base64url'))
+    }
+  })
+})
+
+describe('without recordsEvents', () => {
+  test('the servers record no events, and nothing else changes', async () => {
+    const [told, silent] = [withHistory(memoryStore()), withHistory(memoryStore())]
+    const off = { recordsEvents: false }
+    const with_ = await live(createWorld({ store: told.store }))
+    const world = createWorld({ store: silent.store, auth: off, resources: off })
+    const without = await live(world)
+    expect(without).toEqual(with_)
+    const isNoEvent = ({ kind }: RecordChange) => kind !== 'event'
+    expect(silent.changes).toEqual(told.changes.filter(isNoEvent))
+    expect(silent.changes.length).toBeLessThan(told.changes.length)
+    expect(await heard(world)).toEqual([])
+  })
+})
+
+/** A database with a standby that has not received the last commits when it takes over. */
+function failingOver(commitsKept: number, commitsBefore: number) {
+  const primary = withEventLog(memoryStore())
+  const standby = withEventLog(memoryStore())
+  let commits = 0
+  let isLost = false
+  const current = () => (isLost ? standby.store : primary.store)
+  const store: Store = {
+    load: (...query) => current().load(...query),
+    list: (query) => current().list(query),
+    due: (...query) => current().due(...query),
+    remove: (...record) => current().remove(...record),
+    async commit(commit: Commit) {
+      if (isLost) return standby.store.commit(commit)
+      commits += 1
+      const committed = await primary.store.commit(commit)
+      if (commits <= commitsKept) await standby.store.commit(commit)
+      if (commits <= commitsBefore) return committed
+      // The primary dies before it can respond, after consumers have read the commit.
+      isLost = true
+      throw new Error('the connection was lost')
+    },
+  }
+  return { store, written: () => [...primary.written, ...standby.written] }
+}
+
+function clashes(written: readonly Written[]): readonly string[] {
+  const seen = new Map<string, DomainEvent>()
+  return written.flatMap(({ id, event }) => {
+    const before = seen.get(id)
+    seen.set(id, event)
+    return before === undefined || isDeepStrictEqual(before, event) ? [] : [id]
+  })
+}
+
+describe('the id of an event', () => {
+  test('is not the id of an event with other content, after a failover that lost commits', async () => {
+    const value = fc.constantFrom('1', '2', '3')
+    const values = fc.array(value, { minLength: 1, maxLength: 8 })
+    const lost = fc.nat({ max: 4 })
+    await fc.assert(
+      fc.asyncProperty(values, fc.nat({ max: 8 }), lost, async (amounts, before, lostCommits) => {
+        const { store, written } = failingOver(Math.max(1, before - lostCommits), before)
+        const setup = paymentServices({ store })
+        const id = await setup.newPayment().catch(() => undefined)
+        if (id === undefined) return
+        for (const amount of amounts) await setup.receive(id, amount)
+        expect(clashes(written())).toEqual([])
+      }),
+      { numRuns: runs(100) },
+    )
+  })
+
+  test('is the same when a command is decided again on the record as it was', async () => {
+    const { store, written } = failingOver(1, 1)
+    const setup = paymentServices({ store })
+    await setup.receive(await setup.newPayment(), '2')
+    const ids = written().map(({ id }) => id)
+    expect([ids.length, new Set(ids).size]).toEqual([4, 2])
+  })
+
+  test('orders the events of one commit, however many they are', () => {
+    const next = { id: 'AbCdEfGhpayment', version: 12, commandId: 'command' }
+    const event = { type: 'incoming-payment.received', at: 1 } as DomainEvent
+    const events = Array.from({ length: 100 }, (_, at) => ({ ...event, at }))
+    const ids = eventRecords('incoming-payment', next, events).map(({ id }) => id)
+    expect([...ids].sort()).toEqual(ids)
+  })
+
+  test('is at most 128 characters, as the store contract requires', () => {
+    const record = `${'n'.repeat(8)}${'h'.repeat(43)}`
+    const next = { id: record, version: 9_999_999_999, commandId: 'c'.repeat(22) }
+    const event = { type: 'outgoing-payment.failed', at: 1 } as DomainEvent
+    const [recorded] = eventRecords('outgoing-payment', next, [event])
+    expect(recorded?.id).toMatch(/^[A-Za-z0-9._-]{1,128}$/)
+  })
+})

@@ -1,0 +1,354 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { memoryStore, type Store, type Stored } from '../../src/index.js'
+import {
+  iterateList,
+  type ListPage,
+  listName,
+  listsOf,
+  type PageQuery,
+  readPage,
+  readPageQuery,
+} from '../../src/service/lists.js'
+import { runs } from '../support/runs.js'
+
+const kind = 'incoming-payment'
+const ofBob = 'namespac https://wallet.example/bob'
+const ofAlice = 'namespac https://wallet.example/alice'
+
+function listed(number: number, at: number, wanted = ofBob): Stored {
+  const id = `namespac-${number.toString().padStart(3, '0')}`
+  return { id, version: 1, commandId: `command ${number}`, lists: [{ list: wanted, at }] }
+}
+
+async function put(store: Store, record: Stored): Promise<void> {
+  const change = { kind, next: record, expectedVersion: 0 } as const
+  if (!(await store.commit({ changes: [change], guards: [] }))) throw new Error('it was there')
+}
+
+function pageOf(store: Store, query: PageQuery, wanted = ofBob): Promise<ListPage<Stored>> {
+  const read = readPageQuery(query)
+  if (!read.ok) throw new Error(`${read.path} ${read.problem}`)
+  return readPage(store, { kind, list: wanted }, read.value)
+}
+
+const idsOf = (records: readonly Stored[]) => records.map(({ id }) => id)
+const placeOf = ({ lists, id }: Stored) => [lists?.[0]?.at ?? 0, id] as const
+
+function inOrder(records: readonly Stored[]): Stored[] {
+  return [...records].sort((a, b) => {
+    const [[at, id], [otherAt, otherId]] = [placeOf(a), placeOf(b)]
+    return at - otherAt || (id < otherId ? -1 : 1)
+  })
+}
+
+// Few distinct instants, so that many records share one, and ids in random order.
+const instant = fc.integer({ min: 0, max: 4 })
+const numbers = fc.uniqueArray(fc.integer({ min: 0, max: 99 }), { maxLength: 25 })
+const population = numbers.chain((numbers) =>
+  fc.tuple(...numbers.map((number) => instant.map((at) => listed(number, at)))),
+)
+const limit = fc.oneof(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 30 }))
+const direction = fc.constantFrom('first' as const, 'last' as const)
+
+async function stored(records: readonly Stored[]): Promise<Store> {
+  const store = memoryStore()
+  for (const record of records) await put(store, record)
+  return store
+}
+
+/** Collects the cursor of each record from pages of one record each. */
+async function cursorsOf(store: Store): Promise<string[]> {
+  const cursors: string[] = []
+  for (let more = true; more; ) {
+    const cursor = cursors.at(-1)
+    const page = await pageOf(store, cursor === undefined ? { first: 1 } : { first: 1, cursor })
+    const { startCursor, endCursor, hasNextPage } = page.pagination
+    expect(startCursor).toBe(endCursor)
+    if (startCursor !== undefined) cursors.push(startCursor)
+    more = hasNextPage
+  }
+  return cursors
+}
+
+const cursors = { startCursor: expect.any(String), endCursor: expect.any(String) }
+
+describe('a page', () => {
+  test('without a cursor is one end of the list, with no page beyond it', async () => {
+    await fc.assert(
+      fc.asyncProperty(population, direction, limit, async (records, direction, limit) => {
+        const all = inOrder(records)
+        const { result, pagination } = await pageOf(await stored(records), { [direction]: limit })
+        const expected = direction === 'first' ? all.slice(0, limit) : all.slice(-limit)
+        expect(result).toEqual(expected)
+        expect(pagination).toStrictEqual({
+          ...(expected.length === 0 ? {} : cursors),
+          hasNextPage: direction === 'first' && all.length > limit,
+          hasPreviousPage: direction === 'last' && all.length > limit,
+        })
+      }),
+      { numRuns: runs(200) },
+    )
+  })
+
+  test('with a cursor is adjacent to it, and reports whether pages exist on both sides, even if the record is removed', async () => {
+    const picked = fc.tuple(fc.nat(), fc.boolean())
+    await fc.assert(
+      fc.asyncProperty(
+        population.filter(({ length }) => length > 0),
+        picked,
+        direction,
+        limit,
+        async (records, [number, isRemoved], direction, limit) => {
+          const store = await stored(records)
+          const all = inOrder(records)
+          const index = number % all.length
+          const cursor = (await cursorsOf(store))[index] ?? ''
+          const [before, after] = [all.slice(0, index), all.slice(index + 1)]
+          const here = isRemoved ? [] : all.slice(index, index + 1)
+          if (isRemoved) await store.remove(kind, all[index]?.id ?? '', 1)
+
+          const { result, pagination } = await pageOf(store, { [direction]: limit, cursor })
+          const expected = direction === 'first' ? after.slice(0, limit) : before.slice(-limit)
+          expect(result).toEqual(expected)
+          expect(pagination).toStrictEqual({
+            ...(expected.length === 0 ? {} : cursors),
+            hasNextPage:
+              direction === 'first' ? after.length > limit : after.length + here.length > 0,
+            hasPreviousPage:
+              direction === 'first' ? before.length + here.length > 0 : before.length > limit,
+          })
+        },
+      ),
+      { numRuns: runs(300) },
+    )
+  })
+
+  test('has 20 records by default', async () => {
+    const store = await stored(Array.from({ length: 30 }, (_, i) => listed(i, 0)))
+    const { result, pagination } = await pageOf(store, {})
+    expect(idsOf(result)).toEqual(Array.from({ length: 20 }, (_, i) => listed(i, 0).id))
+    const { endCursor = '' } = pagination
+    expect((await pageOf(store, { cursor: endCursor })).result).toHaveLength(10)
+  })
+
+  test('takes two store queries with a cursor, and one without', async () => {
+    const store = await stored([listed(1, 0), listed(2, 0), listed(3, 0)])
+    let queries = 0
+    const counted: Store = {
+      ...store,
+      list(query) {
+        queries += 1
+        return store.list(query)
+      },
+    }
+    const { pagination } = await pageOf(counted, { first: 1 })
+    expect(queries).toBe(1)
+    await pageOf(counted, { first: 1, cursor: pagination.endCursor ?? '' })
+    expect(queries).toBe(3)
+  })
+})
+
+/**
+ * A client that pages through the list in one direction, and the ids that existed when it started.
+ */
+interface Walker {
+  readonly direction: 'first' | 'last'
+  readonly limit: number
+  cursor?: string
+  there?: readonly string[]
+  seen: readonly Stored[]
+  done: boolean
+}
+
+async function turnPage(walker: Walker, store: Store, committed: readonly Stored[]): Promise<void> {
+  if (walker.done) return
+  walker.there ??= idsOf(committed)
+  const from = walker.cursor === undefined ? {} : { cursor: walker.cursor }
+  const { result, pagination } = await pageOf(store, {
+    [walker.direction]: walker.limit,
+    ...from,
+  })
+  const forward = walker.direction === 'first'
+  walker.seen = forward ? [...walker.seen, ...result] : [...result, ...walker.seen]
+  const next = forward ? pagination.endCursor : pagination.startCursor
+  if (next !== undefined) walker.cursor = next
+  walker.done = !(forward ? pagination.hasNextPage : pagination.hasPreviousPage)
+}
+
+test('a client that pages sees each earlier payment once, in order, while new payments arrive', async () => {
+  const walker = fc.record({ direction, limit: fc.integer({ min: 1, max: 5 }) })
+  // Either the index of a walker that reads its next page, or a new payment, whose instant may be
+  // in the past.
+  const step = fc.oneof(
+    { arbitrary: fc.nat({ max: 2 }), weight: 1 },
+    { arbitrary: fc.record({ at: instant, number: fc.nat({ max: 999 }) }), weight: 2 },
+  )
+  let met = 0
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(walker, { minLength: 3, maxLength: 3 }),
+      fc.array(step, { maxLength: 60, size: 'max' }),
+      async (settings, steps) => {
+        const store = memoryStore()
+        const committed: Stored[] = []
+        const walkers = settings.map((given): Walker => ({ ...given, seen: [], done: false }))
+        for (const step of steps) {
+          if (typeof step === 'number') {
+            for (const walker of walkers.slice(step, step + 1)) {
+              await turnPage(walker, store, committed)
+            }
+            continue
+          }
+          const record = listed(step.number, step.at)
+          if (idsOf(committed).includes(record.id)) continue
+          await put(store, record)
+          committed.push(record)
+        }
+        for (const walker of walkers) {
+          while (!walker.done) await turnPage(walker, store, committed)
+          const { seen, there = [] } = walker
+          expect(seen).toEqual(inOrder(seen))
+          const ids = idsOf(seen)
+          expect(new Set(ids).size).toBe(ids.length)
+          expect(ids).toEqual(expect.arrayContaining([...there]))
+          if (ids.length > there.length && there.length > walker.limit) met += 1
+        }
+      },
+    ),
+    { numRuns: runs(200) },
+  )
+  expect(met).toBeGreaterThan(runs(50))
+})
+
+describe('a cursor', () => {
+  test('is opaque text that needs no escaping in a URL', async () => {
+    const store = await stored([listed(7, 1_795_000_000_000)])
+    const { startCursor = '' } = (await pageOf(store, {})).pagination
+    expect(startCursor).toMatch(/^[\w-]+$/)
+    expect(startCursor).not.toMatch(/namespac|1795/)
+  })
+
+  test('of another list shows nothing of that list', async () => {
+    const store = await stored([
+      listed(1, 1, ofAlice),
+      listed(2, 2, ofBob),
+      listed(3, 3, ofAlice),
+      listed(4, 4, ofBob),
+      listed(5, 5, ofAlice),
+    ])
+    const { endCursor = '' } = (await pageOf(store, { first: 2 }, ofAlice)).pagination
+    for (const query of [{ first: 100 }, { last: 100 }]) {
+      const { result } = await pageOf(store, { ...query, cursor: endCursor }, ofBob)
+      expect(idsOf(result)).toEqual([`namespac-00${'first' in query ? 4 : 2}`])
+    }
+  })
+
+  const written = (text: string) => Buffer.from(text, 'latin1').toString('base64url')
+
+  test('is accepted for every instant and id', () => {
+    const at = fc.oneof(fc.maxSafeNat(), fc.constantFrom(0, Number.MAX_SAFE_INTEGER))
+    const id = fc.stringMatching(/^[A-Za-z0-9._-]{1,128}$/)
+    fc.assert(
+      fc.property(at, id, (at, id) => {
+        const cursor = written(`${at} ${id}`)
+        expect(readPageQuery({ cursor })).toEqual({
+          ok: true,
+          value: { forward: true, limit: 20, cursor: { at, id } },
+        })
+      }),
+      { numRuns: runs(200) },
+    )
+  })
+
+  test.each<readonly [what: string, cursor: string]>([
+    ['nothing', ''],
+    ['text that is not base64url', 'not a cursor!'],
+    ['padded', `${written('1 abcd')}=`],
+    ['text that is not UTF-8', written('1 \xff\xff')],
+    ['a place without an id', written('1 ')],
+    ['a place without an instant', written(' abc')],
+    ['an instant alone', written('123456')],
+    ['a negative instant', written('-1 abc')],
+    ['an instant with a sign', written('+1 abc')],
+    ['an instant with a fraction', written('1.5 abc')],
+    ['an instant with a leading zero', written('01 abc')],
+    ['an instant that is not a safe integer', written('9007199254740992 abc')],
+    ['an instant in exponential notation', written('1e3 abc')],
+    ['an id with an invalid character', written('1 abc/def')],
+    ['an id with a space', written('1 abc def')],
+    ['an id followed by a line break', written('1 abc\n')],
+    ['an id that is too long', written(`1 ${'x'.repeat(129)}`)],
+    ['very long text', 'A'.repeat(100_000)],
+    ['a place without its encoding', '1 abc'],
+    ['the id of a payment', 'namespac-001'],
+  ])('is rejected when it is %s', (_, cursor) => {
+    const problem = { ok: false, path: 'cursor', problem: 'is not a valid cursor' }
+    expect(readPageQuery({ cursor })).toEqual(problem)
+    expect(readPageQuery({ cursor, last: 3 })).toEqual(problem)
+  })
+
+  test('with any text is either accepted or rejected, without an exception', () => {
+    fc.assert(
+      fc.property(fc.string(), (cursor) => {
+        readPageQuery({ cursor })
+        readPageQuery({ cursor: written(cursor) })
+      }),
+    )
+  })
+})
+
+describe('the size of a page', () => {
+  test.each([1, 2, 20, 99, 100])('may be %s', (number) => {
+    expect(readPageQuery({ first: number })).toEqual({
+      ok: true,
+      value: { forward: true, limit: number },
+    })
+    expect(readPageQuery({ last: number })).toEqual({
+      ok: true,
+      value: { forward: false, limit: number },
+    })
+  })
+
+  test.each([0, -1, 101, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])(
+    'must not be %s',
+    (number) => {
+      const problem = 'must be an integer from 1 to 100'
+      expect(readPageQuery({ first: number })).toEqual({ ok: false, path: 'first', problem })
+      expect(readPageQuery({ last: number })).toEqual({ ok: false, path: 'last', problem })
+    },
+  )
+
+  test('must be given as either first or last', () => {
+    expect(readPageQuery({ first: 1, last: 1 })).toMatchObject({ path: 'last' })
+  })
+})
+
+describe('iterating over a list', () => {
+  test('returns every record in order, for every size of the pages', async () => {
+    await fc.assert(
+      fc.asyncProperty(population, limit, async (records, limit) => {
+        const store = await stored(records)
+        const paged: Store = { ...store, list: (query) => store.list({ ...query, limit }) }
+        const list = async () => ({ kind, list: ofBob }) as const
+        const ids: string[] = []
+        for await (const id of iterateList(paged, list, (record: Stored) => record.id)) ids.push(id)
+        expect(ids).toEqual(idsOf(inOrder(records)))
+      }),
+      { numRuns: runs(100) },
+    )
+  })
+})
+
+describe('the lists of a payment', () => {
+  const bob = 'https://wallet.example/bob'
+
+  test('are the list of its wallet address and the list of its client at that address', () => {
+    const lists = listsOf('namespac', bob, 'https://shop.example', 7)
+    expect(lists).toEqual([
+      { list: listName('namespac', { walletAddress: bob }), at: 7 },
+      { list: listName('namespac', { walletAddress: bob, client: 'https://shop.example' }), at: 7 },
+    ])
+    expect(new Set(lists.map(({ list: wanted }) => wanted)).size).toBe(2)
+  })
+})
