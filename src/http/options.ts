@@ -2,7 +2,7 @@ import { wholeMilliseconds } from '../core/instant.js'
 import type { Clock } from '../ports/clock.js'
 import type { Random } from '../ports/random.js'
 import type { Store } from '../ports/store.js'
-import { namespaceAt } from '../protocol/credential.js'
+import { namespaceAt, pooled } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { ServiceContext } from '../service/context.js'
 import { type EventType, recordedEvents } from '../service/events/record.js'
@@ -114,7 +114,7 @@ export function serviceContext(
   const guard = { clock: steady, timeoutMs: storeTimeoutMs, server, telemetry }
   const running = {
     store: guardedStore(store, guard),
-    random,
+    random: pooled(random),
     pacing: realPacing,
     storeTimeoutMs,
     recordsEvents: recordedEvents(options.recordsEvents),

@@ -29,6 +29,27 @@ const credential = new RegExp(`^op[ac]_${grantIdPattern}\\.${secretPattern}$`)
 const path = new RegExp(`^${grantIdPattern}\\.${randomPattern}$`)
 const idPattern = new RegExp(`^${grantIdPattern}$`)
 
+/**
+ * Reads random bytes in batches, because each call has a fixed cost of more than a microsecond. Each byte is used once.
+ */
+export function pooled(random: Random): Random {
+  const pool = new Uint8Array(1_024)
+  let used = pool.length
+  return {
+    getRandomValues(array) {
+      if (array.length > pool.length) return random.getRandomValues(array)
+      if (used + array.length > pool.length) {
+        random.getRandomValues(pool)
+        used = 0
+      }
+      array.set(pool.subarray(used, used + array.length))
+      pool.fill(0, used, used + array.length)
+      used += array.length
+      return array
+    },
+  }
+}
+
 /** Creates a secret of 256 random bits in base64url. The store contains only its SHA-256. */
 export function newSecret(random: Random): string {
   return toBase64url(random.getRandomValues(new Uint8Array(secretBytes)))

@@ -183,20 +183,21 @@ async function continueGrant(
   // token.
   const presented = interactRef === undefined ? secret : `${secret} ${interactRef}`
   const salt = newSecret(deps.context.random)
+  const next = await Promise.all(
+    labelsOf(grant.requested).map((label) => derivedToken(deps, presented, salt, label)),
+  )
   const command = {
     type: 'continue' as const,
     commandId: call.commandId,
     ...(interactRef === undefined ? {} : { refHash: await hashSecret(interactRef) }),
     salt,
-    nextTokens: await Promise.all(
-      labelsOf(grant.requested).map((label) => derivedToken(deps, presented, salt, label)),
-    ),
+    nextTokens: next.map(({ token }) => token),
     ...signatureOf(call),
   }
   const decision = await call.commit(write(deps, grant, command, call))
   if (!decision.ok) return decision
   const { tokens = [], derivation } = decision.record
-  return withSecrets(decision.record, tokens, presented, derivation)
+  return withSecrets(decision.record, tokens, presented, derivation, next)
 }
 
 async function rotate(
@@ -206,18 +207,22 @@ async function rotate(
   call: SignedCall,
 ) {
   const salt = newSecret(deps.context.random)
+  const next = await derivedToken(deps, secret, salt, label)
   const command = {
     type: 'rotate' as const,
     commandId: call.commandId,
     presented: { hash, manage },
-    nextToken: { ...(await derivedToken(deps, secret, salt, label)), salt },
+    nextToken: { ...next.token, salt },
     ...signatureOf(call),
   }
   const decision = await call.commit(write(deps, grant, command, call))
   if (!decision.ok) return decision
   const { tokens = [] } = decision.record
   const token = tokens.find(({ derivation }) => derivation?.manage === manage)
-  return withSecrets(decision.record, token === undefined ? [] : [token], secret, token?.derivation)
+  const { derivation } = token ?? {}
+  return withSecrets(decision.record, token === undefined ? [] : [token], secret, derivation, [
+    next,
+  ])
 }
 
 /** Returns the signature hash to store on the grant, if the request has no nonce. */
@@ -234,14 +239,21 @@ async function newToken(
   return { ...named, hash: await hashSecret(secret), manage: newPath(random) }
 }
 
+/** A token that was derived from a presented secret, with its own secret. */
+interface DerivedToken {
+  readonly token: NewToken
+  readonly secret: string
+}
+
 /** Derives a token from a presented secret. With the stored salt, a retry derives the same one. */
 async function derivedToken(
   { context: { random } }: Dependencies,
   presented: string,
   salt: string,
   label: string | undefined,
-): Promise<NewToken> {
-  return newToken(label, await deriveSecret(presented, salt, label), random)
+): Promise<DerivedToken> {
+  const secret = await deriveSecret(presented, salt, label)
+  return { token: await newToken(label, secret, random), secret }
 }
 
 /** Returns the grant with the tokens derived from `presented`, now or in a request whose response was lost. */
@@ -250,13 +262,14 @@ async function withSecrets(
   tokens: readonly IssuedToken[],
   presented: string,
   derivation: Derivation | undefined,
+  derivedNow: readonly DerivedToken[],
 ): Promise<GrantAnswer> {
   if (derivation === undefined) return { ok: true, grant, tokens: [] }
-  const { salt } = derivation
-  const withSecret = async (token: IssuedToken) => ({
-    ...token,
-    secret: await deriveSecret(presented, salt, token.label),
-  })
+  const withSecret = async (token: IssuedToken) => {
+    const now = derivedNow.find((derived) => derived.token.hash === token.hash)
+    const secret = now?.secret ?? (await deriveSecret(presented, derivation.salt, token.label))
+    return { ...token, secret }
+  }
   return { ok: true, grant, tokens: await Promise.all(tokens.map(withSecret)) }
 }
 

@@ -51,15 +51,14 @@ export function guardedStore(store: Store, options: StoreGuardOptions): Store {
     kind: RecordKind | undefined,
     work: () => Promise<Value>,
   ): Promise<Value> {
-    const limited = () => ofDependency('the store', () => withinTime(name, timeoutMs, work))
-    if (telemetry === undefined) return limited()
+    if (telemetry === undefined) return withinTime(name, timeoutMs, work)
     const activity = {
       type: 'store',
       server,
       call: name,
       ...(kind !== undefined && { kind }),
     } as const
-    return telemetry.observe(activity, limited)
+    return telemetry.observe(activity, () => withinTime(name, timeoutMs, work))
   }
 
   const { loadAll } = store
@@ -72,9 +71,12 @@ export function guardedStore(store: Store, options: StoreGuardOptions): Store {
     due: (kind, namespace, before, limit) =>
       call('due', kind, () => store.due(kind, namespace, before, limit)),
     remove: (kind, id, version) => call('remove', kind, () => store.remove(kind, id, version)),
-    async commit(commit) {
+    commit(commit) {
       if (commit.changes.some(({ kind, next }) => kind === 'nonce' && isTooLate(next, clock))) {
-        throw new ContentionError('the signature expired before its operation was committed')
+        const error = new ContentionError(
+          'the signature expired before its operation was committed',
+        )
+        return Promise.reject(error)
       }
       return call('commit', commit.changes[0]?.kind, () => store.commit(commit))
     },
@@ -90,7 +92,7 @@ function isTooLate({ dueAt }: Stored, clock: Clock): boolean {
 }
 
 /**
- * Waits for a call of the store for a limited time.
+ * Waits for a call of the store for a limited time, and marks its rejection for `failedDependency`.
  *
  * @throws {StoreTimeoutError} if it does not settle in time.
  */
@@ -100,11 +102,22 @@ export function withinTime<Value>(
   work: () => Promise<Value>,
 ): Promise<Value> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(new StoreTimeoutError(call, Math.round(timeoutMs)))
-    const timer = setTimeout(late, timeoutMs)
-    // An async function also turns a thrown error into a rejection.
-    const started = (async () => work())()
-    started.then(resolve, reject).finally(() => clearTimeout(timer))
+    const timer = setTimeout(
+      () => fail(new StoreTimeoutError(call, Math.round(timeoutMs))),
+      timeoutMs,
+    )
+    function fail(error: unknown): void {
+      clearTimeout(timer)
+      reject(dependencyFailure('the store', error))
+    }
+    try {
+      work().then((value) => {
+        clearTimeout(timer)
+        resolve(value)
+      }, fail)
+    } catch (error) {
+      fail(error)
+    }
   })
 }
 

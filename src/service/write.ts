@@ -125,10 +125,10 @@ export function createRunner(context: RunnerContext, inTransaction = false): Run
   return function run<Result>(write: Write<Result>): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {
       const member = { write, resolve, reject } as Member
-      const { together } = write
-      const waiting = together === undefined ? undefined : waitingFor.get(together)
-      if (together === undefined || inTransaction) void execute(context, [member], inTransaction)
-      else if (waiting === undefined) void lead(together, member)
+      const name = inTransaction ? undefined : write.together
+      if (name === undefined) return void execute(context, [member], inTransaction)
+      const waiting = waitingFor.get(name)
+      if (waiting === undefined) void lead(name, member)
       else if (waiting.length >= waitingMax) reject(new ContentionError())
       else void wait(waiting, member)
     })
@@ -337,9 +337,10 @@ function decideInOrder(
       const name = nameOf({ kind: change.kind, id: change.next.id })
       const earlier = pending.get(name)
       const recorded = change.events?.filter(({ type }) => recordsEvents(type)) ?? []
-      const events = [...(earlier?.events ?? []), ...recorded]
+      const events = earlier === undefined ? recorded : [...earlier.events, ...recorded]
       const extended = { kind: change.kind, next: change.next, events, before: records.get(name) }
-      needed += sizeOf(extended) - (earlier === undefined ? 0 : sizeOf(earlier))
+      // Any write fits alone.
+      if (members.length > 1) needed += sizeOf(extended) - (earlier ? sizeOf(earlier) : 0)
       next.set(name, extended)
     }
     if (size > 0 && size + needed > storeBounds.commitSize) {
@@ -379,11 +380,15 @@ function sizeOf({ next: { lists = [] }, events, before }: PendingChange): number
 
 /** Says where the replaced version is found, so that a store need not load it. */
 function recordChanges({ kind, next, events, before }: PendingChange): readonly RecordChange[] {
-  const recorded = eventRecords(kind, next, events).map((event) => newRecord('event', event))
-  if (before === undefined) return [newRecord(kind, next), ...recorded]
+  const change = before === undefined ? newRecord(kind, next) : replacement(kind, before, next)
+  if (events.length === 0) return [change]
+  return [change, ...eventRecords(kind, next, events).map((event) => newRecord('event', event))]
+}
+
+function replacement(kind: RecordKind, before: Stored, next: Stored): RecordChange {
   const { version, lists, dueAt } = before
   const previous = { ...(lists && { lists }), ...(dueAt !== undefined && { dueAt }) }
-  return [{ kind, next, expectedVersion: version, previous }, ...recorded]
+  return { kind, next, expectedVersion: version, previous }
 }
 
 function newRecord(kind: RecordKind, next: Stored): RecordChange {

@@ -39,7 +39,7 @@ export function verifierOf(x: string): Verifier | undefined {
     const holds = await verify(signature, message)
     if (holds && !verified.has(x)) {
       screened.delete(x)
-      verified.set(x, verifier)
+      verified.set(x, verify)
       evictOldest(verified, verifiedMax)
     }
     return holds
