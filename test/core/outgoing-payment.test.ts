@@ -575,13 +575,16 @@ describe('the version', () => {
   })
 
   test('stays the same when a command is unchanged or refused', () => {
+    const outcomes = new Set<string>()
     fc.assert(
       ofTurns(({ before, decision, after }) => {
+        outcomes.add(decision.outcome)
         if (decision.outcome !== 'changed') expect(after).toBe(before)
         if (decision.outcome === 'unchanged') expect(decision.record).toBe(before)
       }),
       some,
     )
+    expect(outcomes).toEqual(new Set(['changed', 'unchanged', 'refused']))
   })
 })
 

@@ -154,6 +154,8 @@ export type Step =
   | { readonly do: 'pass'; readonly ms: number }
   | { readonly do: 'reach'; readonly offsetMs: -1 | 0 | 1 }
   | { readonly do: 'begin' | 'cancel' | 'lapse' }
+  /** The latest command again, with another id. */
+  | { readonly do: 'repeat' }
   | {
       readonly do: 'report-sent'
       readonly sent: Share
@@ -182,6 +184,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 4, arbitrary: fc.constant({ do: 'begin' as const }) },
   { weight: 1, arbitrary: fc.constantFrom({ do: 'cancel' as const }, { do: 'lapse' as const }) },
+  { weight: 1, arbitrary: fc.constant({ do: 'repeat' as const }) },
   {
     weight: 6,
     arbitrary: fc.record(
@@ -245,6 +248,11 @@ function play(
       case 'reach':
         life.set(Math.max(life.now(), life.payment().holdUntil + step.offsetMs))
         break
+      case 'repeat': {
+        const latest = life.turns.at(-1)?.command
+        if (latest !== undefined) life.decide({ ...latest, commandId: life.commandId() })
+        break
+      }
       case 'report-sent': {
         const sent = (step.asset ? euros : dollars)(part(debit, step.sent))
         life.reportSent(sent, euros(part(receive, step.delivered)), step.final)
