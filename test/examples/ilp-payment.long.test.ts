@@ -210,7 +210,7 @@ describe('a payment over ILP', () => {
 
 describe('a dishonest receiver', () => {
   /** Fulfills and credits packets, but reports another amount. */
-  async function liar(said: (amount: bigint) => bigint) {
+  async function liar(said: (amount: bigint) => bigint | Promise<bigint>) {
     const wallet = createReceivingWallet()
     const details = await wallet.createPayment()
     const honest = wallet.receiver()
@@ -218,7 +218,7 @@ describe('a dishonest receiver', () => {
       const reply = replyOf(await honest(packet))
       if (!isFulfill(reply)) return serializeIlpReply(reply)
       const read = await streamReply(details, serializeIlpReply(reply))
-      const amount = said(BigInt(read.prepareAmount.toString()))
+      const amount = await said(BigInt(read.prepareAmount.toString()))
       const told = new Packet(read.sequence, read.ilpPacketType, amount.toString(), read.frames)
       const data = await told.serializeAndEncrypt(encryptionKeyOf(details))
       return serializeIlpReply({ ...reply, data })
@@ -233,7 +233,21 @@ describe('a dishonest receiver', () => {
     expect(result).toMatchObject({ ok: false, problem: 'ReceiverProtocolViolation' })
     expect(result.sent).toBe(connector.balanceOf('test.sender'))
     expect(result.sent).toBeLessThanOrEqual(1_000n)
-    expect(result.delivered).toBe(result.sent) // the minimum, which its fulfillment confirms
+    // The minimum, which its fulfillment confirms. For the packet that completes the payment, it is a unit less.
+    expect(result.sent - result.delivered).toBeLessThanOrEqual(result.sent === 1_000n ? 1n : 0n)
+  })
+
+  test('gets exactly the maximum if it understates what arrived after the last packet left', async () => {
+    let arrived = 0
+    const { details, send, connector } = await liar(async (amount) => {
+      arrived += 1
+      await expect.poll(() => arrived).toBe(4)
+      return amount / 2n
+    })
+    const result = await pay(send, details, { deliver: 1_000n })
+    const totals = { sent: 1_000n, delivered: 999n, packets: 4 }
+    expect(result).toEqual({ ok: false, problem: 'ReceiverProtocolViolation', ...totals })
+    expect(connector.balanceOf('test.sender')).toBe(1_000n)
   })
 
   test('gets less if it overstates what arrived', async () => {

@@ -152,7 +152,8 @@ describe('a payment to another wallet', () => {
 
   test('is not continued if a process ended with a packet in flight', async () => {
     const { created, clock } = await opened()
-    const { process, status } = await created('1000')
+    // More than two packets and the 20 that may be in flight, so that some have not left yet.
+    const { process, status } = await created('10000')
     let hung = () => {}
     const hanging = new Promise<void>((resolve) => {
       hung = resolve
