@@ -25,7 +25,7 @@ const mistakes: Readonly<Record<string, { readonly say: HostsSay; readonly found
         },
       },
     },
-    found: /receive/,
+    found: /the price of payment 1 differs from the scene/,
   },
   'an account that refuses large payments': {
     say: {
