@@ -165,6 +165,8 @@ export function createNetwork(): Network {
     async serve(handle) {
       const token = randomBytes(16).toString('hex')
       const server = createServer(toExpress(ilpOverHttp({ token, handle })))
+      // A server that closes an idle connection while a busy client reuses it makes the outcome of a packet unknown.
+      server.keepAliveTimeout = 0
       servers.push(server)
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
       const { port } = server.address() as AddressInfo
