@@ -373,7 +373,9 @@ async function rotate(
   if (response.status !== 200) return refusalOf(response) ?? unexpected(response)
   const { pay: next } = tokensOf(bodyOf(response, 200))
   const isOne = current.pay === current.price
-  tokens.set(grant, isOne ? { pay: next, price: next } : { ...current, [use]: next })
+  // A concurrent request may have rotated the other token in the meantime.
+  const latest = tokens.get(grant) ?? current
+  tokens.set(grant, isOne ? { pay: next, price: next } : { ...latest, [use]: next })
   return { accepted: true }
 }
 
