@@ -33,8 +33,13 @@ describe('behind PgBouncer in transaction mode, the store', () => {
 
   test('without `prepare: false`, operations reject with an error that names the option', async () => {
     const store = postgresStore(pools[0] as Pool, { schema: fresh.schema })
-    const loads = Array.from({ length: 40 }, () => store.load('grant', randomUUID()))
-    const failed = (await Promise.allSettled(loads)).filter(({ status }) => status === 'rejected')
+    // Concurrent loads share a statement, commits do not.
+    const commits = Array.from({ length: 40 }, () => {
+      const next = { id: randomUUID(), version: 1, commandId: 'A'.repeat(22) }
+      const changes = [{ kind: 'nonce', next, expectedVersion: 0 } as const]
+      return store.commit({ changes, guards: [] })
+    })
+    const failed = (await Promise.allSettled(commits)).filter(({ status }) => status === 'rejected')
     expect(failed).not.toEqual([])
     for (const { reason } of failed as PromiseRejectedResult[]) {
       expect(reason).toBeInstanceOf(PreparedStatementError)
