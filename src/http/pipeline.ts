@@ -95,7 +95,7 @@ export interface RateLimiting {
 const retryAfterDefaultMs = 1_000
 
 /** Resolves to the time when the caller may retry, or to `undefined` if the call is within the limit. */
-export async function limitedUntil(
+async function limitedUntil(
   rateLimit: RateLimit,
   call: RateLimitedCall,
 ): Promise<Instant | undefined> {

@@ -196,9 +196,10 @@ export function createPaymentCreation(
       }
 
       // 5. Ask the host before the payment joins others in a commit, so that a slow host delays only this request.
-      const planned = decide(read)
-      if (mayPay !== undefined && !isRepeat && planned.changes !== undefined && planned.result.ok) {
-        const refusal = await refusalOf(mayPay, planned.result.payment)
+      if (mayPay !== undefined && !isRepeat) {
+        const { changes, result } = decide(read)
+        const refusal =
+          changes !== undefined && result.ok ? await refusalOf(mayPay, result.payment) : undefined
         if (refusal !== undefined) return refusal
       }
 
