@@ -42,14 +42,7 @@ export function onOneConnection<Database, Result>(
 export function postgresClientOf<Database>(db: Kysely<Database>): PostgresClient {
   const client = clientOf(db)
   return {
-    async query({ text, values }) {
-      try {
-        return await client.run(text, values)
-      } catch (error) {
-        if (!isWithoutTables(error)) throw error
-        throw new TablesMissingError('kysely', 'migrate(db, { dialect })', error)
-      }
-    },
+    query: ({ text, values }) => onTables(isWithoutTables, () => client.run(text, values)),
   }
 }
 
@@ -62,5 +55,18 @@ export function postgresDatabaseOf<Database>(db: Kysely<Database>): PostgresData
         .transaction()
         .setIsolationLevel('read committed')
         .execute((trx) => run(postgresClientOf(trx))),
+  }
+}
+
+/** Runs a statement. If its table does not exist, rejects with an error that says what creates the tables. */
+export async function onTables<Result>(
+  isWithoutTables: (error: unknown) => boolean,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await run()
+  } catch (error) {
+    if (!isWithoutTables(error)) throw error
+    throw new TablesMissingError('kysely', 'migrate(db, { dialect })', error)
   }
 }

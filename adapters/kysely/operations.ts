@@ -1,22 +1,14 @@
 import type { Store } from '../../src/index.js'
 import { pageOf, type Row, recordOf } from '../sql/rows.js'
 import type { SqlStatement } from '../sql/statements.js'
-import { TablesMissingError } from '../sql/versions.js'
-import type { Client, Result } from './client.js'
+import { type Client, onTables, type Result } from './client.js'
 import type { Engine } from './engines.js'
 
 /** Runs a statement. */
 export type Run = (statement: SqlStatement) => Promise<Result>
 
 export function runOn({ run }: Client, { parameter, isWithoutTables }: Engine): Run {
-  return async ({ text, values }) => {
-    try {
-      return await run(text, values.map(parameter))
-    } catch (error) {
-      if (!isWithoutTables(error)) throw error
-      throw new TablesMissingError('kysely', 'migrate(db, { dialect })', error)
-    }
-  }
+  return ({ text, values }) => onTables(isWithoutTables, () => run(text, values.map(parameter)))
 }
 
 /** Runs statements that must each find a row, until one does not. Resolves to that one, or to `undefined`. */
