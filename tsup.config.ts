@@ -1,31 +1,48 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import type { Plugin } from 'esbuild'
 import { defineConfig, type Options } from 'tsup'
 import { migrationsOf } from './adapters/postgres/migrations.js'
-import { reportMigrationsOf } from './adapters/postgres/reports.js'
-import type { Migration } from './adapters/sql/versions.js'
+import { reportsText } from './adapters/postgres/reports/text.js'
 
-const entries = {
-  index: 'src/index.ts',
-  core: 'src/entry-core.ts',
-  adapter: 'src/entry-adapter.ts',
+const adapters = {
   express: 'adapters/express.ts',
   fastify: 'adapters/fastify.ts',
   hono: 'adapters/hono.ts',
-  kysely: 'adapters/kysely.ts',
   opentelemetry: 'adapters/opentelemetry.ts',
   postgres: 'adapters/postgres.ts',
   sqlite: 'adapters/sqlite.ts',
 }
 
-/** Not exported. Each becomes its own chunk, so that a bundler drops the servers that a host does not use. */
-const servers = {
-  'authorization-server': 'src/http/authorization-server.ts',
-  'resource-server': 'src/http/resource-server.ts',
-  'remote-introspection': 'src/outbound/remote-introspection.ts',
-  'client-keys': 'src/outbound/client-keys.ts',
+const entries = {
+  index: 'src/index.ts',
+  core: 'src/entry-core.ts',
+  adapter: 'src/entry-adapter.ts',
+  ...adapters,
+}
+
+/** Puts the text of the reports in the place of the module that reads their file. */
+const embeddedReports: Plugin = {
+  name: 'embedded reports',
+  setup({ onLoad }) {
+    const contents = `export const reportsText = () => ${JSON.stringify(reportsText())}`
+    onLoad({ filter: /\/reports\/text\.ts$/ }, () => ({ contents, loader: 'ts' }))
+  },
+}
+
+/** Makes the adapters import the library instead of containing it. */
+function importing(index: string, adapter: string): Plugin {
+  const external = (path: string) => ({ path, external: true, sideEffects: false })
+  return {
+    name: 'imported library',
+    setup({ onResolve }) {
+      onResolve({ filter: /\/src\/index\.js$/ }, () => external(index))
+      onResolve({ filter: /\/src\/entry-adapter\.js$/ }, () => external(adapter))
+    },
+  }
 }
 
 const shared: Options = {
+  esbuildPlugins: [embeddedReports],
   splitting: true,
   treeshake: { moduleSideEffects: false },
   target: 'node20',
@@ -36,26 +53,25 @@ const shared: Options = {
   removeNodeProtocol: false,
 }
 
-/** Declarations alone. scripts/write-entries.ts completes them, and writes the entries for `require`. */
+/** Declarations alone. scripts/write-entries.ts completes them, and writes the files for CommonJS. */
 const declarations: Options = { format: 'cjs', dts: { only: true } }
 
 /** The tables as plain SQL, for hosts with their own migration tool. */
-async function writeMigrations(): Promise<void> {
-  writeSteps('dist/migrations', migrationsOf())
-  writeSteps('dist/migrations/reports', reportMigrationsOf())
-}
-
-function writeSteps(folder: string, steps: readonly Migration[]): void {
-  mkdirSync(folder, { recursive: true })
-  for (const { version, name, statements } of steps) {
-    const file = `${folder}/${String(version).padStart(4, '0')}_${name}.sql`
+function writeMigrations(): void {
+  mkdirSync('dist/migrations', { recursive: true })
+  for (const { version, name, statements } of migrationsOf()) {
+    const file = `dist/migrations/${String(version).padStart(4, '0')}_${name}.sql`
     writeFileSync(file, `${statements.join(';\n\n')};\n`)
   }
+  cpSync('adapters/postgres/reports', 'dist/migrations/reports', {
+    recursive: true,
+    filter: (path) => !path.endsWith('.ts'),
+  })
 }
 
 /** Writes the licences of the packages that the build contains, as those licences require. */
 function writeLicenses(): void {
-  const texts = bundled.map((name) => {
+  const texts = [...bundled, '@noble/ed25519'].map((name) => {
     const folder = `node_modules/${name}`
     const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry))
     return `${name}\n\n${readFileSync(`${folder}/${file}`, 'utf8').trim()}\n`
@@ -68,52 +84,70 @@ const bundled = ['date-fns', '@date-fns/utc']
 
 const library: Options = { ...shared, skipNodeModulesBundle: true, noExternal: bundled }
 
-/** The program of the package: one file that shares no chunk with the library. */
-const program: Options = {
-  ...shared,
-  entry: { main: 'src/cli/main.ts' },
-  outDir: 'dist/cli',
-  format: 'esm',
-  splitting: false,
-  minifyWhitespace: true,
-  minifyIdentifiers: true,
+/** scripts/write-entries.ts writes the entries that export parts of `library`. */
+const modules: Options = {
+  ...library,
+  entry: { library: 'src/library.ts', ...adapters },
+  esbuildPlugins: [embeddedReports, importing('./index.js', './adapter.js')],
 }
 
 /** The program of `npm create open-payments-server`. It reads its templates next to `dist`. */
 const creator: Options = {
-  ...program,
+  ...shared,
   entry: { main: 'packages/create-open-payments-server/src/main.ts' },
   outDir: 'packages/create-open-payments-server/dist',
+  format: 'esm',
+  minifyWhitespace: true,
+  minifyIdentifiers: true,
   clean: true,
 }
 
+/** Contains the functions of the library that it calls, because `npx` installs it without the library. */
+const doctor: Options = { ...shared, outDir: 'packages/doctor/dist' }
+const conformance = 'packages/doctor/src/index.ts'
+
+/** By these names TypeScript's paths lead to the sources, which must not be bundled into other packages. */
+const installed = [
+  'open-payments-server',
+  'open-payments-server/adapter',
+  'open-payments-server/core',
+]
+
 const testing: Options = {
   ...shared,
-  entry: { index: 'src/testing/index.ts' },
+  entry: { index: 'packages/testing/src/index.ts' },
   outDir: 'packages/testing/dist',
-  // By that name TypeScript's paths lead to the sources, which must not be bundled here.
-  external: [
-    'open-payments-server',
-    'open-payments-server/adapter',
-    'open-payments-server/core',
-    'fast-check',
+  external: [...installed, 'fast-check'],
+}
+
+/** Contains the SQL of the library's adapters, which import the library by path. */
+const kysely: Options = {
+  ...shared,
+  entry: { index: 'packages/kysely/src/index.ts' },
+  outDir: 'packages/kysely/dist',
+  external: [...installed, 'kysely'],
+  esbuildPlugins: [
+    embeddedReports,
+    importing('open-payments-server', 'open-payments-server/adapter'),
   ],
 }
 
 export default defineConfig([
   {
-    ...library,
-    entry: { ...entries, ...servers },
+    ...modules,
     format: 'esm',
     clean: true,
     onSuccess: async () => {
-      await writeMigrations()
+      writeMigrations()
       writeLicenses()
     },
   },
   { ...library, ...declarations, entry: entries },
-  program,
   creator,
+  { ...doctor, format: 'esm', clean: true, entry: [conformance, 'packages/doctor/src/main.ts'] },
+  { ...doctor, ...declarations, entry: [conformance] },
+  { ...kysely, format: 'esm', clean: true },
+  { ...kysely, ...declarations },
   { ...testing, format: 'esm', clean: true },
   { ...testing, ...declarations },
 ])

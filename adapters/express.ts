@@ -29,7 +29,7 @@ const remedy =
  * body: signatures cover the body's bytes, which a parsed value cannot restore. Calls neither the handler nor
  * `next` if the client closes the connection before the end of the body.
  *
- * @throws {ArgumentError} if `handle` is not a function.
+ * @throws {InvalidInputError} if `handle` is not a function.
  */
 export function toExpress(handle: Handler<string | Uint8Array>): NodeHandler {
   requireHandler('toExpress', handle)

@@ -17,7 +17,7 @@ const remedy =
  * The plugin is encapsulated: it reads bodies as bytes for every content type, and the host's own routes keep
  * their parsers. Do not wrap it in `fastify-plugin`.
  *
- * @throws {ArgumentError} if `handle` is not a function.
+ * @throws {InvalidInputError} if `handle` is not a function.
  */
 export function toFastify(handle: Handler<string | Uint8Array>): FastifyPluginAsync {
   requireHandler('toFastify', handle)

@@ -4,6 +4,7 @@
  * @module open-payments-server/hono
  */
 import type { IncomingMessage } from 'node:http'
+import type { HttpRequest } from '../src/entry-adapter.js'
 import {
   RawBodyError,
   readFetchBody,
@@ -11,7 +12,7 @@ import {
   requireHandler,
   responseForFetch,
 } from '../src/entry-adapter.js'
-import type { Handler, HttpRequest } from '../src/index.js'
+import type { Handler } from '../src/index.js'
 import { hasBody, headerLines, readNodeBody } from './node-body.js'
 
 /**
@@ -40,7 +41,7 @@ const remedy = 'mount the handler before anything that reads the body, such as a
  *
  * The returned handler rejects with a `RawBodyError` (`ERR_RAW_BODY_UNAVAILABLE`) if the body has already been parsed.
  *
- * @throws {ArgumentError} if `handle` is not a function.
+ * @throws {InvalidInputError} if `handle` is not a function.
  */
 export function toHono(handle: Handler<string | Uint8Array>): HonoHandler {
   requireHandler('toHono', handle)

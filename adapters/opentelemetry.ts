@@ -16,7 +16,10 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { requireKnownOptions } from '../src/entry-adapter.js'
-import type { RequestOutcome, Telemetry, TelemetryActivity } from '../src/index.js'
+import type { Telemetry } from '../src/index.js'
+
+type TelemetryActivity = Parameters<Telemetry['observe']>[0]
+type RequestOutcome = Parameters<Parameters<Parameters<Telemetry['observe']>[1]>[0]>[0]
 
 export interface OpenTelemetryOptions {
   /** Creates the spans. Default: the global tracer named `open-payments-server`. */
@@ -40,7 +43,7 @@ const scope = 'open-payments-server'
  * `open_payments.request.duration`, `open_payments.store.duration` and `open_payments.verify.duration` are in seconds
  * and have the same attributes. No attribute identifies a client instance, a record, a token or a key.
  *
- * @throws {OptionError} for an unknown option.
+ * @throws {InvalidInputError} for an unknown option.
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   requireKnownOptions('', options, { tracer: true, meter: true, attributes: true })

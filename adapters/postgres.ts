@@ -25,7 +25,7 @@ export {
   type PostgresStoreOptions,
   postgresStore,
 } from './postgres/store.js'
-export type { TransactionResult } from './sql/host-transaction.js'
+export type { TransactionResult } from './sql/transactions.js'
 export {
   DatabaseNewerError,
   type Migrated,

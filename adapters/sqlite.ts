@@ -4,8 +4,8 @@
  * @module open-payments-server/sqlite
  */
 
-export type { TransactionResult } from './sql/host-transaction.js'
 export { sqliteMigrations as migrationsOf } from './sql/sqlite.js'
+export type { TransactionResult } from './sql/transactions.js'
 export {
   DatabaseNewerError,
   type Migrated,

@@ -2,7 +2,6 @@ import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node
 import { createHeaders } from '@interledger/http-signature-utils'
 import type {
   AuthorizationServer,
-  HttpRequest,
   Pricing,
   PublicJwk,
   RefusalReport,
@@ -11,6 +10,7 @@ import type {
   Store,
   WalletAddresses,
 } from 'open-payments-server'
+import type { HttpRequest } from 'open-payments-server/adapter'
 
 export type Library = typeof import('open-payments-server')
 
@@ -137,9 +137,8 @@ export function benchWallet(
     ...options,
     onRefusal,
     baseUrl: resourceServer,
-    grantEndpoint,
     store,
-    introspect: auth.introspect,
+    grants: auth,
     walletAddresses,
     pricing: pricing,
     paymentMethods: library.ilpPaymentMethods({

@@ -32,7 +32,7 @@ export async function footprint(): Promise<Figure[]> {
 async function bundled(): Promise<number> {
   const { outputFiles } = await build({
     stdin: {
-      contents: 'export { createResourceServer, remoteIntrospection } from "open-payments-server"',
+      contents: 'export { createResourceServer, remoteGrants } from "open-payments-server"',
       resolveDir: process.cwd(),
     },
     bundle: true,

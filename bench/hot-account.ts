@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { HttpRequest, Store } from 'open-payments-server'
+import type { Store } from 'open-payments-server'
+import type { HttpRequest } from 'open-payments-server/adapter'
 import { migrate, postgresStore } from 'open-payments-server/postgres'
 import { type Database, hasDatabase, withDatabase } from './database.js'
 import {

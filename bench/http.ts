@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { validateSignature, validateSignatureHeaders } from '@interledger/http-signature-utils'
-import type { HttpRequest } from 'open-payments-server'
+import type { HttpRequest } from 'open-payments-server/adapter'
 import { toExpress } from 'open-payments-server/express'
 import {
   type BenchWallet,

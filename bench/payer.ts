@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { Amount, HttpRequest, OutgoingPayment, Stored } from 'open-payments-server'
+import type { Amount, OutgoingPayment } from 'open-payments-server'
+import type { HttpRequest, Stored } from 'open-payments-server/adapter'
 import type { Budget } from 'open-payments-server/core'
 import {
   type BenchWallet,

@@ -1,6 +1,7 @@
 import { verify } from 'node:crypto'
 import { createServer, type RequestListener } from 'node:http'
-import type { Commit, HttpRequest, HttpResponse, Store } from 'open-payments-server'
+import type { Store } from 'open-payments-server'
+import type { Commit, HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import { toExpress } from 'open-payments-server/express'
 import { migrate, postgresStore } from 'open-payments-server/postgres'
 import type { Pool } from 'pg'

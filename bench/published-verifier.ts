@@ -3,7 +3,7 @@ import {
   validateSignature,
   validateSignatureHeaders,
 } from '@interledger/http-signature-utils'
-import type { PublicJwk } from '../src/ports/client-keys.js'
+import type { PublicJwk } from '../src/ports/host.js'
 import type { SignedMessage } from '../src/protocol/http-signature/components.js'
 
 /**

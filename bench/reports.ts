@@ -7,8 +7,8 @@
  * accounts and times. 10,000,000 payments need 25 GB. The tables are dropped at the end.
  */
 
-import type { RecordKind, Stored } from 'open-payments-server'
 import * as library from 'open-payments-server'
+import type { RecordKind, Stored } from 'open-payments-server/adapter'
 import { migrate, postgresStore } from 'open-payments-server/postgres'
 import type { Pool } from 'pg'
 import { withDatabase } from './database.js'

@@ -1,4 +1,5 @@
-import type { Commit, Store, Stored } from 'open-payments-server'
+import type { Store } from 'open-payments-server'
+import type { Commit, Stored } from 'open-payments-server/adapter'
 import { migrate, postgresStore } from 'open-payments-server/postgres'
 import { serviceContext } from '../src/http/options.js'
 import { resourcePolicy } from '../src/http/resource-server/policy.js'
@@ -267,7 +268,7 @@ function serviceOf({ wallet, token: accessToken }: Payer, change = (store: Store
   const { spending: policy } = resourcePolicy({})
   const quotes = createQuotes(context, { walletAddresses, pricing }, policy.quotes)
   const limits = { ...policy.payments, ...policy.budgets }
-  const ports = { guardsGrants: true, walletAddresses, quotes }
+  const ports = { hasGrants: true, walletAddresses, quotes }
   const create = createPaymentCreation(context, ports, limits)
   const renew = () => Promise.reject(new Error('the commit failed'))
   return async (quoteId: string) => {

@@ -1,4 +1,4 @@
-import type { HttpRequest } from 'open-payments-server'
+import type { HttpRequest } from 'open-payments-server/adapter'
 import {
   type HostileRequest,
   hostileRequests,

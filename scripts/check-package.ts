@@ -7,21 +7,29 @@ import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
 /**
- * Checks the packages as a host installs them: packs them, installs the tarballs in an empty project, and
- * loads every entry there with `import` and with `require`. Sets the exit code to 1 if a check fails. With
+ * Checks the packages as a host installs them: packs them, installs the tarballs in an empty project, and loads every
+ * entry there with `import`, with `require`, and as CommonJS. Sets the exit code to 1 if a check fails. With
  * `--keep <folder>` the tarballs stay in that folder, so a release publishes the tarballs that were checked.
  */
 const root = process.cwd()
-const packagesMax = 1
-const unpackedBytesMax = 700_000
-const testingUnpackedBytesMax = 330_000
-const creatorUnpackedBytesMax = 100_000
-const bundleBytesMax = 66_000
-const resourceServerBytesMax = 40_000
-const remoteServerBytesMax = 44_500
-/** Entries with an optional peer dependency. They are checked last, because the peer is installed for them. */
+const packagesMax = 6
+const unpackedBytesMax = 900_000
+const bundleBytesMax = 72_000
+const resourceServerBytesMax = 44_000
+const remoteServerBytesMax = 48_500
+
+/** The other packages, with the bytes that each may have unpacked. */
+const annexes = [
+  { name: 'testing', bytesMax: 380_000, isImported: true },
+  { name: 'doctor', bytesMax: 170_000, isImported: true },
+  { name: 'kysely', bytesMax: 150_000, isImported: true },
+  { name: 'create-open-payments-server', bytesMax: 100_000, isImported: false },
+]
+
+/** The packages that an entry needs besides the library. They are installed for the checks of it. */
 const peers: Readonly<Record<string, string>> = {
   '/opentelemetry': '@opentelemetry/api',
+  '-kysely': 'kysely',
   '-testing': 'fast-check',
 }
 const entries = [
@@ -31,11 +39,10 @@ const entries = [
   '/express',
   '/fastify',
   '/hono',
-  '/kysely',
   '/opentelemetry',
   '/postgres',
   '/sqlite',
-  '-testing',
+  ...annexes.filter(({ isImported }) => isImported).map(({ name }) => `-${name}`),
 ]
 
 interface Packed {
@@ -73,25 +80,18 @@ try {
   mkdirSync(tarballs, { recursive: true })
   // The `prepack` script of the library builds all packages.
   const library = pack('.')
-  const testing = pack('./packages/testing', '--ignore-scripts')
-  const creator = pack('./packages/create-open-payments-server', '--ignore-scripts')
   checkFiles(library)
-  checkSize('the library does not exceed its size limit', library, unpackedBytesMax)
-  checkSize('the testing kit does not exceed its size limit', testing, testingUnpackedBytesMax)
-  checkSize(
-    'the program that creates wallets does not exceed its size limit',
-    creator,
-    creatorUnpackedBytesMax,
-  )
-  for (const { filename } of [library, testing]) checkTarball(join(tarballs, filename))
-  checkRun('publint: the program that creates wallets', 'npx', [
-    'publint',
-    '--strict',
-    join(tarballs, creator.filename),
-  ])
+  checkTarball(library, unpackedBytesMax, true)
+  const packed = new Map<string, string>()
+  for (const { name, bytesMax, isImported } of annexes) {
+    const annex = pack(`./packages/${name}`, '--ignore-scripts')
+    checkTarball(annex, bytesMax, isImported)
+    packed.set(`-${name}`, join(tarballs, annex.filename))
+  }
+  checkDoctor(packed.get('-doctor') ?? '')
   install(join(tarballs, library.filename))
-  checkProgram()
-  checkLoading(join(tarballs, testing.filename))
+  checkLoading(packed)
+  checkIdentity()
   checkMonths()
   checkTypes()
   await checkBundles()
@@ -106,14 +106,13 @@ function pack(path: string, ...options: readonly string[]): Packed {
   return packed
 }
 
-function checkSize(what: string, { unpackedSize }: Packed, most: number): void {
-  check(what, unpackedSize <= most, `${unpackedSize} bytes unpacked, at most ${most}`)
-}
-
-/** Checks entry points and declarations with publint and Are the Types Wrong. */
-function checkTarball(tarball: string): void {
-  checkRun(`publint: ${tarball}`, 'npx', ['publint', '--strict', tarball])
-  checkRun(`attw: ${tarball}`, 'npx', ['attw', tarball, '--profile', 'node16'])
+/** Checks the size, and with publint and Are the Types Wrong the entries and their declarations. */
+function checkTarball({ filename, unpackedSize }: Packed, most: number, isImported: boolean): void {
+  const size = `${unpackedSize} bytes unpacked, at most ${most}`
+  check(`${filename} does not exceed its size limit`, unpackedSize <= most, size)
+  const tarball = join(tarballs, filename)
+  checkRun(`publint: ${filename}`, 'npx', ['publint', '--strict', tarball])
+  if (isImported) checkRun(`attw: ${filename}`, 'npx', ['attw', tarball, '--profile', 'node16'])
 }
 
 /** Checks that the tarball contains the expected files and no others. */
@@ -124,14 +123,13 @@ function checkFiles({ files }: Packed): void {
   const expected = names.flatMap((name) =>
     ['js', 'cjs', 'd.ts', 'd.cts'].map((extension) => `dist/${name.replace('/', '')}.${extension}`),
   )
-  const inner = ['authorization-server', 'resource-server', 'remote-introspection', 'client-keys']
   expected.push(
-    ...inner.map((name) => `dist/${name}.js`),
+    'dist/library.js',
+    'dist/library.cjs',
     'dist/migrations/0001_records.sql',
     'dist/migrations/reports/0001_reports.sql',
   )
-  expected.push('dist/licenses.txt', 'dist/cli/main.js')
-  expected.push('LICENSE', 'README.md', 'package.json')
+  expected.push('dist/licenses.txt', 'LICENSE', 'README.md', 'package.json')
   const surplus = named.filter((path) => !expected.includes(path))
   const missing = expected.filter((path) => !named.includes(path))
   check(
@@ -143,7 +141,7 @@ function checkFiles({ files }: Packed): void {
 
 function install(tarball: string): void {
   writeFileSync(join(folder, 'package.json'), '{"private":true}')
-  run('npm', ['install', '--silent', '--no-audit', '--no-fund', tarball], folder)
+  addPackages(tarball)
   const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'))
   const packages = Object.entries<{ hasInstallScript?: boolean }>(lock.packages)
   const others = packages.length - 1
@@ -158,18 +156,20 @@ function install(tarball: string): void {
   )
 }
 
-function checkProgram(): void {
-  const printed = run('npx', ['--no-install', 'open-payments-server', '--help'], folder)
-  check('the program runs', printed.startsWith('Usage: open-payments-server doctor'))
+/** Runs the doctor without the library, as `npx` does. */
+function checkDoctor(tarball: string): void {
+  const program = ['--yes', '-p', tarball, '--', 'open-payments-doctor']
+  const printed = run('npx', [...program, '--help'], folder)
+  check('the doctor runs alone', printed.startsWith('Usage: open-payments-doctor'))
 }
 
-function checkLoading(testing: string): void {
-  for (const entry of [...entries].sort((a, b) => Number(a in peers) - Number(b in peers))) {
+/** Loads every entry, after the installation of the package that has it and of what it needs. */
+function checkLoading(packed: ReadonlyMap<string, string>): void {
+  for (const entry of entries) {
     const peer = peers[entry]
-    if (peer !== undefined) {
-      installPeer(peer, ...(entry === '-testing' ? [testing] : []))
-    }
-    const name = `open-payments-server${entry}`
+    const wanted = [peer && locked(peer), packed.get(entry)].filter((name) => name !== undefined)
+    if (wanted.length > 0) addPackages(...wanted)
+    const name = entry === '-doctor' ? 'open-payments-doctor' : `open-payments-server${entry}`
     const print = 'console.log(Object.keys(loaded).length)'
     const esm = `import * as loaded from ${JSON.stringify(name)}; ${print}`
     check(`import ${name}`, Number(run('node', ['--input-type=module', '-e', esm], folder)) > 0)
@@ -178,14 +178,32 @@ function checkLoading(testing: string): void {
     const [exported, isSame] = run('node', ['-e', cjs], folder).split('\n')
     check(`require ${name}`, Number(exported) > 0)
     check(`import and require ${name} load one module`, isSame === 'true')
+    const commonjs = [
+      '--no-experimental-require-module',
+      '-e',
+      `const loaded = require(${JSON.stringify(name)}); ${print}`,
+    ]
+    check(`require ${name} as CommonJS`, run('node', commonjs, folder).trim() === exported)
   }
 }
 
-/** Installs a package in the version of the lock file, and tarballs that need it. */
-function installPeer(name: string, ...tarballs: readonly string[]): void {
-  const manifest = readFileSync(join(root, `node_modules/${name}/package.json`), 'utf8')
-  const wanted = [`${name}@${JSON.parse(manifest).version}`, ...tarballs]
+/** Checks that the entries share the classes of errors in CommonJS too, where `instanceof` must hold. */
+function checkIdentity(): void {
+  const print = `
+    const [{ RawBodyError }, adapter] = ['', '/adapter'].map((entry) => require('open-payments-server' + entry))
+    console.log(RawBodyError === adapter.RawBodyError)`
+  const printed = run('node', ['--no-experimental-require-module', '-e', print], folder)
+  check('the entries share their classes in CommonJS', printed.trim() === 'true')
+}
+
+function addPackages(...wanted: readonly string[]): void {
   run('npm', ['install', '--silent', '--no-audit', '--no-fund', ...wanted], folder)
+}
+
+/** Returns a package in the version of the lock file. */
+function locked(name: string): string {
+  const manifest = readFileSync(join(root, `node_modules/${name}/package.json`), 'utf8')
+  return `${name}@${JSON.parse(manifest).version}`
 }
 
 /** Checks that the packed copy of date-fns adds months in UTC, in whichever time zone the host runs. */
@@ -206,15 +224,15 @@ function checkMonths(): void {
 
 /** Checks that the declarations need only Node's types, Kysely for its store, and fast-check for the testing kit. */
 function checkTypes(): void {
-  installPeer('kysely')
   const source = `
     import { createAuthorizationServer, memoryStore, type Store } from 'open-payments-server'
     import { toExpress } from 'open-payments-server/express'
     import { toHono } from 'open-payments-server/hono'
-    import { kyselyStore } from 'open-payments-server/kysely'
+    import { kyselyStore } from 'open-payments-server-kysely'
     import fc from 'fast-check'
     import type { Kysely } from 'kysely'
-    import { serverConformance, spendingProperty, type StoreSubject, storeConformance } from 'open-payments-server-testing'
+    import { serverConformance } from 'open-payments-doctor'
+    import { spendingProperty, type StoreSubject, storeConformance } from 'open-payments-server-testing'
     const store: Store = memoryStore()
     export const subject: StoreSubject = { store: () => store }
     export const cases = storeConformance(() => store)
@@ -253,23 +271,27 @@ async function checkBundles(): Promise<void> {
     one <= resourceServerBytesMax,
     `${one} of at most ${resourceServerBytesMax} bytes`,
   )
-  const remote = await bundledBytes('{ createResourceServer, remoteIntrospection }')
+  const remote = await bundledBytes('{ createResourceServer, remoteGrants }')
   check(
     'a bundle of a resource server in its own process does not exceed its size limit',
     remote <= remoteServerBytesMax,
     `${remote} of at most ${remoteServerBytesMax} bytes`,
   )
+  for (const name of ['open-payments-server/postgres', 'open-payments-server-kysely']) {
+    check(`a bundle of ${name} needs no module of Node.js`, (await bundledBytes('*', name)) > 0)
+  }
 }
 
-/** Bundles exports with their dependencies, and returns the size in bytes, minified and gzipped. */
-async function bundledBytes(exported: string): Promise<number> {
+/** Bundles exports with their dependencies as for Workers, and returns the size in bytes, minified and gzipped. */
+async function bundledBytes(exported: string, name = 'open-payments-server'): Promise<number> {
   const { outputFiles } = await build({
-    stdin: { contents: `export ${exported} from "open-payments-server"`, resolveDir: folder },
+    stdin: { contents: `export ${exported} from ${JSON.stringify(name)}`, resolveDir: folder },
     bundle: true,
     minify: true,
     format: 'esm',
     platform: 'neutral',
-    mainFields: ['module', 'main'],
+    conditions: ['workerd', 'worker', 'browser'],
+    mainFields: ['browser', 'module', 'main'],
     write: false,
   })
   return gzipSync(outputFiles[0]?.contents ?? '').length

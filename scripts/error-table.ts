@@ -1,45 +1,65 @@
-import { type PublicError, type Refusal, refusals, type ServerOperation } from '../src/index.js'
+import { type Refusal, refusals, type ServerOperation } from '../src/index.js'
+
+type PublicError = NonNullable<(typeof refusals)[Refusal]['resourceServer']>
 
 type Where = ServerOperation | 'authorizationServer' | 'resourceServer' | 'walletAddressServer'
 
-const names: Readonly<Record<Where, string>> = {
-  authorizationServer: 'authorization server',
-  resourceServer: 'resource server',
-  walletAddressServer: 'wallet addresses',
-  requestGrant: '`POST` grant endpoint',
-  discover: '`OPTIONS` grant endpoint',
-  continueGrant: '`POST /continue/{id}`',
-  cancelGrant: '`DELETE /continue/{id}`',
-  rotateToken: '`POST /token/{id}`',
-  revokeToken: '`DELETE /token/{id}`',
-  introspectToken: '`POST /introspect`',
-  createIncomingPayment: '`POST /incoming-payments`',
-  listIncomingPayments: '`GET /incoming-payments`',
-  getIncomingPayment: '`GET /incoming-payments/{id}`',
-  completeIncomingPayment: '`POST /incoming-payments/{id}/complete`',
-  createQuote: '`POST /quotes`',
-  getQuote: '`GET /quotes/{id}`',
-  createOutgoingPayment: '`POST /outgoing-payments`',
-  listOutgoingPayments: '`GET /outgoing-payments`',
-  getOutgoingPayment: '`GET /outgoing-payments/{id}`',
-  getOutgoingPaymentGrant: '`GET /outgoing-payment-grant`',
-  getWalletAddress: '`GET` wallet address',
-  getWalletAddressKeys: '`GET …/jwks.json`',
-  preflight: '`OPTIONS` wallet address',
+type Names = Partial<Readonly<Record<Where, true>>>
+
+const ofAuthorizationServer = {
+  authorizationServer: true,
+  requestGrant: true,
+  discover: true,
+  continueGrant: true,
+  cancelGrant: true,
+  rotateToken: true,
+  revokeToken: true,
+  introspectToken: true,
+} satisfies Names
+
+const ofOtherServers: Readonly<Record<Exclude<Where, keyof typeof ofAuthorizationServer>, true>> = {
+  resourceServer: true,
+  walletAddressServer: true,
+  createIncomingPayment: true,
+  listIncomingPayments: true,
+  getIncomingPayment: true,
+  completeIncomingPayment: true,
+  createQuote: true,
+  getQuote: true,
+  createOutgoingPayment: true,
+  listOutgoingPayments: true,
+  getOutgoingPayment: true,
+  getOutgoingPaymentGrant: true,
+  getWalletAddress: true,
+  getWalletAddressKeys: true,
+  preflight: true,
 }
 
 /** Returns the table of refusals as Markdown, in order of precedence. */
 export function errorTable(): string {
-  const rows = (Object.keys(refusals) as Refusal[]).flatMap((refusal) => {
+  const rows = (Object.keys(refusals) as Refusal[]).map((refusal) => {
     const places = Object.entries(refusals[refusal]) as [Where, PublicError][]
-    return places.map(
-      ([where, { status, code, description }]) =>
-        `| \`${refusal}\` | ${names[where]} | ${status} | \`${code}\` | ${description} |`,
-    )
+    const cells = [cell(places, ofAuthorizationServer), cell(places, ofOtherServers)]
+    return `| \`${refusal}\` | ${cells.join(' | ')} |`
   })
   return [
-    '| refusal | where | status | code | description |',
-    '|---|---|--:|---|---|',
+    '| refusal | authorization server | resource server, wallet addresses |',
+    '|---|---|---|',
     ...rows,
   ].join('\n')
+}
+
+/** Returns the errors at these places, each behind its operations unless it holds for the whole server. */
+function cell(places: readonly [Where, PublicError][], names: Names): string {
+  const placesOf = new Map<string, Where[]>()
+  for (const [where, { status, code }] of places) {
+    const error = `${status} \`${code}\``
+    if (where in names) placesOf.set(error, [...(placesOf.get(error) ?? []), where])
+  }
+  return [...placesOf]
+    .map(([error, same]) => {
+      const isWhole = same.includes('authorizationServer') || same.includes('resourceServer')
+      return isWhole ? error : `${same.map((where) => `\`${where}\``).join(', ')}: ${error}`
+    })
+    .join('; ')
 }

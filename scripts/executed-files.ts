@@ -24,7 +24,7 @@ async function executedBy(operation: () => Promise<unknown>): Promise<readonly s
       return isOurs && functions.some(({ ranges }) => (ranges[0]?.count ?? 0) > 0)
     })
     .map(({ url }) => fileURLToPath(url).slice(src.length))
-    .filter((file) => !file.startsWith('testing/') && file !== 'built-in/memory-store.ts')
+    .filter((file) => file !== 'built-in/memory-store.ts')
     .sort()
 }
 

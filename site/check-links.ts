@@ -1,10 +1,15 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, posix, relative } from 'node:path'
+import { siteUrl } from './.vitepress/pages.ts'
 
-/** Checks that each link of the built site leads to a file of it, and to an element with the id that it names. */
+/**
+ * Checks that each link of the built site leads to a file of it, and to an element with the id that it names, and that
+ * `llms-full.txt` is small enough to be read at once.
+ */
 
 const root = 'dist'
-const base = process.env['SITE_BASE'] ?? '/'
+const base = siteUrl.pathname
+const fullBytesMax = 100_000
 
 interface HtmlPage {
   readonly ids: ReadonlySet<string>
@@ -35,8 +40,9 @@ function attributes(html: string, name: string): ReadonlySet<string> {
 
 /** Returns what is wrong with a link, if anything. */
 function problemOf(from: string, link: string): string | undefined {
-  if (/^[a-z]+:/.test(link)) return undefined
-  const [url = '', hash = ''] = link.split('#')
+  const isLocal = link.startsWith(siteUrl.href)
+  if (!isLocal && /^[a-z]+:/.test(link)) return undefined
+  const [url = '', hash = ''] = (isLocal ? base + link.slice(siteUrl.href.length) : link).split('#')
   const file = url === '' ? from : fileAt(from, url)
   if (file === undefined) return 'no such file'
   const isFound = hash === '' || pages.get(file)?.ids.has(hash)
@@ -48,15 +54,19 @@ function fileAt(from: string, url: string): string | undefined {
   return [path, `${path}.html`, posix.join(path, 'index.html')].find((file) => files.has(file))
 }
 
-const listed = readFileSync(join(root, 'llms.txt'), 'utf8').matchAll(/\]\(([^)]+)\)/g)
+const list = readFileSync(join(root, 'llms.txt'), 'utf8')
+const listed = [...list.matchAll(/^- \[[^\]]*\]\(([^)]+)\)/gm)].map(([, link = '']) => link)
 const links = [
   ...[...pages].flatMap(([from, page]) => [...page.links].map((link) => ({ from, link }))),
-  ...[...listed].map(([, link = '']) => ({ from: 'llms.txt', link })),
+  ...listed.map((link) => ({ from: 'llms.txt', link })),
 ]
 const broken = links.flatMap(({ from, link }) => {
   const problem = problemOf(from, link)
   return problem === undefined ? [] : [`${from}: ${link}: ${problem}`]
 })
+const fullBytes = statSync(join(root, 'llms-full.txt')).size
+if (fullBytes > fullBytesMax) broken.push(`llms-full.txt: ${fullBytes} of ${fullBytesMax} bytes`)
+if (listed.some((link) => !/^https?:/.test(link))) broken.push('llms.txt: a link is not absolute')
 for (const problem of broken) console.error(problem)
-console.log(`${pages.size} pages, ${links.length} links, ${broken.length} broken`)
+console.log(`${pages.size} pages, ${links.length} links, ${broken.length} problems`)
 process.exitCode = broken.length === 0 ? 0 : 1

@@ -1,10 +1,11 @@
 /**
- * For authors of adapters: the request and response of a handler, how to read a body unchanged, and how to
- * refuse unknown options.
+ * For authors of adapters: the records and bounds of a store, the request and response of a handler, how to read a body
+ * unchanged, and how to refuse unknown options.
  *
  * @module open-payments-server/adapter
  */
 
+export type { ListEntry, Stored } from './core/stored.js'
 export {
   RawBodyError,
   readFetchBody,
@@ -18,4 +19,15 @@ export {
   type HttpResponse,
   requireHandler,
 } from './http/message.js'
-export { requireKnownOptions } from './util/known-options.js'
+export {
+  type Commit,
+  type ListQuery,
+  type RecordChange,
+  type RecordKey,
+  type RecordKind,
+  type RecordPage,
+  type Store,
+  storeBounds,
+  type VersionGuard,
+} from './ports/store.js'
+export { requireKnownOptions } from './util/input.js'

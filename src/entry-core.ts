@@ -26,7 +26,7 @@ export {
   type HeldAmounts,
   type SpentAmounts,
 } from './core/budget.js'
-export type { Changed, Decision, Refused, Unchanged } from './core/decision.js'
+export type { Changed, Decision, PaymentResult, Refused, Unchanged } from './core/decision.js'
 export { type Ok, ok, type Problem, type Result } from './core/decision.js'
 export type { ApproveGrant, ConsentRefusal, DenyGrant } from './core/grant/consent.js'
 export type { ContinueGrant, ContinueRefusal } from './core/grant/continuation.js'

@@ -9,9 +9,9 @@ const documents = [
   'CONTRIBUTING.md',
   'SECURITY.md',
   'examples/wallet/README.md',
-  'packages/create-open-payments-server/README.md',
-  'packages/testing/README.md',
+  'site/index.md',
 ].concat(
+  readdirSync('packages').map((name) => `packages/${name}/README.md`),
   readdirSync('docs')
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
@@ -32,6 +32,69 @@ const snippets = documents.flatMap((document) => {
   return [...found].map(([, file = '', name = '', code = '']) => ({ document, file, name, code }))
 })
 
+const exampleFiles = readdirSync('examples', { recursive: true, encoding: 'utf8' })
+  .map((path) => join('examples', path))
+  .filter((path) => /\.c?[jt]s$/.test(path) && !/node_modules|\.next|\/dist\//.test(path))
+
+/** The text of a document outside of its code blocks. */
+function proseOf(document: string): string {
+  return read(document).replace(/^[ \t]*```[\s\S]*?^[ \t]*```$/gm, '')
+}
+
+function codeBlocksOf(document: string) {
+  const found = read(document).matchAll(/^([ \t]*)```(\w*)\n([\s\S]*?)^\1```$/gm)
+  return [...found].map(([, , language = '', code = '']) => ({ language, code }))
+}
+
+/** Returns the ids of the headings of a document, as GitHub and the site make them. */
+function anchorsOf(document: string): readonly string[] {
+  return [...proseOf(document).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replace(/\s/g, '-'),
+  )
+}
+
+const folders = [
+  'adapters',
+  'bench',
+  'docs',
+  'examples',
+  'packages',
+  'scripts',
+  'site',
+  'src',
+  'test',
+]
+
+/** Returns the files and folders of the repository that a document names in code. */
+function pathsIn(document: string): readonly string[] {
+  const inline = [...proseOf(document).matchAll(/`([^`]+)`/g)].map(([, code = '']) => code)
+  const shell = codeBlocksOf(document).filter(({ language }) => language === 'sh')
+  const path = new RegExp(`(?<=^|[\\s'"=])(?:${folders.join('|')}|\\.ci|\\.github)/[\\w./-]+`, 'g')
+  const code = [...inline, ...shell.map(({ code }) => code)].join('\n')
+  return [...code.matchAll(path)].map(([found]) => found.replace(/[.]$/, ''))
+}
+
+const policyMembers = new Set(
+  ['authorization-server', 'resource-server'].flatMap((server) =>
+    [...read(`src/http/${server}/policy.ts`).matchAll(/readonly (\w+)\??:/g)].map(
+      ([, name]) => name,
+    ),
+  ),
+)
+
+/** The adapters by the names of their files, as the documents spell them. */
+const adapters: Readonly<Record<string, string>> = {
+  express: 'Express',
+  fastify: 'Fastify',
+  hono: 'Hono',
+  opentelemetry: 'OpenTelemetry',
+  postgres: 'PostgreSQL',
+  sqlite: 'SQLite',
+}
+
 describe('the documents', () => {
   test.each(snippets)(
     '$document shows $name exactly as in $file, which is compiled or run',
@@ -51,61 +114,22 @@ describe('the documents', () => {
     },
   )
 
-  test('contain a snippet for each part that a host writes', () => {
-    const shown = snippets.map(({ name }) => name)
-    expect(shown).toEqual([
-      'first-server',
-      'servers',
-      'wallet-addresses',
-      'consent',
-      'funds',
-      'invoice',
-      'wallet',
-      'koa',
-      'nest',
-      'next-route',
-      'next-wallet',
-      'bun',
-      'deno',
-      'worker',
-      'fetch-keys',
-      'jest',
-      'client',
-      'rate-limit',
-      'ilp-receiver',
-      'ilp-sender',
-      'authorization-process',
-      'resource-process',
-      'cut-over',
-      'raw-body',
-      'helmet',
-      'cors',
-      'brands',
-      'report-feeder',
-      'quotes',
-      'payments',
-      'may-pay',
-      'holds-table',
-      'hold',
-      'own-servers',
-      'scene',
-      'wallet',
-      'pool',
-      'kysely',
-      'drizzle',
-      'prisma',
-      'knex',
-      'typeorm',
-    ])
+  test('show each region of the examples', () => {
+    const shown = new Set(snippets.map(({ file, name }) => `${file}#${name}`))
+    const regions = exampleFiles.flatMap((file) =>
+      [...read(file).matchAll(/^\s*\/\/ #region (\S+)$/gm)].map(([, name]) => `${file}#${name}`),
+    )
+    expect(regions.length).toBeGreaterThan(30)
+    expect(regions.filter((one) => !shown.has(one))).toEqual([])
   })
 })
 
 describe('the README', () => {
-  test('begins with a complete server of at most twenty lines, including its imports', () => {
+  test('begins with a complete wallet that fits a screen, including its imports', () => {
     const [first] = snippets
     expect(first?.document).toBe('README.md')
-    expect(first?.code).toMatch(/^import .* from 'open-payments-server'$/m)
-    expect(first?.code.trim().split('\n').length).toBeLessThanOrEqual(20)
+    expect(first?.code).toMatch(/^(?:import|}) .*from 'open-payments-server'$/m)
+    expect(first?.code.trim().split('\n').length).toBeLessThanOrEqual(25)
   })
 
   test('names existing npm scripts', () => {
@@ -119,11 +143,60 @@ describe('the README', () => {
 })
 
 describe.each(documents)('%s', (document) => {
-  test('links to existing files', () => {
-    for (const [, link = ''] of read(document).matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)) {
-      expect(existsSync(join(dirname(document), link)), link).toBe(true)
+  test('links to existing files and headings', () => {
+    for (const [, link = '', anchor] of read(document).matchAll(
+      /\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g,
+    )) {
+      const file = link === '' ? document : join(dirname(document), link)
+      expect(existsSync(file), link).toBe(true)
+      if (anchor !== undefined) expect(anchorsOf(file), `${link}#${anchor}`).toContain(anchor)
     }
   })
+
+  test('names documents by their titles, and not by their files', () => {
+    const texts = [...proseOf(document).matchAll(/\[([^\]]+)\]\([^)]+\)/g)].map(([, text]) => text)
+    expect(texts.filter((text) => /\.md$/.test(text ?? ''))).toEqual([])
+  })
+
+  test('has no line of code of more than 88 characters, which the site would cut off', () => {
+    const lines = codeBlocksOf(document).flatMap(({ code }) => code.split('\n'))
+    expect(lines.filter((line) => line.length > 88)).toEqual([])
+  })
+
+  test('names existing files and folders', () => {
+    expect(pathsIn(document).filter((path) => !existsSync(path))).toEqual([])
+  })
+
+  test('names existing members of the policies', () => {
+    const named = [...proseOf(document).matchAll(/`policy\.([\w.]+)/g)].map(([, path = '']) => path)
+    const unknown = named.filter((path) => path.split('.').some((one) => !policyMembers.has(one)))
+    expect(unknown).toEqual([])
+  })
+
+  test('lists all adapters, if it lists the adapters', () => {
+    const names = Object.values(adapters)
+    for (const block of read(document).split(/\n(?:\n|(?=\|))/)) {
+      const listed = names.filter((name) => block.includes(name))
+      if (!listed.includes('OpenTelemetry') || listed.length < 4) continue
+      expect(listed, block).toEqual(names)
+    }
+  })
+})
+
+test.each(['README.md', 'docs/architecture.md'])('%s names every package', (document) => {
+  const text = read(document)
+  const unnamed = readdirSync('packages').filter((name) => !text.includes(`packages/${name}/`))
+  expect(unnamed).toEqual([])
+})
+
+test('each adapter that the package exports has a name in the documents', () => {
+  const { exports } = JSON.parse(read('package.json'))
+  const entries = readdirSync('adapters').filter(
+    (name) => `./${name.replace('.ts', '')}` in exports,
+  )
+  const known = Object.keys(adapters)
+  expect(entries.length).toBeGreaterThan(4)
+  expect(entries.filter((name) => !known.includes(name.replace('.ts', '')))).toEqual([])
 })
 
 test('docs/errors.md contains the generated table of errors (`npm run docs:tables` updates it)', () => {
@@ -132,13 +205,13 @@ test('docs/errors.md contains the generated table of errors (`npm run docs:table
 
 /** Returns the tests that a document quotes, each with its file. */
 function quotedTests(text: string) {
-  const found = text.matchAll(/\(\.\.\/(test\/[^)]+)\) "([^"]+)"/g)
-  return [...found].map(([, file = '', title = '']) => ({ file, title }))
+  const found = text.matchAll(/\["([^"]+)"\]\(\.\.\/((?:test|packages)\/[^)]+)\)/g)
+  return [...found].map(([, title = '', file = '']) => ({ file, title }))
 }
 
-test.each(['docs/rules.md', 'docs/security.md'])('%s quotes existing test titles', (document) => {
-  const quoted = quotedTests(read(document))
-  expect(quoted.length).toBeGreaterThan(20)
+test('docs/security.md quotes existing test titles', () => {
+  const quoted = quotedTests(read('docs/security.md'))
+  expect(quoted.length).toBeGreaterThan(70)
   for (const { file, title } of quoted) expect(read(file), title).toContain(title)
 })
 

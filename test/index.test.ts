@@ -5,14 +5,13 @@ import * as main from '../src/index.js'
 describe('the main entry', () => {
   test('exports the servers, the ports of the library and the errors, and no other value', () => {
     expect(Object.keys(main).sort()).toEqual([
-      'ArgumentError',
       'ClockError',
       'ContentionError',
       'FetchRefusedError',
       'HostAnswerError',
       'HostUnreachableError',
+      'InvalidInputError',
       'NoResponseError',
-      'OptionError',
       'RawBodyError',
       'StoreTimeoutError',
       'TransactionError',
@@ -20,15 +19,15 @@ describe('the main entry', () => {
       'createAuthorizationServer',
       'createResourceServer',
       'createSignatureVerifier',
+      'createWallet',
       'createWalletAddressServer',
       'guardedFetch',
       'ilpPaymentMethods',
       'memoryStore',
       'refusals',
       'remoteClientKeys',
-      'remoteIntrospection',
+      'remoteGrants',
       'runSweeps',
-      'storeBounds',
       'toFetch',
       'walletAddressSubjects',
     ])
@@ -38,11 +37,7 @@ describe('the main entry', () => {
 describe('an error that a host catches', () => {
   const cause = new Error('the cause')
   const errors = [
-    { error: new main.OptionError('store', 'is required'), code: 'ERR_INVALID_OPTION' },
-    {
-      error: new main.ArgumentError('paymentId', 'must be a non-empty string'),
-      code: 'ERR_INVALID_ARGUMENT',
-    },
+    { error: new main.InvalidInputError('store', 'is required'), code: 'ERR_INVALID_INPUT' },
     { error: new main.ClockError('the clock went back'), code: 'ERR_CLOCK' },
     { error: new main.ContentionError(), code: 'ERR_CONTENTION' },
     {
@@ -70,20 +65,21 @@ describe('an error that a host catches', () => {
   })
 
   test.each([
-    new main.OptionError('store', 'is required'),
-    new main.ArgumentError('paymentId', 'is invalid'),
+    new main.InvalidInputError('store', 'is required'),
     new adapter.RawBodyError('mount it'),
   ])('is a TypeError if the caller made a mistake: $code', (error) => {
     expect(error).toBeInstanceOf(TypeError)
     expect(error.name).toBe('TypeError')
   })
 
-  test('names the option in its message and in `option`', () => {
-    const error = new main.OptionError('policy.waitMs', 'must be an integer')
-    expect(error).toMatchObject({
-      option: 'policy.waitMs',
-      message: 'policy.waitMs must be an integer',
-    })
+  test.each([
+    ['store', ['store'], 'store'],
+    ['policy.waitMs', ['policy', 'waitMs'], 'policy.waitMs'],
+    ['servers.0.keys.12', ['servers', 0, 'keys', 12], 'servers.0.keys.12'],
+    [['servers', 0, 'a.b'], ['servers', 0, 'a.b'], 'servers.0.a.b'],
+  ])('has the path of the invalid input, also in its message: %j', (given, path, text) => {
+    const error = new main.InvalidInputError(given, 'must be an integer')
+    expect(error).toMatchObject({ path, message: `${text} must be an integer` })
   })
 
   test('is the same class in every entry that exports it', () => {

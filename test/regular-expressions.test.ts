@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
 
-const files = ['src', 'adapters'].flatMap((folder) =>
+const folders = ['src', 'adapters', 'packages/doctor/src', 'packages/kysely/src']
+const files = folders.flatMap((folder) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts') && !name.startsWith('testing'))
+    .filter((name) => name.endsWith('.ts'))
     .map((name) => join(folder, name)),
 )
 
@@ -66,6 +67,14 @@ const unbounded = /[*+…]|\{\d+,\}/
 const searches = [
   // A canonical URL has no line break, so the first match succeeds.
   '\\/incoming-payments\\/.+$',
+  // Each attempt begins at a comma, and ends before the next one.
+  '(^|,)\\s*no-store\\s*(,|$)',
+  // A dictionary has at most 2,048 characters, and has been parsed: each string that begins also ends.
+  '…|[,;]',
+  '(?:…|[^",])+',
+  // Each attempt begins at a separator, and ends before the next one.
+  '[=( ](?:-?[0-9]+\\.|@|%")',
+  '; *([a-z*][a-z0-9_\\-.*]*)=-?[0-9]+\\.',
 ]
 
 /** Groups that repeat a repetition, and begin with a character that the repetition inside cannot match. */

@@ -25,8 +25,10 @@ function readPackage(folder: string) {
 }
 
 const library = readPackage('.')
-const testing = readPackage('packages/testing')
-const creator = readPackage('packages/create-open-payments-server')
+const annexes = readdirSync('packages').map((name) => {
+  const directory = `packages/${name}`
+  return { directory, manifest: readPackage(directory) }
+})
 const workflows = readdirSync('.github/workflows').map((name) => `.github/workflows/${name}`)
 
 function jobsOf(path: string): Readonly<Record<string, Job>> {
@@ -56,6 +58,12 @@ describe.each(workflows)('the workflow %s', (path) => {
       if (uses === undefined) expect(steps?.length).toBeGreaterThan(0)
       else expect(existsSync(uses), uses).toBe(true)
     }
+  })
+
+  test('names actions by the digest of a commit, with the version that it had', () => {
+    const used = [...read(path).matchAll(/^ *- uses: (.*)$/gm)].map(([, action]) => action)
+    expect(used.length).toBeGreaterThan(0)
+    for (const action of used) expect(action).toMatch(/^[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/)
   })
 
   test('gives jobs no write access except for an identity token', () => {
@@ -88,12 +96,12 @@ describe('the workflow for changes', () => {
     expect(Object.keys(images)).toHaveLength(services.length)
   })
 
-  test('runs every npm script that .ci/run runs', () => {
-    const scriptsIn = (text: string) =>
-      [...text.matchAll(/npm (?:run (?:--silent )?)?([\w:]+)/g)].map(([, name]) => name)
+  test('runs each part of .ci/run', () => {
+    const parts = [...read('.ci/run').matchAll(/^run_(\w+)\(\) \{$/gm)].map(([, part]) => part)
     const steps = Object.values(jobs).flatMap((job) => job.steps ?? [])
-    const run = scriptsIn(steps.map((step) => step.run ?? '').join('\n'))
-    expect(run).toEqual(expect.arrayContaining(scriptsIn(read('.ci/run'))))
+    const run = steps.flatMap(({ run = '' }) => /^\.ci\/run (\w+)$/.exec(run)?.[1] ?? [])
+    expect(run.toSorted()).toEqual(parts.toSorted())
+    expect(parts.length).toBeGreaterThan(4)
   })
 })
 
@@ -108,45 +116,57 @@ describe('the workflow for releases', () => {
     expect(checked).toBeGreaterThan(-1)
     expect(published).toBeGreaterThan(checked)
     expect(commands[published]).toContain('--provenance')
-    expect(commands[published]).toContain(
-      `for name in ${library.name} ${testing.name} ${creator.name};`,
-    )
+    const [, names = ''] = /for name in ([^;]+);/.exec(commands[published] ?? '') ?? []
+    const all = [library.name, ...annexes.map(({ manifest }) => manifest.name)]
+    expect(names.split(' ').sort()).toEqual(all.sort())
   })
 })
 
 describe('the packages', () => {
-  test('have the same version, which the testing kit requires of the library', () => {
-    expect([testing.version, creator.version]).toEqual([library.version, library.version])
-    expect(testing.peerDependencies[library.name]).toBe(library.version)
+  test('are the library, the testing kit, the doctor, the Kysely store and the creator of wallets', () => {
+    expect(library.name).toBe('open-payments-server')
+    expect(annexes.map(({ manifest }) => manifest.name).sort()).toEqual([
+      'create-open-payments-server',
+      'open-payments-doctor',
+      'open-payments-server-kysely',
+      'open-payments-server-testing',
+    ])
   })
 
-  test('name the same repository', () => {
-    const { url } = library.repository
-    expect(testing.repository).toEqual({ type: 'git', url, directory: 'packages/testing' })
-    const directory = 'packages/create-open-payments-server'
-    expect(creator.repository).toEqual({ type: 'git', url, directory })
-    const home = url.replace(/^git\+/, '').replace(/\.git$/, '')
-    for (const { homepage, bugs } of [library, testing, creator]) {
-      expect({ homepage, bugs }).toEqual({
-        homepage: `${home}#readme`,
-        bugs: { url: `${home}/issues` },
-      })
-    }
+  describe.each(annexes)('in $directory', ({ directory, manifest }) => {
+    test('have the version of the library, and require it of the library', () => {
+      expect(manifest.version).toBe(library.version)
+      const { [library.name]: required = library.version } = manifest.peerDependencies ?? {}
+      expect(required).toBe(library.version)
+    })
+
+    test('need nothing else at run time', () => {
+      expect(manifest.dependencies).toBeUndefined()
+    })
+
+    test('find the library in this repository, because the registry may not have it', () => {
+      const needsLibrary = library.name in (manifest.peerDependencies ?? {})
+      expect(manifest.devDependencies?.[library.name]).toBe(needsLibrary ? 'file:../..' : undefined)
+    })
+
+    test('name the repository', () => {
+      const { type, url } = library.repository
+      expect(manifest.repository).toEqual({ type, url, directory })
+      const { homepage, bugs } = library
+      expect(manifest).toMatchObject({ homepage, bugs })
+    })
+
+    test('have the same license text and support the same Node versions', () => {
+      expect(read(`${directory}/LICENSE`)).toBe(read('LICENSE'))
+      expect(manifest.engines).toEqual(library.engines)
+    })
+
+    test('are built before they are packed', () => {
+      expect(manifest.scripts.prepack).toContain('run --silent build')
+    })
   })
 
-  test('have the same license text and support the same Node versions', () => {
-    for (const [folder, { engines }] of [
-      ['testing', testing],
-      ['create-open-payments-server', creator],
-    ]) {
-      expect(read(`packages/${folder}/LICENSE`)).toBe(read('LICENSE'))
-      expect(engines).toEqual(library.engines)
-    }
-  })
-
-  test('are built before they are packed', () => {
+  test('are built before the library is packed', () => {
     expect(library.scripts.prepack).toContain('run --silent build')
-    expect(testing.scripts.prepack).toContain('run --silent build')
-    expect(creator.scripts.prepack).toContain('run --silent build')
   })
 })

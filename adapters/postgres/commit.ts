@@ -1,6 +1,6 @@
-import type { RecordKind } from '../../src/index.js'
-import { type Cells, columns, keyLength, requiredColumns, typeOf } from '../sql/columns.js'
-import type { Step, Steps } from '../sql/steps.js'
+import type { RecordKind } from '../../src/entry-adapter.js'
+import { type Cells, columns, keyLength, requiredColumns, typeOf } from '../sql/records.js'
+import type { Step, Steps } from '../sql/statements.js'
 
 /** The library's own commits have at most this many records; longer ones are not prepared by name. */
 export const shapeLengthMax = 12

@@ -203,7 +203,8 @@ export function isWithoutTables(error: unknown): boolean {
 /** Returns an error that names the cause, if a statement failed because of how it was prepared, or without tables. */
 function explained(error: unknown, { name }: PostgresStatement): unknown {
   if (error instanceof TablesMissingError) return error
-  if (isWithoutTables(error)) return new TablesMissingError('postgres', 'migrate(pool)', error)
+  if (isWithoutTables(error))
+    return new TablesMissingError('open-payments-server/postgres', 'migrate(pool)', error)
   if (name === undefined || !notPrepared.includes(sqlState(error))) return error
   const message =
     'the database connection lost a prepared statement, as with a pooler in transaction mode: ' +

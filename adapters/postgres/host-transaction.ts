@@ -1,4 +1,4 @@
-import type { Begin } from '../sql/host-transaction.js'
+import type { Begin } from '../sql/transactions.js'
 import {
   inOneTransaction,
   isTransient,

@@ -30,7 +30,7 @@ const createdByAnother: readonly (string | undefined)[] = ['23505', '42P07', '42
  * it concurrently: one applies the steps while the others wait. If there is nothing to do, it only reads.
  *
  * @throws {DatabaseNewerError} if a later version of the library created the tables.
- * @throws {OptionError} for an invalid schema and for an unknown option.
+ * @throws {InvalidInputError} for an invalid schema and for an unknown option.
  */
 export async function migrate(
   database: PostgresPool | PostgresDatabase,

@@ -1,4 +1,4 @@
-import { listNumbers } from '../sql/columns.js'
+import { listNumbers } from '../sql/records.js'
 import type { Migration } from '../sql/versions.js'
 import { tableIn } from './statements.js'
 

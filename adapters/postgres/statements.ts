@@ -1,13 +1,7 @@
-import {
-  type Commit,
-  type Instant,
-  type ListQuery,
-  OptionError,
-  type RecordKey,
-  type Stored,
-} from '../../src/index.js'
-import { listNumbers } from '../sql/columns.js'
-import { stepsOf } from '../sql/steps.js'
+import type { Commit, ListQuery, RecordKey, Stored } from '../../src/entry-adapter.js'
+import { type Instant, InvalidInputError } from '../../src/index.js'
+import { listNumbers } from '../sql/records.js'
+import { stepsOf } from '../sql/statements.js'
 import { commitText, commitValues, shapeLengthMax, shapeOf } from './commit.js'
 import type { PostgresStatement } from './driver.js'
 
@@ -31,7 +25,7 @@ export function createStatements(schema: string | undefined, prepare: boolean) {
 
   const statement: Prepare = (name, text) => {
     const prepared = prepare && name !== undefined ? { name: `op_${name}_${schema ?? ''}` } : {}
-    return (...values: unknown[]): PostgresStatement => ({ ...prepared, text, values })
+    return (...values: unknown[]): PostgresStatement => ({ text, values, ...prepared })
   }
 
   const forward = statement('forward', listText(table, '>', 'ASC'))
@@ -124,7 +118,10 @@ function commitStatements(table: string, statement: Prepare) {
 
 export function checkedSchema(schema: string | undefined): string | undefined {
   if (schema === undefined || /^[a-z_][a-z0-9_]{0,39}$/.test(schema)) return schema
-  throw new OptionError('schema', 'must be at most 40 lower-case letters, digits and underscores')
+  throw new InvalidInputError(
+    'schema',
+    'must be at most 40 lower-case letters, digits and underscores',
+  )
 }
 
 export function tableIn(schema: string | undefined, table: string): string {

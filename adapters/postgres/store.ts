@@ -1,9 +1,12 @@
-import { requireKnownOptions } from '../../src/entry-adapter.js'
-import { type RecordKey, type Store, type Stored, storeBounds } from '../../src/index.js'
-import { hostTransaction, type TransactionResult } from '../sql/host-transaction.js'
-import { recordIn } from '../sql/record-text.js'
-import { retried } from '../sql/retried.js'
-import { pageOf, recordOf } from '../sql/rows.js'
+import {
+  type RecordKey,
+  requireKnownOptions,
+  type Stored,
+  storeBounds,
+} from '../../src/entry-adapter.js'
+import type { Store } from '../../src/index.js'
+import { pageOf, recordIn, recordOf } from '../sql/records.js'
+import { hostTransaction, retried, type TransactionResult } from '../sql/transactions.js'
 import {
   isLost,
   isPool,
@@ -44,7 +47,7 @@ export interface PostgresStore {
    * false, and other operations throw the error. It rethrows all other errors of the driver unchanged.
    *
    * @throws {PreparedStatementError} from its operations behind a pooler that needs `prepare: false`.
-   * @throws {OptionError} for an invalid schema and for an unknown option.
+   * @throws {InvalidInputError} for an invalid schema and for an unknown option.
    */
   (database: PostgresClient, options?: PostgresStoreOptions): Store
   /**
@@ -197,7 +200,7 @@ function sharing(textsOf: TextsOf, tryOnce: TextsOf): TextsOf {
   }
 }
 
-// Not every runtime with a pool like that of `pg` has `setImmediate`.
+// Not every runtime with a pool like `pg.Pool` has `setImmediate`.
 const endOfTurn = globalThis.setImmediate ?? queueMicrotask
 
 function recordOrNone(text: unknown): Stored | undefined {

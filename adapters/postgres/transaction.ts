@@ -1,5 +1,6 @@
-import { type Commit, TransactionError } from '../../src/index.js'
-import { createSerialQueue } from '../sql/serial-queue.js'
+import type { Commit } from '../../src/entry-adapter.js'
+import { TransactionError } from '../../src/index.js'
+import { createSerialQueue } from '../sql/transactions.js'
 import {
   isLost,
   isTransient,

@@ -1,4 +1,4 @@
-import { columns, listNumbers, requiredColumns, typeOf } from './columns.js'
+import { columns, listNumbers, requiredColumns, typeOf } from './records.js'
 import {
   atVersion,
   createStatements,

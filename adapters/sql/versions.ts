@@ -19,9 +19,9 @@ export class DatabaseNewerError extends Error {
 export class TablesMissingError extends Error {
   readonly code = 'ERR_TABLES_MISSING'
 
-  /** `module` is the entry whose `migrate` creates the tables, and `call` how to call it. */
+  /** `module` is the module whose `migrate` creates the tables, and `call` how to call it. */
   constructor(module: string, call: string, cause: unknown) {
-    const remedy = `run ${call} of open-payments-server/${module} before the store is used`
+    const remedy = `run ${call} of ${module} before the store is used`
     super(`the tables of the library do not exist: ${remedy}`, { cause })
   }
 }

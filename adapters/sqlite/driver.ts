@@ -1,7 +1,7 @@
-import { retried } from '../sql/retried.js'
-import type { Row } from '../sql/rows.js'
+import type { Row } from '../sql/records.js'
 import { isBusy, isWithoutTables, sqliteDurable } from '../sql/sqlite.js'
 import type { SqlStatement } from '../sql/statements.js'
+import { retried } from '../sql/transactions.js'
 import { TablesMissingError } from '../sql/versions.js'
 
 /**
@@ -82,6 +82,6 @@ function preparedOn(database: SqliteDatabase, text: string): SqliteStatement {
     return database.prepare(text)
   } catch (error) {
     if (!isWithoutTables(error)) throw error
-    throw new TablesMissingError('sqlite', 'migrate(database)', error)
+    throw new TablesMissingError('open-payments-server/sqlite', 'migrate(database)', error)
   }
 }

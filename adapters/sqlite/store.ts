@@ -1,10 +1,9 @@
-import { type Commit, type Store, TransactionError } from '../../src/index.js'
-import type { TransactionResult } from '../sql/host-transaction.js'
-import { retried } from '../sql/retried.js'
-import { pageOf, recordOf } from '../sql/rows.js'
+import type { Commit } from '../../src/entry-adapter.js'
+import { type Store, TransactionError } from '../../src/index.js'
+import { pageOf, recordOf } from '../sql/records.js'
 import { isBusy, sqliteBegin, sqliteListName, sqliteStatements } from '../sql/sqlite.js'
-import { type SqlStatement, withListNames } from '../sql/statements.js'
-import { stepsOf } from '../sql/steps.js'
+import { type SqlStatement, stepsOf, withListNames } from '../sql/statements.js'
+import { retried, type TransactionResult } from '../sql/transactions.js'
 import { type Session, type SqliteDatabase, sessionOn } from './driver.js'
 
 export interface SqliteStore extends Store {
@@ -75,7 +74,7 @@ function statementsOf(commit: Commit): readonly SqlStatement[] {
   return sqliteStatements.commit(withListNames(stepsOf(commit), sqliteListName))
 }
 
-/** The statements around those of a commit. */
+/** The statements that begin and end the transaction of a commit. */
 interface Frame {
   readonly begin: string
   readonly commit: string

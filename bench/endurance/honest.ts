@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { HttpRequest } from 'open-payments-server'
-import type { KeyPair } from '../../src/testing/key.js'
-import { signedRequest } from '../../src/testing/sign.js'
+import type { HttpRequest } from 'open-payments-server/adapter'
+import type { KeyPair } from '../../packages/testing/src/key.js'
+import { signedRequest } from '../../packages/testing/src/sign.js'
 import { bob, grantEndpoint, origin, resourceServer } from '../fixtures.js'
 import type { Send } from './sender.js'
 

@@ -1,5 +1,5 @@
 import { Agent, request as httpRequest } from 'node:http'
-import type { HttpRequest } from 'open-payments-server'
+import type { HttpRequest } from 'open-payments-server/adapter'
 
 export interface Answer {
   readonly status: number

@@ -35,8 +35,7 @@ const resources = library.createResourceServer({
   ...hooks,
   store,
   baseUrl: resourceServer,
-  grantEndpoint,
-  introspect: auth.introspect,
+  grants: auth,
   walletAddresses,
   pricing,
   paymentMethods: library.ilpPaymentMethods({
@@ -46,7 +45,7 @@ const resources = library.createResourceServer({
 })
 
 /** Consents to every grant, as a page of the host would; the response is the interaction reference. */
-async function approve(id: string): Promise<library.HttpResponse> {
+async function approve(id: string): Promise<Awaited<ReturnType<library.Handler>>> {
   const approval = { resourceOwner: 'alice', walletAddresses: [`${origin}/alice`] }
   const result = await auth.interactions.approve(id, approval)
   const redirect = result.ok ? new URL(result.redirect ?? origin) : undefined

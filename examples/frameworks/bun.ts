@@ -1,4 +1,3 @@
-// #region bun
 import { toFetch } from 'open-payments-server'
 import { createWallet } from './wallet.js'
 
@@ -6,4 +5,3 @@ const port = Number(process.env['PORT'] ?? 3000)
 const { handle } = createWallet(`http://localhost:${port}`)
 
 Bun.serve({ port, fetch: toFetch(handle) })
-// #endregion bun

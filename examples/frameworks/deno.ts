@@ -1,4 +1,3 @@
-// #region deno
 import { toFetch } from 'open-payments-server'
 import { createWallet } from './wallet.ts'
 
@@ -6,4 +5,3 @@ const port = Number(Deno.env.get('PORT') ?? 3000)
 const { handle } = createWallet(`http://localhost:${port}`)
 
 Deno.serve({ port }, toFetch(handle))
-// #endregion deno

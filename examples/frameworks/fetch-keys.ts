@@ -1,9 +1,8 @@
-// #region fetch-keys
 import { type DocumentFetch, FetchRefusedError } from 'open-payments-server'
 
 const bytesMax = 65_536
 
-/** Fetches a URL that a client chose. Cloudflare's `fetch` does not connect to private addresses. */
+/** Fetches a URL that a client chose. */
 export const fetchKeys: DocumentFetch = async (url, { signal }) => {
   if (url.protocol !== 'https:') throw new FetchRefusedError('the URL must use https')
   const response = await fetch(url, {
@@ -19,6 +18,6 @@ export const fetchKeys: DocumentFetch = async (url, { signal }) => {
     chunks.push(chunk)
   }
   const body = new Uint8Array(await new Blob(chunks).arrayBuffer())
-  return { status: response.status, contentType: response.headers.get('content-type') ?? '', body }
+  const contentType = response.headers.get('content-type') ?? ''
+  return { status: response.status, contentType, body }
 }
-// #endregion fetch-keys

@@ -6,7 +6,8 @@ import { createWallet } from './wallet.js'
 
 /** The requests of a Durable Object may share connections, and wait for each other. */
 export class Wallet extends DurableObject<Env> {
-  readonly #wallet = createWallet(this.env.ORIGIN, remoteClientKeys({ fetch: fetchKeys }))
+  readonly #keys = remoteClientKeys({ fetch: fetchKeys })
+  readonly #wallet = createWallet(this.env.ORIGIN, this.#keys)
   readonly #serve = toFetch(this.#wallet.handle)
 
   override fetch(request: Request): Promise<Response> {
@@ -21,7 +22,7 @@ export class Wallet extends DurableObject<Env> {
 }
 
 export default {
-  fetch: (request: Request, { WALLET }: Env) => WALLET.getByName('wallet').fetch(request),
-  scheduled: (_event: unknown, { WALLET }: Env) => WALLET.getByName('wallet').sweep(),
+  fetch: (request: Request, env: Env) => env.WALLET.getByName('wallet').fetch(request),
+  scheduled: (_event: unknown, env: Env) => env.WALLET.getByName('wallet').sweep(),
 }
 // #endregion worker

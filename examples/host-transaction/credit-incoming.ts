@@ -1,4 +1,4 @@
-import type { ReceivedFunds, ReceiveResult, ResourceServer } from 'open-payments-server'
+import type { IncomingPaymentServices, ReceivedFunds, ResourceServer } from 'open-payments-server'
 import { postgresStore } from 'open-payments-server/postgres'
 import type { Pool, PoolClient } from 'pg'
 import { settlementAccount } from './tables.js'
@@ -16,7 +16,7 @@ export function creditIncoming(
   resources: Resources,
   paymentId: string,
   { transferId, amount }: ReceivedFunds,
-): Promise<ReceiveResult> {
+): ReturnType<IncomingPaymentServices['receive']> {
   return postgresStore.transaction(pool, async (client: PoolClient, store) => {
     const { incomingPayments } = resources.within(store)
     const result = await incomingPayments.receive(paymentId, { transferId, amount })

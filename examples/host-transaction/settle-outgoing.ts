@@ -1,4 +1,4 @@
-import type { OutgoingPaymentResult, ResourceServer, Totals } from 'open-payments-server'
+import type { OutgoingPaymentServices, ResourceServer, Totals } from 'open-payments-server'
 import { postgresStore } from 'open-payments-server/postgres'
 import type { Pool, PoolClient } from 'pg'
 import { settlementAccount } from './tables.js'
@@ -17,7 +17,7 @@ export function settleOutgoing(
   resources: Resources,
   paymentId: string,
   totals: Totals,
-): Promise<OutgoingPaymentResult<'report-sent'>> {
+): ReturnType<OutgoingPaymentServices['reportSent']> {
   return postgresStore.transaction(pool, async (client: PoolClient, store) => {
     const { outgoingPayments } = resources.within(store)
     const result = await outgoingPayments.reportSent(paymentId, { ...totals, final: true })

@@ -1,4 +1,3 @@
-// #region holds-table
 /** The amounts that accounts cannot spend, because a payment may debit them. */
 const holdsTable = `
   CREATE TABLE IF NOT EXISTS ledger_holds (
@@ -11,7 +10,6 @@ const holdsTable = `
   CREATE INDEX IF NOT EXISTS ledger_holds_account_id ON ledger_holds (account_id);
   CREATE INDEX IF NOT EXISTS ledger_holds_payment_id ON ledger_holds (payment_id);
 `
-// #endregion holds-table
 
 /** The host's own ledger tables, in the same database as the library's table. */
 export const ledgerTables = `

@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { Handler, HttpRequest, HttpResponse } from 'open-payments-server'
+import type { Handler } from 'open-payments-server'
+import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import { type IlpHandler, packetBytesMax, readPrepare, rejectsOf } from './packet.js'
 
 type IlpResponse = HttpResponse<string | Uint8Array>

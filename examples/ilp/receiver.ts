@@ -11,11 +11,11 @@ import {
   StreamMaxMoneyFrame,
 } from 'ilp-protocol-stream/dist/src/packet.js'
 import type {
+  HostResult,
   IlpPaymentMethods,
   IncomingPayment,
   IncomingPaymentServices,
   ReceivedFunds,
-  ReceiveResult,
 } from 'open-payments-server'
 import {
   hmac,
@@ -154,7 +154,7 @@ async function receive(
   receiver: Receiver,
   { prepare, payment }: Paid,
   funds: ReceivedFunds,
-): Promise<ReceiveResult | undefined> {
+): Promise<HostResult<{ readonly payment: IncomingPayment }> | undefined> {
   const paymentId = payment.id
   for (let attempt = 1; ; attempt++) {
     try {

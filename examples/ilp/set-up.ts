@@ -3,10 +3,10 @@ import type {
   Handler,
   IlpPaymentMethod,
   IlpPaymentMethods,
-  OutgoingPaymentEvent,
   ResourceServer,
   Totals,
 } from 'open-payments-server'
+import type { OutgoingPaymentEvent } from 'open-payments-server/core'
 import { ilpOverHttp } from './ilp-over-http.js'
 import type { IlpHandler } from './packet.js'
 import { createStreamReceiver } from './receiver.js'
@@ -14,7 +14,7 @@ import { payOverIlp } from './sender.js'
 
 // #region ilp-receiver
 /**
- * Mount it at the URL where your connector sends packets: `app.use('/ilp', toExpress(receiveOverIlp(…)))`.
+ * Mount it where your connector sends packets: `app.use('/ilp', toExpress(…))`.
  */
 export function receiveOverIlp(
   { incomingPayments }: Pick<ResourceServer, 'incomingPayments'>,
@@ -24,7 +24,7 @@ export function receiveOverIlp(
   const handle = createStreamReceiver({
     ilpAddress: 'g.wallet.example', // the addressPrefix of the payment methods
     paymentMethods,
-    incomingPayments, // or { get, receive } with a receive that also writes to your ledger
+    incomingPayments, // or { get, receive }, with a receive that writes to your ledger
     onError: (error, funds) => console.error(error, funds), // with funds: see below
   })
   return ilpOverHttp({ token, handle })
@@ -39,20 +39,23 @@ export interface Receiver {
 
 // #region ilp-sender
 /**
- * Sends the remainder of an outgoing payment that you have begun. Report the result with `reportSent` or `fail`.
+ * Sends the remainder of an outgoing payment that you have begun. Report the result
+ * with `reportSent` or `fail`.
  */
 export async function sendOverIlp(
   { debitAmount, receiveAmount, sentAmount, deliveredAmount }: OutgoingPaymentEvent,
-  { methods, receivedAmount: asset }: Receiver, // the incoming payment, from its resource server
+  { methods, receivedAmount: asset }: Receiver, // as its resource server returns it
   send: IlpHandler, // sendOverHttp({ url, token }), to your connector
 ): Promise<Totals & { readonly arrived: boolean }> {
   const [method] = methods
-  if (method === undefined) throw new Error('the incoming payment accepts no more funds')
+  if (method === undefined) throw new Error('the receiver accepts no more funds')
   const deliver = BigInt(receiveAmount.value) - BigInt(deliveredAmount.value)
   const maxSourceAmount = BigInt(debitAmount.value) - BigInt(sentAmount.value)
   const receiver = { ...method, asset }
-  const paid = await payOverIlp({ send, receiver, amount: { deliver }, maxSourceAmount })
-  const delivered = paid.delivered < deliver ? paid.delivered : deliver // a receiver can overstate it
+  const amount = { deliver }
+  const paid = await payOverIlp({ send, receiver, amount, maxSourceAmount })
+  // A receiver can overstate the amount.
+  const delivered = paid.delivered < deliver ? paid.delivered : deliver
   return {
     arrived: paid.ok,
     sentAmount: add(sentAmount, paid.sent),

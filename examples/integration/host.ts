@@ -4,12 +4,12 @@ import {
   type Asset,
   type InteractionView,
   memoryStore,
-  type OutgoingPaymentEvent,
   type PriceAnswer,
   type RequestedPayment,
   type Totals,
   type WalletAddresses,
 } from 'open-payments-server'
+import type { OutgoingPaymentEvent } from 'open-payments-server/core'
 
 /** Represents the payment backend that imports the library. */
 export const store = memoryStore()

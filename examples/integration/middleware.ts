@@ -5,11 +5,12 @@ import type { InteractionView } from 'open-payments-server'
 import type { NodeHandler } from 'open-payments-server/express'
 
 // #region helmet
-/** Lets the consent form lead to the client. Browsers apply `form-action` to the redirect after a form, too. */
+/** Lets the consent form lead to the client: `form-action` applies to redirects too. */
 export function allowReturn({ finishUri }: InteractionView): RequestHandler {
   const { protocol, origin } = new URL(finishUri ?? 'https://unused.invalid')
-  const client = /^https?:$/.test(protocol) ? origin : protocol // an app has a scheme of its own
-  const formAction = finishUri === undefined ? ["'self'"] : ["'self'", client]
+  const isWeb = /^https?:$/.test(protocol) // an app has a scheme of its own
+  const client = finishUri === undefined ? [] : [isWeb ? origin : protocol]
+  const formAction = ["'self'", ...client]
   return helmet.contentSecurityPolicy({ directives: { formAction } })
 }
 // #endregion helmet
@@ -17,7 +18,7 @@ export function allowReturn({ finishUri }: InteractionView): RequestHandler {
 // #region cors
 const crossOrigin = cors() // with your own options
 
-/** Answers preflights, and leaves every other OPTIONS request to the authorization server: discovery. */
+/** Answers preflights, and leaves discovery, other OPTIONS requests, to the servers. */
 export const corsBeforeServers: RequestHandler = (request, response, next) => {
   const isPreflight = request.headers['access-control-request-method'] !== undefined
   if (request.method === 'OPTIONS' && !isPreflight) next()
@@ -28,7 +29,9 @@ export const corsBeforeServers: RequestHandler = (request, response, next) => {
 // #region raw-body
 /** Parses JSON, and keeps the bytes that clients signed. */
 export const jsonBeforeServers = express.json({
-  verify: (request, _response, buffer) => void Object.assign(request, { rawBody: buffer }),
+  verify(request, _response, rawBody) {
+    Object.assign(request, { rawBody })
+  },
 })
 // #endregion raw-body
 

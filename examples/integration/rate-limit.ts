@@ -3,12 +3,12 @@ import type { RateLimit } from 'open-payments-server'
 // #region rate-limit
 const minuteMs = 60_000
 
-/** Allows each client instance this many calls in each minute. Counts the calls of one process. */
+/** Allows each client this many calls per minute, counted in one process. */
 export function perMinute(callsMax: number): RateLimit {
   let minute = 0
   let counts = new Map<string, number>()
   return ({ client, at }) => {
-    if (client === undefined) return undefined // not signed: limited by IP address, in front of the server
+    if (client === undefined) return undefined // not signed
     const now = Math.floor(at / minuteMs)
     if (now !== minute) [minute, counts] = [now, new Map()]
     const count = (counts.get(client) ?? 0) + 1

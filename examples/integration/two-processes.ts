@@ -4,20 +4,21 @@ import {
   ilpPaymentMethods,
   type PrivateJwk,
   remoteClientKeys,
-  remoteIntrospection,
+  remoteGrants,
 } from 'open-payments-server'
 // Each process has a store of its own.
 import { accounts, paymentDetailsKey, store } from './host.js'
 
 // #region authorization-process
-/** Creates the server at https://auth.wallet.example. `x` is the public key of the resource server. */
+/** Creates the server. `x` is the public key of the resource server. */
 export function authorizationServer(x: string) {
+  const keys = [{ kid: 'op-2026', x }]
   return createAuthorizationServer({
     grantEndpoint: 'https://auth.wallet.example',
     store,
     consentUrl: 'https://auth.wallet.example/consent',
     clientKeys: remoteClientKeys(),
-    resourceServers: [{ id: 'https://wallet.example/op', keys: [{ kid: 'op-2026', x }] }],
+    resourceServers: [{ id: 'https://wallet.example/op', keys }],
   })
 }
 // #endregion authorization-process
@@ -27,9 +28,8 @@ export function authorizationServer(x: string) {
 export function resourceServer(privateKey: PrivateJwk) {
   return createResourceServer({
     baseUrl: 'https://wallet.example/op',
-    grantEndpoint: 'https://auth.wallet.example',
     store,
-    introspect: remoteIntrospection({
+    grants: remoteGrants({
       grantEndpoint: 'https://auth.wallet.example',
       resourceServerId: 'https://wallet.example/op',
       key: { kid: 'op-2026', privateKey },

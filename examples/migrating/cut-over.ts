@@ -10,7 +10,6 @@ const oldServer = 'https://auth.wallet.example' // AUTH_SERVER_URL of Rafiki
 const grantEndpoint = 'https://auth.wallet.example/cf5fd7d3' // its grant endpoint, with the tenant
 const secret = Buffer.from(process.env['EXCHANGE_SECRET'] ?? '', 'hex') // 32 random bytes, for the time of the migration
 
-// #region cut-over
 /** Run once, after Rafiki has stopped. */
 export async function importOpenGrants(
   rafiki: { auth: Database; backend: Database },
@@ -20,7 +19,7 @@ export async function importOpenGrants(
   const key = exchangeKey(secret, grantEndpoint)
   const results = await importGrants(rafiki, Date.now(), { store, key, ownerOf })
   for (const [id, result] of results) {
-    if (!result.ok) console.warn(id, result.reason) // its client has to request it again
+    if (!result.ok) console.warn(id, result.reason) // its client requests it again
   }
 }
 
@@ -36,4 +35,3 @@ export function serveOldTokens(
   const options = { oldServer, grantEndpoint, store, clientKeys, grants, key }
   app.use('/token', toExpress(tokenExchange(options)))
 }
-// #endregion cut-over

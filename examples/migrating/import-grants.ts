@@ -97,7 +97,7 @@ async function importGrant(
   const approved = approvedGrant(old, owner, commandId, key, policy)
   if (!approved.ok) return approved
   const grant = approved.value
-  const status = grantStatus(grant, now, policy)
+  const status = grantStatus(grant, now)
   if (status !== 'approved') return notImported(`it is ${status}`)
 
   const charge = { grantId: grant.id, commandId, namespace: key.namespace }

@@ -4,11 +4,10 @@ import {
   type ClientKeys,
   createSignatureVerifier,
   type Handler,
-  type HttpRequest,
-  type HttpResponse,
   type PublicJwk,
   type Store,
 } from 'open-payments-server'
+import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import { decideGrant, type Grant, type GrantPolicy } from 'open-payments-server/core'
 import { type ExchangeKey, hash, type OldToken } from './exchange-key.js'
 import { importPolicy } from './import-grants.js'

@@ -32,15 +32,18 @@ export function allowanceProperty(monthOf: MonthOf) {
 }
 // #endregion scene
 
+type Totals = Omit<WalletTotals, 'final'>
+
 // #region wallet
-/** The wallet, as the search uses it. Its optional functions are missing, so their steps are skipped. */
+/** The wallet, as the search uses it. The steps of optional functions are skipped. */
 function allowanceWallet(monthOf: MonthOf): SpendingWallet {
   const allowances = createAllowances(monthOf)
   let now = 0
   const answer = (accepted: boolean) => ({ accepted })
-  const report = (id: string, totals: Omit<WalletTotals, 'final'>, ends: 'failed' | boolean) => {
-    const { sentAmount: sent, deliveredAmount: delivered } = totals
-    return answer(allowances.report(id, BigInt(sent.value), BigInt(delivered.value), ends))
+  const report = (id: string, totals: Totals, ends: 'failed' | boolean) => {
+    const sent = BigInt(totals.sentAmount.value)
+    const delivered = BigInt(totals.deliveredAmount.value)
+    return answer(allowances.report(id, sent, delivered, ends))
   }
   return {
     grant: async (_, granted) => allowances.grant(granted.map(allowanceOf)),

@@ -1,4 +1,5 @@
-import { memoryStore, type RecordKind, type Store, type Stored } from 'open-payments-server'
+import { memoryStore, type Store } from 'open-payments-server'
+import type { RecordKind, Stored } from 'open-payments-server/adapter'
 
 /** A document database: reads a document, or overwrites it unconditionally. */
 interface Documents extends Pick<Store, 'list' | 'due' | 'remove'> {

@@ -18,7 +18,7 @@ const alice = { url: 'https://wallet.example/alice', ...usd }
 const invoice = 'https://bank.example/incoming-payments/1'
 
 // #region own-servers
-/** An account, an incoming payment that it can pay, and the price that the search expects. */
+/** An account, an incoming payment that it can pay, and its price. */
 const scene: SpendingScene = {
   walletAddress: alice.url,
   asset: usd,
@@ -30,7 +30,7 @@ export function serversProperty(say: HostsSay = { pricing, mayPay }) {
   return spendingProperty(fc, { servers: (ports) => createServers(ports, say), scene })
 }
 
-/** Creates the servers with the options of production, except for the clock and the keys. */
+/** Creates the servers as in production, except for the clock and the keys. */
 function createServers({ clock, clientKeys, failing }: SpendingPorts, say: HostsSay) {
   const store = failing(memoryStore())
   const grantEndpoint = 'https://wallet.example/auth'
@@ -45,9 +45,8 @@ function createServers({ clock, clientKeys, failing }: SpendingPorts, say: Hosts
   const resourceServer = createResourceServer({
     store,
     clock,
-    grantEndpoint,
     baseUrl,
-    introspect: authorizationServer.introspect,
+    grants: authorizationServer,
     walletAddresses: { find: async (url) => (url === alice.url ? alice : undefined) },
     paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
     pricing: say.pricing,
@@ -74,4 +73,4 @@ export const pricing: Pricing = {
 }
 
 /** Stands for the hold on the account, which has enough for every payment of the search. */
-export const mayPay: MayPay = () => ({ ok: true })
+export const mayPay: MayPay = ({ holdId }) => ({ ok: true, held: holdId })

@@ -19,8 +19,7 @@ export const reportTables = `
   CREATE TABLE IF NOT EXISTS report_events (id text PRIMARY KEY, at timestamptz NOT NULL);
 `
 
-// #region report-feeder
-/** Returns an event handler that keeps a row for each payment. Pass it to your event consumer. */
+/** Returns a handler of events that keeps a row for each payment. */
 export function reportFeeder(pool: Pool): EventHandler {
   return async (event) => {
     const row = rowOf(event)
@@ -38,12 +37,14 @@ export function reportFeeder(pool: Pool): EventHandler {
 
 /** One statement, so that an event that is delivered again changes nothing. */
 const feed = `WITH first AS (
-    INSERT INTO report_events (id, at) VALUES ($1, $2::timestamptz) ON CONFLICT DO NOTHING RETURNING at
+    INSERT INTO report_events (id, at) VALUES ($1, $2::timestamptz)
+      ON CONFLICT DO NOTHING RETURNING at
   )
   INSERT INTO report_payments
     SELECT $3, $4, $5, $6, $7, $8::numeric, $9, $10::integer, first.at FROM first
     ON CONFLICT (direction, payment_id) DO UPDATE
-      SET status = EXCLUDED.status, value = EXCLUDED.value, updated_at = EXCLUDED.updated_at`
+      SET status = EXCLUDED.status, value = EXCLUDED.value,
+        updated_at = EXCLUDED.updated_at`
 
 /** The totals of an event include those of the events before it. */
 function rowOf(event: DeliveredEvent) {
@@ -51,16 +52,19 @@ function rowOf(event: DeliveredEvent) {
     case 'incoming-payment.created':
     case 'incoming-payment.received':
     case 'incoming-payment.completed':
-    case 'incoming-payment.expired':
-      return { ...event, direction: 'in', id: event.incomingPaymentId, total: event.receivedAmount }
+    case 'incoming-payment.expired': {
+      const { incomingPaymentId: id, receivedAmount: total } = event
+      return { ...event, direction: 'in', id, total }
+    }
     case 'outgoing-payment.created':
     case 'outgoing-payment.begun':
     case 'outgoing-payment.sent':
     case 'outgoing-payment.completed':
-    case 'outgoing-payment.failed':
-      return { ...event, direction: 'out', id: event.outgoingPaymentId, total: event.sentAmount }
+    case 'outgoing-payment.failed': {
+      const { outgoingPaymentId: id, sentAmount: total } = event
+      return { ...event, direction: 'out', id, total }
+    }
     default:
       return undefined // grants and quotes
   }
 }
-// #endregion report-feeder

@@ -1,12 +1,12 @@
 import type { AttributeValue, DynamoDB, TransactWriteItem } from '@aws-sdk/client-dynamodb'
+import type { Store } from 'open-payments-server'
 import type {
   ListQuery,
   RecordChange,
   RecordKind,
   RecordPage,
-  Store,
   Stored,
-} from 'open-payments-server'
+} from 'open-payments-server/adapter'
 
 export interface DynamodbOptions {
   readonly table?: string

@@ -1,4 +1,5 @@
-import type { ListQuery, RecordKind, Store, Stored } from 'open-payments-server'
+import type { Store } from 'open-payments-server'
+import type { ListQuery, RecordKind, Stored } from 'open-payments-server/adapter'
 
 export interface EtcdOptions {
   /** The origin of the cluster's JSON gateway, such as `http://127.0.0.1:2379`. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Connection, Pool, SqlError, UpsertResult } from 'mariadb'
-import type { RecordChange, RecordKind, Store, Stored, VersionGuard } from 'open-payments-server'
+import type { Store } from 'open-payments-server'
+import type { RecordChange, RecordKind, Stored, VersionGuard } from 'open-payments-server/adapter'
 
 export interface MariadbOptions {
   /** The prefix of the two table names. Stores with different prefixes share no data. */

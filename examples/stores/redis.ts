@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { ListQuery, RecordKind, Store, Stored, VersionGuard } from 'open-payments-server'
+import type { Store } from 'open-payments-server'
+import type { ListQuery, RecordKind, Stored, VersionGuard } from 'open-payments-server/adapter'
 
 /**
  * The part of a `redis` client that the store uses: clients of `createClient` and `createCluster` have it.

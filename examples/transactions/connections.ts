@@ -3,9 +3,9 @@ import { drizzle } from 'drizzle-orm/node-postgres'
 import knexOn from 'knex'
 import { Kysely, PostgresDialect } from 'kysely'
 import type {
-  OutgoingPaymentResult,
+  IncomingPaymentServices,
+  OutgoingPaymentServices,
   ReceivedFunds,
-  ReceiveResult,
   Totals,
 } from 'open-payments-server'
 import { Pool } from 'pg'
@@ -24,12 +24,12 @@ export interface Opened {
     resources: Resources,
     paymentId: string,
     funds: ReceivedFunds,
-  ): Promise<ReceiveResult>
+  ): ReturnType<IncomingPaymentServices['receive']>
   settleOutgoing(
     resources: Resources,
     paymentId: string,
     totals: Totals,
-  ): Promise<OutgoingPaymentResult<'report-sent'>>
+  ): ReturnType<OutgoingPaymentServices['reportSent']>
   close(): Promise<unknown>
 }
 
@@ -57,7 +57,7 @@ function opened<Database>(
 }
 
 // #region pool
-/** Returns a pool whose connections may end at any time, also in a transaction, without ending the process. */
+/** Returns a pool whose connections may end in a transaction; the process goes on. */
 function poolOn(connectionString: string): Pool {
   const ignore = () => undefined // the next statement fails
   return new Pool({ connectionString })

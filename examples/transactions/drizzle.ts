@@ -11,7 +11,6 @@ const ledgerEntries = pgTable('ledger_entries', {
   amount: numeric({ precision: 20, scale: 0 }).notNull(),
 })
 
-// #region drizzle
 type Transaction = Parameters<Parameters<NodePgDatabase['transaction']>[0]>[0]
 
 function transactionsOf(db: NodePgDatabase): PostgresTransactions<Transaction> {
@@ -43,7 +42,6 @@ export function creditIncoming(
     return result // commits if it is ok
   })
 }
-// #endregion drizzle
 
 export function settleOutgoing(
   db: NodePgDatabase,

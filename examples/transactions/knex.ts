@@ -3,7 +3,6 @@ import type { ReceivedFunds, Totals } from 'open-payments-server'
 import { type PostgresTransactions, postgresStore } from 'open-payments-server/postgres'
 import { creditOf, debitOf, type Resources } from './ledger.js'
 
-// #region knex
 function transactionsOf(db: Knex): PostgresTransactions<Knex.Transaction> {
   return {
     transaction: (work) => db.transaction(work, { isolationLevel: 'read committed' }),
@@ -34,7 +33,6 @@ export function creditIncoming(
     return result // commits if it is ok
   })
 }
-// #endregion knex
 
 export function settleOutgoing(db: Knex, resources: Resources, paymentId: string, totals: Totals) {
   return postgresStore.transaction(transactionsOf(db), async (trx, store) => {

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { ReceivedFunds, Totals } from 'open-payments-server'
-import { kyselyStore } from 'open-payments-server/kysely'
+import { kyselyStore } from 'open-payments-server-kysely'
 import { creditOf, debitOf, type Entry, type Resources } from './ledger.js'
 
 export interface Tables {
@@ -21,7 +21,8 @@ export function creditIncoming(
       const result = await incomingPayments.receive(paymentId, funds)
       // A repeated report changes nothing: its entries exist.
       if (result.ok && result.changed) {
-        await trx.insertInto('ledger_entries').values(creditOf(result.payment, funds)).execute()
+        const credit = creditOf(result.payment, funds)
+        await trx.insertInto('ledger_entries').values(credit).execute()
       }
       return result // commits if it is ok
     },

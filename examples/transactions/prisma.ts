@@ -3,12 +3,16 @@ import { type PostgresTransactions, postgresStore } from 'open-payments-server/p
 import type { Prisma, PrismaClient } from './generated/client.ts'
 import { creditOf, debitOf, type Resources } from './ledger.js'
 
-// #region prisma
-function transactionsOf(db: PrismaClient): PostgresTransactions<Prisma.TransactionClient> {
+type Transaction = Prisma.TransactionClient
+
+function transactionsOf(db: PrismaClient): PostgresTransactions<Transaction> {
   return {
     transaction: (work) => db.$transaction(work, { isolationLevel: 'ReadCommitted' }),
     query: (tx, text, values) => tx.$queryRawUnsafe(text, ...values),
-    sqlState: (error) => (error as DriverError).meta?.driverAdapterError?.cause?.originalCode,
+    sqlState(error) {
+      const { meta } = error as DriverError
+      return meta?.driverAdapterError?.cause?.originalCode
+    },
   }
 }
 
@@ -33,7 +37,6 @@ export function creditIncoming(
     return result // commits if it is ok
   })
 }
-// #endregion prisma
 
 export function settleOutgoing(
   db: PrismaClient,

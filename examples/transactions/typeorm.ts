@@ -12,7 +12,6 @@ export const ledgerEntries = new EntitySchema<Entry>({
   },
 })
 
-// #region typeorm
 function transactionsOf(db: DataSource): PostgresTransactions<EntityManager> {
   return {
     transaction: (work) => db.transaction('READ COMMITTED', work),
@@ -40,7 +39,6 @@ export function creditIncoming(
     return result // commits if it is ok
   })
 }
-// #endregion typeorm
 
 export function settleOutgoing(
   db: DataSource,

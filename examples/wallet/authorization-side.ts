@@ -11,7 +11,7 @@ import { cookieSession } from './session.js'
 import type { Side, Surroundings } from './side.js'
 
 export interface AuthorizationSide extends Side {
-  readonly introspect: AuthorizationServer['introspect']
+  readonly auth: AuthorizationServer
 }
 
 export interface AuthorizationSideOptions {
@@ -42,7 +42,7 @@ export async function authorizationSide(
   const session = cookieSession(await secretKey(storage.secrets, 'session'))
 
   return {
-    introspect: auth.introspect,
+    auth,
     mounts: [
       { path: '/auth', handle: auth.handle },
       { path: '/consent', handle: consentPage(auth.interactions, accounts, session) },

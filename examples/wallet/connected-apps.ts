@@ -1,4 +1,5 @@
-import type { GrantServices, GrantView, Handler, HttpResponse } from 'open-payments-server'
+import type { GrantServices, GrantView, Handler } from 'open-payments-server'
+import type { HttpResponse } from 'open-payments-server/adapter'
 import type { Accounts } from './accounts.js'
 import { formatInstant, isolated, type Locale, localeFor } from './locale.js'
 import { escapeHtml, fieldOf, list, notice, page, seeOther, wrongMethod } from './page.js'
@@ -13,7 +14,8 @@ export function connectedApps(
 ): Handler {
   async function liveGrantsOf(resourceOwner: string): Promise<GrantView[]> {
     const live: GrantView[] = []
-    for await (const grant of grants.iterate({ resourceOwner, statuses })) live.push(grant)
+    for await (const grant of grants.iterate({ resourceOwner, statuses: ['approved'] }))
+      live.push(grant)
     return live
   }
 
@@ -41,9 +43,6 @@ export function connectedApps(
     return page(200, locale.messages.apps.title, status + content, { locale })
   }
 }
-
-/** The statuses in which the app can use a grant. */
-const statuses = ['approved', 'issued'] as const
 
 function listed(grants: readonly GrantView[], owner: string, locale: Locale): string {
   const { apps, consent } = locale.messages

@@ -1,12 +1,11 @@
 import type {
   Handler,
-  HttpRequest,
-  HttpResponse,
-  InteractionResult,
+  HostResult,
   Interactions,
   InteractionView,
   TokenView,
 } from 'open-payments-server'
+import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import type { Accounts } from './accounts.js'
 import { isolated, type Locale, localeFor } from './locale.js'
 import { escapeHtml, fieldOf, list, notice, page, seeOther, wrongMethod } from './page.js'
@@ -23,8 +22,10 @@ export function consentPage(
   session: Session,
 ): Handler {
   function show(view: InteractionView, locale: Locale): HttpResponse {
-    if (view.state === 'expired') return notice(410, 'expired', locale)
-    if (view.state === 'denied' || view.state === 'closed') return notice(410, 'answered', locale)
+    const { status, issuedAt } = view
+    if (status === 'interaction-expired') return notice(410, 'expired', locale)
+    const canDecide = status === 'pending' || (status === 'approved' && issuedAt === undefined)
+    if (!canDecide) return notice(410, 'answered', locale)
     const owner = ownerOf(accounts, view)
     const response = question(200, view, owner, locale)
     return { ...response, headers: { ...response.headers, 'set-cookie': session.cookieFor(owner) } }
@@ -67,7 +68,7 @@ function ownerOf({ all }: Accounts, { access, subject }: InteractionView): strin
   return (named ?? first)?.owner ?? ''
 }
 
-function outcome(result: InteractionResult, locale: Locale): HttpResponse {
+function outcome(result: HostResult<{ readonly redirect?: string }>, locale: Locale): HttpResponse {
   if (!result.ok) {
     const status = result.refusal === 'not_the_owner' ? 403 : 409
     const reason = `<p lang="en" dir="ltr">${escapeHtml(result.reason)}.</p>`

@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpResponse } from 'open-payments-server'
+import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 
 /** A JSON response that must not be cached. */
 export function json(status: number, value: object): HttpResponse {

@@ -1,4 +1,5 @@
-import type { Amount, Handler, HttpResponse, ResourceServices } from 'open-payments-server'
+import type { Amount, Handler, ResourceServices } from 'open-payments-server'
+import type { HttpResponse } from 'open-payments-server/adapter'
 import { failure, isJson, json } from './json.js'
 import type { Rail } from './rail.js'
 import { applyReport, type RailReport } from './rail-reports.js'

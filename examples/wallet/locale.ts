@@ -1,4 +1,5 @@
-import type { Amount, HttpRequest } from 'open-payments-server'
+import type { Amount } from 'open-payments-server'
+import type { HttpRequest } from 'open-payments-server/adapter'
 import { arabic } from './languages/ar.js'
 import { german } from './languages/de.js'
 import { english } from './languages/en.js'

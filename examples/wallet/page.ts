@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpResponse } from 'open-payments-server'
+import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import type { Messages } from './languages/messages.js'
 import type { Locale } from './locale.js'
 

@@ -1,4 +1,5 @@
-import type { AccessItem, AccessType, Amount, Limits, SpendingTotal } from 'open-payments-server'
+import type { AccessItem, Amount, Limits, SpendingTotal } from 'open-payments-server'
+import type { AccessType } from 'open-payments-server/core'
 import {
   type CalendarDuration,
   parseInterval,

@@ -1,4 +1,4 @@
-import type { Amount, Asset, PriceAnswer, PriceRefusal, Pricing } from 'open-payments-server'
+import type { Amount, Asset, PriceAnswer, Pricing } from 'open-payments-server'
 import { amountValueMax, parseValue } from 'open-payments-server/core'
 import { rateOf } from './rates.js'
 import { type Receivers, sameAsset } from './receivers.js'
@@ -78,7 +78,7 @@ function priceToDebit(exchange: Exchange, debitAmount: Amount): PriceAnswer {
   return { ok: true, debitAmount, receiveAmount: amountOf(received, exchange.received) }
 }
 
-function invalid(reason: string): PriceRefusal {
+function invalid(reason: string): PriceAnswer {
   return { ok: false, refusal: 'receiver_invalid', reason }
 }
 
@@ -96,6 +96,6 @@ function dividedUp(dividend: bigint, divisor: bigint): bigint {
   return (dividend + divisor - 1n) / divisor
 }
 
-function unpriceable(reason: string): PriceRefusal {
+function unpriceable(reason: string): PriceAnswer {
   return { ok: false, refusal: 'amount_invalid', reason }
 }

@@ -3,10 +3,10 @@ import {
   type Asset,
   createResourceServer,
   createWalletAddressServer,
+  type GrantSource,
   guardedFetch,
-  type Introspect,
   type ResourceServer,
-  remoteIntrospection,
+  remoteGrants,
   type WalletAddressServer,
 } from 'open-payments-server'
 import { foreignReceivers } from './foreign-receivers.js'
@@ -26,9 +26,9 @@ export interface ResourceSide extends Side {
 /** The resource server, the wallet addresses, the ledger, and the rail to other wallets. */
 export async function resourceSide(
   surroundings: Surroundings,
-  introspect: Introspect,
+  grants: GrantSource,
 ): Promise<ResourceSide> {
-  const { grantEndpoint, resourceServer, accounts, storage, watch } = surroundings
+  const { resourceServer, accounts, storage, watch } = surroundings
   const paymentMethods = railPaymentMethods(
     surroundings.rail,
     assetsOf(accounts),
@@ -40,12 +40,11 @@ export async function resourceSide(
     receiversOf(resources.incomingPayments, reachable(elsewhere, rail))(url)
   const resources: ResourceServer = createResourceServer({
     ...watch,
-    grantEndpoint,
     walletAddresses: accounts,
     baseUrl: resourceServer,
     store: storage.store,
     recordsEvents: true, // the log of the demo shows every event
-    introspect,
+    grants,
     paymentMethods,
     pricing: prices(receivers),
   })
@@ -114,9 +113,9 @@ function reachable(receivers: Receivers, rail: Rail): Receivers {
   }
 }
 
-/** How the resource server introspects tokens when the authorization server is in another process. */
+/** The grants of an authorization server in another process. */
 export interface RemoteAuthorization {
-  readonly introspect: Introspect
+  readonly grants: GrantSource
   /** The public half of its signing key, base64url. The private half never leaves the storage. */
   readonly resourceServerKey: string
 }
@@ -127,7 +126,7 @@ export async function remoteAuthorization(
 ): Promise<RemoteAuthorization> {
   const key = await signingKey(secrets, 'resource-server')
   const { x: resourceServerKey = '' } = createPublicKey(key).export({ format: 'jwk' })
-  const introspect = remoteIntrospection({
+  const grants = remoteGrants({
     grantEndpoint,
     resourceServerId: resourceServer,
     key: { kid: resourceServerKey, privateKey: key.export({ format: 'jwk' }) },
@@ -136,5 +135,5 @@ export async function remoteAuthorization(
     allowLoopback: true,
     timeoutMs: 10_000,
   })
-  return { introspect, resourceServerKey }
+  return { grants, resourceServerKey }
 }

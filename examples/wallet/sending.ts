@@ -1,11 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type {
-  Amount,
-  EventDelivery,
-  EventHandler,
-  OutgoingPayment,
-  ResourceServices,
-} from 'open-payments-server'
+import type { Amount, EventHandler, OutgoingPayment, ResourceServices } from 'open-payments-server'
 import { type PayOverIlpOptions, payOverIlp, type Sent } from '../ilp/sender.js'
 import { packetRecord } from './packet-record.js'
 import type { Rail } from './rail.js'
@@ -61,7 +55,7 @@ export function paymentSender(options: SenderOptions): PaymentSender {
 async function sendToOtherWallet(
   options: SenderOptions,
   payment: OutgoingPayment,
-  delivery: EventDelivery,
+  delivery: Parameters<EventHandler>[1],
   stopping: AbortSignal,
 ): Promise<void> {
   const { book, receivers } = options

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { HttpRequest } from 'open-payments-server'
+import type { HttpRequest } from 'open-payments-server/adapter'
 
 const cookieName = 'example_wallet_session'
 

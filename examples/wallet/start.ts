@@ -1,11 +1,5 @@
 import type { Server } from 'node:http'
-import {
-  consumeEvents,
-  type DeliveredEvent,
-  type EventDelivery,
-  type EventHandler,
-  type FailedDelivery,
-} from 'open-payments-server'
+import { consumeEvents, type EventHandler, type FailedDelivery } from 'open-payments-server'
 import { expressServer } from './adapters/express.js'
 import { fastifyServer } from './adapters/fastify.js'
 import { honoServer } from './adapters/hono.js'
@@ -71,7 +65,7 @@ export async function startWallet(options: StartOptions): Promise<RunningWallet>
 
 /** Runs the handlers concurrently, so that payments and other consumers of events do not delay each other. */
 function together(handlers: readonly EventHandler[]): EventHandler {
-  return async (event: DeliveredEvent, delivery: EventDelivery) => {
+  return async (event, delivery) => {
     const outcomes = await Promise.allSettled(
       handlers.map(async (handler) => handler(event, delivery)),
     )

@@ -83,11 +83,11 @@ export async function createWallet(options: WalletOptions): Promise<Wallet> {
   if (role?.name === 'auth') return assembled(await authorizationSide(surroundings, role))
   if (role?.name === 'resource') {
     const remote = await remoteAuthorization(surroundings, storage.secrets)
-    const side = await resourceSide(surroundings, remote.introspect)
+    const side = await resourceSide(surroundings, remote.grants)
     const { resourceServerKey } = remote
     return { ...assembled(side), sender: side.sender, resourceServerKey }
   }
   const authorization = await authorizationSide(surroundings, { authUrl })
-  const resource = await resourceSide(surroundings, authorization.introspect)
+  const resource = await resourceSide(surroundings, authorization.auth)
   return { ...assembled(authorization, resource), sender: resource.sender }
 }

@@ -4,7 +4,7 @@ import { type DefaultTheme, defineConfig, type MarkdownOptions, type UserConfig 
 import { renderDiagram } from './diagram.ts'
 import { resolveLink } from './links.ts'
 import { writeForModels } from './llms.ts'
-import { markdownFiles, pagesOf, referencePages, sections } from './pages.ts'
+import { markdownFiles, pagesOf, referencePages, sections, siteUrl } from './pages.ts'
 
 const site = dirname(dirname(fileURLToPath(import.meta.url)))
 const repository = dirname(site)
@@ -66,7 +66,7 @@ function sidebarItems(of: ReturnType<typeof referencePages>): DefaultTheme.Sideb
 export default defineConfig({
   title: 'open-payments-server',
   description: 'Serve Open Payments from your own accounts',
-  base: process.env['SITE_BASE'] ?? '/',
+  base: siteUrl.pathname,
   srcDir: relative(site, repository),
   srcExclude: markdownFiles(repository).filter((file) => !sources.includes(file)),
   rewrites: Object.fromEntries(pages.map(({ source, path }) => [source, path])),
@@ -96,7 +96,7 @@ export default defineConfig({
       { icon: 'github', link: 'https://github.com/open-payments-server/open-payments-server' },
     ],
   },
-  buildEnd({ outDir, site: { base } }) {
-    writeForModels({ repository, pages, outDir, base })
+  buildEnd({ outDir }) {
+    writeForModels({ repository, pages, outDir })
   },
 })

@@ -1,19 +1,18 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { resolveLink } from './links.ts'
-import { type Page, type Section, sections } from './pages.ts'
+import { type Page, type Section, sections, siteUrl } from './pages.ts'
 
 /** Where the pages are, and where the site is built. */
 interface Build {
   readonly repository: string
   readonly pages: readonly Page[]
   readonly outDir: string
-  readonly base: string
 }
 
 /**
  * Writes the pages as Markdown beside their HTML, `llms.txt`, which lists them, and `llms-full.txt`, which contains
- * all but the API reference.
+ * the essential ones. All links are absolute.
  *
  * @see https://llmstxt.org
  */
@@ -29,29 +28,29 @@ export function writeForModels(build: Build): void {
   const lists = all.map(({ title, pages }) => {
     const lines = pages.map((page) => {
       const summary = summaryOf(texts.get(page.path) ?? '')
-      const link = `- [${page.title}](${build.base}${page.path})`
+      const link = `- [${page.title}](${siteUrl}${page.path})`
       return summary === '' ? link : `${link}: ${summary}`
     })
     return `## ${title}\n\n${lines.join('\n')}\n`
   })
   const head = `# open-payments-server\n\n> ${summaryOf(texts.get('introduction.md') ?? '')}\n`
   writeFileSync(join(outDir, 'llms.txt'), [head, ...lists].join('\n'))
-  const guides = sections.flatMap(({ pages }) => pages.map(({ path }) => texts.get(path) ?? ''))
-  writeFileSync(join(outDir, 'llms-full.txt'), guides.join('\n\n'))
+  const essential = pages.filter(({ isInFull }) => isInFull).map(({ path }) => texts.get(path))
+  writeFileSync(join(outDir, 'llms-full.txt'), essential.join('\n\n'))
 }
 
-function markdownOf({ source }: Page, { repository, pages, base }: Build): string {
+function markdownOf({ source }: Page, { repository, pages }: Build): string {
   const text = readFileSync(join(repository, source), 'utf8')
   const linked = text.replace(/\]\(([^()\s]+)\)/g, (_, link: string) => {
     const target = resolveLink(repository, pages, source, link)
-    return `](${target.startsWith('/') ? base + target.slice(1) : target})`
+    return `](${target.startsWith('/') ? siteUrl + target.slice(1) : target})`
   })
   return linked.replace(/^---\n[\s\S]*?\n---\n/, '').replace(/^<!-- .* -->\n/gm, '')
 }
 
 /** Returns the first sentences of a page: the paragraph after its title, without links. */
 function summaryOf(text: string): string {
-  const paragraph = text.split(/\n\n/).find((block) => /^[A-Za-z`[*]/.test(block)) ?? ''
+  const paragraph = text.split(/\n\n/).find((block) => /^(?!```)[A-Za-z`[*]/.test(block)) ?? ''
   return paragraph
     .replace(/\[([^\]]+)\]\([^)]+\)/g, '$1')
     .replace(/\s+/g, ' ')

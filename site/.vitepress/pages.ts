@@ -6,6 +6,8 @@ export interface Page {
   readonly title: string
   readonly source: string
   readonly path: string
+  /** Whether `llms-full.txt` contains the page: what a host needs to know to write its code. */
+  readonly isInFull?: boolean
 }
 
 export interface Section {
@@ -19,6 +21,8 @@ const guide = (name: string, title: string): Page => ({
   path: `${name}.md`,
 })
 
+const essential = (page: Page): Page => ({ ...page, isInFull: true })
+
 const home: Page = { title: 'open-payments-server', source: 'site/index.md', path: 'index.md' }
 
 /** The sections of the site, in order. Each page of `docs/` is in one of them. */
@@ -26,26 +30,25 @@ export const sections: readonly Section[] = [
   {
     title: 'Start',
     pages: [
-      { title: 'Introduction', source: 'README.md', path: 'introduction.md' },
-      guide('getting-started', 'Getting started'),
-      guide('concepts', 'Concepts'),
+      essential({ title: 'Introduction', source: 'README.md', path: 'introduction.md' }),
+      essential(guide('getting-started', 'Getting started')),
+      essential(guide('concepts', 'Concepts')),
       guide('migrating-from-rafiki', 'Migrating from Rafiki'),
     ],
   },
   {
     title: 'Guides',
     pages: [
-      guide('existing-backend', 'Add to an Express application'),
-      guide('mounting', 'Mount the servers'),
+      essential(guide('mounting', 'Mount the servers')),
       guide('frameworks', 'Frameworks and runtimes'),
-      guide('grants', 'Show and revoke grants'),
-      guide('spending', 'Pay out, within limits'),
+      essential(guide('grants', 'Show and revoke grants')),
+      essential(guide('spending', 'Pay out, within limits')),
       guide('ilp', 'Receive and send over Interledger'),
-      guide('events', 'Consume events'),
-      guide('storage', 'Choose a store'),
+      essential(guide('events', 'Consume events')),
+      essential(guide('storage', 'Choose a store')),
       guide('transactions', 'Commit with your ledger'),
       guide('introspection', 'Run two processes'),
-      guide('production', 'Run in production'),
+      essential(guide('production', 'Run in production')),
       guide('telemetry', 'Trace and measure'),
       guide('reporting', 'Report'),
       guide('doctor', 'Check a deployed wallet'),
@@ -79,6 +82,8 @@ export const sections: readonly Section[] = [
         source: 'packages/testing/README.md',
         path: 'testing-kit.md',
       },
+      { title: 'Doctor package', source: 'packages/doctor/README.md', path: 'doctor-package.md' },
+      { title: 'Kysely package', source: 'packages/kysely/README.md', path: 'kysely-package.md' },
     ],
   },
 ]
@@ -119,3 +124,8 @@ export function markdownFiles(repository: string, folder = ''): readonly string[
     return entry.name.endsWith('.md') ? [path] : []
   })
 }
+
+/** Where the site is published. `SITE_URL` replaces it, such as `https://docs.example/payments/`. */
+export const siteUrl = new URL(
+  process.env['SITE_URL'] ?? 'https://open-payments-server.github.io/open-payments-server/',
+)

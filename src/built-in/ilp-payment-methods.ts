@@ -1,9 +1,8 @@
-import type { PaymentMethods } from '../ports/payment-methods.js'
+import type { PaymentMethods } from '../ports/host.js'
 import { ilpAddress } from '../protocol/host-answers.js'
-import { encodeUtf8, toBase64url } from '../util/bytes.js'
+import { toBase64url } from '../util/bytes.js'
 import { hmacSha256 } from '../util/hash.js'
-import { requireKnownOptions } from '../util/known-options.js'
-import { invalidOption } from '../util/option-error.js'
+import { InvalidInputError, requireKnownOptions } from '../util/input.js'
 
 export interface IlpPaymentMethodsOptions {
   /** ILP address prefix of this server, such as `g.wallet.example`, at most 960 characters. */
@@ -16,23 +15,18 @@ export interface IlpPaymentMethodsOptions {
   readonly secret: Uint8Array | readonly [Uint8Array, ...Uint8Array[]]
 }
 
-/** The payment id and secret with which a STREAM receiver reads and fulfills the packets of a payment. */
-export interface IlpCredentials {
-  readonly paymentId: string
-  /** Shared secret of the STREAM connection, 32 bytes. */
-  readonly sharedSecret: Uint8Array
-}
-
 /** Payment methods that are derived from the payment id, and can be derived again when a packet arrives. */
 export interface IlpPaymentMethods extends PaymentMethods {
   /**
-   * Returns the payment id in an ILP address, and its shared secret, which is the secret that `detailsOf` encodes. It
-   * reads no store, so the payment may not exist. A packet that decrypts with the secret comes from a sender that has
+   * Returns the payment id in an ILP address, and its shared secret of 32 bytes, which is the secret that `detailsOf`
+   * encodes: with them a STREAM receiver reads and fulfills the packets of the payment. It reads no store, so the payment may not exist. A packet that decrypts with the secret comes from a sender that has
    * the details of the payment.
    *
    * @returns `undefined` for an address that is not below the prefix.
    */
-  credentialsOf(ilpAddress: string): Promise<IlpCredentials | undefined>
+  credentialsOf(
+    ilpAddress: string,
+  ): Promise<{ readonly paymentId: string; readonly sharedSecret: Uint8Array } | undefined>
 }
 
 /** A key of the host. */
@@ -45,7 +39,7 @@ interface Key {
 function createKey(given: Uint8Array): Key {
   // Copies the key, because `slice` of a Buffer shares its memory with a key that the host may wipe.
   const secret = Uint8Array.from(given)
-  const digest = async (text: string) => hmacSha256(secret, encodeUtf8(text))
+  const digest = async (text: string) => hmacSha256(secret, text)
   let name: string | undefined
   return {
     // No payment has an id with a space.
@@ -58,7 +52,10 @@ function readKeys(secret: IlpPaymentMethodsOptions['secret']): readonly [Key, ..
   const [first, ...others] = Array.isArray(secret) ? secret : [secret]
   for (const each of [first, ...others]) {
     if (each instanceof Uint8Array && each.length >= secretLengthMin) continue
-    throw invalidOption('secret', 'must be a Uint8Array of at least 32 bytes, or a list of them')
+    throw new InvalidInputError(
+      'secret',
+      'must be a Uint8Array of at least 32 bytes, or a list of them',
+    )
   }
   return [createKey(first), ...others.map(createKey)]
 }
@@ -77,7 +74,7 @@ const secretLengthMin = 32
  * the host's key, which is derived from the key. The shared secret is the HMAC-SHA-256 of the id under this key. An
  * address without the name of a known key belongs to the last key.
  *
- * @throws {OptionError} for a prefix that is not an ILP address, or a key that is too short.
+ * @throws {InvalidInputError} for a prefix that is not an ILP address, or a key that is too short.
  * @see Open Payments OpenAPI, schema `ilp-payment-method`
  */
 export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPaymentMethods {
@@ -87,7 +84,7 @@ export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPayment
     !ilpAddress.test(options.addressPrefix) ||
     options.addressPrefix.length > prefixLengthMax
   ) {
-    throw invalidOption('addressPrefix', 'must be an ILP address of at most 960 characters')
+    throw new InvalidInputError('addressPrefix', 'must be an ILP address of at most 960 characters')
   }
   const keys = readKeys(options.secret)
   const [newest] = keys
@@ -112,7 +109,7 @@ export function ilpPaymentMethods(options: IlpPaymentMethodsOptions): IlpPayment
       if (paymentId === undefined) return undefined
       const [name] = ilpAddress.slice(prefix.length + paymentId.length + 1).split('.')
       const { sharedSecretOf } = await keyNamed(keys, name)
-      // On Node the HMAC is a Buffer, whose `slice` does not copy, unlike that of a Uint8Array.
+      // On Node the HMAC is a Buffer. `Buffer.slice` does not copy, unlike `Uint8Array.slice`.
       return { paymentId, sharedSecret: Uint8Array.from(await sharedSecretOf(paymentId)) }
     },
   }

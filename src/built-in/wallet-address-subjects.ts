@@ -1,4 +1,4 @@
-import type { Subjects } from '../ports/subjects.js'
+import type { Subjects } from '../ports/host.js'
 import { canonicalUrl } from '../protocol/url.js'
 
 /** Confirms the requested subject if it is one of the resource owner's wallet addresses. */

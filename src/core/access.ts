@@ -11,7 +11,7 @@ import {
 /** The resource types of Open Payments. */
 export type AccessType = 'incoming-payment' | 'outgoing-payment' | 'quote'
 
-/** What a client instance may do with a resource. `read-all` includes `read`, `list-all` `list`. */
+/** What a client instance may do with a resource. `read-all` includes `read`, and `list-all` includes `list`. */
 export type AccessAction = 'create' | 'complete' | 'read' | 'read-all' | 'list' | 'list-all'
 
 /** The actions of each resource type (Open Payments OpenAPI, `access-incoming` and siblings). */
@@ -155,8 +155,8 @@ export function allowsSame(one: AccessItem, other: AccessItem): boolean {
 }
 
 /**
- * Whether every item of `narrow` can be paired with a separate item of `wide` that covers it. Two items under
- * one wide item would each have its full budget, twice the amount in the request.
+ * Whether each item of `narrow` is covered by a different item of `wide`. If two items could share one wide item, each
+ * would get its full budget: together twice the requested amount.
  */
 export function coversAll(
   wide: readonly AccessItem[],
@@ -176,7 +176,7 @@ export function coversAll(
   )
 }
 
-/** Whether the items of each token in `narrow` are covered by those of the same token in `wide`. */
+/** Whether, for each token, its items in `wide` cover its items in `narrow`. */
 export function coversTokens(
   wide: readonly TokenItem[],
   narrow: readonly TokenItem[],

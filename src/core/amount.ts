@@ -29,6 +29,14 @@ export function parseValue(text: string): bigint | undefined {
   return value <= amountValueMax ? value : undefined
 }
 
+/**
+ * Parses the `value` of an amount that was valid when it was stored. Returns `unreadable` for any other text: pass the
+ * value that refuses a payment.
+ */
+export function valueOr(unreadable: bigint, text: string): bigint {
+  return parseValue(text) ?? unreadable
+}
+
 export function sameAsset(a: Asset, b: Asset): boolean {
   return a.assetCode === b.assetCode && a.assetScale === b.assetScale
 }

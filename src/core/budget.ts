@@ -1,10 +1,10 @@
 import type { GrantedItem } from './access.js'
-import { type Amount, amountValueMax, parseValue, sameAsset } from './amount.js'
+import { type Amount, amountValueMax, sameAsset, valueOr } from './amount.js'
 import { ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
 import type { SpendingWindow } from './interval.js'
 import { type Allowance, allow, allowanceAt, type CountedAmount, type Spending } from './limits.js'
-import type { Stored } from './stored.js'
+import { retained, type Stored } from './stored.js'
 
 /**
  * The amounts spent under one granted item in one window, or over the life of the grant if the item has no
@@ -101,8 +101,8 @@ function reserve(
 ): Budget | undefined {
   const { limit, window } = allowance
   if (limit !== undefined) {
-    const total = counted(budget, limit) + units(spending[limit.counts])
-    if (total > units(limit.maximum)) return undefined
+    const total = counted(budget, limit) + spentValue(spending[limit.counts])
+    if (total > valueOr(0n, limit.maximum.value)) return undefined
   }
   const base = budget ?? {
     id: budgetId(charge, item, allowance),
@@ -123,7 +123,7 @@ function reserve(
 function counted(budget: Budget | undefined, { counts, maximum }: NonNullable<Allowance['limit']>) {
   if (budget === undefined) return 0n
   const spent = budget.spent[counts]
-  return spent === null || !sameAsset(spent, maximum) ? amountValueMax : units(spent)
+  return spent === null || !sameAsset(spent, maximum) ? amountValueMax : spentValue(spent)
 }
 
 /**
@@ -169,7 +169,7 @@ export function budgetStatus(
   { window, limit }: Allowance,
   budget: Budget | undefined,
 ): BudgetStatus {
-  const left = limit && maxOf(0n, units(limit.maximum) - counted(budget, limit))
+  const left = limit && maxOf(0n, valueOr(0n, limit.maximum.value) - counted(budget, limit))
   return {
     isOpen: true,
     ...(window && { window }),
@@ -224,8 +224,13 @@ export function release(
   return nextBudget(budget, budget, spent, commandId)
 }
 
+/** Reads what is spent. An unreadable amount counts as the maximum, so that it leaves nothing to spend. */
+function spentValue({ value }: Amount): bigint {
+  return valueOr(amountValueMax, value)
+}
+
 function less(spent: Amount | null, value: bigint): Amount | null {
-  return spent && { ...spent, value: (units(spent) - value).toString() }
+  return spent && { ...spent, value: (spentValue(spent) - value).toString() }
 }
 
 /** Adds totals. An amount that is absent from all of them is `null`. */
@@ -239,10 +244,15 @@ export function totalSpent(parts: readonly Partial<SpentAmounts>[]): SpentAmount
 /** Ignores the asset of a zero amount, so a window in which all payments failed accepts another asset. */
 function sum(amounts: readonly (Amount | null | undefined)[]): Amount | null {
   const given = amounts.filter((amount) => amount !== undefined)
-  const [first = null, ...others] = given.filter((amount) => amount === null || units(amount) > 0n)
+  const [first = null, ...others] = given.filter(
+    (amount) => amount === null || spentValue(amount) > 0n,
+  )
   if (first === null) return given.includes(null) ? null : (given[0] ?? null)
   if (!others.every((amount) => amount !== null && sameAsset(amount, first))) return null
-  const total = others.reduce((before, amount) => before + units(amount ?? first), units(first))
+  const total = others.reduce(
+    (before, amount) => before + spentValue(amount ?? first),
+    spentValue(first),
+  )
   return total > amountValueMax ? null : { ...first, value: total.toString() }
 }
 
@@ -266,14 +276,12 @@ function nextBudget(
   return { ...fields, version: (before?.version ?? 0) + 1, commandId, spent }
 }
 
-/** A budget for the life of a grant has no retention time: it is removed after its grant is gone. */
+/**
+ * Returns when a budget is next due, and until when it is kept: for `retentionMs` after the end of its window. A budget
+ * for the life of a grant is kept as long as the grant, so each time it is due, a sweep looks whether the grant is gone.
+ */
 function retention(windowEnd: Instant | undefined, now: Instant, { retentionMs }: BudgetPolicy) {
-  if (windowEnd === undefined) return { dueAt: now + retentionMs }
-  const retainUntil = Math.max(windowEnd, now) + retentionMs
-  return { dueAt: retainUntil, retainUntil }
-}
-
-/** Treats an unreadable amount as the maximum, so that the budget fails closed. */
-function units({ value }: Amount): bigint {
-  return parseValue(value) ?? amountValueMax
+  return windowEnd === undefined
+    ? { dueAt: now + retentionMs }
+    : retained(Math.max(windowEnd, now) + retentionMs)
 }

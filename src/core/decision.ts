@@ -46,6 +46,47 @@ export function refused<Refusal extends string>(
     : { ok: false, outcome: 'refused', refusal, reason, retryAt }
 }
 
+/**
+ * The result of a call of the host that can be refused.
+ *
+ * @typeParam Value what the call resolves to if it succeeds.
+ * @typeParam Refusal the codes with which it can be refused.
+ */
+export type HostResult<Value = object, Refusal extends string = string> =
+  | (Value & {
+      readonly ok: true
+      /** Whether this call changed anything. False if an earlier call has had the same effect. */
+      readonly changed: boolean
+    })
+  | {
+      readonly ok: false
+      readonly refusal: Refusal
+      /** For the operator, in plain words. */
+      readonly reason: string
+    }
+
+/** The result of a call of the host on a payment. */
+export type PaymentResult<Payment, Refusal extends string = never> = HostResult<
+  { readonly payment: Payment },
+  Refusal | 'payment_unknown'
+>
+
+/** Returns a refusal as the result of a call of the host. */
+export function refusedCall<Refusal extends string>({ refusal, reason }: Refused<Refusal>) {
+  return { ok: false, refusal, reason } as const
+}
+
+/**
+ * Whether a command changed its record. If the response of the store was lost, the decision is `unchanged`, and the
+ * record has the id of the command.
+ */
+export function hasChanged<R extends { readonly commandId: string }>(
+  decision: Changed<R, unknown> | Unchanged<R>,
+  commandId: string,
+): boolean {
+  return decision.outcome === 'changed' || decision.record.commandId === commandId
+}
+
 /** A value, or the reason why there is none. Check `ok` to tell them apart. */
 export type Result<Value, Failure extends { readonly ok: false }> = Ok<Value> | Failure
 

@@ -48,7 +48,8 @@ export type GrantDecision<Type extends keyof GrantRefusals> = Decision<
 >
 
 /**
- * The state machine of a grant: `pending → approved → finalized`.
+ * The state machine of a grant: `pending → approved → finalized` (RFC 9635 section 1.5). A grant that the client
+ * instance has received stays `approved`, and has an `issuedAt`.
  *
  * Pure and total. A command whose id is on the record has already been carried out and changes nothing, so a commit
  * whose result was lost can be repeated safely. A request with the signature from which the current token was derived

@@ -160,7 +160,7 @@ export function endOfWindows(
 
 /**
  * Whether every window of `narrow` is a window of `wide`, with the same start and end. It is not enough that the
- * windows of `narrow` begin inside those of `wide`: one window of `wide` could then contain the amounts of two.
+ * windows of `narrow` begin inside windows of `wide`: one window of `wide` could then contain the amounts of two.
  *
  * @param wide, narrow values that `parseInterval` returns.
  */

@@ -1,4 +1,4 @@
-import { type Amount, parseValue, sameAsset } from './amount.js'
+import { type Amount, parseValue, sameAsset, valueOr } from './amount.js'
 import { type Decision, ok, type Refused, type Result, refused, unchanged } from './decision.js'
 import type { Instant } from './instant.js'
 import {
@@ -208,10 +208,10 @@ function readTotals(
     const value = sameAsset(amount, most) ? parseValue(amount.value) : undefined
     if (value === undefined)
       return refused('amount_invalid', `${name} is not an amount in its asset`)
-    if (value < units(totals[name])) {
+    if (value < valueOr(0n, totals[name])) {
       return refused('totals_receded', `${name} is less than an earlier report`)
     }
-    if (value > units(most.value)) {
+    if (value > valueOr(0n, most.value)) {
       return refused('totals_exceeded', `${name} is more than the payment allows`)
     }
     totals[name] = amount.value
@@ -229,20 +229,16 @@ function inProportion(
   { sentAmount, deliveredAmount }: Partial<Totals>,
 ): SentTotals {
   if ((sentAmount === undefined) === (deliveredAmount === undefined)) return { sent, delivered }
-  const [debit, receive] = [units(debitAmount.value), units(receiveAmount.value)]
+  const [debit, receive] = [valueOr(0n, debitAmount.value), valueOr(0n, receiveAmount.value)]
   return sentAmount === undefined
-    ? { sent: atLeast(sent, units(delivered) * debit, receive), delivered }
-    : { sent, delivered: atLeast(delivered, units(sent) * receive, debit) }
+    ? { sent: atLeast(sent, valueOr(0n, delivered) * debit, receive), delivered }
+    : { sent, delivered: atLeast(delivered, valueOr(0n, sent) * receive, debit) }
 }
 
 /** Returns a total, or the quotient rounded up if that is more. */
 function atLeast(total: string, dividend: bigint, divisor: bigint): string {
   const quotient = divisor === 0n ? 0n : (dividend + divisor - 1n) / divisor
-  return quotient > units(total) ? quotient.toString() : total
-}
-
-function units(value: string): bigint {
-  return parseValue(value) ?? 0n
+  return quotient > valueOr(0n, total) ? quotient.toString() : total
 }
 
 type SentTotals = Pick<OutgoingPayment, 'sent' | 'delivered'>

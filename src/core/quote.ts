@@ -1,7 +1,7 @@
 import { type Amount, type Asset, parseValue, sameAmount, sameAsset } from './amount.js'
 import { type Changed, changed, ok, type Refused, type Result, refused } from './decision.js'
 import type { Instant } from './instant.js'
-import type { Stored } from './stored.js'
+import { retained, type Stored } from './stored.js'
 
 /**
  * The price of a payment, which the client instance that requested it can use until it expires.
@@ -10,7 +10,7 @@ import type { Stored } from './stored.js'
  */
 export interface Quote extends Stored {
   readonly walletAddress: string
-  /** The client instance that created the quote and alone may use it: see `clientId`. */
+  /** The client instance that created the quote. No other may use it. See `clientId`. */
   readonly client: string
   /** URL of the incoming payment to pay. */
   readonly receiver: string
@@ -83,25 +83,28 @@ export interface CreateQuote extends Price {
 export function createQuote(
   { expiresAt: priceEndsAt, ...command }: CreateQuote,
   now: Instant,
-  { lifetimeMs, retentionMs }: QuotePolicy,
+  policy: QuotePolicy,
 ): Changed<Quote, QuoteEvent> | Refused<'quote_expired'> {
-  const expiresAt = Math.min(now + lifetimeMs, priceEndsAt ?? Number.POSITIVE_INFINITY)
+  const expiresAt = Math.min(now + policy.lifetimeMs, priceEndsAt ?? Number.POSITIVE_INFINITY)
   if (!(expiresAt > now)) return refused('quote_expired', 'the price has already expired')
-  const retainUntil = expiresAt + retentionMs
   const quote: Quote = {
-    ...command,
     version: 1,
+    ...command,
     method: 'ilp',
     createdAt: now,
     expiresAt,
-    dueAt: retainUntil,
-    retainUntil,
+    ...retained(retainQuoteUntil(expiresAt, policy)),
   }
   return changed(quote, quoteEvent(quote))
 }
 
+/** Returns until when a quote is kept: for `retentionMs` after it expires, whether or not it was used. */
+function retainQuoteUntil(expiresAt: Instant, { retentionMs }: QuotePolicy): Instant {
+  return expiresAt + retentionMs
+}
+
 /** The client instance that pays with a quote, and the wallet address it pays from. */
-export interface QuoteUse {
+interface QuoteUse {
   readonly walletAddress: string
   readonly client: string
 }

@@ -1,12 +1,12 @@
 import type { AccessItem } from './access.js'
-import { type Amount, parseValue } from './amount.js'
+import { type Amount, valueOr } from './amount.js'
 import type { CountedAmount } from './limits.js'
 
 /** What several access items together allow to spend from one wallet address. Each item has its own limit. */
 export interface SpendingTotal {
   /** The wallet address that pays. */
   readonly identifier?: string
-  /** The ISO 8601 repeating interval in each of whose windows the total applies; absent for the life of the grant. */
+  /** The ISO 8601 repeating interval. The total applies in each window; without it, to the life of the grant. */
   readonly interval?: string
   /** The sum of the limits; it can exceed 64 bits. If both amounts are absent, the items have no limit. */
   readonly debitAmount?: Amount
@@ -43,6 +43,6 @@ export function spendingTotals(items: readonly AccessItem[]): readonly SpendingT
 }
 
 function plus(amount: Amount, before: Amount | undefined): Amount {
-  const value = (parseValue(amount.value) ?? 0n) + BigInt(before?.value ?? 0)
+  const value = valueOr(0n, amount.value) + BigInt(before?.value ?? 0)
   return { ...amount, value: value.toString() }
 }

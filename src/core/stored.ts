@@ -25,6 +25,11 @@ export interface ListEntry {
   readonly at: Instant
 }
 
+/** Returns the members of a record that is next due when it may be removed. */
+export function retained(until: Instant): Required<Pick<Stored, 'dueAt' | 'retainUntil'>> {
+  return { dueAt: until, retainUntil: until }
+}
+
 /** Any JSON value. Records, events and metadata consist of these. */
 export type Json =
   | string

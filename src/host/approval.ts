@@ -1,9 +1,16 @@
 import { type Limits, type TokenItem, tokenItem } from '../core/access.js'
 import { parseWith, receiverSchema, urlSchema } from '../protocol/schema.js'
 import { canonicalUrl } from '../protocol/url.js'
-import { ArgumentError } from '../util/argument-error.js'
-import { boolean, type Check, exactly, listOf, optional, text } from '../util/arguments.js'
-import { amount } from './arguments.js'
+import {
+  boolean,
+  type Check,
+  exactly,
+  InvalidInputError,
+  listOf,
+  optional,
+  text,
+} from '../util/input.js'
+import { amount } from './payments.js'
 
 /** The consent of a resource owner. */
 export interface GrantApproval {
@@ -48,20 +55,23 @@ const isApproval = exactly<GrantApproval>({
 function matching(schema: Parameters<typeof parseWith>[0]): Check {
   return (path, value) => {
     const read = parseWith(schema, value)
-    if (!read.ok) throw new ArgumentError(path, read.problem)
+    if (!read.ok) throw new InvalidInputError(path, read.problem)
   }
 }
 
 /**
  * Checks an approval, and returns it with canonical URLs, as in the request that it is compared with.
  *
- * @throws {ArgumentError} for an invalid approval.
+ * @throws {InvalidInputError} for an invalid approval.
  */
 export function readApproval(approval: GrantApproval): GrantApproval {
   isApproval('approval', approval)
   const { walletAddresses, access, ...rest } = approval
   if (walletAddresses.length === 0) {
-    throw new ArgumentError('approval.walletAddresses', 'must contain at least one wallet address')
+    throw new InvalidInputError(
+      'approval.walletAddresses',
+      'must contain at least one wallet address',
+    )
   }
   return {
     ...rest,

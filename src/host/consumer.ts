@@ -3,13 +3,18 @@ import {
   drainOptions,
   drainSettings,
   type EventHandler,
-  requirePositive,
   type ServerEvents,
 } from '../service/events/delivery.js'
 import { sleep } from '../service/time.js'
-import { callback, having, listOf, optional } from '../util/arguments.js'
-import { callHook } from '../util/call-hook.js'
-import { requireKnownOptions } from '../util/known-options.js'
+import { callHook } from '../util/errors.js'
+import {
+  callback,
+  having,
+  listOf,
+  optional,
+  positiveInteger,
+  requireKnownOptions,
+} from '../util/input.js'
 
 export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
   /** How long to wait before the next poll if no event was due, in milliseconds. Default 1,000. */
@@ -20,28 +25,23 @@ export interface ConsumeOptions extends Omit<DrainOptions, 'signal'> {
 
 const eventSources = listOf(having({ drain: callback }))
 
-export interface StopOptions {
-  /** The longest wait for the deliveries in progress, in milliseconds. Default 10,000. */
-  readonly timeoutMs?: number
-}
-
 export interface EventConsumer {
   /**
    * Starts no further delivery, and waits for the started ones.
    *
+   * @param options `timeoutMs` is the longest wait for the deliveries in progress, in milliseconds. Default 10,000.
    * @returns whether all of them have ended. If a delivery has not, the outbox delivers its event again when the lease
    *   expires.
-   * @throws {OptionError} for an invalid option.
+   * @throws {InvalidInputError} for an invalid option.
    */
-  stop(options?: StopOptions): Promise<boolean>
+  stop(options?: { readonly timeoutMs?: number }): Promise<boolean>
 }
 
 /**
  * Delivers the events of one or more servers continuously until it is stopped. Any number of processes may run a
  * consumer, but only one at a time delivers a given event; see `ServerEvents.drain`.
  *
- * @throws {OptionError} for an invalid option.
- * @throws {ArgumentError} for invalid sources, and for an invalid handler or `onError`.
+ * @throws {InvalidInputError} for an invalid option, and for invalid sources or an invalid handler.
  */
 export function consumeEvents(
   sources: readonly ServerEvents[],
@@ -53,9 +53,9 @@ export function consumeEvents(
   callback('handler', handler)
   requireKnownOptions('', options, { ...known, pollMs: true, onError: true })
   const { pollMs = 1_000, onError, ...draining } = options
-  optional(callback)('options.onError', onError)
+  optional(callback)('onError', onError)
   drainSettings(draining)
-  requirePositive('pollMs', pollMs)
+  positiveInteger('pollMs', pollMs)
   const controller = new AbortController()
   const { signal } = controller
 
@@ -76,7 +76,7 @@ export function consumeEvents(
     async stop(options = {}) {
       requireKnownOptions('', options, { timeoutMs: true })
       const { timeoutMs = 10_000 } = options
-      requirePositive('timeoutMs', timeoutMs)
+      positiveInteger('timeoutMs', timeoutMs)
       controller.abort()
       return endsWithin(timeoutMs, consuming)
     },

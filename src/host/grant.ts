@@ -1,9 +1,8 @@
 import { type TokenItem, tokenItem } from '../core/access.js'
+import { type HostResult, hasChanged } from '../core/decision.js'
 import {
   clientId,
-  endOf,
   type Grant,
-  type GrantPolicy,
   type GrantStatus,
   grantStatus,
   type SubjectId,
@@ -13,9 +12,8 @@ import { canonicalUrl } from '../protocol/url.js'
 import { newCall, type ServiceContext } from '../service/context.js'
 import { clientListName, type Grants } from '../service/grant.js'
 import { iterateList, type ListPage, type PageQuery, readPage } from '../service/lists.js'
-import { ArgumentError } from '../util/argument-error.js'
-import { type Check, exactly, listOf, optional, string, text } from '../util/arguments.js'
 import { hashText } from '../util/hash.js'
+import { exactly, InvalidInputError, listOf, oneOf, optional, string, text } from '../util/input.js'
 import { pageMembers, requirePage } from './payments.js'
 
 /**
@@ -25,7 +23,7 @@ export interface GrantView {
   readonly grantId: string
   /** Wallet address of the client instance, or the URN of its key's thumbprint. */
   readonly client: string
-  /** The current status. The client instance can use the grant while it is `approved` or `issued`. */
+  /** The current status. The client instance can use the grant while it is `approved`. */
   readonly status: GrantStatus
   /** The granted access of all tokens; before the decision, the requested access. */
   readonly access: readonly TokenItem[]
@@ -36,33 +34,28 @@ export interface GrantView {
   readonly resourceOwner?: string
   /** When the owner consented. */
   readonly approvedAt?: Instant
+  /** When the client instance first received the granted access or subject. */
+  readonly issuedAt?: Instant
   /**
-   * When the grant expires if it does not change; this can be in the past. Absent if the grant does not expire, or has
-   * been denied, cancelled or revoked.
+   * When the approved grant expires if it does not change; this can be in the past. Absent if the grant does not
+   * expire, or has been cancelled or revoked.
    */
-  readonly endsAt?: Instant
+  readonly expiresAt?: Instant
 }
 
 /** A query for a page of a resource owner's grants. */
 export interface GrantListQuery extends PageQuery {
   /** The host's identifier of the owner, as passed to `approve`. */
   readonly resourceOwner: string
-  /** Returns only grants in one of these states, such as `['approved', 'issued']`. Default: all grants. */
+  /** Returns only grants with one of these statuses, such as `['approved']`. Default: all grants. */
   readonly statuses?: readonly GrantStatus[]
 }
 
-/** Which grants to revoke: those of a resource owner, of a client instance, or of an owner for a client instance. */
-export interface GrantsToRevoke {
-  /** The host's identifier of the owner, as passed to `approve`. */
-  readonly resourceOwner?: string
-  /** Wallet address of the client instance, or the URN of its key's thumbprint, as in `GrantView.client`. */
-  readonly client?: string
-}
-
-export type GrantQuery = Pick<GrantListQuery, 'resourceOwner' | 'statuses'>
+type GrantsToRevoke = Parameters<GrantServices['revokeAll']>[0]
+type GrantQuery = Parameters<GrantServices['iterate']>[0]
 
 /**
- * The operations on grants that the host calls. Each throws an `ArgumentError` for an invalid argument, before it
+ * The operations on grants that the host calls. Each throws an `InvalidInputError` for an invalid argument, before it
  * reads the store.
  */
 export interface GrantServices {
@@ -75,11 +68,11 @@ export interface GrantServices {
   get(grantId: string): Promise<GrantView | undefined>
   /**
    * Resolves to a page of the grants that an owner has consented to, in the order of consent, such as for a page of
-   * connected apps. Grants that have ended are included until their records are removed, unless `statuses` excludes
-   * them: `['approved', 'issued']` selects the grants that the client instance can use. A query with `statuses` reads
-   * the owner's list in steps of 100 until the page is full.
+   * connected apps. Finalized grants are included until their records are removed, unless `statuses` excludes them:
+   * `['approved']` selects the grants that the client instance can use. A query with `statuses` reads the owner's list
+   * in steps of 100 until the page is full.
    *
-   * @throws {ArgumentError} for an invalid query.
+   * @throws {InvalidInputError} for an invalid query.
    */
   list(query: GrantListQuery): Promise<ListPage<GrantView>>
   /**
@@ -87,14 +80,13 @@ export interface GrantServices {
    * library reads them in pages of 100 as the loop proceeds, and holds one page in memory. Each grant that the
    * owner had consented to when the loop began appears exactly once; a later one may or may not appear.
    *
-   * @throws {ArgumentError} for an invalid query.
+   * @throws {InvalidInputError} for an invalid query.
    */
-  iterate(query: GrantQuery): AsyncIterable<GrantView>
+  iterate(query: Pick<GrantListQuery, 'resourceOwner' | 'statuses'>): AsyncIterable<GrantView>
   /**
-   * Revokes a grant together with its access tokens. Resolves to whether this call ended it: to false if the id is
-   * unknown, or if the grant had ended before.
+   * Revokes a grant together with its access tokens. A grant that is finalized stays unchanged.
    */
-  revoke(grantId: string): Promise<boolean>
+  revoke(grantId: string): Promise<HostResult<object, 'grant_unknown'>>
   /**
    * Revokes all grants of a resource owner, such as when the account is closed; all grants and open requests of a
    * client instance, such as when its key is stolen; or, with both members, the grants of an owner for one client
@@ -104,29 +96,27 @@ export interface GrantServices {
    * prevent this, first make `policy.mayRequest` refuse the client instance, or make your consent page refuse the
    * owner.
    *
-   * @throws {ArgumentError} for an invalid query, and for one without a member.
+   * @throws {InvalidInputError} for an invalid query, and for one without a member.
    */
-  revokeAll(query: GrantsToRevoke): Promise<number>
+  revokeAll(query: {
+    /** The host's identifier of the owner, as passed to `approve`. */
+    readonly resourceOwner?: string
+    /** Wallet address of the client instance, or the URN of its key's thumbprint, as in `GrantView.client`. */
+    readonly client?: string
+  }): Promise<number>
 }
 
 const statuses: Readonly<Record<GrantStatus, true>> = {
   pending: true,
   approved: true,
-  issued: true,
-  'interaction-expired': true,
-  ended: true,
   denied: true,
   cancelled: true,
   revoked: true,
-  'token-revoked': true,
+  'interaction-expired': true,
+  expired: true,
 }
 
-const status: Check = (path, value) => {
-  if (typeof value === 'string' && Object.hasOwn(statuses, value)) return
-  throw new ArgumentError(path, `must be one of ${Object.keys(statuses).join(', ')}`)
-}
-
-const ofOwner = { resourceOwner: text, statuses: optional(listOf(status)) }
+const ofOwner = { resourceOwner: text, statuses: optional(listOf(oneOf(statuses))) }
 const queryOfGrants = exactly<GrantQuery>(ofOwner)
 const pageQueryOfGrants = exactly<GrantListQuery>({ ...ofOwner, ...pageMembers })
 const grantsToRevoke = exactly<GrantsToRevoke>({
@@ -134,16 +124,12 @@ const grantsToRevoke = exactly<GrantsToRevoke>({
   client: optional(text),
 })
 
-export function createGrantServices(
-  context: ServiceContext,
-  grants: Grants,
-  policy: GrantPolicy,
-): GrantServices {
-  const seen = (grant: Grant) => grantView(grant, context.clock.now(), policy)
+export function createGrantServices(context: ServiceContext, grants: Grants): GrantServices {
+  const seen = (grant: Grant) => grantView(grant, context.clock.now())
 
   function keptBy({ statuses }: GrantQuery): ((grant: Grant) => boolean) | undefined {
     if (statuses === undefined) return undefined
-    return (grant) => statuses.includes(grantStatus(grant, context.clock.now(), policy))
+    return (grant) => statuses.includes(grantStatus(grant, context.clock.now()))
   }
 
   return {
@@ -170,7 +156,10 @@ export function createGrantServices(
     async revoke(grantId) {
       text('grantId', grantId)
       const grant = await grants.load(grantId)
-      return grant !== undefined && revoke(context, grants, grant)
+      if (grant === undefined) {
+        return { ok: false, refusal: 'grant_unknown', reason: 'the grant does not exist' }
+      }
+      return { ok: true, changed: await revoke(context, grants, grant) }
     },
     async revokeAll(query) {
       grantsToRevoke('query', query)
@@ -189,15 +178,12 @@ async function clientsList({ namespace }: ServiceContext, client: string) {
   return { kind: 'grant', list: clientListName(await namespace(), client) } as const
 }
 
-/** Revokes a grant. Resolves to whether this call ended it. */
+/** Revokes a grant. Resolves to whether this call revoked it. */
 async function revoke(context: ServiceContext, grants: Grants, grant: Grant): Promise<boolean> {
   const call = newCall(context)
   const command = { type: 'revoke', commandId: call.commandId } as const
-  const revoked = await grants.run<'revoke'>(grant, command, call)
-  // If a commit's response was lost, the reloaded record has this command's id.
-  return (
-    revoked.ok && (revoked.outcome === 'changed' || revoked.record.commandId === call.commandId)
-  )
+  const decision = await grants.run<'revoke'>(grant, command, call)
+  return decision.ok && hasChanged(decision, call.commandId)
 }
 
 async function revokeAll(
@@ -207,7 +193,7 @@ async function revokeAll(
 ): Promise<number> {
   const client = given && (canonicalUrl(given) ?? given)
   if (resourceOwner === undefined && client === undefined) {
-    throw new ArgumentError('query', 'must contain resourceOwner or client')
+    throw new InvalidInputError('query', 'must contain resourceOwner or client')
   }
   const list = () =>
     resourceOwner === undefined
@@ -230,20 +216,21 @@ export async function ownerListName(namespace: string, resourceOwner: string): P
   return `${namespace} owner ${await hashText(JSON.stringify(resourceOwner))}`
 }
 
-function grantView(grant: Grant, now: Instant, policy: GrantPolicy): GrantView {
-  const { id: grantId, client, createdAt, consent, granted, requested } = grant
+function grantView(grant: Grant, now: Instant): GrantView {
+  const { id: grantId, client, createdAt, issuedAt, consent, granted, requested } = grant
   const { resourceOwner } = consent ?? grant.finalized ?? {}
   const subject = granted === undefined ? grant.requestedSubject : grant.subject
-  const endsAt = grant.finalized === undefined ? endOf(grant, policy) : undefined
+  const expiresAt = grant.finalized === undefined ? grant.expiresAt : undefined
   return {
     grantId,
     client: clientId(client),
-    status: grantStatus(grant, now, policy),
+    status: grantStatus(grant, now),
     access: (granted ?? requested).map(tokenItem),
     ...(subject === undefined ? {} : { subject }),
     createdAt,
     ...(consent && { approvedAt: consent.at }),
     ...(resourceOwner === undefined ? {} : { resourceOwner }),
-    ...(endsAt === undefined ? {} : { endsAt }),
+    ...(issuedAt === undefined ? {} : { issuedAt }),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
   }
 }

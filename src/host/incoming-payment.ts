@@ -1,9 +1,9 @@
 import type { Amount } from '../core/amount.js'
-import type { Refused } from '../core/decision.js'
-import type { IncomingPayment } from '../core/incoming-payment.js'
+import type { HostResult, PaymentResult } from '../core/decision.js'
+import type { IncomingPayment, ReceiveRefusal } from '../core/incoming-payment.js'
 import { formatInstant, type Instant, lastInstant } from '../core/instant.js'
 import type { Json, JsonObject } from '../core/stored.js'
-import type { PaymentMethods } from '../ports/payment-methods.js'
+import type { PaymentMethods } from '../ports/host.js'
 import {
   type IncomingPaymentBody,
   incomingPaymentBody,
@@ -11,16 +11,20 @@ import {
 } from '../protocol/incoming-payment.js'
 import { resourceUrl } from '../protocol/url.js'
 import type {
-  CompleteIncomingPaymentResult,
-  CreatedOnce,
+  CreationRefusal,
   IncomingPayments,
   ReceivedFunds,
-  ReceiveResult,
 } from '../service/incoming-payment.js'
-import { ArgumentError } from '../util/argument-error.js'
-import { exactly, having, integer, optional, string, text } from '../util/arguments.js'
-import { amount, record } from './arguments.js'
-import { byWalletAddress, type PaymentReader, paymentReader } from './payments.js'
+import {
+  exactly,
+  having,
+  InvalidInputError,
+  integer,
+  optional,
+  string,
+  text,
+} from '../util/input.js'
+import { amount, byWalletAddress, type PaymentReader, paymentReader, record } from './payments.js'
 
 /** A request of the host to create an incoming payment. */
 export interface IncomingPaymentCreation {
@@ -36,27 +40,8 @@ export interface IncomingPaymentCreation {
   readonly metadata?: JsonObject
 }
 
-export type CreateIncomingPaymentResult =
-  | {
-      readonly ok: true
-      readonly payment: IncomingPayment
-      /** The URL of the payment, for the payer. */
-      readonly url: string
-      /** False if an earlier call with the same `idempotencyKey` created the payment. */
-      readonly changed: boolean
-    }
-  | {
-      readonly ok: false
-      /**
-       * `request_differs` if the key was used for another payment, and `payment_unknown` if a sweep has removed the
-       * payment that it was used for.
-       */
-      readonly refusal: Extract<CreatedOnce, Refused<string>>['refusal']
-      readonly reason: string
-    }
-
 /**
- * The operations on incoming payments that the host calls. Each throws an `ArgumentError` for an invalid argument,
+ * The operations on incoming payments that the host calls. Each throws an `InvalidInputError` for an invalid argument,
  * before it reads the store.
  */
 export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> {
@@ -66,12 +51,22 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
    * `create-incoming-payment`). It has no `client`. Any wallet that knows its URL can pay it.
    *
    * A repeat with the same `idempotencyKey` and equal members resolves to the existing payment, in its current state.
-   * The library recognizes a repeat until one day after the retention of the payment ends.
+   * The library recognizes a repeat until one day after the retention of the payment ends. The refusal is
+   * `request_differs` if the key was used for another payment, and `payment_unknown` if a sweep has removed the payment
+   * that it was used for.
    *
-   * @throws {ArgumentError} also for members that the OpenAPI schema does not allow, such as a negative amount.
+   * @returns the payment, and its URL for the payer.
+   * @throws {InvalidInputError} also for members that the OpenAPI schema does not allow, such as a negative amount.
    * @throws {ContentionError} if every attempt to commit loses a race for 3 s.
    */
-  create(request: IncomingPaymentCreation): Promise<CreateIncomingPaymentResult>
+  create(
+    request: IncomingPaymentCreation,
+  ): Promise<
+    HostResult<
+      { readonly payment: IncomingPayment; readonly url: string },
+      CreationRefusal | 'request_differs' | 'payment_unknown'
+    >
+  >
   /** Returns the payment as clients see it, without its payment methods. */
   toResource(payment: IncomingPayment): IncomingPaymentBody
   /**
@@ -80,22 +75,26 @@ export interface IncomingPaymentServices extends PaymentReader<IncomingPayment> 
    */
   findByIlpAddress(ilpAddress: string): Promise<IncomingPayment | undefined>
   /**
-   * Counts funds that have arrived. If the result is a refusal, do not credit the account and return the
-   * funds. You may report the same `transferId` again at any time; it counts once.
+   * Counts funds that have arrived. If the result is `changed`, credit the account. If it is not, an earlier call with
+   * the same `transferId` counted the funds: do not credit the account again. If it is a refusal, do not credit the
+   * account and return the funds. You may report the same `transferId` again at any time.
    *
    * Concurrent calls for one payment share commits, and each has its own result.
    *
    * @throws {ContentionError} if other writers keep changing the payment for 3 s, if the call has waited 3 s for other
    *   calls in this process, or if 1,000 calls are already waiting. Nothing was written; report the transfer again.
    */
-  receive(paymentId: string, funds: ReceivedFunds): Promise<ReceiveResult>
+  receive(
+    paymentId: string,
+    funds: ReceivedFunds,
+  ): Promise<PaymentResult<IncomingPayment, ReceiveRefusal>>
   /**
    * Completes a payment, so that it accepts no further funds. It need not have received its `incomingAmount`;
    * any client may have created it, and it may have expired. A completed payment stays unchanged.
    *
    * @throws {ContentionError} if other writers keep changing the payment for 3 s.
    */
-  complete(paymentId: string): Promise<CompleteIncomingPaymentResult>
+  complete(paymentId: string): Promise<PaymentResult<IncomingPayment>>
 }
 
 const creation = exactly<IncomingPaymentCreation>({
@@ -111,7 +110,7 @@ function readCreation(request: IncomingPaymentCreation) {
   creation('request', request)
   const { walletAddress, incomingAmount, expiresAt, metadata } = request
   if (expiresAt !== undefined && !(expiresAt >= 0 && expiresAt <= lastInstant)) {
-    throw new ArgumentError('request.expiresAt', 'must be an instant in the years 1970 to 9999')
+    throw new InvalidInputError('request.expiresAt', 'must be an instant in the years 1970 to 9999')
   }
   const body = {
     walletAddress,
@@ -121,7 +120,7 @@ function readCreation(request: IncomingPaymentCreation) {
   }
   // As JSON, because the payment is stored, and the host may change its object later.
   const read = readIncomingPaymentRequest(jsonOf(body))
-  if (!read.ok) throw new ArgumentError(`request.${read.path}`, read.problem)
+  if (!read.ok) throw new InvalidInputError(`request.${read.path}`, read.problem)
   return read.value
 }
 
@@ -129,7 +128,7 @@ function jsonOf(body: object): Json {
   try {
     return JSON.parse(JSON.stringify(body))
   } catch {
-    throw new ArgumentError('request.metadata', 'must be JSON')
+    throw new InvalidInputError('request.metadata', 'must be JSON')
   }
 }
 
@@ -148,9 +147,8 @@ export function incomingPaymentServices(
     },
     async create(request) {
       const created = await payments.createOnce(readCreation(request), request.idempotencyKey)
-      return created.ok
-        ? { ...created, url: resourceUrl(baseUrl, 'incoming-payments', created.payment.id) }
-        : { ok: false, refusal: created.refusal, reason: created.reason }
+      if (!created.ok) return created
+      return { ...created, url: resourceUrl(baseUrl, 'incoming-payments', created.payment.id) }
     },
     async findByIlpAddress(ilpAddress) {
       string('ilpAddress', ilpAddress)

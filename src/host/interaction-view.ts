@@ -1,5 +1,5 @@
 import { itemsOf, labelsOf, type TokenItem, tokenItem } from '../core/access.js'
-import { type Grant, type GrantPolicy, grantStatus, type SubjectId } from '../core/grant/record.js'
+import { type Grant, type GrantStatus, grantStatus, type SubjectId } from '../core/grant/record.js'
 import type { Instant } from '../core/instant.js'
 import { type SpendingTotal, spendingTotals } from '../core/spending-total.js'
 import { formatPath } from '../protocol/credential.js'
@@ -18,7 +18,13 @@ export interface TokenView {
 export interface InteractionView {
   readonly id: string
   readonly grantId: string
-  readonly state: 'pending' | 'approved' | 'denied' | 'expired' | 'closed'
+  /**
+   * The status of the grant, as in `GrantView`. The owner can decide while it is `pending`, and repeat an approval until
+   * `issuedAt`.
+   */
+  readonly status: GrantStatus
+  /** When the client instance first received the granted access or subject: the interaction is over. */
+  readonly issuedAt?: Instant
   /** Wallet address of the client instance, verified by its signature. */
   readonly client: string
   /**
@@ -45,12 +51,8 @@ export interface InteractionView {
 }
 
 /** Returns the view of a grant's interaction, or `undefined` if the grant has none. */
-export function interactionView(
-  grant: Grant,
-  now: Instant,
-  policy: GrantPolicy,
-): InteractionView | undefined {
-  const { interaction, client } = grant
+export function interactionView(grant: Grant, now: Instant): InteractionView | undefined {
+  const { interaction, client, issuedAt } = grant
   const subject = grant.granted === undefined ? grant.requestedSubject : grant.subject
   if (interaction === undefined || client.walletAddress === undefined) return undefined
   const { path, finish, expiresAt } = interaction
@@ -58,7 +60,8 @@ export function interactionView(
   return {
     id: formatPath(grant.id, path),
     grantId: grant.id,
-    state: viewState(grant, now, policy),
+    status: grantStatus(grant, now),
+    ...(issuedAt === undefined ? {} : { issuedAt }),
     client: client.walletAddress,
     access,
     tokens: labelsOf(access).map((label) => tokenView(access, label)),
@@ -72,18 +75,4 @@ export function interactionView(
 function tokenView(access: readonly TokenItem[], label: string | undefined): TokenView {
   const items = itemsOf(access, label)
   return label === undefined ? { access: items } : { label, access: items }
-}
-
-function viewState(grant: Grant, now: Instant, policy: GrantPolicy): InteractionView['state'] {
-  const status = grantStatus(grant, now, policy)
-  switch (status) {
-    case 'pending':
-    case 'approved':
-    case 'denied':
-      return status
-    case 'interaction-expired':
-      return 'expired'
-    default:
-      return 'closed'
-  }
 }

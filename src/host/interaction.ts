@@ -1,40 +1,35 @@
-import type { Decision } from '../core/decision.js'
+import { type Decision, type HostResult, hasChanged, refusedCall } from '../core/decision.js'
 import type { ConsentRefusal } from '../core/grant/consent.js'
-import { clientId, type Grant, type GrantPolicy, type SubjectId } from '../core/grant/record.js'
-import type { Subjects } from '../ports/subjects.js'
+import { clientId, type Grant, type SubjectId } from '../core/grant/record.js'
+import type { Subjects } from '../ports/host.js'
 import { hashSecret, newSecret, parsePath } from '../protocol/credential.js'
-import { newCall, type ServiceContext } from '../service/context.js'
+import { interactionHash, withParameters } from '../protocol/finish.js'
+import { type Call, newCall, type ServiceContext } from '../service/context.js'
 import type { Grants } from '../service/grant.js'
-import { exactly, optional, string, text } from '../util/arguments.js'
+import { exactly, optional, string, text } from '../util/input.js'
 import { type GrantApproval, readApproval } from './approval.js'
 import { ownerListName } from './grant.js'
-import { approvalUrl, denialUrl, type RedirectOptions } from './interaction-redirect.js'
 import { type InteractionView, interactionView } from './interaction-view.js'
 
-/** The result of a decision: the URL to redirect the browser to, or the reason for the refusal. */
-export type InteractionResult =
-  | {
-      readonly ok: true
-      /** Redirect the browser to this URL with status 303. If absent, ask the owner to return to the app. */
-      readonly redirect?: string
-    }
-  | { readonly ok: false; readonly refusal: ConsentRefusal; readonly reason: string }
+type InteractionResult = HostResult<{ readonly redirect?: string }, ConsentRefusal>
 
-/** The refusal of a resource owner. */
-export interface GrantDenial {
-  /** The host's identifier of the owner, stored on the grant. Default: the grant does not say who denied it. */
-  readonly resourceOwner?: string
+const isDenial = exactly<{ resourceOwner?: string }>({ resourceOwner: optional(text) })
+
+/** How the redirect at the end of an interaction is made. */
+interface RedirectOptions {
+  /** Exactly the string that wallet addresses publish as `authServer`. */
+  readonly grantEndpoint: string
+  readonly hashEncoding: 'base64' | 'base64url'
+  readonly denialRedirect: 'open-payments' | 'rfc9635'
 }
 
-const isDenial = exactly<GrantDenial>({ resourceOwner: optional(text) })
-
-export interface InteractionOptions extends RedirectOptions {
+interface InteractionOptions extends RedirectOptions {
   /** If absent, no subject is disclosed. */
   readonly subjects?: Subjects
 }
 
 /**
- * The operations that the host's consent page calls. Each throws an `ArgumentError` for an invalid argument, before
+ * The operations that the host's consent page calls. Each throws an `InvalidInputError` for an invalid argument, before
  * it reads the store.
  */
 export interface Interactions {
@@ -46,29 +41,39 @@ export interface Interactions {
   /**
    * Approves the request on behalf of a resource owner. Repeating the same decision before the client
    * instance uses the interaction reference returns a redirect with a new reference, so a double click or a
-   * lost redirect does no harm.
+   * lost redirect does no harm. A new reference is a change, too.
    *
    * Rejects when `subjects` rejects; the interaction then remains undecided.
+   *
+   * @returns the URL to redirect the browser to, with status 303. Without one, ask the owner to return to the app.
    */
-  approve(id: string, approval: GrantApproval): Promise<InteractionResult>
+  approve(
+    id: string,
+    approval: GrantApproval,
+  ): Promise<HostResult<{ readonly redirect?: string }, ConsentRefusal>>
   /**
    * Denies the request permanently. Repeating it returns a redirect again. The grant and its event name the owner of
    * the first denial.
+   *
+   * @param denial `resourceOwner` is the host's identifier of the owner. Default: the grant does not say who denied it.
+   * @returns the URL to redirect the browser to, as of `approve`.
    */
-  deny(id: string, denial?: GrantDenial): Promise<InteractionResult>
+  deny(
+    id: string,
+    denial?: { readonly resourceOwner?: string },
+  ): Promise<HostResult<{ readonly redirect?: string }, ConsentRefusal>>
 }
 
 export function createInteractions(
   context: ServiceContext,
   grants: Grants,
-  policy: GrantPolicy,
   options: InteractionOptions,
 ): Interactions {
   return {
     async get(id) {
       string('id', id)
       const grant = await findGrant(grants, id)
-      return grant && interactionView(grant, context.clock.now(), policy)
+      return grant && interactionView(grant, context.clock.now())
     },
 
     async approve(id, approval) {
@@ -92,7 +97,7 @@ export function createInteractions(
         refHash: await hashSecret(interactRef),
       } as const
       const decision = await grants.run(grant, command, call)
-      return resultOf(decision, (decided) => approvalUrl(decided, interactRef, options))
+      return resultOf(decision, call, (decided) => approvalUrl(decided, interactRef, options))
     },
 
     async deny(id, denial = {}) {
@@ -104,7 +109,7 @@ export function createInteractions(
       const call = newCall(context)
       const command = { ...denial, type: 'deny', commandId: call.commandId } as const
       const decision = await grants.run(grant, command, call)
-      return resultOf(decision, (decided) => denialUrl(decided, interactRef, options))
+      return resultOf(decision, call, (decided) => denialUrl(decided, interactRef, options))
     },
   }
 }
@@ -148,12 +153,38 @@ async function subjectToDisclose(
 
 async function resultOf(
   decision: Decision<Grant, unknown, ConsentRefusal>,
+  { commandId }: Call,
   redirectOf: (grant: Grant) => Promise<string | undefined>,
 ): Promise<InteractionResult> {
-  if (decision.outcome === 'refused') {
-    const { refusal, reason } = decision
-    return { ok: false, refusal, reason }
-  }
+  if (!decision.ok) return refusedCall(decision)
   const redirect = await redirectOf(decision.record)
-  return redirect === undefined ? { ok: true } : { ok: true, redirect }
+  const changed = hasChanged(decision, commandId)
+  return redirect === undefined ? { ok: true, changed } : { ok: true, changed, redirect }
+}
+
+/** Returns the URL to which the browser is redirected after an approval (RFC 9635 section 4.2.1). */
+async function approvalUrl(
+  { interaction }: Grant,
+  interactRef: string,
+  { grantEndpoint, hashEncoding }: RedirectOptions,
+): Promise<string | undefined> {
+  const { finish, nonce: serverNonce } = interaction ?? {}
+  if (finish === undefined || serverNonce === undefined) return undefined
+  const input = { clientNonce: finish.nonce, serverNonce, interactRef, grantEndpoint }
+  const hash = await interactionHash(input, finish.hashMethod, hashEncoding)
+  return withParameters(finish.uri, [
+    ['hash', hash],
+    ['interact_ref', interactRef],
+  ])
+}
+
+/** Returns the URL to which the browser is redirected after a denial. */
+async function denialUrl(
+  grant: Grant,
+  interactRef: string,
+  options: RedirectOptions,
+): Promise<string | undefined> {
+  if (options.denialRedirect === 'rfc9635') return approvalUrl(grant, interactRef, options)
+  const uri = grant.interaction?.finish?.uri
+  return uri && withParameters(uri, [['result', 'grant_rejected']])
 }

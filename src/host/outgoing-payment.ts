@@ -1,51 +1,30 @@
 import { type TokenItem, tokenItem } from '../core/access.js'
 import type { Amount } from '../core/amount.js'
 import { type SpentAmounts, totalSpent } from '../core/budget.js'
+import type { PaymentResult } from '../core/decision.js'
 import type { Grant } from '../core/grant/record.js'
 import type { SpendingWindow } from '../core/interval.js'
 import type { CountedAmount } from '../core/limits.js'
 import type { OutgoingPayment } from '../core/outgoing-payment/record.js'
-import type { Totals } from '../core/outgoing-payment.js'
-import type { Clock } from '../ports/clock.js'
+import type { OutgoingPaymentRefusals, Totals } from '../core/outgoing-payment.js'
+import type { Clock } from '../ports/host.js'
 import { type OutgoingPaymentBody, outgoingPaymentResource } from '../protocol/outgoing-payment.js'
-import type { OutgoingPaymentResult, OutgoingPayments } from '../service/outgoing-payment.js'
-import { ArgumentError } from '../util/argument-error.js'
-import { boolean, exactly, optional, string, text } from '../util/arguments.js'
-import { amount, record } from './arguments.js'
-import { type PaymentReader, paymentReader, type ScopeReader, scopeOf } from './payments.js'
+import type { OutgoingPayments } from '../service/outgoing-payment.js'
+import { boolean, exactly, InvalidInputError, optional, string, text } from '../util/input.js'
+import {
+  amount,
+  type PaymentReader,
+  paymentReader,
+  record,
+  type ScopeReader,
+  scopeOf,
+} from './payments.js'
 
-/** The total amounts that the host has sent for a payment, over all attempts. */
-export interface SentReport extends Totals {
-  /**
-   * True when the host will not send the rest: the payment completes, and the rest returns to the budget.
-   * Default: the payment completes as soon as it reaches either amount.
-   */
-  readonly final?: boolean
-}
+type SentReport = Parameters<OutgoingPaymentServices['reportSent']>[1]
+type FailureReport = NonNullable<Parameters<OutgoingPaymentServices['fail']>[1]>
+type CancellationReport = NonNullable<Parameters<OutgoingPaymentServices['cancel']>[1]>
 
-/**
- * The report of a failed payment. If it has no totals, the last reported totals apply. If it has only one, the library
- * derives the other from it at the price of the payment, rounded up, and never less than the last reported total.
- */
-export interface FailureReport {
-  /** The total debited; it stays charged to the budget. */
-  readonly sentAmount?: Amount
-  /** The total delivered; it stays charged to the budget. */
-  readonly deliveredAmount?: Amount
-  /** For the host's own use; never part of a response. */
-  readonly reason?: string
-}
-
-/** The report of a cancelled payment. */
-export interface CancellationReport {
-  /** For the host's own use; never part of a response. */
-  readonly reason?: string
-}
-
-/** Selects a list of outgoing payments: those of a wallet address, or those that were created under a grant. */
-export type OutgoingPaymentScope =
-  | { readonly walletAddress: string; readonly grantId?: undefined }
-  | { readonly grantId: string; readonly walletAddress?: undefined }
+type OutgoingPaymentScope = Parameters<OutgoingPaymentServices['iterate']>[0]
 
 /** What payments have spent under one granted item for outgoing payments, and what is left. */
 export interface ItemBudget {
@@ -68,10 +47,14 @@ export interface ItemBudget {
  * The operations on outgoing payments that the host calls. The host receives the event
  * `outgoing-payment.created`, claims the payment with `begin` before it sends anything, and ends it with
  * `reportSent` or `fail`. Every call may be repeated and counts once, except that only one `begin` succeeds. Each
- * throws an `ArgumentError` for an invalid argument, before it reads the store.
+ * throws an `InvalidInputError` for an invalid argument, before it reads the store.
  */
 export interface OutgoingPaymentServices
-  extends PaymentReader<OutgoingPayment, OutgoingPaymentScope> {
+  extends PaymentReader<
+    OutgoingPayment,
+    | { readonly walletAddress: string; readonly grantId?: undefined }
+    | { readonly grantId: string; readonly walletAddress?: undefined }
+  > {
   /** Returns the payment as clients see it. */
   toResource(payment: OutgoingPayment): OutgoingPaymentBody
   /**
@@ -86,16 +69,40 @@ export interface OutgoingPaymentServices
    * then on only `reportSent` or `fail` ends the payment. If the host crashes after this call, it must find
    * out how much it sent, and report that.
    */
-  begin(paymentId: string): Promise<OutgoingPaymentResult<'begin'>>
+  begin(
+    paymentId: string,
+  ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['begin']>>
   /**
    * Reports the totals sent so far. When either amount is reached, or with `final`, the payment completes,
    * and the unused rest returns to the budget of the window in which the payment was created.
    */
-  reportSent(paymentId: string, report: SentReport): Promise<OutgoingPaymentResult<'report-sent'>>
-  /** Fails a payment that was begun. The totals sent stay charged; the rest returns to the budget. */
-  fail(paymentId: string, report?: FailureReport): Promise<OutgoingPaymentResult<'fail'>>
-  /** Cancels a payment that was not begun. Its whole amount returns to the budget. */
-  cancel(paymentId: string, report?: CancellationReport): Promise<OutgoingPaymentResult<'cancel'>>
+  reportSent(
+    paymentId: string,
+    report: Totals & {
+      /**
+       * True when the host will not send the rest: the payment completes, and the rest returns to the budget.
+       * Default: the payment completes as soon as it reaches either amount.
+       */
+      readonly final?: boolean
+    },
+  ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['report-sent']>>
+  /**
+   * Fails a payment that was begun. The totals sent stay charged; the rest returns to the budget. Without totals, the
+   * last reported ones apply. With only one, the library derives the other from it at the price of the payment, rounded
+   * up, and never less than the last reported total. `reason` is for your own use; never part of a response.
+   */
+  fail(
+    paymentId: string,
+    report?: Partial<Totals> & { readonly reason?: string },
+  ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['fail']>>
+  /**
+   * Cancels a payment that was not begun. Its whole amount returns to the budget. `reason` is for your own use; never
+   * part of a response.
+   */
+  cancel(
+    paymentId: string,
+    report?: { readonly reason?: string },
+  ): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals['cancel']>>
 }
 
 const byAddressOrGrant: ScopeReader<OutgoingPaymentScope> = {
@@ -103,7 +110,7 @@ const byAddressOrGrant: ScopeReader<OutgoingPaymentScope> = {
   read({ walletAddress, grantId }) {
     if (grantId === undefined) return scopeOf({ walletAddress: walletAddress ?? '' })
     if (walletAddress === undefined) return { grantId }
-    throw new ArgumentError('query.grantId', 'must not be used together with walletAddress')
+    throw new InvalidInputError('query.grantId', 'must not be used together with walletAddress')
   },
 }
 

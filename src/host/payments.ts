@@ -1,3 +1,4 @@
+import type { Amount } from '../core/amount.js'
 import type { Stored } from '../core/stored.js'
 import { type Collection, canonicalUrl, resourceId } from '../protocol/url.js'
 import {
@@ -6,21 +7,40 @@ import {
   type ListPage,
   type ListScope,
   type PageQuery,
-  type PaymentListQuery,
   readPageQuery,
 } from '../service/lists.js'
-import { ArgumentError } from '../util/argument-error.js'
-import { type Check, exactly, integer, optional, string, text } from '../util/arguments.js'
+import {
+  type Check,
+  exactly,
+  having,
+  InvalidInputError,
+  integer,
+  number,
+  optional,
+  string,
+  text,
+} from '../util/input.js'
 
-/** The payments of a wallet address. */
-export type OfWalletAddress = Pick<PaymentListQuery, 'walletAddress'>
+/** Checks the types in an amount. The state machines decide whether its value and asset are acceptable. */
+export const amount = having({
+  value: string,
+  assetCode: string,
+  assetScale: number,
+} satisfies Record<keyof Amount, Check>)
+
+/** Checks that a value is a record, as returned by another call. */
+export const record = having({ id: text, version: integer } satisfies Partial<
+  Record<keyof Stored, Check>
+>)
+
+type OfWalletAddress = { readonly walletAddress: string }
 
 /**
  * The reads that the host can make of payments of a kind.
  *
  * @typeParam Scope what selects a list of them.
  */
-export interface PaymentReader<Payment, Scope = OfWalletAddress> {
+export interface PaymentReader<Payment, Scope = { readonly walletAddress: string }> {
   /** Resolves to the payment, or to `undefined` if the id is unknown. */
   get(paymentId: string): Promise<Payment | undefined>
   /** Returns the id in a payment's URL, or `undefined` if the URL does not belong to this server. */
@@ -30,7 +50,7 @@ export interface PaymentReader<Payment, Scope = OfWalletAddress> {
    * them, or the outgoing payments under a grant. Each payment that existed before the first page appears exactly once;
    * a payment that is created while you page may or may not appear.
    *
-   * @throws {ArgumentError} for an invalid query.
+   * @throws {InvalidInputError} for an invalid query.
    */
   list(query: Scope & PageQuery): Promise<ListPage<Payment>>
   /**
@@ -39,7 +59,7 @@ export interface PaymentReader<Payment, Scope = OfWalletAddress> {
    * began appears exactly once, as it was when its page was read; a payment that is created during the loop
    * may or may not appear.
    *
-   * @throws {ArgumentError} for an invalid query.
+   * @throws {InvalidInputError} for an invalid query.
    */
   iterate(query: Scope): AsyncIterable<Payment>
 }
@@ -52,7 +72,7 @@ type ReadablePayments<Payment extends Stored> = ReturnType<typeof createPaymentL
 /** How a query selects a list of payments: the checks of its members, and what they select. */
 export interface ScopeReader<Scope> {
   readonly members: Readonly<Record<string, Check>>
-  /** @throws {ArgumentError} for members that select no list. */
+  /** @throws {InvalidInputError} for members that select no list. */
   read(query: Scope): ListScope | GrantScope
 }
 
@@ -100,12 +120,12 @@ export const byWalletAddress: ScopeReader<OfWalletAddress> = {
 export function scopeOf({ walletAddress }: OfWalletAddress): ListScope {
   const canonical = canonicalUrl(walletAddress)
   if (canonical !== undefined) return { walletAddress: canonical }
-  throw new ArgumentError('query.walletAddress', 'must be a valid https URL')
+  throw new InvalidInputError('query.walletAddress', 'must be a valid https URL')
 }
 
 /** Reads the members of a query that select a page. */
 export function requirePage(query: PageQuery) {
   const page = readPageQuery(query)
-  if (!page.ok) throw new ArgumentError(`query.${page.path}`, page.problem)
+  if (!page.ok) throw new InvalidInputError(`query.${page.path}`, page.problem)
   return page.value
 }

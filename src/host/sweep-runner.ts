@@ -1,16 +1,15 @@
-import type { Random } from '../ports/random.js'
-import { requirePositive } from '../service/events/delivery.js'
-import { requireSweepLimit, type SweepOptions, type SweepResult } from '../service/sweep.js'
+import type { Random } from '../ports/host.js'
+import { type SweepOptions, type SweepResult, sweepLimit } from '../service/sweep.js'
 import { sleep } from '../service/time.js'
-import { callback, having, listOf, optional } from '../util/arguments.js'
-import { callHook } from '../util/call-hook.js'
-import { requireKnownOptions } from '../util/known-options.js'
-
-/** A server, or work of the host that runs at the same times: `{ sweep: async () => ({ more: false }) }`. */
-export interface SweptServer {
-  /** Resolves to `more: true` to be called again at once. */
-  sweep(options?: SweepOptions): Promise<Pick<SweepResult, 'more'>>
-}
+import { callHook } from '../util/errors.js'
+import {
+  callback,
+  having,
+  listOf,
+  optional,
+  positiveInteger,
+  requireKnownOptions,
+} from '../util/input.js'
 
 export interface RunSweepsOptions {
   /** The mean time between the end of a run and the next one, in milliseconds. Default 60,000. */
@@ -23,11 +22,6 @@ export interface RunSweepsOptions {
   readonly random?: Random
 }
 
-export interface SweepRunner {
-  /** Starts no further sweep, and resolves when the current one has ended. */
-  stop(): Promise<void>
-}
-
 const sweptServers = listOf(having({ sweep: callback }))
 const source = optional(having({ getRandomValues: callback }))
 
@@ -36,20 +30,24 @@ const source = optional(having({ getRandomValues: callback }))
  * random, so that processes that start together do not sweep together. Each run repeats the sweep of a server until no
  * more records are due. Any number of processes may run it, see `AuthorizationServer.sweep` and `ResourceServer.sweep`.
  *
- * @throws {OptionError} for an invalid option.
- * @throws {ArgumentError} for invalid servers, and for an invalid `onError` or `random`.
+ * @param servers may include work of the host that runs at the same times: `{ sweep: async () => ({ more: false }) }`.
+ *   A `sweep` that resolves to `more: true` is called again at once.
+ * @returns a runner, whose `stop` starts no further sweep, and resolves when the current one has ended.
+ * @throws {InvalidInputError} for an invalid option, and for invalid servers.
  */
 export function runSweeps(
-  servers: readonly SweptServer[],
+  servers: readonly {
+    sweep(options?: SweepOptions): Promise<Pick<SweepResult, 'more'>>
+  }[],
   options: RunSweepsOptions = {},
-): SweepRunner {
+): { stop(): Promise<void> } {
   sweptServers('servers', servers)
   requireKnownOptions('', options, { everyMs: true, limit: true, onError: true, random: true })
   const { everyMs = 60_000, limit = 1_000, onError, random = crypto } = options
-  requirePositive('everyMs', everyMs)
-  requireSweepLimit(limit)
-  optional(callback)('options.onError', onError)
-  source('options.random', random)
+  positiveInteger('everyMs', everyMs)
+  sweepLimit('limit', limit)
+  optional(callback)('onError', onError)
+  source('random', random)
   const controller = new AbortController()
   const { signal } = controller
 
@@ -62,7 +60,7 @@ export function runSweeps(
     }
   }
 
-  async function sweepAll(server: SweptServer): Promise<void> {
+  async function sweepAll(server: (typeof servers)[number]): Promise<void> {
     let more = true
     while (more && !signal.aborted) more = (await server.sweep({ limit, signal })).more
   }

@@ -1,6 +1,6 @@
 import { ok } from '../core/decision.js'
 import { clientId, type Grant, type GrantClient } from '../core/grant/record.js'
-import type { ClientKeys, PublicJwk } from '../ports/client-keys.js'
+import type { ClientKeys, PublicJwk } from '../ports/host.js'
 import { type Credential, type CredentialClass, parseCredential } from '../protocol/credential.js'
 import {
   inspectSignatures,
@@ -11,7 +11,7 @@ import {
 import { boundKey } from '../service/grant.js'
 import { isWrongAnswer } from '../service/host-answer.js'
 import type { Proof } from '../service/replay.js'
-import { hasCode } from '../util/error-code.js'
+import { hasCode } from '../util/errors.js'
 import { type Exchange, refuse } from './pipeline.js'
 import type { HttpRefusal, HttpResult } from './refusals.js'
 
@@ -72,7 +72,7 @@ export async function prove(
   if (limited !== undefined) return limited
   const { thumbprint } = client
   const proof = { thumbprint, keyid, createdAt, signature }
-  return ok(nonce === undefined ? proof : { ...proof, nonce })
+  return ok(nonce === undefined ? proof : { nonce, ...proof })
 }
 
 /** Verifies one of the signatures with the key that a grant is bound to. */

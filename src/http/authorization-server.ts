@@ -1,20 +1,18 @@
 import { createGrantServices, type GrantServices } from '../host/grant.js'
 import { createInteractions, type Interactions } from '../host/interaction.js'
-import type { ClientKeys } from '../ports/client-keys.js'
-import type { Introspect } from '../ports/introspect.js'
+import type { ClientKeys, Introspect, Introspection, Subjects } from '../ports/host.js'
 import type { Store } from '../ports/store.js'
-import type { Subjects } from '../ports/subjects.js'
 import type { ServiceContext } from '../service/context.js'
 import type { ServerEvents } from '../service/events/delivery.js'
 import { createServerEvents } from '../service/events/outbox.js'
 import { createGrants, type Grants } from '../service/grant.js'
 import { createIntrospect } from '../service/introspection.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
-import { requireKnownOptions } from '../util/known-options.js'
-import { discover } from './authorization-server/discovery.js'
+import { requireKnownOptions, requireMethods } from '../util/input.js'
 import {
   cancelGrant,
   continueGrant,
+  discover,
   requestGrant,
   revokeToken,
   rotateToken,
@@ -30,18 +28,18 @@ import type { Handler } from './message.js'
 import {
   contextOn,
   repeatRule,
-  requireMethods,
   requirePrefix,
   type ServerOptions,
   serverOptions,
   serviceContext,
+  sharedOf,
 } from './options.js'
 import { createHandlers } from './pipeline.js'
 import { authorizationErrors } from './public-errors.js'
 import {
-  type AuthorizationOperation,
   grantRoutes,
   introspectionRoutes,
+  type ServerOperation,
   type ServerRoute,
 } from './routes.js'
 import { publicUrl } from './target.js'
@@ -63,7 +61,7 @@ export interface AuthorizationServerOptions extends ServerOptions {
   readonly policy?: AuthorizationPolicy
   /**
    * Resource servers in other processes, which introspect access tokens at `{grantEndpoint}/introspect`, as
-   * `remoteIntrospection` does. Default: none; the route is not served.
+   * `remoteGrants` does. Default: none; the route is not served.
    */
   readonly resourceServers?: readonly RegisteredResourceServer[]
 }
@@ -89,7 +87,7 @@ export interface AuthorizationServer extends AuthorizationServices {
   /** Serves every route below the grant endpoint. */
   readonly handle: Handler
   /** One handler for each operation, for hosts with their own router. */
-  readonly handlers: Readonly<Record<AuthorizationOperation, Handler>>
+  readonly handlers: Readonly<Record<ServerOperation<'authorizationServer'>, Handler>>
   readonly routes: readonly ServerRoute[]
   /** The events of grants, for the host to consume. */
   readonly events: ServerEvents
@@ -104,18 +102,22 @@ export interface AuthorizationServer extends AuthorizationServices {
    * Run it periodically, in any number of processes, and call it again immediately while `more` is true.
    *
    * @throws the store's first error, after it has processed the records of the other kind.
-   * @throws {OptionError} for an invalid `limit`.
+   * @throws {InvalidInputError} for an invalid `limit`.
    */
   sweep(options?: SweepOptions): Promise<SweepResult>
-  /** Introspects access tokens for a resource server in the same process. */
-  readonly introspect: Introspect
+  /** URL of the grant endpoint, exactly as given. */
+  readonly grantEndpoint: string
+  /** Introspects an access token, as a resource server in the same process does (RFC 9767 section 3.3). */
+  introspect(query: { readonly accessToken: string }): Promise<Introspection>
+  /** The options that a resource server with `grants` of this server uses, unless it is given its own. */
+  readonly shared: Omit<ServerOptions, 'strippedPrefix'>
 }
 
 /**
  * Creates the authorization server: grant requests, interaction, continuation and token management of GNAP
  * (RFC 9635) in the profile of Open Payments.
  *
- * @throws {OptionError} for an invalid or unknown option.
+ * @throws {InvalidInputError} for an invalid or unknown option.
  */
 export function createAuthorizationServer(
   options: AuthorizationServerOptions,
@@ -123,8 +125,8 @@ export function createAuthorizationServer(
   const settings = readSettings(options)
   const { context, grantPolicy } = settings
   const grants = createGrants(context, grantPolicy)
-  const introspect = createIntrospect(context, grants, settings.clientKeys, grantPolicy)
-  const swept = [retired(context, 'grant'), retired(context, 'nonce')]
+  const introspect = createIntrospect(context, grants, settings.clientKeys)
+  const swept = [retired(context, 'grant'), retired(context, 'replay')]
   return {
     ...createHandlers(pipelineOf(settings, grants, introspect)),
     ...servicesIn(context, settings, grants),
@@ -134,7 +136,9 @@ export function createAuthorizationServer(
       return servicesIn(inside, settings, createGrants(inside, grantPolicy))
     },
     sweep: (options) => sweepKinds(context, swept, options),
+    grantEndpoint: options.grantEndpoint,
     introspect,
+    shared: sharedOf(options),
   }
 }
 
@@ -167,17 +171,17 @@ function readSettings(options: AuthorizationServerOptions) {
 /** Creates the services for the host's own code. */
 function servicesIn(
   context: ServiceContext,
-  { options, subjects, grantPolicy, rules }: Settings,
+  { options, subjects, rules }: Settings,
   grants: Grants,
 ): AuthorizationServices {
   const { grantEndpoint } = options
   return {
-    interactions: createInteractions(context, grants, grantPolicy, {
+    interactions: createInteractions(context, grants, {
       grantEndpoint,
       ...rules,
       ...(subjects === undefined ? {} : { subjects }),
     }),
-    grants: createGrantServices(context, grants, grantPolicy),
+    grants: createGrantServices(context, grants),
   }
 }
 
@@ -197,7 +201,7 @@ function pipelineOf(settings: Settings, grants: Grants, introspect: Introspect) 
     routes: resourceServers === undefined ? grantRoutes : [...grantRoutes, ...introspectionRoutes],
     serve: {
       requestGrant: requestGrant(deps),
-      discover: discover({ grantEndpoint, namesSubjects }),
+      discover: discover(grantEndpoint, deps),
       continueGrant: continueGrant(deps),
       cancelGrant: cancelGrant(deps),
       rotateToken: rotateToken(deps),

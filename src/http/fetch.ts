@@ -6,9 +6,6 @@ import {
   requireHandler,
 } from './message.js'
 
-/** A request handler of the Fetch API, as used by Next.js, Bun, Deno and Workers. */
-export type FetchHandler = (request: Request) => Promise<Response>
-
 /** The error for a request body whose bytes are unavailable because other code in the host read it first. */
 export class RawBodyError extends TypeError {
   readonly code = 'ERR_RAW_BODY_UNAVAILABLE'
@@ -22,14 +19,16 @@ export class RawBodyError extends TypeError {
 }
 
 /**
- * Turns a handler into one of the Fetch API. The runtime has already resolved dot segments and joined header
+ * Turns a handler into one of the Fetch API, as used by Next.js, Bun, Deno and Workers. The runtime has already resolved dot segments and joined header
  * lines, so requests that would be ambiguous because of this are refused.
  *
  * The returned handler rejects with a `RawBodyError` if the body has already been read.
  *
- * @throws {ArgumentError} if `handle` is not a function.
+ * @throws {InvalidInputError} if `handle` is not a function.
  */
-export function toFetch(handle: Handler<string | Uint8Array>): FetchHandler {
+export function toFetch(
+  handle: Handler<string | Uint8Array>,
+): (request: Request) => Promise<Response> {
   requireHandler('toFetch', handle)
   return async (request) => {
     const response = await handle(requestFromFetch(request, await readFetchBody(request)))

@@ -1,6 +1,5 @@
-import { ok, type Result } from '../core/decision.js'
+import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { FieldLines, SignedMessage } from '../protocol/http-signature/components.js'
-import { type Unreadable, unreadable } from '../protocol/schema.js'
 import type { HttpRequest } from './message.js'
 
 const linesMax = 128
@@ -19,39 +18,38 @@ const singletons = [
 /** Singletons whose value never contains a comma, so that a comma reveals joined lines. */
 const commaless = singletons.filter((name) => name !== 'content-digest')
 
-export type ReadFields = Result<FieldLines, InvalidFields>
-
-type InvalidFields = Unreadable<'headers_invalid' | 'media_type_unsupported'>
+type InvalidFields = Refused<'headers_invalid' | 'media_type_unsupported'>
 
 /** Groups header lines by lower-case name, and refuses headers that are ambiguous. */
-export function readFields(request: HttpRequest): ReadFields {
+export function readFields(request: HttpRequest): Result<FieldLines, InvalidFields> {
   const { headers, headersMerged = false, body } = request
   if (headers.length > linesMax)
-    return invalid(`the request has more than ${linesMax} header lines`)
+    return refused('headers_invalid', `the request has more than ${linesMax} header lines`)
   const fields = new Map<string, string[]>()
   for (const [name, value] of headers) {
     if (name.startsWith(':')) continue
     if (value.length > valueLengthMax)
-      return invalid(`a header value exceeds ${valueLengthMax} bytes`)
+      return refused('headers_invalid', `a header value exceeds ${valueLengthMax} bytes`)
     const line = unusual.test(value) ? trimmed(value) : value
-    if (line === undefined) return invalid('a header value contains a line break')
+    if (line === undefined)
+      return refused('headers_invalid', 'a header value contains a line break')
     const key = name.toLowerCase()
     const lines = fields.get(key)
     if (lines === undefined) fields.set(key, [line])
     else lines.push(line)
   }
   const repeated = singletons.find((name) => (fields.get(name)?.length ?? 0) > 1)
-  if (repeated !== undefined) return invalid(`the request repeats ${repeated}`)
+  if (repeated !== undefined) return refused('headers_invalid', `the request repeats ${repeated}`)
   if (headersMerged) {
     const joined = commaless.find((name) => fields.get(name)?.[0]?.includes(','))
-    if (joined !== undefined) return invalid(`the request repeats ${joined}`)
+    if (joined !== undefined) return refused('headers_invalid', `the request repeats ${joined}`)
   }
   const coding = fields.get('content-encoding')?.[0]
   if (coding !== undefined && coding.toLowerCase() !== 'identity') {
-    return unsupported('the body is content-encoded')
+    return refused('media_type_unsupported', 'the body is content-encoded')
   }
   if (body.length > 0 && !isJson(fields.get('content-type')?.[0])) {
-    return unsupported('the body is not application/json')
+    return refused('media_type_unsupported', 'the body is not application/json')
   }
   return ok(fields)
 }
@@ -66,14 +64,6 @@ export function readMessage(
   if (!read.ok) return read
   const { method, headersMerged: fieldsMerged = false, body } = request
   return ok({ method, origin, target, fields: read.value, fieldsMerged, body })
-}
-
-function invalid(reason: string): InvalidFields {
-  return unreadable('headers_invalid', reason)
-}
-
-function unsupported(reason: string): InvalidFields {
-  return unreadable('media_type_unsupported', reason)
 }
 
 function isJson(contentType: string | undefined): boolean {

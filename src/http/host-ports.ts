@@ -1,13 +1,16 @@
 import type { TokenItem } from '../core/access.js'
-import type { ClientKeys } from '../ports/client-keys.js'
-import type { PaymentMethods } from '../ports/payment-methods.js'
-import type { Pricing } from '../ports/pricing.js'
-import type { Subjects } from '../ports/subjects.js'
-import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import type {
+  ClientKeys,
+  PaymentMethods,
+  Pricing,
+  Subjects,
+  WalletAddresses,
+} from '../ports/host.js'
 import { accountSchema, keySchema, methodsSchema, subjectSchema } from '../protocol/host-answers.js'
 import { publishedJwk, screenJwk } from '../protocol/http-signature/jwk.js'
+import { mayBePublic } from '../protocol/ip-address.js'
 import { parseWith } from '../protocol/schema.js'
-import { canonicalUrl } from '../protocol/url.js'
+import { canonicalUrl, isLoopback, resourceId } from '../protocol/url.js'
 import { HostAnswerError } from '../service/host-answer.js'
 import { ofDependency } from '../service/store-guard.js'
 
@@ -56,9 +59,31 @@ export function hostPaymentMethods(port: PaymentMethods): PaymentMethods {
   }
 }
 
-/** The service of quotes checks prices, because it knows what was asked. */
-export function hostPricing(port: Pricing): Pricing {
-  return { price: (request) => ofDependency('pricing', () => port.price(request)) }
+/**
+ * Refuses receivers on this machine or in a private network before the host prices them, because client instances
+ * choose the URLs and the host may fetch them. Incoming payments of the server itself are always accepted. The service
+ * of quotes checks prices, because it knows what was asked.
+ *
+ * @param baseUrl of the resource server, without a trailing slash.
+ */
+export function hostPricing(
+  port: Pricing,
+  baseUrl: string,
+  allowLoopback = isLoopback(new URL(baseUrl)),
+): Pricing {
+  function isAccepted(receiver: string): boolean {
+    const url = new URL(receiver)
+    if (allowLoopback && isLoopback(url)) return true
+    return mayBePublic(url) || resourceId(baseUrl, 'incoming-payments', receiver) !== undefined
+  }
+
+  return {
+    async price(request) {
+      if (isAccepted(request.receiver)) return ofDependency('pricing', () => port.price(request))
+      const reason = 'the receiver is not on the public internet'
+      return { ok: false, refusal: 'receiver_invalid', reason }
+    },
+  }
 }
 
 export function hostSubjects(port: Subjects): Subjects {

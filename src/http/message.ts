@@ -1,4 +1,4 @@
-import { ArgumentError } from '../util/argument-error.js'
+import { InvalidInputError } from '../util/input.js'
 
 /**
  * A request exactly as received. Signatures cover the exact bytes, so no part of it may be parsed, decoded or
@@ -40,10 +40,10 @@ export const bodyBytesMax = 64 * 1024
  * Checks the argument of an adapter at once: a server in the place of its `handle` would fail at each request.
  *
  * @param adapter the name of the function of the adapter, such as `toExpress`.
- * @throws {ArgumentError} for a value that is not a function.
+ * @throws {InvalidInputError} for a value that is not a function.
  */
 export function requireHandler(adapter: string, handle: unknown): void {
   if (typeof handle === 'function') return
   const remedy = `pass the handle of a server, such as ${adapter}(auth.handle)`
-  throw new ArgumentError('handle', `must be a function: ${remedy}`)
+  throw new InvalidInputError('handle', `must be a function: ${remedy}`)
 }

@@ -1,6 +1,5 @@
 import { wholeMilliseconds } from '../core/instant.js'
-import type { Clock } from '../ports/clock.js'
-import type { Random } from '../ports/random.js'
+import type { Clock, Random } from '../ports/host.js'
 import type { Store } from '../ports/store.js'
 import { namespaceAt, pooled } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
@@ -10,18 +9,25 @@ import type { RepeatRule } from '../service/replay.js'
 import { guardedStore } from '../service/store-guard.js'
 import { type ClockError, realPacing, steadyClock } from '../service/time.js'
 import { createRunner } from '../service/write.js'
-import { callHook } from '../util/call-hook.js'
-import { requireKnownOptions } from '../util/known-options.js'
-import { invalidOption } from '../util/option-error.js'
-import { harmless, type RateLimiting, type ServerHooks } from './pipeline.js'
+import { callHook } from '../util/errors.js'
+import {
+  boolean,
+  callback,
+  InvalidInputError,
+  oneOf,
+  optional,
+  requireKnownOptions,
+  requireMethods,
+} from '../util/input.js'
+import { harmless, type ServerHooks } from './pipeline.js'
 import type { Server } from './routes.js'
-import type { PublicUrl } from './target.js'
+import { isBelow, type PublicUrl } from './target.js'
 
 /** Keeps the sum of a time and a duration within the range of `Date`. */
 const durationMaxMs = 100 * 366 * 86_400_000
 
 /** Options common to the servers with a store. */
-export interface ServerOptions extends ServerHooks, RateLimiting {
+export interface ServerOptions extends ServerHooks {
   readonly store: Store
   /** The source of the current time. Default: `Date`. */
   readonly clock?: Clock
@@ -35,16 +41,16 @@ export interface ServerOptions extends ServerHooks, RateLimiting {
   readonly storeTimeoutMs?: number
   readonly signatures?: SignatureOptions
   /**
-   * The prefix of the published path that a reverse proxy strips before it forwards a request, such as
-   * `/api`. Default: none.
-   */
-  readonly strippedPrefix?: string
-  /**
    * The types of event that commits also record: a list of types, true for all, or false for none. Deliver them with
    * `consumeEvents`: the store keeps every event until its delivery. Default: the types on which a host acts,
    * which docs/events.md lists. An operation without a recorded event writes no event.
    */
   readonly recordsEvents?: boolean | readonly EventType[]
+  /**
+   * The prefix of the published path that a reverse proxy strips before it forwards a request, such as
+   * `/api`. Default: none.
+   */
+  readonly strippedPrefix?: string
 }
 
 /** How HTTP message signatures (RFC 9421) are checked. */
@@ -58,7 +64,7 @@ export interface SignatureOptions {
    * rotation and payments without a quote or `Idempotency-Key` always refuse it. In other operations, two
    * legitimate requests in the same second can be byte-identical. Default `accept-repeat`.
    */
-  readonly repeats?: RepeatRule
+  readonly repeats?: 'accept-repeat' | 'refuse-repeat'
   /**
    * Whether `Signature-Input` and `Signature` must be Structured Fields, as RFC 9421 section 4 requires.
    * If false, every operation except introspection also accepts the forms that the official PHP and Rust SDKs
@@ -68,23 +74,46 @@ export interface SignatureOptions {
 }
 
 /** The names of the options of every server. */
-export const hookOptions: Readonly<Record<keyof (ServerHooks & RateLimiting), true>> = {
+export const hookOptions: Readonly<Record<keyof ServerHooks, true>> = {
   onRefusal: true,
   onError: true,
   telemetry: true,
   rateLimit: true,
 }
 
-/** The names of the options common to the servers with a store. */
-export const serverOptions: Readonly<Record<keyof ServerOptions, true>> = {
+type SharedOptions = Omit<ServerOptions, 'strippedPrefix'>
+
+const sharedOptions: Readonly<Record<keyof SharedOptions, true>> = {
   store: true,
   storeTimeoutMs: true,
   clock: true,
   random: true,
   signatures: true,
-  strippedPrefix: true,
   recordsEvents: true,
   ...hookOptions,
+}
+
+/** The names of the options common to the servers with a store. */
+export const serverOptions: Readonly<Record<keyof ServerOptions, true>> = {
+  ...sharedOptions,
+  strippedPrefix: true,
+}
+
+/** Returns the options that a resource server takes over from its authorization server, without undefined ones. */
+export function sharedOf<Options extends Partial<SharedOptions>>(
+  options: Options,
+): Pick<Options, keyof Options & keyof SharedOptions> {
+  const names = Object.keys(sharedOptions) as (keyof SharedOptions)[]
+  return present(Object.fromEntries(names.map((name) => [name, options[name]]))) as never
+}
+
+/** Removes undefined members. */
+export function present<Values extends object>(
+  values: Values,
+): { [Name in keyof Values]?: Exclude<Values[Name], undefined> } {
+  return Object.fromEntries(
+    Object.entries(values).filter(([, value]) => value !== undefined),
+  ) as never
 }
 
 /**
@@ -107,7 +136,7 @@ export function serviceContext(
   requireMethods('clock', clock, ['now'])
   requireMethods('random', random, ['getRandomValues'])
   requireDuration('storeTimeoutMs', storeTimeoutMs)
-  if (storeTimeoutMs === 0) throw invalidOption('storeTimeoutMs', 'must be positive')
+  if (storeTimeoutMs === 0) throw new InvalidInputError('storeTimeoutMs', 'must be positive')
   const report = (error: ClockError) => void callHook(() => onError?.(error))
   const steady = steadyClock(wholeMilliseconds(clock), report)
   const telemetry = options.telemetry && harmless(options.telemetry, onError)
@@ -122,7 +151,6 @@ export function serviceContext(
   return {
     ...running,
     run: createRunner(running),
-    givenStore: store,
     clock: steady,
     signatureRules: signatureRules(options.signatures ?? {}),
     namespace: namespaceAt(url.origin + url.basePath),
@@ -139,7 +167,8 @@ export function contextOn(store: Store, context: ServiceContext): ServiceContext
 
 export function repeatRule({ signatures }: ServerOptions): RepeatRule {
   const repeats = signatures?.repeats ?? 'accept-repeat'
-  return requireOneOf('signatures.repeats', repeats, ['accept-repeat', 'refuse-repeat'])
+  oneOf({ 'accept-repeat': true, 'refuse-repeat': true })('signatures.repeats', repeats)
+  return repeats
 }
 
 /** The names of the signature options that do not need a store. */
@@ -155,74 +184,53 @@ export function signatureRules(signatures: SignatureOptions): SignatureRules {
   requireKnownOptions('signatures', signatures, { ...ruleOptions, repeats: true })
   requireDuration('signatures.ageMaxMs', ageMaxMs)
   requireDuration('signatures.skewMaxMs', skewMaxMs)
-  requireBoolean('signatures.strict', strict)
+  boolean('signatures.strict', strict)
   return { ageMaxMs, skewMaxMs, strict }
 }
 
-/** Validates durations in milliseconds, and fills in defaults. */
+/** Validates a group of durations in milliseconds, and fills in defaults. */
 export function durations<Name extends string>(
   option: string,
   defaults: Readonly<Record<Name, number>>,
-  given: Readonly<Partial<Record<NoInfer<Name>, number>>>,
+  given?: Readonly<Partial<Record<NoInfer<Name>, number>>>,
 ): Readonly<Record<Name, number>> {
+  if (given !== undefined) requireKnownOptions(option, given, defaults)
   const filled: Record<Name, number> = { ...defaults }
   for (const name of Object.keys(defaults) as Name[]) {
-    filled[name] = given[name] === undefined ? defaults[name] : given[name]
+    const value = given?.[name]
+    filled[name] = value === undefined ? defaults[name] : value
     requireDuration(`${option}.${name}`, filled[name])
   }
   return filled
 }
 
-export function requireMethods(option: string, value: unknown, methods: readonly string[]): void {
-  if (value === undefined || value === null) throw invalidOption(option, 'is required')
-  const missing = methods.find(
-    (method) => typeof (value as Record<string, unknown>)[method] !== 'function',
-  )
-  if (missing !== undefined) throw invalidOption(option, `must have a method ${missing}`)
-}
-
 /** Checks that a store has all methods of the contract. */
-export function requireStore(store: Store): Store {
+function requireStore(store: Store): Store {
   requireMethods('store', store, ['load', 'commit', 'list', 'due', 'remove'])
   if (store.loadAll !== undefined) requireMethods('store', store, ['loadAll'])
   return store
 }
 
-export function requireFunction(option: string, value: unknown): void {
-  if (typeof value !== 'function') throw invalidOption(option, 'must be a function')
-}
-
-export function requireBoolean(option: string, value: unknown): boolean {
-  if (typeof value === 'boolean') return value
-  throw invalidOption(option, 'must be a boolean')
-}
-
-export function requireOneOf<Value extends string>(
-  option: string,
-  value: Value,
-  allowed: readonly Value[],
-): Value {
-  if (allowed.includes(value)) return value
-  throw invalidOption(option, `must be one of ${allowed.join(', ')}`)
-}
-
 /** Checks the stripped prefix against the configured URL: a wrong prefix would make every request a 404. */
 export function requirePrefix(prefix: string, { basePath }: PublicUrl): string {
   if (prefix === '') return prefix
-  if (typeof prefix === 'string' && `${basePath}/`.startsWith(`${prefix}/`)) return prefix
-  throw invalidOption('strippedPrefix', 'must be a prefix of the path of the URL')
+  if (typeof prefix === 'string' && isBelow(basePath, prefix)) return prefix
+  throw new InvalidInputError('strippedPrefix', 'must be a prefix of the path of the URL')
 }
 
-export function requireHooks(hooks: ServerHooks & RateLimiting): void {
+export function requireHooks(hooks: ServerHooks): void {
   const { onRefusal, onError, rateLimit, telemetry } = hooks
-  if (onRefusal !== undefined) requireFunction('onRefusal', onRefusal)
-  if (onError !== undefined) requireFunction('onError', onError)
-  if (rateLimit !== undefined) requireFunction('rateLimit', rateLimit)
+  optional(callback)('onRefusal', onRefusal)
+  optional(callback)('onError', onError)
+  optional(callback)('rateLimit', rateLimit)
   if (telemetry !== undefined) requireMethods('telemetry', telemetry, ['observe'])
 }
 
 function requireDuration(option: string, value: unknown): void {
   const whole = typeof value === 'number' && Number.isSafeInteger(value)
   if (whole && value >= 0 && value <= durationMaxMs) return
-  throw invalidOption(option, 'must be an integer number of milliseconds, at most 100 years')
+  throw new InvalidInputError(
+    option,
+    'must be an integer number of milliseconds, at most 100 years',
+  )
 }

@@ -1,7 +1,7 @@
 import { type Ok, ok } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import type { Json } from '../core/stored.js'
-import type { RequestOutcome, Telemetry, TelemetryActivity } from '../ports/telemetry.js'
+import type { RequestOutcome, Telemetry, TelemetryActivity } from '../ports/host.js'
 import type { SignedMessage } from '../protocol/http-signature/components.js'
 import { parseJson } from '../protocol/json.js'
 import type { BodyProblem, Parsed } from '../protocol/schema.js'
@@ -9,8 +9,7 @@ import { type Call, newCall, type ServiceContext, type SignedCall } from '../ser
 import { once, type Proof, type RepeatRule, replayRecordOf } from '../service/replay.js'
 import { failedDependency } from '../service/store-guard.js'
 import { answered } from '../service/write.js'
-import { callHook, type OnError } from '../util/call-hook.js'
-import { hasCode } from '../util/error-code.js'
+import { callHook, hasCode, type OnError } from '../util/errors.js'
 import { readMessage } from './fields.js'
 import { bodyBytesMax, type Handler, type HttpRequest, type HttpResponse } from './message.js'
 import type { ErrorTable, Refusal } from './public-errors.js'
@@ -44,8 +43,8 @@ export interface RefusalReport {
 }
 
 /**
- * Hooks by which the host observes a server. A hook may be asynchronous; no response waits for it, and its error does
- * not change a response.
+ * Hooks by which the host observes a server and limits its clients. A hook may be asynchronous; no response waits for it, except for
+ * `rateLimit`, and its error does not change a response.
  */
 export interface ServerHooks {
   readonly onRefusal?: (report: RefusalReport) => void
@@ -56,10 +55,20 @@ export interface ServerHooks {
   readonly onError?: (error: unknown) => void
   /** Measures requests, store calls and signature verifications. Default: none. */
   readonly telemetry?: Telemetry
+  /**
+   * Counts calls; a call over the limit gets 429 with `Retry-After`. A signed operation awaits it right after
+   * the signature is verified, before it acts for the client; an operation that needs no signature awaits it
+   * first. It does not see requests with an invalid signature: limit those by IP address in front of the
+   * server. If it throws, the call is served and `onError` receives the error. Default: no limit.
+   */
+  readonly rateLimit?: RateLimit
 }
 
-/** A call to count, before it is served. */
-export interface RateLimitedCall {
+/**
+ * Counts a call, before it is served. Returns or resolves to `undefined` if the call is within the limit, and otherwise to
+ * the time after which the caller may retry, in milliseconds.
+ */
+export type RateLimit = (call: {
   /**
    * The client instance: its wallet address, or the URN of its key's thumbprint. Its signature has been
    * verified, so no client can use up the limit of another. Absent for a call that needs no signature.
@@ -70,27 +79,12 @@ export interface RateLimitedCall {
   readonly operation: ServerOperation
   readonly method: string
   readonly at: Instant
-}
+}) =>
+  | { readonly retryAfterMs: number }
+  | undefined
+  | Promise<{ readonly retryAfterMs: number } | undefined>
 
-/** The result for a call over the limit: the caller may retry after this many milliseconds. */
-export interface RateExceeded {
-  readonly retryAfterMs: number
-}
-
-/** Counts a call. Returns or resolves to `undefined` if the call is within the limit. */
-export type RateLimit = (
-  call: RateLimitedCall,
-) => RateExceeded | undefined | Promise<RateExceeded | undefined>
-
-export interface RateLimiting {
-  /**
-   * Counts calls; a call over the limit gets 429 with `Retry-After`. A signed operation awaits it right after
-   * the signature is verified, before it acts for the client; an operation that needs no signature awaits it
-   * first. It does not see requests with an invalid signature: limit those by IP address in front of the
-   * server. If it throws, the call is served and `onError` receives the error. Default: no limit.
-   */
-  readonly rateLimit?: RateLimit
-}
+type RateLimitedCall = Parameters<RateLimit>[0]
 
 const retryAfterDefaultMs = 1_000
 
@@ -139,7 +133,7 @@ interface Pipeline {
   readonly challenge?: string
   /** Additional headers of every response. Default: none. */
   readonly headers?: HttpResponse['headers']
-  readonly watch: ServerHooks & RateLimiting
+  readonly watch: ServerHooks
 }
 
 type ObservedPipeline = Pipeline & Pick<ServerHooks, 'telemetry'>
@@ -238,7 +232,7 @@ export function unsigned(serve: Serve): Serve {
 }
 
 /** A request whose signature has been verified. */
-export interface SignedExchange extends Exchange {
+interface SignedExchange extends Exchange {
   readonly call: SignedCall
 }
 
@@ -247,7 +241,7 @@ export type ServeSigned<Caller> = (
   caller: Caller,
 ) => Promise<HttpResult<HttpResponse>>
 
-export interface SignedOptions<Caller> {
+interface SignedOptions<Caller> {
   readonly context: ServiceContext
   readonly repeats: RepeatRule | ((caller: Caller) => RepeatRule)
   /** Whether repeating this answer is harmless, so that nothing is recorded. Default: never. */
@@ -268,17 +262,15 @@ export function signed<Caller extends { readonly proof: Proof }>(
     const caller = await authenticate(exchange)
     if (!caller.ok) return caller
     const rule = typeof repeats === 'function' ? repeats(caller.value) : repeats
-    const { commandId } = exchange.call
+    const { now, commandId } = exchange.call
     const replay = await replayRecordOf(context, caller.value.proof, rule, commandId)
     let isRecorded = replay === undefined
     const commit: SignedCall['commit'] = (write) => {
       isRecorded = true
       return context.run(once(write, replay))
     }
-    const answer = await serve(
-      { ...exchange, call: { ...exchange.call, replay, commit } },
-      caller.value,
-    )
+    const call = { now, commandId, replay, commit }
+    const answer = await serve({ ...exchange, call }, caller.value)
     return isRecorded || isHarmless(answer) ? answer : commit<typeof answer>(answered(answer))
   }
 }
@@ -309,17 +301,11 @@ function understand(
     return refuse('body_too_large', `the body has more than ${bodyBytesMax} bytes`)
   }
   const target = resolveTarget(request.url, url, strippedPrefix)
-  if (!target.ok) return refuse(target.refusal, target.reason)
+  if (!target.ok) return target
   const match = matchRoute(routes, request.method, target.value.path)
-  if (!match.ok) {
-    return match.refusal === 'route_unknown'
-      ? refuse(match.refusal, 'no operation matches this path')
-      : { ...refuse(match.refusal, 'the path does not support this method'), allow: match.allow }
-  }
+  if (!match.ok) return match
   const message = readMessage(request, url.origin, target.value.target)
-  return message.ok
-    ? ok({ ...match.value, message: message.value })
-    : refuse(message.refusal, message.reason)
+  return message.ok ? ok({ message: message.value, ...match.value }) : message
 }
 
 /** Parses the JSON of a request's body. `value` is `undefined` if the body is empty. */

@@ -10,7 +10,7 @@ export type ErrorTable = {
     | ({ readonly [Operation in ServerOperation]?: ErrorRow } & { readonly otherwise?: ErrorRow })
 }
 
-/** All refusals in order of precedence: if several apply to a request, the response is that of the first. */
+/** All refusals in order of precedence: if several apply to a request, the first one counts. */
 export const precedence = [
   'body_too_large',
   'route_unknown',
@@ -189,13 +189,22 @@ export const authorizationErrors = {
   internal: [500, 'request_denied', 'Internal server error'],
 } as const satisfies ErrorTable
 
-/** The errors of the resource server (Open Payments OpenAPI, Resource Server). */
-export const resourceErrors = {
+/** The errors of the wallet address server (Open Payments OpenAPI, Wallet Address Server). */
+export const walletAddressErrors = {
   body_too_large: [413, 'invalid_request', 'Request body is too large'],
   route_unknown: [404, 'not_found', 'Not found'],
   method_unknown: [405, 'method_not_allowed', 'Method not allowed'],
   headers_invalid: [400, 'invalid_request', 'Malformed request headers'],
   media_type_unsupported: [415, 'unsupported_media_type', 'Content must be application/json'],
+  rate_limited: [429, 'rate_limited', 'Too many requests'],
+  resource_unknown: [404, 'not_found', 'Not found'],
+  busy: [503, 'busy', 'Temporarily unavailable'],
+  internal: [500, 'internal_error', 'Internal server error'],
+} as const satisfies ErrorTable
+
+/** The errors of the resource server (Open Payments OpenAPI, Resource Server). */
+export const resourceErrors = {
+  ...walletAddressErrors,
   // Deployed clients match this text.
   signature_invalid: [401, 'invalid_signature', 'Signature validation error'],
   token_missing: [401, 'missing_token', 'Missing access token'],
@@ -207,7 +216,6 @@ export const resourceErrors = {
     'introspection_unavailable',
     'Token cannot be checked at the moment',
   ],
-  rate_limited: [429, 'rate_limited', 'Too many requests'],
   replayed: [401, 'invalid_signature', 'Signature validation error'],
   access_insufficient: [403, 'insufficient_access', 'Insufficient Grant'],
   body_invalid: [400, 'invalid_request', 'Invalid request body'],
@@ -231,20 +239,4 @@ export const resourceErrors = {
   limits_exceeded: [403, 'insufficient_grant', 'unauthorized'],
   payment_not_allowed: [403, 'payment_denied', 'Payment is not allowed'],
   funds_insufficient: [403, 'insufficient_funds', 'Insufficient funds'],
-  resource_unknown: [404, 'not_found', 'Not found'],
-  busy: [503, 'busy', 'Temporarily unavailable'],
-  internal: [500, 'internal_error', 'Internal server error'],
-} as const satisfies ErrorTable
-
-/** The errors of the wallet address server (Open Payments OpenAPI, Wallet Address Server). */
-export const walletAddressErrors = {
-  body_too_large: [413, 'invalid_request', 'Request body is too large'],
-  route_unknown: [404, 'not_found', 'Not found'],
-  method_unknown: [405, 'method_not_allowed', 'Method not allowed'],
-  headers_invalid: [400, 'invalid_request', 'Malformed request headers'],
-  media_type_unsupported: [415, 'unsupported_media_type', 'Content must be application/json'],
-  rate_limited: [429, 'rate_limited', 'Too many requests'],
-  resource_unknown: [404, 'not_found', 'Not found'],
-  busy: [503, 'busy', 'Temporarily unavailable'],
-  internal: [500, 'internal_error', 'Internal server error'],
 } as const satisfies ErrorTable

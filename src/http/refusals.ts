@@ -13,31 +13,33 @@ import {
 } from './public-errors.js'
 import type { ServerOperation } from './routes.js'
 
-/** The error that a client receives: a status, a machine-readable code and a description without details. */
-export interface PublicError {
-  readonly status: number
-  readonly code: string
-  readonly description: string
-}
-
-/** The error of a refusal, per server, and per operation where it differs. */
-export type PublicErrors = {
-  readonly [Where in
-    | ServerOperation
-    | 'authorizationServer'
-    | 'resourceServer'
-    | 'walletAddressServer']?: PublicError
-}
-
 /**
- * Every refusal with its public errors. Rows are in order of precedence: if several apply to a request, the
- * response is that of the first.
+ * Every refusal with its public error per server, and per operation where it differs: the status, machine-readable code and
+ * description without details that a client receives. Rows are in order of precedence:
+ * if several apply to a request, the first one determines the response.
  *
  * @see RFC 9635 section 3.6; Open Payments OpenAPI, responses of each operation
  */
-export const refusals: Readonly<Record<Refusal, PublicErrors>> = /* @__PURE__ */ allErrors()
+export const refusals: Readonly<
+  Record<
+    Refusal,
+    {
+      readonly [Where in
+        | ServerOperation
+        | 'authorizationServer'
+        | 'resourceServer'
+        | 'walletAddressServer']?: {
+        readonly status: number
+        readonly code: string
+        readonly description: string
+      }
+    }
+  >
+> = /* @__PURE__ */ allErrors()
 
-function allErrors(): Readonly<Record<Refusal, PublicErrors>> {
+type PublicError = NonNullable<(typeof refusals)[Refusal]['resourceServer']>
+
+function allErrors(): typeof refusals {
   const servers = {
     authorizationServer: authorizationErrors,
     resourceServer: resourceErrors,

@@ -1,32 +1,32 @@
 import { type IncomingPaymentServices, incomingPaymentServices } from '../host/incoming-payment.js'
 import { type OutgoingPaymentServices, outgoingPaymentServices } from '../host/outgoing-payment.js'
-import type { Introspect } from '../ports/introspect.js'
-import type { PaymentMethods } from '../ports/payment-methods.js'
-import type { Pricing } from '../ports/pricing.js'
+import type { Introspection, PaymentMethods, Pricing, WalletAddresses } from '../ports/host.js'
 import type { Store } from '../ports/store.js'
-import type { WalletAddresses } from '../ports/wallet-addresses.js'
-import { sweptBudgets } from '../service/budget.js'
 import type { ServiceContext } from '../service/context.js'
 import { createPaymentCreation } from '../service/create-outgoing-payment.js'
 import type { ServerEvents } from '../service/events/delivery.js'
 import { createServerEvents } from '../service/events/outbox.js'
 import { createIncomingPayments } from '../service/incoming-payment.js'
-import { createOutgoingPayments } from '../service/outgoing-payment.js'
+import { createOutgoingPayments, sweptBudgets } from '../service/outgoing-payment.js'
 import { createQuotes } from '../service/quote.js'
 import { retired, type SweepOptions, type SweepResult, sweepKinds } from '../service/sweep.js'
-import { requireKnownOptions } from '../util/known-options.js'
+import {
+  boolean,
+  InvalidInputError,
+  optional,
+  requireKnownOptions,
+  requireMethods,
+} from '../util/input.js'
 import { hostPaymentMethods, hostPricing, hostWalletAddresses } from './host-ports.js'
 import type { Handler } from './message.js'
 import {
   contextOn,
   repeatRule,
-  requireBoolean,
-  requireFunction,
-  requireMethods,
   requirePrefix,
   type ServerOptions,
   serverOptions,
   serviceContext,
+  sharedOf,
 } from './options.js'
 import { createHandlers } from './pipeline.js'
 import { resourceErrors } from './public-errors.js'
@@ -46,25 +46,39 @@ import {
 } from './resource-server/outgoing-payment.js'
 import { type ResourcePolicy, resourcePolicy } from './resource-server/policy.js'
 import { createQuote, getQuote } from './resource-server/quote.js'
-import { screenedPricing } from './resource-server/screened-pricing.js'
 import {
-  type ResourceOperation,
   receivingRoutes,
+  type ServerOperation,
   type ServerRoute,
   spendingRoutes,
 } from './routes.js'
 import { publicUrl } from './target.js'
 
-export interface ResourceServerOptions extends ServerOptions {
+/** Where a resource server learns what an access token allows. */
+export interface GrantSource {
+  /** URL of the grant endpoint, exactly the string that wallet addresses publish as `authServer`. */
+  readonly grantEndpoint: string
+  /**
+   * Introspects an access token (RFC 9767 section 3.3). Rejects if the authorization server cannot be reached: the
+   * client then receives 503, because an outage must not look like an invalid token.
+   */
+  introspect(query: { readonly accessToken: string }): Promise<Introspection>
+  /** The options of an authorization server in this process, whose grants are in `shared.store`. */
+  readonly shared?: Omit<ServerOptions, 'strippedPrefix'>
+}
+
+export interface ResourceServerOptions extends Partial<ServerOptions> {
   /** URL of the resource server, exactly the string that wallet addresses publish as `resourceServer`. */
   readonly baseUrl: string
   /**
-   * URL of the grant endpoint, exactly the string that wallet addresses publish as `authServer`. It is sent
-   * in `WWW-Authenticate` to clients without a valid token, and in the public view of incoming payments.
+   * The authorization server in this process, or `remoteGrants` for one in another process. A server in this process
+   * also provides the store, the clock, the hooks and the other shared options, unless they are given. Each new
+   * outgoing payment then guards the version of its grant, so that a revoked grant cannot spend. With
+   * `remoteGrants`, a payment can still be created while its grant is revoked.
    */
-  readonly grantEndpoint: string
-  /** `introspect` of the authorization server in this process, or `remoteIntrospection`. */
-  readonly introspect: Introspect
+  readonly grants: GrantSource
+  /** Required with `remoteGrants`. Otherwise the store of `grants`. */
+  readonly store?: Store
   readonly walletAddresses: WalletAddresses
   readonly paymentMethods: PaymentMethods
   /** Prices outgoing payments. Without it, quotes and outgoing payments are not served. */
@@ -75,26 +89,17 @@ export interface ResourceServerOptions extends ServerOptions {
    */
   readonly allowLoopback?: boolean
   readonly policy?: ResourcePolicy
-  /**
-   * Whether the grants are in `store`. If `introspect` runs in this process, each new outgoing payment then guards the
-   * version of its grant, so that a revoked grant cannot spend. Set it to false if the authorization server of this
-   * process uses another database: a payment can then still be created while its grant is revoked. Has no effect with
-   * `remoteIntrospection`, where this can always happen. Default true.
-   */
-  readonly guardsGrants?: boolean
 }
 
 const knownOptions: Readonly<Record<keyof ResourceServerOptions, true>> = {
   ...serverOptions,
   baseUrl: true,
-  grantEndpoint: true,
-  introspect: true,
+  grants: true,
   walletAddresses: true,
   paymentMethods: true,
   pricing: true,
   allowLoopback: true,
   policy: true,
-  guardsGrants: true,
 }
 
 /** The services for the host's own code. `ResourceServer.within` returns them on another store. */
@@ -104,10 +109,12 @@ export interface ResourceServices {
 }
 
 export interface ResourceServer extends ResourceServices {
+  /** URL of the resource server, exactly as given. */
+  readonly baseUrl: string
   /** Serves every route below `baseUrl`. */
   readonly handle: Handler
   /** One handler for each operation, for hosts with their own router. */
-  readonly handlers: Readonly<Record<ResourceOperation, Handler>>
+  readonly handlers: Readonly<Record<ServerOperation<'resourceServer'>, Handler>>
   readonly routes: readonly ServerRoute[]
   /** The events of payments and quotes, for the host to consume. */
   readonly events: ServerEvents
@@ -125,7 +132,7 @@ export interface ResourceServer extends ResourceServices {
    * What the server accepts or refuses does not depend on it.
    *
    * @throws the store's first error, after it has processed the records of other kinds.
-   * @throws {OptionError} for an invalid `limit`.
+   * @throws {InvalidInputError} for an invalid `limit`.
    */
   sweep(options?: SweepOptions): Promise<SweepResult>
 }
@@ -134,7 +141,7 @@ export interface ResourceServer extends ResourceServices {
  * Creates the resource server of an account servicing entity: incoming payments and, if `pricing` is
  * configured, quotes and outgoing payments (Open Payments OpenAPI, Resource Server API).
  *
- * @throws {OptionError} for an invalid or unknown option.
+ * @throws {InvalidInputError} for an invalid or unknown option.
  */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   const settings = readSettings(options)
@@ -143,12 +150,13 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   const swept = [
     services.incoming.swept,
     services.outgoing.swept,
-    sweptBudgets(context, options.introspect, policy.spending.budgets),
+    sweptBudgets(context, settings.hasGrants, policy.spending.budgets),
     retired(context, 'quote'),
     retired(context, 'transfer'),
-    retired(context, 'nonce'),
+    retired(context, 'replay'),
   ]
   return {
+    baseUrl: options.baseUrl,
     ...createHandlers(pipelineOf(settings, services)),
     ...services.forHost,
     events: createServerEvents(context),
@@ -160,26 +168,38 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
 type Settings = ReturnType<typeof readSettings>
 
 /** Validates the options, and fills in defaults. */
-function readSettings(options: ResourceServerOptions) {
-  requireKnownOptions('', options, knownOptions)
-  const { introspect, walletAddresses, paymentMethods, pricing, guardsGrants = true } = options
-  const url = publicUrl('baseUrl', options.baseUrl)
-  const issuer = publicUrl('grantEndpoint', options.grantEndpoint)
-  requireFunction('introspect', introspect)
+function readSettings(given: ResourceServerOptions) {
+  requireKnownOptions('', given, knownOptions)
+  const { grants, walletAddresses, paymentMethods, pricing } = given
+  requireMethods('grants', grants, ['introspect'])
+  const { grantEndpoint, shared } = grants
+  const options = { ...given, ...shared, ...sharedOf(given) } as ServerOptions &
+    ResourceServerOptions
+  const url = publicUrl('baseUrl', given.baseUrl)
+  const issuer = publicUrl('grants.grantEndpoint', grantEndpoint)
+  if (shared !== undefined && options.store !== shared.store) {
+    throw new InvalidInputError(
+      'store',
+      'must be the store of grants; leave it out, or use remoteGrants',
+    )
+  }
   requireMethods('walletAddresses', walletAddresses, ['find'])
   requireMethods('paymentMethods', paymentMethods, ['detailsOf', 'paymentIdOf'])
   if (pricing !== undefined) requireMethods('pricing', pricing, ['price'])
   return {
     options,
+    grantEndpoint,
+    introspect: grants.introspect.bind(grants),
+    /** Whether the grants are in the store of this server. */
+    hasGrants: shared !== undefined,
     walletAddresses: hostWalletAddresses(walletAddresses),
     paymentMethods: hostPaymentMethods(paymentMethods),
     url,
     baseUrl: url.origin + url.basePath,
     strippedPrefix: requirePrefix(options.strippedPrefix ?? '', url),
-    policy: resourcePolicy(options.policy ?? {}),
+    policy: resourcePolicy(given.policy ?? {}),
     context: serviceContext(options, 'resourceServer', url, issuer),
     repeats: repeatRule(options),
-    guardsGrants: requireBoolean('guardsGrants', guardsGrants),
   }
 }
 
@@ -203,7 +223,8 @@ function servicesIn(context: ServiceContext, settings: Settings) {
 
 function pipelineOf(settings: Settings, { incoming, outgoing }: Services) {
   const { context, options, url, strippedPrefix, baseUrl, repeats } = settings
-  const { introspect, grantEndpoint, pricing } = options
+  const { introspect, grantEndpoint } = settings
+  const { pricing } = options
   const deps = { context, introspect, baseUrl, repeats }
   return {
     server: 'resourceServer',
@@ -232,15 +253,13 @@ function incomingPaymentOperations(deps: IncomingPaymentDependencies) {
 
 function spendingOperations(deps: Omit<OutgoingPaymentDependencies, 'create'>, settings: Settings) {
   const { context } = deps
-  const { options, walletAddresses, guardsGrants, policy } = settings
+  const { options, walletAddresses, hasGrants, policy, baseUrl } = settings
   const { spending, mayPay } = policy
   const { pricing = noPricing, allowLoopback } = options
-  const screened = screenedPricing(hostPricing(pricing), {
-    baseUrl: settings.baseUrl,
-    allowLoopback,
-  })
+  optional(boolean)('allowLoopback', allowLoopback)
+  const screened = hostPricing(pricing, baseUrl, allowLoopback)
   const quotes = createQuotes(context, { walletAddresses, pricing: screened }, spending.quotes)
-  const creating = { guardsGrants, walletAddresses, quotes, mayPay }
+  const creating = { hasGrants, walletAddresses, quotes, mayPay }
   const limits = { ...spending.payments, ...spending.budgets }
   const paying = { ...deps, create: createPaymentCreation(context, creating, limits) }
   return {

@@ -1,4 +1,5 @@
-import { ok, type Result } from '../core/decision.js'
+import { ok, type Refused, type Result, refused } from '../core/decision.js'
+
 /** The kinds of servers. */
 export type Server = 'authorizationServer' | 'resourceServer' | 'walletAddressServer'
 
@@ -46,18 +47,21 @@ export const walletAddressRoutes = [
   { operation: 'preflight', method: 'OPTIONS', path: '{path}' },
 ] as const
 
-export type AuthorizationOperation =
-  | (typeof grantRoutes)[number]['operation']
-  | (typeof introspectionRoutes)[number]['operation']
-
-export type ResourceOperation =
-  | (typeof receivingRoutes)[number]['operation']
-  | (typeof spendingRoutes)[number]['operation']
-
-export type WalletAddressOperation = (typeof walletAddressRoutes)[number]['operation']
-
-/** The names of all operations of the servers. */
-export type ServerOperation = AuthorizationOperation | ResourceOperation | WalletAddressOperation
+/** The names of the operations of one kind of server. Default: of all. */
+export type ServerOperation<
+  Of extends 'authorizationServer' | 'resourceServer' | 'walletAddressServer' =
+    | 'authorizationServer'
+    | 'resourceServer'
+    | 'walletAddressServer',
+> = {
+  readonly authorizationServer:
+    | (typeof grantRoutes)[number]['operation']
+    | (typeof introspectionRoutes)[number]['operation']
+  readonly resourceServer:
+    | (typeof receivingRoutes)[number]['operation']
+    | (typeof spendingRoutes)[number]['operation']
+  readonly walletAddressServer: (typeof walletAddressRoutes)[number]['operation']
+}[Of]
 
 /**
  * The route of an operation. `path` is relative to the server's URL; in it, `{id}` matches one segment and
@@ -69,10 +73,9 @@ export interface ServerRoute {
   readonly path: string
 }
 
-export type RouteMatch = Result<
+type RouteMatch = Result<
   { readonly route: ServerRoute; readonly id: string },
-  | { readonly ok: false; readonly refusal: 'route_unknown' }
-  | { readonly ok: false; readonly refusal: 'method_unknown'; readonly allow: string }
+  Refused<'route_unknown'> | (Refused<'method_unknown'> & { readonly allow: string })
 >
 
 /**
@@ -86,21 +89,28 @@ export function matchRoute(
 ): RouteMatch {
   const path = target.endsWith('/') ? target.slice(0, -1) : target
   const here = routes.filter((route) => idIn(route.path, path) !== undefined)
-  if (here.length === 0) return { ok: false, refusal: 'route_unknown' }
+  if (here.length === 0) return refused('route_unknown', 'no operation matches this path')
   const effective = method === 'HEAD' ? 'GET' : method
   const route = here.find((candidate) => candidate.method === effective)
   if (route === undefined) {
     const methods = new Set<string>(here.map((candidate) => candidate.method))
     if (methods.has('GET')) methods.add('HEAD')
-    return { ok: false, refusal: 'method_unknown', allow: [...methods].join(', ') }
+    const unknown = refused('method_unknown', 'the path does not support this method')
+    return { ...unknown, allow: [...methods].join(', ') }
   }
   return ok({ route, id: idIn(route.path, path) ?? '' })
 }
 
 /** Returns the text that the braces match, `''` for a pattern without braces, `undefined` without a match. */
 function idIn(pattern: string, path: string): string | undefined {
-  const [before = '', braces, after = ''] = pattern.split(/(\{id\}|\{path\})/)
-  if (braces === undefined) return path === pattern ? '' : undefined
+  const open = pattern.indexOf('{')
+  if (open === -1) return path === pattern ? '' : undefined
+  const close = pattern.indexOf('}') + 1
+  const [before, braces, after] = [
+    pattern.slice(0, open),
+    pattern.slice(open, close),
+    pattern.slice(close),
+  ]
   if (path.length < before.length + after.length) return undefined
   if (!path.startsWith(before) || !path.endsWith(after)) return undefined
   const id = path.slice(before.length, path.length - after.length)

@@ -1,17 +1,10 @@
 import { wholeMilliseconds } from '../core/instant.js'
-import type { PublicJwk } from '../ports/client-keys.js'
-import type { Clock } from '../ports/clock.js'
+import type { Clock, PublicJwk } from '../ports/host.js'
 import { inspectSignatures, verifyCandidates } from '../protocol/http-signature/inspect.js'
-import { requireKnownOptions } from '../util/known-options.js'
+import { requireKnownOptions, requireMethods } from '../util/input.js'
 import { readMessage } from './fields.js'
 import { bodyBytesMax, type HttpRequest } from './message.js'
-import {
-  requireMethods,
-  requirePrefix,
-  ruleOptions,
-  type SignatureOptions,
-  signatureRules,
-} from './options.js'
+import { requirePrefix, ruleOptions, type SignatureOptions, signatureRules } from './options.js'
 import { publicUrl, resolveTarget } from './target.js'
 
 export interface SignatureVerifierOptions {
@@ -32,20 +25,23 @@ const knownOptions: Readonly<Record<keyof SignatureVerifierOptions, true>> = {
   strippedPrefix: true,
 }
 
-/** The result of a signature check. `reason` is for logs; do not send it to the caller. */
-export type SignatureVerdict =
+/**
+ * Checks whether a request has a valid signature by a key. `reason` is for logs; do not send it to the caller.
+ */
+export type SignatureVerifier = (
+  request: HttpRequest,
+  key: PublicJwk,
+) => Promise<
   | { readonly ok: true; readonly keyid: string; readonly nonce?: string }
   | { readonly ok: false; readonly reason: string }
-
-/** Checks whether a request has a valid signature by a key. */
-export type SignatureVerifier = (request: HttpRequest, key: PublicJwk) => Promise<SignatureVerdict>
+>
 
 /**
  * Creates a verifier of HTTP message signatures (RFC 9421, Ed25519) and content digests (RFC 9530) for the
  * host's own signed routes, with the same rules as the servers of this library. It does not store nonces: to
  * detect replays, the host must store the `nonce` of each result.
  *
- * @throws {OptionError} for an invalid or unknown option.
+ * @throws {InvalidInputError} for an invalid or unknown option.
  */
 export function createSignatureVerifier(options: SignatureVerifierOptions): SignatureVerifier {
   requireKnownOptions('', options, knownOptions)
@@ -72,6 +68,6 @@ export function createSignatureVerifier(options: SignatureVerifierOptions): Sign
   }
 }
 
-function unverified(reason: string): SignatureVerdict {
+function unverified(reason: string): Awaited<ReturnType<SignatureVerifier>> {
   return { ok: false, reason }
 }

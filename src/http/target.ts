@@ -1,7 +1,6 @@
-import { ok, type Result } from '../core/decision.js'
-import { type Unreadable, unreadable } from '../protocol/schema.js'
+import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import { isSecure, parseUrl } from '../protocol/url.js'
-import { invalidOption } from '../util/option-error.js'
+import { InvalidInputError } from '../util/input.js'
 
 /** The public URL of a server, taken only from its configuration. */
 export interface PublicUrl {
@@ -13,18 +12,25 @@ export interface PublicUrl {
 /** Validates the configured URL of a server. */
 export function publicUrl(option: string, text: unknown): PublicUrl {
   const url = typeof text === 'string' ? parseUrl(text) : undefined
-  if (url === undefined) throw invalidOption(option, 'must be an absolute URL without userinfo')
-  if (!isSecure(url)) throw invalidOption(option, 'must use https, or http on loopback')
+  if (url === undefined) {
+    throw new InvalidInputError(option, 'must be an absolute URL without userinfo')
+  }
+  if (!isSecure(url)) throw new InvalidInputError(option, 'must use https, or http on loopback')
   if (String(text).includes('?') || String(text).includes('#')) {
-    throw invalidOption(option, 'must not have a query or fragment')
+    throw new InvalidInputError(option, 'must not have a query or fragment')
   }
   // Clients sign the URL that they send, so the published form must equal the sent form.
   const written = String(text).replace(/^[^:]+:\/\/[^/]*/, '')
   const asSent = written === '' ? url.pathname === '/' : written === url.pathname
   if (!asSent || /[",;]/.test(url.pathname) || isAmbiguous(url.pathname)) {
-    throw invalidOption(option, 'must have a path that clients send unchanged')
+    throw new InvalidInputError(option, 'must have a path that clients send unchanged')
   }
   return { origin: url.origin, basePath: url.pathname.replace(/\/$/, '') }
+}
+
+/** Whether a path is a base path, or below it. */
+export function isBelow(path: string, basePath: string): boolean {
+  return `${path}/`.startsWith(`${basePath}/`)
 }
 
 /** The longest request target, in characters: twice the longest URL that identifies a resource. */
@@ -34,9 +40,9 @@ const targetLengthMax = 4096
 const shownLengthMax = 200
 
 /** Path and query as the client sent them, or why they are refused. */
-export type Target = Result<
+type Target = Result<
   { readonly target: string; readonly path: string },
-  Unreadable<'headers_invalid' | 'route_unknown'>
+  Refused<'headers_invalid' | 'route_unknown'>
 >
 
 /**
@@ -49,28 +55,27 @@ export function resolveTarget(
   strippedPrefix: string,
 ): Target {
   if (received.length > targetLengthMax) {
-    return unreadable(
+    return refused(
       'headers_invalid',
       `the request target has more than ${targetLengthMax} characters`,
     )
   }
   if (!/^[\x21\x22\x24-\x7e]+$/.test(received)) {
-    return unreadable('headers_invalid', 'the request target contains invalid characters')
+    return refused('headers_invalid', 'the request target contains invalid characters')
   }
   const relative = received.startsWith('/') ? received : withoutOrigin(received, origin)
   if (relative === undefined) {
-    return unreadable('headers_invalid', 'the request target has another origin')
+    return refused('headers_invalid', 'the request target has another origin')
   }
   const target = strippedPrefix + relative
   const [pathname = ''] = target.split('?', 1)
   if (isAmbiguous(pathname)) {
-    return unreadable('route_unknown', 'the path has dot segments or escaped separators')
+    return refused('route_unknown', 'the path has dot segments or escaped separators')
   }
-  const below = pathname === basePath || pathname.startsWith(`${basePath}/`)
-  if (below) return ok({ target, path: pathname.slice(basePath.length) })
+  if (isBelow(pathname, basePath)) return ok({ target, path: pathname.slice(basePath.length) })
   const shown =
     pathname.length > shownLengthMax ? `${pathname.slice(0, shownLengthMax)}…` : pathname
-  return unreadable(
+  return refused(
     'route_unknown',
     `the path ${shown} is not below the configured URL ${origin}${basePath}`,
   )

@@ -1,29 +1,27 @@
 import { ok } from '../core/decision.js'
 import { wholeMilliseconds } from '../core/instant.js'
-import type { Clock } from '../ports/clock.js'
-import type { WalletAddress, WalletAddresses } from '../ports/wallet-addresses.js'
+import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
 import { publishedJwk } from '../protocol/http-signature/jwk.js'
 import { canonicalUrl } from '../protocol/url.js'
-import { requireKnownOptions } from '../util/known-options.js'
+import { requireKnownOptions, requireMethods } from '../util/input.js'
 import { hostWalletAddresses } from './host-ports.js'
 import type { Handler, HttpResponse } from './message.js'
-import { hookOptions, requireHooks, requireMethods, requirePrefix } from './options.js'
+import { hookOptions, requireHooks, requirePrefix } from './options.js'
 import {
   createHandlers,
   type Exchange,
   json,
   noContent,
-  type RateLimiting,
   refuse,
   type ServerHooks,
   unsigned,
 } from './pipeline.js'
 import { walletAddressErrors } from './public-errors.js'
 import type { HttpResult } from './refusals.js'
-import { type ServerRoute, type WalletAddressOperation, walletAddressRoutes } from './routes.js'
+import { type ServerOperation, type ServerRoute, walletAddressRoutes } from './routes.js'
 import { publicUrl } from './target.js'
 
-export interface WalletAddressServerOptions extends ServerHooks, RateLimiting {
+export interface WalletAddressServerOptions extends ServerHooks {
   /** The base URL of the wallet addresses, such as `https://wallet.example`. */
   readonly baseUrl: string
   readonly walletAddresses: WalletAddresses
@@ -51,7 +49,7 @@ export interface WalletAddressServer {
   /** Serves every wallet address below `baseUrl`, and responds with 404 to any other path. */
   readonly handle: Handler
   /** One handler for each operation, for hosts with their own router. */
-  readonly handlers: Readonly<Record<WalletAddressOperation, Handler>>
+  readonly handlers: Readonly<Record<ServerOperation<'walletAddressServer'>, Handler>>
   readonly routes: readonly ServerRoute[]
 }
 
@@ -76,7 +74,7 @@ const preflightResponse = ok<HttpResponse>({
  * Creates the wallet address server, where every client starts: it serves the name and asset of an account,
  * the URLs of its authorization server and resource server, and its public keys.
  *
- * @throws {OptionError} for an invalid or unknown option.
+ * @throws {InvalidInputError} for an invalid or unknown option.
  * @see Open Payments OpenAPI, Wallet Address API
  */
 export function createWalletAddressServer(

@@ -1,18 +1,17 @@
 import { ok, type Result } from '../core/decision.js'
 import { type Instant, wholeMilliseconds } from '../core/instant.js'
 import type { Json } from '../core/stored.js'
-import type { ClientKeyQuery, ClientKeys, PublicJwk } from '../ports/client-keys.js'
-import type { Clock } from '../ports/clock.js'
+import type { ClientKeyQuery, ClientKeys, Clock, PublicJwk } from '../ports/host.js'
 import { isSoundKey, readPublicJwk } from '../protocol/http-signature/jwk.js'
 import { isObject, parseJson } from '../protocol/json.js'
-import { requireKnownOptions } from '../util/known-options.js'
-import { invalidOption } from '../util/option-error.js'
+import { callback, InvalidInputError, requireKnownOptions, requireMethods } from '../util/input.js'
 import {
   type BoundedCache,
   boundedCache,
   createGate,
   isGateFull,
   type Rank,
+  requireTimeout,
   siteOf,
 } from './gate.js'
 import {
@@ -24,7 +23,6 @@ import {
   guardedFetchOptions,
   isFetchRefusal,
   isHostUnreachable,
-  requireTimeout,
 } from './guarded-fetch.js'
 
 export interface RemoteClientKeysOptions extends GuardedFetchOptions {
@@ -36,12 +34,6 @@ export interface RemoteClientKeysOptions extends GuardedFetchOptions {
   readonly fetch?: DocumentFetch
   /** Clock for cache lifetimes. Default: `Date`. */
   readonly clock?: Clock
-}
-
-/** Client keys that are fetched from the wallet addresses of clients. */
-export interface RemoteClientKeys extends ClientKeys {
-  /** Removes what is cached of a wallet address, so that the next request fetches its key set. */
-  forget(walletAddress: string): void
 }
 
 /** How long the key set of a proved client is used before it is fetched again. */
@@ -75,17 +67,20 @@ const graceMs = 500
  * request in progress. A request waits for at most 5 s, and ends after `timeoutMs`. At most 512 callers wait in each
  * group, because each of them holds a request of a client in memory.
  *
- * @throws {OptionError} for an invalid option, and on runtimes other than Node without `fetch`.
+ * @throws {InvalidInputError} for an invalid option, and on runtimes other than Node without `fetch`.
  */
-export function remoteClientKeys(options: RemoteClientKeysOptions = {}): RemoteClientKeys {
+export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientKeys & {
+  /** Removes what is cached of a wallet address, so that the next request fetches its key set. */
+  forget(walletAddress: string): void
+} {
   requireKnownOptions('', options, { ...guardedFetchOptions, fetch: true, clock: true })
   const { fetch: ownFetch, clock: givenClock = Date, ...fetchOptions } = options
   const { timeoutMs = 2_000, ...guards } = fetchOptions
   const fetch = ownFetch === undefined ? guardedFetch(fetchOptions) : ownFetch
-  if (typeof fetch !== 'function') throw invalidOption('fetch', 'must be a function')
+  callback('fetch', fetch)
   if (ownFetch !== undefined) requireNone(guards)
-  requireTimeout(timeoutMs)
-  if (typeof givenClock?.now !== 'function') throw invalidOption('clock', 'must have a method now')
+  requireTimeout('timeoutMs', timeoutMs)
+  requireMethods('clock', givenClock, ['now'])
   const clock = wholeMilliseconds(givenClock)
 
   async function send(url: URL, signal: AbortSignal): Promise<KeyAnswer> {
@@ -104,8 +99,8 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): RemoteC
   const shared = createGate({ send, requestMs, firstPerHost: 1 })
 
   /**
-   * Requests a key set. The slots for proved clients are for requests that strangers cannot cause more often than the
-   * client itself: not for clients that are not proved, and not for unknown keys of those that are.
+   * Requests a key set. Requests that strangers can cause more often than the client itself do not use the slots for
+   * proved clients: requests for clients that are not proved, and for unknown keys of clients that are.
    */
   async function refresh(query: ClientKeyQuery, entry: Entry, now: Instant): Promise<Entry> {
     const { walletAddress, mayBeNew } = query
@@ -134,7 +129,9 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): RemoteC
 /** Rejects options that have no effect on the host's own `fetch`, because a host might rely on them. */
 function requireNone(options: GuardedFetchOptions): void {
   const given = Object.entries(options).find(([, value]) => value !== undefined)
-  if (given !== undefined) throw invalidOption(given[0], 'has no effect with the option fetch')
+  if (given !== undefined) {
+    throw new InvalidInputError(given[0], 'has no effect with the option fetch')
+  }
 }
 
 /** The usable keys that a client instance publishes: at most 20, and of each only `kid` and `x`. */
@@ -274,7 +271,7 @@ const provedBytesMax = 16 * MiB
 /** For all that strangers cause: key sets of clients that are not proved, missing key sets, and failures. */
 const recentBytesMax = 2 * MiB
 
-/** The key sets of client instances, those of proved clients apart from all that strangers can cause. */
+/** The key sets of clients. Requests of strangers cannot evict the key sets of proved clients. */
 function createKeyCache() {
   const proved = boundedCache<Entry>(provedBytesMax)
   const recent = boundedCache<Entry>(recentBytesMax)

@@ -1,5 +1,9 @@
 import { addressIn } from '../protocol/ip-address.js'
-import { hasCode } from '../util/error-code.js'
+import { hasCode } from '../util/errors.js'
+import { integerFrom } from '../util/input.js'
+
+/** Checks the timeout of a request, in milliseconds. */
+export const requireTimeout = integerFrom(1, 60_000)
 
 /**
  * Runs work with a signal that aborts after `ms`, or with the signal of the caller. The promise rejects at that time,
@@ -44,7 +48,7 @@ const callersMax = 512
 /** How long a request waits for its turn. */
 const turnMs = 5_000
 
-export interface GateOptions<Answer> {
+interface GateOptions<Answer> {
   /** Sends a request. `responded` says whether the host sent a complete response, whatever it contains. */
   readonly send: (url: URL, signal: AbortSignal) => Promise<Answer>
   /** When a request counts as failed and frees its slot, whatever `send` does. */
@@ -60,7 +64,7 @@ export type Rank = 0 | 1 | 2
  * Requests a URL that an untrusted party named. Callers that name the same URL at the same time share a request.
  * Rejects with `ERR_GATE_FULL` if the request was not sent, which says nothing about the host.
  */
-export type Gate<Answer> = (url: URL, rank: Rank) => Promise<Answer>
+type Gate<Answer> = (url: URL, rank: Rank) => Promise<Answer>
 
 interface Caller<Answer> {
   readonly flight: Flight<Answer>
@@ -200,7 +204,7 @@ export function isGateFull(error: unknown): boolean {
 }
 
 /** A value, its size in memory, and who caused it to be cached. */
-export interface CachedValue<Value> {
+interface CachedValue<Value> {
   readonly value: Value
   readonly owner: string
   readonly bytes: number

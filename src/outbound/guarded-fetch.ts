@@ -9,43 +9,46 @@ import {
   isPublicAddress,
 } from '../protocol/ip-address.js'
 import { isLoopback } from '../protocol/url.js'
-import { hasCode } from '../util/error-code.js'
-import { requireKnownOptions } from '../util/known-options.js'
-import { nodeModule } from '../util/node-module.js'
-import { invalidOption } from '../util/option-error.js'
-import { isCloudflareWorkers } from '../util/runtime.js'
-import { withDeadline } from './gate.js'
-
-/** A response of at most 64 KiB. */
-export interface FetchedDocument {
-  readonly status: number
-  readonly contentType: string
-  readonly body: Uint8Array
-}
+import { hasCode } from '../util/errors.js'
+import {
+  boolean,
+  callback,
+  InvalidInputError,
+  optional,
+  requireKnownOptions,
+} from '../util/input.js'
+import { isCloudflareWorkers, nodeModule } from '../util/runtime.js'
+import { requireTimeout, withDeadline } from './gate.js'
 
 /**
- * Fetches a document from a URL that an untrusted party chose. Rejects with a `FetchRefusedError` if the URL or the
+ * Fetches a document of at most 64 KiB from a URL that an untrusted party chose. Rejects with a `FetchRefusedError` if the URL or the
  * response breaks a rule, and with another error if a later request may succeed.
  */
 export type DocumentFetch = (
   url: URL,
   request: { readonly signal: AbortSignal },
-) => Promise<FetchedDocument>
-
-/** A request to a URL that an untrusted party chose. */
-export interface GuardedRequest {
-  /** Default: `GET`. */
-  readonly method?: string
-  /** Default: only `accept: application/json`. */
-  readonly headers?: Readonly<Record<string, string>>
-  /** The body, which is held in memory. */
-  readonly body?: Uint8Array
-  /** Cancels the request; the promise rejects with the reason of the signal. */
-  readonly signal?: AbortSignal
-}
+) => Promise<{
+  readonly status: number
+  readonly contentType: string
+  readonly body: Uint8Array
+}>
 
 /** Sends a request under the rules of `guardedFetch`; without `request` it is a `DocumentFetch`. */
-export type GuardedFetch = (url: URL, request?: GuardedRequest) => Promise<FetchedDocument>
+export type GuardedFetch = (
+  url: URL,
+  request?: {
+    /** Default: `GET`. */
+    readonly method?: string
+    /** Default: only `accept: application/json`. */
+    readonly headers?: Readonly<Record<string, string>>
+    /** The body, which is held in memory. */
+    readonly body?: Uint8Array
+    /** Cancels the request; the promise rejects with the reason of the signal. */
+    readonly signal?: AbortSignal
+  },
+) => ReturnType<DocumentFetch>
+
+export type FetchedDocument = Awaited<ReturnType<DocumentFetch>>
 
 /** A URL or a response that breaks a rule, so that another attempt would fail too. */
 export class FetchRefusedError extends Error {
@@ -66,7 +69,7 @@ export interface GuardedFetchOptions {
   /** Allows http and https to loopback addresses, for development. Default: false. */
   readonly allowLoopback?: boolean
   /**
-   * Hostnames that may resolve to addresses that are not public, such as those of a container network. Only https is
+   * Hostnames that may resolve to addresses that are not public, such as in a container network. Only https is
    * allowed, on every port. List only hosts that you operate: any client that names one can make this server connect to
    * it. Default: none.
    */
@@ -91,7 +94,6 @@ export const guardedFetchOptions: Readonly<Record<keyof GuardedFetchOptions, tru
   resolve: true,
 }
 
-const timeoutMaxMs = 60_000
 const responseBytesMax = 64 * 1024
 
 interface NodeParts {
@@ -109,7 +111,7 @@ interface NodeParts {
  * breaks a rule. A later request may succeed after the other errors: a `HostUnreachableError` if the name could not be
  * resolved or no connection was made, and a `NoResponseError` if the server did not respond completely in time.
  *
- * @throws {OptionError} for an invalid option, and on runtimes other than Node.
+ * @throws {InvalidInputError} for an invalid option, and on runtimes other than Node.
  */
 export function guardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   requireKnownOptions('', options, guardedFetchOptions)
@@ -161,25 +163,16 @@ function checkedOptions({
   timeoutMs = 2_000,
   resolve,
 }: GuardedFetchOptions) {
-  if (typeof allowLoopback !== 'boolean')
-    throw invalidOption('allowLoopback', 'must be true or false')
+  boolean('allowLoopback', allowLoopback)
   if (!Array.isArray(privateHosts) || !privateHosts.every(isHostname)) {
-    throw invalidOption('privateHosts', 'must be lowercase hostnames without ports')
+    throw new InvalidInputError('privateHosts', 'must be lowercase hostnames without ports')
   }
   if (!ports.every((port) => Number.isInteger(port) && port > 0 && port < 65_536)) {
-    throw invalidOption('ports', 'must be port numbers')
+    throw new InvalidInputError('ports', 'must be port numbers')
   }
-  requireTimeout(timeoutMs)
-  if (resolve !== undefined && typeof resolve !== 'function') {
-    throw invalidOption('resolve', 'must be a function')
-  }
+  requireTimeout('timeoutMs', timeoutMs)
+  optional(callback)('resolve', resolve)
   return { allowLoopback, privateHosts, ports, timeoutMs }
-}
-
-export function requireTimeout(timeoutMs: number): void {
-  if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > timeoutMaxMs) {
-    throw invalidOption('timeoutMs', `must be an integer from 1 to ${timeoutMaxMs}`)
-  }
 }
 
 function isHostname(host: unknown): boolean {
@@ -192,7 +185,7 @@ function nodeParts(): NodeParts {
   const https = nodeModule<typeof NodeHttps>('node:https')
   const dns = nodeModule<typeof NodeDns>('node:dns')
   if (!http || !https || !dns || isCloudflareWorkers()) {
-    throw invalidOption('fetch', 'is required on runtimes other than Node')
+    throw new InvalidInputError('fetch', 'is required on runtimes other than Node')
   }
   return { http, https, dns }
 }
@@ -251,7 +244,12 @@ export function dnsResolve({
 function exchange(
   client: typeof NodeHttp | typeof NodeHttps,
   url: URL,
-  { method = 'GET', headers = { accept: 'application/json' }, body, signal }: GuardedRequest,
+  {
+    method = 'GET',
+    headers = { accept: 'application/json' },
+    body,
+    signal,
+  }: NonNullable<Parameters<GuardedFetch>[1]>,
   addresses: readonly string[],
   onConnect: () => void,
 ) {

@@ -9,7 +9,7 @@ export type RecordKind =
   | 'quote'
   | 'budget'
   | 'transfer'
-  | 'nonce'
+  | 'replay'
   | 'event'
 
 /** What identifies a record. */

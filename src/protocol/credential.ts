@@ -1,5 +1,5 @@
-import type { Random } from '../ports/random.js'
-import { encodeUtf8, toBase64url } from '../util/bytes.js'
+import type { Random } from '../ports/host.js'
+import { toBase64url } from '../util/bytes.js'
 import { hashText, hmacSha256 } from '../util/hash.js'
 
 /**
@@ -20,7 +20,7 @@ export interface Credential {
 const secretBytes = 32
 const pathBytes = 16
 /** The length of the namespaces with which ids begin. */
-export const namespaceLength = 8
+const namespaceLength = 8
 
 const grantIdPattern = '[A-Za-z0-9_-]{1,100}'
 const randomPattern = '[A-Za-z0-9_-]{22}'
@@ -115,7 +115,7 @@ export function hashSecret(text: string): Promise<string> {
 /**
  * Derives the next secret from the presented secret and a stored salt. A client instance that lost the response
  * and presents the same secret again gets the same next token, although the store contains no token. With a label,
- * the secret is that of one of several tokens.
+ * the secret belongs to one of several tokens.
  */
 export async function deriveSecret(
   presented: string,
@@ -123,5 +123,5 @@ export async function deriveSecret(
   label?: string,
 ): Promise<string> {
   const message = label === undefined ? salt : `${salt} ${label}`
-  return toBase64url(await hmacSha256(encodeUtf8(presented), encodeUtf8(message)))
+  return toBase64url(await hmacSha256(presented, message))
 }

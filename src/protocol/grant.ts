@@ -6,12 +6,12 @@ import {
   publicItem,
   type TokenItem,
 } from '../core/access.js'
-import { ok, type Result } from '../core/decision.js'
+import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { FinishMethod, SubjectId } from '../core/grant/record.js'
 import { parseInterval, shortestWindowMs } from '../core/interval.js'
 import type { Json } from '../core/stored.js'
-import type { PublicJwk } from '../ports/client-keys.js'
-import { finishUriProblem } from './finish-uri.js'
+import type { PublicJwk } from '../ports/host.js'
+import { finishUriProblem } from './finish.js'
 import { screenJwk } from './http-signature/jwk.js'
 import { isObject } from './json.js'
 import {
@@ -22,8 +22,6 @@ import {
   receiverSchema,
   refusing,
   requestObjectOf,
-  type Unreadable,
-  unreadable,
   uriProblem,
   urlSchema,
 } from './schema.js'
@@ -45,7 +43,7 @@ const tokensMax = 4
 const labelLengthMax = 64
 const nonceLengthMax = 256
 
-type ReadClient = Result<RequestingClient, Unreadable<'body_invalid' | 'client_invalid'>>
+type ReadClient = Result<RequestingClient, Refused<'body_invalid' | 'client_invalid'>>
 
 /**
  * Reads `client`: a wallet address as a string or in an object, or a key by value.
@@ -55,7 +53,7 @@ type ReadClient = Result<RequestingClient, Unreadable<'body_invalid' | 'client_i
 export function readClient(body: Json): ReadClient {
   const client = isObject(body) ? body['client'] : undefined
   if (typeof client === 'string') return readWalletAddress(client)
-  if (!isObject(client)) return unreadable('body_invalid', 'client is missing')
+  if (!isObject(client)) return refused('body_invalid', 'client is missing')
   const { walletAddress, jwk } = client
   const [member, ...others] = Object.keys(client).filter((name) => client[name] !== null)
   if (others.length === 0 && member === 'walletAddress' && typeof walletAddress === 'string') {
@@ -63,26 +61,16 @@ export function readClient(body: Json): ReadClient {
   }
   if (others.length === 0 && member === 'jwk') {
     const screened = screenJwk(jwk)
-    return screened.ok
-      ? ok({ jwk: screened.value })
-      : unreadable('client_invalid', screened.problem)
+    return screened.ok ? ok({ jwk: screened.value }) : refused('client_invalid', screened.problem)
   }
-  return {
-    ok: false,
-    refusal: 'body_invalid',
-    reason: 'client must have either walletAddress or jwk',
-  }
+  return refused('body_invalid', 'client must have either walletAddress or jwk')
 }
 
 function readWalletAddress(text: string): ReadClient {
   const walletAddress = canonicalUrl(text)
-  return walletAddress === undefined
-    ? {
-        ok: false,
-        refusal: 'client_invalid',
-        reason: 'client is not a canonical wallet address with https, or with http on loopback',
-      }
-    : ok({ walletAddress })
+  if (walletAddress !== undefined) return ok({ walletAddress })
+  const problem = 'is not a canonical wallet address with https, or with http on loopback'
+  return refused('client_invalid', `client ${problem}`)
 }
 
 const uniqueActions = <Action extends string>(actions: readonly Action[]) =>

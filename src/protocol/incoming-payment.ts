@@ -4,7 +4,7 @@ import { ok } from '../core/decision.js'
 import { type IncomingPayment, receivedAmount } from '../core/incoming-payment.js'
 import { formatInstant, type Instant, parseInstant } from '../core/instant.js'
 import type { Json, JsonObject } from '../core/stored.js'
-import type { PaymentMethod } from '../ports/payment-methods.js'
+import type { IlpPaymentMethod } from '../ports/host.js'
 import {
   amountSchema,
   type Parsed,
@@ -22,20 +22,24 @@ export interface IncomingPaymentRequest {
   readonly metadata?: JsonObject
 }
 
-const instantForm = 'must be an RFC 3339 date-time with an offset'
+const instantSchema = v.pipe(
+  v.string(),
+  v.rawTransform(({ dataset, addIssue, NEVER }) => {
+    const instant = parseInstant(dataset.value)
+    if (instant !== undefined) return instant
+    addIssue({ message: 'must be an RFC 3339 date-time with an offset' })
+    return NEVER
+  }),
+)
 
 const requestSchema = requestObjectOf(
   v.strictObject({
     walletAddress: urlSchema,
     incomingAmount: v.optional(amountSchema),
-    expiresAt: v.optional(v.pipe(v.string(), v.check(isInstant, instantForm))),
+    expiresAt: v.optional(instantSchema),
     metadata: v.optional(v.unknown()),
   }),
 )
-
-function isInstant(text: string): boolean {
-  return parseInstant(text) !== undefined
-}
 
 /**
  * Reads the body of `POST /incoming-payments`.
@@ -48,11 +52,10 @@ export function readIncomingPaymentRequest(body: Json | undefined): Parsed<Incom
   const { walletAddress, incomingAmount, expiresAt } = parsed.value
   const metadata = readMetadata(body)
   if (!metadata.ok) return metadata
-  const expiry = expiresAt === undefined ? undefined : parseInstant(expiresAt)
   return ok({
     walletAddress,
     ...(incomingAmount === undefined ? {} : { incomingAmount }),
-    ...(expiry === undefined ? {} : { expiresAt: expiry }),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
     ...metadata.value,
   })
 }
@@ -87,13 +90,13 @@ export function incomingPaymentBody(payment: IncomingPayment, id: string): Incom
 export function incomingPaymentWithMethods(
   payment: IncomingPayment,
   id: string,
-  methods: readonly PaymentMethod[],
-): IncomingPaymentBody & { readonly methods: readonly PaymentMethod[] } {
+  methods: readonly IlpPaymentMethod[],
+): IncomingPaymentBody & { readonly methods: readonly IlpPaymentMethod[] } {
   return { ...incomingPaymentBody(payment, id), methods }
 }
 
 /** An incoming payment as unauthenticated requests see it (schema `public-incoming-payment`). */
-export interface PublicIncomingPaymentBody {
+interface PublicIncomingPaymentBody {
   readonly receivedAmount: Amount
   /** URL of the grant endpoint for access to the full payment. */
   readonly authServer: string

@@ -7,22 +7,12 @@ import {
   isWellFormed,
   publicItem,
 } from '../core/access.js'
-import { ok, type Result } from '../core/decision.js'
-import type { Instant } from '../core/instant.js'
+import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Json } from '../core/stored.js'
-import type { PublicJwk } from '../ports/client-keys.js'
-import type { ActiveToken } from '../ports/introspect.js'
+import type { ActiveToken, PublicJwk } from '../ports/host.js'
 import { publishedJwk, screenJwk } from './http-signature/jwk.js'
 import { isObject } from './json.js'
-import {
-  amountSchema,
-  objectOf,
-  type Parsed,
-  parseWith,
-  type Unreadable,
-  unreadable,
-  urlSchema,
-} from './schema.js'
+import { amountSchema, objectOf, type Parsed, parseWith, urlSchema } from './schema.js'
 
 /** The only supported key proof method (RFC 9635 section 7.3.1). */
 const proof = 'httpsig'
@@ -37,25 +27,21 @@ export type AskingResourceServer = { readonly id: string } | { readonly jwk: Pub
  */
 export function readResourceServer(
   body: Json,
-): Result<AskingResourceServer, Unreadable<'body_invalid' | 'resource_server_invalid'>> {
+): Result<AskingResourceServer, Refused<'body_invalid' | 'resource_server_invalid'>> {
   const named = isObject(body) ? body['resource_server'] : undefined
   if (typeof named === 'string') return ok({ id: named })
   const key = isObject(named) ? named['key'] : undefined
   if (!isObject(key) || key['proof'] !== proof) {
-    return {
-      ok: false,
-      refusal: 'body_invalid',
-      reason: 'resource_server must be an id or a key',
-    }
+    return refused('body_invalid', 'resource_server must be an id or a key')
   }
   const screened = screenJwk(key['jwk'])
   return screened.ok
     ? ok({ jwk: screened.value })
-    : unreadable('resource_server_invalid', screened.problem)
+    : refused('resource_server_invalid', screened.problem)
 }
 
 /** Access that a token must include for the resource server to accept it. */
-export interface NeededAccess {
+interface NeededAccess {
   readonly type: AccessType
   readonly actions: readonly AccessAction[]
   readonly identifier?: string
@@ -192,17 +178,10 @@ const activeSchema = objectOf(
   }),
 )
 
-/** An introspection response. */
-export type IntrospectionAnswer =
+/** An introspection response, which contains neither a version nor a thumbprint. */
+type IntrospectionAnswer =
   | { readonly active: false }
-  | {
-      readonly active: true
-      readonly grantId: string
-      readonly access: readonly GrantedItem[]
-      readonly key: PublicJwk
-      readonly walletAddress?: string
-      readonly expiresAt: Instant
-    }
+  | (Omit<ActiveToken, 'grantVersion' | 'key'> & { readonly key: PublicJwk })
 
 /** Reads an introspection response of the authorization server whose grant endpoint is `issuer`. */
 export function readIntrospectionAnswer(

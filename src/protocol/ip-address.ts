@@ -35,7 +35,7 @@ export function isLoopbackAddress(text: string): boolean {
   return (parseIpv4(text) !== undefined && text.startsWith('127.')) || text === '::1'
 }
 
-/** Returns the IP address in the host of a URL, or `undefined` for a name. `hostname` must be that of a parsed URL. */
+/** Returns the IP address in the host of a URL, or `undefined` for a name. `hostname` must come from a parsed URL. */
 export function addressIn(hostname: string): string | undefined {
   return /^[\d.]+$|:/.test(hostname) ? hostname.replace(/^\[|\]$/g, '') : undefined
 }

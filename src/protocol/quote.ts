@@ -4,7 +4,7 @@ import { ok, type Result } from '../core/decision.js'
 import { formatInstant } from '../core/instant.js'
 import type { Price, PriceQuery, Quote } from '../core/quote.js'
 import type { Json } from '../core/stored.js'
-import type { PriceRefusal } from '../ports/pricing.js'
+import type { PriceRefusal } from '../ports/host.js'
 import {
   amountSchema,
   objectOf,

@@ -11,20 +11,6 @@ export interface BodyProblem extends Problem {
   readonly path: string
 }
 
-/** Why a part of a request cannot be read: the refusal, and its reason for the operator. */
-export interface Unreadable<Refusal extends string> {
-  readonly ok: false
-  readonly refusal: Refusal
-  readonly reason: string
-}
-
-export function unreadable<Refusal extends string>(
-  refusal: Refusal,
-  reason: string,
-): Unreadable<Refusal> {
-  return { ok: false, refusal, reason }
-}
-
 /** The value that was read, or the first problem. */
 export type Parsed<T> = Result<T, BodyProblem>
 

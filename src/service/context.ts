@@ -1,9 +1,8 @@
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import type { Stored } from '../core/stored.js'
-import type { Clock } from '../ports/clock.js'
-import type { RecordKind, Store } from '../ports/store.js'
-import type { WalletAddress, WalletAddresses } from '../ports/wallet-addresses.js'
+import type { Clock, WalletAddress, WalletAddresses } from '../ports/host.js'
+import type { RecordKind } from '../ports/store.js'
 import { isIdOf, newPath } from '../protocol/credential.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import type { Replayed, ReplayRecord } from './replay.js'
@@ -13,13 +12,11 @@ import type { RunnerContext, RunWrite, Write } from './write.js'
 export interface ServiceContext extends RunnerContext {
   /** Executes a write. Every change of a record goes through it. */
   readonly run: RunWrite
-  /** The store that the host passed, without telemetry, to compare whether two servers share a store. */
-  readonly givenStore: Store
   readonly clock: Clock
   /** Resolves to the prefix of all ids of this server. */
   readonly namespace: () => Promise<string>
   /**
-   * Resolves to the prefix of the ids of budgets: that of the authorization server, because all its resource
+   * Resolves to the prefix of the ids of budgets: the namespace of the authorization server, because all its resource
    * servers on one store spend from the same budgets.
    */
   readonly grantNamespace: () => Promise<string>
@@ -46,7 +43,7 @@ export function newCall({ clock, random }: Pick<ServiceContext, 'clock' | 'rando
   return { now: clock.now(), commandId: newPath(random) }
 }
 
-/** Loads a record of this server. Resolves to `undefined` for invalid ids and those of other servers. */
+/** Loads a record of this server. Resolves to `undefined` for an invalid id, and for an id of another server. */
 export async function loadOwn<Found extends Stored>(
   { store, namespace }: Pick<ServiceContext, 'store' | 'namespace'>,
   kind: RecordKind,

@@ -15,20 +15,23 @@ import { createOutgoingPayment, repeated } from '../core/outgoing-payment/create
 import type { OutgoingPayment, OutgoingPaymentPolicy } from '../core/outgoing-payment/record.js'
 import { type Quote, type QuoteRefusal, usableQuote } from '../core/quote.js'
 import type { JsonObject } from '../core/stored.js'
-import type { ActiveToken, TokenRefusal } from '../ports/introspect.js'
-import type { MayPay, PaymentRefusal } from '../ports/may-pay.js'
-import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import type {
+  ActiveToken,
+  MayPay,
+  MayPayAnswer,
+  TokenRefusal,
+  WalletAddresses,
+} from '../ports/host.js'
 import { isIdOf, newId } from '../protocol/credential.js'
 import { canonicalJson } from '../protocol/json.js'
 import { hashText } from '../util/hash.js'
-import { invalidOption } from '../util/option-error.js'
 import {
   type AccountRefusal,
   activeAccount,
   type ServiceContext,
   type SignedCall,
 } from './context.js'
-import { readHostAnswer, wrongAnswer } from './host-answer.js'
+import { HostAnswerError, readHostAnswer, wrongAnswer } from './host-answer.js'
 import { grantListName, listsOf } from './lists.js'
 import type { PricingRefused, QuoteOperations } from './quote.js'
 import type { Replayed } from './replay.js'
@@ -45,16 +48,16 @@ export type PaymentInput = {
 )
 
 /** The client instance that creates the payment, and its token. */
-export interface Spender {
+interface Spender {
   readonly client: string
   readonly token: ActiveToken
   /** Introspects the token again, because the grant may have changed when a commit lost a race. */
   renew(): Promise<Result<ActiveToken, Refused<TokenRefusal>>>
 }
 
-export interface PaymentCreationPorts {
-  /** Whether the records of grants whose version is known are in the store of this commit. */
-  readonly guardsGrants: boolean
+interface PaymentCreationPorts {
+  /** Whether the grants are in the store of this commit, which then guards the version of the payment's grant. */
+  readonly hasGrants: boolean
   readonly walletAddresses: WalletAddresses
   readonly quotes: QuoteOperations
   /** Decides for the host whether a payment may be created. Default: every payment. */
@@ -68,9 +71,9 @@ export interface PaymentAnswer {
   readonly spent: SpentAmounts
 }
 
-export type PaymentCreationRefused =
+type PaymentCreationRefused =
   | Refused<AccountRefusal | QuoteRefusal | LimitsRefusal | TokenRefusal | 'request_differs'>
-  | Refused<PaymentRefusal['refusal']>
+  | Refused<PaymentRefusal>
   | PricingRefused
 
 /** Creates an outgoing payment, or returns the one that an identical earlier request created. */
@@ -83,12 +86,12 @@ const outdated = refused('token_unknown', 'the grant has changed')
  * Returns the operation that creates an outgoing payment, or answers with the one that an identical earlier request
  * created. One commit contains the payment, its budget, its event, the replay record and the guard on the grant.
  *
- * The id of a payment is that of its quote, or is derived from the client instance and the idempotency key. There is
- * therefore at most one payment, a repeat finds it, and no further record is needed.
+ * A payment has the id of its quote, or an id derived from the client and the idempotency key. There is therefore at
+ * most one payment, a repeat finds it, and no further record is needed.
  */
 export function createPaymentCreation(
   context: ServiceContext,
-  { guardsGrants, walletAddresses, quotes, mayPay }: PaymentCreationPorts,
+  { hasGrants, walletAddresses, quotes, mayPay }: PaymentCreationPorts,
   limits: OutgoingPaymentPolicy & BudgetPolicy,
 ) {
   return async function create(
@@ -204,7 +207,7 @@ export function createPaymentCreation(
       }
 
       // 6. Write the payment and its budget, if the grant is as it was introspected: it may have been revoked since.
-      const isGuarded = guardsGrants && grantVersion !== undefined
+      const isGuarded = hasGrants && grantVersion !== undefined
       const answer = await call.commit<PaymentAnswer | PaymentCreationRefused>({
         reads,
         known,
@@ -220,10 +223,6 @@ export function createPaymentCreation(
       if (answer !== outdated) return answer
       const renewed = await renew()
       if (!renewed.ok) return renewed
-      if (renewed.value.grantVersion === grantVersion) {
-        // A commit that guards a grant in another database can never succeed.
-        throw invalidOption('guardsGrants', 'must be false: the grants are in another database')
-      }
       if (context.pacing.elapsedMs() > endsAt) throw new ContentionError()
       token = renewed.value
     }
@@ -248,7 +247,9 @@ function spentOf(items: readonly PayingItem[], read: Read, charged?: Budget): Sp
   return totalSpent(spent)
 }
 
-const reasons: Readonly<Record<PaymentRefusal['refusal'], string>> = {
+type PaymentRefusal = Extract<MayPayAnswer, { readonly ok: false }>['refusal']
+
+const reasons: Readonly<Record<PaymentRefusal, string>> = {
   funds_insufficient: 'the account has insufficient funds',
   payment_not_allowed: 'the host does not allow the payment',
 }
@@ -257,7 +258,7 @@ const reasons: Readonly<Record<PaymentRefusal['refusal'], string>> = {
 async function refusalOf(
   mayPay: MayPay,
   payment: OutgoingPayment,
-): Promise<Refused<PaymentRefusal['refusal']> | undefined> {
+): Promise<Refused<PaymentRefusal> | undefined> {
   const { id: outgoingPaymentId, walletAddress, client, grantId, receiver } = payment
   const { debitAmount, receiveAmount, metadata } = payment
   // A copy, so that the host cannot change what is created.
@@ -273,15 +274,19 @@ async function refusalOf(
   })
   // Two concurrent requests with one key can have different amounts. Holds by the payment's id would replace each
   // other, although either request may create the payment.
-  const holdId = await hashText(canonicalJson(requested))
+  const holdId = `hold-${await hashText(canonicalJson(requested))}` as const
   const answer = await ofDependency('mayPay', () => mayPay({ holdId, ...requested }))
   const given = readHostAnswer('mayPay', answer)
-  if (given.ok) return undefined
+  if (given.ok) {
+    const { held } = answer as { readonly held?: unknown }
+    if (held === holdId || held === 'nothing') return undefined
+    throw new HostAnswerError('mayPay', "its held must be the holdId of the payment, or 'nothing'")
+  }
   const refusal = String(given.refusal)
   if (!isRefusal(refusal)) throw wrongAnswer('mayPay')
   return refused(refusal, given.reason ?? reasons[refusal])
 }
 
-function isRefusal(refusal: string): refusal is PaymentRefusal['refusal'] {
+function isRefusal(refusal: string): refusal is PaymentRefusal {
   return Object.hasOwn(reasons, refusal)
 }

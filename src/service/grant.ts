@@ -19,8 +19,7 @@ import {
   type GrantDecision,
   type GrantRefusals,
 } from '../core/grant.js'
-import type { ClientKeys, PublicJwk } from '../ports/client-keys.js'
-import type { Random } from '../ports/random.js'
+import type { ClientKeys, PublicJwk, Random } from '../ports/host.js'
 import {
   type Credential,
   deriveSecret,
@@ -48,14 +47,14 @@ export interface GrantAnswer {
 }
 
 /** A new grant, with the continuation token for the response. */
-export interface GrantRequested extends GrantAnswer {
+interface GrantRequested extends GrantAnswer {
   readonly continuationSecret: string
 }
 
 /** The result of a grant request. */
-export type RequestAnswer = GrantRequested | Refused<RequestRefusal> | Replayed
+type RequestAnswer = GrantRequested | Refused<RequestRefusal> | Replayed
 
-export interface GrantRequestInput {
+interface GrantRequestInput {
   readonly client: GrantClient
   readonly access: readonly TokenItem[]
   readonly subject?: SubjectId
@@ -116,7 +115,7 @@ function write<Type extends keyof GrantRefusals>(
     reads: [key],
     known: [grant],
     decide(read) {
-      // A grant that has been removed had ended, so that the decision on it as it was is the same.
+      // A grant is removed only after it has ended, so the decision on the loaded record is the same.
       const decision = decideGrant<Type>(read<Grant>(key) ?? grant, command, now, policy)
       if (decision.outcome !== 'changed') return { result: decision }
       const { record: next, events } = decision
@@ -160,15 +159,15 @@ async function request(
   if (!decision.ok) return decision
   const grant = decision.record
   const tokens = (grant.tokens ?? []).map((token) => ({
-    ...token,
     secret: secrets[labels.indexOf(token.label)] ?? '',
+    ...token,
   }))
   const result = { ok: true, grant, continuationSecret, tokens } as const
   return call.commit<GrantRequested>(creating('grant', decision, result))
 }
 
 /** A continuation token, and the interaction reference if the client instance has one. */
-export interface PresentedContinuation {
+interface PresentedContinuation {
   readonly secret: string
   readonly interactRef?: string
 }
@@ -212,7 +211,7 @@ async function rotate(
     type: 'rotate' as const,
     commandId: call.commandId,
     presented: { hash, manage },
-    nextToken: { ...next.token, salt },
+    nextToken: { salt, ...next.token },
     ...signatureOf(call),
   }
   const decision = await call.commit(write(deps, grant, command, call))
@@ -268,7 +267,7 @@ async function withSecrets(
   const withSecret = async (token: IssuedToken) => {
     const now = derivedNow.find((derived) => derived.token.hash === token.hash)
     const secret = now?.secret ?? (await deriveSecret(presented, derivation.salt, token.label))
-    return { ...token, secret }
+    return { secret, ...token }
   }
   return { ok: true, grant, tokens: await Promise.all(tokens.map(withSecret)) }
 }
@@ -307,7 +306,7 @@ export interface PresentedToken extends ManagedToken {
 }
 
 /** The key that a grant is bound to, or why it is no longer valid. */
-export type BoundKey = Result<PublicJwk, KeyProblem>
+type BoundKey = Result<PublicJwk, KeyProblem>
 
 interface KeyProblem {
   readonly ok: false

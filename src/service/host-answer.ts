@@ -1,4 +1,4 @@
-import { hasCode } from '../util/error-code.js'
+import { hasCode } from '../util/errors.js'
 
 /**
  * The error for an answer of the host's code that breaks the contract of a port or of a policy. The client instance

@@ -1,5 +1,11 @@
 import type { Amount } from '../core/amount.js'
-import { type Refused, refused } from '../core/decision.js'
+import {
+  hasChanged,
+  type PaymentResult,
+  type Refused,
+  refused,
+  refusedCall,
+} from '../core/decision.js'
 import {
   type CreateRefusal,
   createIncomingPayment,
@@ -13,9 +19,8 @@ import {
   transferOf,
 } from '../core/incoming-payment.js'
 import type { Instant } from '../core/instant.js'
-import type { Stored } from '../core/stored.js'
-import type { PaymentMethod, PaymentMethods } from '../ports/payment-methods.js'
-import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import { retained, type Stored } from '../core/stored.js'
+import type { IlpPaymentMethod, PaymentMethods, WalletAddresses } from '../ports/host.js'
 import { isIdOf, newId } from '../protocol/credential.js'
 import type { IncomingPaymentRequest } from '../protocol/incoming-payment.js'
 import { canonicalJson } from '../protocol/json.js'
@@ -41,41 +46,19 @@ export interface ReceivedFunds {
   readonly amount: Amount
 }
 
-export type ReceiveResult =
-  | {
-      readonly ok: true
-      readonly payment: IncomingPayment
-      /**
-       * True if this call counted the funds: credit the account. False if an earlier call with the same
-       * `transferId` counted them: do not credit the account again.
-       */
-      readonly changed: boolean
-    }
-  | {
-      readonly ok: false
-      readonly refusal: ReceiveRefusal | 'payment_unknown'
-      readonly reason: string
-    }
-
-export type CompleteIncomingPaymentResult =
-  | { readonly ok: true; readonly payment: IncomingPayment }
-  | { readonly ok: false; readonly refusal: 'payment_unknown'; readonly reason: string }
-
-type CreationRefusal = CreateRefusal | AccountRefusal
+/** Why an incoming payment is not created. */
+export type CreationRefusal = CreateRefusal | AccountRefusal
 
 /** A payment with its payment methods: none if it no longer accepts funds. */
 export interface PayablePayment {
   readonly ok: true
   readonly payment: IncomingPayment
-  readonly methods: readonly PaymentMethod[]
+  readonly methods: readonly IlpPaymentMethod[]
 }
 
-/** The result of a creation by the host. */
-export type CreatedOnce =
-  | { readonly ok: true; readonly payment: IncomingPayment; readonly changed: boolean }
-  | Refused<CreationRefusal | 'request_differs' | 'payment_unknown'>
+type CreatedOnce = PaymentResult<IncomingPayment, CreationRefusal | 'request_differs'>
 
-export interface IncomingPaymentPorts {
+interface IncomingPaymentPorts {
   readonly walletAddresses: WalletAddresses
   readonly paymentMethods: PaymentMethods
 }
@@ -137,12 +120,14 @@ async function decideCreation(
   if (!account.ok) return account
   const { assetCode, assetScale } = account.value
   const namespace = await context.namespace()
+  const { walletAddress, ...asked } = request
   const command = {
-    ...request,
+    walletAddress,
+    ...asked,
     commandId,
     id: newId(namespace, context.random),
     asset: { assetCode, assetScale },
-    lists: listsOf(namespace, request.walletAddress, client, now),
+    lists: listsOf(namespace, walletAddress, client, now),
     ...(client !== undefined && { client }),
   }
   return createIncomingPayment(command, now, policy)
@@ -182,30 +167,29 @@ async function createOnce(
   // The ids of other replay records are hashes of texts that never begin with `host` and a space. The key is hashed as
   // JSON, because UTF-8 does not distinguish lone surrogates.
   const id = namespace + (await hashText(`host ${JSON.stringify(idempotencyKey)}`))
-  const key = { kind: 'nonce', id } as const
+  const key = { kind: 'replay', id } as const
   const requestHash = await hashText(canonicalJson({ ...request }))
   for (;;) {
-    const used = (await context.store.load('nonce', id)) as UsedKey | undefined
+    const used = (await context.store.load('replay', id)) as UsedKey | undefined
     if (used !== undefined) {
       if (used.requestHash !== requestHash) {
-        return refused('request_differs', 'this idempotency key was used for another payment')
+        const reason = 'this idempotency key was used for another payment'
+        return { ok: false, refusal: 'request_differs', reason }
       }
       const payment = await loadOwn<IncomingPayment>(context, 'incoming-payment', used.paymentId)
       const changed = used.commandId === call.commandId
-      return payment === undefined ? unknownPayment : { ok: true, payment, changed }
+      return payment === undefined ? refusedCall(unknownPayment) : { ok: true, payment, changed }
     }
     const decision = await decideCreation(deps, request, call)
-    if (!decision.ok) return decision
+    if (!decision.ok) return refusedCall(decision)
     const { record: payment, events } = decision
-    // Kept as long as the transfers of the payment: a repeat must not create a second payment.
-    const retainUntil = retainTransferUntil(payment)
     const { id: paymentId, commandId } = payment
     const next: UsedKey = {
       id,
       version: 1,
       commandId,
-      dueAt: retainUntil,
-      retainUntil,
+      // As long as the transfers of the payment: a repeat must not create a second payment.
+      ...retained(retainTransferUntil(payment)),
       paymentId,
       requestHash,
     }
@@ -216,7 +200,7 @@ async function createOnce(
         if (read(key) !== undefined) return { result: undefined }
         const changes = [
           { kind: 'incoming-payment', next: payment, events },
-          { kind: 'nonce', next },
+          { kind: 'replay', next },
         ] as const
         return { changes, result: { ok: true, payment, changed: true } }
       },
@@ -230,24 +214,24 @@ async function receive(
   context: ServiceContext,
   paymentId: string,
   { transferId, amount }: ReceivedFunds,
-): Promise<ReceiveResult> {
+): Promise<PaymentResult<IncomingPayment, ReceiveRefusal>> {
   const { now, commandId } = newCall(context)
   const namespace = await context.namespace()
-  if (!isIdOf(namespace, paymentId)) return refusal(unknownPayment)
+  if (!isIdOf(namespace, paymentId)) return refusedCall(unknownPayment)
   const paymentKey = { kind: 'incoming-payment', id: paymentId } as const
   const id = namespace + (await hashText(`${namespace} ${transferId}`))
   const transferKey = { kind: 'transfer', id } as const
-  return context.run<ReceiveResult>({
+  return context.run<PaymentResult<IncomingPayment, ReceiveRefusal>>({
     reads: [paymentKey, transferKey],
     creates: [transferKey],
     together: `incoming-payment ${paymentId}`,
     decide(read) {
       const payment = read<IncomingPayment>(paymentKey)
-      if (payment === undefined) return { result: refusal(unknownPayment) }
+      if (payment === undefined) return { result: refusedCall(unknownPayment) }
       const counted = read<Transfer>(transferKey)
       const command = { type: 'receive', commandId, transferId: id, amount, counted } as const
       const decision = decideIncomingPayment<'receive'>(payment, command, now)
-      if (!decision.ok) return { result: refusal(decision) }
+      if (!decision.ok) return { result: refusedCall(decision) }
       const { record } = decision
       if (decision.outcome === 'unchanged') {
         // A transfer of this command: its commit took effect, and the response of the store was lost.
@@ -262,15 +246,11 @@ async function receive(
   })
 }
 
-function refusal<Refusal extends string>({ refusal, reason }: Refused<Refusal>) {
-  return { ok: false, refusal, reason } as const
-}
-
 /** Returns the write that completes a loaded payment. A payment that is already complete stays unchanged. */
 function completion(
   loaded: IncomingPayment,
   { now, commandId }: Call,
-): Write<{ readonly ok: true; readonly payment: IncomingPayment } | typeof unknownPayment> {
+): Write<(PaymentResult<IncomingPayment> & { readonly ok: true }) | typeof unknownPayment> {
   const key = { kind: 'incoming-payment', id: loaded.id } as const
   return {
     reads: [key],
@@ -284,7 +264,8 @@ function completion(
         now,
       )
       const { record: next } = decision
-      const result = { ok: true, payment: next } as const
+      const changed = hasChanged(decision, commandId)
+      const result = { ok: true, payment: next, changed } as const
       if (decision.outcome === 'unchanged') return { result }
       return { changes: [{ ...key, next, events: decision.events }], result }
     },
@@ -294,11 +275,11 @@ function completion(
 async function completeById(
   context: ServiceContext,
   id: string,
-): Promise<CompleteIncomingPaymentResult> {
+): Promise<PaymentResult<IncomingPayment>> {
   const payment = await loadOwn<IncomingPayment>(context, 'incoming-payment', id)
-  if (payment === undefined) return refusal(unknownPayment)
+  if (payment === undefined) return refusedCall(unknownPayment)
   const completed = await context.run(completion(payment, newCall(context)))
-  return completed.ok ? completed : refusal(completed)
+  return completed.ok ? completed : refusedCall(completed)
 }
 
 /** Records the expiry of due payments, and removes payments past their retention. */

@@ -1,9 +1,14 @@
 import { type GrantedItem, itemsOf } from '../core/access.js'
 import { ok, type Refused, type Result, refused } from '../core/decision.js'
-import type { Grant, GrantPolicy, IssuedToken } from '../core/grant/record.js'
+import type { Grant, IssuedToken } from '../core/grant/record.js'
 import { activeToken } from '../core/grant/rotation.js'
-import type { ClientKeys } from '../ports/client-keys.js'
-import type { ActiveToken, Introspect, Introspection, TokenRefusal } from '../ports/introspect.js'
+import type {
+  ActiveToken,
+  ClientKeys,
+  Introspect,
+  Introspection,
+  TokenRefusal,
+} from '../ports/host.js'
 import { accessTokenClass, hashSecret, parseCredential } from '../protocol/credential.js'
 import type { ServiceContext } from './context.js'
 import { boundKey, type Grants } from './grant.js'
@@ -19,31 +24,29 @@ export function createIntrospect(
   context: ServiceContext,
   grants: Grants,
   clientKeys: ClientKeys,
-  policy: GrantPolicy,
 ): Introspect {
-  async function introspect({ accessToken }: { accessToken: string }): Promise<Introspection> {
+  return async ({ accessToken }) => {
     const credential = parseCredential(accessTokenClass, accessToken)
     const grant = credential && (await grants.load(credential.grantId))
     if (credential === undefined || grant === undefined) return inactive
     const tokenHash = await hashSecret(credential.secret)
-    const token = activeToken(grant, tokenHash, context.clock.now(), policy)
+    const token = activeToken(grant, tokenHash, context.clock.now())
     if (token === undefined) return inactive
 
     const key = await boundKey(grant.client, clientKeys)
     if (!key.ok) return inactive
+    const { kid, x } = key.value
     const { walletAddress, thumbprint } = grant.client
     return {
       active: true,
       grantId: grant.id,
       grantVersion: grant.version,
       access: accessOf(grant, token),
-      key: { ...key.value, thumbprint },
+      key: { kid, x, thumbprint },
       ...(walletAddress === undefined ? {} : { walletAddress }),
       expiresAt: token.expiresAt,
     }
   }
-
-  return Object.assign(introspect, { store: context.givenStore })
 }
 
 /** Returns the granted items of one token, in the form that introspection over HTTP returns. */

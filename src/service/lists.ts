@@ -22,30 +22,23 @@ export interface PageQuery {
   readonly cursor?: string | undefined
 }
 
-/** A query for a page of a wallet address's payments, regardless of which client created them. */
-export interface PaymentListQuery extends PageQuery {
-  readonly walletAddress: string
-}
-
-/**
- * The position of a page in its list. An empty page has no cursors.
- *
- * @see Open Payments OpenAPI, schema `page-info`
- */
-export interface PageInfo {
-  readonly startCursor?: string
-  readonly endCursor?: string
-  readonly hasNextPage: boolean
-  readonly hasPreviousPage: boolean
-}
-
 /** A page of a list, oldest item first in both directions. */
 export interface ListPage<Item> {
-  readonly pagination: PageInfo
+  /**
+   * The position of the page in its list. An empty page has no cursors.
+   *
+   * @see Open Payments OpenAPI, schema `page-info`
+   */
+  readonly pagination: {
+    readonly startCursor?: string
+    readonly endCursor?: string
+    readonly hasNextPage: boolean
+    readonly hasPreviousPage: boolean
+  }
   readonly result: readonly Item[]
 }
 
-/** The payments in a list: all of a wallet address, or those that one client instance created. */
+/** The payments in a list: all of a wallet address, or only the payments that one client created. */
 export interface ListScope {
   readonly walletAddress: string
   readonly client?: string
@@ -61,7 +54,7 @@ export interface GrantScope {
 export type PageRequest = Pick<ListQuery, 'cursor' | 'forward' | 'limit'>
 
 /** A list of records of one kind. */
-export type RecordList = Pick<ListQuery, 'kind' | 'list'>
+type RecordList = Pick<ListQuery, 'kind' | 'list'>
 
 type Place = NonNullable<ListQuery['cursor']>
 

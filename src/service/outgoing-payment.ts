@@ -4,11 +4,13 @@ import {
   type BudgetPolicy,
   type BudgetStatus,
   itemStatus,
+  keep,
   payingItems,
   release,
   type SpentAmounts,
   totalSpent,
 } from '../core/budget.js'
+import { hasChanged, type PaymentResult, refusedCall } from '../core/decision.js'
 import type { Instant } from '../core/instant.js'
 import {
   heldBy,
@@ -24,7 +26,7 @@ import {
   type ReportSent,
 } from '../core/outgoing-payment.js'
 import type { QuotePolicy } from '../core/quote.js'
-import type { ActiveToken } from '../ports/introspect.js'
+import type { ActiveToken } from '../ports/host.js'
 import { loadOwn, newCall, type ServiceContext } from './context.js'
 import { createPaymentLists } from './lists.js'
 import { removeRetired, type SweptKind } from './sweep.js'
@@ -41,20 +43,6 @@ export interface SpendingPolicy {
 type Said<Command> = Omit<Command, 'type' | 'commandId'>
 
 type Command<Type> = Extract<OutgoingPaymentCommand, { readonly type: Type }>
-
-/** The result of a command of the host. */
-export type OutgoingPaymentResult<Type extends keyof OutgoingPaymentRefusals> =
-  | {
-      readonly ok: true
-      readonly payment: OutgoingPayment
-      /** Whether this call changed the payment. False for a report that was already recorded. */
-      readonly changed: boolean
-    }
-  | {
-      readonly ok: false
-      readonly refusal: OutgoingPaymentRefusals[Type] | 'payment_unknown'
-      readonly reason: string
-    }
 
 export type OutgoingPayments = ReturnType<typeof createOutgoingPayments>
 
@@ -132,7 +120,7 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
   { context, policy }: Dependencies,
   id: string,
   said: Omit<Command<Type>, 'commandId'>,
-): Promise<OutgoingPaymentResult<Type>> {
+): Promise<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals[Type]>> {
   const { now, commandId } = newCall(context)
   const command = { ...said, commandId } as Command<Type>
   const loaded = await loadPayment(context, id)
@@ -141,7 +129,7 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
   const budgetKey = { kind: 'budget', id: loaded.budgetId } as const
   // `begin` does not change the amount that the payment holds.
   const isBudgetRead = command.type !== 'begin'
-  return context.run<OutgoingPaymentResult<Type>>({
+  return context.run<PaymentResult<OutgoingPayment, OutgoingPaymentRefusals[Type]>>({
     reads: isBudgetRead ? [paymentKey, budgetKey] : [paymentKey],
     known: isBudgetRead ? [loaded, await loadBudget(context, loaded.budgetId)] : [loaded],
     together: `grant ${loaded.grantId}`,
@@ -149,15 +137,14 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
       const payment = read<OutgoingPayment>(paymentKey)
       if (payment === undefined) return { result: unknownPayment }
       const decision = decideOutgoingPayment<Type>(payment, command, now, policy)
-      if (!decision.ok) {
-        const { refusal, reason } = decision
-        return { result: { ok: false, refusal, reason } }
-      }
+      if (!decision.ok) return { result: refusedCall(decision) }
       const { record } = decision
-      if (decision.outcome === 'unchanged') {
-        // A record with this command's id: its commit took effect, and the response of the store was lost.
-        return { result: { ok: true, payment: record, changed: record.commandId === commandId } }
-      }
+      const result = {
+        ok: true,
+        payment: record,
+        changed: hasChanged(decision, commandId),
+      } as const
+      if (decision.outcome === 'unchanged') return { result }
       const budget = isBudgetRead ? read<Budget>(budgetKey) : undefined
       const released = budget && release(budget, heldBy(payment), heldBy(record), commandId)
       return {
@@ -165,7 +152,7 @@ async function run<Type extends keyof OutgoingPaymentRefusals>(
           { kind: 'outgoing-payment', next: record, events: decision.events },
           ...(released ? [{ kind: 'budget', next: released } as const] : []),
         ],
-        result: { ok: true, payment: record, changed: true },
+        result,
       }
     },
   })
@@ -191,3 +178,49 @@ const unknownPayment = {
   refusal: 'payment_unknown',
   reason: 'the outgoing payment does not exist',
 } as const
+
+/**
+ * Sweeps budgets: removes budgets past their retention, and lifetime budgets of grants that no longer exist. No later
+ * request can read them.
+ *
+ * @param hasGrants whether the grants are in this store. If not, all lifetime budgets are kept.
+ */
+export function sweptBudgets(
+  context: ServiceContext,
+  hasGrants: boolean,
+  policy: BudgetPolicy,
+): SweptKind {
+  const { store } = context
+
+  async function hasNoGrant({ grantId }: Budget): Promise<boolean> {
+    return hasGrants && (await store.load('grant', grantId)) === undefined
+  }
+
+  return {
+    kind: 'budget',
+    namespace: context.grantNamespace,
+    async sweep(record, now) {
+      const budget = record as Budget
+      if (budget.retainUntil !== undefined) return removeRetired(context, 'budget', budget, now)
+      if (await hasNoGrant(budget)) {
+        const removed = await store.remove('budget', budget.id, budget.version)
+        return removed ? 'removed' : undefined
+      }
+      const { commandId } = newCall(context)
+      const key = { kind: 'budget', id: budget.id } as const
+      return context.run<'kept' | undefined>({
+        reads: [key],
+        known: [budget],
+        decide(read) {
+          const found = read<Budget>(key)
+          if (found?.commandId === commandId) return { result: 'kept' }
+          if (found?.version !== budget.version) return { result: undefined }
+          return {
+            changes: [{ ...key, next: keep(budget, commandId, now, policy) }],
+            result: 'kept',
+          }
+        },
+      })
+    },
+  }
+}

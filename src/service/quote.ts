@@ -9,8 +9,7 @@ import {
   type QuotePolicy,
 } from '../core/quote.js'
 import type { JsonObject } from '../core/stored.js'
-import type { PriceRefusal, Pricing } from '../ports/pricing.js'
-import type { WalletAddresses } from '../ports/wallet-addresses.js'
+import type { PriceRefusal, Pricing, WalletAddresses } from '../ports/host.js'
 import { newId } from '../protocol/credential.js'
 import { type QuoteRequest, readPriceAnswer } from '../protocol/quote.js'
 import {
@@ -24,7 +23,7 @@ import { HostAnswerError } from './host-answer.js'
 import type { Replayed } from './replay.js'
 import { creating } from './write.js'
 
-export interface QuotePorts {
+interface QuotePorts {
   readonly walletAddresses: WalletAddresses
   readonly pricing: Pricing
 }
@@ -34,7 +33,7 @@ export type PricingRefused = Refused<AccountRefusal | PriceRefusal['refusal'] | 
   readonly details?: JsonObject
 }
 
-export interface QuoteAnswer {
+interface QuoteAnswer {
   readonly ok: true
   readonly quote: Quote
 }

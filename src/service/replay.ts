@@ -1,10 +1,11 @@
 import { type Refused, refused } from '../core/decision.js'
-import type { Stored } from '../core/stored.js'
+import type { Instant } from '../core/instant.js'
+import { retained, type Stored } from '../core/stored.js'
 import type { RecordKey } from '../ports/store.js'
 import type { SignatureRules } from '../protocol/http-signature/inspect.js'
 import { toBase64url } from '../util/bytes.js'
 import { hashText } from '../util/hash.js'
-import { nonceMarginMs } from './time.js'
+import { replayMarginMs } from './time.js'
 import type { Write } from './write.js'
 
 /** A verified signature and its replay identifier. */
@@ -18,19 +19,19 @@ export interface Proof {
 }
 
 /**
- * Which byte-identical repeats of a request without a nonce are refused: none; those of a request that succeeded; or
- * all. Ed25519 is deterministic and deployed clients send no nonce, so two legitimate requests in the same second can
+ * Which byte-identical repeats of a request without a nonce are refused: none; repeats of a request that succeeded;
+ * or all. Ed25519 is deterministic and deployed clients send no nonce, so two legitimate requests in the same second can
  * be byte-identical.
  */
 export type RepeatRule = 'accept-repeat' | 'refuse-repeat' | 'refuse-every-repeat'
 
 /** What determines the id and the retention of a replay record. */
-export interface ReplaySettings {
+interface ReplaySettings {
   readonly namespace: () => Promise<string>
   readonly signatureRules: Pick<SignatureRules, 'ageMaxMs'>
 }
 
-/** The record by which a signed request counts once: that of its nonce, or that of its signature. */
+/** The record by which a signed request counts once. It identifies the request by its nonce or signature. */
 export interface ReplayRecord {
   readonly key: RecordKey
   readonly record: Stored
@@ -42,10 +43,7 @@ export interface ReplayRecord {
 /** The signature or nonce of this request has been used before. */
 export type Replayed = Refused<'replayed'>
 
-export const replayed: Replayed = refused(
-  'replayed',
-  'the signature or nonce has already been used',
-)
+const replayed: Replayed = refused('replayed', 'the signature or nonce has already been used')
 
 /** Returns the record that makes a request count once, or `undefined` if repeats are accepted. */
 export async function replayRecordOf(
@@ -57,13 +55,21 @@ export async function replayRecordOf(
   if (nonce === undefined && rule === 'accept-repeat') return undefined
   const unique = nonce === undefined ? `signature ${toBase64url(signature)}` : `nonce ${nonce}`
   const id = (await namespace()) + (await hashText(`${thumbprint} ${unique}`))
-  const retainUntil = createdAt + signatureRules.ageMaxMs + nonceMarginMs
+  const until = retainReplayUntil(createdAt, signatureRules)
   return {
-    key: { kind: 'nonce', id },
-    record: { id, version: 1, commandId, dueAt: retainUntil, retainUntil },
+    key: { kind: 'replay', id },
+    record: { id, version: 1, commandId, ...retained(until) },
     of: nonce === undefined ? 'signature' : 'nonce',
     byRefusal: nonce !== undefined || rule === 'refuse-every-repeat',
   }
+}
+
+/** Returns until when the record of a signed request is kept: as long as any server can accept the signature. */
+function retainReplayUntil(
+  createdAt: Instant,
+  { ageMaxMs }: Pick<SignatureRules, 'ageMaxMs'>,
+): Instant {
+  return createdAt + ageMaxMs + replayMarginMs
 }
 
 /** Returns a write that takes effect once for a signed request, however often the request is repeated. */
@@ -73,13 +79,14 @@ export function once<Result extends { readonly ok: boolean }>(
 ): Write<Result | Replayed> {
   if (replay === undefined) return write
   const { key, record, byRefusal } = replay
-  const isRead = write.reads.some(({ kind, id }) => kind === key.kind && id === key.id)
+  const { reads, known, creates = [], ...rest } = write
+  const isRead = reads.some(({ kind, id }) => kind === key.kind && id === key.id)
   return {
-    ...write,
-    reads: isRead ? write.reads : [...write.reads, key],
+    reads: isRead ? reads : [...reads, key],
     // Not looked up at the first attempt: a commit that writes the record shows that it did not exist.
-    ...(write.known && { known: isRead ? write.known : [...write.known, undefined] }),
-    creates: [...(write.creates ?? []), key],
+    ...(known && { known: isRead ? known : [...known, undefined] }),
+    creates: [...creates, key],
+    ...rest,
     decide(read) {
       const used = read(key)
       if (used !== undefined && used.commandId !== record.commandId) {
@@ -88,7 +95,8 @@ export function once<Result extends { readonly ok: boolean }>(
       const decision = write.decide(read)
       const isWritten = used !== undefined || decision.recordsSignature === true
       if (isWritten || (!decision.result.ok && !byRefusal)) return decision
-      return { ...decision, also: [{ kind: 'nonce', next: record }] }
+      const { result, changes = [] } = decision
+      return { result, changes, also: [{ kind: 'replay', next: record }] }
     },
   }
 }

@@ -1,9 +1,8 @@
 import type { Stored } from '../core/stored.js'
-import type { Clock } from '../ports/clock.js'
+import type { Clock, Telemetry } from '../ports/host.js'
 import type { RecordKind, Store, TransactionError } from '../ports/store.js'
-import type { Telemetry } from '../ports/telemetry.js'
-import { hasCode } from '../util/error-code.js'
-import { nonceMarginMs } from './time.js'
+import { hasCode } from '../util/errors.js'
+import { replayMarginMs } from './time.js'
 
 /** A call of the store that did not settle in time. A commit may still take effect. */
 export class StoreTimeoutError extends Error {
@@ -27,7 +26,7 @@ export class ContentionError extends Error {
 }
 
 /** What the calls of a store are limited and measured by. */
-export interface StoreGuardOptions {
+interface StoreGuardOptions {
   readonly clock: Clock
   readonly timeoutMs: number
   /** The name of the server in the activities of `telemetry`. */
@@ -41,7 +40,7 @@ export interface StoreGuardOptions {
  * - Each call has a time limit, so that a frozen database does not hold requests.
  * - Rejections are marked for `failedDependency`, so that they result in 503.
  * - Each call is measured, if there is telemetry.
- * - A commit with a nonce whose signature has expired rejects with a `ContentionError`.
+ * - A commit with a replay record whose signature has expired rejects with a `ContentionError`.
  */
 export function guardedStore(store: Store, options: StoreGuardOptions): Store {
   const { clock, timeoutMs, server, telemetry } = options
@@ -72,7 +71,7 @@ export function guardedStore(store: Store, options: StoreGuardOptions): Store {
       call('due', kind, () => store.due(kind, namespace, before, limit)),
     remove: (kind, id, version) => call('remove', kind, () => store.remove(kind, id, version)),
     commit(commit) {
-      if (commit.changes.some(({ kind, next }) => kind === 'nonce' && isTooLate(next, clock))) {
+      if (commit.changes.some(({ kind, next }) => kind === 'replay' && isTooLate(next, clock))) {
         const error = new ContentionError(
           'the signature expired before its operation was committed',
         )
@@ -84,11 +83,11 @@ export function guardedStore(store: Store, options: StoreGuardOptions): Store {
 }
 
 /**
- * Whether a commit that begins now may take effect after a server has removed the nonce that a copy of the request
- * wrote, so that both requests count. A port of the host may be slow, and a process can be suspended.
+ * Whether a commit that begins now may take effect after a server has removed the replay record of a copy of the
+ * request, so that both requests count. A port of the host may be slow, and a process can be suspended.
  */
 function isTooLate({ dueAt }: Stored, clock: Clock): boolean {
-  return dueAt !== undefined && clock.now() + nonceMarginMs > dueAt
+  return dueAt !== undefined && clock.now() + replayMarginMs > dueAt
 }
 
 /**
@@ -133,7 +132,7 @@ export function failedDependency(error: unknown): string | undefined {
 }
 
 /** Marks the rejection of a store or port. The failed transaction of a host is not an outage. */
-export function dependencyFailure(name: string, cause: unknown): unknown {
+function dependencyFailure(name: string, cause: unknown): unknown {
   if (isTransactionError(cause)) return cause
   const isObject = typeof cause === 'object' && cause !== null
   const error = isObject ? cause : new Error(`${name} failed`, { cause })
@@ -141,7 +140,7 @@ export function dependencyFailure(name: string, cause: unknown): unknown {
   return error
 }
 
-/** Calls a port of the host, and marks its error for `failedDependency`. What it resolves to is not checked. */
+/** Calls a port of the host, and marks its error for `failedDependency`. Does not check what it resolves to. */
 export async function ofDependency<Value>(
   name: string,
   call: () => Promise<Value> | Value,

@@ -1,8 +1,7 @@
 import type { Instant } from '../core/instant.js'
 import type { Stored } from '../core/stored.js'
 import { type RecordKind, storeBounds } from '../ports/store.js'
-import { requireKnownOptions } from '../util/known-options.js'
-import { invalidOption } from '../util/option-error.js'
+import { InvalidInputError, integerFrom, requireKnownOptions } from '../util/input.js'
 import type { ServiceContext } from './context.js'
 import { inParallel } from './parallel.js'
 
@@ -30,19 +29,21 @@ export interface SweepResult {
  * What happened to a due record: one of the counts of `SweepResult`, `kept` if it became due later, or
  * `undefined` if nothing changed, such as when another process was faster.
  */
-export type Swept = 'expired' | 'lapsed' | 'removed' | 'kept' | undefined
+type Swept = 'expired' | 'lapsed' | 'removed' | 'kept' | undefined
 
 /** How a server sweeps the due records of one kind. */
 export interface SweptKind {
   readonly kind: RecordKind
-  /** Resolves to the prefix of the ids. Default: that of the server. */
+  /** Resolves to the prefix of the ids. Default: the namespace of the server. */
   readonly namespace?: () => Promise<string>
   sweep(record: Stored, now: Instant): Promise<Swept>
 }
 
 const concurrency = 8
 const limitDefault = 1_000
-const limitMax = storeBounds.dueLimit
+
+/** Checks that `Store.due` accepts a limit. */
+export const sweepLimit = integerFrom(1, storeBounds.dueLimit)
 
 /**
  * Processes due records of these kinds, several concurrently. Any number of processes may sweep: each record
@@ -56,7 +57,7 @@ export async function sweepKinds(
 ): Promise<SweepResult> {
   requireKnownOptions('', options, { limit: true, signal: true })
   const { limit = limitDefault, signal } = options
-  requireSweepLimit(limit)
+  sweepLimit('limit', limit)
   requireSignal(signal)
   const counts = { expired: 0, lapsed: 0, removed: 0, kept: 0 }
   let more = false
@@ -83,13 +84,7 @@ export async function sweepKinds(
 
 function requireSignal(signal: unknown): void {
   if (signal === undefined || typeof Object(signal).aborted === 'boolean') return
-  throw invalidOption('signal', 'must be an AbortSignal')
-}
-
-/** @throws {OptionError} for a limit that `Store.due` does not accept. */
-export function requireSweepLimit(limit: number): void {
-  if (Number.isSafeInteger(limit) && limit >= 1 && limit <= limitMax) return
-  throw invalidOption('limit', `must be an integer from 1 to ${limitMax}`)
+  throw new InvalidInputError('signal', 'must be an AbortSignal')
 }
 
 /** Sweeps records that are due only when their retention ends. */

@@ -1,37 +1,36 @@
-import type { Clock } from '../ports/clock.js'
+import type { Clock } from '../ports/host.js'
 
 /**
  * How far the clock of a server may be from the true time, in milliseconds. The clocks of two servers may therefore
  * differ by twice as much.
  */
-export const clockErrorMaxMs = 60_000
+const clockErrorMaxMs = 60_000
 
 /** How much the clocks of two servers may differ, in milliseconds. */
 export const clockDifferenceMaxMs = 2 * clockErrorMaxMs
 
 /**
- * How long after its call a commit may take effect although the server has given up on it, in milliseconds. It is
- * the database that ends such a commit: see docs/production.md.
+ * How long after its call a commit may still take effect, even if the server no longer waits for it, in milliseconds.
+ * The database must end a commit that takes longer: see docs/production.md.
  */
-export const lateCommitMaxMs = 60_000
+const lateCommitMaxMs = 60_000
 
 /**
- * How long a nonce is kept after its signature has expired, in milliseconds. A server whose clock is ahead must not
- * remove the nonce while a server whose clock is behind accepts the signature, or while a commit of a copy of the
- * request can still take effect.
+ * How long the replay record of a request is kept after its signature has expired, in milliseconds. A server whose
+ * clock is ahead must not remove the record while a server whose clock is behind accepts the signature, or while a
+ * commit of a copy of the request can still take effect.
  */
-export const nonceMarginMs = clockDifferenceMaxMs + lateCommitMaxMs + 1
+export const replayMarginMs = clockDifferenceMaxMs + lateCommitMaxMs + 1
 
-/** The clock of this server, or of another one, is further from the true time than the library allows for. */
+/** The clock of this server, or of another one, is further from the true time than the library allows. */
 export class ClockError extends Error {
   readonly code = 'ERR_CLOCK'
 }
 
 /**
- * Returns a clock that stands still while the given one is up to 60 s behind an earlier reading, so that nothing that
- * was seen to have expired becomes valid again. A larger step back is the correction of a wrong clock. The returned
- * clock follows it and reports it: a clock that stood still would make the server refuse every request until the given
- * clock caught up.
+ * Returns a clock that does not go back by up to 60 s: it stands still until the given clock has caught up, so that
+ * nothing that has expired becomes valid again. A larger step back corrects a wrong clock. The returned clock follows
+ * and reports it, because the server would otherwise refuse every request until the given clock had caught up.
  */
 export function steadyClock(clock: Clock, report: (error: ClockError) => void): Clock {
   let latest = Number.NEGATIVE_INFINITY

@@ -1,5 +1,5 @@
 import type { Stored } from '../core/stored.js'
-import type { Random } from '../ports/random.js'
+import type { Random } from '../ports/host.js'
 import {
   type Commit,
   type RecordChange,
@@ -13,10 +13,10 @@ import { type DomainEvent, eventRecords, type RecordedEvents } from './events/re
 import { ContentionError, isTransactionError, withinTime } from './store-guard.js'
 import type { Pacing } from './time.js'
 
-/** Reads a record, as the writes that were decided before leave it. It must be among the `reads` of the write. */
+/** Reads a record as the writes before this one leave it. It must be among the `reads` of the write. */
 export type Read = <Found extends Stored>(key: RecordKey) => Found | undefined
 
-/** A record to write, and the events that tell the host about it. Its version is that of the read record plus 1. */
+/** A record to write, and the events that tell the host about it. Its version is the version that was read plus 1. */
 export interface Change {
   readonly kind: RecordKind
   readonly next: Stored
@@ -35,8 +35,8 @@ export interface Decided<Result> {
 }
 
 /**
- * A write: the records that it depends on, and a pure decision over them. The time, ids and secrets are fixed inside,
- * because it is decided again if its commit loses a race.
+ * A write: the records that it depends on, and a pure decision over them. Its time, ids and secrets are fixed before,
+ * because a write is decided again if its commit loses a race.
  */
 export interface Write<Result> {
   /** Every record that `decide` reads or changes. */
@@ -44,13 +44,14 @@ export interface Write<Result> {
   /** The records of `reads`, in their order, if the caller has loaded them. The first attempt then loads nothing. */
   readonly known?: readonly (Stored | undefined)[]
   /**
-   * Those of `reads` that exist if an identical earlier write was committed. A store need not read several records at
-   * one instant. A decision that changes nothing therefore counts only if these were read before and after the others.
+   * The records of `reads` that exist if an identical earlier write was committed. A store need not read several
+   * records at one instant. A decision that changes nothing therefore counts only if these records were read before and
+   * after the others.
    */
   readonly creates?: readonly RecordKey[]
   /** A version that the commit guards, and the result if the record is no longer at this version. */
   readonly guard?: { readonly version: VersionGuard; readonly outdated: Result }
-  /** The name of what the write contends for. Concurrent writes with one name share a commit. Default: they do not. */
+  /** Concurrent writes with the same name share a commit. Default: the write has a commit of its own. */
   readonly together?: string
   decide(read: Read): Decided<Result>
   /** What a byte-identical repeat of a request gets, unless it is refused. */
@@ -95,7 +96,7 @@ export type RunWrite = <Result>(write: Write<Result>) => Promise<Result>
 /** The maximum number of writes that wait for others with the same name. */
 export const waitingMax = 1_000
 
-/** The least time for a call of the store, in milliseconds: a call that begins just before the deadline can settle. */
+/** The minimum time for a call of the store, in milliseconds, even if it begins just before the deadline. */
 const settleMinMs = 500
 
 const pauseMaxMs = 64
@@ -104,12 +105,12 @@ const pauseMaxMs = 64
  * Returns the function that executes every write:
  *
  * 1. Load everything that the writes read, unless the caller has done so.
- * 2. Decide one write after the other, each on what those before it leave.
+ * 2. Decide one write after the other, each on the records as the writes before it leave them.
  * 3. Commit all of it at once. If the commit loses a race, or its outcome is unknown, begin again.
  *
- * While a write with a name is in progress, further ones with this name wait, and then share one load and one commit.
- * Alone, all but one of them would lose the race for the same record. A record with the command id of a write shows
- * that an earlier commit of it took effect; its decision then returns the same result without a change.
+ * While a write with a name is in progress, other writes with this name wait, and then share one load and one commit.
+ * With commits of their own, all but one would lose the race for the same record. A record with the command id of a
+ * write shows that an earlier commit of it took effect; its decision then returns the same result without a change.
  *
  * The function rejects with a `ContentionError` if other writers keep changing the records until the deadline, if too
  * many writes wait, or if the write has waited too long; with the error of the store if an outcome is unknown at the
@@ -134,7 +135,7 @@ export function createRunner(context: RunnerContext, inTransaction = false): Run
     })
   }
 
-  /** Executes the first write with a name, and then those that have come to wait for it. */
+  /** Executes the first write with a name, and then the writes that have waited for it. */
   async function lead(name: string, first: Member): Promise<void> {
     const waiting: Waiting[] = []
     waitingFor.set(name, waiting)
@@ -173,7 +174,7 @@ interface Member {
 /** A write that waits for others with the same name. `begun` is aborted when it is executed. */
 interface Waiting extends Member {
   readonly begun: AbortController
-  /** When it has waited too long, if a commit that it joined had no room for it. */
+  /** When it has waited too long; set if a commit that it joined had no room for it. */
   readonly endsAt: number
 }
 
@@ -182,7 +183,7 @@ function withoutKnown({ known: _known, ...write }: Write<unknown>): Write<unknow
   return write
 }
 
-/** Removes the first writes from those that wait, as many as one call of `loadAll` can load. */
+/** Removes the first waiting writes from the queue, as many as one call of `loadAll` can load. */
 function nextBatch(waiting: Waiting[]): readonly Waiting[] {
   const names = new Set<string>()
   const last = waiting.findIndex(({ write }) => {
@@ -192,7 +193,7 @@ function nextBatch(waiting: Waiting[]): readonly Waiting[] {
   return waiting.splice(0, last === -1 ? waiting.length : Math.max(last, 1))
 }
 
-/** Executes writes in one commit, as far as they fit into it. Resolves to those that do not. Never rejects. */
+/** Executes writes in one commit. Resolves to the writes that do not fit into it. Never rejects. */
 async function execute(
   context: RunnerContext,
   members: readonly Member[],
@@ -262,7 +263,7 @@ async function committed(
   }
 }
 
-/** The records that were loaded, by their names; `undefined` for those that do not exist. */
+/** The records that were loaded, by their names; `undefined` if a record does not exist. */
 type Records = ReadonlyMap<string, Stored | undefined>
 
 /** The decisions on some writes, and the commit that carries them out. */
@@ -271,7 +272,7 @@ interface Round {
   readonly decided: readonly { readonly member: Member; readonly result: unknown }[]
   /** Records to look for again before the decision counts, because it changes nothing. */
   readonly unconfirmed: readonly RecordKey[]
-  /** Writes to execute on their own, such as those that change nothing while others do. */
+  /** Writes to execute on their own, such as writes that change nothing while others do. */
   readonly unchanged: readonly Member[]
   /** Writes for which the commit has no room. */
   readonly left: readonly Member[]
@@ -352,7 +353,11 @@ function decideInOrder(
     for (const version of guarded) guards.set(nameOf(version), version)
     decided.push({ member, result })
   }
-  const changes = [...pending.values()].flatMap(recordChanges)
+  const changes: RecordChange[] = []
+  for (const { kind, next, events, before } of pending.values()) {
+    changes.push(before === undefined ? newRecord(kind, next) : replacement(kind, before, next))
+    for (const event of eventRecords(kind, next, events)) changes.push(newRecord('event', event))
+  }
   return {
     commit: { changes, guards: [...guards.values()] },
     decided,
@@ -379,15 +384,10 @@ function sizeOf({ next: { lists = [] }, events, before }: PendingChange): number
 }
 
 /** Says where the replaced version is found, so that a store need not load it. */
-function recordChanges({ kind, next, events, before }: PendingChange): readonly RecordChange[] {
-  const change = before === undefined ? newRecord(kind, next) : replacement(kind, before, next)
-  if (events.length === 0) return [change]
-  return [change, ...eventRecords(kind, next, events).map((event) => newRecord('event', event))]
-}
-
 function replacement(kind: RecordKind, before: Stored, next: Stored): RecordChange {
   const { version, lists, dueAt } = before
-  const previous = { ...(lists && { lists }), ...(dueAt !== undefined && { dueAt }) }
+  const due = dueAt === undefined ? {} : { dueAt }
+  const previous = lists === undefined ? due : { lists, ...due }
   return { kind, next, expectedVersion: version, previous }
 }
 
@@ -403,7 +403,7 @@ function nameOf({ kind, id }: RecordKey): string {
   return `${kind} ${id}`
 }
 
-/** Returns what the caller of a single write has loaded. Those that have waited know nothing. */
+/** Returns what the caller of a single write has loaded. Writes that have waited know nothing. */
 function knownRecords([member]: readonly Member[]): Records | undefined {
   const { known, reads = [] }: Partial<Write<unknown>> = member?.write ?? {}
   if (known === undefined) return undefined

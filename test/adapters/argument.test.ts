@@ -3,6 +3,7 @@ import { toExpress } from '../../adapters/express.js'
 import { toFastify } from '../../adapters/fastify.js'
 import { toHono } from '../../adapters/hono.js'
 import { toFetch } from '../../src/index.js'
+import { invalidInput } from '../support/invalid-input.js'
 import { createWorld } from '../support/world.js'
 
 const adapters = { toExpress, toFastify, toHono, toFetch }
@@ -13,9 +14,7 @@ test.each(Object.entries(adapters))(
     const { auth } = createWorld()
     for (const value of [auth, undefined, null, 'handle', auth.handlers]) {
       expect(() => adapt(value as never)).toThrow(
-        expect.objectContaining({
-          code: 'ERR_INVALID_ARGUMENT',
-          argument: 'handle',
+        invalidInput('handle', {
           message: `handle must be a function: pass the handle of a server, such as ${name}(auth.handle)`,
         }),
       )

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
@@ -11,8 +11,9 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { toExpress } from '../../adapters/express.js'
 import { toFastify } from '../../adapters/fastify.js'
 import { toHono } from '../../adapters/hono.js'
-import { type Handler, type HttpRequest, toFetch } from '../../src/index.js'
-import { honoServer, listening, stopped } from '../support/hosts.js'
+import type { HttpRequest } from '../../src/entry-adapter.js'
+import { type Handler, toFetch } from '../../src/index.js'
+import { fastifyServer, honoServer, listening, stopped } from '../support/hosts.js'
 import { chunkedBytes, exchange, requestBytes } from '../support/raw-http.js'
 import { createWorld, grantEndpoint, incomingAccess } from '../support/world.js'
 
@@ -22,7 +23,6 @@ const frame = [
   ['Connection', 'close'],
 ] as const
 /** JSON that no parser restores exactly: white space, an escape, a number, letters beyond ASCII. */
-const exact = Buffer.from('\ufeff{ "a": 1.0,\r\n "b": "\\u00e9é" }\n')
 const plain = Buffer.from('{ "a": 1.0,\r\n "b": "\\u00e9é" }\n')
 
 const servers: Server[] = []
@@ -88,44 +88,22 @@ async function turns(): Promise<void> {
   for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-describe('express', () => {
-  /** An application with middleware before the handler, which records errors. */
-  async function host(before: RequestHandler, handle: Handler) {
-    const errors: unknown[] = []
-    const keep: ErrorRequestHandler = (error, _request, response, _next) => {
-      errors.push(error)
-      response.status(500).json({ code: error.code })
-    }
-    const app = express().use(before).use('/auth', toExpress(handle)).use(keep)
-    return { port: await started(createServer(app)), errors }
-  }
+/** A framework: how it runs something before the handler, and the port and the errors of that application. */
+interface Framework<Before> {
+  readonly host: (before: Before, handle: Handler) => Promise<{ port: number; errors: unknown[] }>
+  readonly withoutErrorHandler: (handle: Handler) => Server | Promise<Server>
+  readonly remedy: RegExp
+  /** What consumes a body and keeps nothing. */
+  readonly readers: Readonly<Record<string, Before>>
+  /** What leaves the bytes of a body to the handler. */
+  readonly keepers: Readonly<Record<string, Before>>
+}
 
-  const remedy = /before express\.json\(\).*verify.*rawBody/
+function verifiesBodies<Before>(framework: Framework<Before>): void {
+  const { host, readers, keepers, remedy } = framework
+  const [parser] = Object.values(readers) as [Before]
 
-  const readers: readonly (readonly [string, RequestHandler])[] = [
-    ['express.json()', express.json()],
-    ['express.json() of every type', express.json({ type: () => true, strict: false })],
-    ['express.text()', express.text({ type: '*/*' })],
-    ['express.urlencoded()', express.urlencoded({ type: '*/*' })],
-    [
-      'a middleware that reads the stream to its end',
-      async (request, _response, next) => {
-        for await (const _ of request);
-        next()
-      },
-    ],
-    [
-      'a middleware that reads the first chunk',
-      (request, _response, next) => {
-        request.once('data', () => {
-          request.pause()
-          next()
-        })
-      },
-    ],
-  ]
-
-  test.each(readers)(
+  test.each(Object.entries(readers))(
     'reports a body that %s has consumed, and does not hang',
     async (_, reader) => {
       const { given, handle } = bodies()
@@ -140,58 +118,86 @@ describe('express', () => {
 
   test('responds with 500 if the host has no error handler', async () => {
     const { given, handle } = bodies()
-    const app = express().set('env', 'test').use(express.json(), toExpress(handle))
-    expect((await exchange(await started(createServer(app)), post(plain))).status).toBe(500)
+    const server = await framework.withoutErrorHandler(handle)
+    expect((await exchange(await started(server), post(plain))).status).toBe(500)
     expect(given).toEqual([])
   })
 
-  const keepers: readonly (readonly [string, RequestHandler])[] = [
-    [
-      'express.json() that keeps the bytes in rawBody',
-      express.json({
-        verify: (request, _response, buffer) => {
-          Object.assign(request, { rawBody: buffer })
-        },
-      }),
-    ],
-    ['express.raw()', express.raw({ type: '*/*' })],
-    ['express.json() for another type', express.json({ type: 'application/vnd.api+json' })],
-    ['express.json() on another path', express.Router().use('/admin', express.json())],
-    ['no parser', (_request, _response, next) => next()],
-  ]
-
-  test.each(keepers)('receives the exact bytes after %s', async (_, keeper) => {
-    const { given, handle } = bodies()
-    const { port } = await host(keeper, handle)
-    expect((await exchange(port, post(plain))).status).toBe(200)
-    expect((await exchange(port, postInChunks(plain))).status).toBe(200)
-    expect(given).toEqual([plain, plain])
-  })
-
-  test.each(keepers)('serves a signed request after %s', async (_, keeper) => {
-    const { handle, bytes } = signedGrant()
-    const { port } = await host(keeper, handle)
-    const response = await exchange(port, bytes)
-    expect(response.status).toBe(200)
-    expect(JSON.parse(response.body.toString())).toHaveProperty('access_token')
-  })
+  test.each(Object.entries(keepers))(
+    'receives the exact bytes after %s, and serves a signed request',
+    async (_, keeper) => {
+      const { given, handle } = bodies()
+      const { port, errors } = await host(keeper, handle)
+      for (const bytes of [post(plain), postInChunks(plain)]) {
+        expect((await exchange(port, bytes)).status, `${errors}`).toBe(200)
+      }
+      expect(given).toEqual([plain, plain])
+      const signed = signedGrant()
+      const { port: own } = await host(keeper, signed.handle)
+      const response = await exchange(own, signed.bytes)
+      expect(response.status).toBe(200)
+      expect(JSON.parse(response.body.toString())).toHaveProperty('access_token')
+    },
+  )
 
   test.each(withoutBody)('accepts %s after a parser', async (_, bytes) => {
     const { given, handle } = bodies()
-    const { port, errors } = await host(express.json(), handle)
-    expect((await exchange(port, bytes)).status).toBe(200)
+    const { port, errors } = await host(parser, handle)
+    expect((await exchange(port, bytes)).status, `${errors}`).toBe(200)
     expect(given).toEqual([Buffer.alloc(0)])
     expect(errors).toEqual([])
   })
+}
+
+const keepRaw = express.json({
+  verify: (request, _response, buffer) => {
+    Object.assign(request, { rawBody: buffer })
+  },
+})
+
+describe('express', () => {
+  async function host(before: RequestHandler, handle: Handler) {
+    const errors: unknown[] = []
+    const keep: ErrorRequestHandler = (error, _request, response, _next) => {
+      errors.push(error)
+      response.status(500).json({ code: error.code })
+    }
+    const app = express().use(before).use('/auth', toExpress(handle)).use(keep)
+    return { port: await started(createServer(app)), errors }
+  }
+
+  verifiesBodies<RequestHandler>({
+    host,
+    withoutErrorHandler: (handle) =>
+      createServer(express().set('env', 'test').use(express.json(), toExpress(handle))),
+    remedy: /before express\.json\(\).*verify.*rawBody/,
+    readers: {
+      'express.json()': express.json(),
+      'express.json() of every type': express.json({ type: () => true, strict: false }),
+      'express.text()': express.text({ type: '*/*' }),
+      'express.urlencoded()': express.urlencoded({ type: '*/*' }),
+      async 'a middleware that reads the stream to its end'(request, _response, next) {
+        for await (const _ of request);
+        next()
+      },
+      'a middleware that reads the first chunk'(request, _response, next) {
+        request.once('data', () => {
+          request.pause()
+          next()
+        })
+      },
+    },
+    keepers: {
+      'express.json() that keeps the bytes in rawBody': keepRaw,
+      'express.raw()': express.raw({ type: '*/*' }),
+      'express.json() for another type': express.json({ type: 'application/vnd.api+json' }),
+      'express.json() on another path': express.Router().use('/admin', express.json()),
+      'no parser': (_request, _response, next) => next(),
+    },
+  })
 
   test('refuses a body with a content coding, although a parser kept the decoded bytes', async () => {
-    const { handle } = signedGrant()
-    const keep = express.json({
-      verify: (request, _response, buffer) => {
-        Object.assign(request, { rawBody: buffer })
-      },
-    })
-    const { port } = await host(keep, handle)
+    const { port } = await host(keepRaw, signedGrant().handle)
     const bytes = post(gzipSync(plain), [json, ['Content-Encoding', 'gzip']])
     expect((await exchange(port, bytes)).status).toBe(415)
   })
@@ -207,57 +213,39 @@ describe('express', () => {
     expect(given).toEqual([])
   })
 
-  test('passes on no error when a client disconnects in the middle of its body', async () => {
-    const { given, handle } = bodies()
-    const errors: unknown[] = []
-    const serve = toExpress(handle)
-    const server = createServer((request, response) =>
-      serve(request, response, (error) => errors.push(error)),
-    )
-    const client = connect(await started(server), 'localhost')
-    client.write(post(plain).subarray(0, -5))
-    const [request] = (await once(server, 'request')) as [IncomingMessage]
-    client.destroy()
-    await new Promise((resolve) => request.once('close', resolve))
-    await turns()
-    expect(errors).toEqual([])
-    expect(given).toEqual([])
-  })
-
-  test('passes on no error when a client disconnected before the handler ran', async () => {
-    const { given, handle } = bodies()
-    const serve = toExpress(handle)
-    const errors: unknown[] = []
-    const { server, served } = whenGone((request, response) =>
-      serve(request, response, (error) => errors.push(error)),
-    )
-    const client = connect(await started(server), 'localhost')
-    client.write(post(plain).subarray(0, -5))
-    await once(server, 'request')
-    client.destroy()
-    await served
-    await turns()
-    expect(errors).toEqual([])
-    expect(given).toEqual([])
-  })
+  test.each(['in the middle of its body', 'before the handler ran'])(
+    'passes on no error when a client disconnects %s',
+    async (when) => {
+      const { given, handle } = bodies()
+      const errors: unknown[] = []
+      const serve = toExpress(handle)
+      const server = createServer()
+      const closed = new Promise<void>((resolve) => {
+        server.on('request', (request, response) => {
+          const run = () => void serve(request, response, (error) => errors.push(error))
+          if (when !== 'before the handler ran') run()
+          request.once('close', () => {
+            // As after slow middleware.
+            if (when === 'before the handler ran') run()
+            resolve()
+          })
+        })
+      })
+      const client = connect(await started(server), 'localhost')
+      client.write(post(plain).subarray(0, -5))
+      await once(server, 'request')
+      client.destroy()
+      await closed
+      await turns()
+      expect([errors, given]).toEqual([[], []])
+    },
+  )
 })
 
-/** A server that serves a request after its client has disconnected, as after slow middleware. */
-function whenGone(serve: RequestListener): { server: Server; served: Promise<void> } {
-  const server = createServer()
-  const served = new Promise<void>((resolve) => {
-    server.on('request', (request, response) => {
-      request.once('close', () => {
-        serve(request, response)
-        resolve()
-      })
-    })
-  })
-  return { server, served }
-}
-
 describe('fastify', () => {
-  async function host(prepare: (app: FastifyInstance) => unknown, handle: Handler) {
+  type Prepare = (app: FastifyInstance) => unknown
+
+  async function hosted(prepare: Prepare, handle: Handler) {
     const errors: unknown[] = []
     const app = fastify()
     app.setErrorHandler((error, _request, reply) => {
@@ -271,10 +259,12 @@ describe('fastify', () => {
   }
 
   /** Does what @fastify/express does: runs middleware before everything else, over the raw request. */
-  const middleware = (use: RequestHandler) => (app: FastifyInstance) =>
-    app.addHook('onRequest', (request, reply, done) =>
-      use(request.raw as never, reply.raw as never, done as never),
-    )
+  const middleware =
+    (use: RequestHandler): Prepare =>
+    (app) =>
+      app.addHook('onRequest', (request, reply, done) =>
+        use(request.raw as never, reply.raw as never, done as never),
+      )
 
   const consumed = async (request: IncomingMessage) => {
     const chunks: Buffer[] = []
@@ -282,98 +272,41 @@ describe('fastify', () => {
     return Buffer.concat(chunks)
   }
 
-  const remedy = /do not let a hook .*parse bodies/
-
-  const readers: readonly (readonly [string, (app: FastifyInstance) => unknown])[] = [
-    ['express.json() of @fastify/express', middleware(express.json())],
-    ['express.text() of @fastify/express', middleware(express.text({ type: '*/*' }))],
-    [
-      'an onRequest hook',
-      (app) => app.addHook('onRequest', async ({ raw }) => void (await consumed(raw))),
-    ],
-    [
-      'a preParsing hook',
-      (app) =>
+  verifiesBodies<Prepare>({
+    host: hosted,
+    withoutErrorHandler: (handle) =>
+      fastifyServer((app) => {
+        middleware(express.json())(app)
+        app.register(toFastify(handle))
+      }),
+    remedy: /do not let a hook .*parse bodies/,
+    readers: {
+      'express.json() of @fastify/express': middleware(express.json()),
+      'express.text() of @fastify/express': middleware(express.text({ type: '*/*' })),
+      'an onRequest hook': (app) =>
+        app.addHook('onRequest', async ({ raw }) => void (await consumed(raw))),
+      'a preParsing hook': (app) =>
         app.addHook('preParsing', async ({ raw }, _reply, payload) => {
           await consumed(raw)
           return payload
         }),
-    ],
-  ]
-
-  test.each(readers)(
-    'reports a body that %s has consumed, and does not hang',
-    async (_, prepare) => {
-      const { given, handle } = bodies()
-      const { port, errors } = await host(prepare, handle)
-      for (const bytes of [post(plain), postInChunks(plain)]) {
-        expect((await exchange(port, bytes)).status).toBe(500)
-        expectUnavailable(errors.pop(), remedy)
-      }
-      expect(given).toEqual([])
     },
-  )
-
-  test('responds with 500 if the host has no error handler', async () => {
-    const { given, handle } = bodies()
-    const app = fastify()
-    middleware(express.json())(app)
-    app.register(toFastify(handle))
-    await app.ready()
-    const response = await exchange(await started(app.server), post(plain))
-    expect(response.status).toBe(500)
-    expect(JSON.parse(response.body.toString())).toMatchObject({ code: 'ERR_RAW_BODY_UNAVAILABLE' })
-    expect(given).toEqual([])
-  })
-
-  const keepRaw = express.json({
-    verify: (request, _response, buffer) => {
-      Object.assign(request, { rawBody: buffer })
-    },
-  })
-  const keepers: readonly (readonly [string, (app: FastifyInstance) => unknown])[] = [
-    ['express.json() that keeps the bytes in rawBody', middleware(keepRaw)],
-    ['express.raw() of @fastify/express', middleware(express.raw({ type: '*/*' }))],
-    ['express.json() on another path', middleware(express.Router().use('/admin', express.json()))],
-    [
-      'a platform that read the stream and kept its bytes',
-      (app) =>
+    keepers: {
+      'express.json() that keeps the bytes in rawBody': middleware(keepRaw),
+      'express.raw() of @fastify/express': middleware(express.raw({ type: '*/*' })),
+      'express.json() on another path': middleware(express.Router().use('/admin', express.json())),
+      'a platform that read the stream and kept its bytes': (app) =>
         app.addHook('onRequest', async ({ raw }) => {
           Object.assign(raw, { rawBody: await consumed(raw) })
         }),
-    ],
-    [
-      "parsers of the host's own",
-      (app) =>
+      "parsers of the host's own": (app) =>
         app.addContentTypeParser('*', { parseAs: 'string' }, (_r, body, done) => done(null, body)),
-    ],
-  ]
-
-  test.each(keepers)('receives the exact bytes after %s', async (_, prepare) => {
-    const { given, handle } = bodies()
-    const { port } = await host(prepare, handle)
-    expect((await exchange(port, post(plain))).status).toBe(200)
-    expect((await exchange(port, postInChunks(plain))).status).toBe(200)
-    expect(given).toEqual([plain, plain])
-  })
-
-  test.each(keepers)('serves a signed request after %s', async (_, prepare) => {
-    const { handle, bytes } = signedGrant()
-    const { port } = await host(prepare, handle)
-    expect((await exchange(port, bytes)).status).toBe(200)
-  })
-
-  test.each(withoutBody)('accepts %s after a parser', async (_, bytes) => {
-    const { given, handle } = bodies()
-    const { port, errors } = await host(middleware(express.json()), handle)
-    expect((await exchange(port, bytes)).status).toBe(200)
-    expect(given).toEqual([Buffer.alloc(0)])
-    expect(errors).toEqual([])
+    },
   })
 
   test("leaves the parsers of the host's own routes unchanged", async () => {
     const { given, handle } = bodies()
-    const { app } = await host((app) => {
+    const { app } = await hosted((app) => {
       app.post('/own', async (request) => ({ got: request.body }))
       app.register(async (inner) =>
         inner.post('/inner', async (request) => ({ got: request.body })),
@@ -383,19 +316,15 @@ describe('fastify', () => {
       const response = await app.inject({ method: 'POST', url, payload: { a: 1 } })
       expect(response.json()).toEqual({ got: { a: 1 } })
     }
-    const broken = {
-      method: 'POST' as const,
-      url: '/own',
-      body: '{',
-      headers: { 'content-type': 'application/json' },
-    }
+    const headers = { 'content-type': 'application/json' }
+    const broken = { method: 'POST', url: '/own', body: '{', headers } as const
     expect((await app.inject(broken)).statusCode).toBe(500)
     expect(given).toEqual([])
   })
 })
 
 describe('hono', () => {
-  function app(before: MiddlewareHandler, handle: Handler) {
+  function appWith(before: MiddlewareHandler, handle: Handler) {
     const errors: unknown[] = []
     const app = new Hono()
     app.use(before)
@@ -407,11 +336,6 @@ describe('hono', () => {
     return { app, errors }
   }
 
-  async function host(before: MiddlewareHandler, handle: Handler) {
-    const { app: made, errors } = app(before, handle)
-    return { port: await started(honoServer(made)), errors }
-  }
-
   type Context = Parameters<MiddlewareHandler>[0]
   const reading =
     (read: (context: Context) => unknown): MiddlewareHandler =>
@@ -421,97 +345,59 @@ describe('hono', () => {
     }
 
   const remedy = /before anything that reads the body|pass the request on/
+  const readers: Readonly<Record<string, MiddlewareHandler>> = {
+    'c.req.text()': reading(({ req }) => req.text()),
+    'c.req.json()': reading(({ req }) => req.json()),
+    'c.req.parseBody()': reading(({ req }) => req.text().then(() => req.parseBody())),
+    'c.req.raw.json()': reading(({ req }) => req.raw.json()),
+    'c.req.raw.text()': reading(({ req }) => req.raw.text()),
+    'c.req.raw.arrayBuffer(), which keeps nothing': reading(({ req }) => req.raw.arrayBuffer()),
+    'a reader of c.req.raw.body': reading(({ req }) => readAll(req.raw)),
+    'a validator': validator('json', (value) => value) as MiddlewareHandler,
+  }
+  const keepers: Readonly<Record<string, MiddlewareHandler>> = {
+    'c.req.arrayBuffer()': reading(({ req }) => req.arrayBuffer()),
+    'c.req.arrayBuffer() twice': reading(({ req }) =>
+      req.arrayBuffer().then(() => req.arrayBuffer()),
+    ),
+    'a body limit': bodyLimit({ maxSize: 100_000 }),
+    'access to the raw request': reading(({ req: { raw } }) => [
+      raw.headers,
+      raw.bodyUsed,
+      raw.body,
+    ]),
+    'a clone that was read': reading(({ req }) => req.raw.clone().text()),
+    nothing: reading(() => undefined),
+  }
 
-  const readers: readonly (readonly [string, MiddlewareHandler])[] = [
-    ['c.req.json()', reading(({ req }) => req.json())],
-    ['c.req.text()', reading(({ req }) => req.text())],
-    ['c.req.parseBody()', reading(({ req }) => req.text().then(() => req.parseBody()))],
-    ['c.req.raw.json()', reading(({ req }) => req.raw.json())],
-    ['c.req.raw.text()', reading(({ req }) => req.raw.text())],
-    ['c.req.raw.arrayBuffer(), which keeps nothing', reading(({ req }) => req.raw.arrayBuffer())],
-    ['a reader of c.req.raw.body', reading(({ req }) => readAll(req.raw))],
-    ['a validator', validator('json', (value) => value) as MiddlewareHandler],
-  ]
+  verifiesBodies<MiddlewareHandler>({
+    async host(before, handle) {
+      const { app, errors } = appWith(before, handle)
+      return { port: await started(honoServer(app)), errors }
+    },
+    withoutErrorHandler(handle) {
+      const app = new Hono()
+      app.use(reading(({ req }) => req.json()))
+      app.all('/auth', toHono(handle))
+      return honoServer(app)
+    },
+    remedy,
+    readers,
+    keepers,
+  })
 
-  test.each(readers)(
-    'reports a body that %s has consumed, and does not hang',
-    async (_, reader) => {
+  test.each(Object.entries({ ...readers, ...keepers }))(
+    'reports or receives it on runtimes without Node.js: %s',
+    async (name, before) => {
       const { given, handle } = bodies()
-      const { port, errors } = await host(reader, handle)
-      for (const bytes of [post(plain), postInChunks(plain)]) {
-        expect((await exchange(port, bytes)).status).toBe(500)
-        expectUnavailable(errors.pop(), remedy)
-      }
-      expect(given).toEqual([])
+      const { app, errors } = appWith(before, handle)
+      const headers = { 'content-type': 'application/json' }
+      const init = { method: 'POST', headers, body: plain }
+      const { status } = await app.fetch(new Request('http://w.example/auth', init))
+      expect([status, given], `${errors}`).toEqual(name in keepers ? [200, [plain]] : [500, []])
+      if (name in readers) expectUnavailable(errors.pop(), remedy)
     },
   )
-
-  test.each(readers)('reports it on runtimes without Node.js: %s', async (_, reader) => {
-    const { given, handle } = bodies()
-    const { app: made, errors } = app(reader, handle)
-    const headers = { 'content-type': 'application/json' }
-    const request = new Request('http://w.example/auth', { method: 'POST', headers, body: plain })
-    expect((await made.fetch(request)).status).toBe(500)
-    expectUnavailable(errors.pop(), remedy)
-    expect(given).toEqual([])
-  })
-
-  test('responds with 500 if the host has no error handler', async () => {
-    const { given, handle } = bodies()
-    const made = new Hono()
-    made.use(reading(({ req }) => req.json()))
-    made.all('/auth', toHono(handle))
-    expect((await exchange(await started(honoServer(made)), post(plain))).status).toBe(500)
-    expect(given).toEqual([])
-  })
-
-  const keepers: readonly (readonly [string, MiddlewareHandler])[] = [
-    ['c.req.arrayBuffer()', reading(({ req }) => req.arrayBuffer())],
-    [
-      'c.req.arrayBuffer() twice',
-      reading(({ req }) => req.arrayBuffer().then(() => req.arrayBuffer())),
-    ],
-    ['a body limit', bodyLimit({ maxSize: 100_000 })],
-    [
-      'access to the raw request',
-      reading(({ req }) => [req.raw.headers, req.raw.bodyUsed, req.raw.body]),
-    ],
-    ['a clone that was read', reading(({ req }) => req.raw.clone().text())],
-    ['nothing', reading(() => undefined)],
-  ]
-
-  test.each(keepers)('receives the exact bytes after %s', async (_, keeper) => {
-    const { given, handle } = bodies()
-    const { port, errors } = await host(keeper, handle)
-    expect((await exchange(port, post(exact))).status, `${errors}`).toBe(200)
-    expect((await exchange(port, postInChunks(exact))).status, `${errors}`).toBe(200)
-    expect(given).toEqual([exact, exact])
-  })
-
-  test.each(keepers)('receives them on runtimes without Node.js: %s', async (_, keeper) => {
-    const { given, handle } = bodies()
-    const { app: made, errors } = app(keeper, handle)
-    const init = { method: 'POST', body: exact }
-    const response = await made.fetch(new Request('http://w.example/auth', init))
-    expect(response.status, `${errors}`).toBe(200)
-    expect(given).toEqual([exact])
-  })
-
-  test.each(keepers)('serves a signed request after %s', async (_, keeper) => {
-    const { handle, bytes } = signedGrant()
-    const { port } = await host(keeper, handle)
-    expect((await exchange(port, bytes)).status).toBe(200)
-  })
-
-  test.each(withoutBody)('accepts %s after a reader', async (_, bytes) => {
-    const { given, handle } = bodies()
-    const { port, errors } = await host(
-      reading(({ req }) => req.text()),
-      handle,
-    )
-    expect((await exchange(port, bytes)).status, `${errors}`).toBe(200)
-    expect(given).toEqual([Buffer.alloc(0)])
-  })
 })
 
 async function readAll(request: Request): Promise<void> {

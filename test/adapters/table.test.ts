@@ -2,8 +2,9 @@ import type { Server } from 'node:http'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toHono } from '../../adapters/hono.js'
+import type { HttpRequest, HttpResponse } from '../../src/entry-adapter.js'
 import { bodyBytesMax } from '../../src/entry-adapter.js'
-import { type Handler, type HttpRequest, type HttpResponse, toFetch } from '../../src/index.js'
+import { type Handler, toFetch } from '../../src/index.js'
 import { type Host, hosts, listening, stopped } from '../support/hosts.js'
 import {
   chunkedBytes,
@@ -47,216 +48,148 @@ const json: Line = ['Content-Type', 'application/json']
 const filled = (length: number) => new Uint8Array(length).fill(0x20)
 const everyByte = Uint8Array.from({ length: 256 }, (_, i) => i)
 
+const at = (name: string, target: string, more: Partial<Row> = {}): Row => ({
+  name,
+  target,
+  ...more,
+})
+const by = (method: string, name = method, more: Partial<Row> = {}): Row => {
+  return { name, method, target: '/x', ...more }
+}
+const of = (name: string, body: Uint8Array, chunkSize?: number, ...headers: Line[]): Row => ({
+  name,
+  headers: headers.length > 0 ? headers : [json],
+  body,
+  ...(chunkSize !== undefined && { chunkSize }),
+})
+const type = (value: string): Line => ['Content-Type', value]
+const lines = (name: string, ...headers: Line[]): Row => ({ name, headers })
+
 const rows: readonly Row[] = [
-  { name: 'no path beyond the mount', target: '' },
-  { name: 'a slash at the mount', target: '/' },
-  { name: 'a path', target: '/continue/abc.def' },
-  { name: 'a path that ends with a slash', target: '/continue/abc/' },
-  { name: 'a query at the mount', target: '?a=1&a=2' },
-  { name: 'an empty query', target: '/x?' },
-  { name: 'a query with slashes, dots, escapes and a second mark', target: '/x?a=/../b//c?%2e%2F' },
-  { name: 'escapes in either case', target: '/a%20b%c3%A9%7e~' },
-  { name: 'an escaped slash', target: '/a%2Fb' },
-  { name: 'an escaped question mark', target: '/a%3Fb' },
-  { name: 'characters that need no escape', target: "/-._~!$&'()*+,;=:@" },
-  {
-    name: 'characters that should be escaped',
-    target: '/a|b^c"d`{e}',
+  at('no path beyond the mount', ''),
+  at('a slash at the mount', '/'),
+  at('a path', '/continue/abc.def'),
+  at('a path that ends with a slash', '/continue/abc/'),
+  at('a query at the mount', '?a=1&a=2'),
+  at('an empty query', '/x?'),
+  at('a query with slashes, dots, escapes and a second mark', '/x?a=/../b//c?%2e%2F'),
+  at('escapes in either case', '/a%20b%c3%A9%7e~'),
+  at('an escaped slash', '/a%2Fb'),
+  at('an escaped question mark', '/a%3Fb'),
+  at('characters that need no escape', "/-._~!$&'()*+,;=:@"),
+  at('characters that should be escaped', '/a|b^c"d`{e}', {
     notInFetch: 'the URL of a Fetch API request has such characters escaped',
-  },
-  { name: 'double slashes', target: '/a//b///' },
-  { name: 'a double slash at the mount', target: '//x' },
-  { name: 'an upper-case path', target: '/CONTINUE/ABC' },
-  { name: 'a long path', target: `/${'segment/'.repeat(500)}` },
-  { name: 'a long segment', target: `/${'s'.repeat(4_000)}` },
-  { name: 'a dot segment', target: '/a/./b', notInFetch: resolved },
-  { name: 'a double dot segment', target: '/a/../b', notInFetch: resolved },
-  { name: 'an escaped dot', target: '/%2e/b', notInFetch: resolved },
-  { name: 'an escaped double dot', target: '/a/%2E%2e/b', notInFetch: resolved },
-  { name: 'an escaped dot within a segment', target: '/a%2eb' },
-  { name: 'a path that looks like a route pattern', target: '/:id/*' },
+  }),
+  at('double slashes', '/a//b///'),
+  at('a double slash at the mount', '//x'),
+  at('an upper-case path', '/CONTINUE/ABC'),
+  at('a long path', `/${'segment/'.repeat(500)}`),
+  at('a long segment', `/${'s'.repeat(4_000)}`),
+  at('a dot segment', '/a/./b', { notInFetch: resolved }),
+  at('a double dot segment', '/a/../b', { notInFetch: resolved }),
+  at('an escaped dot', '/%2e/b', { notInFetch: resolved }),
+  at('an escaped double dot', '/a/%2E%2e/b', { notInFetch: resolved }),
+  at('an escaped dot within a segment', '/a%2eb'),
+  at('a path that looks like a route pattern', '/:id/*'),
+  at('an invalid escape', '/a%zz', { fastifyRefuses: 400 }),
+  at('an incomplete escape', '/a%', { fastifyRefuses: 400 }),
+  at('an escape of half a character', '/a%E0%A4', { fastifyRefuses: 400 }),
 
-  { name: 'an invalid escape', target: '/a%zz', fastifyRefuses: 400 },
-  { name: 'an incomplete escape', target: '/a%', fastifyRefuses: 400 },
-  { name: 'an escape of half a character', target: '/a%E0%A4', fastifyRefuses: 400 },
+  by('GET'),
+  by('GET', 'GET with a JSON content type', { headers: [json] }),
+  by('PUT', 'PUT', { headers: [json], body: text('{}') }),
+  by('PATCH', 'PATCH', { headers: [json], body: text('{}') }),
+  by('OPTIONS'),
+  by('OPTIONS', 'OPTIONS with a JSON content type', { headers: [json] }),
+  by('TRACE', 'TRACE', { notInFetch: 'the Fetch API does not send this method' }),
+  by('PROPFIND', 'PROPFIND', { fastifyRefuses: 404 }),
+  by('PURGE', 'PURGE', { fastifyRefuses: 404 }),
+  by('DELETE'),
+  by('DELETE', 'DELETE with a body', { headers: [json], body: text('{}') }),
+  by('DELETE', 'DELETE of empty JSON', { headers: [json, ['Content-Length', '0']] }),
+  by('DELETE', 'DELETE of JSON without a length', { headers: [json] }),
+  { ...of('GET with a body', text('{"a":1}')), method: 'GET', notInFetch: noBody },
+  { ...of('GET with a body in chunks', text('{"a":1}'), 3), method: 'GET', notInFetch: noBody },
 
-  { name: 'GET', method: 'GET', target: '/x' },
-  { name: 'GET with a JSON content type', method: 'GET', target: '/x', headers: [json] },
-  { name: 'PUT', method: 'PUT', target: '/x', headers: [json], body: text('{}') },
-  { name: 'PATCH', method: 'PATCH', target: '/x', headers: [json], body: text('{}') },
-  { name: 'OPTIONS', method: 'OPTIONS', target: '/x' },
-  {
-    name: 'TRACE',
-    method: 'TRACE',
-    target: '/x',
-    notInFetch: 'the Fetch API does not send this method',
-  },
-  { name: 'PROPFIND', method: 'PROPFIND', target: '/x', fastifyRefuses: 404 },
-  { name: 'PURGE', method: 'PURGE', target: '/x', fastifyRefuses: 404 },
-  { name: 'DELETE', method: 'DELETE', target: '/x' },
-  { name: 'DELETE with a body', method: 'DELETE', target: '/x', headers: [json], body: text('{}') },
-  {
-    name: 'DELETE of empty JSON',
-    method: 'DELETE',
-    target: '/x',
-    headers: [json, ['Content-Length', '0']],
-  },
-  { name: 'DELETE of JSON without a length', method: 'DELETE', target: '/x', headers: [json] },
-  {
-    name: 'GET with a body',
-    method: 'GET',
-    headers: [json],
-    body: text('{"a":1}'),
-    notInFetch: noBody,
-  },
-  {
-    name: 'GET with a body in chunks',
-    method: 'GET',
-    headers: [json],
-    body: text('{"a":1}'),
-    chunkSize: 3,
-    notInFetch: noBody,
-  },
+  at('POST without a body', '/x'),
+  lines('POST of empty JSON', json, ['Content-Length', '0']),
+  lines('POST of JSON without a length', json),
+  of('POST of JSON in zero chunks', filled(0), 1),
+  of('a small body', text('{}')),
+  of('a body with CRLF and white space', text(' {\r\n\t"a" : 1\r\n}\r\n')),
+  of('a body beyond ASCII', text('{"a":"é\u2028👍🏽"}')),
+  of('a body with a byte order mark', text('\ufeff{"a":1}')),
+  of('a body of only a byte order mark', text('\ufeff')),
+  of('a body that is not UTF-8', Uint8Array.of(0x7b, 0xff, 0xc0, 0x80)),
+  of('a body of every byte', everyByte),
+  of('a body that is not JSON', text('{"a":')),
+  of('a body with a member named __proto__', text('{"__proto__":{}}')),
+  of(
+    'a body in another charset',
+    Uint8Array.of(0x22, 0xe9, 0x22),
+    undefined,
+    type('application/json; charset=latin1'),
+  ),
+  of('a form', text('a=1&b=%20'), undefined, type('application/x-www-form-urlencoded')),
+  of(
+    'a multipart form',
+    text('--x\r\n\r\n--x--\r\n'),
+    undefined,
+    type('multipart/form-data; boundary=x'),
+  ),
+  of('a body of type text', text('hello'), undefined, type('text/plain')),
+  of('a body of bytes', everyByte, undefined, type('application/octet-stream')),
+  { name: 'a body without a type', body: text('{}') },
+  of('a body of an empty type', text('{}'), undefined, type('')),
+  of('a body of a malformed type', text('{}'), undefined, type('json')),
+  of('a body with a Content-Encoding', everyByte, undefined, json, ['Content-Encoding', 'gzip']),
+  of('a body in one chunk', text('{"a":1}'), 100),
+  of('a body in chunks of one byte', text('{"a":"é"}'), 1),
+  of('a body of 64 KiB', filled(bodyBytesMax)),
+  of('a body of 64 KiB in chunks', filled(bodyBytesMax), 1_000),
+  of('a body of 64 KiB and a byte', filled(bodyBytesMax + 1)),
+  of('a body of 64 KiB and a byte in chunks', filled(bodyBytesMax + 1), 1_000),
+  of('a body of 1 MiB', filled(2 ** 20)),
+  of('a body of 1 MiB and a byte', filled(2 ** 20 + 1)),
+  of('a body of 1 MiB in chunks', filled(2 ** 20), 50_000),
+  of('a body with Expect: 100-continue', text('{}'), undefined, json, ['Expect', '100-continue']),
 
-  { name: 'POST without a body', target: '/x' },
-  { name: 'POST of empty JSON', headers: [json, ['Content-Length', '0']] },
-  { name: 'POST of JSON without a length', headers: [json] },
-  { name: 'POST of JSON in zero chunks', headers: [json], body: filled(0), chunkSize: 1 },
-  { name: 'a small body', headers: [json], body: text('{}') },
-  {
-    name: 'a body with CRLF and white space',
-    headers: [json],
-    body: text(' {\r\n\t"a" : 1\r\n}\r\n'),
-  },
-  { name: 'a body beyond ASCII', headers: [json], body: text('{"a":"é\u2028👍🏽"}') },
-  { name: 'a body with a byte order mark', headers: [json], body: text('\ufeff{"a":1}') },
-  { name: 'a body of only a byte order mark', headers: [json], body: text('\ufeff') },
-  {
-    name: 'a body that is not UTF-8',
-    headers: [json],
-    body: Uint8Array.of(0x7b, 0xff, 0xc0, 0x80),
-  },
-  { name: 'a body of every byte', headers: [json], body: everyByte },
-  { name: 'a body that is not JSON', headers: [json], body: text('{"a":') },
-  { name: 'a body with a member named __proto__', headers: [json], body: text('{"__proto__":{}}') },
-  {
-    name: 'a body in another charset',
-    headers: [['Content-Type', 'application/json; charset=latin1']],
-    body: Uint8Array.of(0x22, 0xe9, 0x22),
-  },
-  {
-    name: 'a form',
-    headers: [['Content-Type', 'application/x-www-form-urlencoded']],
-    body: text('a=1&b=%20'),
-  },
-  {
-    name: 'a multipart form',
-    headers: [['Content-Type', 'multipart/form-data; boundary=x']],
-    body: text('--x\r\n\r\n--x--\r\n'),
-  },
-  { name: 'a body of type text', headers: [['Content-Type', 'text/plain']], body: text('hello') },
-  {
-    name: 'a body of bytes',
-    headers: [['Content-Type', 'application/octet-stream']],
-    body: everyByte,
-  },
-  { name: 'a body without a type', headers: [], body: text('{}') },
-  { name: 'a body of an empty type', headers: [['Content-Type', '']], body: text('{}') },
-  { name: 'a body of a malformed type', headers: [['Content-Type', 'json']], body: text('{}') },
-  {
-    name: 'a body with a Content-Encoding',
-    headers: [json, ['Content-Encoding', 'gzip']],
-    body: everyByte,
-  },
-  { name: 'a body in one chunk', headers: [json], body: text('{"a":1}'), chunkSize: 100 },
-  { name: 'a body in chunks of one byte', headers: [json], body: text('{"a":"é"}'), chunkSize: 1 },
-  { name: 'a body of 64 KiB', headers: [json], body: filled(bodyBytesMax) },
-  {
-    name: 'a body of 64 KiB in chunks',
-    headers: [json],
-    body: filled(bodyBytesMax),
-    chunkSize: 1_000,
-  },
-  { name: 'a body of 64 KiB and a byte', headers: [json], body: filled(bodyBytesMax + 1) },
-  {
-    name: 'a body of 64 KiB and a byte in chunks',
-    headers: [json],
-    body: filled(bodyBytesMax + 1),
-    chunkSize: 1_000,
-  },
-  { name: 'a body of 1 MiB', headers: [json], body: filled(2 ** 20) },
-  { name: 'a body of 1 MiB and a byte', headers: [json], body: filled(2 ** 20 + 1) },
-  { name: 'a body of 1 MiB in chunks', headers: [json], body: filled(2 ** 20), chunkSize: 50_000 },
-
-  {
-    name: 'a body with Expect: 100-continue',
-    headers: [json, ['Expect', '100-continue']],
-    body: text('{}'),
-  },
-
-  {
-    name: 'header names in mixed case, in their order',
-    headers: [
-      ['x-B', '1'],
-      ['SIGNATURE', 'a=:AA==:'],
-      ['sIgNaTuRe-InPuT', 'a=()'],
-      ['X-a', '2'],
-    ],
-  },
-  {
-    name: 'repeated header lines',
-    headers: [
-      ['Signature', 'a=:AA==:'],
-      ['Accept', 'x'],
-      ['signature', 'b=:BB==:'],
-      ['Cookie', 'a=1'],
-      ['Cookie', 'b=2'],
-    ],
-  },
-  {
-    name: 'a repeated Authorization',
-    headers: [
-      ['Authorization', 'GNAP one'],
-      ['authorization', 'GNAP two'],
-    ],
-  },
-  {
-    name: 'a repeated Content-Type',
-    headers: [json, ['content-type', 'text/plain']],
-    body: text('{}'),
-  },
-  { name: 'an empty header', headers: [['X-Empty', '']] },
-  { name: 'a header with commas, quotes and tabs', headers: [['X-Odd', 'a,\t"b, c",, d;e="f"']] },
-  { name: 'a header beyond ASCII', headers: [['X-Latin', 'caf\u00e9 \u00ff']] },
-  {
-    name: 'headers that name another host',
-    headers: [
-      ['X-Forwarded-Host', 'evil.example'],
-      ['Forwarded', 'host=evil.example'],
-      ['X-Forwarded-Proto', 'http'],
-      ['X-Forwarded-For', '1.2.3.4'],
-    ],
-  },
-  {
-    name: 'headers that name another path',
-    headers: [
-      ['X-Original-URL', '/admin'],
-      ['X-Rewrite-URL', '/admin'],
-      ['X-Forwarded-Prefix', '/x'],
-    ],
-  },
-  { name: 'headers that name another method', headers: [['X-HTTP-Method-Override', 'DELETE']] },
-  {
-    name: 'a header named like a property',
-    headers: [
-      ['__proto__', 'x'],
-      ['constructor', 'y'],
-    ],
-  },
-  {
-    name: 'a hundred headers',
-    headers: Array.from({ length: 100 }, (_, i): Line => [`X-${i}`, `${i}`]),
-  },
+  lines(
+    'header names in mixed case, in their order',
+    ['x-B', '1'],
+    ['SIGNATURE', 'a=:AA==:'],
+    ['sIgNaTuRe-InPuT', 'a=()'],
+    ['X-a', '2'],
+  ),
+  lines(
+    'repeated header lines',
+    ['Signature', 'a=:AA==:'],
+    ['Accept', 'x'],
+    ['signature', 'b=:BB==:'],
+    ['Cookie', 'a=1'],
+    ['Cookie', 'b=2'],
+  ),
+  lines('a repeated Authorization', ['Authorization', 'GNAP one'], ['authorization', 'GNAP two']),
+  of('a repeated Content-Type', text('{}'), undefined, json, ['content-type', 'text/plain']),
+  lines('an empty header', ['X-Empty', '']),
+  lines('a header with commas, quotes and tabs', ['X-Odd', 'a,\t"b, c",, d;e="f"']),
+  lines('a header beyond ASCII', ['X-Latin', 'caf\u00e9 \u00ff']),
+  lines(
+    'headers that name another host',
+    ['X-Forwarded-Host', 'evil.example'],
+    ['Forwarded', 'host=evil.example'],
+    ['X-Forwarded-Proto', 'http'],
+    ['X-Forwarded-For', '1.2.3.4'],
+  ),
+  lines(
+    'headers that name another path',
+    ['X-Original-URL', '/admin'],
+    ['X-Rewrite-URL', '/admin'],
+    ['X-Forwarded-Prefix', '/x'],
+  ),
+  lines('headers that name another method', ['X-HTTP-Method-Override', 'DELETE']),
+  lines('a header named like a property', ['__proto__', 'x'], ['constructor', 'y']),
+  lines('a hundred headers', ...Array.from({ length: 100 }, (_, i): Line => [`X-${i}`, `${i}`])),
 ]
 
 function refusedByFastify({ fastifyRefuses }: Row): boolean {
@@ -436,19 +369,19 @@ describe.each(mounted)('$name', (host: Host) => {
     )
   })
 
-  const type = { 'content-type': 'application/json' }
+  const own = { 'content-type': 'application/json' }
   test.each<HttpResponse>([
-    { status: 200, headers: type, body: '{"a":"é👍"}' },
-    { status: 200, headers: type, body: 'not JSON' },
+    { status: 200, headers: own, body: '{"a":"é👍"}' },
+    { status: 200, headers: own, body: 'not JSON' },
     { status: 200, headers: { 'content-type': 'text/html; charset=utf-8' }, body: '<p>é' },
     { status: 200, headers: { 'content-type': 'text/plain' }, body: 'é' },
-    { status: 200, headers: { ...type, 'set-cookie': 'a=1; Path=/' }, body: 'x'.repeat(100_000) },
+    { status: 200, headers: { ...own, 'set-cookie': 'a=1; Path=/' }, body: 'x'.repeat(100_000) },
     { status: 204, headers: { 'cache-control': 'no-store' } },
-    { status: 401, headers: { ...type, 'www-authenticate': 'GNAP as_uri=https://w' }, body: '{}' },
-    { status: 404, headers: type, body: '{}' },
-    { status: 405, headers: { ...type, allow: 'POST, DELETE' }, body: '{}' },
-    { status: 413, headers: type, body: '{}' },
-    { status: 503, headers: { ...type, 'retry-after': '1' }, body: '{}' },
+    { status: 401, headers: { ...own, 'www-authenticate': 'GNAP as_uri=https://w' }, body: '{}' },
+    { status: 404, headers: own, body: '{}' },
+    { status: 405, headers: { ...own, allow: 'POST, DELETE' }, body: '{}' },
+    { status: 413, headers: own, body: '{}' },
+    { status: 503, headers: { ...own, 'retry-after': '1' }, body: '{}' },
   ])('sends a response as the handler returned it: $status $headers', async (answer) => {
     handle = async () => answer
     const { bytes } = wireOf({ name: '', headers: [json], body: text('{}') }, host.basePath)
@@ -536,34 +469,36 @@ describe.each(mounted)('$name', (host: Host) => {
       return shop.sign({ method: 'POST', url: grantEndpoint + path, body })
     }
 
+    type Make = (setting: Setting) => HttpRequest
+    const granting =
+      (change: (text: string) => string | Uint8Array = (text) => text, access?: object): Make =>
+      ({ shop }) =>
+        signedGrant(shop, change(JSON.stringify(grantBody(shop, access))))
+    const altered =
+      (alter: (request: HttpRequest) => HttpRequest): Make =>
+      (setting) =>
+        alter(granting()(setting))
+    const continuing =
+      (method: string, path: string): Make =>
+      ({ shop }) =>
+        shop.sign({ method, url: grantEndpoint + path, token: 'x' })
+    const formatted = (json: string) =>
+      `${JSON.stringify({ ...JSON.parse(json), note: 'é\u2028👍' }, null, '\t').replaceAll('\n', '\r\n')}\r\n`
+
     /** Each function makes equal requests in equal worlds. */
-    const requests: readonly (readonly [string, number, (setting: Setting) => HttpRequest])[] = [
-      ['a grant request', 200, ({ shop }) => signedGrant(shop, JSON.stringify(grantBody(shop)))],
-      [
-        'a grant request for consent',
-        200,
-        ({ shop }) => signedGrant(shop, JSON.stringify(grantBody(shop, outgoingAccess))),
-      ],
+    const requests: readonly (readonly [string, number, Make])[] = [
+      ['a grant request', 200, granting()],
+      ['a grant request for consent', 200, granting(undefined, outgoingAccess)],
       [
         'a grant request with formatted JSON, CRLF and letters beyond ASCII',
         200,
-        ({ shop }) => {
-          const body = { ...grantBody(shop), note: 'é\u2028👍' }
-          return signedGrant(
-            shop,
-            `${JSON.stringify(body, null, '\t').replaceAll('\n', '\r\n')}\r\n`,
-          )
-        },
+        granting(formatted),
       ],
-      [
-        'a grant request of exactly 64 KiB',
-        200,
-        ({ shop }) => signedGrant(shop, JSON.stringify(grantBody(shop)).padEnd(bodyBytesMax)),
-      ],
+      ['a grant request of exactly 64 KiB', 200, granting((text) => text.padEnd(bodyBytesMax))],
       [
         'a grant request of 64 KiB and a byte',
         413,
-        ({ shop }) => signedGrant(shop, JSON.stringify(grantBody(shop)).padEnd(bodyBytesMax + 1)),
+        granting((text) => text.padEnd(bodyBytesMax + 1)),
       ],
       [
         'a grant request with a signed query',
@@ -573,94 +508,52 @@ describe.each(mounted)('$name', (host: Host) => {
           return signedGrant(shop, JSON.stringify(grantBody(shop)), path)
         },
       ],
-      [
-        'a grant request with a byte order mark',
-        400,
-        ({ shop }) => signedGrant(shop, `\ufeff${JSON.stringify(grantBody(shop))}`),
-      ],
-      [
-        'a grant request that is not UTF-8',
-        400,
-        ({ shop }) => signedGrant(shop, Uint8Array.of(0x22, 0xff, 0x22)),
-      ],
+      ['a grant request with a byte order mark', 400, granting((text) => `\ufeff${text}`)],
+      ['a grant request that is not UTF-8', 400, granting(() => Uint8Array.of(0x22, 0xff, 0x22))],
       [
         'a grant request with one byte changed in transit',
         401,
-        ({ shop }) => {
-          const request = signedGrant(shop, JSON.stringify(grantBody(shop)))
-          return {
-            ...request,
-            body: Buffer.from(`${Buffer.from(request.body).toString().slice(0, -1)} `),
-          }
-        },
+        altered((request) => {
+          const body = `${Buffer.from(request.body).toString().slice(0, -1)} `
+          return { ...request, body: Buffer.from(body) }
+        }),
       ],
       [
         'a grant request with its query changed in transit',
         401,
-        ({ shop }) => {
-          const request = signedGrant(shop, JSON.stringify(grantBody(shop)))
-          return { ...request, url: `${request.url}?x` }
-        },
+        altered((request) => ({ ...request, url: `${request.url}?x` })),
       ],
       [
         'a grant request signed for another host, which X-Forwarded-Host names',
         401,
         ({ shop }) => {
           const url = `https://evil.example${host.basePath}`
-          const body = JSON.stringify(grantBody(shop))
-          const request = shop.sign({ method: 'POST', url, body })
+          const request = shop.sign({ method: 'POST', url, body: JSON.stringify(grantBody(shop)) })
           return withHeader(request, 'X-Forwarded-Host', 'evil.example')
         },
       ],
       [
         'a grant request with two digests',
         400,
-        ({ shop }) => {
-          const request = signedGrant(shop, JSON.stringify(grantBody(shop)))
+        altered((request) => {
           const digest = headerOf(request, 'content-digest') ?? ''
           return withHeader(request, 'Content-Digest', digest, digest)
-        },
+        }),
       ],
       [
         'a grant request of another type',
         415,
-        ({ shop }) =>
-          withHeader(
-            signedGrant(shop, JSON.stringify(grantBody(shop))),
-            'Content-Type',
-            'text/plain',
-          ),
+        altered((request) => withHeader(request, 'Content-Type', 'text/plain')),
       ],
       [
         'an unsigned grant request',
         401,
-        ({ shop }) => {
-          const request = signedGrant(shop, JSON.stringify(grantBody(shop)))
-          return withHeader(withHeader(request, 'Signature'), 'Signature-Input')
-        },
+        altered((request) => withHeader(withHeader(request, 'Signature'), 'Signature-Input')),
       ],
-      [
-        'a continuation at an escaped path',
-        404,
-        ({ shop }) =>
-          shop.sign({ method: 'POST', url: `${grantEndpoint}/continue%2fx`, token: 'x' }),
-      ],
-      [
-        'an unknown continuation',
-        401,
-        ({ shop }) => shop.sign({ method: 'POST', url: `${grantEndpoint}/continue/x`, token: 'x' }),
-      ],
-      [
-        'an unsupported method',
-        405,
-        ({ shop }) =>
-          shop.sign({ method: 'PATCH', url: `${grantEndpoint}/continue/x`, token: 'x' }),
-      ],
-      [
-        'an unsupported GET',
-        405,
-        ({ shop }) => shop.sign({ method: 'GET', url: `${grantEndpoint}/continue/x`, token: 'x' }),
-      ],
+      ['a continuation at an escaped path', 404, continuing('POST', '/continue%2fx')],
+      ['an unknown continuation', 401, continuing('POST', '/continue/x')],
+      ['an unsupported method', 405, continuing('PATCH', '/continue/x')],
+      ['an unsupported GET', 405, continuing('GET', '/continue/x')],
     ]
 
     /** Adds the header lines that a request needs on the wire. */

@@ -7,6 +7,7 @@ import {
   type PaymentMethods,
 } from '../../src/index.js'
 import { newId } from '../../src/protocol/credential.js'
+import { invalidInput } from '../support/invalid-input.js'
 import { importWithoutNode } from '../support/portable.js'
 import { seededRandom } from '../support/random.js'
 
@@ -248,9 +249,7 @@ describe('the configuration', () => {
   ])('refuses a prefix with this fault: %s', (_, addressPrefix) => {
     const setUp = () => ilpPaymentMethods({ addressPrefix, secret } as IlpPaymentMethodsOptions)
     expect(setUp).toThrow(TypeError)
-    expect(setUp).toThrow(
-      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'addressPrefix' }),
-    )
+    expect(setUp).toThrow(invalidInput('addressPrefix'))
   })
 
   test.each([
@@ -267,7 +266,7 @@ describe('the configuration', () => {
   ])('refuses a secret that is %s', (_, secret) => {
     const setUp = () => ilpPaymentMethods({ ...options, secret } as IlpPaymentMethodsOptions)
     expect(setUp).toThrow(TypeError)
-    expect(setUp).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'secret' }))
+    expect(setUp).toThrow(invalidInput('secret'))
   })
 
   test('never includes the secret in its errors', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { memoryStore, type RecordChange, type Stored } from '../../src/index.js'
-import { storeConformance } from '../../src/testing/index.js'
+import { storeConformance } from '../../packages/testing/src/index.js'
+import type { RecordChange, Stored } from '../../src/entry-adapter.js'
+import { memoryStore } from '../../src/index.js'
 
 function create(id: string, more: object = {}): RecordChange {
   const next: Stored = { id, version: 1, commandId: `command of ${id}`, ...more }
@@ -8,7 +9,7 @@ function create(id: string, more: object = {}): RecordChange {
 }
 
 describe('the memory store fulfills the contract', () => {
-  // test/testing/conformance.test.ts tries all kinds.
+  // packages/testing/test/conformance.test.ts tries all kinds.
   const cases = storeConformance(memoryStore, { kinds: ['grant'] })
   for (const { name, run } of cases) test(name, run)
 })
@@ -42,14 +43,6 @@ describe('beyond the contract, the memory store', () => {
     const changes = [create('a'), create('b', { amount: 5n }), create('c')]
     await expect(store.commit({ changes, guards: [] })).rejects.toThrow(TypeError)
     for (const id of ['a', 'b', 'c']) expect(await store.load('grant', id)).toBeUndefined()
-  })
-
-  test('treats a guard at version 0 as satisfied while the record does not exist', async () => {
-    const store = memoryStore()
-    const guards = [{ kind: 'grant' as const, id: 'absent', version: 0 }]
-    expect(await store.commit({ changes: [create('a')], guards })).toBe(true)
-    await store.commit({ changes: [create('absent')], guards: [] })
-    expect(await store.commit({ changes: [create('b')], guards })).toBe(false)
   })
 
   test.each([true, false])(

@@ -14,6 +14,7 @@ import {
   type Limits,
   permits,
   publicItem,
+  tokenItem,
 } from '../../src/core/access.js'
 import type { Amount } from '../../src/core/amount.js'
 import { accessItem, alice, bob } from '../support/grants.js'
@@ -39,9 +40,15 @@ function incoming(actions: readonly AccessAction[], identifier?: string): Access
 const monthly = 'R/2025-05-20T13:00:00Z/P1M'
 const receiver = `${bob}/incoming-payments/1`
 
+const every = (interval: string) => outgoing({ interval })
+const debit = (value: string, interval?: string) =>
+  outgoing({ ...(interval && { interval }), debitAmount: usd(value) })
+const receive = (value: string, interval?: string) =>
+  outgoing({ ...(interval && { interval }), receiveAmount: usd(value) })
+
 describe('narrowing one access item', () => {
   test.each<readonly [how: string, wide: AccessItem, narrow: AccessItem]>([
-    ['itself', outgoing({ debitAmount: usd('100') }), outgoing({ debitAmount: usd('100') })],
+    ['itself', debit('100'), debit('100')],
     ['fewer actions', outgoing(), outgoing(undefined, { actions: ['read'] })],
     [
       'the same actions in another order',
@@ -51,89 +58,57 @@ describe('narrowing one access item', () => {
     ['read instead of read-all', incoming(['read-all']), incoming(['read'])],
     ['list instead of list-all', incoming(['list-all']), incoming(['list'])],
     ['an identifier where the wide item has none', incoming(['create']), incoming(['create'], bob)],
-    ['limits where the wide item has none', outgoing(), outgoing({ debitAmount: usd('1') })],
+    ['limits where the wide item has none', outgoing(), debit('1')],
     ['empty limits, which limit nothing', outgoing(), outgoing({})],
     ['no limits instead of empty limits', outgoing({}), outgoing()],
     [
       'a receiver where the wide item has none',
-      outgoing({ debitAmount: usd('1') }),
+      debit('1'),
       outgoing({ debitAmount: usd('1'), receiver }),
     ],
-    [
-      'a smaller debit amount',
-      outgoing({ debitAmount: usd('900') }),
-      outgoing({ debitAmount: usd('100') }),
-    ],
-    [
-      'a smaller receive amount',
-      outgoing({ receiveAmount: usd('100') }),
-      outgoing({ receiveAmount: usd('1') }),
-    ],
-    [
-      'an amount of zero',
-      outgoing({ debitAmount: usd('100') }),
-      outgoing({ debitAmount: usd('0') }),
-    ],
-    [
-      'an amount that is smaller as a number, although not as a string',
-      outgoing({ debitAmount: usd('100') }),
-      outgoing({ debitAmount: usd('99') }),
-    ],
+    ['a smaller debit amount', debit('900'), debit('100')],
+    ['a smaller receive amount', receive('100'), receive('1')],
+    ['an amount of zero', debit('100'), debit('0')],
+    ['an amount that is smaller as a number, although not as a string', debit('100'), debit('99')],
     [
       'an amount smaller by one, beyond the precision of a double',
-      outgoing({ debitAmount: usd('9007199254740993') }),
-      outgoing({ debitAmount: usd('9007199254740992') }),
+      debit('9007199254740993'),
+      debit('9007199254740992'),
     ],
-    [
-      'a smaller amount in the same interval',
-      outgoing({ interval: monthly, debitAmount: usd('100') }),
-      outgoing({ interval: monthly, debitAmount: usd('50') }),
-    ],
-    [
-      'an amount where the wide item has only an interval',
-      outgoing({ interval: monthly }),
-      outgoing({ interval: monthly, debitAmount: usd('50') }),
-    ],
+    ['a smaller amount in the same interval', debit('100', monthly), debit('50', monthly)],
+    ['an amount where the wide item has only an interval', every(monthly), debit('50', monthly)],
     [
       'fewer repetitions',
-      outgoing({ interval: 'R3/2025-05-20T13:00:00Z/P1M' }),
-      outgoing({ interval: 'R2/2025-05-20T13:00:00Z/P1M' }),
+      every('R3/2025-05-20T13:00:00Z/P1M'),
+      every('R2/2025-05-20T13:00:00Z/P1M'),
     ],
     [
       'the same interval with different spelling',
-      outgoing({ interval: monthly }),
-      outgoing({ interval: 'R/2025-05-20T13:00:00+00:00/P1M' }),
+      every(monthly),
+      every('R/2025-05-20T13:00:00+00:00/P1M'),
     ],
     [
       'the same interval with R-1 instead of R',
-      outgoing({ interval: monthly }),
-      outgoing({ interval: 'R-1/2025-05-20T13:00:00Z/P1M' }),
+      every(monthly),
+      every('R-1/2025-05-20T13:00:00Z/P1M'),
     ],
     [
       'a later start at the start of a window',
-      outgoing({ interval: monthly, debitAmount: usd('5') }),
-      outgoing({ interval: 'R6/2025-07-20T13:00:00Z/P1M', debitAmount: usd('4') }),
+      debit('5', monthly),
+      debit('4', 'R6/2025-07-20T13:00:00Z/P1M'),
     ],
-    [
-      'an end where the interval has none',
-      outgoing({ interval: monthly }),
-      outgoing({ interval: 'R3/P1M/2025-08-20T13:00:00Z' }),
-    ],
+    ['an end where the interval has none', every(monthly), every('R3/P1M/2025-08-20T13:00:00Z')],
     [
       'one window where the amount was for the life of the grant',
-      outgoing({ debitAmount: usd('5') }),
-      outgoing({ interval: 'R1/2025-05-20T13:00:00Z/P1M', debitAmount: usd('5') }),
+      debit('5'),
+      debit('5', 'R1/2025-05-20T13:00:00Z/P1M'),
     ],
     [
       'one window before an end where the amount was for the life of the grant',
-      outgoing({ receiveAmount: usd('5') }),
-      outgoing({ interval: 'R1/P1M/2025-08-20T13:00:00Z', receiveAmount: usd('5') }),
+      receive('5'),
+      receive('5', 'R1/P1M/2025-08-20T13:00:00Z'),
     ],
-    [
-      'an interval where there were no limits',
-      outgoing(),
-      outgoing({ interval: monthly, debitAmount: usd('5') }),
-    ],
+    ['an interval where there were no limits', outgoing(), debit('5', monthly)],
   ])('allows %s', (_, wide, narrow) => {
     expect(covers(wide, narrow)).toBe(true)
     expect(coversAll([wide], [narrow])).toBe(true)
@@ -167,95 +142,59 @@ describe('narrowing one access item', () => {
     [
       'no receiver where the wide item has one',
       outgoing({ receiver, debitAmount: usd('1') }),
-      outgoing({ debitAmount: usd('1') }),
+      debit('1'),
     ],
-    ['no limits where the wide item has limits', outgoing({ debitAmount: usd('1') }), outgoing()],
+    ['no limits where the wide item has limits', debit('1'), outgoing()],
     [
       'no amount where the wide item has one',
       outgoing({ receiver, debitAmount: usd('1') }),
       outgoing({ receiver }),
     ],
-    [
-      'a larger amount',
-      outgoing({ debitAmount: usd('100') }),
-      outgoing({ debitAmount: usd('101') }),
-    ],
-    [
-      'an amount that is larger as a number, although not as a string',
-      outgoing({ debitAmount: usd('9') }),
-      outgoing({ debitAmount: usd('10') }),
-    ],
+    ['a larger amount', debit('100'), debit('101')],
+    ['an amount that is larger as a number, although not as a string', debit('9'), debit('10')],
     [
       'an amount larger by one, beyond the precision of a double',
-      outgoing({ debitAmount: usd('9007199254740992') }),
-      outgoing({ debitAmount: usd('9007199254740993') }),
+      debit('9007199254740992'),
+      debit('9007199254740993'),
     ],
-    [
-      'the other amount (receive instead of debit)',
-      outgoing({ debitAmount: usd('100') }),
-      outgoing({ receiveAmount: usd('100') }),
-    ],
-    [
-      'another asset',
-      outgoing({ debitAmount: usd('100') }),
-      outgoing({ debitAmount: { ...usd('1'), assetCode: 'JPY' } }),
-    ],
+    ['the other amount (receive instead of debit)', debit('100'), receive('100')],
+    ['another asset', debit('100'), outgoing({ debitAmount: { ...usd('1'), assetCode: 'JPY' } })],
     [
       'another scale, although the value is lower',
-      outgoing({ debitAmount: usd('100') }),
+      debit('100'),
       outgoing({ debitAmount: { ...usd('1'), assetScale: 4 } }),
     ],
-    [
-      'an interval where the wide item has none',
-      outgoing({ debitAmount: usd('1') }),
-      outgoing({ interval: monthly, debitAmount: usd('1') }),
-    ],
+    ['an interval where the wide item has none', debit('1'), debit('1', monthly)],
     [
       'an interval where the amount that arrives is for the life of the grant',
-      outgoing({ receiveAmount: usd('1') }),
-      outgoing({ interval: monthly, receiveAmount: usd('1') }),
+      receive('1'),
+      receive('1', monthly),
     ],
-    ['no interval where the wide item has one', outgoing({ interval: monthly }), outgoing({})],
-    [
-      'another interval',
-      outgoing({ interval: monthly }),
-      outgoing({ interval: 'R/2025-05-20T13:00:00Z/P1D' }),
-    ],
-    [
-      'a longer interval',
-      outgoing({ interval: monthly }),
-      outgoing({ interval: 'R/2025-05-20T13:00:00Z/P1Y' }),
-    ],
+    ['no interval where the wide item has one', every(monthly), outgoing({})],
+    ['another interval', every(monthly), every('R/2025-05-20T13:00:00Z/P1D')],
+    ['a longer interval', every(monthly), every('R/2025-05-20T13:00:00Z/P1Y')],
     [
       'a start between two windows, so that a month could contain two amounts',
-      outgoing({ interval: monthly, debitAmount: usd('1') }),
-      outgoing({ interval: 'R/2025-06-01T13:00:00Z/P1M', debitAmount: usd('1') }),
+      debit('1', monthly),
+      debit('1', 'R/2025-06-01T13:00:00Z/P1M'),
     ],
-    [
-      'an earlier start',
-      outgoing({ interval: monthly }),
-      outgoing({ interval: 'R/2025-04-20T13:00:00Z/P1M' }),
-    ],
+    ['an earlier start', every(monthly), every('R/2025-04-20T13:00:00Z/P1M')],
     [
       'more repetitions',
-      outgoing({ interval: 'R3/2025-05-20T13:00:00Z/P1M' }),
-      outgoing({ interval: 'R4/2025-05-20T13:00:00Z/P1M' }),
+      every('R3/2025-05-20T13:00:00Z/P1M'),
+      every('R4/2025-05-20T13:00:00Z/P1M'),
     ],
     [
       'as many repetitions from a later start, which end later',
-      outgoing({ interval: 'R3/2025-05-20T13:00:00Z/P1M' }),
-      outgoing({ interval: 'R3/2025-06-20T13:00:00Z/P1M' }),
+      every('R3/2025-05-20T13:00:00Z/P1M'),
+      every('R3/2025-06-20T13:00:00Z/P1M'),
     ],
     [
       'two windows where the amount was for the life of the grant',
-      outgoing({ debitAmount: usd('1') }),
-      outgoing({ interval: 'R2/2025-05-20T13:00:00Z/P1M', debitAmount: usd('1') }),
+      debit('1'),
+      debit('1', 'R2/2025-05-20T13:00:00Z/P1M'),
     ],
-    [
-      'a text that is not an interval',
-      outgoing({ interval: monthly }),
-      outgoing({ interval: 'always' }),
-    ],
+    ['a text that is not an interval', every(monthly), every('always')],
   ])('does not allow %s', (_, wide, narrow) => {
     expect(covers(wide, narrow)).toBe(false)
     expect(coversAll([wide], [narrow])).toBe(false)
@@ -270,7 +209,7 @@ describe('narrowing one access item', () => {
     ['a smaller amount surrounded by spaces', ' 5 '],
     ['a fraction', '1.5'],
   ])('does not allow an invalid amount: %s', (_, value) => {
-    const wide = outgoing({ debitAmount: usd('100') })
+    const wide = debit('100')
     expect(covers(wide, outgoing({ debitAmount: usd(value) }))).toBe(false)
     expect(covers(outgoing({ debitAmount: usd(value) }), wide)).toBe(false)
   })
@@ -360,12 +299,7 @@ describe('two access items allow the same', () => {
     ['with empty limits instead of none', outgoing({}), outgoing(), true],
     ['but not with one action more', incoming(['create']), incoming(['create', 'read']), false],
     ['but not with an identifier', incoming(['create']), incoming(['create'], bob), false],
-    [
-      'but not with another maximum',
-      outgoing({ debitAmount: usd('1') }),
-      outgoing({ debitAmount: usd('2') }),
-      false,
-    ],
+    ['but not with another maximum', debit('1'), debit('2'), false],
     ['but not with a receiver', outgoing(), outgoing({ receiver }), false],
   ])('%s', (_, one, other, same) => {
     expect(allowsSame(one, other)).toBe(same)
@@ -374,8 +308,8 @@ describe('two access items allow the same', () => {
 })
 
 describe('narrowing several access items', () => {
-  const small = outgoing({ debitAmount: usd('10') })
-  const large = outgoing({ debitAmount: usd('100') })
+  const small = debit('10')
+  const large = debit('100')
 
   test.each<readonly [how: string, wide: AccessItem[], narrow: AccessItem[]]>([
     ['no items where there are none', [], []],
@@ -390,16 +324,8 @@ describe('narrowing several access items', () => {
     ],
     [
       'three items that pair in only one way',
-      [
-        outgoing({ debitAmount: usd('3') }),
-        outgoing({ debitAmount: usd('2') }),
-        outgoing({ debitAmount: usd('1') }),
-      ],
-      [
-        outgoing({ debitAmount: usd('1') }),
-        outgoing({ debitAmount: usd('2') }),
-        outgoing({ debitAmount: usd('3') }),
-      ],
+      [debit('3'), debit('2'), debit('1')],
+      [debit('1'), debit('2'), debit('3')],
     ],
   ])('allows %s', (_, wide, narrow) => {
     expect(coversAll(wide, narrow)).toBe(true)
@@ -408,11 +334,7 @@ describe('narrowing several access items', () => {
   test.each<readonly [how: string, wide: AccessItem[], narrow: AccessItem[]]>([
     ['any item where there are none', [], [small]],
     ['two items under one, which would use its budget twice', [large], [small, small]],
-    [
-      'two halves of one item, although their sum fits',
-      [outgoing({ debitAmount: usd('20') })],
-      [small, small],
-    ],
+    ['two halves of one item, although their sum fits', [debit('20')], [small, small]],
     [
       'one item split by actions',
       [outgoing()],
@@ -603,9 +525,12 @@ describe('granted and public forms of items', () => {
   })
 
   test('the public form omits the internal members', () => {
-    const [granted] = grantedItems([outgoing({ interval: monthly })], 'repetitions')
+    const [granted] = grantedItems([every(monthly)], 'repetitions')
     const shown: object = granted === undefined ? {} : publicItem(granted)
     expect(Object.keys(shown).sort()).toEqual(['actions', 'identifier', 'limits', 'type'])
+    const labelled = granted === undefined ? {} : tokenItem({ label: 'one', ...granted })
+    expect(labelled).toEqual({ label: 'one', ...shown })
+    expect(tokenItem(incoming(['create']))).not.toHaveProperty('label')
   })
 
   test('the public form omits absent members instead of showing undefined', () => {
@@ -615,12 +540,7 @@ describe('granted and public forms of items', () => {
 
 describe('the interval counting', () => {
   test('is stored on each item with an interval and on no other item', () => {
-    const asked = [
-      outgoing({ interval: monthly }),
-      outgoing({ debitAmount: usd('1') }),
-      outgoing(),
-      incoming(['create']),
-    ]
+    const asked = [every(monthly), debit('1'), outgoing(), incoming(['create'])]
     const countings = ['occurrences', 'repetitions'] as const
     for (const counting of countings) {
       const [limited, ...others] = grantedItems(asked, counting)
@@ -631,8 +551,8 @@ describe('the interval counting', () => {
 })
 
 describe('the end of the granted items', () => {
-  const month = outgoing({ interval: 'R1/2025-05-20T13:00:00Z/P1M' })
-  const quarter = outgoing({ interval: 'R3/2025-05-20T13:00:00Z/P1M' })
+  const month = every('R1/2025-05-20T13:00:00Z/P1M')
+  const quarter = every('R3/2025-05-20T13:00:00Z/P1M')
   const quote: AccessItem = { type: 'quote', actions: ['create'] }
   const june = Date.UTC(2025, 5, 20, 13)
   const august = Date.UTC(2025, 7, 20, 13)
@@ -642,11 +562,7 @@ describe('the end of the granted items', () => {
     ['the later of two items when it comes first', [quarter, month], august],
     ['the later of two items when it comes last', [month, quarter], august],
     ['the only other item beside a quote, which is useless alone', [quote, month], june],
-    [
-      'an interval that repeats backwards from an end',
-      [outgoing({ interval: 'R/P1M/2025-06-20T13:00:00Z' })],
-      june,
-    ],
+    ['an interval that repeats backwards from an end', [every('R/P1M/2025-06-20T13:00:00Z')], june],
   ])('is the end of %s', (_, items, endsAt) => {
     expect(endOfItems(grantedItems(items, 'occurrences'))).toBe(endsAt)
   })
@@ -654,11 +570,11 @@ describe('the end of the granted items', () => {
   test.each<readonly [what: string, items: readonly AccessItem[]]>([
     ['nothing', []],
     ['quotes alone', [quote]],
-    ['an interval without an end', [outgoing({ interval: monthly })]],
-    ['limits without an interval', [outgoing({ debitAmount: usd('1') })]],
+    ['an interval without an end', [every(monthly)]],
+    ['limits without an interval', [debit('1')]],
     ['no limits', [outgoing()]],
-    ['an interval that cannot be read', [outgoing({ interval: 'every month' })]],
-    ['an interval with an end beside one without', [month, outgoing({ interval: monthly })]],
+    ['an interval that cannot be read', [every('every month')]],
+    ['an interval with an end beside one without', [month, every(monthly)]],
     ['an interval with an end beside an item without one', [month, incoming(['create'])]],
   ])('does not exist for %s', (_, items) => {
     expect(endOfItems(grantedItems(items, 'occurrences'))).toBeUndefined()
@@ -690,8 +606,8 @@ describe('an item that the host passes in', () => {
   test('is well formed with at most one amount, as a limit on outgoing payments', () => {
     expect(isWellFormed(outgoing({}))).toBe(true)
     expect(isWellFormed(outgoing({ receiver, interval: monthly }))).toBe(true)
-    expect(isWellFormed(outgoing({ debitAmount: usd('1') }))).toBe(true)
-    expect(isWellFormed(outgoing({ receiveAmount: usd('1') }))).toBe(true)
+    expect(isWellFormed(debit('1'))).toBe(true)
+    expect(isWellFormed(receive('1'))).toBe(true)
   })
 
   test.each<readonly [problem: string, item: AccessItem]>([
@@ -700,7 +616,7 @@ describe('an item that the host passes in', () => {
     ['an unknown type', { ...incoming(['read']), type: 'account' as AccessType }],
     ['a limit on incoming payments', { ...incoming(['read']), limits: { receiver } }],
     ['two amounts', outgoing({ debitAmount: usd('1'), receiveAmount: usd('1') })],
-    ['an amount that cannot be read', outgoing({ debitAmount: usd('1.5') })],
+    ['an amount that cannot be read', debit('1.5')],
   ])('is not well formed with %s', (_, item) => {
     expect(isWellFormed(item)).toBe(false)
   })
@@ -723,8 +639,8 @@ test('an action includes itself, read-all includes read, list-all includes list,
 })
 
 test('an amount that cannot be read neither covers an amount nor is covered', () => {
-  const readable = outgoing({ debitAmount: usd('1') })
-  const unreadable = outgoing({ debitAmount: usd('1.5') })
+  const readable = debit('1')
+  const unreadable = debit('1.5')
   expect(covers(unreadable, readable)).toBe(false)
   expect(covers(readable, unreadable)).toBe(false)
   expect(covers(unreadable, unreadable)).toBe(false)

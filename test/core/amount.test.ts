@@ -6,6 +6,7 @@ import {
   parseValue,
   sameAmount,
   sameAsset,
+  valueOr,
 } from '../../src/core/amount.js'
 
 /** Reads a decimal digit by digit, independently of `BigInt(text)`. */
@@ -55,6 +56,7 @@ const notTheOneSpelling: readonly (readonly [what: string, text: string])[] = [
 describe('parsing an amount value', () => {
   test.each(notTheOneSpelling)('rejects %s', (_, text) => {
     expect(parseValue(text)).toBeUndefined()
+    expect([valueOr(0n, text), valueOr(7n, text)]).toEqual([0n, 7n])
   })
 
   test.each([
@@ -68,7 +70,7 @@ describe('parsing an amount value', () => {
     ['18446744073709551614', 2n ** 64n - 2n],
     ['18446744073709551615', 2n ** 64n - 1n],
   ])('reads %s exactly', (text, value) => {
-    expect(parseValue(text)).toBe(value)
+    expect([parseValue(text), valueOr(7n, text)]).toEqual([value, value])
   })
 
   test('the largest value is the largest unsigned 64-bit integer', () => {

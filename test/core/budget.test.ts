@@ -87,19 +87,6 @@ describe('the first payment under an item', () => {
     })
   })
 
-  test('charges both amounts, whichever of them is limited', () => {
-    const limited = item({ receiveAmount: euros(100) })
-    const candidates = [{ item: limited }]
-    const decision = decideSpending(candidates, paying(500n, 60n), charge, now, budgetPolicy)
-    expect(decision).toMatchObject({
-      ok: true,
-      value: {
-        item: limited,
-        budget: { spent: { debitAmount: dollars(500), receiveAmount: euros(60) } },
-      },
-    })
-  })
-
   test.each([
     ['an interval without an amount', item({ interval: hourly }), `namespacgrant.1.${now}`],
     ['no limit', item(), 'namespacgrant.1.life'],
@@ -427,6 +414,13 @@ describe('the status of a budget', () => {
       budgetStatus({ limit }, { ...budget, spent: { debitAmount, receiveAmount: null } }).left
     for (const total of [dollars(100n), dollars(101n), euros(1n), null]) {
       expect(left(total)).toEqual({ debitAmount: dollars(0n) })
+    }
+  })
+
+  test('leaves nothing if the limit is unreadable', () => {
+    const unreadable = { counts: 'debitAmount', maximum: { ...dollars(1n), value: '1.5' } } as const
+    for (const budget of [undefined, taken([{ item: item({ debitAmount: dollars(100n) }) }], 1n)]) {
+      expect(budgetStatus({ limit: unreadable }, budget).left).toEqual({ debitAmount: dollars(0n) })
     }
   })
 

@@ -2,12 +2,18 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type AccessItem, itemsOf, labelsOf } from '../../src/core/access.js'
-import { derivationsOf, type Grant, grantStatus } from '../../src/core/grant/record.js'
+import {
+  derivationsOf,
+  type Grant,
+  type GrantStatus,
+  grantStatus,
+} from '../../src/core/grant/record.js'
 import { isActive } from '../../src/core/grant/rotation.js'
 import { decideGrant, type GrantCommand, type GrantRefusals } from '../../src/core/grant.js'
 import type { Instant } from '../../src/core/instant.js'
 import { deepFreeze } from '../support/frozen.js'
 import {
+  alice,
   endingHistory,
   grantLife,
   grantPolicy,
@@ -22,7 +28,7 @@ import {
   type PresentedToken,
   type Turn,
 } from '../support/grants.js'
-import { runs } from '../support/runs.js'
+import { isLong, runs } from '../support/runs.js'
 
 const some = { numRuns: runs(500, 200) }
 
@@ -97,13 +103,16 @@ describe('decisions are total and pure', () => {
 
   test('no command throws on a malformed record', () => {
     fc.assert(
-      fc.property(anyGrant(), anyCommand(), anyNumber, (grant, command, now) => {
-        deepFreeze(grant)
-        deepFreeze(command)
-        const decision = decide(grant, command, now)
-        expect(decide(structuredClone(grant), structuredClone(command), now)).toEqual(decision)
+      fc.property(history, fc.gen(), ({ turns }, generate) => {
+        for (const turn of turns) {
+          const grant = deepFreeze(malformed(turn.before, generate))
+          const command = deepFreeze(malformed(turn.command, generate))
+          const now = generate(() => anyNumber)
+          const decision = decide(grant, command, now)
+          expect(decide(structuredClone(grant), structuredClone(command), now)).toEqual(decision)
+        }
       }),
-      { numRuns: runs(5000) },
+      { numRuns: runs(1000, 100) },
     )
   })
 
@@ -180,23 +189,104 @@ describe('commands are idempotent', () => {
   })
 })
 
-const anEnd = ['denied', 'cancelled', 'revoked', 'token-revoked', 'ended', 'interaction-expired']
+describe('the status of a grant', () => {
+  const met = new Set<string>()
 
-describe('ended grants are terminal', () => {
-  test('a grant that a command has ended never changes again', () => {
+  /** What each operation says at a moment, if it is asked with the right credentials and after the wait. */
+  const operations = {
+    continuation(grant: Grant, at: Instant) {
+      // In the past, so that the wait is over.
+      const waited = { ...grant.continuation, acceptedAt: Number.MIN_SAFE_INTEGER }
+      const asked = { ...grant, continuation: waited, commandId: 'before' }
+      const { interaction } = grant
+      const refHash = interaction?.finish && (interaction.refHash ?? hashOf('no reference yet'))
+      const command = { type: 'continue', commandId: 'now', salt: 'salt', nextTokens: [] } as const
+      const decision = decide(asked, { ...command, ...(refHash && { refHash }) }, at)
+      return decision.ok ? decision.outcome : decision.refusal
+    },
+    rotation(grant: Grant, at: Instant) {
+      const token = grant.tokens?.find(({ revokedAt }) => revokedAt === undefined)
+      if (token === undefined) return 'no token'
+      const { hash, manage } = token
+      const nextToken = { hash: hashOf('new'), manage: 'new', salt: 'salt' }
+      const presented = { hash, manage }
+      const decision = decide(grant, { type: 'rotate', commandId: 'now', presented, nextToken }, at)
+      return decision.ok ? decision.outcome : decision.refusal
+    },
+    cancellation(grant: Grant, at: Instant) {
+      const decision = decide(grant, { type: 'cancel', commandId: 'now' }, at)
+      return decision.ok ? decision.outcome : decision.refusal
+    },
+    revocation: (grant: Grant, at: Instant) =>
+      decide(grant, { type: 'revoke', commandId: 'now' }, at).outcome,
+    denial(grant: Grant, at: Instant) {
+      if (grant.interaction === undefined) return 'no interaction'
+      const decision = decide(grant, { type: 'deny', commandId: 'now' }, at)
+      return decision.ok ? decision.outcome : decision.refusal
+    },
+  }
+
+  /** A grant that is over for its client instance, with what a continuation says. */
+  const over = (continuation: string) => ({
+    continuation: [continuation],
+    rotation: ['no token', 'grant_over'],
+    cancellation: ['grant_finalized'],
+    revocation: ['unchanged'],
+    denial: ['no interaction', 'interaction_over'],
+  })
+  const expected: Readonly<
+    Record<GrantStatus, { readonly [operation: string]: readonly string[] }>
+  > = {
+    pending: {
+      continuation: ['changed', 'interact_ref_wrong'],
+      rotation: ['no token'],
+      cancellation: ['changed'],
+      revocation: ['changed'],
+      denial: ['changed'],
+    },
+    approved: {
+      continuation: ['changed', 'unchanged', 'interact_ref_used', 'already_issued'],
+      rotation: ['no token', 'changed'],
+      cancellation: ['changed'],
+      revocation: ['changed'],
+      denial: ['decided_otherwise', 'interaction_over', 'no interaction'],
+    },
+    denied: { ...over('grant_denied'), denial: ['unchanged'] },
+    cancelled: over('grant_gone'),
+    revoked: over('grant_gone'),
+    expired: over('grant_gone'),
+    'interaction-expired': { ...over('interaction_timed_out'), denial: ['interaction_expired'] },
+  }
+
+  test('agrees with what continuation, rotation, introspection and every way to end the grant do', () => {
     fc.assert(
-      ofTurns(({ before, decision }) => {
-        if (before.state === 'finalized') expect(decision.outcome).not.toBe('changed')
+      fc.property(fc.oneof(history, endingHistory), (history) => {
+        for (const { grant, now } of moments(history)) {
+          const status = grantStatus(grant, now)
+          met.add(status)
+          for (const [name, ask] of Object.entries(operations)) {
+            expect(expected[status][name]).toContain(ask(grant, now))
+          }
+          for (const { hash, revokedAt, expiresAt } of grant.tokens ?? []) {
+            const isUsable = status === 'approved' && revokedAt === undefined && now < expiresAt
+            expect(isActive(grant, hash, now)).toBe(isUsable)
+          }
+        }
       }),
       some,
     )
+    expect([...met].sort()).toEqual(Object.keys(expected).sort())
   })
+})
 
+const anEnd = ['denied', 'cancelled', 'revoked', 'interaction-expired', 'expired']
+
+describe('ended grants are terminal', () => {
   // Like a denial, the expiry of the interaction and the end of the lifetime finalize a grant.
   test('a grant that has expired never changes again', () => {
     fc.assert(
       ofTurns(({ before, at, decision }) => {
-        if (anEnd.includes(grantStatus(before, at, grantPolicy))) {
+        if (anEnd.includes(grantStatus(before, at))) {
           expect(decision.outcome).not.toBe('changed')
         }
       }),
@@ -209,7 +299,7 @@ describe('ended grants are terminal', () => {
       fc.property(history, (history) => {
         let end: string | undefined
         for (const { grant, now } of moments(history)) {
-          const status = grantStatus(grant, now, grantPolicy)
+          const status = grantStatus(grant, now)
           if (end !== undefined) expect(anEnd).toContain(status)
           if (end !== undefined && grant.finalized === undefined) expect(status).toBe(end)
           if (anEnd.includes(status)) end = status
@@ -226,9 +316,7 @@ describe('at most one token of a label is active', () => {
     fc.assert(
       fc.property(history, (history) => {
         for (const { grant, now } of moments(history)) {
-          const active = history.tokens.filter(({ hash }) =>
-            isActive(grant, hash, now, grantPolicy),
-          )
+          const active = history.tokens.filter(({ hash }) => isActive(grant, hash, now))
           const labels = active.map(({ label }) => label)
           expect(new Set(labels).size).toBe(labels.length)
           most = Math.max(most, labels.length)
@@ -239,25 +327,6 @@ describe('at most one token of a label is active', () => {
     expect(most).toBeGreaterThan(1)
   })
 
-  test('the active token of a label is the one that was issued last', () => {
-    fc.assert(
-      fc.property(history, (history) => {
-        for (const { grant, now } of moments(history)) {
-          for (const active of activeTokens(history, grant, now)) {
-            const until = history.tokens.findIndex(({ hash }) => hash === active) + 1
-            const { label } = history.tokens[until - 1] ?? {}
-            const issuedLater = history.tokens.slice(until).filter((each) => each.label === label)
-            for (const { hash } of issuedLater) {
-              const issue = history.turns.findIndex(({ after }) => hasToken(after, hash))
-              expect(history.turns.slice(issue).map(({ after }) => after)).not.toContain(grant)
-            }
-          }
-        }
-      }),
-      some,
-    )
-  })
-
   test('no other value in the grant is accepted as a token', () => {
     fc.assert(
       fc.property(history, (history) => {
@@ -265,7 +334,7 @@ describe('at most one token of a label is active', () => {
         const hashes = tokens.map(({ hash }) => hash)
         const others = ['', ...secrets.filter((secret) => !hashes.includes(secret))]
         for (const { grant, now } of moments(history)) {
-          for (const other of others) expect(isActive(grant, other, now, grantPolicy)).toBe(false)
+          for (const other of others) expect(isActive(grant, other, now)).toBe(false)
         }
       }),
       { numRuns: runs(200) },
@@ -283,8 +352,8 @@ describe('at most one token of a label is active', () => {
         for (const now of [at, Math.floor((at + token.expiresAt) / 2), token.expiresAt - 1]) {
           const repeat = decide(after, again, now)
           expect(repeat).toStrictEqual({ ok: true, outcome: 'unchanged', record: after })
-          expect(isActive(after, token.hash, now, grantPolicy)).toBe(true)
-          expect(isActive(after, command.presented.hash, now, grantPolicy)).toBe(false)
+          expect(isActive(after, token.hash, now)).toBe(true)
+          expect(isActive(after, command.presented.hash, now)).toBe(false)
           repeats += 1
         }
         const later = Math.max(token.expiresAt, at + grantPolicy.retryMs)
@@ -294,26 +363,10 @@ describe('at most one token of a label is active', () => {
     )
     expect(repeats).toBeGreaterThan(20)
   })
-
-  test('no token is active while its grant is pending, approved or ended', () => {
-    fc.assert(
-      fc.property(history, (history) => {
-        for (const { grant, now } of moments(history)) {
-          if (grantStatus(grant, now, grantPolicy) === 'issued') continue
-          expect(activeTokens(history, grant, now)).toEqual([])
-        }
-      }),
-      some,
-    )
-  })
 })
 
 function activeTokens({ tokens }: History, grant: Grant, now: Instant): string[] {
-  return tokens.map(({ hash }) => hash).filter((hash) => isActive(grant, hash, now, grantPolicy))
-}
-
-function hasToken({ tokens = [] }: Grant, hash: string): boolean {
-  return tokens.some((token) => token.hash === hash)
+  return tokens.map(({ hash }) => hash).filter((hash) => isActive(grant, hash, now))
 }
 
 describe('the tokens of a set', () => {
@@ -339,7 +392,7 @@ describe('the tokens of a set', () => {
       fc.property(history, (history) => {
         for (const { grant, now } of moments(history)) {
           const items = (grant.tokens ?? [])
-            .filter(({ hash }) => isActive(grant, hash, now, grantPolicy))
+            .filter(({ hash }) => isActive(grant, hash, now))
             .flatMap(({ label }) => itemsOf(grant.granted ?? [], label))
           const ids = items.map(({ itemId }) => itemId)
           expect(new Set(ids).size).toBe(ids.length)
@@ -363,26 +416,13 @@ describe('the tokens of a set', () => {
           const { derivation, ...unchanged } = token
           expect(same).toMatchObject(unchanged)
           if (derivation && at < derivation.until) expect(same?.derivation).toEqual(derivation)
-          expect(isActive(after, token.hash, at, grantPolicy)).toBe(
-            isActive(before, token.hash, at, grantPolicy),
-          )
+          expect(isActive(after, token.hash, at)).toBe(isActive(before, token.hash, at))
           met += 1
         }
       }),
       some,
     )
     expect(met).toBeGreaterThan(0)
-  })
-
-  test('are all inactive once the grant is revoked, cancelled or denied', () => {
-    fc.assert(
-      ofTurns((turn, _, history) => {
-        const { command, decision, after, at } = turn
-        const ends = ['revoke', 'cancel', 'deny'].includes(command.type)
-        if (ends && decision.ok) expect(activeTokens(history, after, at)).toEqual([])
-      }),
-      some,
-    )
   })
 
   test('are issued together, and the continuation is repeated until one of them has changed', () => {
@@ -396,7 +436,7 @@ describe('the tokens of a set', () => {
           !isDeepStrictEqual(tokens, after.tokens)
         const changed = turns.slice(index).find(isLater)
         const repeat = decide(after, again, at + grantPolicy.retryMs - 1)
-        const ended = grantStatus(after, at + grantPolicy.retryMs - 1, grantPolicy) !== 'issued'
+        const ended = grantStatus(after, at + grantPolicy.retryMs - 1) !== 'approved'
         if (!ended) expect(repeat).toStrictEqual({ ok: true, outcome: 'unchanged', record: after })
         if (changed === undefined) return
         expect(decide(changed.after, again, changed.at)).toMatchObject({ ok: false })
@@ -413,10 +453,10 @@ describe('the token lifetime', () => {
     let cut = 0
     fc.assert(
       fc.property(fc.oneof(history, endingHistory), ({ created, turns }) => {
-        for (const { tokens = [], endsAt } of [created, ...turns.map(({ after }) => after)]) {
+        for (const { tokens = [], expiresAt } of [created, ...turns.map(({ after }) => after)]) {
           for (const token of tokens) {
             const whole = token.issuedAt + grantPolicy.accessTokenLifetimeMs
-            const end = Math.max(token.issuedAt, endsAt ?? whole)
+            const end = Math.max(token.issuedAt, expiresAt ?? whole)
             expect(token.expiresAt).toBe(Math.min(whole, end))
             if (end < whole) cut += 1
           }
@@ -513,12 +553,14 @@ describe('granted access never exceeds the request', () => {
     )
   })
 
-  test('granted items, their ids and their end never change after approval', () => {
+  test('granted items, their ids and, with consent, their end never change after approval', () => {
     fc.assert(
       ofTurns(({ before, after }) => {
         if (before.granted === undefined) return
         expect(after.granted).toStrictEqual(before.granted)
-        expect(after.endsAt).toBe(before.endsAt)
+        if (before.consent && before.granted.length > 0) {
+          expect(after.expiresAt).toBe(before.expiresAt)
+        }
       }),
       some,
     )
@@ -775,12 +817,131 @@ describe('confidential values', () => {
       ofTurns(({ before, command, decision, after, at }) => {
         if (decision.outcome !== 'changed') return
         const silent =
-          (command.type === 'approve' && before.state === 'approved') ||
+          (command.type === 'approve' && before.granted !== undefined) ||
           (command.type === 'continue' && isDeepStrictEqual(before.tokens, after.tokens))
         expect(decision.events).toHaveLength(silent ? 0 : 1)
         for (const event of decision.events) expect(event.at).toBe(at)
       }),
       some,
+    )
+  })
+})
+
+const years = 100 * 366 * 86_400_000
+
+/** Every token and every reference that was ever issued for this grant. */
+function credentialsOf({ created, turns }: History) {
+  const successors = turns.flatMap(({ command }) =>
+    command.type === 'rotate'
+      ? [command.nextToken]
+      : command.type === 'continue'
+        ? command.nextTokens
+        : [],
+  )
+  const first = created.tokens ?? []
+  const refs = turns.flatMap(({ command }) => (command.type === 'approve' ? command.refHash : []))
+  return { tokens: [...first, ...successors], refs }
+}
+
+/** What the grant still accepts: a token, a continuation by any means, or a decision of its owner. */
+function acceptedOf(grant: Grant, story: History, now: Instant): string[] {
+  const { tokens, refs } = credentialsOf(story)
+  const commandId = 'afterwards'
+  const nextToken = { hash: hashOf('next'), manage: 'manage-next', salt: 'salt-next' }
+  const next = nextTokensOf(99, grant.requested)
+  const commands: GrantCommand[] = [
+    { type: 'continue', commandId, ...next },
+    ...refs.map((refHash) => ({ type: 'continue' as const, commandId, refHash, ...next })),
+    ...tokens.map(({ hash, manage }) => ({
+      type: 'rotate' as const,
+      commandId,
+      presented: { hash, manage },
+      nextToken,
+    })),
+    {
+      type: 'approve',
+      commandId,
+      resourceOwner: 'alice',
+      walletAddresses: [alice],
+      refHash: hashOf('ref afterwards'),
+    },
+  ]
+  const accepted = commands.filter((command) => {
+    const { outcome } = decideGrant(grant, command as never, now, grantPolicy)
+    return outcome !== 'refused'
+  })
+  const active = tokens.filter(({ hash }) => isActive(grant, hash, now))
+  return [...accepted.map(({ type }) => type), ...active.map(() => 'token')]
+}
+
+const laterMs = fc.oneof(
+  fc.constantFrom(0, 1, grantPolicy.retryMs, grantPolicy.unusedLifetimeMs, years),
+  fc.nat({ max: 3 * grantPolicy.retentionMs }),
+)
+
+describe('the retention of a grant record', () => {
+  test('lasts at least as long as any part of the grant is accepted', () => {
+    let gone = 0
+    fc.assert(
+      fc.property(fc.oneof(history, endingHistory), laterMs, (story, ms) => {
+        const grant = story.turns.at(-1)?.after ?? story.created
+        if (grant.retainUntil === undefined) return
+        const now = Math.max(grant.retainUntil, story.endedAt) + ms
+        expect(acceptedOf(grant, story, now)).toEqual([])
+        gone += 1
+      }),
+      { numRuns: runs(500, 250) },
+    )
+    expect(gone).toBeGreaterThan(runs(200, 80))
+  })
+
+  test('is unlimited while a consent without a last window is active, after any history', () => {
+    let status = 0
+    let usable = 0
+    fc.assert(
+      fc.property(history, laterMs, (story, ms) => {
+        const grant = story.turns.at(-1)?.after ?? story.created
+        if (grant.consent === undefined || grant.finalized !== undefined) return
+        if (grant.expiresAt !== undefined) return
+        status += 1
+        expect(grant).not.toHaveProperty('retainUntil')
+        expect(grant).not.toHaveProperty('dueAt')
+        if (acceptedOf(grant, story, story.endedAt + ms).length > 0) usable += 1
+      }),
+      { numRuns: runs(500, 250) },
+    )
+    expect(status).toBeGreaterThan(runs(20, 2))
+    // Removing such a record would be a loss: clients can still use most of these grants.
+    expect(usable).toBeGreaterThan(isLong ? status / 2 : 0)
+  })
+
+  test('ends retentionMs after the last window of a consent, or after its last change if that is later', () => {
+    const met = { inTime: 0, tooLate: 0 }
+    fc.assert(
+      fc.property(endingHistory, ({ turns }) => {
+        for (const { at, decision, after } of turns) {
+          if (decision.outcome !== 'changed' || after.finalized !== undefined) continue
+          if (after.consent === undefined || after.expiresAt === undefined) continue
+          met[at < after.expiresAt ? 'inTime' : 'tooLate'] += 1
+          expect(after.retainUntil).toBe(Math.max(at, after.expiresAt) + grantPolicy.retentionMs)
+        }
+      }),
+      { numRuns: runs(500, 400) },
+    )
+    expect(Math.min(met.inTime, met.tooLate)).toBeGreaterThan(runs(3, 0))
+  })
+
+  test('ends retentionMs after the end of the grant, whichever command ended it', () => {
+    fc.assert(
+      fc.property(history, ({ created, turns }) => {
+        for (const { at, after } of [{ at: created.createdAt, after: created }, ...turns]) {
+          expect(after.dueAt).toBe(after.retainUntil)
+          if (after.finalized === undefined) continue
+          expect(after.retainUntil).toBe(after.finalized.at + grantPolicy.retentionMs)
+          expect(at).toBeGreaterThanOrEqual(after.finalized.at)
+        }
+      }),
+      { numRuns: runs(300) },
     )
   })
 })
@@ -797,162 +958,29 @@ const anyText = fc.oneof(
   fc.constantFrom('', '__proto__'),
 )
 
-function limitedTo(value: string): AccessItem {
-  return { ...outgoing, limits: { debitAmount: { value, assetCode: 'USD', assetScale: 2 } } }
-}
-
 /** Syntactically valid amounts, possibly of an unknown asset. */
 const amountLike = fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String)
 
-function anyItem(): fc.Arbitrary<AccessItem> {
-  const amount = fc.record({
-    value: amountLike,
-    // Uses a single asset, because amounts in different assets are not comparable.
-    assetCode: fc.constant('USD'),
-    assetScale: fc.constant(2),
-  })
-  return fc.record(
-    {
-      type: fc.constantFrom('incoming-payment', 'outgoing-payment', 'quote'),
-      actions: fc.array(
-        fc.constantFrom('create', 'read', 'read-all', 'list', 'list-all', 'complete'),
-      ),
-      identifier: anyText,
-      limits: fc.record(
-        { receiver: anyText, interval: anyText, debitAmount: amount, receiveAmount: amount },
-        { requiredKeys: [] },
-      ),
-    },
-    { requiredKeys: ['type', 'actions'] },
-  )
+/** The members that the type of a record or command requires. */
+const required =
+  /^(id|version|commandId|state|as|at|createdAt|client|kid|thumbprint|requested|continuation|path|expiresAt|nonce|uri|hashMethod|tokenHash|waitMs|acceptedAt|hash|manage|issuedAt|from|salt|until|type|actions|itemId|resourceOwner|walletAddresses|presented|nextToken|nextTokens|value|assetCode|assetScale|list|\d+)$/
+
+/** Returns the record or command with some members left out, and others replaced by values of their type. */
+function malformed<Value>(value: Value, generate: fc.GeneratorValue): Value {
+  const some = () => generate(fc.nat, { max: 3 }) === 0
+  function changed(part: unknown, name = ''): unknown {
+    if (/^(type|state|as|hashMethod|actions|asset.*|intervalCounting)$/.test(name)) return part
+    if (name === 'value') return some() ? generate(() => amountLike) : part
+    if (typeof part === 'string') return some() ? generate(() => anyText) : part
+    if (typeof part === 'number') return some() ? generate(() => anyNumber) : part
+    if (Array.isArray(part)) return part.filter(() => !some()).map((each) => changed(each))
+    if (typeof part !== 'object' || part === null) return part
+    const kept = Object.entries(part).filter(([key]) => required.test(key) || !some())
+    return Object.fromEntries(kept.map(([key, each]) => [key, changed(each, key)]))
+  }
+  return changed(value) as Value
 }
 
-function anyDerivation<Key extends 'from' | 'manage' | 'salt' | 'until'>(requiredKeys: Key[]) {
-  const values = { from: anyText, manage: anyText, salt: anyText, until: anyNumber }
-  return fc.record({ ...values, signature: anyText }, { requiredKeys })
-}
-
-function anyGrant(): fc.Arbitrary<Grant> {
-  const item = anyItem()
-  return fc.record(
-    {
-      id: anyText,
-      version: anyNumber,
-      commandId: anyText,
-      dueAt: anyNumber,
-      retainUntil: anyNumber,
-      state: fc.constantFrom('pending', 'approved', 'finalized'),
-      finalized: fc.record({
-        as: fc.constantFrom('denied', 'cancelled', 'revoked', 'token-revoked'),
-        at: anyNumber,
-      }),
-      createdAt: anyNumber,
-      client: fc.record(
-        { walletAddress: anyText, kid: anyText, thumbprint: anyText, x: anyText },
-        { requiredKeys: ['kid', 'thumbprint'] },
-      ),
-      requested: fc.array(item, { maxLength: 4 }),
-      granted: fc.array(
-        fc
-          .tuple(item, anyText, fc.constantFrom('occurrences', 'repetitions'))
-          .map(([item, itemId, intervalCounting]) => ({ ...item, itemId, intervalCounting })),
-        { maxLength: 4 },
-      ),
-      endsAt: anyNumber,
-      consent: fc.record({ resourceOwner: anyText, at: anyNumber }),
-      interaction: fc.record(
-        {
-          path: anyText,
-          expiresAt: anyNumber,
-          nonce: anyText,
-          finish: fc.record({
-            uri: anyText,
-            nonce: anyText,
-            hashMethod: fc.constantFrom('sha-256', 'sha-512'),
-          }),
-          refHash: anyText,
-        },
-        { requiredKeys: ['path', 'expiresAt', 'nonce'] },
-      ),
-      continuation: fc.record({
-        path: anyText,
-        tokenHash: anyText,
-        waitMs: anyNumber,
-        acceptedAt: anyNumber,
-      }),
-      tokens: fc.array(
-        fc.record(
-          {
-            label: anyText,
-            hash: anyText,
-            manage: anyText,
-            issuedAt: anyNumber,
-            expiresAt: anyNumber,
-            revokedAt: anyNumber,
-            derivation: anyDerivation(['from', 'manage', 'salt', 'until']),
-          },
-          { requiredKeys: ['hash', 'manage', 'issuedAt', 'expiresAt'] },
-        ),
-        { maxLength: 3 },
-      ),
-      derivation: anyDerivation(['from', 'salt', 'until']),
-    },
-    {
-      requiredKeys: [
-        'id',
-        'version',
-        'commandId',
-        'state',
-        'createdAt',
-        'client',
-        'requested',
-        'continuation',
-      ],
-    },
-  )
-}
-
-function anyCommand(): fc.Arbitrary<GrantCommand> {
-  const commandId = anyText
-  const presented = fc.record({ hash: anyText, manage: anyText })
-  const nextToken = fc.record({ hash: anyText, manage: anyText, salt: anyText })
-  return fc.oneof(
-    fc.record(
-      {
-        type: fc.constant('approve' as const),
-        commandId,
-        resourceOwner: anyText,
-        walletAddresses: fc.array(anyText, { maxLength: 3 }),
-        access: fc.array(anyItem(), { maxLength: 4 }),
-        refHash: anyText,
-      },
-      { requiredKeys: ['type', 'commandId', 'resourceOwner', 'walletAddresses', 'refHash'] },
-    ),
-    fc.record(
-      {
-        type: fc.constant('continue' as const),
-        commandId,
-        refHash: anyText,
-        salt: anyText,
-        nextTokens: fc.array(
-          fc.record(
-            { label: anyText, hash: anyText, manage: anyText },
-            { requiredKeys: ['hash', 'manage'] },
-          ),
-          { maxLength: 3 },
-        ),
-        signature: anyText,
-      },
-      { requiredKeys: ['type', 'commandId', 'salt', 'nextTokens'] },
-    ),
-    fc.record(
-      { type: fc.constant('rotate' as const), commandId, presented, nextToken, signature: anyText },
-      { requiredKeys: ['type', 'commandId', 'presented', 'nextToken'] },
-    ),
-    fc.record({ type: fc.constant('revoke-token' as const), commandId, presented }),
-    fc.record({
-      type: fc.constantFrom('deny' as const, 'cancel' as const, 'revoke' as const),
-      commandId,
-    }),
-  )
+function limitedTo(value: string): AccessItem {
+  return { ...outgoing, limits: { debitAmount: { value, assetCode: 'USD', assetScale: 2 } } }
 }

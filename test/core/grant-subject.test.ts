@@ -1,82 +1,39 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { AccessItem } from '../../src/core/access.js'
-import { type Grant, grantStatus, type SubjectId } from '../../src/core/grant/record.js'
-import { requestGrant } from '../../src/core/grant/request.js'
+import { grantStatus, type SubjectId } from '../../src/core/grant/record.js'
 import { isActive } from '../../src/core/grant/rotation.js'
-import { decideGrant, type GrantCommand, type GrantRefusals } from '../../src/core/grant.js'
-import type { Instant } from '../../src/core/instant.js'
-import { startOfTests } from '../support/clock.js'
-import { deepFreeze } from '../support/frozen.js'
 import {
   alice,
   bob,
+  grantLife,
   grantPolicy,
   hashOf,
   type Kind,
+  type LifeOptions,
   managed,
-  nextTokensOf,
   outgoing,
-  requestOf,
 } from '../support/grants.js'
 
 const { waitMs, retryMs, interactionLifetimeMs, retentionMs } = grantPolicy
 const asked: SubjectId = { id: alice, format: 'uri' }
 const told: SubjectId = { id: 'https://wallet.example/pairwise/17', format: 'uri' }
 
-interface Asking {
-  readonly kind?: Exclude<Kind, 'at once'>
-  readonly access?: readonly AccessItem[]
-  readonly subject?: SubjectId
-}
-
-/** A grant and its clock. Commits each decision. */
-function life({ kind = 'redirect', access = [], subject }: Asking) {
-  const named = subject === undefined ? {} : { subject }
-  const created = requestGrant(requestOf(kind, { access, ...named }), startOfTests, grantPolicy)
-  if (created.outcome === 'refused') throw new Error(created.reason)
-  let grant: Grant = deepFreeze(created.record)
-  let now: Instant = startOfTests + waitMs
-  let commands = 0
-
-  function decide<Type extends keyof GrantRefusals>(
-    command: (commandId: string) => Extract<GrantCommand, { readonly type: Type }>,
-  ) {
-    const sent = deepFreeze(command(`command-${++commands}`))
-    const decision = decideGrant<Type>(grant, sent, now, grantPolicy)
-    if (decision.outcome === 'changed') grant = deepFreeze(decision.record)
-    return decision
-  }
-
+/** A grant whose wait is over, of only a subject unless it has access. */
+function life({ access = [], ...asked }: LifeOptions) {
+  const made = grantLife({ access, ...asked })
+  made.advance(waitMs)
   return {
-    grant: () => grant,
-    status: () => grantStatus(grant, now, grantPolicy),
-    now: () => now,
-    pass: (ms: number) => {
-      now += ms
-    },
-    decide,
-    approve: (more: { subject?: SubjectId; access?: readonly AccessItem[]; owner?: string } = {}) =>
-      decide<'approve'>((commandId) => {
-        const { owner: resourceOwner = 'alice', ...rest } = more
-        const walletAddresses = [alice]
-        return { type: 'approve', commandId, resourceOwner, walletAddresses, refHash, ...rest }
-      }),
-    continue: (presented?: string) =>
-      decide<'continue'>((commandId) => {
-        const ref = presented === undefined ? {} : { refHash: presented }
-        const next = nextTokensOf(commands, grant.requested)
-        return { type: 'continue', commandId, ...ref, ...next }
-      }),
+    ...made,
+    status: () => grantStatus(made.grant(), made.now()),
+    continue: () => (asked.kind === 'poll' ? made.poll() : made.present()),
   }
 }
-
-const refHash = hashOf('ref')
 
 type Life = ReturnType<typeof life>
 
 describe('a grant of only a subject', () => {
-  function approved(kind: Asking['kind'] = 'redirect') {
+  function approved(kind: Kind = 'redirect') {
     const made = life({ kind, subject: asked })
     expect(made.approve({ subject: told }).outcome).toBe('changed')
     return made
@@ -97,7 +54,7 @@ describe('a grant of only a subject', () => {
 
   test.each(['redirect', 'poll'] as const)('is issued without a token (%s)', (kind) => {
     const made = approved(kind)
-    const decision = made.continue(kind === 'poll' ? undefined : refHash)
+    const decision = made.continue()
     expect(decision).toMatchObject({
       ok: true,
       outcome: 'changed',
@@ -105,27 +62,27 @@ describe('a grant of only a subject', () => {
     })
     expect(made.grant()).toMatchObject({ issuedAt: made.now(), subject: told })
     expect(made.grant()).not.toHaveProperty('tokens')
-    expect(made.status()).toBe('issued')
+    expect(made.status()).toBe('approved')
     for (const { hash } of [0, 1, 2].map((n) => managed(n))) {
-      expect(isActive(made.grant(), hash, made.now(), grantPolicy)).toBe(false)
+      expect(isActive(made.grant(), hash, made.now())).toBe(false)
     }
   })
 
   test('repeats its response within the retry time, and then ends', () => {
     const made = approved()
-    made.continue(refHash)
-    made.pass(retryMs - 1)
-    expect(made.continue(refHash)).toEqual({ ok: true, outcome: 'unchanged', record: made.grant() })
-    expect(made.continue(hashOf('another'))).toMatchObject({ refusal: 'interact_ref_used' })
-    made.pass(1)
-    expect(made.status()).toBe('ended')
-    expect(made.continue(refHash)).toMatchObject({ refusal: 'grant_gone' })
+    made.present()
+    made.advance(retryMs - 1)
+    expect(made.present()).toEqual({ ok: true, outcome: 'unchanged', record: made.grant() })
+    expect(made.present(hashOf('another'))).toMatchObject({ refusal: 'interact_ref_used' })
+    made.advance(1)
+    expect(made.status()).toBe('expired')
+    expect(made.present()).toMatchObject({ refusal: 'grant_gone' })
   })
 
   test('is retained as long as other ended grants, unlike a grant with access', () => {
     const made = approved()
     expect(made.grant()).not.toHaveProperty('retainUntil')
-    made.continue(refHash)
+    made.present()
     const retainUntil = made.now() + retryMs + retentionMs
     expect(made.grant()).toMatchObject({ retainUntil, dueAt: retainUntil })
   })
@@ -138,11 +95,11 @@ describe('a grant of only a subject', () => {
 
   test('can be cancelled and revoked like any other grant, before and after it was issued', () => {
     for (const type of ['cancel', 'revoke'] as const) {
-      for (const first of [() => undefined, (made: Life) => made.continue(refHash)]) {
+      for (const first of [() => undefined, (made: Life) => made.present()]) {
         const made = approved()
         first(made)
-        expect(made.decide((commandId) => ({ type, commandId })).outcome).toBe('changed')
-        expect(made.continue(refHash)).toMatchObject({ refusal: 'grant_gone' })
+        expect(made[type]().outcome).toBe('changed')
+        expect(made.present()).toMatchObject({ refusal: 'grant_gone' })
       }
     }
   })
@@ -154,12 +111,12 @@ describe('a grant of a subject with access', () => {
   test('is issued with a token and lasts like any grant with consent', () => {
     const made = life(both)
     made.approve({ subject: told })
-    made.continue(refHash)
+    made.present()
     expect(made.grant()).toMatchObject({ subject: told, granted: [outgoing] })
     expect(made.grant()).toHaveProperty('tokens')
-    expect(made.grant()).not.toHaveProperty('endsAt')
-    made.pass(retryMs)
-    expect(made.status()).toBe('issued')
+    expect(made.grant()).not.toHaveProperty('expiresAt')
+    made.advance(retryMs)
+    expect(made.status()).toBe('approved')
   })
 
   test('can be approved without the subject', () => {
@@ -172,9 +129,9 @@ describe('a grant of a subject with access', () => {
   test('can be approved for the subject alone', () => {
     const made = life(both)
     expect(made.approve({ subject: told, access: [] }).outcome).toBe('changed')
-    made.continue(refHash)
+    made.present()
     expect(made.grant()).not.toHaveProperty('tokens')
-    expect(made.status()).toBe('issued')
+    expect(made.status()).toBe('approved')
   })
 
   test('is not approved for nothing', () => {
@@ -209,38 +166,20 @@ describe('the list of an owner’s grants', () => {
   test('contains a grant from its approval on, in order of approval time, whatever happens afterwards', () => {
     const made = life({ access: [outgoing] })
     expect(made.grant()).not.toHaveProperty('lists')
-    const approval = { type: 'approve', resourceOwner: 'alice', walletAddresses: [alice] } as const
     const at = made.now()
-    made.decide<'approve'>((commandId) => ({
-      ...approval,
-      commandId,
-      refHash,
-      listName: 'list of alice',
-    }))
+    made.approve({ listName: 'list of alice' })
     const lists = [{ list: 'list of alice', at }]
-    made.pass(1_000)
-    made.decide<'approve'>((commandId) => ({
-      ...approval,
-      commandId,
-      refHash,
-      listName: 'list of alice',
-    }))
+    made.advance(1_000)
+    made.approve({ listName: 'list of alice' })
     expect(made.grant().lists).toEqual(lists)
-    made.continue(refHash)
-    made.decide<'revoke'>((commandId) => ({ type: 'revoke', commandId }))
-    expect(made.grant()).toMatchObject({ state: 'finalized', lists })
+    made.present()
+    made.revoke()
+    expect(made.grant()).toMatchObject({ finalized: { reason: 'revoked' }, lists })
   })
 
   test('does not contain the grant when the approval was refused', () => {
     const made = life({ access: [outgoing] })
-    made.decide<'approve'>((commandId) => ({
-      type: 'approve',
-      commandId,
-      resourceOwner: 'bob',
-      walletAddresses: [bob],
-      listName: 'list of bob',
-      refHash,
-    }))
+    made.approve({ owner: 'bob', walletAddresses: [bob], listName: 'list of bob' })
     expect(made.grant()).not.toHaveProperty('lists')
   })
 })
@@ -250,10 +189,10 @@ const moves = {
   approve: (made: Life, subject: SubjectId) => made.approve({ subject }),
   'approve unnamed': (made: Life) => made.approve(),
   'name alone': (made: Life, subject: SubjectId) => made.approve({ subject, access: [] }),
-  present: (made: Life) => made.continue(refHash),
-  poll: (made: Life) => made.continue(),
-  cancel: (made: Life) => made.decide<'cancel'>((commandId) => ({ type: 'cancel', commandId })),
-  wait: (made: Life) => made.pass(interactionLifetimeMs / 3),
+  present: (made: Life) => made.present(),
+  poll: (made: Life) => made.poll(),
+  cancel: (made: Life) => made.cancel(),
+  wait: (made: Life) => made.advance(interactionLifetimeMs / 3),
 }
 const move = fc.constantFrom(...(Object.keys(moves) as (keyof typeof moves)[]))
 
@@ -274,14 +213,15 @@ test('no history discloses a subject before consent, without a request, or with 
       for (const [index, step] of happened.entries()) {
         const before = made.grant()
         moves[step](made, { id: `https://wallet.example/name-${index}`, format: 'uri' })
-        const { subject, consent, granted, tokens, issuedAt, state } = made.grant()
+        const { subject, consent, granted, tokens, issuedAt, finalized } = made.grant()
+        const state = finalized === undefined ? 'approved' : 'finalized'
         if (subject !== undefined) names.add(subject.id)
         if (consent === undefined || how.subject === undefined) expect(subject).toBeUndefined()
         if (before.subject !== undefined) expect(subject).toEqual(before.subject)
-        // An approval grants something, and a grant is issued once, either with a token or without.
+        // An approval grants something, and a grant is issued once, with a token or without.
         if (consent !== undefined) expect([subject, ...(granted ?? [])].some(Boolean)).toBe(true)
-        expect(tokens !== undefined && issuedAt !== undefined).toBe(false)
         if (tokens !== undefined) expect(granted).not.toEqual([])
+        if (tokens !== undefined) expect(issuedAt).toBeDefined()
         if (before.issuedAt !== undefined) expect(issuedAt).toBe(before.issuedAt)
         const what = tokens !== undefined ? 'token' : issuedAt !== undefined ? 'name' : 'nothing'
         met.add(`${state}, ${subject === undefined ? 'unnamed' : 'named'}, issued ${what}`)

@@ -615,15 +615,6 @@ describe('commands are idempotent', () => {
 })
 
 describe('ended payments are terminal', () => {
-  test('a payment that has completed or failed never changes again', () => {
-    fc.assert(
-      ofTurns(({ before, decision }) => {
-        if (isOver(before)) expect(decision.outcome).not.toBe('changed')
-      }),
-      some,
-    )
-  })
-
   test('a payment moves from created to begun to its end, and never backwards or past begun', () => {
     const next: Record<OutgoingPayment['state'], readonly OutgoingPayment['state'][]> = {
       created: ['begun', 'failed'],
@@ -666,18 +657,6 @@ describe('conservation of amounts', () => {
         ] as const) {
           expect(BigInt(after[total])).toBeGreaterThanOrEqual(BigInt(before[total]))
           expect(BigInt(after[total])).toBeLessThanOrEqual(BigInt(after[whole].value))
-        }
-      }),
-      some,
-    )
-  })
-
-  test('the held amount is never below what was sent and never above what was reserved', () => {
-    fc.assert(
-      ofTurns(({ after }, { first }) => {
-        for (const name of ['debitAmount', 'receiveAmount'] as const) {
-          expect(heldBy(after)[name]).toBeGreaterThanOrEqual(sentOf(after)[name])
-          expect(heldBy(after)[name]).toBeLessThanOrEqual(heldBy(first.record)[name])
         }
       }),
       some,

@@ -9,7 +9,7 @@ describe('the first server', () => {
     const port = await freePort()
     const endpoint = `http://localhost:${port}/auth`
     const program = run('examples/first-server/server.ts', { PORT: String(port) })
-    await untilPrinted(program, `Serving grants at ${endpoint}`)
+    await untilPrinted(program, `Serving http://localhost:${port}/alice`)
 
     const discovery = await fetch(endpoint, { method: 'OPTIONS' })
     expect(discovery.status).toBe(200)
@@ -31,7 +31,7 @@ describe('the first server', () => {
     const port = await freePort()
     const endpoint = `http://localhost:${port}/auth`
     const server = run('examples/first-server/server.ts', { PORT: String(port) })
-    await untilPrinted(server, `Serving grants at ${endpoint}`)
+    await untilPrinted(server, `Serving http://localhost:${port}/alice`)
 
     const client = run('examples/first-server/client.ts', { GRANT_ENDPOINT: endpoint })
     expect(await client.ended).toEqual(exited)

@@ -308,15 +308,6 @@ describe('a wallet on the internet', () => {
     expect(found).toMatchObject({ ok: false })
     expect(found).not.toHaveProperty('temporary')
   })
-
-  test('sends no requests to this machine', async () => {
-    answer = behave({})
-    const elsewhere = lookingFrom('https://wallet.example')
-    for (const url of [receiverUrl(), receiverUrl().replace('http:', 'https:')]) {
-      expect(await elsewhere(url)).toMatchObject({ ok: false })
-    }
-    expect(requests).toEqual([])
-  })
 })
 
 describe('a wallet in development', () => {

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { freePort } from '../../examples/wallet/free-port.js'
+import { type ClientRequest, testClient } from '../../packages/testing/src/index.js'
 import type { Handler } from '../../src/index.js'
-import { type ClientRequest, testClient } from '../../src/testing/index.js'
 
 /** Where `.ci/frameworks` has installed and built the examples. */
 const folder = process.env['TEST_FRAMEWORKS']

@@ -40,7 +40,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the hold on PostgreSQL', () =
   }
 
   const payment = {
-    holdId: 'hold',
+    holdId: 'hold-1' as const,
     outgoingPaymentId: 'none',
     walletAddress: alice,
     client: 'https://shop.example',
@@ -116,7 +116,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('the hold on PostgreSQL', () =
   test('releases the other holds if one look-up fails, and reports the failure', async () => {
     const { world } = await worldOf()
     await host.mayPay(payment)
-    await host.mayPay({ ...payment, holdId: 'another hold', outgoingPaymentId: 'another payment' })
+    await host.mayPay({ ...payment, holdId: 'hold-another', outgoingPaymentId: 'another payment' })
     await endAll()
     const get = async (id: string) => {
       if (id === payment.outgoingPaymentId) throw new Error('the store is down')

@@ -254,30 +254,6 @@ describe('a packet that arrives more than once', () => {
     expect(outcomeOf(await receive(more))).toBe('F99')
     expect(await received()).toBe(700n)
   })
-
-  test('is credited once if it arrives twenty times concurrently', async () => {
-    const { receive, packet, received } = await setUp()
-    const bytes = packet({ amount: 700n })
-    const replies = await Promise.all(Array.from({ length: 20 }, () => receive(bytes)))
-    expect(new Set(replies.map(outcomeOf))).toEqual(new Set(['fulfill']))
-    expect(await received()).toBe(700n)
-  })
-})
-
-test('concurrent packets are all credited', async () => {
-  const { send, received } = await setUp()
-  const amounts = Array.from({ length: 30 }, (_, index) => BigInt(index + 1))
-  const outcomes = await Promise.all(amounts.map((amount) => send({ amount })))
-  expect(new Set(outcomes)).toEqual(new Set(['fulfill']))
-  expect(await received()).toBe(465n)
-})
-
-test('no concurrent packet is fulfilled after the payment is complete', async () => {
-  const { send, received } = await setUp({ incomingAmount: usd('100') })
-  const outcomes = await Promise.all(Array.from({ length: 20 }, () => send({ amount: 30n })))
-  expect(outcomes.filter((outcome) => outcome === 'fulfill')).toHaveLength(4)
-  expect(outcomes.filter((outcome) => outcome === 'F99')).toHaveLength(16)
-  expect(await received()).toBe(120n)
 })
 
 describe('when crediting a packet fails', () => {

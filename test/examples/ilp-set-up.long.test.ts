@@ -4,11 +4,8 @@ import { afterEach, expect, test } from 'vitest'
 import { toExpress } from '../../adapters/express.js'
 import { sendOverHttp } from '../../examples/ilp/ilp-over-http.js'
 import { type Receiver, receiveOverIlp, sendOverIlp } from '../../examples/ilp/set-up.js'
-import {
-  type IlpPaymentMethod,
-  ilpPaymentMethods,
-  type OutgoingPaymentEvent,
-} from '../../src/index.js'
+import type { OutgoingPaymentEvent } from '../../src/entry-core.js'
+import { type IlpPaymentMethod, ilpPaymentMethods } from '../../src/index.js'
 import { listening, stopped } from '../support/hosts.js'
 import { createReceivingWallet, ilpAddress } from '../support/ilp.js'
 

@@ -9,8 +9,9 @@ import {
 } from '../../examples/integration/payments.js'
 import { perMinute } from '../../examples/integration/rate-limit.js'
 import { authorizationServer, resourceServer } from '../../examples/integration/two-processes.js'
-import { type OutgoingPaymentEvent, type RequestedPayment, toFetch } from '../../src/index.js'
-import { testClient } from '../../src/testing/index.js'
+import { testClient } from '../../packages/testing/src/index.js'
+import type { OutgoingPaymentEvent } from '../../src/entry-core.js'
+import { type RequestedPayment, toFetch } from '../../src/index.js'
 import { balanceProperty, repeatWithMore } from '../support/held-balances.js'
 import { privateJwkOf } from '../support/introspection.js'
 import { testKey } from '../support/keys.js'
@@ -152,7 +153,7 @@ describe('the payment sender', () => {
 })
 
 /** A ledger as the example describes it: it holds each id once, of any number of one payment. */
-function ledgerByHold(idOf = ({ holdId }: RequestedPayment) => holdId) {
+function ledgerByHold(idOf = ({ holdId }: RequestedPayment): string => holdId) {
   const holds = new Map<string, RequestedPayment>()
   let balance = 0n
   const ledger: Ledger = {

@@ -3,8 +3,8 @@ import { DynamoDB } from '@aws-sdk/client-dynamodb'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createDynamodbTable, dynamodbStore } from '../../examples/stores/dynamodb.js'
 import { etcdStore } from '../../examples/stores/etcd.js'
+import { storeConformance } from '../../packages/testing/src/index.js'
 import type { Store } from '../../src/index.js'
-import { storeConformance } from '../../src/testing/index.js'
 
 function keepsTheContract(makeStore: () => Store): void {
   for (const { name, rule, run } of storeConformance(makeStore, { sameData: true })) {

@@ -8,7 +8,7 @@ import {
   pay,
   usd,
 } from '../support/spending.js'
-import { alice, bob, incomingAccess } from '../support/world.js'
+import { alice, bob, incomingAccess, resourceServer } from '../support/world.js'
 
 type Headers = readonly (readonly [string, string])[]
 const asJson: Headers = [['Content-Type', 'application/json; charset=utf-8']]
@@ -65,15 +65,69 @@ describe('the ledger', () => {
     expect((await send('POST', '/transfers', transfer)).status).toBe(200)
     expect((await report('settle')).status).toBe(200)
   })
+
+  test('counts a transfer once, and returns the payment as its client sees it', async () => {
+    const { payment, send, arrived } = await opened()
+    const transfer = { transferId: '1', incomingPayment: payment.receiver, amount: usd(1500) }
+    for (let i = 0; i < 2; i++) {
+      const { status, body } = await send('POST', '/transfers', transfer)
+      const { receiver: id } = payment
+      expect([status, body]).toMatchObject([200, { id, receivedAmount: usd(1500) }])
+      expect(body).not.toHaveProperty('methods')
+    }
+    expect(await arrived()).toBe('1500')
+  })
+
+  const transferOf = (more: object = {}) => ({ transferId: '2', amount: usd(1), ...more })
+  test.each<[number, string, unknown]>([
+    [409, 'transfer_mismatch', transferOf({ transferId: '1' })],
+    [409, 'amount_invalid', transferOf({ amount: eur(1) })],
+    [409, 'amount_invalid', transferOf({ amount: usd('18446744073709551616') })],
+    [409, 'amount_invalid', transferOf({ amount: usd('1e3') })],
+    [404, 'payment_unknown', transferOf({ incomingPayment: 'incoming-payments/1' })],
+    [
+      404,
+      'payment_unknown',
+      transferOf({ incomingPayment: `${resourceServer}/incoming-payments/x` }),
+    ],
+    [404, 'payment_unknown', transferOf({ incomingPayment: 'https://evil.example/op/1' })],
+    [404, 'payment_unknown', transferOf({ incomingPayment: '' })],
+    ...['', '{', 'null', '[]', '"text"', 'x'.repeat(70_000)].map(
+      (text): [number, string, unknown] => [400, 'invalid_request', text],
+    ),
+    [400, 'invalid_request', {}],
+    [400, 'invalid_request', transferOf({ transferId: '' })],
+    [400, 'invalid_request', transferOf({ transferId: 1 })],
+    [400, 'invalid_request', transferOf({ incomingPayment: 1 })],
+    [400, 'invalid_request', transferOf({ amount: { ...usd(1), value: 1 } })],
+    [400, 'invalid_request', transferOf({ amount: { value: '1', assetCode: 'USD' } })],
+    [400, 'invalid_request', transferOf({ amount: null })],
+  ])('refuses with %i %s the transfer %j', async (status, code, said) => {
+    const { payment, send, arrived } = await opened()
+    const incomingPayment = payment.receiver
+    const first = { transferId: '1', incomingPayment, amount: usd(100) }
+    expect((await send('POST', '/transfers', first)).status).toBe(200)
+    const body = typeof said === 'string' ? said : { incomingPayment, ...(said as object) }
+    const answer = await send('POST', '/transfers', body)
+    expect([answer.status, answer.body]).toEqual([status, { error: { code } }])
+    expect(await arrived()).toBe('100')
+  })
+
+  test('refuses funds after completion', async () => {
+    const { world, payment, send } = await opened()
+    const { incomingPayments } = world.resources
+    await incomingPayments.complete(incomingPayments.idOf(payment.receiver) ?? '')
+    const transfer = transferOf({ incomingPayment: payment.receiver })
+    const { status, body } = await send('POST', '/transfers', transfer)
+    expect({ status, body }).toEqual(failed(409, 'payment_completed'))
+  })
 })
 
 describe("the ledger's reports of an outgoing payment", () => {
   test('return the payment as its client sees it, and credit Bob', async () => {
     const { payment, report, arrived } = await opened()
-    const { grantSpentDebitAmount: _debit, grantSpentReceiveAmount: _receive, ...created } = payment
     const { status, body } = await report('settle')
-    expect(status).toBe(200)
-    expect(body).toEqual({ ...created, sentAmount: usd(1000) })
+    expect([status, body]).toEqual([200, { ...payment, sentAmount: usd(1000) }])
     expect(body.walletAddress).toBe(alice)
     expect(await arrived()).toBe('1000')
     expect(await report('settle')).toEqual({ status: 200, body })
@@ -85,80 +139,65 @@ describe("the ledger's reports of an outgoing payment", () => {
     const { report, arrived } = await opened()
     const some = { sentAmount: usd(300), deliveredAmount: usd(200) }
     expect((await report('settle', some)).body).toMatchObject({ sentAmount: usd(300) })
-    expect(await arrived()).toBe('200')
     expect(await report('settle', { final: false })).toMatchObject({ status: 200 })
     expect((await report('settle', { sentAmount: usd(301) })).status).toBe(200)
     const { body } = await report('settle', { final: true })
     expect(body).toMatchObject({ failed: false, sentAmount: usd(301) })
     expect(await arrived()).toBe('200')
-    expect(await report('settle')).toEqual(failed(409, 'payment_over'))
   })
 
-  test('accept a failure, with totals and a reason that clients cannot see', async () => {
+  test.each([
+    [{ sentAmount: usd(20), deliveredAmount: usd(10), reason: 'no liquidity' }, usd(20), '10'],
+    [undefined, usd(0), '0'],
+  ])('accept a failure with %j, and hide its reason from clients', async (said, sent, credited) => {
     const { world, report, arrived } = await opened()
-    const said = { sentAmount: usd(20), deliveredAmount: usd(10), reason: 'no liquidity' }
     const { status, body } = await report('fail', said)
-    expect([status, body.failed, body.sentAmount]).toEqual([200, true, usd(20)])
+    expect([status, body.failed, body.sentAmount]).toEqual([200, true, sent])
     expect(JSON.stringify(body)).not.toContain('liquidity')
     const { outgoingPayments } = world.resources
     const stored = await outgoingPayments.get(outgoingPayments.idOf(body.id) ?? '')
-    expect(stored?.failure).toBe('no liquidity')
-    expect(await arrived()).toBe('10')
-    expect(await report('settle')).toEqual(failed(409, 'payment_over'))
+    expect(stored?.failure).toBe(said?.reason)
+    expect(await arrived()).toBe(credited)
   })
 
-  test('accept a failure without a body', async () => {
+  const invalid = [400, 'invalid_request'] as const
+  test.each<[string, unknown, number, string]>([
+    ['settle', { sentAmount: usd(1001) }, 409, 'totals_exceeded'],
+    ['settle', { deliveredAmount: eur(1) }, 409, 'amount_invalid'],
+    ['settle', { deliveredAmount: usd('01') }, 409, 'amount_invalid'],
+    ['fail', { sentAmount: usd(1000) }, 409, 'payment_sent'],
+    ['settle', '{', ...invalid],
+    ['settle', 'null', ...invalid],
+    ['settle', '[]', ...invalid],
+    ['settle', { sentAmout: usd(1) }, ...invalid],
+    ['settle', { sentAmount: '1' }, ...invalid],
+    ['settle', { sentAmount: null }, ...invalid],
+    ['settle', { deliveredAmount: { ...usd(1), value: 1 } }, ...invalid],
+    ['settle', { final: 'yes' }, ...invalid],
+    ['settle', { reason: 'why' }, ...invalid],
+    ['fail', '{', ...invalid],
+    ['fail', { final: true }, ...invalid],
+    ['fail', { reason: 1 }, ...invalid],
+  ])('refuse to %s with %j: %i %s', async (how, said, status, code) => {
     const { report, arrived } = await opened()
-    const { status, body } = await report('fail')
-    expect([status, body.failed, body.sentAmount]).toEqual([200, true, usd(0)])
+    expect(await report(how, said)).toEqual(failed(status, code))
     expect(await arrived()).toBe('0')
-  })
-
-  test.each([
-    ['settle', { sentAmount: usd(1001) }, 'totals_exceeded'],
-    ['settle', { deliveredAmount: eur(1) }, 'amount_invalid'],
-    ['settle', { deliveredAmount: usd('01') }, 'amount_invalid'],
-    ['fail', { sentAmount: usd(1000) }, 'payment_sent'],
-  ])('refuse to %s with %j', async (how, said, code) => {
-    const { report, arrived } = await opened()
-    expect(await report(how, said)).toEqual(failed(409, code))
-    expect(await arrived()).toBe('0')
-    expect((await report('settle')).status).toBe(200)
-  })
-
-  test.each([
-    ['settle', '{'],
-    ['settle', 'null'],
-    ['settle', '[]'],
-    ['settle', '"all"'],
-    ['settle', { sentAmout: usd(1) }],
-    ['settle', { sentAmount: '1' }],
-    ['settle', { sentAmount: null }],
-    ['settle', { deliveredAmount: { value: 1, assetCode: 'USD', assetScale: 2 } }],
-    ['settle', { deliveredAmount: { value: '1', assetCode: 'USD' } }],
-    ['settle', { deliveredAmount: { value: '1', assetScale: 2 } }],
-    ['settle', { final: 'yes' }],
-    ['settle', { reason: 'why' }],
-    ['fail', '{'],
-    ['fail', { final: true }],
-    ['fail', { reason: 1 }],
-  ])('reject %s with invalid %j', async (how, said) => {
-    const { report, arrived } = await opened()
-    expect(await report(how, said)).toEqual(failed(400, 'invalid_request'))
-    expect(await arrived()).toBe('0')
-    expect((await report('fail')).status).toBe(200)
+    expect((await report(how)).status).toBe(200)
   })
 
   test('check the payment, the path and the method', async () => {
     const { path, send } = await opened()
     const unknown = await send('POST', '/outgoing-payments/unknown/settle')
     expect([unknown.status, unknown.body]).toEqual([404, { error: { code: 'payment_unknown' } }])
-    for (const other of [path, `${path}/`, `${path}/cancel`, `${path}/settle/`, `${path}/x/fail`]) {
+    const others = ['', '/', '/transfer', '/transfers/1', path, `${path}/cancel`, `${path}/x/fail`]
+    for (const other of others) {
       const { status, body } = await send('POST', other)
       expect([status, body], other).toEqual([404, { error: { code: 'not_found' } }])
     }
-    const get = await send('GET', `${path}/settle`)
-    expect([get.status, get.headers['allow']]).toEqual([405, 'POST'])
+    for (const known of ['/transfers', `${path}/settle`]) {
+      const get = await send('GET', known)
+      expect([get.status, get.headers['allow']]).toEqual([405, 'POST'])
+    }
     expect((await send('POST', `${path}/settle?now`)).status).toBe(200)
   })
 })

@@ -249,7 +249,7 @@ describe.skipIf(servers.PostgreSQL === undefined)('migrating from Rafiki on Post
     [
       'a grant whose last window has ended',
       { access: [outgoingItem({ interval: 'R1/2020-01-01T00:00:00Z/P1D' })] },
-      'it is ended',
+      'it is expired',
     ],
   ])('does not import %s', async (_, given, reason) => {
     const grant = await imported(given)

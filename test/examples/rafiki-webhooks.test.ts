@@ -111,6 +111,8 @@ describe('the webhook sender for receivers of Rafiki', () => {
     const incomingAmount = { value: '2500', ...dollars }
     const { paymentId, sent } = await createdPayment(world, { metadata, incomingAmount })
     const [webhook] = await sent()
+    // The bytes are signed too, for a receiver that does not parse them.
+    expect(webhook?.text).toBe(canonicalize(webhook?.body))
     expect(webhook && isSignedByRafiki(webhook, secret)).toBe(true)
     expect(webhook && isSignedByRafiki(webhook, 'another secret')).toBe(false)
     const payment = (await world.resources.incomingPayments.get(paymentId)) as IncomingPayment
@@ -130,12 +132,6 @@ describe('the webhook sender for receivers of Rafiki', () => {
         expiresAt: new Date(payment.expiresAt).toISOString(),
       },
     })
-  })
-
-  test('sends bytes that are signed too, without parsing them', async () => {
-    const { sent } = await createdPayment(createWorld(), { metadata: { b: 1, a: { d: 2, c: 3 } } })
-    const [webhook] = await sent()
-    expect(webhook?.text).toBe(canonicalize(webhook?.body))
   })
 
   test('reports completion with what was received', async () => {

@@ -64,20 +64,6 @@ const gaveUp = (value: number | string): RailReport => ({
 })
 
 describe('a payment within the wallet', () => {
-  test('is sent and arrives in full without a report', async () => {
-    const { started } = await openRail()
-    const { report, status } = await started('1000', '1000')
-    for (let i = 0; i < 3; i++) {
-      expect(await report()).toMatchObject({ ok: true, payment: { state: 'completed' } })
-      expect(await status()).toEqual({
-        sent: '1000',
-        delivered: '1000',
-        arrived: '1000',
-        state: 'completed',
-      })
-    }
-  })
-
   test('arrives in parts as it is sent, each part once', async () => {
     const { started } = await openRail()
     const { report, status } = await started('1000')
@@ -192,14 +178,6 @@ describe('a receiver that accepts no more', () => {
     world.clock.advance(31 * 86_400_000)
     expect(await report()).toMatchObject({ ok: false, refusal: 'payment_expired' })
     expect(await status()).toMatchObject({ sent: '0', arrived: '0', state: 'failed' })
-  })
-
-  test('does not affect a repeated report that was counted before', async () => {
-    const { started } = await openRail()
-    const { report, status } = await started('1000', '600')
-    expect(await report(settled('700'))).toMatchObject({ ok: true })
-    expect(await report(settled('700'))).toMatchObject({ ok: true })
-    expect(await status()).toMatchObject({ arrived: '700', state: 'begun' })
   })
 })
 

@@ -5,16 +5,14 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createMariadbTables, mariadbStore } from '../../examples/stores/mariadb.js'
 import { type RedisClient, redisStore } from '../../examples/stores/redis.js'
-import { memoryStore, type Store, type Stored } from '../../src/index.js'
-import { storeConformance } from '../../src/testing/index.js'
-import { bob, createWorld, incomingAccess, issuedGrant } from '../support/world.js'
+import { storeConformance } from '../../packages/testing/src/index.js'
+import type { Stored } from '../../src/entry-adapter.js'
+import { memoryStore, type Store } from '../../src/index.js'
 
 const { TEST_REDIS_URL: redisUrl, TEST_MARIADB_URL: mariadbUrl } = process.env
 
 /** Two stores over the same data, each with its own connections. */
 type Pair = readonly [Store, Store]
-
-const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
 
 function record(id: string, version = 1, more: object = {}): Stored {
   return { id, version, commandId: `${id} ${version}`, ...more }
@@ -80,98 +78,6 @@ function behavesAsAStore(pair: () => Pair): void {
       }),
       { numRuns: 60 },
     )
-  })
-
-  test('distinguishes list names that differ in case, a trailing space or a lone surrogate', async () => {
-    const [store] = pair()
-    const list = randomUUID()
-    const names = [
-      'a',
-      'A',
-      'a ',
-      'a.',
-      '"a',
-      '\ud800',
-      '\udfff',
-      '\ufffd',
-      '\\ud800',
-      '\u0000',
-      '',
-    ]
-    const records = names.map((name) => {
-      return record(randomUUID(), 1, { lists: [{ list: `${list}${name}`, at: 1 }] })
-    })
-    expect(await put(store, ...records)).toBe(true)
-    for (const [i, name] of names.entries()) {
-      const query = { kind: 'grant' as const, list: `${list}${name}`, forward: true, limit: 5 }
-      expect((await store.list(query)).records).toEqual([records[i]])
-    }
-  })
-
-  test('keeps a guard on a record that must not exist', async () => {
-    const [store] = pair()
-    const id = randomUUID()
-    const guards = [{ kind: 'transfer' as const, id, version: 0 }]
-    expect(await store.commit({ changes: [], guards })).toBe(true)
-    expect(await store.load('transfer', id)).toBeUndefined()
-    const transfer = { kind: 'transfer' as const, next: record(id), expectedVersion: 0 }
-    expect(await store.commit({ changes: [transfer], guards: [] })).toBe(true)
-    expect(await store.commit({ changes: [], guards })).toBe(false)
-  })
-
-  test('40 concurrent commits to three of five records in any order make progress', async () => {
-    const stores = pair()
-    const ids = Array.from({ length: 5 }, (): string => randomUUID())
-    const taken = Array.from({ length: 40 }, (_, i) => [i, i + 1, i + 3].map((n) => ids[n % 5]))
-    const versions = new Map(ids.map((id) => [id, 0]))
-    const work = taken.map(async (own, i) => {
-      const store = stores[i % 2] as Store
-      const ordered = (i % 2 === 0 ? own : own.toReversed()) as string[]
-      for (;;) {
-        const seen = await Promise.all(ordered.map((id) => store.load('grant', id)))
-        const next = ordered.map((id, at) => record(id, (seen[at]?.version ?? 0) + 1))
-        if (!(await put(store, ...next))) continue
-        for (const { id } of next) versions.set(id, (versions.get(id) ?? 0) + 1)
-        return
-      }
-    })
-    await Promise.all(work)
-    for (const id of ids) {
-      expect((await stores[0].load('grant', id))?.version).toBe(versions.get(id))
-    }
-  })
-
-  test('serves the library: consent, rotation, an incoming payment and its funds', async () => {
-    const world = createWorld({ store: pair()[0] })
-    const client = world.client(`shop-${randomUUID()}`)
-    const { token } = await issuedGrant(world, client)
-    const rotated = (await client.rotate(token)).body.access_token
-    const active = async (accessToken: string) =>
-      (await world.auth.introspect({ accessToken })).active
-    expect([await active(token.value), await active(rotated.value)]).toEqual([false, true])
-
-    const grant = (await client.request([incomingAccess])).body
-    const body = {
-      walletAddress: bob,
-      incomingAmount: usd('2500'),
-      metadata: { '\ud800': '\u0000' },
-    }
-    const created = await client.createPayment(grant.access_token.value, body)
-    expect(created).toMatchObject({ status: 201, body: { metadata: body.metadata } })
-    const { incomingPayments } = world.resources
-    const paymentId = incomingPayments.idOf(created.body.id) ?? ''
-    for (const transferId of ['first', 'first', 'second']) {
-      const received = await incomingPayments.receive(paymentId, {
-        transferId: `${paymentId} ${transferId}`,
-        amount: usd('1250'),
-      })
-      expect(received.ok).toBe(true)
-    }
-    const read = await client.getPayment(grant.access_token.value, created.body.id)
-    expect(read.body).toMatchObject({ completed: true, receivedAmount: usd('2500') })
-    expect((await client.cancel(grant.continue)).status).toBe(204)
-    expect(await active(grant.access_token.value)).toBe(false)
-    expect(world.errors).toEqual([])
   })
 }
 

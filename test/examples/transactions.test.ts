@@ -4,15 +4,18 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { migrate, postgresStore } from '../../adapters/postgres.js'
+import { creditIncoming } from '../../examples/host-transaction/credit-incoming.js'
+import { settleOutgoing } from '../../examples/host-transaction/settle-outgoing.js'
 import { ledgerTables } from '../../examples/host-transaction/tables.js'
 import type {
-  OutgoingPaymentResult,
+  IncomingPaymentServices,
+  OutgoingPaymentServices,
   ReceivedFunds,
-  ReceiveResult,
   Totals,
 } from '../../src/index.js'
 import {
   type Bank,
+  eur,
   name,
   openBank,
   type Resources,
@@ -34,22 +37,37 @@ interface Example {
     resources: Resources,
     paymentId: string,
     funds: ReceivedFunds,
-  ): Promise<ReceiveResult>
+  ): ReturnType<IncomingPaymentServices['receive']>
   settleOutgoing(
     resources: Resources,
     paymentId: string,
     totals: Totals,
-  ): Promise<OutgoingPaymentResult<'report-sent'>>
+  ): ReturnType<OutgoingPaymentServices['reportSent']>
   close(): Promise<unknown>
 }
 
+type Open = (url: string) => Promise<Example>
+
 const { connections } = (
   folder === undefined ? { connections: {} } : await import(`${folder}/connections.ts`)
-) as { readonly connections: Readonly<Record<string, (url: string) => Promise<Example>>> }
+) as { readonly connections: Readonly<Record<string, Open>> }
 
-describe.each(['Kysely', 'Drizzle', 'Prisma', 'Knex', 'TypeORM'])('a transaction of %s', (orm) => {
+/** The example for the driver itself, without a query builder. */
+const pg: Open = async (connectionString) => {
+  const own = new Pool({ connectionString })
+  own.on('error', () => undefined)
+  return {
+    creditIncoming: (...funds) => creditIncoming(own, ...funds),
+    settleOutgoing: (...report) => settleOutgoing(own, ...report),
+    close: () => own.end(),
+  }
+}
+
+const drivers = ['pg', 'Kysely', 'Drizzle', 'Prisma', 'Knex', 'TypeORM']
+
+describe.each(drivers)('a transaction of %s', (orm) => {
   const server = servers.PostgreSQL
-  const open = connections[orm]
+  const open = orm === 'pg' ? pg : connections[orm]
   if (open === undefined || server === undefined) {
     return test.skip('skipped: run .ci/transactions', () => {})
   }
@@ -124,15 +142,82 @@ describe.each(['Kysely', 'Drizzle', 'Prisma', 'Knex', 'TypeORM'])('a transaction
     expect(await bank.status(paymentId)).toEqual(status)
   })
 
-  test('writes no entry if the library refuses', async () => {
+  test.each([
+    ['arrives after completion', {}, undefined, 'payment_completed'],
+    ['is in another asset', { amount: eur('1') }, undefined, 'amount_invalid'],
+    ['exceeds 64 bits', { amount: usd('18446744073709551616') }, undefined, 'amount_invalid'],
+    ['is for an unknown payment', {}, 'unknown', 'payment_unknown'],
+  ])('writes no entry if a transfer %s', async (_, change, id, refusal) => {
     const paymentId = await bank.open('100')
-    const funds = transfer('100')
+    const funds = { ...transfer('100'), ...change }
     await example.creditIncoming(world.resources, paymentId, transfer('100'))
-    const refused = await example.creditIncoming(world.resources, paymentId, funds)
-    expect(refused).toMatchObject({ ok: false, refusal: 'payment_completed' })
+    const refused = await example.creditIncoming(world.resources, id ?? paymentId, funds)
+    expect(refused).toMatchObject({ ok: false, refusal })
     const sums = { received: '100', credited: '0' }
     expect(await bank.sums(paymentId, [funds.transferId])).toEqual(sums)
   })
+
+  test.each([
+    ['exceeds the amount to send', totals('1001', '500'), undefined, 'totals_exceeded'],
+    ['is in another asset', { ...whole, deliveredAmount: usd('500') }, undefined, 'amount_invalid'],
+    ['is for an unknown payment', whole, 'unknown', 'payment_unknown'],
+  ])('writes no entry if a report %s', async (_, said, id, refusal) => {
+    const paymentId = await bank.begun()
+    const refused = await example.settleOutgoing(world.resources, id ?? paymentId, said)
+    expect(refused).toMatchObject({ ok: false, refusal })
+    const status = { sent: '0', state: 'begun', debited: '0' }
+    expect(await bank.status(paymentId)).toEqual(status)
+  })
+
+  test('keeps the entries of a transfer if its id is used for something else', async () => {
+    const [paymentId, other] = [await bank.open(), await bank.open()]
+    const funds = transfer('100')
+    await example.creditIncoming(world.resources, paymentId, funds)
+    const mismatch = { ok: false, refusal: 'transfer_mismatch' }
+    const more = { ...funds, amount: usd('101') }
+    const changed = await example.creditIncoming(world.resources, paymentId, more)
+    const moved = await example.creditIncoming(world.resources, other, funds)
+    expect([changed, moved]).toMatchObject([mismatch, mismatch])
+    const both = { received: '100', credited: '100' }
+    expect(await bank.sums(paymentId, [funds.transferId])).toEqual(both)
+    expect((await bank.sums(other, [])).received).toBe('0')
+  })
+
+  test.each([
+    ['700', '300'],
+    ['0', '0'],
+  ])('debits what was sent if that is less: %s, and keeps it', async (sent, delivered) => {
+    const paymentId = await bank.begun()
+    await world.resources.outgoingPayments.reportSent(paymentId, totals('0', '0'))
+    await example.settleOutgoing(world.resources, paymentId, totals(sent, delivered))
+    const later = await example.settleOutgoing(world.resources, paymentId, whole)
+    expect(later).toMatchObject({ ok: false, refusal: 'payment_over' })
+    expect(await bank.status(paymentId)).toEqual({ sent, state: 'completed', debited: sent })
+  })
+
+  test.each(['ERR_CONTENTION', 'ERR_RESTART_TRANSACTION', '40P01', '40001'])(
+    'restarts after %s, and eventually gives up and leaves nothing behind',
+    async (code) => {
+      const paymentId = await bank.open()
+      const funds = transfer('100')
+      let failures = 0
+      const failing = (times: number) =>
+        withReceive(world, async (receive) => {
+          const result = await receive()
+          if (++failures <= times) throw Object.assign(new Error('again'), { code })
+          return result
+        })
+      await expect(example.creditIncoming(failing(99), paymentId, funds)).rejects.toThrow('again')
+      expect(failures).toBe(5)
+      const none = { received: '0', credited: '0' }
+      expect(await bank.sums(paymentId, [funds.transferId])).toEqual(none)
+      failures = 0
+      const result = await example.creditIncoming(failing(4), paymentId, funds)
+      expect(result).toMatchObject({ ok: true })
+      const both = { received: '100', credited: '100' }
+      expect(await bank.sums(paymentId, [funds.transferId])).toEqual(both)
+    },
+  )
 
   test('loses a race for the payment, and decides again', async () => {
     const paymentId = await bank.open()
@@ -187,18 +272,24 @@ describe.each(['Kysely', 'Drizzle', 'Prisma', 'Knex', 'TypeORM'])('a transaction
     expect(await bank.sums(paymentId, [funds.transferId])).toEqual(both)
   })
 
-  test('credits once if the response to COMMIT is lost and the host calls again', async () => {
+  test.each([
+    ['the response to COMMIT is lost', /COMMIT(?:;|)\0/i, 'after', '100'],
+    ['its connection dies before COMMIT', /COMMIT(?:;|)\0/i, 'before', '0'],
+    ['its connection dies before the library writes', /SAVEPOINT/i, 'before', '0'],
+    ['its connection dies after the library has written', /RELEASE SAVEPOINT/i, 'before', '0'],
+  ] as const)('credits once if %s and the host calls again', async (_, statement, when, sum) => {
     const paymentId = await bank.open()
     const funds = transfer('100')
-    const proxy = await losingCommit(url)
+    const proxy = await losing(url, statement, when)
     const behind = await open(proxy.url)
     const both = { received: '100', credited: '100' }
     try {
       await expect(behind.creditIncoming(world.resources, paymentId, funds)).rejects.toThrow()
       expect(proxy.lost()).toBe(1)
-      expect(await bank.sums(paymentId, [funds.transferId])).toEqual(both)
+      const sums = async () => bank.sums(paymentId, [funds.transferId])
+      expect(await sums()).toEqual({ received: sum, credited: sum })
       const again = await behind.creditIncoming(world.resources, paymentId, funds)
-      expect(again).toMatchObject({ ok: true, changed: false })
+      expect(again).toMatchObject({ ok: true, changed: sum === '0' })
     } finally {
       await behind.close()
       proxy.close()
@@ -244,14 +335,8 @@ async function isBlocked(pool: Pool, pid: number): Promise<boolean> {
   return (await pool.query(text, [pid])).rows[0]?.blocked
 }
 
-/** Returns whether bytes of the protocol contain this statement, which ends with a zero byte. */
-function isCommit(data: Buffer): boolean {
-  const text = data.toString('latin1').toUpperCase()
-  return text.includes('COMMIT\0') || text.includes('COMMIT;\0')
-}
-
-/** A proxy that passes the first COMMIT on to the server, and closes the connection in place of its response. */
-async function losingCommit(url: URL) {
+/** A proxy that closes the connection before it passes on the first such statement, or in place of its response. */
+async function losing(url: URL, statement: RegExp, when: 'before' | 'after') {
   let lost = 0
   const sockets = new Set<Socket>()
   const keep = (socket: Socket) => sockets.add(socket.on('error', () => socket.destroy()))
@@ -261,8 +346,10 @@ async function losingCommit(url: URL) {
     keep(upstream)
     let isLosing = false
     client.on('data', (data) => {
-      isLosing ||= lost === 0 && isCommit(data)
-      upstream.write(data)
+      isLosing ||= lost === 0 && statement.test(data.toString('latin1'))
+      if (!isLosing || when === 'after') return void upstream.write(data)
+      lost++
+      client.destroy()
     })
     upstream.on('data', (data) => {
       if (!isLosing) return void client.write(data)

@@ -11,14 +11,7 @@ import { type FreshPostgres, freshPostgres, servers } from '../support/databases
 import { expiringSoon } from '../support/expiring.js'
 import { listening, stopped } from '../support/hosts.js'
 import { type Access, approvedToken, clientOf, usd } from '../support/official-client.js'
-import {
-  dataDirectories,
-  exited,
-  killPrograms,
-  type Program,
-  runWallet,
-  startedWallet,
-} from './program.js'
+import { exited, killPrograms, type Program, runWallet, startedWallet } from './program.js'
 
 let shop: Shop
 let client: AuthenticatedClient
@@ -159,29 +152,6 @@ describe('the wallet with DATA_DIR', () => {
     return { received, environment, close: () => stopped(server) }
   }
 
-  test('keeps its keys, tokens and payments when it is killed and started again', async () => {
-    const directories = await dataDirectories()
-    try {
-      const environment = { BASE_URL: front.url, DATA_DIR: await directories.create() }
-      const first = await startedWallet(environment)
-      front.leadTo(first)
-      const keys = await keysOf(front.url)
-      const { token, payment } = await ofOneGrantAndPayment()
-      first.child.kill('SIGKILL')
-      await first.ended
-
-      const second = await startedWallet(environment)
-      front.leadTo(second)
-      expect(await keysOf(front.url)).toEqual(keys)
-      const { methods } = payment
-      expect(await payment.read()).toMatchObject({ receivedAmount: usd('1000'), methods })
-      await rotated(token)
-    } finally {
-      killPrograms()
-      await directories.remove()
-    }
-  })
-
   async function losesNothing(): Promise<void> {
     const receiver = await openReceiver()
     const environment = {
@@ -276,49 +246,6 @@ async function usesTemporaryDirectory(): Promise<void> {
 }
 
 test('the wallet without DATA_DIR makes a directory and removes it', usesTemporaryDirectory)
-
-const ILP_TOKEN = 'a-secret-of-the-peers'
-
-test('the wallet accepts peers by the URL of their wallet or by ILP address and endpoint', async () => {
-  const { readSettings } = await import('../../examples/wallet/settings.js')
-  expect(readSettings({}).rail).toEqual({ ilpAddress: 'test.localhost-3000', peers: [], token: '' })
-  const PEERS = 'http://localhost:3001, test.bank=https://bank.example/ilp'
-  expect(readSettings({ PEERS, ILP_TOKEN, ILP_ADDRESS: 'test.ours' })).toMatchObject({
-    settle: 'auto',
-    rail: {
-      ilpAddress: 'test.ours',
-      peers: [
-        { ilpAddress: 'test.localhost-3001', url: 'http://localhost:3001/ilp/test.ours' },
-        { ilpAddress: 'test.bank', url: 'https://bank.example/ilp' },
-      ],
-      token: ILP_TOKEN,
-    },
-  })
-})
-
-test.each([
-  [{ DATABASE_URL: 'localhost' }, 'DATABASE_URL must be a URL'],
-  [{ DATABASE_URL: 'postgres://localhost/x', DATA_DIR: 'x' }, 'not both'],
-  [{ DATABASE_URL: 'mysql://localhost/x' }, 'must begin with postgres:// or postgresql://'],
-  [{ WEBHOOK_URL: 'https://shop.example' }, 'WEBHOOK_URL and WEBHOOK_SECRET must be set together'],
-  [{ PORT: '65536' }, 'PORT must be a port number'],
-  [{ SETTLE: 'later' }, 'SETTLE must be auto or manual'],
-  [{ ILP_ADDRESS: 'wallet' }, 'ILP_ADDRESS must be an ILP address'],
-  [{ ILP_ADDRESS: `test.${'x'.repeat(500)}` }, 'ILP_ADDRESS must be an ILP address'],
-  [{ PEERS: 'http://localhost:3001' }, 'PEERS needs ILP_TOKEN'],
-  [{ PEERS: 'http://localhost:3001', ILP_TOKEN: 'short' }, 'PEERS needs ILP_TOKEN'],
-  [{ PEERS: 'http://localhost:3001/ilp', ILP_TOKEN }, 'each entry of PEERS must be an origin'],
-  [{ PEERS: 'test.b=localhost', ILP_TOKEN }, 'each entry of PEERS must be an origin, or'],
-  [
-    { PEERS: 'b=http://localhost:3001/ilp', ILP_TOKEN },
-    'each entry of PEERS must be an origin, or',
-  ],
-  [{ PEERS: 'http://localhost:3000', ILP_TOKEN }, 'not this one'],
-  [{ PEERS: 'http://localhost:3001,http://localhost:3001', ILP_TOKEN }, 'once'],
-])('the wallet rejects the settings %j', async (environment, message) => {
-  const { readSettings } = await import('../../examples/wallet/settings.js')
-  expect(() => readSettings(environment)).toThrow(message)
-})
 
 describe.skipIf(servers.PostgreSQL === undefined)('the wallet on PostgreSQL', () => {
   let fresh: FreshPostgres

@@ -1,9 +1,8 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import {
   type AuthenticatedClient,
-  createAuthenticatedClient,
   type Grant,
   isPendingGrant,
   type PendingGrant,
@@ -16,11 +15,11 @@ import { freePort } from '../../examples/wallet/free-port.js'
 import { memorySecrets } from '../../examples/wallet/secrets.js'
 import { cookieSession } from '../../examples/wallet/session.js'
 import { type RunningWallet, startWallet } from '../../examples/wallet/start.js'
-import type { EventHandler, HttpRequest, Interactions, InteractionView } from '../../src/index.js'
+import type { HttpRequest } from '../../src/entry-adapter.js'
+import type { EventHandler, Interactions, InteractionView } from '../../src/index.js'
+import { clientOf, usd } from '../support/official-client.js'
 import { isLong } from '../support/runs.js'
 import { dataDirectories, exited, killPrograms, runWallet, startedWallet } from './program.js'
-
-const usd = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
 
 describe('the wallet, over HTTP', () => {
   let running: RunningWallet
@@ -31,15 +30,7 @@ describe('the wallet, over HTTP', () => {
   beforeAll(async () => {
     shop = await openShop()
     running = await startWallet({ adapter: 'express', port: await freePort() })
-    const { walletAddress: walletAddressUrl, keyId, privateKey } = shop
-    client = await createAuthenticatedClient({
-      walletAddressUrl,
-      keyId,
-      privateKey,
-      useHttp: true,
-      validateResponses: true,
-      logLevel: 'silent',
-    })
+    client = await clientOf(shop)
     ;[alice, bob] = [`${running.baseUrl}/alice`, `${running.baseUrl}/bob`]
   })
   afterAll(async () => {
@@ -112,9 +103,15 @@ describe('the wallet, over HTTP', () => {
     return ref
   }
 
+  const forgeries = (cookie: string) => {
+    const owner = cookie.replace(/\.[^.]*$/, '')
+    return ['', 'other=1', owner, `${owner}.${'A'.repeat(43)}`, cookie.replace('=alice.', '=bob.')]
+  }
+
   describe('the consent page', () => {
-    test('names the app, the account, the limit and the place to return to', async () => {
+    test('names the app, the account, the limit and the place to return to, each time', async () => {
       const { url } = await opened()
+      expect((await fetch(url, { method: 'HEAD' })).status).toBe(200)
       const response = await fetch(url)
       const page = await response.text()
       expect(response.status).toBe(200)
@@ -125,9 +122,8 @@ describe('the wallet, over HTTP', () => {
       expect(page).toMatch(/at most USD\u00a025\.50 .* every month, 12 times/)
       expect(page).toContain(new URL(shop.finishUri).host)
       expect(page).toMatch(/<form method="post">/)
-      expect(
-        [...page.matchAll(/name="decision" value="(\w+)"/g)].map(([, value]) => value),
-      ).toEqual(['approve', 'deny'])
+      const values = [...page.matchAll(/name="decision" value="(\w+)"/g)].map(([, value]) => value)
+      expect(values).toEqual(['approve', 'deny'])
       expect(page).not.toContain(nonce)
       expect(page).not.toMatch(/<script|outgoing-payment/)
     })
@@ -139,59 +135,32 @@ describe('the wallet, over HTTP', () => {
       expect(headers.get('referrer-policy')).toBe('no-referrer')
       expect(headers.get('x-content-type-options')).toBe('nosniff')
       const policy = headers.get('content-security-policy') ?? ''
-      expect(policy).toContain("default-src 'none'")
-      expect(policy).toContain("frame-ancestors 'none'")
-      expect(policy).toContain("base-uri 'none'")
+      for (const part of ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'"]) {
+        expect(policy).toContain(part)
+      }
       expect(policy).toContain(`form-action 'self' ${new URL(shop.finishUri).origin};`)
       const [cookie = ''] = headers.getSetCookie()
       expect(cookie).toMatch(/; HttpOnly/)
       expect(cookie).toMatch(/; SameSite=(Lax|Strict)/)
     })
 
-    test('can be opened any number of times', async () => {
-      const { grant, url, cookie } = await opened()
-      for (let i = 0; i < 3; i++) expect((await fetch(url)).status).toBe(200)
-      expect((await fetch(url, { method: 'HEAD' })).status).toBe(200)
-      const { location } = await submit(url, 'approve', cookie)
-      expect(await continued(grant, refOf(grant, location))).toHaveProperty('access_token')
-    })
-
     test('redirects the browser with 303, without resubmitting the form', async () => {
       const { grant, url, cookie } = await opened()
-      const { response, status, location, text } = await submit(url, 'approve', cookie)
-      expect(status).toBe(303)
-      expect(location?.startsWith(`${shop.finishUri}&hash=`)).toBe(true)
-      refOf(grant, location)
-      expect(text).toBe('')
-      expect(response.headers.get('referrer-policy')).toBe('no-referrer')
-      expect(response.headers.get('cache-control')).toBe('no-store')
-    })
-
-    test('accepts a double click, after which the last redirect counts', async () => {
-      const { grant, url, cookie } = await opened()
-      const clicks = [
-        await submit(url, 'approve', cookie),
-        await submit(url, 'approve', cookie),
-        await submit(url, 'approve', cookie),
-      ]
-      expect(clicks.map(({ status }) => status)).toEqual([303, 303, 303])
-      const refs = clicks.map(({ location }) => refOf(grant, location))
-      expect(new Set(refs).size).toBe(3)
+      const first = await submit(url, 'approve', cookie)
+      expect([first.status, first.text]).toEqual([303, ''])
+      expect(first.location?.startsWith(`${shop.finishUri}&hash=`)).toBe(true)
+      expect(first.response.headers.get('referrer-policy')).toBe('no-referrer')
+      expect(first.response.headers.get('cache-control')).toBe('no-store')
+      // The redirect of the last click counts.
+      const second = await submit(url, 'approve', cookie)
+      const refs = [first, second].map(({ location }) => refOf(grant, location))
       await expect(continued(grant, refs[0])).rejects.toMatchObject({ status: 404 })
-      await expect(continued(grant, refs[1])).rejects.toMatchObject({ status: 404 })
-      expect(await continued(grant, refs[2])).toHaveProperty('access_token')
-    })
-
-    test('accepts two concurrent clicks', async () => {
-      const { grant, url, cookie } = await opened()
-      const clicks = await Promise.all(
-        Array.from({ length: 5 }, () => submit(url, 'approve', cookie)),
-      )
-      expect(clicks.map(({ status }) => status)).toEqual([303, 303, 303, 303, 303])
-      const answers = await Promise.allSettled(
-        clicks.map(({ location }) => continued(grant, refOf(grant, location))),
-      )
-      expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+      expect(await continued(grant, refs[1])).toHaveProperty('access_token')
+      expect((await fetch(url)).status).toBe(410)
+      for (const decision of ['approve', 'deny']) {
+        const again = await submit(url, decision, cookie)
+        expect([again.status, again.location]).toEqual([409, null])
+      }
     })
 
     test('denies the request for the owner, also when it is clicked again', async () => {
@@ -216,101 +185,60 @@ describe('the wallet, over HTTP', () => {
       const { url, cookie } = await opened()
       expect((await submit(url, first, cookie)).status).toBe(303)
       const { status, location } = await submit(url, second, cookie)
-      expect(status).toBe(409)
-      expect(location).toBeNull()
+      expect([status, location]).toEqual([409, null])
       expect((await submit(url, first, cookie)).status).toBe(303)
-    })
-
-    test('is closed once the app has its token', async () => {
-      const { grant, url, cookie } = await opened()
-      const { location } = await submit(url, 'approve', cookie)
-      await continued(grant, refOf(grant, location))
-      expect((await fetch(url)).status).toBe(410)
-      for (const decision of ['approve', 'deny']) {
-        const again = await submit(url, decision, cookie)
-        expect([again.status, again.location]).toEqual([409, null])
-      }
     })
 
     test('does not redirect if the app has no finish URI', async () => {
       const { grant, url, cookie } = await opened({ finish: false })
       expect(await (await fetch(url)).text()).toContain('return to the app')
-      for (let i = 0; i < 2; i++) {
-        const { status, location, text } = await submit(url, 'approve', cookie)
-        expect([status, location]).toEqual([200, null])
-        expect(text).toContain('return to the app')
-      }
+      const { status, location, text } = await submit(url, 'approve', cookie)
+      expect([status, location]).toEqual([200, null])
+      expect(text).toContain('return to the app')
       expect(await continued(grant)).toHaveProperty('access_token')
     })
 
-    test('refuses a decision without a session', async () => {
+    test('refuses a decision without a session, of another owner, and other decisions and methods', async () => {
       const { grant, url, cookie } = await opened({ finish: false })
-      const forged = cookie.replace(/\.[^.]*$/, `.${'A'.repeat(43)}`)
-      const owner = cookie.replace(/\.[^.]*$/, '')
-      const another = cookie.replace('=alice.', '=bob.')
-      for (const each of ['', 'other=1', forged, owner, `${owner}.`, another]) {
+      const { cookie: cookieOfBob } = await opened({ payer: bob })
+      expect(cookieOfBob).toContain('=bob.')
+      for (const each of [...forgeries(cookie), cookieOfBob]) {
         for (const decision of ['approve', 'deny']) {
           const { status, location } = await submit(url, decision, each)
           expect([status, location], each).toEqual([403, null])
         }
+      }
+      for (const decision of ['', 'maybe', 'Approve', 'approve ']) {
+        const { status, location } = await submit(url, decision, cookie)
+        expect([status, location], decision).toEqual([400, null])
+      }
+      for (const method of ['PUT', 'PATCH', 'DELETE']) {
+        const response = await fetch(url, { method, headers: { cookie } })
+        expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD, POST'])
       }
       expect((await fetch(url)).status).toBe(200)
       await submit(url, 'approve', cookie)
       expect(await continued(grant)).toHaveProperty('access_token')
     })
 
-    test.each(['approve', 'deny'])('does not let another owner %s', async (decision) => {
-      const { url, cookie } = await opened()
-      const { cookie: cookieOfBob } = await opened({ payer: bob })
-      expect(cookieOfBob).toContain('=bob.')
-      const { status, location } = await submit(url, decision, cookieOfBob)
-      expect([status, location]).toEqual([403, null])
-      expect((await submit(url, 'approve', cookie)).status).toBe(303)
-    })
-
-    test.each(['', 'maybe', 'Approve', 'approve '])('rejects the decision %j', async (decision) => {
-      const { url, cookie } = await opened()
-      const { status, location } = await submit(url, decision, cookie)
-      expect([status, location]).toEqual([400, null])
-      expect((await fetch(url)).status).toBe(200)
-    })
-
-    test.each(['PUT', 'PATCH', 'DELETE'])(
-      'refuses %s and lists the allowed methods',
-      async (method) => {
-        const { url, cookie } = await opened()
-        const response = await fetch(url, { method, headers: { cookie } })
-        expect(response.status).toBe(405)
-        expect(response.headers.get('allow')?.split(', ')).toEqual(
-          expect.arrayContaining(['GET', 'POST']),
-        )
-      },
-    )
-
     test.each([
       '',
       '/',
-      '/unknown',
       '/unknown?redirect=https://evil.example',
-      '/a.b',
       '/%00',
       `/${'A'.repeat(30)}.${'A'.repeat(22)}`,
+      'the nonce of another interaction',
     ])('that does not exist does not redirect: %s', async (path) => {
-      const cookie = await cookieFrom((await asked()).interact.redirect)
-      const url = `${running.baseUrl}/consent${path}`
+      const [one, two] = [await asked(), await asked()].map(({ interact }) => interact.redirect)
+      const [grantId] = one?.split('/').at(-1)?.split('.') ?? []
+      const [, other] = two?.split('.') ?? []
+      const mixed = path.startsWith('the nonce') ? `/${grantId}.${other}` : path
+      const url = `${running.baseUrl}/consent${mixed}`
       const shown = await fetch(url, { redirect: 'manual' })
       expect([shown.status, shown.headers.get('location')]).toEqual([404, null])
       expect(shown.headers.getSetCookie()).toEqual([])
-      const { status, location } = await submit(url, 'approve', cookie)
+      const { status, location } = await submit(url, 'approve', await cookieFrom(one ?? ''))
       expect([status, location]).toEqual([404, null])
-    })
-
-    test('of one interaction is not found with the finish nonce of another', async () => {
-      const [one, two] = [await asked(), await asked()]
-      const [grantId] = one.interact.redirect.split('/').at(-1)?.split('.') ?? []
-      const [, path] = two.interact.redirect.split('/').at(-1)?.split('.') ?? []
-      const response = await fetch(`${running.baseUrl}/consent/${grantId}.${path}`)
-      expect(response.status).toBe(404)
     })
   })
 
@@ -357,33 +285,20 @@ describe('the wallet, over HTTP', () => {
       await expect(spent()).rejects.toMatchObject({ status: 401, code: 'invalid_token' })
     })
 
-    test('neither shows nor revokes the grants of another owner', async () => {
+    test('needs a session, and neither shows nor revokes the grants of another owner', async () => {
       const [ours, theirs] = [await connected(), await connected(bob)]
+      for (const each of forgeries(ours.cookie)) {
+        const answers = [(await shown(each)).status, ...(await revoke(ours.grantId, each))]
+        expect(answers, each).toEqual([403, 403, null])
+      }
       expect((await shown(theirs.cookie)).ids).not.toContain(ours.grantId)
-      expect(await revoke(ours.grantId, theirs.cookie)).toEqual([404, null])
+      for (const id of [ours.grantId, '', 'unknown', '\0', '../grants', 'A'.repeat(500)]) {
+        expect(await revoke(id, theirs.cookie), id).toEqual([404, null])
+      }
       expect(await ours.spent()).toHaveProperty('spentDebitAmount')
-    })
-
-    test('needs a session', async () => {
-      const { grantId, cookie, spent } = await connected()
-      const forged = cookie.replace(/\.[^.]*$/, `.${'A'.repeat(43)}`)
-      for (const each of ['', forged, cookie.replace('=alice.', '=bob.')]) {
-        expect([(await shown(each)).status, await revoke(grantId, each)]).toEqual([
-          403,
-          [403, null],
-        ])
-      }
-      expect(await spent()).toHaveProperty('spentDebitAmount')
-    })
-
-    test('refuses to revoke a grant that does not exist', async () => {
-      const { cookie } = await connected()
-      for (const id of ['', 'unknown', '\0', '../grants', 'A'.repeat(500)]) {
-        expect(await revoke(id, cookie), id).toEqual([404, null])
-      }
-      const init = { method: 'DELETE', headers: { cookie } }
+      const init = { method: 'DELETE', headers: { cookie: ours.cookie } }
       expect((await fetch(page(), init)).status).toBe(405)
-      expect((await fetch(`${page()}/x`, { headers: { cookie } })).status).toBe(404)
+      expect((await fetch(`${page()}/x`, { headers: init.headers })).status).toBe(404)
     })
   })
 
@@ -403,131 +318,6 @@ describe('the wallet, over HTTP', () => {
     )
     return { id, read: () => client.incomingPayment.get({ url: id, accessToken }) }
   }
-
-  describe('the ledger', () => {
-    async function report(body: unknown) {
-      const response = await fetch(`${running.baseUrl}/ledger/transfers`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: typeof body === 'string' ? body : JSON.stringify(body),
-      })
-      return { status: response.status, body: (await response.json()) as Record<string, unknown> }
-    }
-
-    const arrive = (incomingPayment: string, value: string, transferId: string = randomUUID()) =>
-      report({ transferId, incomingPayment, amount: usd(value) })
-
-    const failed = (status: number, code: string) => ({ status, body: { error: { code } } })
-
-    test('counts received funds, below, up to and above the incoming amount', async () => {
-      const { id, read } = await payment()
-      const first = await arrive(id, '1500')
-      expect(first.status).toBe(200)
-      expect(first.body).toMatchObject({ id, receivedAmount: usd('1500'), completed: false })
-      expect(first.body).not.toHaveProperty('methods')
-      const second = await arrive(id, '1001')
-      expect(second.body).toMatchObject({ receivedAmount: usd('2501'), completed: true })
-      expect(await read()).toMatchObject({ receivedAmount: usd('2501'), completed: true })
-    })
-
-    test('counts a repeated transfer once', async () => {
-      const { id, read } = await payment()
-      const transferId = randomUUID()
-      const reports = await Promise.all(
-        Array.from({ length: 20 }, () => arrive(id, '100', transferId)),
-      )
-      expect(reports.map(({ status }) => status)).toEqual(Array<number>(20).fill(200))
-      expect((await read()).receivedAmount).toEqual(usd('100'))
-      await arrive(id, '2400')
-      const late = await arrive(id, '100', transferId)
-      expect([late.status, late.body['completed']]).toEqual([200, true])
-      expect((await read()).receivedAmount).toEqual(usd('2500'))
-    })
-
-    test('refuses a transfer id that was used for something else', async () => {
-      const [{ id, read }, other] = [await payment(), await payment()]
-      const transferId = randomUUID()
-      await arrive(id, '100', transferId)
-      const mismatch = failed(409, 'transfer_mismatch')
-      expect(await arrive(id, '101', transferId)).toEqual(mismatch)
-      expect(await arrive(other.id, '100', transferId)).toEqual(mismatch)
-      expect((await read()).receivedAmount).toEqual(usd('100'))
-      expect((await other.read()).receivedAmount).toEqual(usd('0'))
-    })
-
-    test('refuses funds after completion or expiry', async () => {
-      const { id, read } = await payment({ incomingAmount: usd('100') })
-      await arrive(id, '100')
-      expect(await arrive(id, '1')).toEqual(failed(409, 'payment_completed'))
-      expect((await read()).receivedAmount).toEqual(usd('100'))
-    })
-
-    test.each(['0', '-1', '01', '1.5', '1e3', '', ' 1', '18446744073709551616', 'NaN'])(
-      'rejects %j as an amount',
-      async (value) => {
-        const { id, read } = await payment()
-        expect(await arrive(id, value)).toEqual(failed(409, 'amount_invalid'))
-        expect((await read()).receivedAmount).toEqual(usd('0'))
-      },
-    )
-
-    test.each([
-      { value: '100', assetCode: 'EUR', assetScale: 2 },
-      { value: '100', assetCode: 'USD', assetScale: 3 },
-      { value: '100', assetCode: 'usd', assetScale: 2 },
-      { value: '100', assetCode: 'USD', assetScale: 2.5 },
-    ])('refuses an asset that differs from the payment: %j', async (amount) => {
-      const { id } = await payment()
-      expect(await report({ transferId: randomUUID(), incomingPayment: id, amount })).toEqual(
-        failed(409, 'amount_invalid'),
-      )
-    })
-
-    test('refuses an unknown payment', async () => {
-      const { id } = await payment()
-      const unknown = failed(404, 'payment_unknown')
-      const other = [
-        `${running.baseUrl}/op/incoming-payments/unknown`,
-        `${id}x`,
-        `${id}/x`,
-        id.replace('/op/', '/other/'),
-        id.replace('localhost', 'localhost.example'),
-        'https://evil.example/op/incoming-payments/1',
-        'incoming-payments/1',
-        '',
-      ]
-      for (const url of other) expect(await arrive(url, '100'), url).toEqual(unknown)
-    })
-
-    test.each([
-      '',
-      '{',
-      'null',
-      '[]',
-      '1',
-      '"text"',
-      '{}',
-      '{"transferId":"1"}',
-      '{"transferId":"","incomingPayment":"x","amount":{"value":"1","assetCode":"USD","assetScale":2}}',
-      '{"transferId":1,"incomingPayment":"x","amount":{"value":"1","assetCode":"USD","assetScale":2}}',
-      '{"transferId":"1","incomingPayment":1,"amount":{"value":"1","assetCode":"USD","assetScale":2}}',
-      '{"transferId":"1","incomingPayment":"x","amount":{"value":1,"assetCode":"USD","assetScale":2}}',
-      '{"transferId":"1","incomingPayment":"x","amount":{"value":"1","assetCode":"USD"}}',
-      '{"transferId":"1","incomingPayment":"x","amount":null}',
-      'x'.repeat(70_000),
-    ])('rejects %s', async (body) => {
-      expect(await report(body)).toEqual(failed(400, 'invalid_request'))
-    })
-
-    test('serves one path and one method', async () => {
-      const url = `${running.baseUrl}/ledger`
-      const get = await fetch(`${url}/transfers`)
-      expect([get.status, get.headers.get('allow')]).toEqual([405, 'POST'])
-      for (const path of ['', '/', '/transfer', '/transfers/1']) {
-        expect((await fetch(url + path, { method: 'POST', body: '{}' })).status).toBe(404)
-      }
-    })
-  })
 
   describe('the sweep', () => {
     afterEach(() => vi.restoreAllMocks())
@@ -573,7 +363,7 @@ describe('the consent page for untrusted text', async () => {
     const complete: InteractionView = {
       id: 'id',
       grantId: 'grant',
-      state: 'pending',
+      status: 'pending',
       client: 'https://shop.example',
       access: [],
       tokens: [{ access: view.access ?? [] }],
@@ -603,40 +393,29 @@ describe('the consent page for untrusted text', async () => {
     expect(body).not.toContain(`"'&`)
   }
 
-  test('escapes the client', async () => {
-    expectEscaped((await pageOf({ client: markup }).show()).body)
-  })
+  const pay = { type: 'outgoing-payment', actions: ['create'] } as const
+  const debitAmount = { value: '1', assetCode: markup, assetScale: 2 }
 
-  test('escapes the account and the receiver', async () => {
-    const item = { type: 'outgoing-payment', actions: ['create'] } as const
-    expectEscaped((await pageOf({ access: [{ ...item, identifier: markup }] }).show()).body)
-    const limits = { receiver: markup }
-    expectEscaped((await pageOf({ access: [{ ...item, limits }] }).show()).body)
-    const debitAmount = { value: '1', assetCode: markup, assetScale: 2 }
-    expectEscaped((await pageOf({ access: [{ ...item, limits: { debitAmount } }] }).show()).body)
-    const interval = markup
-    expectEscaped((await pageOf({ access: [{ ...item, limits: { interval } }] }).show()).body)
-  })
-
-  test('escapes the label of a token', async () => {
-    const tokens = [{ label: markup, access: [] }]
-    expectEscaped((await pageOf({ tokens }).show()).body)
-  })
-
-  test('escapes the wallet address and the asset of a total', async () => {
-    const debitAmount = { value: '1', assetCode: markup, assetScale: 2 }
-    const totals = [{ identifier: markup, debitAmount, items: 2 }]
-    expectEscaped((await pageOf({ totals }).show()).body)
+  test.each<[string, Partial<InteractionView>]>([
+    ['escapes the client', { client: markup }],
+    ['escapes the account', { access: [{ ...pay, identifier: markup }] }],
+    ['escapes the receiver', { access: [{ ...pay, limits: { receiver: markup } }] }],
+    ['escapes the asset', { access: [{ ...pay, limits: { debitAmount } }] }],
+    ['escapes the interval', { access: [{ ...pay, limits: { interval: markup } }] }],
+    ['escapes the label of a token', { tokens: [{ label: markup, access: [] }] }],
+    [
+      'escapes the wallet address and the asset of a total',
+      { totals: [{ identifier: markup, debitAmount, items: 2 }] },
+    ],
+  ])('%s', async (_, view) => {
+    expectEscaped((await pageOf(view).show()).body)
   })
 
   test('shows each of several tokens by its label, and the total of their limits', async () => {
-    const pay = { type: 'outgoing-payment', actions: ['create'], identifier: 'x' } as const
     const debitAmount = { value: '5000', assetCode: 'USD', assetScale: 2 }
+    const access = [{ ...pay, identifier: 'x' }]
     const { body } = await pageOf({
-      tokens: [
-        { label: 'rent', access: [pay] },
-        { label: 'food', access: [pay] },
-      ],
+      tokens: ['rent', 'food'].map((label) => ({ label, access })),
       totals: [
         { identifier: 'https://wallet.example/alice', debitAmount, items: 2 },
         { identifier: 'https://wallet.example/bob', debitAmount, items: 1 },
@@ -661,34 +440,27 @@ describe('the consent page for untrusted text', async () => {
   })
 
   test.each([
-    ['https://shop.example/back?a=1', 'https://shop.example'],
-    ['http://localhost:1234/back', 'http://localhost:1234'],
-    ['com.example.app:/back', 'com.example.app:'],
-    ["https://shop.example/';script-src *", 'https://shop.example'],
-  ])('allows the form to redirect to %s only', async (finishUri, target) => {
+    ['https://shop.example/back?a=1', ' https://shop.example'],
+    ['http://localhost:1234/back', ' http://localhost:1234'],
+    ['com.example.app:/back', ' com.example.app:'],
+    ["https://shop.example/';script-src *", ' https://shop.example'],
+    ['https://a;sandbox', ''],
+    ["https://'unsafe-inline'", ''],
+    ['https://*', ''],
+    ['https://a,b', ''],
+  ])('allows the form to redirect to %s only if its host is a name', async (finishUri, target) => {
     const { headers } = await pageOf({ finishUri }).show()
-    expect(headers['content-security-policy']).toContain(`form-action 'self' ${target};`)
-    expect(headers['content-security-policy']).not.toContain('script-src')
+    expect(headers['content-security-policy']).toContain(`form-action 'self'${target};`)
+    expect(headers['content-security-policy']).not.toMatch(/script-src|sandbox/)
   })
 
   test.each([
-    'https://a;sandbox',
-    'https://a;script-src',
-    "https://'unsafe-inline'",
-    'https://*',
-    'https://a,b',
-  ])('adds nothing of a host that is no name to the policy: %s', async (finishUri) => {
-    const { headers } = await pageOf({ finishUri }).show()
-    const { headers: without } = await pageOf({}).show()
-    expect(headers['content-security-policy']).toBe(without['content-security-policy'])
-  })
-
-  test.each([
-    ['expired', 'expired'],
-    ['denied', 'answered'],
-    ['closed', 'answered'],
-  ] as const)('cannot be answered when it is %s', async (state, word) => {
-    const { status, body, headers } = await pageOf({ state }).show()
+    ['expired', { status: 'interaction-expired' }],
+    ['answered', { status: 'denied' }],
+    ['answered', { status: 'revoked' }],
+    ['answered', { status: 'approved', issuedAt: 0 }],
+  ] as const)('says that the request is %s with $status', async (word, view) => {
+    const { status, body, headers } = await pageOf(view).show()
     expect(status).toBe(410)
     expect(body).toContain(word)
     expect(body).not.toContain('<form')

@@ -296,8 +296,8 @@ function decide(decisions: GrantDecisions, op: GrantOp, seen: Process<GrantOp>['
 }
 
 const ends: readonly string[] = [
-  ...['denied', 'cancelled', 'revoked', 'token-revoked'],
-  ...['ended', 'interaction-expired'],
+  ...['denied', 'cancelled', 'revoked'],
+  ...['interaction-expired', 'expired'],
 ]
 
 function committed(
@@ -347,7 +347,7 @@ function brokenByCommit(
   { command, now: at }: GrantOp,
 ): string | undefined {
   if (facts.over) return 'a grant that is over never changes'
-  if (ends.includes(grantStatus(was, at, policy))) return 'a grant that has expired never changes'
+  if (ends.includes(grantStatus(was, at))) return 'a grant that has expired never changes'
   if (!isAttenuated(is.requested, is.granted ?? [])) return 'no more is granted than was requested'
   const [first, ...others] = newTokensOf(was, is)
   if (first === undefined) {
@@ -413,7 +413,7 @@ function answered(world: GrantWorld, op: GrantOp, { result }: Attempt): Noted<Gr
   const { type } = op.command
   if (!ok) return { facts }
   if (type === 'revoke' || type === 'revoke-token' || type === 'cancel') {
-    const status = grantStatus(grantOf(world), op.now, policy)
+    const status = grantStatus(grantOf(world), op.now)
     const isEnded = ends.includes(status) || (type === 'revoke-token' && isRevoked(world, op))
     const broken = isEnded ? undefined : 'a revocation that is answered ends the grant or its token'
     return { facts, broken }
@@ -444,15 +444,15 @@ function broken({ decisions }: Deps, world: GrantWorld): string | undefined {
       own !== undefined &&
       own.isRevoked !== true &&
       now < endOfToken(grant, own.live.expiresAt)
-    const isActive = decisions.isActive(grant, hash, now, policy)
+    const isActive = decisions.isActive(grant, hash, now)
     if (isActive && !lives) return 'only the live token is active, until its end'
     if (!isActive && lives) return 'the live token is active until its end'
   }
   return brokenRetry(decisions, grant)
 }
 
-const endOfToken = ({ endsAt = Number.MAX_VALUE }: Grant, expiresAt: Instant) =>
-  Math.min(expiresAt, endsAt)
+const endOfToken = (grant: Grant, expiresAt: Instant) =>
+  Math.min(expiresAt, grant.expiresAt ?? Number.MAX_VALUE)
 
 /** Every token that was issued or may be issued, as far as anybody can still present it. */
 function tokensIn({ records, processes, facts }: GrantWorld): Set<string> {
@@ -474,7 +474,7 @@ function tokensIn({ records, processes, facts }: GrantWorld): Set<string> {
 /** Within the retry window each request whose response was lost yields the same tokens again. */
 function brokenRetry(decisions: GrantDecisions, grant: Grant): string | undefined {
   const { derivation, tokens = [] } = grant
-  if (grantStatus(grant, now, policy) !== 'issued') return undefined
+  if (grantStatus(grant, now) !== 'approved') return undefined
   const rest = { id: 'c:x', label: 'a repeat', now }
   const again = tokens
     .filter(({ revokedAt }) => revokedAt === undefined)

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { isLong } from '../support/runs.js'
 import { grantMachine } from './grant.js'
-import { incomingMachine } from './incoming-payment.js'
 import { processesOf } from './processes.js'
 import { type Found, search, told } from './search.js'
 
@@ -32,36 +31,5 @@ describe('two processes keep every law in every state of a grant within reach', 
   test.each(['at once', 'poll'] as const)('two tokens, %s', (kind) => {
     const machine = grantMachine({ kind, labels: ['a', 'b'] })
     expectLaws(search(processesOf(machine), depthMaxOfSets), depthMaxOfSets)
-  })
-})
-
-describe('two processes keep every law in every state of incoming payments within reach', () => {
-  test.each([
-    {
-      name: 'three transfers, more than the amount',
-      incomingAmount: 3n,
-      reports: [
-        ['transfer a', '1', 'payment'],
-        ['transfer b', '1', 'payment'],
-        ['transfer c', '2', 'payment'],
-      ],
-    },
-    {
-      name: 'one transfer with two amounts',
-      reports: [
-        ['transfer a', '1', 'payment'],
-        ['transfer a', '2', 'payment'],
-      ],
-    },
-    {
-      name: 'one transfer for two payments',
-      incomingAmount: 2n,
-      reports: [
-        ['transfer a', '2', 'payment'],
-        ['transfer a', '2', 'other payment'],
-      ],
-    },
-  ] as const)('$name', (setting) => {
-    expectLaws(search(processesOf(incomingMachine(setting)), depthMax))
   })
 })

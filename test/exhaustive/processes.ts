@@ -6,15 +6,11 @@ import type { Move, System } from './search.js'
 export interface Change {
   readonly key: string
   readonly next: Stored
-  /** Whether the record is removed instead, if its version is still current. */
-  readonly removes?: true
 }
 
 /** What a process commits and answers after it has decided. */
 export interface Attempt {
   readonly changes: readonly Change[]
-  /** Records whose loaded version must still be current. */
-  readonly guards?: readonly { readonly key: string; readonly version: number }[]
   readonly result: { readonly ok: boolean }
 }
 
@@ -199,11 +195,8 @@ const nameOf = (key: string) => (key.startsWith('g:') ? 'nonce' : key)
 
 const versionOf = (record: Stored | undefined) => record?.version ?? 0
 
-function fits(records: Records, { changes, guards = [] }: Attempt): boolean {
-  return (
-    changes.every(({ key, next }) => versionOf(records[key]) === next.version - 1) &&
-    guards.every(({ key, version }) => versionOf(records[key]) === version)
-  )
+function fits(records: Records, { changes }: Attempt): boolean {
+  return changes.every(({ key, next }) => versionOf(records[key]) === next.version - 1)
 }
 
 function retry<Op extends Operation, Facts>(
@@ -246,11 +239,7 @@ function applied<Op extends Operation, Facts>(
   const records = { ...world.records }
   let broken =
     before && !machine.mayRepeat?.(op, world, attempt) ? 'a command takes effect once' : undefined
-  for (const { key, next, removes } of attempt.changes) {
-    if (removes) {
-      delete records[key]
-      continue
-    }
+  for (const { key, next } of attempt.changes) {
     if (next.commandId !== op.id || next.id !== key)
       broken ??= 'a new version keeps the id and records the command'
     // Versions are only compared with each other, and every version that is not current is given up below.
@@ -272,8 +261,7 @@ function outdated<Op extends Operation, Facts>(
   written: ReadonlySet<string>,
 ) {
   const concerns = (attempt: Attempt | undefined) =>
-    attempt !== undefined &&
-    [...attempt.changes, ...(attempt.guards ?? [])].some(({ key }) => written.has(key))
+    attempt?.changes.some(({ key }) => written.has(key)) ?? false
   let next = process
   if (concerns(next.late)) {
     const { late: _late, ...rest } = next
@@ -303,8 +291,7 @@ function textOf(value: unknown): string {
 
 /** An attempt that still fits is determined by its operation and the current records, so its keys suffice. */
 function attemptText(attempt: Attempt | undefined): string {
-  if (attempt === undefined) return ''
-  return [...attempt.changes, ...(attempt.guards ?? [])].map(({ key }) => key).join('+')
+  return attempt?.changes.map(({ key }) => key).join('+') ?? ''
 }
 
 function processText<Op extends Operation>(process: Process<Op>): string {

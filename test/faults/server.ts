@@ -39,14 +39,13 @@ const auth = createAuthorizationServer({
   recordsEvents: true,
   clientKeys,
   // Longer than the tests take, except for those that wait for expiry.
-  policy: { accessTokenLifetimeMs: 86_400_000 },
+  policy: { accessTokens: { lifetimeMs: 86_400_000 } },
 })
 const resources = createResourceServer({
   baseUrl: resourceServer,
-  grantEndpoint,
   store,
   recordsEvents: true,
-  introspect: auth.introspect,
+  grants: auth,
   walletAddresses: {
     find: async (url) => ([alice, bob].includes(url) ? { url, ...usd } : undefined),
   },

@@ -1,4 +1,5 @@
-import type { HttpRequest, ReceivedFunds } from '../../src/index.js'
+import type { HttpRequest } from '../../src/entry-adapter.js'
+import type { ReceivedFunds } from '../../src/index.js'
 import type { Answer } from '../support/world.js'
 
 /** The status for a request without a response. */
@@ -12,7 +13,7 @@ export interface Wallet {
   send(request: HttpRequest): Promise<Answer>
   /** Body: an `InteractionResult`. */
   approve(interactionId: string): Promise<Answer>
-  /** Body: the `ok` and `refusal` of a `ReceiveResult`. */
+  /** Body: the `ok` and `refusal` of the result of `receive`. */
   receive(paymentId: string, funds: ReceivedFunds): Promise<Answer>
   /** Body: the tokens among them that introspect as active. */
   introspect(tokens: readonly string[]): Promise<Answer>

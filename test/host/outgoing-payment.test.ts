@@ -138,7 +138,7 @@ describe('the budgets of a grant', () => {
 describe('an outgoing payment that has ended', () => {
   test('is kept until its retention is over, and then removed by a sweep', async () => {
     const retentionMs = 10 * day
-    const policy = { outgoingPaymentRetentionMs: retentionMs }
+    const policy = { outgoingPayments: { retentionMs } }
     const { world, client, token } = await payingClient({
       resources: { recordsEvents: false, policy },
     })

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import type { Stored } from '../../src/entry-adapter.js'
 import { byWalletAddress, paymentReader } from '../../src/host/payments.js'
-import { ArgumentError, memoryStore, type Store, type Stored } from '../../src/index.js'
+import { memoryStore, type Store } from '../../src/index.js'
 import { createPaymentLists, listsOf } from '../../src/service/lists.js'
+import { invalidInput } from '../support/invalid-input.js'
 
 const bob = 'https://wallet.example/bob'
 const carol = 'https://wallet.example/carol'
@@ -123,7 +125,7 @@ describe('iterating over the payments of a wallet address', () => {
       [{ walletAddress: 'bob' }, 'query.walletAddress'],
       [{ walletAddress: bob, first: 1 }, 'query.first'],
     ] as const) {
-      expect(() => lists.iterate(query as never)).toThrow(expect.objectContaining({ argument }))
+      expect(() => lists.iterate(query as never)).toThrow(invalidInput(argument))
     }
     expect(queries()).toBe(0)
   })
@@ -139,27 +141,16 @@ describe('a page of the payments of a wallet address', () => {
 
   test.each([
     ['query', undefined],
-    ['query', null],
-    ['query', bob],
-    ['query', [bob]],
-    ['query.walletAddress', {}],
-    ['query.walletAddress', { walletAddress: 17 }],
-    ['query.walletAddress', { walletAddress: '' }],
     ['query.walletAddress', { walletAddress: 'bob' }],
     ['query.walletAddress', { walletAddress: `${bob}?all` }],
     ['query.first', { walletAddress: bob, first: 0 }],
-    ['query.first', { walletAddress: bob, first: '5' }],
-    ['query.first', { walletAddress: bob, first: null }],
     ['query.last', { walletAddress: bob, last: 101 }],
     ['query.last', { walletAddress: bob, first: 1, last: 1 }],
     ['query.cursor', { walletAddress: bob, cursor: 'none' }],
-    ['query.cursor', { walletAddress: bob, cursor: 5 }],
-    ['query.walletAdress', { walletAdress: bob }],
   ])('cannot be queried with an invalid %s: %j', async (argument, query) => {
     const { lists, queries } = setUp()
     const error = await lists.list(query as never).catch((thrown) => thrown)
-    expect(error).toBeInstanceOf(ArgumentError)
-    expect(error).toMatchObject({ code: 'ERR_INVALID_ARGUMENT', argument })
+    expect(error).toEqual(invalidInput(argument))
     expect(queries()).toBe(0)
   })
 })

@@ -56,17 +56,6 @@ describe('receive', () => {
     })
   })
 
-  test('reports a change to exactly one of several concurrent calls for the same transfer', async () => {
-    const world = createSpendingWorld()
-    const paymentId = await incomingPaymentIn(world)
-    const funds = { transferId: 'one', amount: usd(10) }
-    const results = await Promise.all(
-      Array.from({ length: 8 }, () => world.resources.incomingPayments.receive(paymentId, funds)),
-    )
-    expect(results.filter((result) => result.ok && result.changed)).toHaveLength(1)
-    expect(results.every((result) => result.ok && result.payment.received === '10')).toBe(true)
-  })
-
   test('reports a change when the response to its commit is lost, even if another transfer follows', async () => {
     const { store, loseNextAnswer } = unreliableStore()
     const world = createSpendingWorld({ store })

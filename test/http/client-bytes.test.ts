@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'vitest'
-import type { HttpRequest, WalletAddress } from '../../src/index.js'
-import { dialects, published } from '../support/clients/all.js'
+import type { HttpRequest } from '../../src/entry-adapter.js'
+import type { WalletAddress } from '../../src/index.js'
+import {
+  dialects,
+  dotnet,
+  go,
+  php,
+  published,
+  python,
+  rust,
+  typescript,
+} from '../support/clients/all.js'
 import type { Dialect } from '../support/clients/dialect.js'
-import { dotnet } from '../support/clients/dotnet.js'
-import { go } from '../support/clients/go.js'
-import { php } from '../support/clients/php.js'
-import { python } from '../support/clients/python.js'
-import { rust } from '../support/clients/rust.js'
-import { typescript } from '../support/clients/typescript.js'
 import { type Signing, type Unwritten, written } from '../support/clients/write.js'
 import { createSpendingWorld, grantToPay, shopReceiver, usd } from '../support/spending.js'
 import {

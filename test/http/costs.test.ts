@@ -131,7 +131,7 @@ describe('an operation makes as many store calls as docs/storage.md states', () 
 
   test('and one load more for an outgoing payment that the host may refuse', async () => {
     const pay = 'create outgoing payment by a quote under a limit, with both servers in one process'
-    const { cost, operations } = await prepared({ mayPay: () => ({ ok: true }) })
+    const { cost, operations } = await prepared({ mayPay: () => ({ ok: true, held: 'nothing' }) })
     Object.assign(cost, { loads: 0, commits: 0, others: 0 })
     await operations[pay]?.()
     const [, without] = documented.find(([name]) => name === pay) ?? []
@@ -193,7 +193,7 @@ describe.each([
     { paid: 'by an Idempotency-Key', policy: {}, keyed: true },
     {
       paid: 'that the host may refuse',
-      policy: { mayPay: () => ({ ok: true }) as const },
+      policy: { mayPay: () => ({ ok: true, held: 'nothing' }) as const },
       keyed: false,
     },
   ])(

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import type { HttpRequest, RecordChange } from '../../src/entry-adapter.js'
 import {
+  type AccessItem,
   createAuthorizationServer,
   createResourceServer,
-  type HttpRequest,
   ilpPaymentMethods,
-  type RecordChange,
   type ServerOperation,
 } from '../../src/index.js'
 import { bankKey } from '../support/introspection.js'
@@ -25,6 +25,7 @@ import {
   answerOf,
   approvedGrant,
   bob,
+  carol,
   origin,
   resourceServer,
 } from '../support/world.js'
@@ -139,9 +140,8 @@ async function createOtherServers({ world, shop }: Awaited<ReturnType<typeof cre
   const resources = createResourceServer({
     store,
     clock,
-    grantEndpoint,
     baseUrl,
-    introspect: auth.introspect,
+    grants: auth,
     walletAddresses: { find: async () => account },
     paymentMethods: ilpPaymentMethods({ addressPrefix: 'test.other', secret: new Uint8Array(32) }),
     pricing: priceList,
@@ -286,7 +286,7 @@ async function checkEverywhere(
 }
 
 function expectNothingButNonces(written: readonly (readonly RecordChange[])[]): void {
-  expect(written.flat().filter(({ kind }) => kind !== 'nonce')).toEqual([])
+  expect(written.flat().filter(({ kind }) => kind !== 'replay')).toEqual([])
 }
 
 test('every operation of every server has a column', async () => {
@@ -377,6 +377,41 @@ describe('a credential where it does not belong', () => {
       for (const { of } of keys) await send(ask(operation), { key: of(stage) })
       expect([200, 201, 204], operation).toContain((await send(ask(operation))).status)
     }
+  })
+})
+
+/**
+ * The access that each operation needs, and the response to a token for another wallet address. Access to quotes names
+ * none.
+ */
+const needs = {
+  createIncomingPayment: ['incoming-payment', 'create', '403 insufficient_access'],
+  listIncomingPayments: ['incoming-payment', 'list', '403 insufficient_access'],
+  getIncomingPayment: ['incoming-payment', 'read', '404 not_found'],
+  completeIncomingPayment: ['incoming-payment', 'complete', '404 not_found'],
+  createQuote: ['quote', 'create', undefined],
+  getQuote: ['quote', 'read', undefined],
+  createOutgoingPayment: ['outgoing-payment', 'create', '403 insufficient_access'],
+  listOutgoingPayments: ['outgoing-payment', 'list', '403 insufficient_access'],
+  getOutgoingPayment: ['outgoing-payment', 'read', '404 not_found'],
+} as const
+
+describe.each(Object.entries(needs))('%s', (name, [type, action, elsewhere]) => {
+  async function answerWith(change: (item: AccessItem) => AccessItem): Promise<string> {
+    const { world, shop, ask, send } = await createSurface()
+    const access = everything.map((item) => (item.type === type ? change(item) : item))
+    const { token } = await grantToPay(world, shop, access)
+    return cell(await send(ask(name as keyof typeof needs, token)))
+  }
+
+  test('refuses a token that does not allow the action', async () => {
+    const without = (actions: AccessItem['actions']) => actions.filter((each) => each !== action)
+    const answer = await answerWith((item) => ({ ...item, actions: without(item.actions) }))
+    expect(answer).toBe('403 insufficient_access')
+  })
+
+  test.skipIf(elsewhere === undefined)('refuses a token for another wallet address', async () => {
+    expect(await answerWith((item) => ({ ...item, identifier: carol }))).toBe(elsewhere)
   })
 })
 

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { HttpRequest, HttpResponse } from '../../src/entry-adapter.js'
 import { bodyBytesMax, RawBodyError, readFetchBody } from '../../src/entry-adapter.js'
-import { type HttpRequest, type HttpResponse, toFetch } from '../../src/index.js'
+import { toFetch } from '../../src/index.js'
 import { createWorld, grantEndpoint, incomingAccess, origin } from '../support/world.js'
 
 /** Returns the request that a handler receives for a Fetch API request. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { HttpRequest } from '../../src/entry-adapter.js'
 import { readFields, readMessage } from '../../src/http/fields.js'
-import type { HttpRequest } from '../../src/index.js'
 
 type Line = readonly [string, string]
 

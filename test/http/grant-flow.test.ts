@@ -116,29 +116,6 @@ describe('a grant request', () => {
     expect([answer.status, answer.body.error.code]).toEqual([400, code])
   })
 
-  test('is refused if it presents a key and is signed with another', async () => {
-    const { client } = setUp()
-    const body = {
-      client: { jwk: { ...jwkOf(testKey('other')), kid: 'shop-key' } },
-      access_token: { access: [incomingAccess] },
-    }
-    const answer = await client.post(grantEndpoint, body)
-    expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_client'])
-  })
-
-  test('is refused if its client has only a key and the access needs consent', async () => {
-    const world = createWorld()
-    const client = world.client('shop', { byKey: true })
-    const answer = await client.request([outgoingAccess], withFinish)
-    expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_client'])
-  })
-
-  test('is refused if it needs consent but offers no interaction', async () => {
-    const { client } = setUp()
-    const answer = await client.request([outgoingAccess])
-    expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
-  })
-
   test.each<readonly [what: string, access: AccessItem]>([
     ['list-all', { ...incomingAccess, actions: ['create', 'list-all'] }],
     ['read-all of outgoing payments', { ...outgoingAccess, actions: ['read-all'] }],
@@ -184,14 +161,6 @@ describe('a grant request', () => {
     expect((await client.request([incomingAccess], withFinish)).body).toHaveProperty('interact')
   })
 
-  test('receives 503 with retry-after while the keys of its client are unavailable', async () => {
-    const { world, client } = setUp()
-    world.clientKeys.unavailable = true
-    const { status, headers, body } = await client.request([incomingAccess])
-    expect([status, body.error.code]).toEqual([503, 'request_denied'])
-    expect(headers['retry-after']).toBe('1')
-  })
-
   test('stores nothing when it is refused', async () => {
     const { world, client } = setUp()
     const commits: unknown[] = []
@@ -220,7 +189,7 @@ describe('an interaction', () => {
     expect(await world.auth.interactions.get(id)).toEqual({
       id,
       grantId: id.split('.')[0],
-      state: 'pending',
+      status: 'pending',
       client: 'https://shop.example',
       access: [outgoingAccess],
       tokens: [{ access: [outgoingAccess] }],
@@ -252,7 +221,9 @@ describe('an interaction', () => {
   })
 
   test('encodes its hash as in RFC 9635 if the host chooses that', async () => {
-    const { world, client } = setUp({ auth: { policy: { interactionHash: 'base64url' } } })
+    const { world, client } = setUp({
+      auth: { policy: { interactions: { hashEncoding: 'base64url' } } },
+    })
     const { redirect } = await approvedGrant(world, client)
     expect(redirect?.searchParams.get('hash')).toMatch(/^[A-Za-z0-9_-]{43}$/)
   })
@@ -273,16 +244,6 @@ describe('an interaction', () => {
     expect(redirect).toBeUndefined()
   })
 
-  test('can be approved again before its reference is used; only the new reference is valid', async () => {
-    const { world, client } = setUp()
-    const { id, body, interactRef } = await approvedGrant(world, client)
-    const again = await world.auth.interactions.approve(id, approval)
-    const fresh = again.ok && new URL(again.redirect ?? '').searchParams.get('interact_ref')
-    expect(fresh).not.toBe(interactRef)
-    expect((await client.continue(body.continue, interactRef)).status).toBe(404)
-    expect((await client.continue(body.continue, fresh || '')).status).toBe(200)
-  })
-
   test('cannot be denied after approval or approved after denial', async () => {
     const { world, client } = setUp()
     const { id } = await approvedGrant(world, client)
@@ -299,9 +260,10 @@ describe('an interaction', () => {
     const { world, client } = setUp()
     const { body } = await client.request([outgoingAccess], withFinish)
     const id = interactionId(body.interact.redirect)
-    const expected = { ok: true, redirect: `${finishUri}&result=grant_rejected` }
-    expect(await world.auth.interactions.deny(id)).toEqual(expected)
-    expect(await world.auth.interactions.deny(id)).toEqual(expected)
+    const redirect = `${finishUri}&result=grant_rejected`
+    for (const changed of [true, false]) {
+      expect(await world.auth.interactions.deny(id)).toEqual({ ok: true, changed, redirect })
+    }
     const answer = await client.continue(body.continue, 'anything')
     world.clock.advance(5_000)
     const later = await client.continue(body.continue, 'anything')
@@ -313,7 +275,9 @@ describe('an interaction', () => {
   })
 
   test('redirects with hash and reference after denial if the host chooses RFC 9635', async () => {
-    const { world, client } = setUp({ auth: { policy: { denialRedirect: 'rfc9635' } } })
+    const { world, client } = setUp({
+      auth: { policy: { interactions: { denialRedirect: 'rfc9635' } } },
+    })
     const { body } = await client.request([outgoingAccess], withFinish)
     const result = await world.auth.interactions.deny(interactionId(body.interact.redirect))
     const redirect = new URL((result.ok && result.redirect) || '')
@@ -329,9 +293,9 @@ describe('an interaction', () => {
     const { body } = await client.request([outgoingAccess], withFinish)
     const id = interactionId(body.interact.redirect)
     world.clock.advance(599_999)
-    expect(await world.auth.interactions.get(id)).toMatchObject({ state: 'pending' })
+    expect(await world.auth.interactions.get(id)).toMatchObject({ status: 'pending' })
     world.clock.advance(1)
-    expect(await world.auth.interactions.get(id)).toMatchObject({ state: 'expired' })
+    expect(await world.auth.interactions.get(id)).toMatchObject({ status: 'interaction-expired' })
     expect(await world.auth.interactions.approve(id, approval)).toMatchObject({
       refusal: 'interaction_expired',
     })
@@ -347,7 +311,7 @@ describe('an interaction', () => {
     expect(await world.auth.interactions.approve(id, foreign)).toMatchObject({
       refusal: 'not_the_owner',
     })
-    expect(await world.auth.interactions.get(id)).toMatchObject({ state: 'pending' })
+    expect(await world.auth.interactions.get(id)).toMatchObject({ status: 'pending' })
   })
 
   test('can grant less than requested, and the token shows the granted access', async () => {
@@ -396,23 +360,6 @@ describe('an interaction', () => {
     const result = await world.auth.interactions.approve(id, { ...approval, access: [] })
     expect(result).toMatchObject({ refusal: 'nothing_granted' })
   })
-
-  test('binds list-all without an identifier to the only wallet address of the owner, or is refused', async () => {
-    const { world, client } = setUp()
-    const listAll = { type: 'incoming-payment', actions: ['list-all'] } as const
-    const first = await client.request([listAll], withFinish)
-    const several = { resourceOwner: 'alice', walletAddresses: [alice, carol] }
-    expect(
-      await world.auth.interactions.approve(interactionId(first.body.interact.redirect), several),
-    ).toMatchObject({ refusal: 'identifier_required' })
-    const id = interactionId(first.body.interact.redirect)
-    const result = await world.auth.interactions.approve(id, approval)
-    const interactRef = new URL((result.ok && result.redirect) || '').searchParams.get(
-      'interact_ref',
-    )
-    const issued = await client.continue(first.body.continue, interactRef ?? '')
-    expect(issued.body.access_token.access).toEqual([{ ...listAll, identifier: alice }])
-  })
 })
 
 describe('continuing a grant', () => {
@@ -449,7 +396,7 @@ describe('continuing a grant', () => {
     expect((await client.continue(body.continue)).status).toBe(200)
     expect((await client.continue(body.continue)).body.error.code).toBe('too_fast')
     const id = interactionId(body.interact.redirect)
-    expect(await world.auth.interactions.approve(id, approval)).toEqual({ ok: true })
+    expect(await world.auth.interactions.approve(id, approval)).toEqual({ ok: true, changed: true })
     const issued = await client.continue(body.continue)
     expect(issued.body.access_token.access).toEqual([outgoingAccess])
   })
@@ -534,27 +481,6 @@ describe('continuing a grant', () => {
     expect(await introspect(world, answers[0]?.body.access_token.value)).toBe(true)
   })
 
-  test('is refused for a grant that needed no consent', async () => {
-    const { client } = setUp()
-    const { body } = await client.request([incomingAccess])
-    const answer = await client.continue(body.continue)
-    expect([answer.status, answer.body.error.code]).toEqual([401, 'request_denied'])
-  })
-
-  test('is refused after revocation or cancellation', async () => {
-    const { world, client } = setUp()
-    const one = await approvedGrant(world, client)
-    await world.auth.grants.revoke(one.id.split('.')[0] ?? '')
-    const revoked = await client.continue(one.body.continue, one.interactRef)
-    expect([revoked.status, revoked.body.error.code]).toEqual([404, 'invalid_continuation'])
-    const two = await approvedGrant(world, client)
-    expect((await client.cancel(two.body.continue)).status).toBe(204)
-    const cancelled = await client.continue(two.body.continue, two.interactRef)
-    expect([cancelled.status, cancelled.body.error.code]).toEqual([404, 'invalid_continuation'])
-    const again = await client.cancel(two.body.continue)
-    expect([again.status, again.body.error.code]).toEqual([404, 'invalid_request'])
-  })
-
   test('is refused for another client instance, even with all credentials', async () => {
     const { world, client } = setUp()
     const { body, interactRef } = await approvedGrant(world, client)
@@ -602,16 +528,6 @@ describe('rotating a token', () => {
     expect([late.status, late.body.error.code]).toEqual([404, 'invalid_rotation'])
   })
 
-  test('is refused for a token that is older than the previous one', async () => {
-    const { world, client } = setUp()
-    const { token } = await issuedGrant(world, client)
-    const second = (await client.rotate(token)).body.access_token
-    const third = (await client.rotate(second)).body.access_token
-    expect((await client.rotate(token)).status).toBe(404)
-    expect((await client.rotate(second)).body.access_token.value).toBe(third.value)
-    expect(await introspect(world, third.value)).toBe(true)
-  })
-
   test('needs the token itself, not only the key of its client', async () => {
     const { world, client } = setUp()
     const mine = await issuedGrant(world, client)
@@ -636,13 +552,6 @@ describe('rotating a token', () => {
     world.clock.advance(600_000 + 30 * 86_400_000)
     const late = await client.rotate(rotated.body.access_token)
     expect([late.status, late.body.error.code]).toEqual([400, 'invalid_rotation'])
-  })
-
-  test('works for years under a grant with consent', async () => {
-    const { world, client } = setUp()
-    const { token } = await issuedGrant(world, client)
-    world.clock.advance(5 * 365 * 86_400_000)
-    expect((await client.rotate(token)).status).toBe(200)
   })
 
   test('concurrently returns the same token in every response', async () => {
@@ -687,7 +596,7 @@ describe('rotating a token', () => {
     await world.handle(signedWithoutNonce(world, client, token))
     world.clock.advance(1_000)
     await world.handle(signedWithoutNonce(world, client, token))
-    expect(commits).toEqual([['grant', 'event'], ['nonce']])
+    expect(commits).toEqual([['grant', 'event'], ['replay']])
   })
 
   test('does not replace the key of its client instance', async () => {
@@ -721,22 +630,6 @@ describe('revoking a token', () => {
     const answer = await client.rotate(token)
     expect([answer.status, answer.body.error.code]).toEqual([404, 'invalid_rotation'])
   })
-
-  test('works on an expired token', async () => {
-    const { world, client } = setUp()
-    const { token } = await issuedGrant(world, client)
-    world.clock.advance(600_000)
-    expect((await client.revoke(token)).status).toBe(204)
-  })
-
-  test('needs the token itself', async () => {
-    const { world, client } = setUp()
-    const mine = await issuedGrant(world, client)
-    const other = await issuedGrant(world, client)
-    const answer = await client.revoke({ manage: mine.token.manage, value: other.token.value })
-    expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_client'])
-    expect(await introspect(world, mine.token.value)).toBe(true)
-  })
 })
 
 describe('introspection', () => {
@@ -753,35 +646,6 @@ describe('introspection', () => {
       walletAddress: 'https://shop.example',
       expiresAt: world.clock.now() + 600_000,
     })
-  })
-
-  test('returns inactive for values that are not access tokens of this server', async () => {
-    const { world, client } = setUp()
-    const { token, body, interactRef } = await issuedGrant(world, client)
-    const elsewhere = createWorld({
-      auth: { grantEndpoint: `${origin}/auth/two` },
-      store: world.store,
-    })
-    const continuation = body.continue.access_token.value
-    for (const value of [
-      '',
-      'x',
-      continuation,
-      interactRef,
-      `${token.value}A`,
-      continuation.replace('opc_', 'opa_'),
-    ]) {
-      expect(await introspect(world, value)).toBe(false)
-    }
-    expect((await elsewhere.auth.introspect({ accessToken: token.value })).active).toBe(false)
-    expect(await introspect(world, token.value)).toBe(true)
-  })
-
-  test('returns inactive for a token whose client no longer publishes its key', async () => {
-    const { world, client } = setUp()
-    const { token } = await issuedGrant(world, client)
-    world.clientKeys.publish('https://shop.example')
-    expect(await introspect(world, token.value)).toBe(false)
   })
 
   test('does not look up the key of a client that is identified by its key', async () => {

@@ -15,9 +15,8 @@ const noWork = {
 }
 const work = vi.hoisted(() => ({}) as Record<keyof typeof noWork, number>)
 
-vi.mock('../../src/protocol/http-signature/structured-fields.js', async (original) => {
-  const real =
-    await original<typeof import('../../src/protocol/http-signature/structured-fields.js')>()
+vi.mock('../../src/protocol/http-signature/dictionary.js', async (original) => {
+  const real = await original<typeof import('../../src/protocol/http-signature/dictionary.js')>()
   return {
     ...real,
     parseStrictDictionary(text: string) {

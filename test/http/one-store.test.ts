@@ -1,13 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import {
+  type AuthorizationServer,
   createResourceServer,
-  type Introspect,
+  type GrantSource,
   ilpPaymentMethods,
   memoryStore,
   type ResourceServerOptions,
   type Store,
 } from '../../src/index.js'
-import { startOfTests } from '../support/clock.js'
+import { manualClock, startOfTests } from '../support/clock.js'
+import { invalidInput } from '../support/invalid-input.js'
 import { seededRandom } from '../support/random.js'
 import {
   createSpendingWorld,
@@ -23,23 +25,25 @@ import { alice, answerOf, grantEndpoint, resourceServer, type World } from '../s
 
 const limit = 1_000
 
+const resourceOptions = {
+  store: memoryStore(),
+  clock: manualClock(),
+  random: seededRandom('another'),
+  baseUrl: resourceServer,
+  walletAddresses: {
+    find: async (url: string) => ({ url, assetCode: 'USD', assetScale: 2 }),
+  },
+  paymentMethods: ilpPaymentMethods({
+    addressPrefix: 'test.wallet',
+    secret: new Uint8Array(32).fill(7),
+  }),
+  pricing: priceList,
+}
+
 /** Another resource server under the authorization server of a world. */
 function another(world: World, options: Partial<ResourceServerOptions> = {}) {
-  return createResourceServer({
-    store: world.store,
-    clock: world.clock,
-    random: seededRandom('another'),
-    baseUrl: resourceServer,
-    grantEndpoint,
-    introspect: world.auth.introspect,
-    walletAddresses: { find: async (url) => ({ url, assetCode: 'USD', assetScale: 2 }) },
-    paymentMethods: ilpPaymentMethods({
-      addressPrefix: 'test.wallet',
-      secret: new Uint8Array(32).fill(7),
-    }),
-    pricing: priceList,
-    ...options,
-  })
+  const { store, clock, auth } = world
+  return createResourceServer({ ...resourceOptions, store, clock, grants: auth, ...options })
 }
 
 async function paying(world = createSpendingWorld()) {
@@ -123,38 +127,90 @@ function revokingStore(store: Store, revoke: () => Promise<unknown>): Store {
 
 describe('a grant that is revoked between introspection and commit', () => {
   const hosts: readonly (readonly [string, (world: World) => Partial<ResourceServerOptions>])[] = [
-    ['passes on introspect', () => ({})],
-    ['wraps introspect', ({ auth }) => ({ introspect: (query) => auth.introspect(query) })],
-    ['opens the database twice', ({ store }) => ({ store: { ...store } })],
+    ['passes the authorization server', () => ({})],
+    [
+      'wraps its introspection',
+      ({ auth }) => ({ grants: { ...auth, introspect: (query) => auth.introspect(query) } }),
+    ],
   ]
 
   test.each(hosts)('cannot pay if the host %s', async (_, options) => {
     const setup = await paying()
     const { world, grantId } = setup
-    const given = options(world)
-    const store = revokingStore(given.store ?? world.store, () => world.auth.grants.revoke(grantId))
-    const introspect: Introspect = given.introspect ?? world.auth.introspect
-    const server = another(world, { store, introspect })
+    const store = revokingStore(world.store, () => world.auth.grants.revoke(grantId))
+    const { grants = world.auth } = options(world)
+    const shared = { ...grants.shared, store }
+    const server = another(world, { store, grants: { ...grants, shared } })
     const answer = answerOf(await server.handle(paymentRequest(setup)))
     expect([answer.status, answer.body.error.code]).toEqual([401, 'invalid_token'])
   })
 
-  test('can pay at a server that declares its grants to be in another database', async () => {
+  test('can pay at a server that keeps its payments in another database', async () => {
     const setup = await paying()
-    const { world } = setup
-    const server = another(world, { store: memoryStore(), guardsGrants: false })
-    expect(answerOf(await server.handle(paymentRequest(setup))).status).toBe(201)
-  })
-
-  test('fails with an explanation at a server that should have declared it', async () => {
-    const setup = await paying()
-    const errors: unknown[] = []
+    const { introspect } = setup.world.auth
     const server = another(setup.world, {
       store: memoryStore(),
-      onError: (error) => void errors.push(error),
+      grants: { grantEndpoint, introspect },
     })
-    expect(answerOf(await server.handle(paymentRequest(setup))).status).toBe(500)
-    expect(String(errors[0])).toContain('guardsGrants')
+    expect(answerOf(await server.handle(paymentRequest(setup))).status).toBe(201)
+  })
+})
+
+describe('a resource server with an authorization server in the same process', () => {
+  const { store: _store, clock: _clock, random: _random, ...options } = resourceOptions
+  const without = (grants: GrantSource) => ({ ...options, grants })
+
+  test('uses its store, clock, hooks and other shared options', async () => {
+    const seen: string[] = []
+    const world = createSpendingWorld({
+      auth: {
+        rateLimit: ({ operation }) => void seen.push(operation),
+        signatures: { repeats: 'refuse-repeat' },
+      },
+    })
+    const setup = await paying(world)
+    const server = createResourceServer(without(world.auth))
+    const request = setup.client.sign({
+      method: 'GET',
+      url: `${resourceServer}/outgoing-payments?wallet-address=${encodeURIComponent(alice)}`,
+      token: setup.token,
+    })
+    expect((await server.handle(request)).status).toBe(200)
+    expect((await server.handle(request)).status).toBe(401)
+    expect(seen.at(-1)).toBe('listOutgoingPayments')
+    expect(world.refusals.at(-1)).toMatchObject({ operation: 'listOutgoingPayments' })
+    const created = await server.incomingPayments.create({
+      walletAddress: alice,
+      idempotencyKey: 'invoice 1',
+    })
+    if (!created.ok) throw new Error(created.reason)
+    expect(await world.store.load('incoming-payment', created.payment.id)).toMatchObject({
+      createdAt: world.clock.now(),
+    })
+  })
+
+  test('uses an option of its own instead', async () => {
+    const { auth } = createSpendingWorld()
+    const seen: string[] = []
+    const server = createResourceServer({
+      ...without(auth),
+      onRefusal: ({ refusal }) => void seen.push(refusal),
+      onError: undefined as never,
+    })
+    await server.handle({ method: 'GET', url: '/op/nothing', headers: [], body: new Uint8Array() })
+    expect(seen).toEqual(['route_unknown'])
+  })
+
+  test.each([
+    ['another store', (auth: AuthorizationServer) => ({ ...without(auth), store: memoryStore() })],
+    [
+      'no store, for grants in another process',
+      ({ grantEndpoint, introspect }: AuthorizationServer) =>
+        without({ grantEndpoint, introspect }),
+    ],
+  ])('cannot be created with %s', (_, options) => {
+    const { auth } = createSpendingWorld()
+    expect(() => createResourceServer(options(auth))).toThrow(invalidInput('store'))
   })
 })
 

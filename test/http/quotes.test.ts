@@ -17,9 +17,7 @@ import {
 import {
   alice,
   bob,
-  closed,
   createWorld,
-  origin,
   resourceServer,
   type TestClient,
   type WorldOptions,
@@ -111,16 +109,8 @@ describe('creating a quote', () => {
   })
 
   test.each([
-    [
-      'an unknown wallet address',
-      { walletAddress: `${origin}/nobody` },
-      404,
-      'unknown_wallet_address',
-    ],
-    ['an inactive wallet address', { walletAddress: closed }, 400, 'inactive_wallet_address'],
     ['a send amount of zero', { debitAmount: usd(0) }, 400, 'invalid_amount'],
     ['a receive amount of zero', { receiveAmount: usd(0) }, 400, 'invalid_amount'],
-    ['a send amount in another asset', { debitAmount: eur(1) }, 400, 'invalid_amount'],
     [
       'a send amount in another scale',
       { debitAmount: { ...usd(1), assetScale: 3 } },
@@ -171,36 +161,6 @@ describe('creating a quote', () => {
     })
   })
 
-  test.each(['', ' 5 ', '0x10', '-0', '1.0', '18446744073709551616'])(
-    'reports which amount is invalid for "%s", without its value',
-    async (value) => {
-      const { client, token } = await setUp()
-      for (const name of ['debitAmount', 'receiveAmount']) {
-        const answer = await newQuote(client, token, { [name]: usd(value) })
-        expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
-        expect(answer.body.error.details).toEqual({
-          path: `${name}.value`,
-          problem: 'must be an unsigned 64-bit integer',
-        })
-      }
-    },
-  )
-
-  test('needs a token for quotes, which is checked before the body', async () => {
-    const { world, client } = await setUp()
-    for (const access of [
-      { type: 'quote', actions: ['read'] },
-      { type: 'incoming-payment', actions: ['create'], identifier: alice },
-    ] as const) {
-      const token = await tokenFor(client, access)
-      for (const asked of [{}, { unknown: true }]) {
-        const answer = await newQuote(client, token, asked)
-        expect([answer.status, answer.body.error.description]).toEqual([403, 'Insufficient Grant'])
-        expect(world.refusals.at(-1)?.refusal).toBe('access_insufficient')
-      }
-    }
-  })
-
   test('is limited to the wallet address that the owner chose', async () => {
     const { world, client } = await setUp()
     const quoting = { type: 'quote', actions: ['create', 'read'] } as const
@@ -222,14 +182,6 @@ describe('creating a quote', () => {
     const two = await client.post(collection, body, token, { parameters })
     expect([one.status, two.status]).toEqual([201, 201])
     expect(one.body.id).not.toBe(two.body.id)
-  })
-
-  test('consumes a nonce once, even if the request is refused', async () => {
-    const { client, token } = await setUp()
-    const body = { walletAddress: alice, receiver: goneReceiver, method: 'ilp' }
-    const one = await client.post(collection, body, token, { nonce: 'n1' })
-    const two = await client.post(collection, body, token, { nonce: 'n1' })
-    expect([one.status, two.status]).toEqual([400, 401])
   })
 
   test.each(fates.filter((fate) => fate !== 'works'))(
@@ -262,7 +214,7 @@ describe('a host that returns a price', () => {
     ['a fraction', { ...price, receiveAmount: usd('99.5') }],
     ['numbers', { ...price, debitAmount: { ...usd(100), value: 100 } }],
     ['another amount than requested', { ...price, debitAmount: usd(99) }],
-    ['another asset than that of the account', { ...price, debitAmount: eur(100) }],
+    ['another asset than the account', { ...price, debitAmount: eur(100) }],
     ['an amount without an asset', { ...price, receiveAmount: { value: '100' } }],
     ['an expiry that is a date object', { ...price, expiresAt: new Date() }],
     ['an expiry that is not a number', { ...price, expiresAt: Number.NaN }],
@@ -337,27 +289,6 @@ describe('reading a quote', () => {
     expect((await client.getPayment(own, body.id)).body).toEqual(body)
     const other = world.client('other')
     expect((await other.getPayment(await tokenFor(other, access), body.id)).status).toBe(404)
-  })
-
-  test('is allowed to the key that created it, if the client is identified by its key', async () => {
-    const { world } = await setUp()
-    const one = world.client('one', { byKey: true })
-    const two = world.client('two', { byKey: true })
-    const { body } = await newQuote(one, await quoteToken(one))
-    expect((await one.getPayment(await quoteToken(one), body.id)).status).toBe(200)
-    expect((await two.getPayment(await quoteToken(two), body.id)).status).toBe(404)
-  })
-
-  test('needs a token that allows it', async () => {
-    const { world, client, token } = await setUp()
-    const { body } = await newQuote(client, token)
-    const createOnly = await tokenFor(client, { type: 'quote', actions: ['create'] })
-    expect((await client.getPayment(createOnly, body.id)).body.error.code).toBe(
-      'insufficient_access',
-    )
-    world.clock.advance(10 * minute)
-    const late = await client.getPayment(token, body.id)
-    expect([late.status, late.body.error.code]).toEqual([401, 'invalid_token'])
   })
 
   test('returns 404 if the wallet offers no quotes', async () => {

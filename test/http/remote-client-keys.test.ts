@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type ClientKeys, type FetchedDocument, remoteClientKeys } from '../../src/index.js'
+import { type ClientKeys, remoteClientKeys } from '../../src/index.js'
+import type { FetchedDocument } from '../../src/outbound/guarded-fetch.js'
 import { manualClock } from '../support/clock.js'
 import { jwkOf, testKey } from '../support/keys.js'
 import { createWorld, grantEndpoint, incomingAccess } from '../support/world.js'
@@ -155,31 +156,5 @@ describe('a live token', () => {
     network.reply = keySet
     clock.advance(30 * second)
     expect((await use()).status).toBe(201)
-  })
-
-  test('works while strangers name URLs of the same host that never respond', async () => {
-    const { clock, restart, client, use } = await setUp()
-    restart()
-    for (let i = 0; i < 12; i++) {
-      const body = { client: `https://shop.example/bogus/${i}`, access_token: { access: [] } }
-      void client.post(grantEndpoint, body)
-    }
-    for (let i = 0; i < 10; i++) {
-      expect((await use()).status).toBe(201)
-      clock.advance(50 * second)
-    }
-  })
-
-  test.each<[string, FetchedDocument]>([
-    ['404', response('', { status: 404 })],
-    ['410', response('', { status: 410 })],
-    ['an empty key set', response('{"keys":[]}')],
-    ['a key set without the key', response(JSON.stringify({ keys: [jwkOf(testKey('b'))] }))],
-  ])('ends with one response that says that the key is gone: %s', async (_, reply) => {
-    const { clock, network, use } = await setUp()
-    expect((await use()).status).toBe(201)
-    network.reply = reply
-    clock.advance(301 * second)
-    expect((await use()).status).toBe(401)
   })
 })

@@ -1,138 +1,62 @@
 import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
 import { expect, test, vi } from 'vitest'
-import {
-  type DeliveredEvent,
-  ilpPaymentMethods,
-  memoryStore,
-  type Store,
-  type Telemetry,
-  walletAddressSubjects,
-} from '../../src/index.js'
+import { type DeliveredEvent, memoryStore, walletAddressSubjects } from '../../src/index.js'
 import { deriveSecret } from '../../src/protocol/credential.js'
-import { bankId, bankKey, privateJwkOf } from '../support/introspection.js'
-import { testKey } from '../support/keys.js'
-import { signedRequest } from '../support/sign.js'
-import {
-  createSpendingWorld,
-  grantToPay,
-  newQuote,
-  outgoingItem,
-  pay,
-  payByQuote,
-  quoteToken,
-  shopReceiver,
-  usd,
-} from '../support/spending.js'
+import { bankKey, privateJwkOf } from '../support/introspection.js'
+import { usd } from '../support/spending.js'
+import { type Ask, createSurface, lastSegment, type Surface } from '../support/surface.js'
 import {
   type Answer,
   alice,
-  approvedGrant,
-  bob,
   createWorld,
   grantEndpoint,
   incomingAccess,
   interactionId,
   issuedGrant,
   outgoingAccess,
-  resourceServer,
   type TestClient,
   type World,
   withFinish,
-  withoutFinish,
 } from '../support/world.js'
 
-/** Returns a store that keeps the text of every commit. */
-function recordingStore(): Store & { readonly written: string[] } {
-  const store = memoryStore()
-  const written: string[] = []
-  return {
-    ...store,
-    written,
-    commit(commit) {
-      written.push(JSON.stringify(commit))
-      return store.commit(commit)
-    },
-  }
-}
-
-test('no token, reference or shared secret appears in the store, an event, a report or an error', async () => {
-  const store = recordingStore()
-  const world = createWorld({ store })
-  const client = world.client()
-  const secrets = new Map<string, string>()
-  const keep = (name: string, value: string) => {
-    secrets.set(`${name} ${secrets.size}`, value)
-    // The part after the last dot is the secret, which a store could keep without the id of its
-    // grant.
-    secrets.set(`${name} ${secrets.size}`, value.slice(value.lastIndexOf('.') + 1))
-  }
-
-  const { token, body, interactRef } = await issuedGrant(world, client)
-  keep('access token', token.value)
-  keep('continuation token', body.continue.access_token.value)
-  keep('interaction reference', interactRef)
-  keep('rotated token', (await client.rotate(token)).body.access_token.value)
-  keep('the same again', (await client.rotate(token)).body.access_token.value)
-  const again = await client.continue(body.continue, interactRef)
-  expect(again.status).toBe(401)
-
-  const polled = await approvedGrant(world, client, withoutFinish)
-  keep('polled token', (await client.continue(polled.body.continue)).body.access_token.value)
-
-  const granted = (await client.request([incomingAccess])).body
-  keep('payment token', granted.access_token.value)
-  const payment = await client.createPayment(granted.access_token.value, { walletAddress: bob })
-  keep('shared secret', payment.body.methods[0].sharedSecret)
-  await client.getPayment(granted.access_token.value, payment.body.id)
-
-  // The following requests are refused for wrong keys, wrong tokens and wrong bodies.
-  const mallory = world.client('mallory')
-  await mallory.continue(body.continue, interactRef)
-  await mallory.rotate(token)
-  await client.continue(polled.body.continue, 'a guess')
-  await client.request([outgoingAccess], { ...withFinish, start: [] })
-  await client.createPayment(token.value, { walletAddress: bob })
-  await client.cancel(polled.body.continue)
-  expect(world.refusals.length).toBeGreaterThan(5)
-
-  const seen = [...store.written, JSON.stringify(world.refusals), String(world.errors)].join('\n')
-  for (const [name, secret] of secrets) {
-    expect(seen.includes(secret), `${name} is readable`).toBe(false)
-  }
-  expect(secrets.size).toBeGreaterThan(12)
-})
-
 /** The key of the host, from which payment details are derived. */
-const hostKey = Buffer.from('the key of the host, of 32 bytes')
+const hostKey = Buffer.alloc(32, 7)
 
-/** A wallet that records everything its host could log. */
-function createWatchedWorld() {
-  const store = recordingStore()
+/** All servers, and a record of everything that their host could store or log. */
+async function createWatchedSurface() {
+  const memory = memoryStore()
+  const written: string[] = []
   const spans: unknown[] = []
-  const telemetry: Telemetry = {
-    observe(activity, work) {
-      spans.push(activity)
-      return work((outcome) => void spans.push(outcome))
+  const surface = await createSurface({
+    store: {
+      ...memory,
+      commit(commit) {
+        written.push(JSON.stringify(commit))
+        return memory.commit(commit)
+      },
     },
-  }
-  const ilp = { addressPrefix: 'test.wallet', secret: hostKey }
-  const resourceServers = [{ id: bankId, keys: [bankKey] }]
-  const world = createSpendingWorld({
-    store,
-    auth: { telemetry, resourceServers, subjects: walletAddressSubjects },
-    resources: { telemetry, paymentMethods: ilpPaymentMethods(ilp) },
+    auth: { subjects: walletAddressSubjects },
+    hooks: {
+      telemetry: {
+        observe(activity, work) {
+          spans.push(activity)
+          return work((outcome) => void spans.push(outcome))
+        },
+      },
+    },
   })
+  const { auth, resources } = surface.world
   /** Delivers all due events, and returns what became visible. */
   async function drain(handle: (event: DeliveredEvent) => void): Promise<readonly unknown[]> {
     const failures: unknown[] = []
     const onFailure = (failure: unknown) => void failures.push(failure)
-    for (const source of [world.auth.events, world.resources.events]) {
+    for (const source of [auth.events, resources.events]) {
       while ((await source.drain(handle, { onFailure })).delivered > 0);
     }
     return failures
   }
-  return { world, store, spans, drain }
+  return { surface, written, spans, drain }
 }
 
 /** Collects secrets, in every encoding in which they could be stored. */
@@ -162,7 +86,7 @@ function createSecrets() {
     return body
   }
 
-  return { names, urls, keep, told }
+  return { names, urls, keep, keepToken, told }
 }
 
 type Secrets = ReturnType<typeof createSecrets>
@@ -196,125 +120,98 @@ async function receiveToken(world: World, shop: TestClient, { keep, told }: Secr
   return { asked, ref, old: issued.access_token, live }
 }
 
-/** Runs incoming payments: lists, pays, reads and completes them. */
-async function receivePayments(world: World, payee: TestClient, { told }: Secrets) {
-  const actions = ['create', 'read', 'list', 'complete'] as const
-  const { value } = told(await payee.request([{ ...incomingAccess, actions }])).access_token
-  const payment = told(await payee.createPayment(value, { walletAddress: bob }))
-  const { incomingPayments } = world.resources
-  const paymentId = incomingPayments.idOf(payment.id) ?? ''
-  await incomingPayments.receive(paymentId, { transferId: 'transfer-1', amount: usd(100) })
-  told(await payee.getPayment(value, payment.id))
-  const bare = { method: 'GET', url: `/op/incoming-payments/${paymentId}`, headers: [] }
-  await world.handle({ ...bare, body: new Uint8Array() })
-  await payee.getPayment(value, `${resourceServer}/incoming-payments?wallet-address=${bob}`)
-  await payee.post(`${payment.id}/complete`, undefined, value)
-  return value
+/** The host reports what arrived for a payment, and that one payment was sent and another one failed. */
+async function reportPayments({ world, held, ask, send }: Surface, { told }: Secrets) {
+  const { incomingPayments, outgoingPayments } = world.resources
+  const funds = { transferId: 'transfer-1', amount: usd(100) }
+  await incomingPayments.receive(lastSegment(held.incoming), funds)
+  const sent = { sentAmount: usd(100), deliveredAmount: usd(100) }
+  await outgoingPayments.begin(lastSegment(held.outgoing))
+  await outgoingPayments.reportSent(lastSegment(held.outgoing), sent)
+  const failed = told(await send(ask('createOutgoingPayment')))
+  await outgoingPayments.fail(lastSegment(failed.id), { reason: 'no route' })
 }
 
-/** Runs outgoing payments, with a quote and directly, of which one arrives and one fails. */
-async function sendPayments(world: World, shop: TestClient, { told, keep }: Secrets) {
-  const paying = await grantToPay(world, shop, [outgoingItem({ debitAmount: usd(2500) })])
-  told({ status: 200, headers: {}, body: { access_token: paying.accessToken } })
-  const quote = told(await newQuote(shop, await quoteToken(shop)))
-  const sent = told(await payByQuote(shop, paying.token, quote.id))
-  const failed = told(await pay(shop, paying.token, 100))
-  const key = 'a-key-that-only-the-client-knows'
-  keep('an idempotency key', key, Buffer.from(key))
-  const headers = [['Idempotency-Key', key]] as const
-  const body = { walletAddress: alice, incomingPayment: shopReceiver, debitAmount: usd(7) }
-  told(await shop.post(`${resourceServer}/outgoing-payments`, body, paying.token, { headers }))
-  const { outgoingPayments } = world.resources
-  const [sentId = '', failedId = ''] = [sent, failed].map(({ id }) => outgoingPayments.idOf(id))
-  await outgoingPayments.begin(sentId)
-  const all = { sentAmount: usd(1000), deliveredAmount: usd(1000) }
-  await outgoingPayments.reportSent(sentId, { ...all })
-  await outgoingPayments.fail(failedId, { reason: 'no route' })
-  return paying
+/** Returns the request with the text in the place of each part that a client chooses. */
+function misused(asked: Ask, path: string, text: string): readonly Ask[] {
+  const { url, body } = asked
+  const mark = url.includes('?') ? '&' : '?'
+  const own = path.endsWith('{id}') ? lastSegment(url) : url.split('/').at(-2)
+  const members = body === undefined ? {} : JSON.parse(body)
+  const names = body === undefined ? [] : [...Object.keys(members), text]
+  return [
+    { ...asked, token: text },
+    { ...asked, url: `${url}${mark}${text}=${text}` },
+    { ...asked, url: `${url}${mark}cursor=${text}` },
+    { ...asked, url: path.includes('{id}') ? url.replace(own ?? '', text) : `${url}/${text}` },
+    ...names.map((name) => ({ ...asked, body: JSON.stringify({ ...members, [name]: text }) })),
+  ]
 }
 
-/**
- * Presents each token in every place, as its owner and as another client, so that every request is
- * refused.
- */
+/** Sends each token in every place of every request, and signed by another client. Every operation serves some. */
 async function misuse(
-  world: World,
-  clients: readonly TestClient[],
+  { routes, world, ask, send }: Surface,
   tokens: readonly string[],
+  { told }: Secrets,
 ): Promise<readonly Answer[]> {
-  const answers: Answer[] = []
-  const incoming = `${resourceServer}/incoming-payments`
+  const refused: Answer[] = []
+  const served = new Set<string>()
+  const keep = (answer: Answer, operation: string) => {
+    if (answer.status >= 400) return void refused.push(answer)
+    served.add(operation)
+    if (answer.body !== undefined) told(answer)
+  }
+  const { key } = world.client('mallory')
   for (const token of tokens) {
-    for (const client of clients) {
-      const { body } = await client.request([incomingAccess])
-      const good: string = body.access_token.value
-      const headers = [['Authorization', `Bearer ${token}`]] as const
-      answers.push(
-        await client.post(`${grantEndpoint}/continue/${token}`, undefined, token),
-        await client.post(body.continue.uri, { interact_ref: token }, token),
-        await client.post(body.continue.uri, { [token]: token }, body.continue.access_token.value),
-        await client.post(`${grantEndpoint}/token/${token}`, undefined, token),
-        await client.post(body.access_token.manage, { [token]: token }, good),
-        await client.request([{ type: token } as never]),
-        await client.getPayment(token, `${incoming}/${token}`),
-        await client.getPayment(token, `${incoming}?cursor=${token}`),
-        await client.getPayment(token, `${incoming}?wallet-address=${bob}&${token}=${token}`),
-        await client.createPayment(good, { walletAddress: token }),
-        await client.createPayment(good, { walletAddress: bob, [token]: token }),
-        await client.createPayment(good, { walletAddress: bob, expiresAt: token }),
-        await client.post(`${resourceServer}/${token}`, undefined, token),
-        await client.post(`${resourceServer}/quotes`, {}, undefined, { headers }),
-      )
+    const headers = [['Authorization', `Bearer ${token}`]] as const
+    keep(await send({ ...ask('createQuote'), token: undefined }, { headers }), 'createQuote')
+    for (const { operation, path } of routes) {
+      for (const asked of misused(ask(operation), path, token)) keep(await send(asked), operation)
+      keep(await send(ask(operation, token), { key }), operation)
     }
+    world.clientKeys.unavailable = true
+    keep(await send(ask('getQuote', token)), 'getQuote')
+    world.clientKeys.unavailable = false
   }
-  world.clientKeys.unavailable = true
-  for (const token of tokens) {
-    for (const client of clients) answers.push(await client.getPayment(token, incoming))
-  }
-  world.clientKeys.unavailable = false
-  return answers
+  expect(served).toEqual(new Set(routes.map(({ operation }) => operation)))
+  return refused
 }
 
 test('no secret appears in the store, in responses, events and reports, or in a URL after all operations', async () => {
   const consoles = (['log', 'info', 'warn', 'error', 'debug'] as const).map((method) =>
     vi.spyOn(console, method),
   )
-  const { world, store, spans, drain } = createWatchedWorld()
+  const { surface, written, spans, drain } = await createWatchedSurface()
+  const { world, shop, held, ask, send } = surface
   const events: DeliveredEvent[] = []
   const secrets = createSecrets()
-  const shop = world.client()
-  for (const key of [shop.key, bankKey, testKey('directed')]) {
-    secrets.keep('a private key', privateJwkOf(key).d ?? '')
-  }
+  for (const key of [shop.key, bankKey]) secrets.keep('a private key', privateJwkOf(key).d ?? '')
   secrets.keep('the key of the host', hostKey.toString(), hostKey)
+  secrets.keep('an interaction reference', held.continuing.interactRef)
 
   const { asked, ref, old, live } = await receiveToken(world, shop, secrets)
-  const payee = world.client('directed', { byKey: true })
-  const incoming = await receivePayments(world, payee, secrets)
-  const paying = await sendPayments(world, shop, secrets)
-  for (const access_token of [live.value, old.value, asked.continue.access_token.value]) {
-    const url = `${grantEndpoint}/introspect`
-    const created = world.clock.now() / 1000
-    const body = JSON.stringify({ access_token, proof: 'httpsig', resource_server: bankId })
-    await world.handle(signedRequest({ method: 'POST', url, key: bankKey, created, body }))
-  }
-  const tokens = [live.value, old.value, asked.continue.access_token.value, ref, incoming]
-  const clients = [shop, payee, world.client('mallory')]
-  const refused = await misuse(world, clients, [...tokens, paying.token])
-  expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([400, 401, 403, 404, 503]))
+  const tokens = [live.value, old.value, asked.continue.access_token.value, ref, held.token.value]
+  for (const token of tokens) if (token !== ref) secrets.keepToken('an access token', token)
+  const refused = await misuse(surface, tokens, secrets)
+  expect(new Set(refused.map(({ status }) => status))).toEqual(
+    new Set([400, 401, 403, 404, 405, 503]),
+  )
+  await reportPayments(surface, secrets)
+  const key = 'a-key-that-only-the-client-knows'
+  secrets.keep('an idempotency key', key, Buffer.from(key))
+  secrets.told(await send(ask('createOutgoingPayment'), { headers: [['Idempotency-Key', key]] }))
   const undelivered = await drain(() => {
     throw new Error('not now')
   })
   world.clock.advance(60_000)
   await drain((event) => void events.push(event))
   await shop.revoke(live)
-  await world.auth.grants.revoke(paying.grantId)
   world.clock.advance(400 * 86_400_000)
   for (const { sweep } of [world.auth, world.resources]) while ((await sweep()).more);
 
   const errors = world.errors.map((error) => inspect(error))
   const told = [refused, undelivered, events, world.refusals, errors, spans, secrets.urls]
-  const seen = [...store.written, ...told.map((each) => JSON.stringify(each))].join('\n')
+  const seen = [...written, ...told.map((each) => JSON.stringify(each))].join('\n')
   for (const [secret, name] of secrets.names) {
     expect(seen.includes(secret), `${name} is readable`).toBe(false)
   }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { publicUrl, resolveTarget } from '../../src/http/target.js'
+import { invalidInput } from '../support/invalid-input.js'
 import { runs } from '../support/runs.js'
 
 const wallet = publicUrl('grantEndpoint', 'https://wallet.example/auth')
@@ -64,12 +65,7 @@ describe('the configured URL of a server', () => {
     ['more than 2048 characters', `https://wallet.example/${'a'.repeat(2048)}`],
   ])('is rejected for %s', (_, text) => {
     expect(() => publicUrl('grantEndpoint', text)).toThrow(
-      expect.objectContaining({
-        name: 'TypeError',
-        code: 'ERR_INVALID_OPTION',
-        option: 'grantEndpoint',
-        message: expect.stringMatching(/^grantEndpoint /),
-      }),
+      invalidInput('grantEndpoint', { message: expect.stringMatching(/^grantEndpoint /) }),
     )
   })
 })

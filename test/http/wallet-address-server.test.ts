@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { HttpRequest } from '../../src/entry-adapter.js'
 import {
   createWalletAddressServer,
-  type HttpRequest,
   type RefusalReport,
   type WalletAddress,
   type WalletAddressServerOptions,
@@ -265,22 +265,6 @@ describe('a page of another origin', () => {
   })
 })
 
-describe('a method that is not allowed', () => {
-  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'get', ''])(
-    'is refused with the allowed methods: %j',
-    async (method) => {
-      const { send, asked } = setUp()
-      for (const url of ['/alice', '/nobody', '/']) {
-        const { status, headers, body } = await send(method, url)
-        expect(status).toBe(405)
-        expect(headers['allow']).toBe('GET, OPTIONS, HEAD')
-        expect(body.error.code).toBe('method_not_allowed')
-      }
-      expect(asked).toEqual([])
-    },
-  )
-})
-
 describe('a method that is not allowed for the keys', () => {
   test('is refused with each allowed method listed once', async () => {
     const { status, headers } = await setUp().send('POST', '/alice/jwks.json')
@@ -323,44 +307,5 @@ describe('the handlers by operation', () => {
     const { server } = setUp()
     const operations = server.routes.map(({ operation }) => operation)
     expect(operations.toSorted()).toEqual(Object.keys(server.handlers).toSorted())
-  })
-})
-
-describe('the operator', () => {
-  test('receives refusals with their reasons', async () => {
-    const { get, send, reports } = setUp()
-    await get('/nobody')
-    await send('POST', '/alice')
-    expect(reports).toEqual([
-      expect.objectContaining({
-        refusal: 'resource_unknown',
-        operation: 'getWalletAddress',
-        status: 404,
-        code: 'not_found',
-        method: 'GET',
-      }),
-      expect.objectContaining({ refusal: 'method_unknown', status: 405, method: 'POST' }),
-    ])
-  })
-
-  test('receives errors, and the client does not', async () => {
-    const broken = new Error('the database password is hunter2')
-    const walletAddresses = { find: () => Promise.reject(broken) }
-    const { get, errors } = setUp([], { walletAddresses })
-    const { status, body } = await get('/alice')
-    expect(status).toBe(503)
-    expect(body).toEqual({
-      error: { code: 'busy', description: 'Temporarily unavailable' },
-    })
-    expect(errors).toEqual([broken])
-  })
-
-  test('may use hooks that throw, which does not change the response', async () => {
-    const onRefusal = () => {
-      throw new Error('the log is full')
-    }
-    const { get } = setUp([alice], { onRefusal, onError: onRefusal })
-    expect((await get('/nobody')).status).toBe(404)
-    expect((await get('/alice')).status).toBe(200)
   })
 })

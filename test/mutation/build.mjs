@@ -47,11 +47,23 @@ const copied = {
   },
 }
 
+/** A module of a bundle is in another folder than the file that it reads. */
+const reports = {
+  name: 'reports',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/reports\/text\.ts$/ }, () => {
+      const text = readFileSync('adapters/postgres/reports/0001_reports.sql', 'utf8')
+      return { contents: `export const reportsText = () => ${JSON.stringify(text)}` }
+    })
+  },
+}
+
 await build({
   entryPoints: Object.fromEntries(
     tests.map((test, i) => [`${String(i).padStart(3, '0')}-${test.replaceAll('/', '-')}`, test]),
   ),
   plugins: [
+    reports,
     copied,
     {
       name: 'vitest',

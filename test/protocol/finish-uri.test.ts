@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { finishUriProblem, withParameters } from '../../src/protocol/finish-uri.js'
+import { finishUriProblem, withParameters } from '../../src/protocol/finish.js'
 
 /** The page from which the browser is redirected. */
 const consentPage = 'https://wallet.example/consent/42'

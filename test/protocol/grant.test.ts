@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Json } from '../../src/index.js'
+import type { Json } from '../../src/entry-core.js'
 import {
   readClient,
   readContinuation,

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { IncomingPayment, Json } from '../../src/index.js'
+import type { Json } from '../../src/entry-core.js'
+import type { IncomingPayment } from '../../src/index.js'
 import {
   incomingPaymentBody,
   incomingPaymentWithMethods,

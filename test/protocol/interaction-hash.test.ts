@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type InteractionHashInput, interactionHash } from '../../src/protocol/interaction-hash.js'
+import { type InteractionHashInput, interactionHash } from '../../src/protocol/finish.js'
 import { importWithoutNode } from '../support/portable.js'
 
-const portable = await importWithoutNode(() => import('../../src/protocol/interaction-hash.js'))
+const portable = await importWithoutNode(() => import('../../src/protocol/finish.js'))
 
 const input: InteractionHashInput = {
   clientNonce: 'VJLO6A4CATR0KRO',

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { GrantedItem } from '../../src/core/access.js'
 import type { Json } from '../../src/core/stored.js'
-import type { ActiveToken } from '../../src/ports/introspect.js'
+import type { ActiveToken } from '../../src/ports/host.js'
 import {
   introspectionBody,
   introspectionRequestBody,

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Json, OutgoingPayment } from '../../src/index.js'
+import type { Json } from '../../src/entry-core.js'
+import type { OutgoingPayment } from '../../src/index.js'
 import {
   outgoingPaymentBody,
   readOutgoingPaymentRequest,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Commit, memoryStore, type Store, storeBounds } from '../../src/index.js'
-import { commitSizeOf } from '../../src/testing/conformance/trial.js'
+import { type Commit, storeBounds } from '../../src/entry-adapter.js'
+import { memoryStore, type Store } from '../../src/index.js'
 import { paymentServices, withEventLog } from '../support/outbox.js'
 import { runs } from '../support/runs.js'
 
@@ -53,49 +53,6 @@ describe('concurrent arrivals for one payment', () => {
     // A payment, and a transfer and an event for each arrival.
     expect(sizes).toEqual([3, 1 + 2 * inOne, 1 + 2 * 5])
     expect(results.at(-1)).toMatchObject({ payment: await setup.payments.load(id) })
-  })
-
-  test('stay within the bounds of a commit if the last of them completes the payment', async () => {
-    const sizes: number[] = []
-    const store = memoryStore()
-    const measured: Store = {
-      ...store,
-      commit(commit) {
-        sizes.push(commitSizeOf(commit))
-        return store.commit(commit)
-      },
-    }
-    const setup = paymentServices({ store: measured, combines: true })
-    const id = await setup.newPayment(`${1 + inOne}`)
-    const arrivals = Array.from({ length: 1 + inOne }, () => setup.receive(id, '1'))
-    expect((await Promise.all(arrivals)).at(-1)).toMatchObject({ payment: { completed: true } })
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(storeBounds.commitSize)
-    // One more would not fit.
-    expect(Math.max(...sizes) + 3).toBeGreaterThan(storeBounds.commitSize)
-  })
-
-  test('do not affect each other if one is refused', async () => {
-    const setup = paymentServices({ combines: true })
-    const id = await setup.newPayment('5')
-    const results = await Promise.all([
-      setup.receive(id, '1'),
-      setup.receive(id, '0'),
-      setup.receive(id, '2', 'twice'),
-      setup.receive(id, '2', 'twice'),
-      setup.receive(id, '3', 'twice'),
-      setup.receive(id, '2'),
-      setup.receive(id, '1'),
-    ])
-    const told = results.map((result) => (result.ok ? result.changed : result.refusal))
-    expect(told).toEqual([
-      true,
-      'amount_invalid',
-      true,
-      false,
-      'transfer_mismatch',
-      true,
-      'payment_completed',
-    ])
   })
 
   test('add up to the results that callers received, whatever responses of the database are lost', async () => {

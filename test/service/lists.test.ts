@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { memoryStore, type Store, type Stored } from '../../src/index.js'
+import type { Stored } from '../../src/entry-adapter.js'
+import { memoryStore, type Store } from '../../src/index.js'
 import {
   iterateList,
   type ListPage,
@@ -299,26 +300,6 @@ describe('a cursor', () => {
 })
 
 describe('the size of a page', () => {
-  test.each([1, 2, 20, 99, 100])('may be %s', (number) => {
-    expect(readPageQuery({ first: number })).toEqual({
-      ok: true,
-      value: { forward: true, limit: number },
-    })
-    expect(readPageQuery({ last: number })).toEqual({
-      ok: true,
-      value: { forward: false, limit: number },
-    })
-  })
-
-  test.each([0, -1, 101, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])(
-    'must not be %s',
-    (number) => {
-      const problem = 'must be an integer from 1 to 100'
-      expect(readPageQuery({ first: number })).toEqual({ ok: false, path: 'first', problem })
-      expect(readPageQuery({ last: number })).toEqual({ ok: false, path: 'last', problem })
-    },
-  )
-
   test('must be given as either first or last', () => {
     expect(readPageQuery({ first: 1, last: 1 })).toMatchObject({ path: 'last' })
   })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { HttpRequest } from '../../src/index.js'
+import type { HttpRequest } from '../../src/entry-adapter.js'
 import { type Proof, type RepeatRule, replayRecordOf } from '../../src/service/replay.js'
 import {
   bob,

@@ -1,111 +1,69 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { postgresStore } from '../../adapters/postgres.js'
+import { memoryStore, type Store } from '../../src/index.js'
 import { freshPostgres, servers } from '../support/databases.js'
+import { seededRandom } from '../support/random.js'
 import { createSpendingWorld, grantToPay, pay, usd, withKey } from '../support/spending.js'
-import { resourceServer, type TestClient, type World } from '../support/world.js'
+import { spentUnder } from '../support/spending-client.js'
+import type { Answer } from '../support/world.js'
 
-/** The result of one of the hundred payments. */
-interface Seen {
-  readonly status: number
-  readonly id?: string
-  readonly code?: string
+/** Repeats a payment that got 503: on a slow machine, so many writers can contend for longer than a server waits. */
+async function untilAnswered(attempt: (nonce: number) => Promise<Answer>): Promise<Answer> {
+  for (let nonce = 1; ; nonce++) {
+    const answer = await attempt(nonce)
+    if (answer.status !== 503) return answer
+  }
 }
 
-/**
- * Expects exactly ten different payments, and refusals of the others because the budget is spent.
- */
-async function expectTen(client: TestClient, token: string, answers: readonly Seen[]) {
-  expect(answers).toHaveLength(100)
-  const made = answers.filter(({ status }) => status === 201)
+/** Two pairs of servers on one store make a hundred payments, each a tenth of the limit of their grant. */
+async function expectLimit(store: Store): Promise<void> {
+  const worlds = ['one', 'two'].map((name) => {
+    const world = createSpendingWorld({ store, resources: { random: seededRandom(name) } })
+    return { name, world, client: world.client() }
+  })
+  const [first, second] = worlds
+  if (first === undefined || second === undefined) throw new Error('there is no world')
+  const { token: tenths } = await grantToPay(first.world, first.client)
+  const { token: keyed } = await grantToPay(first.world, first.client)
+  second.world.clock.set(first.world.clock.now())
+
+  const payAll = (token: string, sign: object) =>
+    Promise.all(
+      Array.from({ length: 100 }, (_, index) => {
+        const { name, client } = index % 2 === 0 ? first : second
+        return untilAnswered((attempt) =>
+          pay(client, token, 250, {}, { ...sign, nonce: `${name} ${token} ${index} ${attempt}` }),
+        )
+      }),
+    )
+  const idsOf = (answers: readonly Answer[]) => new Set(answers.map(({ body }) => body.id))
+
+  const each = await payAll(tenths, {})
+  const made = each.filter(({ status }) => status === 201)
   expect(made).toHaveLength(10)
-  expect(new Set(made.map(({ id }) => id)).size).toBe(10)
-  const others = answers.filter(({ status }) => status !== 201)
-  expect(new Set(others.map(({ status, code }) => `${status} ${code}`))).toEqual(
-    new Set(['403 insufficient_grant']),
-  )
-  await expectSpent(client, token, 2_500)
+  expect(idsOf(made).size).toBe(10)
+  const others = each.filter(({ status }) => status !== 201)
+  const refusals = others.map(({ status, body }) => `${status} ${body.error.code}`)
+  expect(new Set(refusals)).toEqual(new Set(['403 insufficient_grant']))
+  expect((await spentUnder(first.client, tenths)).spentDebitAmount).toEqual(usd(2_500))
+
+  const same = await payAll(keyed, withKey('the-key'))
+  expect(new Set(same.map(({ status }) => status))).toEqual(new Set([201]))
+  expect(idsOf(same).size).toBe(1)
+  expect((await spentUnder(first.client, keyed)).spentDebitAmount).toEqual(usd(250))
 }
 
-/** Expects one payment for all hundred requests, counted once. */
-async function expectOne(client: TestClient, token: string, answers: readonly Seen[]) {
-  expect(answers).toHaveLength(100)
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
-  expect(new Set(answers.map(({ id }) => id)).size).toBe(1)
-  await expectSpent(client, token, 250)
-}
-
-async function expectSpent(client: TestClient, token: string, value: number) {
-  const { body } = await client.getPayment(token, `${resourceServer}/outgoing-payment-grant`)
-  expect(body.spentDebitAmount).toEqual(usd(value))
-}
-
-async function setUp(world: World) {
-  const client = world.client()
-  const tenths = await grantToPay(world, client)
-  const keyed = await grantToPay(world, client)
-  return { client, tenths: tenths.token, keyed: keyed.token }
-}
-
-const seen = ({ status, body }: { status: number; body: { id?: string; error?: Seen } }): Seen => ({
-  status,
-  ...(body.id && { id: body.id }),
-  ...(body.error?.code && { code: body.error.code }),
-})
-
-describe('a hundred concurrent payments, each a tenth of the limit', () => {
+describe('a hundred concurrent payments at two servers, each a tenth of the limit', () => {
   test('make ten payments, and a hundred requests with one key make one', async () => {
-    const world = createSpendingWorld()
-    const { client, tenths, keyed } = await setUp(world)
-    const numbers = Array.from({ length: 100 }, (_, index) => index)
-    const each = await Promise.all(numbers.map(() => pay(client, tenths, 250)))
-    await expectTen(client, tenths, each.map(seen))
-    const key = withKey('the-key')
-    const same = await Promise.all(numbers.map(() => pay(client, keyed, 250, {}, key)))
-    await expectOne(client, keyed, same.map(seen))
-    expect(world.errors).toEqual([])
+    await expectLimit(memoryStore())
   })
 
-  test.skipIf(servers.PostgreSQL === undefined)(
-    'make ten payments on PostgreSQL when two processes send them',
-    async () => {
-      const fresh = await freshPostgres()
-      const store = postgresStore(fresh.pool, { schema: fresh.schema })
-      const world = createSpendingWorld({ store })
-      const { client, tenths, keyed } = await setUp(world)
-      const parameters = [String(world.clock.now()), tenths, keyed, '50']
-      const processes = ['one', 'two'].map((name) => wallet([fresh.schema, name, ...parameters]))
-      try {
-        await expectTen(client, tenths, await atOnce(processes))
-        await expectOne(client, keyed, await atOnce(processes))
-      } finally {
-        for (const { child } of processes) child.kill()
-        await fresh.drop()
-      }
-    },
-  )
+  test.skipIf(servers.PostgreSQL === undefined)('make ten payments on PostgreSQL', async () => {
+    const fresh = await freshPostgres()
+    try {
+      await expectLimit(postgresStore(fresh.pool, { schema: fresh.schema }))
+    } finally {
+      await fresh.drop()
+    }
+  })
 })
-
-/** Starts a process that pays when it reads a line. */
-function wallet(parameters: readonly string[]) {
-  const script = fileURLToPath(new URL('../support/spending-process.ts', import.meta.url))
-  const child = spawn(process.execPath, ['--import', 'tsx', script, ...parameters], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-  const ended = once(child, 'exit').then(() => ({ done: true, value: 'it has ended' }) as const)
-  const line = async () => (await Promise.race([lines.next(), ended])).value as string
-  return { child, line }
-}
-
-/** Starts all processes when all are ready, and collects their results. */
-async function atOnce(processes: readonly ReturnType<typeof wallet>[]): Promise<Seen[]> {
-  const ready = await Promise.all(processes.map(({ line }) => line()))
-  expect(ready).toEqual(['ready', 'ready'])
-  for (const { child } of processes) child.stdin.write('go\n')
-  const answers = await Promise.all(processes.map(({ line }) => line()))
-  return answers.flatMap((answer) => JSON.parse(answer) as Seen[])
-}

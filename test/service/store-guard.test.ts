@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type HttpResponse, memoryStore, type Store } from '../../src/index.js'
+import type { HttpResponse } from '../../src/entry-adapter.js'
+import { memoryStore, type Store } from '../../src/index.js'
 import { guardedStore } from '../../src/service/store-guard.js'
 import { manualClock } from '../support/clock.js'
 import { answerOf, createWorld, incomingAccess } from '../support/world.js'

@@ -1,13 +1,8 @@
 import fc, { type Scheduler } from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import {
-  type Commit,
-  memoryStore,
-  type RecordKey,
-  type Store,
-  type Stored,
-  storeBounds,
-} from '../../src/index.js'
+import { commitSizeOf } from '../../packages/testing/src/conformance/trial.js'
+import { type Commit, type RecordKey, type Stored, storeBounds } from '../../src/entry-adapter.js'
+import { memoryStore, type Store } from '../../src/index.js'
 import { once, type ReplayRecord } from '../../src/service/replay.js'
 import { ContentionError, guardedStore } from '../../src/service/store-guard.js'
 import { type Pacing, realPacing } from '../../src/service/time.js'
@@ -20,7 +15,6 @@ import {
   type Write,
   waitingMax,
 } from '../../src/service/write.js'
-import { commitSizeOf } from '../../src/testing/conformance/trial.js'
 import { boundedStore } from '../support/bounded-store.js'
 import { manualClock } from '../support/clock.js'
 import { type Fate, fates } from '../support/proxy-store.js'
@@ -101,7 +95,7 @@ const refusal = { ok: false, refusal: 'no' } as const
 function replayOf(commandId: string, byRefusal = true): ReplayRecord {
   const record = { id: 'once', version: 1, commandId }
   const of = byRefusal ? 'nonce' : 'signature'
-  return { key: { kind: 'nonce', id: 'once' }, record, of, byRefusal }
+  return { key: { kind: 'replay', id: 'once' }, record, of, byRefusal }
 }
 
 async function countOf(store: Store): Promise<number> {
@@ -526,7 +520,7 @@ describe('a request that counts once', () => {
     for (const copy of ['first', 'second']) {
       expect(await run(once<{ ok: boolean }>(refusing, replayOf(copy, false)))).toBe(refusal)
     }
-    expect(await store.load('nonce', 'once')).toBeUndefined()
+    expect(await store.load('replay', 'once')).toBeUndefined()
   })
 
   test('writes no replay record when the changed record identifies the request', async () => {
@@ -535,7 +529,7 @@ describe('a request that counts once', () => {
     const telling: typeof decide = (read) => ({ ...decide(read), recordsSignature: true })
     const result = await runner(store)(once({ ...write, decide: telling }, replayOf('me', false)))
     expect(result).toEqual({ ok: true, count: 1 })
-    expect(await store.load('nonce', 'once')).toBeUndefined()
+    expect(await store.load('replay', 'once')).toBeUndefined()
   })
 
   test('is a replay, not a refusal, when the same bytes were accepted before', async () => {
@@ -556,7 +550,7 @@ describe('a request that counts once', () => {
   test('commits its nonce in the commit that follows a lost race', async () => {
     const store = memoryStore()
     await runner(denyingFirst(store, 1))(once(incrementOnce('me'), replayOf('me')))
-    expect(await store.load('nonce', 'once')).toMatchObject({ commandId: 'me' })
+    expect(await store.load('replay', 'once')).toMatchObject({ commandId: 'me' })
   })
 
   test('commits its nonce once, also if its operation commits twice', async () => {
@@ -568,7 +562,7 @@ describe('a request that counts once', () => {
       once({ ...incrementOnce('more'), decide: incrementOnce('more').decide }, replayOf('me')),
     )
     const nonces = commits.map(
-      ({ changes }) => changes.filter(({ kind }) => kind === 'nonce').length,
+      ({ changes }) => changes.filter(({ kind }) => kind === 'replay').length,
     )
     expect(nonces).toEqual([1, 0])
   })

@@ -1,4 +1,5 @@
-import type { Commit, Store } from '../../src/index.js'
+import type { Commit } from '../../src/entry-adapter.js'
+import type { Store } from '../../src/index.js'
 import type { Database } from './database.js'
 import type { Weather } from './faults.js'
 import type { Scheduler } from './scheduler.js'

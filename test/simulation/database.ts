@@ -5,7 +5,7 @@ import type {
   RecordKind,
   RecordPage,
   Stored,
-} from '../../src/index.js'
+} from '../../src/entry-adapter.js'
 
 /** The rules of the store contract that a database keeps. A planted mistake switches one off. */
 export interface DatabaseRules {

@@ -1,4 +1,4 @@
-import { seededIndex } from '../../src/testing/random.js'
+import { seededIndex } from '../../packages/testing/src/random.js'
 
 /** All random choices of one life, from one seed. */
 export interface Draw {

@@ -1,4 +1,6 @@
-import type { Commit, Introspect, Introspection, ResourceServer, Store } from '../../src/index.js'
+import type { Commit } from '../../src/entry-adapter.js'
+import type { Introspection, ResourceServer, Store } from '../../src/index.js'
+import type { Introspect } from '../../src/ports/host.js'
 import type { Mistake } from './world.js'
 
 /** Mistakes that a store or a wallet could make. The laws must find each of them. */
@@ -19,9 +21,9 @@ export type MistakeName = keyof typeof mistakes
 function withoutNonces(store: Store): Store {
   return {
     ...store,
-    load: async (kind, id) => (kind === 'nonce' ? undefined : store.load(kind, id)),
+    load: async (kind, id) => (kind === 'replay' ? undefined : store.load(kind, id)),
     async commit({ changes, guards }) {
-      const others = changes.filter(({ kind }) => kind !== 'nonce')
+      const others = changes.filter(({ kind }) => kind !== 'replay')
       return others.length === 0 || store.commit({ changes: others, guards })
     },
   }
@@ -46,16 +48,13 @@ const rememberedMs = 60_000
 /** Introspects a token once a minute. */
 function remembered(introspect: Introspect, now: () => number): Introspect {
   const known = new Map<string, { readonly at: number; readonly answer: Introspection }>()
-  async function introspectSometimes(query: { readonly accessToken: string }) {
+  return async (query) => {
     const found = known.get(query.accessToken)
     if (found !== undefined && now() < found.at + rememberedMs) return found.answer
     const answer = await introspect(query)
     known.set(query.accessToken, { at: now(), answer })
     return answer
   }
-  return introspect.store === undefined
-    ? introspectSometimes
-    : Object.assign(introspectSometimes, { store: introspect.store })
 }
 
 function countingEachReport(resources: ResourceServer): ResourceServer {

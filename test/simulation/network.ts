@@ -1,4 +1,5 @@
-import type { Handler, HttpRequest, HttpResponse } from '../../src/index.js'
+import type { HttpRequest, HttpResponse } from '../../src/entry-adapter.js'
+import type { Handler } from '../../src/index.js'
 import type { Climate } from './connection.js'
 import type { Process, Scheduler } from './scheduler.js'
 

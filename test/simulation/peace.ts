@@ -49,7 +49,7 @@ async function latestTokensAreLive(world: World): Promise<void> {
     if (grant.over || grant.unknown > 0 || grant.key !== grant.client.key) continue
     const token = record?.tokens?.find(({ label }) => label === latest.label)
     const tokenEndsAt = (token?.expiresAt ?? 0) - margin
-    const grantEndsAt = (record?.endsAt ?? Number.POSITIVE_INFINITY) - margin
+    const grantEndsAt = (record?.expiresAt ?? Number.POSITIVE_INFINITY) - margin
     if (record !== undefined && scheduler.now() >= Math.min(tokenEndsAt, grantEndsAt)) continue
     const age = scheduler.now() - latest.receivedAt
     if (record === undefined && age >= lifetimes.tokenMs - margin) continue

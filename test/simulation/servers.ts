@@ -1,16 +1,16 @@
+import { seededRandom } from '../../packages/testing/src/random.js'
 import {
   type AuthorizationServer,
   type ClientKeys,
   createAuthorizationServer,
   createResourceServer,
-  type Introspect,
   type PaymentMethods,
   type Pricing,
   type ResourceServer,
   type Store,
   type WalletAddress,
 } from '../../src/index.js'
-import { seededRandom } from '../../src/testing/random.js'
+import type { Introspect } from '../../src/ports/host.js'
 import { alice, bob, grantEndpoint, origin, resourceServer } from '../support/world.js'
 import type { Reachable } from './network.js'
 import type { Process, Scheduler } from './scheduler.js'
@@ -83,21 +83,21 @@ export function startServer(
     grantEndpoint,
     consentUrl: `${origin}/consent`,
     clientKeys: ports.clientKeys,
-    policy: { retentionMs: lifetimes.retentionMs, unusedLifetimeMs: lifetimes.retentionMs },
+    policy: {
+      grants: { retentionMs: lifetimes.retentionMs, unusedLifetimeMs: lifetimes.retentionMs },
+    },
   })
   const introspect = mistake.introspect?.(auth.introspect, clock.now) ?? auth.introspect
+  const grants = { ...auth, introspect }
   const correct = createResourceServer({
-    ...shared,
     baseUrl: resourceServer,
-    grantEndpoint,
-    introspect,
+    grants,
     walletAddresses,
     paymentMethods,
     pricing: ports.pricing,
     policy: {
-      incomingPaymentRetentionMs: lifetimes.retentionMs,
-      outgoingPaymentHoldMs: lifetimes.holdMs,
-      outgoingPaymentRetentionMs: lifetimes.retentionMs,
+      incomingPayments: { retentionMs: lifetimes.retentionMs },
+      outgoingPayments: { holdMs: lifetimes.holdMs, retentionMs: lifetimes.retentionMs },
     },
   })
   const resources = mistake.resources?.(correct) ?? correct

@@ -1,4 +1,4 @@
-import type { Json } from '../../src/index.js'
+import type { Json } from '../../src/entry-core.js'
 
 export const usd = { value: '2500', assetCode: 'USD', assetScale: 2 }
 

@@ -13,7 +13,7 @@ import {
 } from './spending.js'
 import { alice, bob, incomingAccess, type World } from './world.js'
 
-export { usd } from './spending.js'
+export { eur, usd } from './spending.js'
 
 const settlement = settlementAccount('USD')
 

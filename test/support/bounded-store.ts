@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type Commit, type Store, type Stored, storeBounds } from '../../src/index.js'
-import { commitSizeOf } from '../../src/testing/conformance/trial.js'
-import { evictOldest } from '../../src/util/evict-oldest.js'
+import { commitSizeOf } from '../../packages/testing/src/conformance/trial.js'
+import { type Commit, type Stored, storeBounds } from '../../src/entry-adapter.js'
+import type { Store } from '../../src/index.js'
 
 const idPattern = /^[A-Za-z0-9._-]{8,128}$/
 const namespacePattern = /^[A-Za-z0-9_-]{8}$/
@@ -54,7 +54,11 @@ export function boundedStore(store: Store): Store {
 function remember(records: Map<string, Stored>, key: string, record: Stored): void {
   records.delete(key)
   records.set(key, record)
-  evictOldest(records, knownMax)
+  if (records.size <= knownMax) return
+  for (const oldest of records.keys()) {
+    records.delete(oldest)
+    return
+  }
 }
 
 function requireLimit(method: string, limit: number, most: number): void {

@@ -1,1 +1,1 @@
-export { type ManualClock, manualClock, startOfTests } from '../../src/testing/clock.js'
+export { type ManualClock, manualClock, startOfTests } from '../../packages/testing/src/clock.js'

@@ -17,6 +17,7 @@ import {
   type GrantClient,
   type GrantEvent,
   type GrantPolicy,
+  type SubjectId,
 } from '../../src/core/grant/record.js'
 import { type RequestGrant, requestGrant } from '../../src/core/grant/request.js'
 import {
@@ -120,6 +121,7 @@ export function labelled(
 export interface LifeOptions {
   readonly kind?: Kind
   readonly access?: readonly TokenItem[]
+  readonly subject?: SubjectId
   readonly policy?: Partial<GrantPolicy>
 }
 
@@ -127,16 +129,23 @@ export interface ApproveOptions {
   readonly owner?: string
   readonly walletAddresses?: readonly string[]
   readonly access?: readonly TokenItem[]
+  readonly subject?: SubjectId
+  readonly listName?: string
 }
 
 /** One grant from its request on, with its own clock. Commits each decision. */
 export function grantLife({
   kind = 'redirect',
   access = [outgoing],
+  subject,
   ...options
 }: LifeOptions = {}) {
   const policy: GrantPolicy = { ...grantPolicy, ...options.policy }
-  const created = requestGrant(requestOf(kind, { access }), startOfTests, policy)
+  const created = requestGrant(
+    requestOf(kind, { access, ...(subject && { subject }) }),
+    startOfTests,
+    policy,
+  )
   if (created.outcome === 'refused') throw new Error(created.reason)
   let grant = deepFreeze(created.record)
   let now = startOfTests
@@ -186,14 +195,14 @@ export function grantLife({
     set(instant: Instant) {
       now = instant
     },
-    approve({ owner = 'alice', walletAddresses = [alice], access }: ApproveOptions = {}) {
+    approve({ owner = 'alice', walletAddresses = [alice], ...more }: ApproveOptions = {}) {
       refs++
       return decide<'approve'>({
         type: 'approve',
         commandId: commandId(),
         resourceOwner: owner,
         walletAddresses,
-        ...(access === undefined ? {} : { access }),
+        ...more,
         refHash: hashOf(`ref ${refs}`),
       })
     },
@@ -282,43 +291,38 @@ export const accessItem: fc.Arbitrary<AccessItem> = fc.oneof(
 
 /** What an owner, or a faulty consent page, may make of the requested access. */
 const offers = {
-  all: (items: readonly TokenItem[]) => items,
-  'but the last': (items: readonly TokenItem[]) => items.slice(0, -1),
-  'one action of each': (items: readonly TokenItem[]) =>
+  all: (items) => items,
+  'but the last': (items) => items.slice(0, -1),
+  'one action of each': (items) =>
     items.map((item) => ({ ...item, actions: item.actions.slice(0, 1) })),
-  'read for read-all': (items: readonly TokenItem[]) =>
+  'read for read-all': (items) =>
     items.map((item) => ({
       ...item,
       actions: item.actions.map((action) => (action === 'read-all' ? ('read' as const) : action)),
     })),
-  'for alice only': (items: readonly TokenItem[]) =>
+  'for alice only': (items) =>
     items.map((item) => ({ ...item, identifier: item.identifier ?? alice })),
-  'half of each amount': (items: readonly TokenItem[]) => withAmounts(items, (value) => value / 2n),
-  'one receiver': (items: readonly TokenItem[]) =>
+  'half of each amount': (items) => withAmounts(items, (value) => value / 2n),
+  'one receiver': (items) =>
     withLimits(items, (limits) => ({
       receiver: `${bob}/incoming-payments/1`,
       ...limits,
     })),
-  'one unit more of each amount': (items: readonly TokenItem[]) =>
-    withAmounts(items, (value) => value + 1n),
-  'no amounts': (items: readonly TokenItem[]) =>
+  'one unit more of each amount': (items) => withAmounts(items, (value) => value + 1n),
+  'no amounts': (items) =>
     withLimits(items, ({ debitAmount: _debit, receiveAmount: _receive, ...limits }) => limits),
-  'no interval': (items: readonly TokenItem[]) =>
-    withLimits(items, ({ interval: _interval, ...limits }) => limits),
-  'an interval': (items: readonly TokenItem[]) =>
+  'no interval': (items) => withLimits(items, ({ interval: _interval, ...limits }) => limits),
+  'an interval': (items) =>
     withLimits(items, (limits) => ({ interval: 'R/2025-05-20T13:00:00Z/P1Y', ...limits })),
-  'no limits': (items: readonly TokenItem[]) => items.map(({ limits: _limits, ...item }) => item),
-  'everything twice': (items: readonly TokenItem[]) => [...items, ...items],
-  'every action': (items: readonly TokenItem[]) =>
-    items.map((item) => ({ ...item, actions: accessActions[item.type] })),
-  'for bob': (items: readonly TokenItem[]) => items.map((item) => ({ ...item, identifier: bob })),
-  'for everybody': (items: readonly TokenItem[]) =>
-    items.map(({ identifier: _identifier, ...item }) => item),
-  'swapped tokens': (items: readonly TokenItem[]) =>
+  'no limits': (items) => items.map(({ limits: _limits, ...item }) => item),
+  'everything twice': (items) => [...items, ...items],
+  'every action': (items) => items.map((item) => ({ ...item, actions: accessActions[item.type] })),
+  'for bob': (items) => items.map((item) => ({ ...item, identifier: bob })),
+  'for everybody': (items) => items.map(({ identifier: _identifier, ...item }) => item),
+  'swapped tokens': (items) =>
     items.map((item, index) => withLabel(item, items[items.length - 1 - index]?.label)),
-  'without labels': (items: readonly TokenItem[]) =>
-    items.map(({ label: _label, ...item }) => item),
-  'only the first token': (items: readonly TokenItem[]) => itemsOf(items, items[0]?.label),
+  'without labels': (items) => items.map(({ label: _label, ...item }) => item),
+  'only the first token': (items) => itemsOf(items, items[0]?.label),
   nothing: () => [],
 } as const satisfies Record<string, (items: readonly TokenItem[]) => readonly TokenItem[]>
 
@@ -357,7 +361,7 @@ function withAmounts(items: readonly TokenItem[], change: (value: bigint) => big
 
 /** An instant near the end of a period: mistakes occur at the exact millisecond. */
 export interface Moment {
-  readonly of: 'wait' | 'interaction' | 'retry' | 'token' | 'unused' | 'windows'
+  readonly of: 'wait' | 'interaction' | 'retry' | 'token' | 'unused' | 'expiry'
   readonly offsetMs: -1 | 0 | 1
 }
 
@@ -406,7 +410,7 @@ export interface History {
 }
 
 const moment: fc.Arbitrary<Moment> = fc.record({
-  of: fc.constantFrom('wait', 'interaction', 'retry', 'token', 'unused', 'windows'),
+  of: fc.constantFrom('wait', 'interaction', 'retry', 'token', 'unused', 'expiry'),
   offsetMs: fc.constantFrom(-1, 0, 1),
 })
 
@@ -641,7 +645,7 @@ function chosenToken(
 }
 
 function instantOf({ of, offsetMs }: Moment, grant: Grant): Instant | undefined {
-  const { continuation, interaction, tokens = [], endsAt } = grant
+  const { continuation, interaction, tokens = [] } = grant
   const [token] = tokens
   const derivation = derivationsOf(grant).at(-1)
   const instants = {
@@ -650,7 +654,7 @@ function instantOf({ of, offsetMs }: Moment, grant: Grant): Instant | undefined 
     retry: derivation?.until,
     token: token?.expiresAt,
     unused: token && token.expiresAt + grantPolicy.unusedLifetimeMs,
-    windows: endsAt,
+    expiry: grant.expiresAt,
   }
   const instant = instants[of]
   return instant === undefined ? undefined : instant + offsetMs

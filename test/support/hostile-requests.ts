@@ -1,5 +1,6 @@
+import type { HttpRequest } from '../../src/entry-adapter.js'
 import type * as Library from '../../src/index.js'
-import type { Handler, HttpRequest, ServerOptions } from '../../src/index.js'
+import type { Handler, ServerOptions } from '../../src/index.js'
 import { jwkOf, testKey } from './keys.js'
 import { contentDigest } from './sign.js'
 
@@ -301,8 +302,7 @@ export function serversWithoutKeys(
   const resources = library.createResourceServer({
     ...options,
     baseUrl: 'https://wallet.example/op',
-    grantEndpoint,
-    introspect: auth.introspect,
+    grants: auth,
     walletAddresses: { find: async () => undefined },
     paymentMethods: library.ilpPaymentMethods({
       addressPrefix: 'test.wallet',

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import express from 'express'
-import fastify from 'fastify'
+import fastify, { type FastifyInstance } from 'fastify'
 import { Hono } from 'hono'
 import { toExpress } from '../../adapters/express.js'
 import { toFastify } from '../../adapters/fastify.js'
@@ -45,37 +45,23 @@ export const hosts: readonly Host[] = [
   {
     name: 'fastify',
     basePath: '',
-    async create(handle) {
-      const app = fastify()
-      app.register(toFastify(handle))
-      await app.ready()
-      return app.server
-    },
+    create: (handle) => fastifyServer((app) => app.register(toFastify(handle))),
   },
   {
     name: 'fastify, under a prefix',
     basePath: '/auth',
-    async create(handle) {
-      const app = fastify()
-      app.register(toFastify(handle), { prefix: '/auth' })
-      await app.ready()
-      return app.server
-    },
+    create: (handle) =>
+      fastifyServer((app) => app.register(toFastify(handle), { prefix: '/auth' })),
   },
   {
     name: 'fastify, in a plugin',
     basePath: '/open/auth',
-    async create(handle) {
-      const app = fastify()
-      app.register(
-        async (inner) => {
-          inner.register(toFastify(handle), { prefix: '/auth' })
-        },
-        { prefix: '/open' },
-      )
-      await app.ready()
-      return app.server
-    },
+    create: (handle) =>
+      fastifyServer((app) =>
+        app.register(async (inner) => void inner.register(toFastify(handle), { prefix: '/auth' }), {
+          prefix: '/open',
+        }),
+      ),
   },
   {
     name: 'hono',
@@ -99,6 +85,13 @@ export const hosts: readonly Host[] = [
 
 function quietExpress() {
   return express().disable('x-powered-by')
+}
+
+export async function fastifyServer(prepare: (app: FastifyInstance) => unknown): Promise<Server> {
+  const app = fastify()
+  prepare(app)
+  await app.ready()
+  return app.server
 }
 
 export function honoServer(app: Hono): Server {

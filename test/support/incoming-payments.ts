@@ -14,12 +14,12 @@ import { deepFreeze } from './frozen.js'
 
 const day = 86_400_000
 
-/** The default differs from the maximum, so that a test notices any confusion between them. */
+/** All durations differ, so that a test notices any confusion between them. */
 export const paymentPolicy: IncomingPaymentPolicy = {
   expiryDefaultMs: 30 * day,
   expiryMaxMs: 60 * day,
   retentionMs: 365 * day,
-  unpaidRetentionMs: 365 * day,
+  unpaidRetentionMs: 90 * day,
 }
 
 export function usd(value: string | bigint): Amount {
@@ -100,5 +100,3 @@ export function paymentLife(more: Partial<CreateIncomingPayment> = {}) {
     },
   }
 }
-
-export type PaymentLife = ReturnType<typeof paymentLife>

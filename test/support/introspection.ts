@@ -1,5 +1,4 @@
-import { toFetch } from '../../src/http/fetch.js'
-import type { Handler, PrivateJwk } from '../../src/index.js'
+import type { PrivateJwk } from '../../src/index.js'
 import { type TestKey, testKey } from './keys.js'
 
 /** The resource server of these tests and its signing key. */
@@ -8,12 +7,6 @@ export const bankKey = testKey('bank')
 
 export function privateJwkOf({ privateKey }: TestKey): PrivateJwk {
   return privateKey.export({ format: 'jwk' })
-}
-
-/** A `fetch` that calls one handler instead of a network. */
-export function fetchTo(handle: Handler): typeof fetch {
-  const serve = toFetch(handle)
-  return (input, init) => serve(new Request(input, init))
 }
 
 /** Returns the reason of a rejected promise; fails if the promise was not rejected. */

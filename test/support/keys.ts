@@ -1,7 +1,8 @@
-import type { ClientKeyQuery, ClientKeys, PublicJwk } from '../../src/index.js'
-import { type KeyPair, keyFromText } from '../../src/testing/key.js'
+import { type KeyPair, keyFromText } from '../../packages/testing/src/key.js'
+import type { ClientKeys, PublicJwk } from '../../src/index.js'
+import type { ClientKeyQuery } from '../../src/ports/host.js'
 
-export { jwkOf, type KeyPair as TestKey, keyFromSeed } from '../../src/testing/key.js'
+export { jwkOf, type KeyPair as TestKey, keyFromSeed } from '../../packages/testing/src/key.js'
 
 /** Returns a key pair for a name: the same name always gives the same key. */
 export function testKey(name: string): KeyPair {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Dialect, Kysely, MysqlDialect, PostgresDialect, SqliteDialect } from 'kysely'
 import { createPool } from 'mysql2'
-import type { KyselyDialect } from '../../adapters/kysely.js'
+import type { KyselyDialect } from '../../packages/kysely/src/index.js'
 import { freshPostgres, servers } from './databases.js'
 import { freshSqlite, sqliteDrivers } from './sqlite.js'
 

@@ -37,7 +37,7 @@ export const allDeployments: readonly Deployment[] = [false, true].flatMap((spli
 
 /**
  * The deployments on which the suites run: all in `npm run test:long`, and one in `npm test`, where
- * official-client-adapters.test.ts sends ten requests over each of the others.
+ * clients/published-client.test.ts sends the requests of the quickstarts over each of the others.
  */
 export const deployments = isLong
   ? allDeployments

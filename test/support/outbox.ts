@@ -40,7 +40,7 @@ function oneClock(outbox: ServerEvents): ServerEvents {
 }
 
 /** A pacing in which no command waits too long. */
-export const patient: Pacing = {
+const patient: Pacing = {
   elapsedMs: () => 0,
   sleep: (_ms, signal) =>
     new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
@@ -111,7 +111,7 @@ export function paymentServices(options: SetupOptions = {}) {
     sweep: (options?: SweepOptions) =>
       sweepKinds(
         context,
-        [payments.swept, retired(context, 'transfer'), retired(context, 'nonce')],
+        [payments.swept, retired(context, 'transfer'), retired(context, 'replay')],
         options,
       ),
   }

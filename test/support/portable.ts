@@ -28,6 +28,12 @@ export async function importWithBuiltins<Module>(
   }
 }
 
+/** Makes Web Crypto refuse Ed25519 until mocks are restored, like a runtime that lacks it. */
+export function withoutWebEd25519(): void {
+  const unsupported = new DOMException('Unrecognized algorithm name', 'NotSupportedError')
+  vi.spyOn(crypto.subtle, 'importKey').mockRejectedValue(unsupported)
+}
+
 /** Imports a module again, as Cloudflare Workers would, whose requests must not wait for each other. */
 export async function importOnWorkers<Module>(load: () => Promise<Module>): Promise<Module> {
   const find = process.getBuiltinModule.bind(process)

@@ -1,4 +1,5 @@
-import type { RecordKind, Store, Stored } from '../../src/index.js'
+import type { RecordKind, Stored } from '../../src/entry-adapter.js'
+import type { Store } from '../../src/index.js'
 
 /**
  * The fate of a call: it works; it fails before anything is written; it takes effect but its response is

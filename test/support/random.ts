@@ -1,1 +1,1 @@
-export { seededRandom } from '../../src/testing/random.js'
+export { seededRandom } from '../../packages/testing/src/random.js'

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
-import { memoryStore, type RecordKind, type Store, type Stored } from '../../src/index.js'
+import type { RecordKind, Stored } from '../../src/entry-adapter.js'
+import { memoryStore, type Store } from '../../src/index.js'
 import { createSpendingWorld, newQuote, outgoingItem, pay, payByQuote, usd } from './spending.js'
 import { alice, bob, interactionId, type TestClient } from './world.js'
 

@@ -1,5 +1,5 @@
 import { sign } from 'node:crypto'
-import type { HttpRequest } from '../../src/index.js'
+import type { HttpRequest } from '../../src/entry-adapter.js'
 import { headerOf, type SignOptions, signedRequest, withHeader } from './sign.js'
 
 /** A client SDK whose signature fields are not Structured Fields. */

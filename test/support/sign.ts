@@ -1,11 +1,11 @@
-import type { HttpRequest } from '../../src/index.js'
+import type { HttpRequest } from '../../src/entry-adapter.js'
 
 export {
   bytesOf,
   contentDigest,
   type SignOptions,
   signedRequest,
-} from '../../src/testing/sign.js'
+} from '../../packages/testing/src/sign.js'
 
 /** Replaces or adds header lines of one name. */
 export function withHeader(request: HttpRequest, name: string, ...values: string[]): HttpRequest {

@@ -1,5 +1,6 @@
+import type { Item } from 'structured-headers'
+import type { HttpRequest } from '../../src/entry-adapter.js'
 import { readFields } from '../../src/http/fields.js'
-import type { HttpRequest } from '../../src/index.js'
 import {
   type ComponentValue,
   componentReader,
@@ -7,7 +8,6 @@ import {
   type SignedMessage,
 } from '../../src/protocol/http-signature/components.js'
 import type { Freshness, Inspection } from '../../src/protocol/http-signature/inspect.js'
-import type { Item } from '../../src/protocol/http-signature/structured-fields.js'
 import { startOfTests } from './clock.js'
 import { testKey } from './keys.js'
 import { type SignOptions, signedRequest } from './sign.js'

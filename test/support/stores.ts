@@ -2,7 +2,7 @@ import type { Scheduler } from 'fast-check'
 import type { Store } from '../../src/index.js'
 import { checkThenAct as checkThenActOver } from './broken-stores/commits.js'
 
-export { lastWriteWins, upsert } from './broken-stores/commits.js'
+export { lastWriteWins } from './broken-stores/commits.js'
 
 /** Lets the scheduler choose when each call begins and when its response arrives, and so their order. */
 export function scheduledStore(store: Store, scheduler: Scheduler): Store {

@@ -73,136 +73,90 @@ function approve({ auth }: World, id: string) {
 const spent = `${resourceServer}/outgoing-payment-grant`
 const received = { receiveAmount: eur(500), interval: 'R/2026-11-01T00:00:00Z/P1M' }
 
+function success(operation: ServerOperation, name: string, run: Success['run']): Success {
+  return { name, operation, run }
+}
+
 export const successes: readonly Success[] = [
-  {
-    name: 'a grant that needs consent, with a redirect back',
-    operation: 'requestGrant',
-    run: ({ shop }) => shop.request([outgoingAccess], withFinish),
-  },
-  {
-    name: 'a grant that needs consent, without a redirect back',
-    operation: 'requestGrant',
-    run: ({ shop }) => shop.request([outgoingAccess], withoutFinish),
-  },
-  {
-    name: 'a grant for everything at once',
-    operation: 'requestGrant',
-    run: ({ shop }) =>
-      shop.request([
-        { type: 'incoming-payment', actions: ['create', 'complete', 'read', 'list'] },
-        { type: 'quote', actions: ['create', 'read'] },
-      ]),
-  },
-  {
-    name: 'a CORS preflight',
-    operation: 'discover',
-    async run({ ask, handle }) {
-      const headers = [['Access-Control-Request-Method', 'POST']] as const
-      return answerOf(await handle({ ...unsignedRequest(ask('discover')), headers }))
-    },
-  },
-  {
-    name: 'a grant that is still pending',
-    operation: 'continueGrant',
-    async run({ shop, world }) {
-      const { body } = await shop.request([outgoingAccess], withoutFinish)
-      world.clock.advance(5_000)
-      return shop.continue(body.continue)
-    },
-  },
-  {
-    name: 'a token with limits of every kind',
-    operation: 'continueGrant',
-    async run({ shop, world }) {
-      const { body } = await shop.request([outgoingItem(received)], withoutFinish)
-      await approve(world, interactionId(body.interact.redirect))
-      return shop.continue(body.continue)
-    },
-  },
-  { name: 'only a subject', operation: 'continueGrant', run: () => asking({}) },
-  {
-    name: 'a subject and a token',
-    operation: 'continueGrant',
-    run: () => asking({ access_token: { access: [outgoingAccess] } }),
-  },
-  {
-    name: 'a token that is not active',
-    operation: 'introspectToken',
-    run: ({ ask, send }) => send(ask('introspectToken', 'unknown')),
-  },
-  {
-    name: 'a payment with all members',
-    operation: 'createIncomingPayment',
-    async run(surface) {
-      const { ask, send } = surface
-      const metadata = { nested: { deeper: [1, 'two', null] }, receivedAmount: 7 }
-      const expiresAt = '2026-12-01T00:00:00+01:00'
-      const more = { incomingAmount: usd(1), metadata, expiresAt }
-      const body = JSON.stringify({ walletAddress: bob, ...more })
-      return send({ ...ask('createIncomingPayment'), body })
-    },
-  },
-  {
-    name: 'a payment of which something has arrived',
-    operation: 'getIncomingPayment',
-    async run(surface) {
-      const { token, url } = await fullPayment(surface)
-      return surface.shop.getPayment(token, url)
-    },
-  },
-  {
-    name: 'a completed payment',
-    operation: 'getIncomingPayment',
-    async run(surface) {
-      const { token, url, complete } = await fullPayment(surface)
-      await complete()
-      return surface.shop.getPayment(token, url)
-    },
-  },
-  {
-    name: 'the public view of a payment',
-    operation: 'getIncomingPayment',
-    async run(surface) {
-      const { url } = await fullPayment(surface)
-      return answerOf(await surface.handle(unsignedRequest({ method: 'GET', url })))
-    },
-  },
-  {
-    name: 'a payment of which something has arrived',
-    operation: 'completeIncomingPayment',
-    async run(surface) {
+  success('requestGrant', 'a grant that needs consent, with a redirect back', ({ shop }) =>
+    shop.request([outgoingAccess], withFinish),
+  ),
+  success('requestGrant', 'a grant that needs consent, without a redirect back', ({ shop }) =>
+    shop.request([outgoingAccess], withoutFinish),
+  ),
+  success('requestGrant', 'a grant for everything at once', ({ shop }) =>
+    shop.request([
+      { type: 'incoming-payment', actions: ['create', 'complete', 'read', 'list'] },
+      { type: 'quote', actions: ['create', 'read'] },
+    ]),
+  ),
+  success('discover', 'a CORS preflight', async ({ ask, handle }) => {
+    const headers = [['Access-Control-Request-Method', 'POST']] as const
+    return answerOf(await handle({ ...unsignedRequest(ask('discover')), headers }))
+  }),
+  success('continueGrant', 'a grant that is still pending', async ({ shop, world }) => {
+    const { body } = await shop.request([outgoingAccess], withoutFinish)
+    world.clock.advance(5_000)
+    return shop.continue(body.continue)
+  }),
+  success('continueGrant', 'a token with limits of every kind', async ({ shop, world }) => {
+    const { body } = await shop.request([outgoingItem(received)], withoutFinish)
+    await approve(world, interactionId(body.interact.redirect))
+    return shop.continue(body.continue)
+  }),
+  success('continueGrant', 'only a subject', () => asking({})),
+  success('continueGrant', 'a subject and a token', () =>
+    asking({ access_token: { access: [outgoingAccess] } }),
+  ),
+  success('introspectToken', 'a token that is not active', ({ ask, send }) =>
+    send(ask('introspectToken', 'unknown')),
+  ),
+  success('createIncomingPayment', 'a payment with all members', async (surface) => {
+    const { ask, send } = surface
+    const metadata = { nested: { deeper: [1, 'two', null] }, receivedAmount: 7 }
+    const expiresAt = '2026-12-01T00:00:00+01:00'
+    const more = { incomingAmount: usd(1), metadata, expiresAt }
+    const body = JSON.stringify({ walletAddress: bob, ...more })
+    return send({ ...ask('createIncomingPayment'), body })
+  }),
+  success('getIncomingPayment', 'a payment of which something has arrived', async (surface) => {
+    const { token, url } = await fullPayment(surface)
+    return surface.shop.getPayment(token, url)
+  }),
+  success('getIncomingPayment', 'a completed payment', async (surface) => {
+    const { token, url, complete } = await fullPayment(surface)
+    await complete()
+    return surface.shop.getPayment(token, url)
+  }),
+  success('getIncomingPayment', 'the public view of a payment', async (surface) => {
+    const { url } = await fullPayment(surface)
+    return answerOf(await surface.handle(unsignedRequest({ method: 'GET', url })))
+  }),
+  success(
+    'completeIncomingPayment',
+    'a payment of which something has arrived',
+    async (surface) => {
       const { token, url } = await fullPayment(surface)
       return surface.shop.post(`${url}/complete`, undefined, token)
     },
-  },
-  {
-    name: 'payments of all kinds',
-    operation: 'listIncomingPayments',
-    async run(surface) {
-      await fullPayment(surface)
-      return surface.send(surface.ask('listIncomingPayments'))
-    },
-  },
-  {
-    name: 'an empty list',
-    operation: 'listIncomingPayments',
-    run({ ask, send, world }) {
-      // No payment follows the last possible cursor.
-      const last = Buffer.from(`${world.clock.now() + 1} z`).toString('base64url')
-      const { url, ...asked } = ask('listIncomingPayments')
-      return send({ ...asked, url: `${url}&cursor=${last}` })
-    },
-  },
-  {
-    name: 'a quote in another currency',
-    operation: 'createQuote',
-    run: async ({ shop }) =>
-      newQuote(shop, await quoteToken(shop), { receiver: euroReceiver, debitAmount: usd(100) }),
-  },
-  {
-    name: 'a payment with a quote, an interval and a limit on the received amount',
-    operation: 'createOutgoingPayment',
-    async run({ shop, world }) {
+  ),
+  success('listIncomingPayments', 'payments of all kinds', async (surface) => {
+    await fullPayment(surface)
+    return surface.send(surface.ask('listIncomingPayments'))
+  }),
+  success('listIncomingPayments', 'an empty list', ({ ask, send, world }) => {
+    // No payment follows the last possible cursor.
+    const last = Buffer.from(`${world.clock.now() + 1} z`).toString('base64url')
+    const { url, ...asked } = ask('listIncomingPayments')
+    return send({ ...asked, url: `${url}&cursor=${last}` })
+  }),
+  success('createQuote', 'a quote in another currency', async ({ shop }) =>
+    newQuote(shop, await quoteToken(shop), { receiver: euroReceiver, debitAmount: usd(100) }),
+  ),
+  success(
+    'createOutgoingPayment',
+    'a payment with a quote, an interval and a limit on the received amount',
+    async ({ shop, world }) => {
       const { token } = await grantToPay(world, shop, [outgoingItem(received)])
       const quote = await newQuote(shop, await quoteToken(shop), {
         receiver: euroReceiver,
@@ -210,19 +164,15 @@ export const successes: readonly Success[] = [
       })
       return payByQuote(shop, token, quote.body.id, { metadata: { invoice: 'INV-1' } })
     },
-  },
-  {
-    name: 'a payment without limits',
-    operation: 'createOutgoingPayment',
-    async run({ shop, world }) {
-      const { token } = await grantToPay(world, shop, [outgoingItem()])
-      return pay(shop, token, 100)
-    },
-  },
-  {
-    name: 'a payment that failed after a part was sent',
-    operation: 'getOutgoingPayment',
-    async run({ ask, held, send, world }) {
+  ),
+  success('createOutgoingPayment', 'a payment without limits', async ({ shop, world }) => {
+    const { token } = await grantToPay(world, shop, [outgoingItem()])
+    return pay(shop, token, 100)
+  }),
+  success(
+    'getOutgoingPayment',
+    'a payment that failed after a part was sent',
+    async ({ ask, held, send, world }) => {
       const { outgoingPayments } = world.resources
       const paymentId = outgoingPayments.idOf(held.outgoing) ?? ''
       await outgoingPayments.begin(paymentId)
@@ -230,29 +180,21 @@ export const successes: readonly Success[] = [
       await outgoingPayments.fail(paymentId, { ...some, reason: 'no route' })
       return send(ask('getOutgoingPayment'))
     },
-  },
-  {
-    name: 'payments of all kinds',
-    operation: 'listOutgoingPayments',
-    async run({ ask, held, send, shop }) {
-      await payByQuote(shop, held.token.value, held.quote, { metadata: { invoice: 'INV-1' } })
-      return send(ask('listOutgoingPayments'))
-    },
-  },
-  {
-    name: 'the spent part of a limit on the received amount',
-    operation: 'getOutgoingPaymentGrant',
-    async run({ shop, world }) {
+  ),
+  success('listOutgoingPayments', 'payments of all kinds', async ({ ask, held, send, shop }) => {
+    await payByQuote(shop, held.token.value, held.quote, { metadata: { invoice: 'INV-1' } })
+    return send(ask('listOutgoingPayments'))
+  }),
+  success(
+    'getOutgoingPaymentGrant',
+    'the spent part of a limit on the received amount',
+    async ({ shop, world }) => {
       const { token } = await grantToPay(world, shop, [outgoingItem(received)])
       return shop.getPayment(token, spent)
     },
-  },
-  {
-    name: 'a grant without limits',
-    operation: 'getOutgoingPaymentGrant',
-    async run({ shop, world }) {
-      const { token } = await grantToPay(world, shop, [outgoingItem()])
-      return shop.getPayment(token, spent)
-    },
-  },
+  ),
+  success('getOutgoingPaymentGrant', 'a grant without limits', async ({ shop, world }) => {
+    const { token } = await grantToPay(world, shop, [outgoingItem()])
+    return shop.getPayment(token, spent)
+  }),
 ]

@@ -1,8 +1,9 @@
-import type { HttpRequest, ServerOperation } from '../../src/index.js'
+import type { HttpRequest } from '../../src/entry-adapter.js'
+import type { ServerOperation } from '../../src/index.js'
 import { bytesOf, type SignOptions, signedRequest } from './sign.js'
 import { type Ask, askFor } from './surface/asks.js'
 import { createHeld } from './surface/held.js'
-import { createServers, switchesOff } from './surface/servers.js'
+import { createServers, type ServersOptions, switchesOff } from './surface/servers.js'
 import { type Answer, answerOf, origin } from './world.js'
 
 export type { Ask } from './surface/asks.js'
@@ -17,9 +18,9 @@ export type Sending = Partial<Pick<SignOptions, 'created' | 'headers' | 'key' | 
 export type Surface = Awaited<ReturnType<typeof createSurface>>
 
 /** Creates all servers with all their routes, and one record of each kind that a client instance can request. */
-export async function createSurface() {
+export async function createSurface(options: ServersOptions = {}) {
   const switches = switchesOff()
-  const { world, routes, handle, kept } = createServers(switches)
+  const { world, routes, handle, kept } = createServers(switches, options)
   const shop = world.client()
   const held = await createHeld(world, shop)
   let nonces = 0

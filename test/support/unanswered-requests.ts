@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type DeliveredEvent, type EventDelivery, guardedFetch } from 'open-payments-server'
+import { type DeliveredEvent, type EventHandler, guardedFetch } from 'open-payments-server'
 import { webhookSender } from '../../examples/webhooks/sender.js'
 
 const count = 50
@@ -26,7 +26,7 @@ const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
 const guarded = guardedFetch({ allowLoopback: true, timeoutMs })
 const lasting = new AbortController()
-const delivery = { signal: lasting.signal, attempt: 1 } as EventDelivery
+const delivery = { signal: lasting.signal, attempt: 1 } as Parameters<EventHandler>[1]
 const webhook = webhookSender({
   url: `${origin}/hook`,
   secret: `whsec_${Buffer.alloc(24).toString('base64')}`,

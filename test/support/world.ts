@@ -1,3 +1,4 @@
+import type { HttpResponse } from '../../src/entry-adapter.js'
 import {
   type AccessItem,
   type AuthorizationServerOptions,
@@ -5,7 +6,6 @@ import {
   createResourceServer,
   createWalletAddressServer,
   type Handler,
-  type HttpResponse,
   ilpPaymentMethods,
   memoryStore,
   type RefusalReport,
@@ -71,8 +71,7 @@ export function createWorld(options: WorldOptions = {}) {
   const resources = createResourceServer({
     ...shared,
     baseUrl: resourceServer,
-    grantEndpoint,
-    introspect: auth.introspect,
+    grants: auth,
     walletAddresses,
     paymentMethods: ilpPaymentMethods({
       addressPrefix: 'test.wallet',

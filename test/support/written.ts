@@ -1,4 +1,5 @@
-import type { RecordKind, Store, Stored } from '../../src/index.js'
+import type { RecordKind, Stored } from '../../src/entry-adapter.js'
+import type { Store } from '../../src/index.js'
 
 /** The contents of a store, as seen by an observer of all writes. */
 export interface Written {

@@ -1,7 +1,7 @@
 // #region next-wallet
 import { createWallet } from '../wallet'
 
-/** In development, Next.js loads modules again after each change, and each route may have a copy of them. */
+/** In development, Next.js loads modules again, and routes may have copies of them. */
 const kept = globalThis as { wallet?: ReturnType<typeof createWallet> }
 
 export function wallet() {

@@ -1,4 +1,4 @@
-import type { AccessAction, AccessType } from 'open-payments-server'
+import type { AccessAction, AccessType } from 'open-payments-server/core'
 
 export type Unit = 'year' | 'month' | 'week' | 'day' | 'hour' | 'minute' | 'second'
 

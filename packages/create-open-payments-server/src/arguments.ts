@@ -1,5 +1,4 @@
 import { parseArgs } from 'node:util'
-import { unknownName } from '../../../src/util/known-options.js'
 import {
   type Database,
   databases,
@@ -62,11 +61,9 @@ export function readArguments(
 function parsed(args: readonly string[]) {
   const { tokens } = parseArgs({ args: [...args], strict: false, tokens: true, options })
   for (const token of tokens) {
-    if (token.kind !== 'option') continue
-    const unknown = unknownName({ [token.name]: true }, options)
-    if (unknown === undefined) continue
-    const hint = unknown.hint.replace('mean ', 'mean --')
-    throw new ProblemError(`${token.rawName} is not an option${hint}`, 2)
+    if (token.kind !== 'option' || Object.hasOwn(options, token.name)) continue
+    const known = Object.keys(options).map((name) => `--${name}`)
+    throw new ProblemError(`${token.rawName} is not known: the options are ${known.join(', ')}`, 2)
   }
   try {
     return parseArgs({ args: [...args], allowPositionals: true, options })

@@ -1,5 +1,3 @@
-import { unknownName } from '../../../src/util/known-options.js'
-
 /** The choices of each question, and what to say about them. The first is the default. */
 export const frameworks = {
   express: 'Express 5',
@@ -33,14 +31,12 @@ export class ProblemError extends Error {
   }
 }
 
-/** Returns a known name, or throws a `ProblemError` with the nearest one. */
+/** Returns a known name, or throws a `ProblemError` that lists them. */
 export function knownName<Name extends string>(
   what: string,
   given: string,
   known: Readonly<Record<Name, string>>,
 ): Name {
-  const unknown = unknownName({ [given]: true }, known)
-  if (unknown === undefined) return given as Name
-  const names = Object.keys(known).join(', ')
-  throw new ProblemError(`${what} must be one of ${names}: ${given}${unknown.hint}`, 2)
+  if (Object.hasOwn(known, given)) return given as Name
+  throw new ProblemError(`${what} must be one of ${Object.keys(known).join(', ')}: ${given}`, 2)
 }

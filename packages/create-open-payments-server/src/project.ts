@@ -7,7 +7,7 @@ export interface Project {
   readonly name: string
   readonly framework: Framework
   readonly database: Database
-  /** The version of the library, which is that of this package. */
+  /** The version of the library and of its other packages, which is also the version of this package. */
   readonly version: string
   readonly newSecret: () => string
 }
@@ -17,7 +17,7 @@ const templates = fileURLToPath(new URL('../templates', import.meta.url))
 /** Parts of files that the parts of a wallet share. npm would not pack files with the final names. */
 const parts = ['package.part.json', 'README.part.md', 'env.example']
 
-/** Returns the files of a wallet by path: those that all wallets have, and those of its framework and database. */
+/** Returns the files of a wallet by path: the files of every wallet, and the files for its framework and database. */
 export function filesOf(project: Project): ReadonlyMap<string, string> {
   const folders = ['wallet', `frameworks/${project.framework}`, `databases/${project.database}`]
   const files = new Map(folders.flatMap((folder) => [...filesIn(join(templates, folder))]))
@@ -26,7 +26,9 @@ export function filesOf(project: Project): ReadonlyMap<string, string> {
   const settings = part('env.example').join('')
   const manifest = manifestOf(
     project,
-    part('package.part.json').map((text) => JSON.parse(text)),
+    part('package.part.json').map((text) =>
+      JSON.parse(text.replaceAll('{version}', project.version)),
+    ),
   )
   const readme = part('README.part.md')
   for (const name of [...parts, 'gitignore']) files.delete(name)
@@ -63,20 +65,12 @@ interface Manifest {
   readonly devDependencies?: Readonly<Record<string, string>>
 }
 
-function manifestOf({ name, version }: Project, fragments: readonly Manifest[]) {
-  const own = `^${version}`
-  const all: readonly Manifest[] = [
-    ...fragments,
-    {
-      dependencies: { 'open-payments-server': own },
-      devDependencies: { 'open-payments-server-testing': own },
-    },
-  ]
+function manifestOf({ name }: Project, fragments: readonly Manifest[]) {
   return {
     name,
     ...Object.assign({}, ...fragments),
-    dependencies: merged(all.map(({ dependencies }) => dependencies)),
-    devDependencies: merged(all.map(({ devDependencies }) => devDependencies)),
+    dependencies: merged(fragments.map(({ dependencies }) => dependencies)),
+    devDependencies: merged(fragments.map(({ devDependencies }) => devDependencies)),
   }
 }
 

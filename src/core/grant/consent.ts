@@ -1,6 +1,7 @@
 import {
   type AccessItem,
   coversTokens,
+  grantedItems,
   isWellFormed,
   needsIdentifier,
   type TokenItem,
@@ -13,8 +14,8 @@ import {
   type Grant,
   type GrantEvent,
   type GrantPolicy,
+  type GrantStatus,
   grantEvent,
-  grantedAccess,
   grantStatus,
   type Interaction,
   nextVersion,
@@ -67,9 +68,9 @@ export function approve(
   const interaction = grant.interaction
   if (interaction === undefined)
     return refused('interaction_unknown', 'the grant has no interaction')
-  const status = grantStatus(grant, now, policy)
+  const status = grantStatus(grant, now)
   if (status === 'denied') return refused('decided_otherwise', 'the request has been denied')
-  if (status !== 'pending' && status !== 'approved') return over(status)
+  if (isOver(grant, status)) return over(status)
   if (now >= interaction.expiresAt) return over('interaction-expired')
 
   const access = withIdentifiers(command.access ?? grant.requested, command.walletAddresses)
@@ -84,8 +85,7 @@ export function approve(
   const next = nextVersion(
     grant,
     {
-      state: 'approved',
-      ...grantedAccess(access, policy),
+      granted: grantedItems(access, policy.intervalCounting),
       ...(subject === undefined ? {} : { subject }),
       consent: { resourceOwner: command.resourceOwner, at: now },
       ...withRef(interaction, command.refHash),
@@ -112,14 +112,14 @@ export function deny(
   if (grant.interaction === undefined) {
     return refused('interaction_unknown', 'the grant has no interaction')
   }
-  const status = grantStatus(grant, now, policy)
+  const status = grantStatus(grant, now)
   if (status === 'denied') return unchanged(grant)
+  if (isOver(grant, status)) return over(status)
   if (status === 'approved') return refused('decided_otherwise', 'the request has been approved')
-  if (status !== 'pending') return over(status)
   const { commandId, resourceOwner } = command
   const next = finalize(
     grant,
-    { as: 'denied', ...(resourceOwner && { resourceOwner }) },
+    { reason: 'denied', ...(resourceOwner && { resourceOwner }) },
     commandId,
     now,
     policy,
@@ -155,10 +155,19 @@ function subjectToTell({ requestedSubject }: Grant, { subject }: ApproveGrant) {
   return requestedSubject && subject
 }
 
-function over(status: string) {
-  return status === 'interaction-expired'
-    ? refused('interaction_expired', 'the interaction has expired')
-    : refused('interaction_over', `the status of the grant is ${status}`)
+/** Whether nobody can decide any more: the grant is finalized, or the client instance has received its tokens. */
+function isOver({ issuedAt }: Grant, status: GrantStatus): boolean {
+  return issuedAt !== undefined || (status !== 'pending' && status !== 'approved')
+}
+
+function over(status: GrantStatus) {
+  if (status === 'interaction-expired') {
+    return refused('interaction_expired', 'the interaction has expired')
+  }
+  return refused(
+    'interaction_over',
+    status === 'approved' ? 'the grant has been issued' : `the grant is ${status}`,
+  )
 }
 
 function withRef(interaction: Interaction, refHash: string): Pick<Grant, 'interaction'> | object {

@@ -1,7 +1,6 @@
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
 import {
-  type Derivation,
   type Grant,
   type GrantEvent,
   type GrantPolicy,
@@ -55,14 +54,14 @@ export function continueGrant(
 ): Continued {
   const { continuation, interaction } = grant
   const { refHash } = command
-  const status = grantStatus(grant, now, policy)
+  const status = grantStatus(grant, now)
 
   const { acceptedAt, waitMs } = continuation
   const nextCallAt = acceptedAt + waitMs
   // If a server whose clock is ahead accepted the last call, `acceptedAt` can be in the future. Enforcing the wait
   // would then take longer than `waitMs`.
   const waits = acceptedAt <= clock && clock < nextCallAt
-  if (grant.state === 'pending' && waits) {
+  if ((status === 'pending' || status === 'interaction-expired') && waits) {
     return refused('too_fast', 'the client continued before the wait time had passed', nextCallAt)
   }
   if (refHash === undefined && interaction?.finish !== undefined) {
@@ -70,7 +69,7 @@ export function continueGrant(
   }
   const finished = refuseFinished(status)
   if (finished !== undefined) return finished
-  if (status === 'issued') return retry(grant, refHash, now)
+  if (grant.issuedAt !== undefined) return retry(grant, refHash, now)
   const expected = interaction?.refHash
   if (refHash !== undefined && (expected === undefined || !sameHash(refHash, expected))) {
     return refused('interact_ref_wrong', 'the interaction reference does not belong to this grant')
@@ -84,14 +83,14 @@ function refuseFinished(status: GrantStatus) {
   switch (status) {
     case 'cancelled':
     case 'revoked':
-    case 'token-revoked':
-    case 'ended':
-      return refused('grant_gone', `the status of the grant is ${status}`)
+    case 'expired':
+      return refused('grant_gone', `the grant is ${status}`)
     case 'denied':
       return refused('grant_denied', 'the resource owner denied the request')
     case 'interaction-expired':
       return refused('interaction_timed_out', 'the interaction expired without a decision')
-    default:
+    case 'pending':
+    case 'approved':
       return undefined
   }
 }
@@ -122,12 +121,9 @@ function issue(grant: Grant, command: ContinueGrant, now: Instant, policy: Grant
   const from = command.refHash ?? grant.continuation.tokenHash
   const derivation = derivationOf(from, command.salt, command, now + policy.retryMs)
   const tokens = issuedTokens(grant, command.nextTokens, now, policy)
-  const changes = tokens.length === 0 ? subjectAlone(derivation, now) : { tokens, derivation }
+  // A grant of only a subject expires when its response can no longer be repeated.
+  const issued = tokens.length === 0 ? { expiresAt: derivation.until } : { tokens }
+  const changes = { ...issued, derivation, issuedAt: now }
   const next = nextVersion(grant, changes, command.commandId, now, policy)
   return changed(next, grantEvent('grant.issued', next, now))
-}
-
-/** A grant of only a subject ends when its response can no longer be repeated. */
-function subjectAlone(derivation: Derivation, now: Instant) {
-  return { derivation, issuedAt: now, endsAt: derivation.until }
 }

@@ -37,13 +37,13 @@ export function cancel(
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, 'grant_finalized'> {
-  const status = grantStatus(grant, now, policy)
-  if (!isOpen(status)) return refused('grant_finalized', `the status of the grant is ${status}`)
-  const next = finalize(grant, { as: 'cancelled' }, command.commandId, now, policy)
+  const status = grantStatus(grant, now)
+  if (!isOpen(status)) return refused('grant_finalized', `the grant is ${status}`)
+  const next = finalize(grant, { reason: 'cancelled' }, command.commandId, now, policy)
   return changed(next, grantEvent('grant.cancelled', next, now))
 }
 
-/** Revokes one token. With its last token the grant ends. */
+/** Revokes one token, and the grant with its last token. */
 export function revokeToken(
   grant: Grant,
   command: RevokeToken,
@@ -54,40 +54,30 @@ export function revokeToken(
   if (token === undefined || replaced !== undefined) {
     return refused('token_not_managed_here', 'the token does not belong to this management URI')
   }
-  const { tokens = [] } = grant
-  const others = tokens.filter((each) => each !== token && each.revokedAt === undefined)
   if (token.revokedAt !== undefined) return unchanged(grant)
-  if (others.length === 0) return end(grant, 'token-revoked', command.commandId, now, policy)
-  if (!isOpen(grantStatus(grant, now, policy))) return unchanged(grant)
-  const changes = {
-    tokens: tokens.map((each) => (each === token ? { ...each, revokedAt: now } : each)),
+  if (!isOpen(grantStatus(grant, now))) return unchanged(grant)
+  const tokens = (grant.tokens ?? []).map((each) =>
+    each === token ? { ...each, revokedAt: now } : each,
+  )
+  if (tokens.every(({ revokedAt }) => revokedAt !== undefined)) {
+    return revoke({ ...grant, tokens }, command, now, policy)
   }
-  const next = nextVersion(grant, changes, command.commandId, now, policy)
+  const next = nextVersion(grant, { tokens }, command.commandId, now, policy)
   return changed(next, grantEvent('grant.token-revoked', next, now, token.label))
 }
 
 export function revoke(
   grant: Grant,
-  command: RevokeGrant,
+  { commandId }: Pick<RevokeGrant, 'commandId'>,
   now: Instant,
   policy: GrantPolicy,
 ): Decision<Grant, GrantEvent, never> {
-  return end(grant, 'revoked', command.commandId, now, policy)
-}
-
-function end(
-  grant: Grant,
-  as: 'revoked' | 'token-revoked',
-  commandId: string,
-  now: Instant,
-  policy: GrantPolicy,
-) {
-  if (!isOpen(grantStatus(grant, now, policy))) return unchanged(grant)
-  const next = finalize(grant, { as }, commandId, now, policy)
+  if (!isOpen(grantStatus(grant, now))) return unchanged(grant)
+  const next = finalize(grant, { reason: 'revoked' }, commandId, now, policy)
   return changed(next, grantEvent('grant.revoked', next, now))
 }
 
-/** Whether the grant can still be ended. A grant that expired is as final as one that was revoked. */
+/** Whether the grant is not finalized. A grant that expired is as final as one that was revoked. */
 function isOpen(status: GrantStatus): boolean {
-  return status === 'pending' || status === 'approved' || status === 'issued'
+  return status === 'pending' || status === 'approved'
 }

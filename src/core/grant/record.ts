@@ -1,7 +1,7 @@
-import { endOfItems, type GrantedItem, grantedItems, type TokenItem } from '../access.js'
+import { endOfItems, type GrantedItem, type TokenItem } from '../access.js'
 import { decisionTime, type Instant } from '../instant.js'
 import type { IntervalCounting } from '../interval.js'
-import type { Stored } from '../stored.js'
+import { retained, type Stored } from '../stored.js'
 
 /**
  * The client instance, identified by its wallet address, whose JWKS contains its keys, or by its key alone
@@ -82,8 +82,22 @@ export interface Rotation extends Derivation {
   readonly manage: string
 }
 
-/** Why a grant is final: `token-revoked` if the client instance revoked its last token. */
-export type Finalization = 'denied' | 'cancelled' | 'revoked' | 'token-revoked'
+/**
+ * Why a grant is finalized:
+ *
+ * - `denied`: the resource owner declined.
+ * - `cancelled`: the client instance cancelled its request or grant.
+ * - `revoked`: the host revoked the grant, or the client instance its last token.
+ * - `interaction-expired`: nobody decided before the interaction expired.
+ * - `expired`: the grant has reached its `expiresAt`.
+ */
+export type Finalization = 'denied' | 'cancelled' | 'revoked' | 'interaction-expired' | 'expired'
+
+/**
+ * The status of a grant at an instant (RFC 9635 section 1.5): `pending` until the resource owner decides, `approved`
+ * while the client instance can use it, and then the reason why it is finalized.
+ */
+export type GrantStatus = 'pending' | 'approved' | Finalization
 
 /** The resource owner's consent. */
 export interface Consent {
@@ -96,9 +110,9 @@ export interface Consent {
  * revokes its tokens. A single token is a set of one without a label.
  */
 export interface Grant extends Stored {
-  readonly state: 'pending' | 'approved' | 'finalized'
+  /** Why the grant is finalized. Absent if it is not, and if it has expired, which depends on the clock alone. */
   readonly finalized?: {
-    readonly as: Finalization
+    readonly reason: Exclude<Finalization, 'interaction-expired' | 'expired'>
     readonly at: Instant
     /** The owner who denied the request, if the host said so. */
     readonly resourceOwner?: string
@@ -114,19 +128,20 @@ export interface Grant extends Stored {
   /** The subject that the client instance receives. Absent until approved, or if the owner withheld it. */
   readonly subject?: SubjectId
   /**
-   * End of the last window of the granted items, at which the grant ends. Absent if an item other than a quote has no
-   * interval, or one that repeats without end. A grant of only a subject ends when its response can no longer be
-   * repeated.
+   * When an approved grant expires. With a resource owner's consent: at the end of the last window of its items; absent
+   * if an item other than a quote has no interval, or one that repeats without end. Without consent: also
+   * `unusedLifetimeMs` after its last token has expired. A grant of only a subject expires when its response can no
+   * longer be repeated.
    */
-  readonly endsAt?: Instant
+  readonly expiresAt?: Instant
   /** Absent if the policy did not require consent. */
   readonly consent?: Consent
   readonly interaction?: Interaction
   readonly continuation: Continuation
-  /** One token for each label that has granted access; absent until issued. */
-  readonly tokens?: readonly IssuedToken[]
-  /** When a grant of only a subject was issued; it has no access token with that instant. */
+  /** When the client instance first received the granted access or subject. */
   readonly issuedAt?: Instant
+  /** One token for each label that has granted access; absent until issued, and if there is only a subject. */
+  readonly tokens?: readonly IssuedToken[]
   /**
    * How the continuation derived all tokens. Absent once a token has been rotated or revoked, because the client
    * instance has then received the response.
@@ -152,15 +167,6 @@ export interface GrantPolicy {
   readonly intervalCounting: IntervalCounting
 }
 
-/** The status of a grant at an instant. Expiry depends on the clock alone; no job records it. */
-export type GrantStatus =
-  | 'pending'
-  | 'approved'
-  | 'issued'
-  | 'interaction-expired'
-  | 'ended'
-  | Finalization
-
 /** Returns how the current tokens of a grant were derived. */
 export function derivationsOf({ derivation, tokens = [] }: Grant): readonly Derivation[] {
   const all = [derivation, ...tokens.map((token) => token.derivation)]
@@ -177,32 +183,16 @@ export function grantTime(
   return time
 }
 
-export function grantStatus(grant: Grant, clock: Instant, policy: GrantPolicy): GrantStatus {
-  if (grant.finalized !== undefined) return grant.finalized.as
+/** Returns the status of a grant. Whether it has expired depends on the clock alone; no job records it. */
+export function grantStatus(grant: Grant, clock: Instant): GrantStatus {
+  const { finalized, granted, interaction, expiresAt } = grant
+  if (finalized !== undefined) return finalized.reason
   const now = grantTime(grant, clock)
-  if (grant.state === 'pending') {
-    const expiresAt = grant.interaction?.expiresAt
-    return expiresAt !== undefined && now >= expiresAt ? 'interaction-expired' : 'pending'
+  const isPast = (end: Instant | undefined) => end !== undefined && now >= end
+  if (granted === undefined) {
+    return isPast(interaction?.expiresAt) ? 'interaction-expired' : 'pending'
   }
-  const endsAt = endOf(grant, policy)
-  if (endsAt !== undefined && now >= endsAt) return 'ended'
-  return isIssued(grant) ? 'issued' : 'approved'
-}
-
-/** Whether the client instance has received the granted access or subject. */
-export function isIssued({ tokens, issuedAt }: Grant): boolean {
-  return tokens !== undefined || issuedAt !== undefined
-}
-
-/**
- * Returns when the grant ends without being revoked: at the end of its last window, and, without a resource owner's
- * consent, also `unusedLifetimeMs` after its last token has expired. Returns `undefined` if the grant does not end.
- */
-export function endOf(grant: Grant, policy: GrantPolicy): Instant | undefined {
-  const { consent, tokens, endsAt } = grant
-  if (consent !== undefined || tokens === undefined) return endsAt
-  const unusedAt = Math.max(...tokens.map(({ expiresAt }) => expiresAt)) + policy.unusedLifetimeMs
-  return endsAt === undefined ? unusedAt : Math.min(unusedAt, endsAt)
+  return isPast(expiresAt) ? 'expired' : 'approved'
 }
 
 /** Returns the owner id of a client instance's resources: its wallet address or its key's URN (RFC 9278). */
@@ -255,10 +245,7 @@ export function grantEvent(
 
 type Bookkeeping = 'id' | 'version' | 'commandId' | 'dueAt' | 'retainUntil'
 
-/**
- * Returns the next version of a grant. Every transition uses it to update version and retention. A salt is kept until
- * its response can no longer be repeated; after a change of one token, the continuation can no longer be repeated.
- */
+/** Returns the next version of a grant. Every transition uses it to update version, salts and retention. */
 export function nextVersion(
   grant: Grant,
   changes: Partial<Omit<Grant, Bookkeeping>>,
@@ -266,17 +253,32 @@ export function nextVersion(
   now: Instant,
   policy: GrantPolicy,
 ): Grant {
-  const past = derivationsOf(grant).filter(({ until }) => now >= until)
-  const { derivation, tokens, ...rest } = { ...grant, ...changes }
-  const one = changes.tokens !== undefined && changes.derivation === undefined
+  const past = derivationsOf(grant).filter((derivation) => !isRepeatable(derivation, now))
+  const { id, derivation, tokens, ...rest } = { ...grant, ...changes }
+  const isKept = derivation && !past.includes(derivation) && !showsReceipt(changes)
+  // In Node 20, a literal that begins with a spread takes 1 µs for each member that the spread object lacks.
   const next = {
+    id,
     ...rest,
-    ...(derivation && !one && !past.includes(derivation) && { derivation }),
+    ...(isKept && { derivation }),
     ...(tokens && { tokens: tokens.map((token) => withoutPast(token, past)) }),
     version: grant.version + 1,
     commandId,
   }
-  return withRetention(next, now, policy)
+  return withExpiry(next, now, policy)
+}
+
+/** Whether a repeated request still gets the same tokens. After that, the salt is dropped. */
+function isRepeatable({ until }: Derivation, now: Instant): boolean {
+  return now < until
+}
+
+/**
+ * Whether a change shows that the client received the response to its continuation: it rotated or revoked a token of
+ * that response. The salt of the continuation is then dropped.
+ */
+function showsReceipt({ tokens, derivation }: Pick<Partial<Grant>, 'tokens' | 'derivation'>) {
+  return tokens !== undefined && derivation === undefined
 }
 
 function withoutPast(token: IssuedToken, past: readonly Derivation[]): IssuedToken {
@@ -292,37 +294,31 @@ export function finalize(
   now: Instant,
   policy: GrantPolicy,
 ): Grant {
-  return nextVersion(
-    grant,
-    { state: 'finalized', finalized: { ...finalized, at: now } },
-    commandId,
-    now,
-    policy,
-  )
-}
-
-/** Returns the granted items and their end, fixed now so that a later policy does not change them. */
-export function grantedAccess(
-  access: readonly TokenItem[],
-  policy: GrantPolicy,
-): Pick<Grant, 'granted' | 'endsAt'> {
-  const granted = grantedItems(access, policy.intervalCounting)
-  const endsAt = endOfItems(granted)
-  return endsAt === undefined ? { granted } : { granted, endsAt }
+  return nextVersion(grant, { finalized: { ...finalized, at: now } }, commandId, now, policy)
 }
 
 /**
- * Updates the retention of the record. A grant with consent is kept until it is revoked or its last window ends.
- * If its windows ended before its creation, the retention period starts now.
+ * Sets when the grant expires, and how long its record is kept: for `retentionMs` after it is finalized or has expired.
+ * If that was before now, the period starts now.
  */
-export function withRetention(grant: Grant, now: Instant, policy: GrantPolicy): Grant {
-  const { dueAt: _dueAt, retainUntil: _retainUntil, ...rest } = grant
-  const over = grant.finalized === undefined ? lastUse(grant, policy) : now
-  if (over === undefined) return rest
-  const retainUntil = Math.max(over, now) + policy.retentionMs
-  return { ...rest, retainUntil, dueAt: retainUntil }
+export function withExpiry(grant: Grant, now: Instant, policy: GrantPolicy): Grant {
+  const { id, dueAt: _dueAt, retainUntil: _retainUntil, expiresAt: _expiresAt, ...rest } = grant
+  const expiresAt = expiryOf(grant, policy)
+  const expiry = grant.granted === undefined ? grant.interaction?.expiresAt : expiresAt
+  const endsAt = grant.finalized === undefined ? expiry : now
+  return {
+    id,
+    ...rest,
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...(endsAt === undefined ? {} : retained(Math.max(endsAt, now) + policy.retentionMs)),
+  }
 }
 
-function lastUse(grant: Grant, policy: GrantPolicy): Instant | undefined {
-  return grant.state === 'pending' ? grant.interaction?.expiresAt : endOf(grant, policy)
+function expiryOf(grant: Grant, { unusedLifetimeMs }: GrantPolicy): Instant | undefined {
+  const { granted = [], consent, tokens, expiresAt } = grant
+  if (granted.length === 0) return expiresAt
+  const windowsEnd = endOfItems(granted)
+  if (consent !== undefined || tokens === undefined) return windowsEnd
+  const unusedAt = Math.max(...tokens.map((token) => token.expiresAt)) + unusedLifetimeMs
+  return windowsEnd === undefined ? unusedAt : Math.min(unusedAt, windowsEnd)
 }

@@ -1,4 +1,4 @@
-import type { TokenItem } from '../access.js'
+import { grantedItems, type TokenItem } from '../access.js'
 import { type Changed, changed, type Refused, refused } from '../decision.js'
 import type { Instant } from '../instant.js'
 import {
@@ -8,10 +8,9 @@ import {
   type GrantEvent,
   type GrantPolicy,
   grantEvent,
-  grantedAccess,
   type Interaction,
   type SubjectId,
-  withRetention,
+  withExpiry,
 } from './record.js'
 import { issuedTokens, type NewToken } from './token.js'
 
@@ -67,7 +66,6 @@ export function requestGrant(
     id: command.id,
     version: 1,
     commandId: command.commandId,
-    state: 'pending',
     createdAt: now,
     client: command.client,
     requested: command.access,
@@ -78,7 +76,7 @@ export function requestGrant(
   const grant = needsConsent
     ? withInteraction(asked, command, now, policy)
     : withTokens(asked, command, now, policy)
-  const kept = withRetention(grant, now, policy)
+  const kept = withExpiry(grant, now, policy)
   const requested = grantEvent('grant.requested', kept, now)
   return needsConsent
     ? changed(kept, requested)
@@ -102,11 +100,7 @@ function withTokens(
   now: Instant,
   policy: GrantPolicy,
 ): Grant {
-  const granted = grantedAccess(access, policy)
-  return {
-    ...grant,
-    state: 'approved',
-    ...granted,
-    tokens: issuedTokens(granted, tokens, now, policy),
-  }
+  const granted = grantedItems(access, policy.intervalCounting)
+  const issued = issuedTokens({ granted }, tokens, now, policy)
+  return { ...grant, granted, issuedAt: now, tokens: issued }
 }

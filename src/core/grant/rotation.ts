@@ -36,11 +36,11 @@ export type RotateRefusal = 'token_not_managed_here' | 'token_revoked' | 'grant_
 /** A token of a grant, found by a presented one. */
 interface FoundToken {
   readonly token: IssuedToken
-  /** The derivation of the token, if the presented one is the token that it replaced. */
+  /** How the token was derived, if the presented one is the token that it replaced. */
   readonly replaced?: Rotation
 }
 
-/** Finds the token of the grant that is presented, or whose predecessor is. */
+/** Finds the token of the grant that is presented, or that replaced the presented one. */
 export function managedToken(
   { tokens = [] }: Grant,
   { hash, manage }: ManagedToken,
@@ -73,11 +73,9 @@ export function rotate(
       'the token was replaced, and its rotation can no longer be repeated',
     )
   }
-  const status = grantStatus(grant, now, policy)
-  if (status === 'token-revoked' || token.revokedAt !== undefined) {
-    return refused('token_revoked', 'the token has been revoked')
-  }
-  if (status !== 'issued') return refused('grant_over', `the status of the grant is ${status}`)
+  if (token.revokedAt !== undefined) return refused('token_revoked', 'the token has been revoked')
+  const status = grantStatus(grant, now)
+  if (status !== 'approved') return refused('grant_over', `the grant is ${status}`)
   if (replaced !== undefined) return unchanged(grant)
 
   const nextToken = nextTokenFor(grant, token, command, now, policy)
@@ -98,13 +96,13 @@ function nextTokenFor(
   const token = issuedToken(grant, { ...(label && { label }), hash, manage }, now, policy)
   const until = repeatableUntil(token, now, policy)
   const derivation = derivationOf(presented.hash, salt, command, until)
-  return { ...token, derivation: { ...derivation, manage: presented.manage } }
+  return { derivation: { manage: presented.manage, ...derivation }, ...token }
 }
 
 /**
- * Returns until when the replaced token yields its replacement again: as long as the replacement is valid. A client
- * instance without it has no other credential for the grant. This never yields two active tokens, because the replaced
- * token is inactive and a repeat returns the same replacement.
+ * Returns until when a rotation can be repeated: as long as the new token is valid. A client that lost the response has
+ * no other credential for the grant. There are never two active tokens, because the old token is inactive and a repeat
+ * returns the same new token.
  */
 function repeatableUntil(
   { expiresAt }: IssuedToken,
@@ -115,13 +113,8 @@ function repeatableUntil(
 }
 
 /** Whether an access token is active at the resource server (RFC 9767 section 3.3). */
-export function isActive(
-  grant: Grant,
-  tokenHash: string,
-  clock: Instant,
-  policy: GrantPolicy,
-): boolean {
-  return activeToken(grant, tokenHash, clock, policy) !== undefined
+export function isActive(grant: Grant, tokenHash: string, clock: Instant): boolean {
+  return activeToken(grant, tokenHash, clock) !== undefined
 }
 
 /** Returns the token of the grant with this hash, if it is active. */
@@ -129,10 +122,9 @@ export function activeToken(
   grant: Grant,
   tokenHash: string,
   clock: Instant,
-  policy: GrantPolicy,
 ): IssuedToken | undefined {
   const now = grantTime(grant, clock)
-  if (grantStatus(grant, now, policy) !== 'issued') return undefined
+  if (grantStatus(grant, now) !== 'approved') return undefined
   const token = grant.tokens?.find(({ hash }) => sameHash(hash, tokenHash))
   if (token === undefined || token.revokedAt !== undefined) return undefined
   return now < token.expiresAt ? token : undefined

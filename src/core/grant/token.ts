@@ -1,4 +1,4 @@
-import { labelsOf } from '../access.js'
+import { endOfItems, labelsOf } from '../access.js'
 import type { Instant } from '../instant.js'
 import {
   type Derivation,
@@ -18,7 +18,7 @@ export interface NewToken {
   readonly manage: string
 }
 
-/** The parts of a successor. The command contains all of them, so deciding again gives the same token. */
+/** The parts of a token that replaces another. They are in the command, so deciding again gives the same token. */
 export interface NextToken {
   /** SHA-256 of the new token's secret. */
   readonly hash: string
@@ -30,7 +30,7 @@ export interface NextToken {
 
 /** Creates the tokens that have granted access. A set omits tokens without access (RFC 9635 section 3.2.2). */
 export function issuedTokens(
-  grant: Pick<Grant, 'granted' | 'endsAt'>,
+  grant: Pick<Grant, 'granted'>,
   tokens: readonly NewToken[],
   now: Instant,
   policy: GrantPolicy,
@@ -41,14 +41,15 @@ export function issuedTokens(
     .map((token) => issuedToken(grant, token, now, policy))
 }
 
-/** Creates an access token that is valid from now on, and not beyond the end of the grant. */
+/** Creates an access token that is valid from now on, and not beyond the last window of the granted items. */
 export function issuedToken(
-  { endsAt = Number.POSITIVE_INFINITY }: Pick<Grant, 'endsAt'>,
+  { granted = [] }: Pick<Grant, 'granted'>,
   { label, hash, manage }: NewToken,
   now: Instant,
   { accessTokenLifetimeMs }: GrantPolicy,
 ): IssuedToken {
-  const expiresAt = Math.max(now, Math.min(now + accessTokenLifetimeMs, endsAt))
+  const windowsEnd = endOfItems(granted) ?? Number.POSITIVE_INFINITY
+  const expiresAt = Math.max(now, Math.min(now + accessTokenLifetimeMs, windowsEnd))
   const named = label === undefined ? {} : { label }
   return { ...named, hash, manage, issuedAt: now, expiresAt }
 }
@@ -65,8 +66,8 @@ export function recordsSignature(grant: Grant, { signature }: DerivingCommand): 
 }
 
 /**
- * Whether another command derived current tokens from a request with the same signature. A command whose
- * commit was lost finds its own signature, even if the grant has changed since.
+ * Whether another command derived current tokens from a request with the same signature. If the response of a commit
+ * was lost, its command finds its own signature, which is no repeat, even if the grant has changed since.
  */
 export function isRepeat(grant: Grant, { signature, commandId }: DerivingCommand): boolean {
   const derivation = derivationWith(grant, signature)

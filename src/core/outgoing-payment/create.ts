@@ -57,8 +57,8 @@ export function createOutgoingPayment(
   const { item, budget } = charged.value
   const holdUntil = now + policy.holdMs
   const payment: OutgoingPayment = {
-    ...command,
     version: 1,
+    ...command,
     itemId: item.itemId,
     budgetId: budget.id,
     sent: '0',
@@ -70,11 +70,11 @@ export function createOutgoingPayment(
     dueAt: holdUntil,
   }
   const event = outgoingPaymentEvent('outgoing-payment.created', payment, now)
-  return { ...changed(payment, event), budget }
+  return { budget, ...changed(payment, event) }
 }
 
 /** The client instance and the request that identify a repeat. */
-export type Repeat = Pick<OutgoingPayment, 'client' | 'requestHash'>
+type Repeat = Pick<OutgoingPayment, 'client' | 'requestHash'>
 
 /**
  * Checks whether a request repeats the one that created a payment. A repeat gets the same payment, even if the

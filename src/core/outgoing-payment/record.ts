@@ -1,8 +1,8 @@
-import { type Amount, parseValue } from '../amount.js'
+import { type Amount, valueOr } from '../amount.js'
 import type { HeldAmounts } from '../budget.js'
 import { type Changed, changed } from '../decision.js'
 import type { Instant } from '../instant.js'
-import type { JsonObject, Stored } from '../stored.js'
+import { type JsonObject, retained, type Stored } from '../stored.js'
 
 /**
  * The record of an outgoing payment: `created → begun → completed | failed`. The host sends the payment; the
@@ -93,8 +93,8 @@ export function heldBy(payment: OutgoingPayment): HeldAmounts {
   const { sent, delivered, debitAmount, receiveAmount } = payment
   const ended = isOver(payment)
   return {
-    debitAmount: parseValue(ended ? sent : debitAmount.value) ?? 0n,
-    receiveAmount: parseValue(ended ? delivered : receiveAmount.value) ?? 0n,
+    debitAmount: valueOr(0n, ended ? sent : debitAmount.value),
+    receiveAmount: valueOr(0n, ended ? delivered : receiveAmount.value),
   }
 }
 
@@ -110,15 +110,21 @@ export function nextPayment(
   type: OutgoingPaymentEvent['type'],
   commandId: string,
   now: Instant,
-  { retentionMs }: OutgoingPaymentPolicy,
+  policy: OutgoingPaymentPolicy,
 ): Changed<OutgoingPayment, OutgoingPaymentEvent> {
   // A payment that has been begun waits for the host, so it has no due time until it ends.
   const { dueAt: _dueAt, ...rest } = payment
   const version = payment.version + 1
   const moved: OutgoingPayment = { ...rest, ...changes, version, commandId, updatedAt: now }
-  const retainUntil = now + retentionMs
-  const next = isOver(moved) ? { ...moved, endedAt: now, dueAt: retainUntil, retainUntil } : moved
+  const next = isOver(moved)
+    ? { ...moved, endedAt: now, ...retained(retainPaymentUntil(now, policy)) }
+    : moved
   return changed(next, outgoingPaymentEvent(type, next, now))
+}
+
+/** Returns until when a payment is kept: for `retentionMs` after it completes or fails. */
+function retainPaymentUntil(endedAt: Instant, { retentionMs }: OutgoingPaymentPolicy): Instant {
+  return endedAt + retentionMs
 }
 
 export function outgoingPaymentEvent(

@@ -1,5 +1,5 @@
 import { itemsOf, publicItem } from '../../core/access.js'
-import { type Grant, isIssued } from '../../core/grant/record.js'
+import type { Grant } from '../../core/grant/record.js'
 import {
   accessTokenClass,
   continuationTokenClass,
@@ -88,5 +88,7 @@ function continueBody(grant: Grant, secret: string, { baseUrl }: GrantUrls): Con
   const value = formatCredential(continuationTokenClass, { grantId: id, secret })
   const uri = `${baseUrl}/continue/${formatPath(id, continuation.path)}`
   const body = { access_token: { value }, uri }
-  return isIssued(grant) ? body : { ...body, wait: Math.ceil(continuation.waitMs / 1000) }
+  return grant.issuedAt !== undefined
+    ? body
+    : { ...body, wait: Math.ceil(continuation.waitMs / 1000) }
 }

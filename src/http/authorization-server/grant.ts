@@ -2,7 +2,7 @@ import type { TokenItem } from '../../core/access.js'
 import { ok } from '../../core/decision.js'
 import { clientId, type Grant, type GrantClient } from '../../core/grant/record.js'
 import type { Json } from '../../core/stored.js'
-import type { ClientKeys } from '../../ports/client-keys.js'
+import type { ClientKeys } from '../../ports/host.js'
 import {
   accessTokenClass,
   type Credential,
@@ -21,7 +21,9 @@ import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
 import { isObject } from '../../protocol/json.js'
 import type { ServiceContext } from '../../service/context.js'
 import type { Grants } from '../../service/grant.js'
+import { readHostAnswer } from '../../service/host-answer.js'
 import type { Proof, RepeatRule } from '../../service/replay.js'
+import { ofDependency } from '../../service/store-guard.js'
 import {
   type Candidates,
   findKey,
@@ -40,13 +42,14 @@ import {
   refuseProblem,
   type Serve,
   signed,
+  unsigned,
 } from '../pipeline.js'
 import type { HttpRefusal, HttpResult } from '../refusals.js'
 import { accessTokenBody, type GrantUrls, grantBody, interactBody } from './grant-bodies.js'
-import { type MayRequest, refuseRequest } from './may-request.js'
+import type { MayRequest } from './policy.js'
 
 /** The dependencies of the operations on grants. */
-export interface GrantDependencies extends GrantUrls {
+interface GrantDependencies extends GrantUrls {
   readonly context: ServiceContext
   readonly grants: Grants
   readonly clientKeys: ClientKeys
@@ -85,7 +88,10 @@ export function requestGrant(deps: GrantDependencies): Serve {
   })
 }
 
-/** Refuses an unsupported subject, and then a request that the host does not allow. */
+/**
+ * Refuses an unsupported subject, and then a request that the host does not allow. Fails closed: only `{ ok: true }`
+ * allows it, an answer of another form causes 500, and a rejection causes 503.
+ */
 async function refuseAsked(
   { access, subject }: GrantRequest,
   client: GrantClient,
@@ -94,8 +100,11 @@ async function refuseAsked(
   if (subject !== undefined && !namesSubjects) {
     return refuse('subject_unsupported', 'the subjects option is not configured')
   }
-  const asked = { client: clientId(client), access }
-  return refuseRequest(mayRequest, subject === undefined ? asked : { ...asked, subject })
+  const asked = { client: clientId(client), access, ...(subject && { subject }) }
+  const answer = await ofDependency('mayRequest', () => mayRequest(asked))
+  const given = readHostAnswer('mayRequest', answer)
+  if (given.ok) return undefined
+  return refuse('request_not_allowed', given.reason ?? 'the host does not allow it')
 }
 
 /** `POST /continue/{id}` (RFC 9635 sections 5.1 and 5.2). */
@@ -169,9 +178,9 @@ async function identifyClient(
   if (!read.ok) return read
   const body = read.value ?? null
   const named = readClient(body)
-  if (!named.ok) return refuse(named.refusal, named.reason)
+  if (!named.ok) return named
   const proved = await proveClient(exchange, candidates.value, named.value, clientKeys)
-  return proved.ok ? ok({ ...proved.value, body }) : proved
+  return proved.ok ? ok({ body, ...proved.value }) : proved
 }
 
 /**
@@ -246,7 +255,7 @@ function presented<Found extends { readonly grant: Grant }>(
     const found = path?.grantId === value.grantId ? await find(value, path.own) : undefined
     if (found === undefined) return refuse('token_unknown', unknown)
     const proof = await proveGrant(exchange, candidates.value, found.grant, clientKeys)
-    return proof.ok ? ok({ ...found, proof: proof.value }) : proof
+    return proof.ok ? ok({ proof: proof.value, ...found }) : proof
   }
 }
 
@@ -264,4 +273,26 @@ function unwantedRotationBody({ message }: Exchange): HttpRefusal | undefined {
     return refuse('key_rotation_unsupported', 'the body requests a key rotation')
   }
   return asked.length === 0 ? undefined : refuse('body_invalid', 'the body must be empty')
+}
+
+/**
+ * `OPTIONS {grantEndpoint}` (RFC 9635 section 9): the features that the authorization server supports. A CORS
+ * preflight request is not GNAP discovery, and gets no content.
+ */
+export function discover(
+  grantEndpoint: string,
+  { namesSubjects }: Pick<GrantDependencies, 'namesSubjects'>,
+): Serve {
+  const supported = json(200, {
+    grant_request_endpoint: grantEndpoint,
+    interaction_start_modes_supported: ['redirect'],
+    interaction_finish_methods_supported: ['redirect'],
+    key_proofs_supported: ['httpsig'],
+    ...(namesSubjects ? { sub_id_formats_supported: ['uri'] } : {}),
+  })
+  return unsigned(async ({ message }) => {
+    const preflight = message.fields.has('access-control-request-method')
+    const { value } = preflight ? noContent : supported
+    return ok({ ...value, headers: { ...value.headers, allow: 'POST, OPTIONS' } })
+  })
 }

@@ -1,7 +1,7 @@
 import { type GrantedItem, permits } from '../../core/access.js'
 import { ok } from '../../core/decision.js'
 import type { Json } from '../../core/stored.js'
-import type { ActiveToken, Introspect } from '../../ports/introspect.js'
+import type { ActiveToken, Introspect } from '../../ports/host.js'
 import { thumbprintOf } from '../../protocol/http-signature/jwk.js'
 import {
   type IntrospectionRequest,
@@ -29,7 +29,7 @@ import type {
 } from './resource-server-registry.js'
 
 /** The dependencies of introspection over HTTP. */
-export interface IntrospectionDependencies {
+interface IntrospectionDependencies {
   readonly context: ServiceContext
   readonly introspect: Introspect
   /** The published URL of the grant endpoint: the issuer of every token. */
@@ -82,7 +82,7 @@ async function identifyResourceServer(
   if (!read.ok) return read
   const body = read.value ?? null
   const named = readResourceServer(body)
-  if (!named.ok) return refuse(named.refusal, named.reason)
+  if (!named.ok) return named
   const resourceServer = registry(named.value)
   if (resourceServer === undefined) {
     return refuse('resource_server_invalid', 'no resource server has this id or key')

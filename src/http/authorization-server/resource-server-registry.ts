@@ -1,9 +1,8 @@
 import { type AccessType, accessActions } from '../../core/access.js'
-import type { PublicJwk } from '../../ports/client-keys.js'
+import type { PublicJwk } from '../../ports/host.js'
 import { publishedJwk, screenJwk } from '../../protocol/http-signature/jwk.js'
 import type { AskingResourceServer } from '../../protocol/introspection.js'
-import { requireKnownOptions } from '../../util/known-options.js'
-import { invalidOption } from '../../util/option-error.js'
+import { InvalidInputError, requireKnownOptions } from '../../util/input.js'
 
 /** A resource server in another process that may introspect access tokens. */
 export interface RegisteredResourceServer {
@@ -27,17 +26,17 @@ const idLengthMax = 256
 export function resourceServerRegistry(
   given: readonly RegisteredResourceServer[] = [],
 ): ResourceServerRegistry {
-  if (!Array.isArray(given)) throw invalidOption(option, 'must be an array')
+  if (!Array.isArray(given)) throw new InvalidInputError(option, 'must be an array')
   const byId = new Map<string, RegisteredResourceServer>()
   const byKey = new Map<string, RegisteredResourceServer>()
   for (const [index, server] of given.entries()) {
     const where = `${option}.${index}`
     const registered = readResourceServer(where, server)
     const { id, keys } = registered
-    if (byId.has(id)) throw invalidOption(`${where}.id`, 'must be unique')
+    if (byId.has(id)) throw new InvalidInputError(`${where}.id`, 'must be unique')
     byId.set(id, registered)
     for (const { x } of keys) {
-      if (byKey.has(x)) throw invalidOption(`${where}.keys`, 'contains a duplicate key')
+      if (byKey.has(x)) throw new InvalidInputError(`${where}.keys`, 'contains a duplicate key')
       byKey.set(x, registered)
     }
   }
@@ -51,28 +50,30 @@ function readResourceServer(
   requireKnownOptions(where, given, { id: true, keys: true, accessTypes: true })
   const { id, keys, accessTypes } = given
   if (typeof id !== 'string' || id === '' || id.length > idLengthMax) {
-    throw invalidOption(`${where}.id`, `must be a string of 1 to ${idLengthMax} characters`)
+    throw new InvalidInputError(`${where}.id`, `must be a string of 1 to ${idLengthMax} characters`)
   }
   if (!Array.isArray(keys) || keys.length === 0) {
-    throw invalidOption(`${where}.keys`, 'must be an array of at least one key')
+    throw new InvalidInputError(`${where}.keys`, 'must be an array of at least one key')
   }
   const screened = keys.map((key: PublicJwk) => readKey(`${where}.keys`, key))
   if (new Set(screened.map(({ kid }) => kid)).size < screened.length) {
-    throw invalidOption(`${where}.keys`, 'contains a duplicate kid')
+    throw new InvalidInputError(`${where}.keys`, 'contains a duplicate kid')
   }
   if (accessTypes === undefined) return { id, keys: screened }
   const known = Object.keys(accessActions)
   if (!Array.isArray(accessTypes) || !accessTypes.every((type) => known.includes(type))) {
-    throw invalidOption(`${where}.accessTypes`, `must be an array of ${known.join(', ')}`)
+    throw new InvalidInputError(`${where}.accessTypes`, `must be an array of ${known.join(', ')}`)
   }
   return { id, keys: screened, accessTypes }
 }
 
 function readKey(where: string, key: PublicJwk): PublicJwk {
-  if (typeof key !== 'object' || key === null) throw invalidOption(where, 'must be JWKs')
+  if (typeof key !== 'object' || key === null) throw new InvalidInputError(where, 'must be JWKs')
   // A private key in the options is a mistake, even though only its public part would be used.
-  if ('d' in key) throw invalidOption(where, 'must not contain a private key')
+  if ('d' in key) throw new InvalidInputError(where, 'must not contain a private key')
   const screened = screenJwk(publishedJwk(key))
-  if (!screened.ok) throw invalidOption(where, `contains an unusable key: ${screened.problem}`)
+  if (!screened.ok) {
+    throw new InvalidInputError(where, `contains an unusable key: ${screened.problem}`)
+  }
   return screened.value
 }

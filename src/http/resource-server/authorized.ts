@@ -1,7 +1,7 @@
 import { type AccessAction, type AccessType, type GrantedItem, permits } from '../../core/access.js'
 import { ok } from '../../core/decision.js'
 import { clientId } from '../../core/grant/record.js'
-import type { ActiveToken, Introspect } from '../../ports/introspect.js'
+import type { ActiveToken, Introspect } from '../../ports/host.js'
 import type { ServiceContext } from '../../service/context.js'
 import { introspected } from '../../service/introspection.js'
 import type { Proof, RepeatRule } from '../../service/replay.js'
@@ -19,7 +19,7 @@ export interface ResourceDependencies {
 }
 
 /** A request with an active token, signed with the key that the token is bound to. */
-export interface Authorized {
+interface Authorized {
   readonly token: ActiveToken
   /** The presented token, which is introspected again if its grant changes before the commit. */
   readonly accessToken: string

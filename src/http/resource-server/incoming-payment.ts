@@ -24,8 +24,7 @@ import {
   insufficient,
   type ResourceDependencies,
 } from './authorized.js'
-import { getResource } from './get-resource.js'
-import { listResources } from './lists.js'
+import { getResource, listResources } from './read.js'
 
 /** The dependencies of the operations on incoming payments. */
 export interface IncomingPaymentDependencies extends ResourceDependencies {

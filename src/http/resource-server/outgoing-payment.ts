@@ -22,8 +22,7 @@ import {
   insufficient,
   type ResourceDependencies,
 } from './authorized.js'
-import { getResource } from './get-resource.js'
-import { listResources } from './lists.js'
+import { getResource, listResources } from './read.js'
 
 /** The dependencies of the operations on outgoing payments. */
 export interface OutgoingPaymentDependencies extends ResourceDependencies {
@@ -130,7 +129,7 @@ function createdBody(
 ) {
   return {
     ...outgoingPaymentResource(payment, baseUrl, call.now),
-    // Omitted if null: the schema of a created payment, unlike that of a grant, does not allow null.
+    // Omitted if null: the schema of a created payment does not allow null; the schema of a grant does.
     ...(spent.debitAmount && { grantSpentDebitAmount: spent.debitAmount }),
     ...(spent.receiveAmount && { grantSpentReceiveAmount: spent.receiveAmount }),
   }

@@ -8,10 +8,10 @@ import {
   insufficient,
   type ResourceDependencies,
 } from './authorized.js'
-import { getResource } from './get-resource.js'
+import { getResource } from './read.js'
 
 /** The dependencies of the operations on quotes. */
-export interface QuoteDependencies extends ResourceDependencies {
+interface QuoteDependencies extends ResourceDependencies {
   readonly quotes: QuoteOperations
 }
 

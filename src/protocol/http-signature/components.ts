@@ -1,11 +1,6 @@
+import { type Item, serializeItem } from 'structured-headers'
 import { ok, type Problem, type Result } from '../../core/decision.js'
-import {
-  type Dictionary,
-  type Item,
-  parseStrictDictionary,
-  serializeDictionary,
-  serializeMember,
-} from './structured-fields.js'
+import { type Dictionary, dictionaryText, memberText, parseStrictDictionary } from './dictionary.js'
 
 /** Header field lines by lower-case name, in the order in which they were received. */
 export type FieldLines = ReadonlyMap<string, readonly string[]>
@@ -67,9 +62,9 @@ export function componentReader(
 export function identityOf(component: Item): string {
   const [name, parameters] = component
   if (parameters.size === 0 && typeof name === 'string') return name
-  if (parameters.size <= 1) return serializeMember(component)
+  if (parameters.size <= 1) return serializeItem(component)
   const sorted = new Map([...parameters].sort(([a], [b]) => (a < b ? -1 : 1)))
-  return serializeMember([name, sorted])
+  return serializeItem([name, sorted])
 }
 
 /** What the values of components are read from. */
@@ -185,10 +180,10 @@ function structured(name: string, dictionaryOf: DictionaryReader, key: unknown):
   const dictionary = dictionaryOf(name)
   if (dictionary === undefined)
     return { ok: false, problem: `"${name}" is not a Structured Fields dictionary` }
-  if (typeof key !== 'string') return ok(serializeDictionary(dictionary))
+  if (typeof key !== 'string') return ok(dictionaryText(dictionary))
   const member = dictionary.get(key)
   if (member === undefined) return { ok: false, problem: `"${name}" has no member with that key` }
-  return ok(serializeMember(member))
+  return ok(memberText(member))
 }
 
 /** The maximum number of parameters in a query with a covered parameter. */

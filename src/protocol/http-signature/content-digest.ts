@@ -1,6 +1,6 @@
 import { sameBytes } from '../../util/bytes.js'
 import { sha256, sha512 } from '../../util/hash.js'
-import { byteSequence, type Dictionary } from './structured-fields.js'
+import { byteSequence, type Dictionary } from './dictionary.js'
 
 /** The supported algorithms (RFC 9530). Digests with deprecated and unknown algorithms are ignored. */
 const algorithms = [

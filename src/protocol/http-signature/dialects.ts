@@ -1,5 +1,6 @@
+import type { BareItem, InnerList, Item } from 'structured-headers'
 import { fromBase64 } from '../../util/bytes.js'
-import type { BareItem, Dictionary, InnerList, Item, Parameters } from './structured-fields.js'
+import type { Dictionary } from './dictionary.js'
 
 /** The `Signature-Input` and `Signature` fields of one message, parsed. */
 export interface SignatureFields {
@@ -86,13 +87,16 @@ function firstGroups(patterns: readonly RegExp[], text: string): Groups | undefi
 
 function signatureFields(bytes: Uint8Array, groups: Groups): SignatureFields {
   const { list = '', names = '', created = '', keyid = '' } = groups
-  const parameters: Parameters = new Map<string, BareItem>([
+  const parameters = new Map<string, BareItem>([
     ['created', Number(created)],
     ['keyid', keyid],
   ])
   const components = names.replaceAll('"', '').split(' ')
   const items = components.map((name): Item => [name, new Map()])
-  const member: InnerList = [items, parameters, list]
-  const value: Item = [bytes, new Map()]
-  return { inputs: new Map([[label, member]]), signatures: new Map([[label, value]]) }
+  const input: InnerList = [items, parameters]
+  const signature: Item = [bytes.buffer as ArrayBuffer, new Map()]
+  return {
+    inputs: new Map([[label, { value: input, text: list }]]),
+    signatures: new Map([[label, { value: signature }]]),
+  }
 }

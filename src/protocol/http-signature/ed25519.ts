@@ -1,10 +1,9 @@
 import type * as NodeCrypto from 'node:crypto'
 import type * as NodeTimers from 'node:timers'
+import { Point, verifyAsync } from '@noble/ed25519'
 import { encodeUtf8, fromBase64url } from '../../util/bytes.js'
 import { evictOldest } from '../../util/evict-oldest.js'
-import { nodeModule } from '../../util/node-module.js'
-import { isCloudflareWorkers } from '../../util/runtime.js'
-import { isSoundPoint } from './ed25519-key.js'
+import { isCloudflareWorkers, nodeModule } from '../../util/runtime.js'
 
 const nodeCrypto = nodeModule<typeof NodeCrypto>('node:crypto')
 /** Captured here, so that tests that replace the global timers do not block verification. */
@@ -33,8 +32,8 @@ export function verifierOf(x: string): Verifier | undefined {
   const candidate = screened.get(x)
   if (candidate !== undefined) return candidate
   const key = fromBase64url(x)
-  if (key === undefined || !isSoundPoint(key)) return undefined
-  const verify = nodeCrypto === undefined ? portable(x) : native(nodeCrypto, x)
+  if (key === undefined || !isSoundKey(key)) return undefined
+  const verify = nodeCrypto === undefined ? portable(x, key) : native(nodeCrypto, x)
   const verifier: Verifier = async (signature, message) => {
     const holds = await verify(signature, message)
     if (holds && !verified.has(x)) {
@@ -56,14 +55,37 @@ const verified = new Map<string, Verifier>()
 const screenedMax = 100
 const screened = new Map<string, Verifier>()
 
+/** OpenSSL accepts keys of small order, under which one signature is valid for many messages. */
+function isSoundKey(key: Uint8Array): boolean {
+  try {
+    return !Point.fromBytes(key, false).isSmallOrder()
+  } catch {
+    return false
+  }
+}
+
 type WebKey = NodeCrypto.webcrypto.CryptoKey
 
-/** The verifier for runtimes without `node:crypto`. Rejects if the runtime cannot import the screened key. */
-function portable(x: string): Verifier {
+/**
+ * The verifier for runtimes without `node:crypto`. Rejects if Web Crypto has Ed25519, but cannot import the screened
+ * key. Without Ed25519 in Web Crypto, noble verifies: its equation contains the cofactor, as RFC 8032 allows, so it
+ * also accepts signatures that the holder of the key crafts with a point of small order.
+ */
+function portable(x: string, key: Uint8Array): Verifier {
   const importKey = importing({ x }, 'verify')
-  return async (signature, message) =>
-    crypto.subtle.verify('Ed25519', await importKey(), signature, encodeUtf8(message))
+  return async (signature, message) => {
+    const bytes = encodeUtf8(message)
+    const imported = await importKey().catch((error: unknown) => {
+      if ((error as Error).name !== 'NotSupportedError') throw error
+    })
+    if (imported !== undefined) return crypto.subtle.verify('Ed25519', imported, signature, bytes)
+    return (
+      signature.length === signatureLength && verifyAsync(signature, bytes, key, { zip215: false })
+    )
+  }
 }
+
+const signatureLength = 64
 
 /** Returns a function that imports a key once, and again after a failure. The key cannot be exported. */
 function importing(

@@ -1,6 +1,7 @@
+import { type Item, isInnerList, type Parameters, serializeItem } from 'structured-headers'
 import { ok, type Problem, type Result } from '../../core/decision.js'
 import type { Instant } from '../../core/instant.js'
-import type { PublicJwk } from '../../ports/client-keys.js'
+import type { PublicJwk } from '../../ports/host.js'
 import {
   type ComponentReader,
   combinedValue,
@@ -13,18 +14,13 @@ import {
 } from './components.js'
 import { contentDigestProblem } from './content-digest.js'
 import { readDialect, type SignatureFields } from './dialects.js'
-import { verifierOf } from './ed25519.js'
 import {
   byteSequence,
   type DictionaryMember,
   dictionaryLengthMax,
-  type InnerList,
-  type Item,
-  isInnerList,
-  isText,
-  type Parameters,
-  serializeMember,
-} from './structured-fields.js'
+  memberText,
+} from './dictionary.js'
+import { verifierOf } from './ed25519.js'
 
 /** The maximum age and clock skew of a signature, in milliseconds. */
 export interface Freshness {
@@ -139,20 +135,23 @@ function inspectOne(
   input: DictionaryMember,
   { message, fields: { signatures }, readComponent, now, freshness }: InspectedRequest,
 ): Result<SignatureCandidate, Problem> {
-  if (!isInnerList(input))
+  const { value: list } = input
+  if (!isInnerList(list))
     return { ok: false, problem: 'Signature-Input is not a list of components' }
   const signature = byteSequence(signatures.get(label))
   if (signature?.length !== signatureLength) {
     return { ok: false, problem: `Signature is not a byte sequence of ${signatureLength} bytes` }
   }
-  const identities = readCoverage(input[0], message)
+  const identities = readCoverage(list[0], message)
   if (!identities.ok) return identities
-  const parameters = readParameters(input[1], now, freshness)
+  if (input.decimals?.some((name) => name === 'created' || name === 'expires'))
+    return { ok: false, problem: 'created or expires is a Decimal' }
+  const parameters = readParameters(list[1], now, freshness)
   if (!parameters.ok) return parameters
-  const values = coveredValues(input[0], identities.value, readComponent)
+  const values = coveredValues(list[0], identities.value, readComponent)
   if (!values.ok) return values
-  const bases = () => signatureBases(input, values.value, message)
-  return ok({ ...parameters.value, signature, bases })
+  const bases = () => signatureBases(list[0], memberText(input), values.value, message)
+  return ok({ signature, bases, ...parameters.value })
 }
 
 function readParameters(
@@ -168,8 +167,9 @@ function readParameters(
   const alg = parameters.get('alg')
   if (tag !== undefined && tag !== 'gnap') return { ok: false, problem: 'tag is not gnap' }
   if (alg !== undefined && alg !== 'ed25519') return { ok: false, problem: 'alg is not ed25519' }
-  if (!isText(keyid)) return { ok: false, problem: 'keyid is missing or not a String' }
-  if (nonce !== undefined && !isText(nonce)) return { ok: false, problem: 'nonce is not a String' }
+  if (typeof keyid !== 'string') return { ok: false, problem: 'keyid is missing or not a String' }
+  if (nonce !== undefined && typeof nonce !== 'string')
+    return { ok: false, problem: 'nonce is not a String' }
   if (typeof created !== 'number')
     return { ok: false, problem: 'created is missing or not an Integer' }
   if (expires !== undefined && typeof expires !== 'number') {
@@ -241,8 +241,9 @@ export function coveredValues(
 }
 
 /** Builds the possible signature bases from the values of the covered components (RFC 9421 section 2.5). */
-export function signatureBases(
-  input: InnerList,
+function signatureBases(
+  components: readonly Item[],
+  parameters: string,
   values: readonly string[],
   { origin, target }: SignedMessage,
 ): readonly string[] {
@@ -250,20 +251,20 @@ export function signatureBases(
   const atOrigin = target === '/'
   let base = ''
   let slashless = ''
-  input[0].forEach((component, index) => {
+  components.forEach((component, index) => {
     const identifier = identifierOf(component)
     const value = values[index]
     base += `${identifier}: ${value}\n`
     if (!atOrigin) return
     slashless += `${identifier}: ${component[0] === '@target-uri' ? origin : value}\n`
   })
-  const end = `"@signature-params": ${serializeMember(input)}`
+  const end = `"@signature-params": ${parameters}`
   return atOrigin ? [base + end, slashless + end] : [base + end]
 }
 
 function identifierOf(component: Item): string {
   const [name, parameters] = component
-  return parameters.size === 0 ? `"${name}"` : serializeMember(component)
+  return parameters.size === 0 ? `"${name}"` : serializeItem(component)
 }
 
 /** How many signature bases are verified with one key, in the order of `Signature-Input`. */

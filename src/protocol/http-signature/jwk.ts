@@ -1,5 +1,5 @@
 import { ok, type Problem, type Result } from '../../core/decision.js'
-import type { PublicJwk } from '../../ports/client-keys.js'
+import type { PublicJwk } from '../../ports/host.js'
 import { hashText } from '../../util/hash.js'
 import { isObject } from '../json.js'
 import { verifierOf } from './ed25519.js'

@@ -1,15 +1,13 @@
+import {
+  type BareItem,
+  type Item,
+  serializeByteSequence,
+  serializeInnerList,
+} from 'structured-headers'
 import { ok, type Problem, type Result } from '../../core/decision.js'
 import type { Instant } from '../../core/instant.js'
 import { sha256 } from '../../util/hash.js'
 import { type Signer, signerOf } from './ed25519.js'
-import {
-  type BareItem,
-  type InnerList,
-  type Item,
-  type Parameters,
-  serializeBareItem,
-  serializeMember,
-} from './structured-fields.js'
 
 /** An Ed25519 private key as a JSON Web Key (RFC 8037): what Node and Web Crypto export as `jwk`. */
 export interface PrivateJwk {
@@ -77,22 +75,22 @@ export async function signatureHeaders(
   ]
   const headers: Record<string, string> = {}
   if (body.length > 0) {
-    const digest = `sha-256=${serializeBareItem(await sha256(body))}`
+    const digest = `sha-256=${serializeByteSequence(await sha256(body))}`
     headers['content-digest'] = digest
     components.push(['content-digest', digest])
   }
-  const parameters: Parameters = new Map<string, BareItem>([
+  const parameters = new Map<string, BareItem>([
     ['created', Math.floor(createdAt / 1000)],
     ['keyid', kid],
   ])
   if (nonce !== undefined) parameters.set('nonce', nonce)
   parameters.set('tag', 'gnap')
 
-  const list: InnerList = [components.map(([name]): Item => [name, new Map()]), parameters]
-  const input = serializeMember(list)
+  const items = components.map(([name]): Item => [name, new Map()])
+  const input = serializeInnerList([items, parameters])
   const lines = components.map(([name, value]) => `"${name}": ${value}\n`).join('')
   const signature = await sign(`${lines}"@signature-params": ${input}`)
   headers['signature-input'] = `sig1=${input}`
-  headers['signature'] = `sig1=${serializeBareItem(signature)}`
+  headers['signature'] = `sig1=${serializeByteSequence(signature)}`
   return headers
 }

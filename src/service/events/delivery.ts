@@ -1,30 +1,40 @@
+import type { HostResult } from '../../core/decision.js'
+import type { GrantEvent } from '../../core/grant/record.js'
+import type { IncomingPaymentEvent } from '../../core/incoming-payment.js'
 import type { Instant } from '../../core/instant.js'
-import { requireKnownOptions } from '../../util/known-options.js'
-import { invalidOption } from '../../util/option-error.js'
+import type { OutgoingPaymentEvent } from '../../core/outgoing-payment/record.js'
+import type { QuoteEvent } from '../../core/quote.js'
+import { positiveInteger, requireKnownOptions } from '../../util/input.js'
 import { newCall, type ServiceContext } from '../context.js'
 import { clockDifferenceMaxMs, sleep } from '../time.js'
-import type { DomainEvent, EventRecord } from './record.js'
+import type { EventRecord } from './record.js'
 
 /** An event as passed to a handler. */
-export type DeliveredEvent = DomainEvent & {
+export type DeliveredEvent = (
+  | GrantEvent
+  | IncomingPaymentEvent
+  | OutgoingPaymentEvent
+  | QuoteEvent
+) & {
   /** The same in every delivery of an event, so that a handler can detect repeats. */
   readonly id: string
   /** The URL of the server that recorded the event: its `grantEndpoint` or `baseUrl`, without a slash at the end. */
   readonly server: string
 }
 
-export interface EventDelivery {
-  /** 1 for the first delivery; higher if earlier deliveries failed or did not finish in time. */
-  readonly attempt: number
-  /** Aborted when the lease ends. The consumer then no longer waits for the handler. */
-  readonly signal: AbortSignal
-}
-
 /**
  * Handles an event. The event is done when the handler resolves. If it rejects, or does not finish within the
  * lease, the event is delivered again later.
  */
-export type EventHandler = (event: DeliveredEvent, delivery: EventDelivery) => Promise<void> | void
+export type EventHandler = (
+  event: DeliveredEvent,
+  delivery: {
+    /** 1 for the first delivery; higher if earlier deliveries failed or did not finish in time. */
+    readonly attempt: number
+    /** Aborted when the lease ends. The consumer then no longer waits for the handler. */
+    readonly signal: AbortSignal
+  },
+) => Promise<void> | void
 
 /** A failed delivery. */
 export interface FailedDelivery {
@@ -61,12 +71,6 @@ export interface DrainOptions {
   readonly signal?: AbortSignal
 }
 
-/** How many events one call of `drain` delivered, and how many deliveries failed. */
-export interface DrainResult {
-  readonly delivered: number
-  readonly failed: number
-}
-
 /** An event whose deliveries all failed: a dead letter. */
 export interface SetAsideEvent {
   readonly event: DeliveredEvent
@@ -80,16 +84,19 @@ export interface ServerEvents {
    * Delivers due events at least once, and the events of each record in order. Any number of processes may
    * call it concurrently. A failing event delays only the later events of its own record.
    *
+   * @returns how many events this call delivered, and how many deliveries failed.
    * @throws the store's error; events in delivery are then delivered again when their lease ends.
-   * @throws {OptionError} for an invalid option.
-   * @throws {ArgumentError} for an invalid handler.
+   * @throws {InvalidInputError} for an invalid option or handler.
    */
-  drain(handler: EventHandler, options?: DrainOptions): Promise<DrainResult>
+  drain(
+    handler: EventHandler,
+    options?: DrainOptions,
+  ): Promise<{ readonly delivered: number; readonly failed: number }>
   /**
    * Resolves to the oldest events that were set aside, at most `limit` (default 100). Later events of the same
    * record proceed.
    *
-   * @throws {ArgumentError} for an invalid limit.
+   * @throws {InvalidInputError} for an invalid limit.
    */
   listSetAside(limit?: number): Promise<readonly SetAsideEvent[]>
   /**
@@ -97,10 +104,10 @@ export interface ServerEvents {
    * pages of 100 as the loop proceeds. The loop may call `retry` and `discard`.
    */
   iterateSetAside(): AsyncIterable<SetAsideEvent>
-  /** Schedules an event that was set aside for delivery. Resolves to false if there is no such event. */
-  retry(eventId: string): Promise<boolean>
-  /** Removes an event that was set aside. Resolves to false if there is no such event. */
-  discard(eventId: string): Promise<boolean>
+  /** Schedules an event that was set aside for delivery. */
+  retry(eventId: string): Promise<HostResult<object, 'event_unknown'>>
+  /** Removes an event that was set aside. */
+  discard(eventId: string): Promise<HostResult<object, 'event_unknown'>>
 }
 
 export const drainDefaults = {
@@ -128,14 +135,9 @@ export function drainSettings(options: DrainOptions): DrainSettings {
   const settings = { ...drainDefaults }
   for (const name of Object.keys(drainDefaults) as (keyof typeof drainDefaults)[]) {
     settings[name] = options[name] ?? drainDefaults[name]
-    if (name !== 'skewMaxMs' || settings[name] !== 0) requirePositive(name, settings[name])
+    if (name !== 'skewMaxMs' || settings[name] !== 0) positiveInteger(name, settings[name])
   }
   return { ...options, ...settings }
-}
-
-export function requirePositive(option: string, value: number): void {
-  if (Number.isSafeInteger(value) && value > 0) return
-  throw invalidOption(option, 'must be a positive integer')
 }
 
 export function deliveredEvent(
@@ -149,7 +151,7 @@ export function deliveredEvent(
  * The outcome of an event. Held: it must not be delivered now. Lost: another writer changed it. Overrun: the
  * delivery outlasted its lease, so another consumer may deliver the event too.
  */
-export type DeliveryOutcome = 'delivered' | 'failed' | 'held' | 'lost' | 'overrun'
+type DeliveryOutcome = 'delivered' | 'failed' | 'held' | 'lost' | 'overrun'
 
 /** Delivers an event. It must be the oldest of its record, to preserve the order. */
 export async function attemptDelivery(

@@ -1,11 +1,11 @@
+import type { HostResult } from '../../core/decision.js'
 import { storeBounds } from '../../ports/store.js'
-import { callback, positiveInteger, text } from '../../util/arguments.js'
+import { callback, positiveInteger, text } from '../../util/input.js'
 import { newCall, type ServiceContext } from '../context.js'
 import { iterateList } from '../lists.js'
 import { inParallel } from '../parallel.js'
 import {
   attemptDelivery,
-  type DrainResult,
   type DrainSettings,
   deliveredEvent,
   drainDefaults,
@@ -44,11 +44,7 @@ interface Progress {
   begun: number
 }
 
-async function drain(
-  context: ServiceContext,
-  handler: EventHandler,
-  settings: DrainSettings,
-): Promise<DrainResult> {
+async function drain(context: ServiceContext, handler: EventHandler, settings: DrainSettings) {
   callback('handler', handler)
   const { store, clock } = context
   const lookedUp = Math.min(Math.max(settings.limit, batchMin), storeBounds.dueLimit)
@@ -134,7 +130,7 @@ async function standBehind(
   }
 }
 
-/** The list of a record's events, and those of them that are due. */
+/** The list of a record's events, and its due events. */
 type Stream = readonly [list: string, found: readonly EventRecord[]]
 
 function streamsOf(records: readonly EventRecord[]): ReadonlyMap<string, readonly EventRecord[]> {
@@ -174,23 +170,28 @@ function setAsideEvent(context: ServiceContext, record: EventRecord): SetAsideEv
   }
 }
 
-async function retrySetAside(context: ServiceContext, eventId: string): Promise<boolean> {
+type SetAsideResult = HostResult<object, 'event_unknown'>
+
+const unknownEvent: SetAsideResult = {
+  ok: false,
+  refusal: 'event_unknown',
+  reason: 'no event with this id is set aside',
+}
+
+async function retrySetAside(context: ServiceContext, eventId: string): Promise<SetAsideResult> {
   const record = await loadSetAside(context, eventId)
-  if (record === undefined) return false
+  if (record === undefined) return unknownEvent
   const call = newCall(context)
   const { setAsideAt: _setAsideAt, ...rest } = record
   const lists = [placeOf(eventId)] as const
-  return replaceEvent(
-    context,
-    record,
-    { ...rest, attempts: 0, dueAt: dueAtOnce(call.now), lists },
-    call.commandId,
-  )
+  const next = { ...rest, attempts: 0, dueAt: dueAtOnce(call.now), lists }
+  return { ok: true, changed: await replaceEvent(context, record, next, call.commandId) }
 }
 
-async function discardSetAside(context: ServiceContext, eventId: string): Promise<boolean> {
+async function discardSetAside(context: ServiceContext, eventId: string): Promise<SetAsideResult> {
   const record = await loadSetAside(context, eventId)
-  return record !== undefined && context.store.remove('event', eventId, record.version)
+  if (record === undefined) return unknownEvent
+  return { ok: true, changed: await context.store.remove('event', eventId, record.version) }
 }
 
 const idPattern = /^[A-Za-z0-9._-]{8,128}$/

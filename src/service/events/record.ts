@@ -5,22 +5,25 @@ import type { OutgoingPaymentEvent } from '../../core/outgoing-payment/record.js
 import type { QuoteEvent } from '../../core/quote.js'
 import type { ListEntry, Stored } from '../../core/stored.js'
 import type { RecordKind } from '../../ports/store.js'
-import { unknownName } from '../../util/known-options.js'
-import { invalidOption } from '../../util/option-error.js'
+import { InvalidInputError, listOf, oneOf } from '../../util/input.js'
 import { clockDifferenceMaxMs } from '../time.js'
 
 /** A change of a record, for the host. No event contains a token, interaction reference, key or secret. */
 export type DomainEvent = GrantEvent | IncomingPaymentEvent | OutgoingPaymentEvent | QuoteEvent
 
 /** The type of an event, such as `outgoing-payment.created`. */
-export type EventType = DomainEvent['type']
+export type EventType =
+  | GrantEvent['type']
+  | IncomingPaymentEvent['type']
+  | OutgoingPaymentEvent['type']
+  | QuoteEvent['type']
 
 /** Whether a type of event is recorded. */
 export type RecordedEvents = (type: EventType) => boolean
 
 /**
- * Every type, and whether it is recorded by default: those of consent, revocation and money, on which a host acts.
- * The others only repeat what the host did itself, or what a client did without an effect on money or rights.
+ * Every type, and whether it is recorded by default: if a host acts on it, because it is about consent, revocation or
+ * money. The others only repeat what the host did itself, or what a client did without an effect on money or rights.
  */
 export const eventTypes: Readonly<Record<EventType, boolean>> = {
   'grant.requested': false,
@@ -60,8 +63,8 @@ export interface EventRecord extends Stored {
  * Returns the records of the events of one commit about a record.
  *
  * The id of an event is its position, the id of the command, and a checksum of the event. After a failover that lost
- * commits, the servers write the same versions again. An id of the position alone would then give a new event the id of
- * one that the host has already handled.
+ * commits, the servers write the same versions again. If the id were only the position, a new event would then get the
+ * id of an event that the host has already handled.
  */
 export function eventRecords(
   kind: RecordKind,
@@ -103,7 +106,7 @@ export function dueAtOnce(now: Instant): Instant {
 }
 
 /**
- * Returns the position of an event among those of its record, read from its id. Events are ordered by the
+ * Returns the position of an event among the events of its record, read from its id. Events are ordered by the
  * record's version, because the clocks of two hosts may differ.
  */
 export function placeOf(eventId: string): ListEntry {
@@ -114,18 +117,15 @@ export function placeOf(eventId: string): ListEntry {
 /**
  * Reads the option `recordsEvents`: true for all types, false for none, a list of types, or the default.
  *
- * @throws {OptionError} for an unknown type, with the nearest known one.
+ * @throws {InvalidInputError} for an unknown type.
  */
 export function recordedEvents(option: boolean | readonly EventType[] | undefined): RecordedEvents {
   if (option === undefined) return (type) => eventTypes[type]
   if (typeof option === 'boolean') return () => option
-  const isList = Array.isArray(option) && option.every((each) => typeof each === 'string')
-  if (!isList) throw invalidOption('recordsEvents', 'must be a boolean or a list of event types')
-  const unknown = unknownName(Object.fromEntries(option.map((type) => [type, true])), eventTypes)
-  if (unknown !== undefined) {
-    const { name, hint } = unknown
-    throw invalidOption('recordsEvents', `contains ${name}, which is not an event type${hint}`)
+  if (!Array.isArray(option)) {
+    throw new InvalidInputError('recordsEvents', 'must be a boolean or a list of event types')
   }
+  listOf(oneOf(eventTypes))('recordsEvents', option)
   const types = new Set(option)
   return (type) => types.has(type)
 }

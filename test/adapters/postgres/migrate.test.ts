@@ -8,8 +8,9 @@ import {
   type PostgresDatabase,
   postgresStore,
 } from '../../../adapters/postgres.js'
-import { OptionError } from '../../../src/index.js'
+import { InvalidInputError } from '../../../src/index.js'
 import { emptyPglite, type FreshPostgres, freshPostgres, servers } from '../../support/databases.js'
+import { invalidInput } from '../../support/invalid-input.js'
 import { isLong } from '../../support/runs.js'
 
 const change = {
@@ -47,8 +48,8 @@ describe.runIf(isLong || servers.PostgreSQL === undefined)('migrating PGlite', (
     'rejects %j as the name of a schema',
     async (schema) => {
       const error = await migrate(database, { schema }).catch((thrown) => thrown)
-      expect(error).toBeInstanceOf(OptionError)
-      expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'schema' })
+      expect(error).toBeInstanceOf(InvalidInputError)
+      expect(error).toEqual(invalidInput('schema'))
       expect(() => postgresStore(database, { schema })).toThrow('schema must be')
     },
   )

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { PreparedStatementError, postgresStore } from '../../../adapters/postgres.js'
-import { storeConformance } from '../../../src/testing/index.js'
+import { storeConformance } from '../../../packages/testing/src/index.js'
 import { type FreshPostgres, freshPostgres } from '../../support/databases.js'
 
 /** PgBouncer in transaction mode, before the server of `TEST_DATABASE_URL`. `.ci/pgbouncer` sets it. */
@@ -36,7 +36,7 @@ describe('behind PgBouncer in transaction mode, the store', () => {
     // Concurrent loads share a statement, commits do not.
     const commits = Array.from({ length: 40 }, () => {
       const next = { id: randomUUID(), version: 1, commandId: 'A'.repeat(22) }
-      const changes = [{ kind: 'nonce', next, expectedVersion: 0 } as const]
+      const changes = [{ kind: 'replay', next, expectedVersion: 0 } as const]
       return store.commit({ changes, guards: [] })
     })
     const failed = (await Promise.allSettled(commits)).filter(({ status }) => status === 'rejected')

@@ -6,8 +6,9 @@ import type { Grant } from '../../../src/core/grant/record.js'
 import { type IncomingPayment, isOpen } from '../../../src/core/incoming-payment.js'
 import { heldBy, type OutgoingPayment } from '../../../src/core/outgoing-payment/record.js'
 import { type Quote, usableQuote } from '../../../src/core/quote.js'
+import type { RecordKind, Stored } from '../../../src/entry-adapter.js'
 import { allowanceAt, parseInterval } from '../../../src/entry-core.js'
-import type { Amount, RecordKind, Stored } from '../../../src/index.js'
+import type { Amount } from '../../../src/index.js'
 import { anyPostgres } from '../../support/databases.js'
 import { anyLife, granting, type LifeStep, playLife } from '../../support/reported-life.js'
 import { isLong, runs } from '../../support/runs.js'
@@ -162,7 +163,8 @@ async function matchesGrants(life: Life, now: number): Promise<void> {
         access: undefined,
         created_at: view?.createdAt,
         approved_at: view?.approvedAt,
-        ends_at: view?.endsAt,
+        issued_at: view?.issuedAt,
+        expires_at: view?.expiresAt,
       }
     }),
   )
@@ -290,9 +292,7 @@ describe('the views', () => {
     ...['open', 'completed', 'expired'].map((status) => `incoming_payments ${status}`),
     ...['created', 'begun', 'completed', 'failed'].map((status) => `outgoing_payments ${status}`),
     ...['valid', 'expired'].map((status) => `quotes ${status}`),
-    ...['pending', 'approved', 'issued', 'denied', 'interaction-expired'].map(
-      (status) => `grants ${status}`,
-    ),
+    ...['pending', 'approved', 'denied', 'interaction-expired'].map((status) => `grants ${status}`),
     ...['true', 'false'].map((status) => `spending ${status}`),
   ]
 })

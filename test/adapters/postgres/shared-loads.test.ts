@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromPglite, type PostgresStatement, postgresStore } from '../../../adapters/postgres.js'
-import type { RecordKey, Store, Stored } from '../../../src/index.js'
+import type { RecordKey, Stored } from '../../../src/entry-adapter.js'
+import type { Store } from '../../../src/index.js'
 import { anyPostgres } from '../../support/databases.js'
 import { runs } from '../../support/runs.js'
 
@@ -264,23 +265,6 @@ describe('loads over a pool', () => {
     expect(sound).toMatchObject({ status: 'fulfilled', value: { version: 3 } })
     expect(broken).toMatchObject({ status: 'rejected', reason: expect.any(SyntaxError) })
   })
-
-  test('of a failing lone SELECT are not tried again', async () => {
-    const failed = new Error('Connection terminated unexpectedly')
-    const { store, sent } = scriptedPool(() => Promise.reject(failed))
-    const loads = [opening(store), store.load('grant', key(0).id)]
-    for (const each of loads) await expect(each).rejects.toBe(failed)
-    expect(sent).toEqual([openingKeys, [key(0)]])
-  })
-
-  test('share values with nobody', async () => {
-    const { store, put } = scriptedPool()
-    put(key(0), 1)
-    const loads = () => [0, 0].map((id) => store.load('grant', key(id).id))
-    const [, one, other] = await Promise.all([opening(store), ...loads()])
-    expect(one).toEqual(other)
-    expect(one).not.toBe(other)
-  })
 })
 
 /** Returns the records that are older than the versions that had been committed. */
@@ -327,7 +311,7 @@ describe('loads that share a SELECT of a database', () => {
   const missing: RecordKey[] = [
     { kind: 'quote', id: 'mixture-0' },
     { kind: 'grant', id: 'mixture-1' },
-    { kind: 'nonce', id: 'NULL' },
+    { kind: 'replay', id: 'NULL' },
     { kind: 'event', id: '{a,"b"}' },
   ]
 

@@ -5,7 +5,7 @@ import {
   type Statements,
 } from '../../../adapters/postgres/statements.js'
 import { migrationsOf, type PostgresStatement } from '../../../adapters/postgres.js'
-import type { RecordChange, RecordKind, Stored } from '../../../src/index.js'
+import type { RecordChange, Stored } from '../../../src/entry-adapter.js'
 
 /** Features that distributed databases reject, ignore, or execute differently on each node. */
 const notPortable = [
@@ -93,37 +93,6 @@ describe('every statement', () => {
     }
   })
 
-  test('has a name that says what it does and in which schema', () => {
-    const names = (schema?: string) => {
-      const { load, list, due, move, remove } = createStatements(schema, true)
-      const page = { kind: 'grant', list: 'x', limit: 1 } as const
-      return [
-        list({ ...page, forward: true }),
-        list({ ...page, forward: false }),
-        due('grant', 'abcdefgh', 1, 1),
-        move('grant', []),
-        remove('grant', 'a', 1),
-        ...[1, 2, 8, 9].map((count) => load(keys(count))),
-      ].map(({ name }) => name)
-    }
-    const operations = ['forward', 'backward', 'due', 'move', 'remove']
-    const loads = ['load_1', 'load_2', 'load_8', 'load_many']
-    expect(names()).toEqual([...operations, ...loads].map((each) => `op_${each}_`))
-    expect(names('op')).toEqual([...operations, ...loads].map((each) => `op_${each}_op`))
-  })
-
-  test('that loads up to eight records has a parameter for each kind and id', () => {
-    const few = statements.load(keys(2))
-    expect(few.values).toEqual(['grant', 'id-0', 'grant', 'id-1'])
-    expect(few.text).not.toContain('unnest')
-    const many = statements.load(keys(9))
-    expect(many.values).toEqual([
-      Array(9).fill('grant'),
-      Array.from({ length: 9 }, (_, i) => `id-${i}`),
-    ])
-    expect(many.text).toContain('unnest')
-  })
-
   test('has no name if statements must not be prepared', () => {
     expect(createStatements(undefined, false).load([key])).toEqual({
       text: statements.load([key]).text,
@@ -154,54 +123,6 @@ describe('a schema', () => {
 })
 
 describe('a commit', () => {
-  const lists = ['a', 'b', 'c'].map((list) => ({ list, at: 1 }))
-  const shapes: readonly Partial<Stored>[] = [
-    {},
-    { dueAt: 5 },
-    { lists: lists.slice(0, 1) },
-    { lists: lists.slice(0, 1), dueAt: 5 },
-    { lists: lists.slice(0, 2) },
-    { lists: lists.slice(0, 2), dueAt: 5 },
-    { lists },
-    { lists, dueAt: 5 },
-  ]
-
-  test('has a name for each operation, kind of due time and set of columns', () => {
-    const nameOf = (kind: RecordKind, version: number, more: Partial<Stored>) => {
-      const changes = [{ ...change(record('a', version, more)), kind }]
-      return statements.commit({ changes, guards: [] }).name
-    }
-    const names = (kind: RecordKind, version: number) =>
-      shapes.map((more) => nameOf(kind, version, more))
-    const named = (signs: string) => [...signs].map((sign) => `op_commit_${sign}_`)
-    expect(names('grant', 1)).toEqual(named('ABCDEFGH'))
-    expect(names('event', 1)).toEqual(named('ABCDEFGH'))
-    expect(names('grant', 2)).toEqual(named('01234567'))
-    expect(names('event', 2)).toEqual(named('STUVWXYZ'))
-    const guards = [{ kind: 'grant', id: 'a', version: 1 }] as const
-    expect(statements.commit({ changes: [], guards }).name).toBe('op_commit_h_')
-  })
-
-  test('keeps a due time that moves later, except that of an event', () => {
-    const textOf = (kind: RecordKind, more: Partial<Stored>) => {
-      const changes = [{ ...change(record('a', 2, more)), kind }]
-      return statements.commit({ changes, guards: [] }).text
-    }
-    expect(textOf('grant', { dueAt: 5 })).toMatch(/due_at = LEAST\(due_at, \$\d::bigint\)/)
-    expect(textOf('grant', {})).toContain('due_at = due_at')
-    expect(textOf('event', { dueAt: 5 })).toMatch(/due_at = \$\d::bigint/)
-    expect(textOf('event', {})).toContain('due_at = NULL')
-  })
-
-  test('divides by zero unless it wrote everything, if it writes more than the deciding record', () => {
-    const changes = [change(record('a', 1)), change(record('b', 1))]
-    const { text } = statements.commit({ changes, guards: [] })
-    expect(text).toContain('1 / (CASE WHEN (SELECT count(*) FROM created) = 1 THEN 1 ELSE 0 END)')
-    const guards = [{ kind: 'grant', id: 'c', version: 1 }] as const
-    const guarded = { changes: [change(record('d', 2))], guards }
-    expect(statements.commit(guarded).text).not.toContain('1 /')
-  })
-
   test('without a record throws a RangeError', () => {
     expect(() => statements.commit({ changes: [], guards: [] })).toThrow(
       new RangeError('an empty commit needs no statement'),
@@ -242,13 +163,6 @@ describe('a commit', () => {
     const commit = statements.commit({ changes: created, guards: [] })
     expect(order(commit)).toEqual(['decided g', 'created d c'])
     expect(commit.text).not.toContain('FOR UPDATE')
-  })
-
-  test('of one record is a plain statement', () => {
-    for (const version of [1, 2]) {
-      const { text } = statements.commit({ changes: [change(record('a', version))], guards: [] })
-      expect(text).toMatch(/^(?:INSERT|UPDATE)/)
-    }
   })
 
   test('of a record in more lists than there are columns throws a RangeError', () => {

@@ -5,8 +5,9 @@ import {
   type PostgresDatabase,
   postgresStore,
 } from '../../../adapters/postgres.js'
-import type { Commit, RecordKind, Store } from '../../../src/index.js'
-import { type ConformanceCase, storeConformance } from '../../../src/testing/index.js'
+import { type ConformanceCase, storeConformance } from '../../../packages/testing/src/index.js'
+import type { Commit, RecordKind } from '../../../src/entry-adapter.js'
+import type { Store } from '../../../src/index.js'
 import { type FreshPostgres, freshPglite, freshPostgres, servers } from '../../support/databases.js'
 import { isLong } from '../../support/runs.js'
 

@@ -1,7 +1,8 @@
 import type { PoolClient } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { fromPglite, postgresStore } from '../../../adapters/postgres.js'
-import { type RecordChange, type Store, TransactionError } from '../../../src/index.js'
+import type { RecordChange } from '../../../src/entry-adapter.js'
+import { type Store, TransactionError } from '../../../src/index.js'
 import { type FreshPostgres, freshPglite, freshPostgres, servers } from '../../support/databases.js'
 import { isLong } from '../../support/runs.js'
 

@@ -6,8 +6,8 @@ import {
   type SqliteStore,
   sqliteStore,
 } from '../../../adapters/sqlite.js'
+import { storeConformance } from '../../../packages/testing/src/index.js'
 import type { Store } from '../../../src/index.js'
-import { storeConformance } from '../../../src/testing/index.js'
 import { isLong } from '../../support/runs.js'
 import {
   freshSqlite,

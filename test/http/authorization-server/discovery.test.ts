@@ -1,10 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type HttpRequest,
-  memoryStore,
-  type Store,
-  walletAddressSubjects,
-} from '../../../src/index.js'
+import type { HttpRequest } from '../../../src/entry-adapter.js'
+import { memoryStore, type Store, walletAddressSubjects } from '../../../src/index.js'
 import { answerOf, createWorld, grantEndpoint } from '../../support/world.js'
 
 /** A store whose calls all fail. */

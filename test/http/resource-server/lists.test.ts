@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { refuseProblem } from '../../../src/http/pipeline.js'
-import { readListRequest } from '../../../src/http/resource-server/lists.js'
+import { readListRequest } from '../../../src/http/resource-server/read.js'
 import { canonicalUrl } from '../../../src/protocol/url.js'
 
 const bob = 'https://wallet.example/bob'

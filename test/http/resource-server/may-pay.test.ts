@@ -29,6 +29,7 @@ import {
 } from '../../support/spending-client.js'
 import { alice, bob, resourceServer, type World } from '../../support/world.js'
 
+const allowed: MayPayAnswer = { ok: true, held: 'nothing' }
 const broke: MayPayAnswer = { ok: false, refusal: 'funds_insufficient', reason: 'balance 12' }
 const barred: MayPayAnswer = { ok: false, refusal: 'payment_not_allowed', reason: 'on the list' }
 
@@ -38,7 +39,7 @@ async function setUp(...answers: readonly MayPayAnswer[]) {
   const asked: RequestedPayment[] = []
   const mayPay: MayPay = async (payment) => {
     asked.push(payment)
-    return rest.shift() ?? { ok: true }
+    return rest.shift() ?? { ok: true, held: payment.holdId }
   }
   return { asked, ...(await payingClient({ resources: { policy: { mayPay } } })) }
 }
@@ -68,7 +69,7 @@ describe('the permission of the host to pay', () => {
     expect(asked).toStrictEqual([
       {
         ...common,
-        holdId: expect.stringMatching(/^[\w-]{43}$/),
+        holdId: expect.stringMatching(/^hold-[\w-]{43}$/),
         outgoingPaymentId: idOfPayment(direct),
         receiver: euroReceiver,
         debitAmount: usd(1000),
@@ -77,7 +78,7 @@ describe('the permission of the host to pay', () => {
       },
       {
         ...common,
-        holdId: expect.stringMatching(/^[\w-]{43}$/),
+        holdId: expect.stringMatching(/^hold-[\w-]{43}$/),
         outgoingPaymentId: idOfPayment(byQuote),
         receiver: shopReceiver,
         debitAmount: usd(1000),
@@ -124,7 +125,7 @@ describe('the permission of the host to pay', () => {
       const held = others.reduce((sum, amount) => sum + amount, 0n)
       if (held + BigInt(value) > 1500n) return { ok: false, refusal: 'funds_insufficient' }
       holds.set(id, BigInt(value))
-      return { ok: true }
+      return { ok: true, held: id }
     }
     const { world, client, token } = await payingClient({ resources: { policy: { mayPay } } })
     const { token: another } = await grantToPay(world, client)
@@ -149,7 +150,7 @@ describe('the permission of the host to pay', () => {
   })
 
   test('is not asked again about a payment that exists', async () => {
-    const { asked, client, token } = await setUp({ ok: true }, { ok: true }, broke, barred)
+    const { asked, client, token } = await setUp(allowed, allowed, broke, barred)
     const quoteId = await quoteUrl(client)
     const byQuote = await payByQuote(client, token, quoteId)
     const byKey = await pay(client, token, 10, {}, withKey('k'))
@@ -164,7 +165,7 @@ describe('the permission of the host to pay', () => {
   })
 
   test('is asked again after a refusal, with the same id for the same quote or key', async () => {
-    const { asked, client, token } = await setUp(broke, { ok: true }, barred, { ok: true })
+    const { asked, client, token } = await setUp(broke, allowed, barred, allowed)
     const quoteId = await quoteUrl(client)
     expect((await payByQuote(client, token, quoteId)).status).toBe(403)
     expect((await payByQuote(client, token, quoteId)).status).toBe(201)
@@ -217,7 +218,7 @@ describe('the permission of the host to pay', () => {
     const mayPay: MayPay = async ({ debitAmount }) => {
       asked.push(debitAmount.value)
       if (asked.length === 1) await pay(client, token, 10)
-      return { ok: true }
+      return allowed
     }
     const { client, token } = await payingClient({ resources: { policy: { mayPay } } })
     expect((await pay(client, token, 20)).status).toBe(201)
@@ -229,7 +230,7 @@ describe('the permission of the host to pay', () => {
     const mayPay: MayPay = async ({ debitAmount }) => {
       asked.push(debitAmount.value)
       if (asked.length === 1) await changeGrant()
-      return asked.length < 2 ? { ok: true } : broke
+      return asked.length < 2 ? allowed : broke
     }
     const { world, client, token, grantId } = await payingClient({
       resources: { policy: { mayPay } },
@@ -249,7 +250,7 @@ describe('the permission of the host to pay', () => {
   })
 
   test.each(fates)('is asked once about a payment whose commit %s', async (fate) => {
-    const mayPay = vi.fn<MayPay>(() => ({ ok: true }))
+    const mayPay = vi.fn<MayPay>(() => allowed)
     const { world, client, token, next } = await onLyingStore(mayPay)
     next.push(fate)
     expect((await pay(client, token, 10)).status).toBe(201)
@@ -257,7 +258,9 @@ describe('the permission of the host to pay', () => {
     expect(await paymentsOf(world)).toHaveLength(1)
   })
 
-  test.each<readonly [string, () => unknown, error?: readonly [number, string]]>([
+  test.each<
+    readonly [string, (payment: RequestedPayment) => unknown, error?: readonly [number, string]]
+  >([
     ['rejects', () => Promise.reject(new Error('no ledger')), [503, 'busy']],
     [
       'throws',
@@ -273,10 +276,16 @@ describe('the permission of the host to pay', () => {
     ['returns a refusal without a name', () => ({ ok: false })],
     ['returns the name of a method of all objects', () => ({ ok: false, refusal: 'toString' })],
     ['returns a text', () => ({ ok: 'true' })],
+    ['names no hold', () => ({ ok: true })],
+    ['names another hold', () => ({ ok: true, held: 'hold-of-another-payment' })],
+    [
+      'names the payment in place of the hold',
+      ({ outgoingPaymentId }) => ({ ok: true, held: outgoingPaymentId }),
+    ],
   ])(
     'is not given if the host %s, and the same request succeeds later',
     async (_, fail, error = [500, 'internal_error']) => {
-      const mayPay = vi.fn<MayPay>(() => ({ ok: true })).mockImplementationOnce(fail as MayPay)
+      const mayPay = vi.fn<MayPay>(() => allowed).mockImplementationOnce(fail as MayPay)
       const { world, client, token } = await payingClient({ resources: { policy: { mayPay } } })
       const same = withoutNonce(world, client)
       expect(errorOf(await pay(client, token, 10, {}, same))).toEqual(error)
@@ -290,7 +299,7 @@ describe('the permission of the host to pay', () => {
     const mayPay = ((payment: { debitAmount: { value: string }; metadata: { note: string } }) => {
       payment.debitAmount.value = '1'
       payment.metadata.note = 'changed'
-      return { ok: true }
+      return allowed
     }) as unknown as MayPay
     const { client, token } = await payingClient({ resources: { policy: { mayPay } } })
     const { body } = await pay(client, token, 10, { metadata: { note: 'shoes' } })

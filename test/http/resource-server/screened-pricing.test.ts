@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { screenedPricing } from '../../../src/http/resource-server/screened-pricing.js'
+import { hostPricing } from '../../../src/http/host-ports.js'
 import { usd } from '../../support/spending.js'
 
 const price = { ok: true, debitAmount: usd(1), receiveAmount: usd(1) } as const
@@ -8,10 +8,7 @@ const client = 'https://shop.example'
 
 function priceAt(baseUrl: string, receiver: string, allowLoopback?: boolean) {
   const pricing = { price: async () => price }
-  const screened = screenedPricing(pricing, {
-    baseUrl,
-    ...(allowLoopback === undefined ? {} : { allowLoopback }),
-  })
+  const screened = hostPricing(pricing, baseUrl, allowLoopback)
   return screened.price({ receiver, account, client, method: 'ilp' })
 }
 
@@ -46,7 +43,7 @@ describe('the screening of receivers', () => {
         return this.known
       }
     }
-    const screened = screenedPricing(new Market(), { baseUrl: 'https://wallet.example' })
+    const screened = hostPricing(new Market(), 'https://wallet.example')
     const receiver = 'https://bank.example/incoming-payments/1'
     expect(await screened.price({ receiver, account, client, method: 'ilp' })).toBe(price)
   })

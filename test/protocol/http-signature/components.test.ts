@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { type Item, isInnerList } from 'structured-headers'
 import { describe, expect, test, vi } from 'vitest'
 import {
   combinedValue,
@@ -8,11 +9,7 @@ import {
   identityOf,
   type SignedMessage,
 } from '../../../src/protocol/http-signature/components.js'
-import {
-  type Item,
-  isInnerList,
-  parseDictionary,
-} from '../../../src/protocol/http-signature/structured-fields.js'
+import { parseStrictDictionary } from '../../../src/protocol/http-signature/dictionary.js'
 import { runs } from '../../support/runs.js'
 import { componentIn } from '../../support/signed-message.js'
 
@@ -26,8 +23,8 @@ const message: SignedMessage = {
 
 /** Returns a component identifier as `Signature-Input` contains it. */
 function identifier(text: string): Item {
-  const [member] = parseDictionary(`sig1=(${text})`)?.values() ?? []
-  const [item] = member !== undefined && isInnerList(member) ? member[0] : []
+  const { value } = parseStrictDictionary(`sig1=(${text})`)?.get('sig1') ?? {}
+  const [item] = value !== undefined && isInnerList(value) ? value[0] : []
   if (item === undefined) throw new Error(`${text} is not a component identifier`)
   return item
 }

@@ -4,10 +4,13 @@ import { describe, expect, test, vi } from 'vitest'
 import type { SignedMessage } from '../../../src/protocol/http-signature/components.js'
 import { readDialect } from '../../../src/protocol/http-signature/dialects.js'
 import {
+  type Dictionary,
+  parseStrictDictionary,
+} from '../../../src/protocol/http-signature/dictionary.js'
+import {
   inspectSignatures,
   verifyCandidates,
 } from '../../../src/protocol/http-signature/inspect.js'
-import { parseStrictDictionary } from '../../../src/protocol/http-signature/structured-fields.js'
 import { runs } from '../../support/runs.js'
 import { type Sdk, sdkSignedRequest, sdks } from '../../support/sdk-signatures.js'
 import type { SignOptions } from '../../support/sign.js'
@@ -22,7 +25,6 @@ import {
   signOptions,
   withFields,
 } from '../../support/signed-message.js'
-import { keptText, withoutTexts } from '../../support/structured-fields.js'
 
 const now = created * 1000
 const body = '{"walletAddress":"https://wallet.example/bob"}'
@@ -80,13 +82,8 @@ function neighbours({ input, signature }: Fields): readonly (readonly [string, F
   return [
     ['no input', { input: '', signature }],
     ['no signature', { input, signature: '' }],
-    ['two spaces between components', { input: input.replace(' ', '  '), signature }],
     ['a tab between components', { input: input.replace(' ', '\t'), signature }],
     ['a comma between components', { input: input.replace(' ', ', '), signature }],
-    ['a space after the first parenthesis', { input: input.replace('(', '( '), signature }],
-    ['a space before the last parenthesis', { input: input.replace(')', ' )'), signature }],
-    ['a space before the parameters', { input: input.replace(');', ') ;'), signature }],
-    ['a space after a semicolon', { input: input.replace(');', '); '), signature }],
     ['an upper-case component', { input: input.replace('@method', '@Method'), signature }],
     ['an upper-case parameter', { input: input.replace('created', 'Created'), signature }],
     ['an upper-case label', { input: input.replace('sig1', 'Sig1'), signature }],
@@ -125,7 +122,6 @@ function neighbours({ input, signature }: Fields): readonly (readonly [string, F
     ['no keyid', { input: input.replace(/;keyid="[^"]*"/, ''), signature }],
     ['no parameters', { input: input.replace(/;.*/, ''), signature }],
     ['a decimal created', { input: input.replace(/(created=\d+)/, '$1.0'), signature }],
-    ['a negative created', { input: input.replace('created=', 'created=-'), signature }],
     ['created with a leading zero', { input: input.replace('created=', 'created=0'), signature }],
     ['created of 16 digits', { input: input.replace('created=', 'created=123456'), signature }],
     ['a quoted created', { input: input.replace(/created=(\d+)/, 'created="$1"'), signature }],
@@ -135,14 +131,10 @@ function neighbours({ input, signature }: Fields): readonly (readonly [string, F
     ['a keyid with an escape', { input: input.replace('shop-key', 'shop\\"key'), signature }],
     ['a keyid beyond ASCII', { input: input.replace('shop-key', 'shöp-key'), signature }],
     ['both colons', { input, signature: `sig1=:${base64}:` }],
-    ['the first colon alone', { input, signature: `sig1=:${base64}` }],
-    ['the last colon alone', { input, signature: `sig1=${base64}:` }],
     ['colons without a label', { input, signature: `:${base64}:` }],
     ['a quoted signature', { input, signature: signature.replace(base64, `"${base64}"`) }],
     ['a signature parameter', { input, signature: `${signature};a=1` }],
     ['no padding', { input, signature: signature.replace('==', '') }],
-    ['half the padding', { input, signature: signature.replace('==', '=') }],
-    ['more padding', { input, signature: `${signature}=` }],
     ['stray bits', { input, signature: signature.replace(/.==$/, 'x==') }],
     ['the base64url alphabet', { input, signature: signature.replace('Bw', '-_') }],
     ['63 bytes', { input, signature: signature.replace(base64, bytesOf(63)) }],
@@ -153,6 +145,10 @@ function neighbours({ input, signature }: Fields): readonly (readonly [string, F
   ]
 }
 
+function listOf(dictionary: Dictionary | undefined) {
+  return dictionary?.get('sig1')?.value
+}
+
 function bytesOf(length: number): string {
   return Buffer.alloc(length, 7).toString('base64')
 }
@@ -160,37 +156,27 @@ function bytesOf(length: number): string {
 describe('the fields of the PHP SDK', () => {
   test('are parsed into components, parameters and bytes', () => {
     const fields = read(exact.php)
-    expect(withoutTexts(fields?.inputs)).toEqual(
-      withoutTexts(
-        parseStrictDictionary(
-          `sig1=("@method" "@target-uri" "authorization");created=${created};keyid="shop-key"`,
-        ),
-      ),
-    )
+    const list = `("@method" "@target-uri" "authorization");created=${created};keyid="shop-key"`
+    expect(listOf(fields?.inputs)).toEqual(listOf(parseStrictDictionary(`sig1=${list}`)))
     expect(fields?.signatures).toEqual(parseStrictDictionary(`sig1=:${base64}:`))
-    expect(keptText(fields?.inputs)).toBe(exact.php.input.slice('sig1='.length))
+    expect(fields?.inputs.get('sig1')?.text).toBe(exact.php.input.slice('sig1='.length))
   })
 
   test('may have created before keyid', () => {
     const input = exact.php.input.replace(phpParameters, rustParameters)
     expect(input).not.toBe(exact.php.input)
     const fields = read({ ...exact.php, input })
-    expect(keptText(fields?.inputs)).toBe(input.slice('sig1='.length))
+    expect(fields?.inputs.get('sig1')?.text).toBe(input.slice('sig1='.length))
   })
 })
 
 describe('the fields of the Rust SDK', () => {
   test('are parsed like standard fields, and keep the spelling of the list', () => {
     const fields = read(exact.rust)
-    expect(withoutTexts(fields?.inputs)).toEqual(
-      withoutTexts(
-        parseStrictDictionary(
-          `sig1=("@method" "@target-uri" "content-type" "authorization");${rustParameters}`,
-        ),
-      ),
-    )
+    const list = `("@method" "@target-uri" "content-type" "authorization");${rustParameters}`
+    expect(listOf(fields?.inputs)).toEqual(listOf(parseStrictDictionary(`sig1=${list}`)))
     expect(fields?.signatures).toEqual(parseStrictDictionary(`sig1=:${base64}:`))
-    expect(keptText(fields?.inputs)).toBe(exact.rust.input.slice('sig1='.length))
+    expect(fields?.inputs.get('sig1')?.text).toBe(exact.rust.input.slice('sig1='.length))
   })
 })
 

@@ -791,24 +791,14 @@ describe('the content digest', () => {
   const bytes = Buffer.from(body)
   const sha256 = contentDigest(bytes, 'sha-256')
   const sha512 = contentDigest(bytes, 'sha-512')
-  const md5 = `md5=:${createHash('md5').update(bytes).digest('base64')}:`
-  const sha1 = `sha=:${createHash('sha1').update(bytes).digest('base64')}:`
   const wrong = contentDigest(Buffer.from('other'), 'sha-256')
 
   test.each([
-    ['sha-256', [sha256], true],
     ['sha-512', [sha512], true],
-    ['both in one line', [`${sha256}, ${sha512}`], true],
     ['both in two lines', [sha256, sha512], true],
-    ['one beside an unknown algorithm', [`x=:AA==:, ${sha256}`], true],
-    ['one beside a deprecated algorithm', [`${md5}, ${sha256}`], true],
     ['one correct and one wrong', [`${sha512}, ${wrong}`], false],
     ['wrong', [wrong], false],
-    ['md5 alone', [md5], false],
-    ['sha alone', [sha1], false],
-    ['an unknown algorithm alone', ['sha3-256=:AA==:'], false],
     ['malformed', ['sha-256'], false],
-    ['empty', [''], false],
     ['the same algorithm in two lines', [sha256, sha256], false],
   ])('is checked: %s', async (_, values, allowed) => {
     const message = digested(...values)

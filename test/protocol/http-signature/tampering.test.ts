@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { HttpRequest } from '../../../src/index.js'
+import type { HttpRequest } from '../../../src/entry-adapter.js'
 import type { SignedMessage } from '../../../src/protocol/http-signature/components.js'
 import {
   inspectSignatures,

@@ -1,22 +1,22 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import { createHeaders } from '@interledger/http-signature-utils'
+import { isInnerList, serializeItem } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
-import type { HttpRequest } from '../../../src/index.js'
+import type { HttpRequest } from '../../../src/entry-adapter.js'
+import { interactionHash } from '../../../src/protocol/finish.js'
 import type { SignedMessage } from '../../../src/protocol/http-signature/components.js'
 import { contentDigestProblem } from '../../../src/protocol/http-signature/content-digest.js'
+import {
+  byteSequence,
+  memberText,
+  parseStrictDictionary,
+} from '../../../src/protocol/http-signature/dictionary.js'
 import { verifierOf } from '../../../src/protocol/http-signature/ed25519.js'
 import {
   inspectSignatures,
   verifyCandidates,
 } from '../../../src/protocol/http-signature/inspect.js'
 import { screenJwk, thumbprintOf } from '../../../src/protocol/http-signature/jwk.js'
-import {
-  byteSequence,
-  isInnerList,
-  parseStrictDictionary,
-  serializeMember,
-} from '../../../src/protocol/http-signature/structured-fields.js'
-import { interactionHash } from '../../../src/protocol/interaction-hash.js'
 import { testKey } from '../../support/keys.js'
 import { contentDigest } from '../../support/sign.js'
 import {
@@ -99,13 +99,13 @@ describe('RFC 9421, the signature of appendix B.2.6', () => {
   /** Returns the signature base of the covered components, without the requirements of a profile. */
   function baseOf(message: SignedMessage): string {
     const [member] = parseStrictDictionary(lineOf(message, 'signature-input'))?.values() ?? []
-    if (member === undefined || !isInnerList(member)) throw new Error('no list')
-    const lines = member[0].map((component) => {
+    if (member === undefined || !isInnerList(member.value)) throw new Error('no list')
+    const lines = member.value[0].map((component) => {
       const result = componentIn(message, component)
       if (!result.ok) throw new Error(result.problem)
-      return `${serializeMember(component)}: ${result.value}`
+      return `${serializeItem(component)}: ${result.value}`
     })
-    return [...lines, `"@signature-params": ${serializeMember(member)}`].join('\n')
+    return [...lines, `"@signature-params": ${memberText(member)}`].join('\n')
   }
 
   function signatureOf(message: SignedMessage): Uint8Array | undefined {

@@ -58,10 +58,10 @@ describe('a parameter of each type', () => {
     ':AQ==:',
     '?0',
     '@1700000000',
-    '%"%c3%a9"',
+    '%"%c3%a9%0a"',
   ])('is in the signature base as it was signed: %s', async (value) => {
     const message = signedMessage()
-    const list = `("@method" "@target-uri");created=${messageCreated};keyid="shop-1";x=${value};y`
+    const list = `("@method" "@target-uri");created=${messageCreated};keyid="shop-1";y;x=${value}`
     const input = { 'signature-input': [`sig1=${list}`] }
     const inspection = await inspectSignatures(
       withFields(message, input),

@@ -2,15 +2,9 @@ import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  type Commit,
-  type DomainEvent,
-  memoryStore,
-  type RecordChange,
-  type ServerEvents,
-  type Store,
-} from '../../../src/index.js'
-import { eventRecords } from '../../../src/service/events/record.js'
+import type { Commit, RecordChange } from '../../../src/entry-adapter.js'
+import { memoryStore, type ServerEvents, type Store } from '../../../src/index.js'
+import { type DomainEvent, eventRecords } from '../../../src/service/events/record.js'
 import { startOfTests } from '../../support/clock.js'
 import { usd } from '../../support/incoming-payments.js'
 import { paymentServices, type Written, withEventLog } from '../../support/outbox.js'
@@ -66,197 +60,134 @@ function idAt(position: string): string {
   return expect.stringMatching(`^${position.replaceAll('.', '\\.')}\\.[\\w-]+\\.[0-9a-z]+$`)
 }
 
-function grantIdOf(path: string): string {
-  return interactionId(path).split('.')[0] ?? ''
+function grantIdOf({ continue: { uri } }: { readonly continue: { readonly uri: string } }): string {
+  return interactionId(uri).split('.')[0] ?? ''
 }
 
-interface Row {
-  readonly cause: string
-  /** Prepares the world; the test ignores the events of this step. */
-  readonly given: (world: World, client: TestClient) => Promise<Cause>
-}
-
-interface Cause {
-  readonly run: () => Promise<unknown>
-  /** Every expected event, without its id; `version` is the version of its record. */
-  readonly events: readonly object[]
-  readonly record: string
-  readonly version: number
-}
-
-function grantEvents(types: readonly string[], fields: object): readonly object[] {
-  return types.map((type) => ({ type, at: startOfTests, client: shop, ...fields }))
-}
-
-function paymentEvents(
-  types: readonly string[],
-  incomingPaymentId: string,
-  fields: { readonly received: string; readonly incomingAmount?: object; readonly at?: number },
-): readonly object[] {
-  const { received, ...rest } = fields
-  const about = { incomingPaymentId, walletAddress: bob, client: shop }
-  return types.map((type) => ({
-    type,
-    at: startOfTests,
-    ...about,
-    receivedAmount: usd(received),
-    ...rest,
-  }))
-}
+type Cause = readonly [
+  /** The types of the events, and what causes them. */
+  cause: string,
+  /** The version of the record that the cause changes. */
+  version: number,
+  /** Prepares the world, whose events are ignored. Returns the id of the record, the cause, and members of the events. */
+  given: (
+    world: World,
+    client: TestClient,
+  ) => Promise<readonly [id: string, run: () => Promise<unknown>, members?: object]>,
+]
 
 const alice = { resourceOwner: 'alice' }
 
-const rows: readonly Row[] = [
-  {
-    cause: 'grant.approved when the resource owner approves the request',
-    async given(world, client) {
+const grantCauses: readonly Cause[] = [
+  [
+    'grant.approved when the resource owner approves the request',
+    2,
+    async ({ auth }, client) => {
       const { body } = await client.request([outgoingAccess], withFinish)
       const id = interactionId(body.interact.redirect)
-      const grantId = grantIdOf(body.continue.uri)
       const approval = { ...alice, walletAddresses: [outgoingAccess.identifier ?? ''] }
-      return {
-        run: () => world.auth.interactions.approve(id, approval),
-        events: grantEvents(['grant.approved'], { grantId, ...alice }),
-        record: `${grantId}.grant`,
-        version: 2,
-      }
+      return [grantIdOf(body), () => auth.interactions.approve(id, approval), alice]
     },
-  },
-  {
-    cause: 'grant.denied when the resource owner denies the request',
-    async given(world, client) {
+  ],
+  [
+    'grant.denied when the resource owner denies the request',
+    2,
+    async ({ auth }, client) => {
       const { body } = await client.request([outgoingAccess], withFinish)
-      const grantId = grantIdOf(body.continue.uri)
-      return {
-        run: () => world.auth.interactions.deny(interactionId(body.interact.redirect)),
-        events: grantEvents(['grant.denied'], { grantId }),
-        record: `${grantId}.grant`,
-        version: 2,
-      }
+      const id = interactionId(body.interact.redirect)
+      return [grantIdOf(body), () => auth.interactions.deny(id)]
     },
-  },
-  {
-    cause: 'grant.issued when the client continues after consent',
-    async given(world, client) {
+  ],
+  [
+    'grant.issued when the client continues after consent',
+    3,
+    async (world, client) => {
       const { body, interactRef } = await approvedGrant(world, client)
-      const grantId = grantIdOf(body.continue.uri)
-      return {
-        run: () => client.continue(body.continue, interactRef),
-        events: grantEvents(['grant.issued'], { grantId, ...alice }),
-        record: `${grantId}.grant`,
-        version: 3,
-      }
+      return [grantIdOf(body), () => client.continue(body.continue, interactRef), alice]
     },
-  },
-  {
-    cause: 'grant.rotated when the client rotates its token',
-    async given(world, client) {
+  ],
+  [
+    'grant.rotated when the client rotates its token',
+    4,
+    async (world, client) => {
       const { token, body } = await issuedGrant(world, client)
-      const grantId = grantIdOf(body.continue.uri)
-      return {
-        run: () => client.rotate(token),
-        events: grantEvents(['grant.rotated'], { grantId, ...alice }),
-        record: `${grantId}.grant`,
-        version: 4,
-      }
+      return [grantIdOf(body), () => client.rotate(token), alice]
     },
-  },
-  {
-    cause: 'grant.revoked when the client revokes its token',
-    async given(world, client) {
+  ],
+  [
+    'grant.revoked when the client revokes its token',
+    4,
+    async (world, client) => {
       const { token, body } = await issuedGrant(world, client)
-      const grantId = grantIdOf(body.continue.uri)
-      return {
-        run: () => client.revoke(token),
-        events: grantEvents(['grant.revoked'], { grantId, ...alice }),
-        record: `${grantId}.grant`,
-        version: 4,
-      }
+      return [grantIdOf(body), () => client.revoke(token), alice]
     },
-  },
-  {
-    cause: 'grant.revoked when the host revokes the grant',
-    async given(world, client) {
+  ],
+  [
+    'grant.revoked when the host revokes the grant',
+    4,
+    async (world, client) => {
       const { body } = await issuedGrant(world, client)
-      const grantId = grantIdOf(body.continue.uri)
-      return {
-        run: () => world.auth.grants.revoke(grantId),
-        events: grantEvents(['grant.revoked'], { grantId, ...alice }),
-        record: `${grantId}.grant`,
-        version: 4,
-      }
+      return [grantIdOf(body), () => world.auth.grants.revoke(grantIdOf(body)), alice]
     },
-  },
-  {
-    cause: 'grant.cancelled when the client cancels its request',
-    async given(_world, client) {
+  ],
+  [
+    'grant.cancelled when the client cancels its request',
+    2,
+    async (_world, client) => {
       const { body } = await client.request([outgoingAccess], withoutFinish)
-      const grantId = grantIdOf(body.continue.uri)
-      return {
-        run: () => client.cancel(body.continue),
-        events: grantEvents(['grant.cancelled'], { grantId }),
-        record: `${grantId}.grant`,
-        version: 2,
-      }
+      return [grantIdOf(body), () => client.cancel(body.continue)]
     },
-  },
-  {
-    cause: 'incoming-payment.received when funds arrive',
-    async given(world, client) {
+  ],
+]
+
+const paymentCauses: readonly Cause[] = [
+  [
+    'incoming-payment.received when funds arrive',
+    2,
+    async (world, client) => {
       const { id } = await newPayment(client)
-      return {
-        run: () => receive(world, id, '7'),
-        events: paymentEvents(['incoming-payment.received'], id, { received: '7' }),
-        record: `${id}.incoming-payment`,
-        version: 2,
-      }
+      return [id, () => receive(world, id, '7'), { receivedAmount: usd('7') }]
     },
-  },
-  {
-    cause:
-      'incoming-payment.received and incoming-payment.completed when the last of the funds arrive',
-    async given(world, client) {
+  ],
+  [
+    'incoming-payment.received and incoming-payment.completed when the last of the funds arrive',
+    2,
+    async (world, client) => {
       const { id } = await newPayment(client, { incomingAmount: usd('7') })
-      const types = ['incoming-payment.received', 'incoming-payment.completed']
-      return {
-        run: () => receive(world, id, '9'),
-        events: paymentEvents(types, id, { received: '9', incomingAmount: usd('7') }),
-        record: `${id}.incoming-payment`,
-        version: 2,
-      }
+      const amounts = { receivedAmount: usd('9'), incomingAmount: usd('7') }
+      return [id, () => receive(world, id, '9'), amounts]
     },
-  },
-  {
-    cause: 'incoming-payment.expired when a sweep finds an expired payment',
-    async given(world, client) {
+  ],
+  [
+    'incoming-payment.expired when a sweep finds an expired payment',
+    3,
+    async (world, client) => {
       const expiresAt = new Date(startOfTests + 1_000).toISOString()
       const { id } = await newPayment(client, { expiresAt })
       await receive(world, id, '3')
-      return {
-        async run() {
-          world.clock.advance(1_001)
-          await world.resources.sweep()
-        },
-        events: paymentEvents(['incoming-payment.expired'], id, {
-          received: '3',
-          at: startOfTests + 1_001,
-        }),
-        record: `${id}.incoming-payment`,
-        version: 3,
+      const sweep = async () => {
+        world.clock.advance(1_001)
+        await world.resources.sweep()
       }
+      return [id, sweep, { receivedAmount: usd('3'), at: startOfTests + 1_001 }]
     },
-  },
+  ],
 ]
 
 describe('an event handler', () => {
-  test.each(rows)('receives exactly $cause', async ({ given }) => {
+  test.each([
+    ...grantCauses.map((cause) => [...cause, 'grant'] as const),
+    ...paymentCauses.map((cause) => [...cause, 'incoming-payment'] as const),
+  ])('receives exactly %s', async (cause, version, given, kind) => {
     const world = createWorld()
-    const { run, events, record, version } = await given(world, world.client())
+    const [id, run, members] = await given(world, world.client())
     await heard(world)
     await run()
-    const told = events.map((event, index) => ({
-      ...event,
-      id: idAt(`${record}.${version}.${index + 1}`),
+    const about = kind === 'grant' ? { grantId: id } : { incomingPaymentId: id, walletAddress: bob }
+    const types = cause.split(' when ')[0]?.split(' and ') ?? []
+    const told = types.map((type, index) => ({
+      ...{ type, at: startOfTests, client: shop, ...about, ...members },
+      id: idAt(`${id}.${kind}.${version}.${index + 1}`),
     }))
     expect(await heard(world)).toEqual(told)
     expect(await heard(world)).toEqual([])
@@ -265,7 +196,7 @@ describe('an event handler', () => {
   test('receives grant.requested when a client requests a grant that needs consent', async () => {
     const world = createWorld()
     const { body } = await world.client().request([outgoingAccess], withFinish)
-    const grantId = grantIdOf(body.continue.uri)
+    const grantId = grantIdOf(body)
     const event = { type: 'grant.requested', at: startOfTests, grantId, client: shop }
     expect(await heard(world)).toEqual([{ ...event, id: idAt(`${grantId}.grant.1.1`) }])
   })
@@ -273,7 +204,7 @@ describe('an event handler', () => {
   test('receives grant.requested and grant.issued when a client requests a grant that needs no consent', async () => {
     const world = createWorld()
     const { body } = await world.client('shop', { byKey: true }).request([incomingAccess])
-    const grantId = grantIdOf(body.continue.uri)
+    const grantId = grantIdOf(body)
     const client = expect.stringMatching(/^urn:ietf:params:oauth:jwk-thumbprint:sha-256:/)
     const event = { at: startOfTests, grantId, client }
     expect(await heard(world)).toEqual([
@@ -286,12 +217,11 @@ describe('an event handler', () => {
     const world = createWorld()
     const body = { incomingAmount: usd('7'), metadata: { of: 'the shop' } }
     const { id } = await newPayment(world.client(), body)
-    const events = paymentEvents(['incoming-payment.created'], id, {
-      received: '0',
-      incomingAmount: usd('7'),
-    })
+    const about = { incomingPaymentId: id, walletAddress: bob, client: shop }
+    const amounts = { receivedAmount: usd('0'), incomingAmount: usd('7') }
+    const event = { type: 'incoming-payment.created', at: startOfTests, ...about, ...amounts }
     const told = (await heard(world)).filter(({ type }) => type.startsWith('incoming-payment.'))
-    expect(told).toEqual([{ ...events[0], id: idAt(`${id}.incoming-payment.1.1`) }])
+    expect(told).toEqual([{ ...event, id: idAt(`${id}.incoming-payment.1.1`) }])
   })
 
   test('receives nothing when a request is refused or repeats an earlier one', async () => {

@@ -1,5 +1,5 @@
-import type { KeyPair } from '../../../src/testing/key.js'
-import { signedRequest } from '../../../src/testing/sign.js'
+import type { KeyPair } from '../../../packages/testing/src/key.js'
+import { signedRequest } from '../../../packages/testing/src/sign.js'
 import type { ClientEntry, TokenEntry } from '../journal.js'
 import type { Process } from '../scheduler.js'
 import type { World } from '../world.js'

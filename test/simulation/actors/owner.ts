@@ -102,7 +102,7 @@ export async function withdraw(world: World, { auth }: ServerProcess): Promise<v
   const revoked = await attempt(world, 'revoke', () => auth.grants.revoke(grant.id))
   if (revoked === undefined) return
   grant.unknown -= 1
-  if (!revoked) return
+  if (!revoked.ok || !revoked.changed) return
   count(journal, 'withdrawals')
   grant.over = true
   bury(grant, 'withdrawn by the owner')

@@ -1,16 +1,15 @@
 import type { Grant, TokenItem } from '../../../src/index.js'
 import { differsIn, type Law, writesOf } from './law.js'
 
-const order = ['pending', 'approved', 'finalized']
-
-/** A grant goes from pending to approved to finalized, and a final grant never changes. */
+/** A grant goes from pending to approved to finalized, and a finalized grant never changes. */
 export const grantsOnlyGoForward: Law = (change) =>
   writesOf<Grant>(change, 'grant').flatMap(({ before, after }) => {
     if (before === undefined) return []
-    if (before.state === 'finalized') return [`the final grant ${after.id} changed`]
-    return order.indexOf(after.state) < order.indexOf(before.state)
-      ? [`the grant ${after.id} went from ${before.state} to ${after.state}`]
-      : []
+    if (before.finalized !== undefined) return [`the finalized grant ${after.id} changed`]
+    const lost = (['granted', 'consent', 'issuedAt'] as const).filter(
+      (name) => before[name] !== undefined && after[name] === undefined,
+    )
+    return lost.map((name) => `the grant ${after.id} lost ${name}`)
   })
 
 /** What was granted never changes, and is covered by what was requested. */
@@ -35,7 +34,6 @@ export const accessIsAttenuated: Law = (change) =>
 const mutable = [
   'version',
   'commandId',
-  'state',
   'finalized',
   'tokens',
   'derivation',
@@ -43,6 +41,7 @@ const mutable = [
   'continuation',
   'dueAt',
   'retainUntil',
+  'expiresAt',
   'issuedAt',
 ]
 

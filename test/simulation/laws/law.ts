@@ -1,4 +1,4 @@
-import type { Commit, RecordKind, Stored } from '../../../src/index.js'
+import type { Commit, RecordKind, Stored } from '../../../src/entry-adapter.js'
 import type { Database, Written } from '../database.js'
 import type { Journal } from '../journal.js'
 

@@ -1,4 +1,5 @@
-import type { IncomingPayment, Stored } from '../../../src/index.js'
+import type { Stored } from '../../../src/entry-adapter.js'
+import type { IncomingPayment } from '../../../src/index.js'
 import { differsIn, type Law, writesOf } from './law.js'
 
 interface Transfer extends Stored {

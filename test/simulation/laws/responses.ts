@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpResponse } from '../../../src/index.js'
+import type { HttpRequest, HttpResponse } from '../../../src/entry-adapter.js'
 import { headerOf } from '../../support/sign.js'
 import type { Climate } from '../connection.js'
 import { count, type Journal } from '../journal.js'

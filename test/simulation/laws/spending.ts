@@ -1,4 +1,6 @@
-import type { Grant, GrantedItem, OutgoingPayment, Stored } from '../../../src/index.js'
+import type { Stored } from '../../../src/entry-adapter.js'
+import type { GrantedItem } from '../../../src/entry-core.js'
+import type { Grant, OutgoingPayment } from '../../../src/index.js'
 import { birth } from '../birth.js'
 import { differsIn, type Law, writesOf } from './law.js'
 
@@ -106,8 +108,8 @@ export const noEndedGrantPays: Law = (change) =>
   writesOf<OutgoingPayment>(change, 'outgoing-payment').flatMap(({ before, after }) => {
     if (before !== undefined) return []
     const grant = change.database.peek('grant', after.grantId) as Grant | undefined
-    if (grant?.state === 'approved') return []
-    return [`${after.id} was created under the grant ${after.grantId}, which is ${grant?.state}`]
+    if (grant?.granted && !grant.finalized) return []
+    return [`${after.id} was created under the grant ${after.grantId}, which is not approved`]
   })
 
 /** One intention, idempotency key, quote or signed message makes at most one payment while its record is kept. */

@@ -1,4 +1,5 @@
-import type { RecordKind, Store } from '../../../src/index.js'
+import type { RecordKind } from '../../../src/entry-adapter.js'
+import type { Store } from '../../../src/index.js'
 
 /** Applies a fault to the records of one kind, as if only the table of that kind had it. */
 export function plantedIn(kind: RecordKind, breaks: (store: Store) => Store) {

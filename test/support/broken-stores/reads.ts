@@ -1,11 +1,6 @@
-import {
-  type ListQuery,
-  memoryStore,
-  type RecordPage,
-  type Store,
-  type Stored,
-} from '../../../src/index.js'
-import { pause } from './commits.js'
+import type { ListQuery, RecordPage, Stored } from '../../../src/entry-adapter.js'
+import { memoryStore, type Store } from '../../../src/index.js'
+import { type Break, on, pause } from './commits.js'
 
 /** A replica: it receives every write of the store after a delay. */
 function replicaOf(store: Store, lag: () => Promise<unknown>) {
@@ -34,23 +29,21 @@ function aTick(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** `load` reads from a replica. */
-export function laggingLoad(store: Store): Store {
-  const { replica, writing } = replicaOf(store, aTick)
-  return { ...store, ...writing, load: replica.load }
-}
+/** Some operations read from a replica. */
+const lagging =
+  (...names: ('load' | 'loadAll' | 'list' | 'due')[]): Break =>
+  (store) => {
+    const { replica, writing } = replicaOf(store, aTick)
+    const read = Object.fromEntries(names.map((name) => [name, replica[name]]))
+    return { ...store, ...writing, ...read }
+  }
 
-/** `list` reads from a replica or from an eventually consistent index. */
-export function laggingList(store: Store): Store {
-  const { replica, writing } = replicaOf(store, aTick)
-  return { ...store, ...writing, list: replica.list }
-}
-
-/** `due` reads from a replica, which is allowed. */
-export function laggingDue(store: Store): Store {
-  const { replica, writing } = replicaOf(store, aTick)
-  return { ...store, ...writing, due: replica.due }
-}
+export const laggingLoad = lagging('load')
+export const laggingLoadAll = lagging('loadAll')
+/** A replica or an eventually consistent index. */
+export const laggingList = lagging('list')
+/** This is allowed. */
+export const laggingDue = lagging('due')
 
 /** Resolves to true after the decision to write, and writes shortly afterwards. */
 export function trueBeforeDurable(store: Store): Store {
@@ -116,22 +109,19 @@ export function byPlaceAndId(a: Place, b: Place): number {
 }
 
 /** A list with another order and another cursor comparison. Correct if both are correct. */
-export function relisted(store: Store, order: Compare, afterCursor: Compare = order): Store {
-  return {
-    ...store,
-    async list({ cursor, limit, ...query }) {
-      const all = await everything(store, query)
-      const placed = all
-        .map((record) => ({ record, id: record.id, at: placeIn(record, query.list) }))
-        .sort(order)
-        .filter((place) => {
-          if (cursor === undefined) return true
-          return query.forward ? afterCursor(place, cursor) > 0 : afterCursor(place, cursor) < 0
-        })
-      const kept = query.forward ? placed.slice(0, limit) : placed.slice(-limit)
-      return { records: kept.map(({ record }) => record), more: placed.length > limit }
-    },
-  }
+export function relisted(order: Compare, afterCursor: Compare = order): Break {
+  return on('list', async (store, { cursor, limit, ...query }) => {
+    const all = await everything(store, query)
+    const placed = all
+      .map((record) => ({ record, id: record.id, at: placeIn(record, query.list) }))
+      .sort(order)
+      .filter((place) => {
+        if (cursor === undefined) return true
+        return query.forward ? afterCursor(place, cursor) > 0 : afterCursor(place, cursor) < 0
+      })
+    const kept = query.forward ? placed.slice(0, limit) : placed.slice(-limit)
+    return { records: kept.map(({ record }) => record), more: placed.length > limit }
+  })
 }
 
 async function everything(
@@ -151,7 +141,7 @@ export function unstableOrder(store: Store): Store {
   let calls = 0
   const rank = (id: string) => ((id.charCodeAt(id.length - 1) * 31 + 7 * calls) % 11) - 5
   const restless: Compare = (a, b) => a.at - b.at || rank(a.id) - rank(b.id)
-  const unstable = relisted(store, restless, byPlaceAndId)
+  const unstable = relisted(restless, byPlaceAndId)(store)
   return {
     ...unstable,
     list(query) {
@@ -162,98 +152,67 @@ export function unstableOrder(store: Store): Store {
 }
 
 /** Uses only the time as the cursor, which skips other records with the same time. */
-export function cursorByTime(store: Store): Store {
-  return relisted(store, byPlaceAndId, (a, b) => a.at - b.at)
-}
+export const cursorByTime = relisted(byPlaceAndId, (a, b) => a.at - b.at)
 
 /** Includes the record at the cursor in the page. */
-export function cursorIncluded(store: Store): Store {
-  const inclusive: Compare = (a, b) => byPlaceAndId(a, b) || 1
-  return relisted(store, byPlaceAndId, inclusive)
-}
+export const cursorIncluded = relisted(byPlaceAndId, (a, b) => byPlaceAndId(a, b) || 1)
+
+/** Sorts lists and due records in another order. */
+const reordered =
+  (order: Compare): Break =>
+  (store) => ({
+    ...relisted(order)(store),
+    due: async (...query) =>
+      (await store.due(...query)).toSorted((a, b) =>
+        order({ at: a.dueAt ?? 0, id: a.id }, { at: b.dueAt ?? 0, id: b.id }),
+      ),
+  })
 
 /** Sorts ids in dictionary order. */
-export function localeOrder(store: Store): Store {
-  return {
-    ...relisted(store, (a, b) => a.at - b.at || a.id.localeCompare(b.id, 'en')),
-    due: async (...query) =>
-      [...(await store.due(...query))].sort(
-        (a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || a.id.localeCompare(b.id, 'en'),
-      ),
-  }
-}
+export const localeOrder = reordered((a, b) => a.at - b.at || a.id.localeCompare(b.id, 'en'))
 
 /** Compares numbers as strings, as a string index does. */
-export function textOrder(store: Store): Store {
-  const compare = (a: number, b: number) => (`${a}` < `${b}` ? -1 : Number(`${a}` > `${b}`))
-  return {
-    ...relisted(
-      store,
-      (a, b) => compare(a.at, b.at) || byPlaceAndId({ ...a, at: 0 }, { ...b, at: 0 }),
-    ),
-    due: async (...query) =>
-      [...(await store.due(...query))].sort((a, b) => compare(a.dueAt ?? 0, b.dueAt ?? 0)),
-  }
-}
+export const textOrder = reordered((a, b) =>
+  `${a.at}` === `${b.at}`
+    ? byPlaceAndId({ ...a, at: 0 }, { ...b, at: 0 })
+    : `${a.at}` < `${b.at}`
+      ? -1
+      : 1,
+)
 
 /** Continues from the position of the record that had the cursor. */
-export function cursorIsRecord(store: Store): Store {
-  return {
-    ...store,
-    async list(query) {
-      const { kind, cursor } = query
-      const gone = cursor !== undefined && (await store.load(kind, cursor.id)) === undefined
-      return gone ? { records: [], more: false } : store.list(query)
-    },
-  }
-}
+export const cursorIsRecord = on('list', async (store, query) => {
+  const { kind, cursor } = query
+  const gone = cursor !== undefined && (await store.load(kind, cursor.id)) === undefined
+  return gone ? { records: [], more: false } : store.list(query)
+})
 
 /** Backwards, starts at the wrong end: returns the first records instead of those next to the cursor. */
-export function backwardsFromTheStart(store: Store): Store {
-  return {
-    ...store,
-    async list(query) {
-      if (query.forward) return store.list(query)
-      const all = await store.list({ ...query, limit: 1e9 })
-      const { limit } = query
-      return { records: all.records.slice(0, limit), more: all.records.length > limit }
-    },
-  }
-}
+export const backwardsFromTheStart = on('list', async (store, query) => {
+  if (query.forward) return store.list(query)
+  const all = await store.list({ ...query, limit: 1e9 })
+  const { limit } = query
+  return { records: all.records.slice(0, limit), more: all.records.length > limit }
+})
 
 /** Backwards, returns the records in the reverse order. */
-export function backwardsReversed(store: Store): Store {
-  return {
-    ...store,
-    async list(query) {
-      const page = await store.list(query)
-      return query.forward ? page : { ...page, records: [...page.records].reverse() }
-    },
-  }
-}
+export const backwardsReversed = on('list', async (store, query) => {
+  const page = await store.list(query)
+  return query.forward ? page : { ...page, records: [...page.records].reverse() }
+})
 
 /** Reports more records whenever a page is full. */
-export function moreWhenFull(store: Store): Store {
-  return {
-    ...store,
-    async list(query) {
-      const { records } = await store.list(query)
-      return { records, more: records.length === query.limit }
-    },
-  }
-}
+export const moreWhenFull = on('list', async (store, query) => {
+  const { records } = await store.list(query)
+  return { records, more: records.length === query.limit }
+})
 
 /** Reports more records only when at least two follow the page. */
-export function moreTooLate(store: Store): Store {
-  return {
-    ...store,
-    async list(query) {
-      const { records } = await store.list(query)
-      const further = await store.list({ ...query, limit: query.limit + 1 })
-      return { records, more: further.more }
-    },
-  }
-}
+export const moreTooLate = on('list', async (store, query) => {
+  const { records } = await store.list(query)
+  const further = await store.list({ ...query, limit: query.limit + 1 })
+  return { records, more: further.more }
+})
 
 /** Paginates by offset, although records may be added or removed between pages. */
 export function pagesByOffset(store: Store): Store {
@@ -288,28 +247,18 @@ export function pagesByOffset(store: Store): Store {
 }
 
 /** Lists records of all kinds. */
-export function listsAnyKind(store: Store): Store {
-  return {
-    ...store,
-    async list(query) {
-      const grants = await store.list(query)
-      const events = await store.list({ ...query, kind: 'event' })
-      return { ...grants, records: [...grants.records, ...events.records].slice(0, query.limit) }
-    },
-  }
-}
+export const listsAnyKind = on('list', async (store, query) => {
+  const grants = await store.list(query)
+  const events = await store.list({ ...query, kind: 'event' })
+  return { ...grants, records: [...grants.records, ...events.records].slice(0, query.limit) }
+})
 
 /** Uses only the first list of a record. */
-export function firstListOnly(store: Store): Store {
-  return {
-    ...store,
-    async list(query) {
-      const all = await store.list({ ...query, limit: 1e9 })
-      const records = all.records.filter(({ lists = [] }) => lists[0]?.list === query.list)
-      return { records: records.slice(0, query.limit), more: records.length > query.limit }
-    },
-  }
-}
+export const firstListOnly = on('list', async (store, query) => {
+  const all = await store.list({ ...query, limit: 1e9 })
+  const records = all.records.filter(({ lists = [] }) => lists[0]?.list === query.list)
+  return { records: records.slice(0, query.limit), more: records.length > query.limit }
+})
 
 /** Adds records to its list index but never removes them. */
 export function keepsOldPlaces(store: Store): Store {
@@ -343,61 +292,56 @@ export function keepsOldPlaces(store: Store): Store {
 }
 
 /** Every namespace that `due` must distinguish. */
-function withNamespaces(store: Store, takenForTheSame: (a: string, b: string) => boolean): Store {
-  const namespaces = new Set<string>()
-  return {
-    ...store,
-    commit(commit) {
-      for (const { next } of commit.changes) namespaces.add(next.id.slice(0, 8))
-      return store.commit(commit)
-    },
-    async due(kind, namespace, before, limit) {
-      const matching = [...namespaces].filter((each) => takenForTheSame(each, namespace))
-      const found = await Promise.all(matching.map((each) => store.due(kind, each, before, limit)))
-      return found
-        .flat()
-        .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || (a.id < b.id ? -1 : 1))
-        .slice(0, limit)
-    },
+function withNamespaces(takenForTheSame: (a: string, b: string) => boolean): Break {
+  return (store) => {
+    const namespaces = new Set<string>()
+    return {
+      ...store,
+      commit(commit) {
+        for (const { next } of commit.changes) namespaces.add(next.id.slice(0, 8))
+        return store.commit(commit)
+      },
+      async due(kind, namespace, before, limit) {
+        const matching = [...namespaces].filter((each) => takenForTheSame(each, namespace))
+        const found = await Promise.all(
+          matching.map((each) => store.due(kind, each, before, limit)),
+        )
+        return found
+          .flat()
+          .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || (a.id < b.id ? -1 : 1))
+          .slice(0, limit)
+      },
+    }
   }
 }
 
-export function dueOfAnyNamespace(store: Store): Store {
-  return withNamespaces(store, () => true)
-}
+export const dueOfAnyNamespace = withNamespaces(() => true)
 
 /** Finds a namespace with LIKE, where an underscore matches any character. */
-export function dueByPattern(store: Store): Store {
-  return withNamespaces(store, (each, namespace) => {
-    const escaped = namespace.replace(/[.]/g, '\\.').replace(/[_]/g, '.').replace(/%/g, '.*')
-    return new RegExp(`^${escaped}$`).test(each)
-  })
-}
+export const dueByPattern = withNamespaces((each, namespace) => {
+  const escaped = namespace.replace(/[.]/g, '\\.').replace(/[_]/g, '.').replace(/%/g, '.*')
+  return new RegExp(`^${escaped}$`).test(each)
+})
 
-export function dueFoldsCase(store: Store): Store {
-  return withNamespaces(store, (a, b) => a.toLowerCase() === b.toLowerCase())
-}
+export const dueFoldsCase = withNamespaces((a, b) => a.toLowerCase() === b.toLowerCase())
 
 /** Omits records that are due at the exact instant. */
-export function dueBeforeOnly(store: Store): Store {
-  return { ...store, due: (kind, ns, before, limit) => store.due(kind, ns, before - 1, limit) }
-}
+export const dueBeforeOnly = on('due', (store, kind, ns, before, limit) =>
+  store.due(kind, ns, before - 1, limit),
+)
 
-export function dueWithoutLimit(store: Store): Store {
-  return { ...store, due: (kind, ns, before) => store.due(kind, ns, before, 1e9) }
-}
+export const dueWithoutLimit = on('due', (store, kind, ns, before) =>
+  store.due(kind, ns, before, 1e9),
+)
 
 /** Respects the limit, but does not return the earliest records. */
-export function dueAnyFew(store: Store): Store {
-  return {
-    ...store,
-    due: async (kind, ns, before, limit) => (await store.due(kind, ns, before, 1e9)).slice(-limit),
-  }
-}
+export const dueAnyFew = on('due', async (store, kind, ns, before, limit) =>
+  (await store.due(kind, ns, before, 1e9)).slice(-limit),
+)
 
-export function dueOfGrantsOnly(store: Store): Store {
-  return { ...store, due: (_, ns, before, limit) => store.due('grant', ns, before, limit) }
-}
+export const dueOfGrantsOnly = on('due', (store, _, ns, before, limit) =>
+  store.due('grant', ns, before, limit),
+)
 
 /** Uses the first due time of a record, even after it has changed. */
 export function dueAsAtFirst(store: Store): Store {
@@ -462,23 +406,18 @@ export function removeLeavesPlaces(store: Store): Store {
 }
 
 /** Reads a page and then each of its records, and rejects if one is gone by then. */
-export function rejectsRemovedRecords(store: Store): Store {
-  return {
-    ...store,
-    async list(query) {
-      const page = await store.list(query)
-      await pause()
-      const records = await Promise.all(
-        page.records.map(async ({ id }) => {
-          const found = await store.load(query.kind, id)
-          if (found === undefined) throw new TypeError('Cannot read properties of undefined')
-          return found
-        }),
-      )
-      return { ...page, records }
-    },
-  }
-}
+export const rejectsRemovedRecords = on('list', async (store, query) => {
+  const page = await store.list(query)
+  await pause()
+  const records = await Promise.all(
+    page.records.map(async ({ id }) => {
+      const found = await store.load(query.kind, id)
+      if (found === undefined) throw new TypeError('Cannot read properties of undefined')
+      return found
+    }),
+  )
+  return { ...page, records }
+})
 
 /** Answers commits that write nothing from a replica. */
 export function guardsFromReplica(store: Store): Store {
@@ -503,55 +442,40 @@ export function needsThis(store: Store): Store {
 
 type LoadAll = NonNullable<Store['loadAll']>
 
-function readingAll(store: Store, change: (readAll: LoadAll) => LoadAll): Store {
-  const readAll = store.loadAll
-  if (readAll === undefined) throw new Error('the store has no loadAll')
-  return { ...store, loadAll: change(readAll) }
+function readingAll(change: (readAll: LoadAll) => LoadAll): Break {
+  return (store) => {
+    if (store.loadAll === undefined) throw new Error('the store has no loadAll')
+    return { ...store, loadAll: change(store.loadAll) }
+  }
 }
 
 /** Returns what it finds, in the order of the ids. */
-export function loadAllInItsOwnOrder(store: Store): Store {
-  return readingAll(store, (readAll) => async (keys) => {
-    const found = await readAll(keys)
-    return found.toSorted((one, other) => ((one?.id ?? '') < (other?.id ?? '') ? -1 : 1))
-  })
-}
+export const loadAllInItsOwnOrder = readingAll((readAll) => async (keys) => {
+  const found = await readAll(keys)
+  return found.toSorted((one, other) => ((one?.id ?? '') < (other?.id ?? '') ? -1 : 1))
+})
 
 /** Returns only the records that it finds. */
-export function loadAllWithoutMissing(store: Store): Store {
-  return readingAll(store, (readAll) => async (keys) => {
-    return (await readAll(keys)).filter((each) => each !== undefined)
-  })
-}
+export const loadAllWithoutMissing = readingAll((readAll) => async (keys) => {
+  return (await readAll(keys)).filter((each) => each !== undefined)
+})
 
 /** Finds records by their id alone. */
-export function loadAllIgnoresKinds(store: Store): Store {
-  return readingAll(store, (readAll) => async (keys) => {
-    const [first] = keys.toReversed()
-    return readAll(keys.map((key) => ({ ...key, kind: first?.kind ?? key.kind })))
-  })
-}
+export const loadAllIgnoresKinds = readingAll((readAll) => async (keys) => {
+  const [first] = keys.toReversed()
+  return readAll(keys.map((key) => ({ ...key, kind: first?.kind ?? key.kind })))
+})
 
 /** Answers a key that occurs again with nothing, as a driver does that returns each row once. */
-export function loadAllAnswersOnce(store: Store): Store {
-  return readingAll(store, (readAll) => async (keys) => {
-    const found = await readAll(keys)
-    const names = keys.map(({ kind, id }) => `${kind} ${id}`)
-    return found.map((each, i) => (names.indexOf(names[i] ?? '') === i ? each : undefined))
-  })
-}
+export const loadAllAnswersOnce = readingAll((readAll) => async (keys) => {
+  const found = await readAll(keys)
+  const names = keys.map(({ kind, id }) => `${kind} ${id}`)
+  return found.map((each, i) => (names.indexOf(names[i] ?? '') === i ? each : undefined))
+})
 
 /** Returns one value for all keys of a record. */
-export function loadAllSharesValues(store: Store): Store {
-  return readingAll(store, (readAll) => async (keys) => {
-    const found = await readAll(keys)
-    const names = keys.map(({ kind, id }) => `${kind} ${id}`)
-    return found.map((_, i) => found[names.indexOf(names[i] ?? '')])
-  })
-}
-
-/** `loadAll` reads from a replica. */
-export function laggingLoadAll(store: Store): Store {
-  const { replica, writing } = replicaOf(store, aTick)
-  return { ...store, ...writing, loadAll: replica.loadAll }
-}
+export const loadAllSharesValues = readingAll((readAll) => async (keys) => {
+  const found = await readAll(keys)
+  const names = keys.map(({ kind, id }) => `${kind} ${id}`)
+  return found.map((_, i) => found[names.indexOf(names[i] ?? '')])
+})

@@ -1,4 +1,6 @@
-import type { RecordChange, RecordKind, Store, Stored } from '../../../src/index.js'
+import type { RecordChange, RecordKind, Stored } from '../../../src/entry-adapter.js'
+import type { Store } from '../../../src/index.js'
+import { type Break, on } from './commits.js'
 
 interface Translation {
   /** How an id changes before it is stored. */
@@ -11,7 +13,7 @@ interface Translation {
 }
 
 /** Stores records under other ids or with other contents. Correct if nothing is translated. */
-export function translated(store: Store, translation: Translation): Store {
+export function translated(translation: Translation): Break {
   const {
     id: idOf = same,
     kind: kindOf = same,
@@ -35,7 +37,7 @@ export function translated(store: Store, translation: Translation): Store {
     return { ...rest, kind: kindOf(kind), next: wrap(next) }
   }
 
-  return {
+  return (store) => ({
     async load(kind, id) {
       const found = await store.load(kindOf(kind), idOf(id))
       return found && unwrap(found)
@@ -65,55 +67,39 @@ export function translated(store: Store, translation: Translation): Store {
       return (await store.due(kindOf(kind), ...query)).map(unwrap)
     },
     remove: (kind, id, version) => store.remove(kindOf(kind), idOf(id), version),
-  }
+  })
 }
 
 function same<Value>(value: Value): Value {
   return value
 }
 
-export function foldsCase(store: Store): Store {
-  return translated(store, { id: (id) => id.toLowerCase() })
-}
+export const foldsCase = translated({ id: (id) => id.toLowerCase() })
 
 /** Ignores a trailing dot, as file systems and hostnames do. */
-export function dropsTrailingDots(store: Store): Store {
-  return translated(store, { id: (id) => id.replace(/(?<=.)[.]+$/, '') })
-}
+export const dropsTrailingDots = translated({ id: (id) => id.replace(/(?<=.)[.]+$/, '') })
 
-export function cutsLongIds(store: Store): Store {
-  return translated(store, { id: (id) => id.slice(0, 64) })
-}
+export const cutsLongIds = translated({ id: (id) => id.slice(0, 64) })
 
 /** Cannot store an id that is shorter than a namespace. */
-export function needsLongIds(store: Store): Store {
-  return {
-    ...store,
-    load: async (kind, id) => (id.length < 9 ? undefined : store.load(kind, id)),
-  }
-}
+export const needsLongIds = on('load', async (store, kind, id) =>
+  id.length < 9 ? undefined : store.load(kind, id),
+)
 
 /** Uses one table for all kinds, keyed by the id alone. */
-export function ignoresKinds(store: Store): Store {
-  return translated(store, { kind: () => 'grant' })
-}
+export const ignoresKinds = translated({ kind: () => 'grant' })
 
-export function cutsListNames(store: Store): Store {
-  return translated(store, { list: (list) => list.slice(0, 255) })
-}
+export const cutsListNames = translated({ list: (list) => list.slice(0, 255) })
 
-export function padsListNames(store: Store): Store {
-  return translated(store, { list: (list) => list.trimEnd() })
-}
+export const padsListNames = translated({ list: (list) => list.trimEnd() })
 
 /** Maps every string and number of a record, including its keys. */
-function mapped(
-  store: Store,
-  {
-    text = same,
-    number = same,
-  }: { text?: (text: string) => string; number?: (n: number) => number },
-): Store {
+interface Mapping {
+  readonly text?: (text: string) => string
+  readonly number?: (n: number) => number
+}
+
+function mapped({ text = same, number = same }: Mapping): Break {
   const map = (value: unknown): unknown => {
     if (typeof value === 'string') return text(value)
     if (typeof value === 'number') return number(value)
@@ -121,111 +107,84 @@ function mapped(
     if (Array.isArray(value)) return value.map(map)
     return Object.fromEntries(Object.entries(value).map(([key, each]) => [text(key), map(each)]))
   }
-  return translated(store, { value: (record) => map(record) as Stored })
+  return translated({ value: (record) => map(record) as Stored })
 }
 
-export function dropsNulCharacters(store: Store): Store {
-  return mapped(store, { text: (text) => text.replaceAll('\u0000', '') })
-}
+export const dropsNulCharacters = mapped({ text: (text) => text.replaceAll('\u0000', '') })
 
 /** Encodes text as UTF-8, which cannot represent lone surrogates. */
-export function manglesSurrogates(store: Store): Store {
-  return mapped(store, { text: (text) => Buffer.from(text).toString() })
-}
+export const manglesSurrogates = mapped({ text: (text) => Buffer.from(text).toString() })
 
 /** Stores text in columns with at most three bytes per character. */
-export function dropsSupplementary(store: Store): Store {
-  return mapped(store, { text: (text) => text.replace(/[\u{10000}-\u{10ffff}]/gu, '?') })
-}
+export const dropsSupplementary = mapped({
+  text: (text) => text.replace(/[\u{10000}-\u{10ffff}]/gu, '?'),
+})
 
-export function normalisesText(store: Store): Store {
-  return mapped(store, { text: (text) => text.normalize('NFC') })
-}
+export const normalisesText = mapped({ text: (text) => text.normalize('NFC') })
 
-export function stripsControls(store: Store): Store {
-  return mapped(store, {
-    text: (text) => text.replace(/(?!\0)[\p{Cc}\u2028\u2029]/gu, ''),
-  })
-}
+export const stripsControls = mapped({
+  text: (text) => text.replace(/(?!\0)[\p{Cc}\u2028\u2029]/gu, ''),
+})
 
-export function trimsText(store: Store): Store {
-  return mapped(store, { text: (text) => text.trim() })
-}
+export const trimsText = mapped({ text: (text) => text.trim() })
 
-export function stripsByteOrderMarks(store: Store): Store {
-  return mapped(store, { text: (text) => text.replace(/^\ufeff/, '') })
-}
+export const stripsByteOrderMarks = mapped({ text: (text) => text.replace(/^\ufeff/, '') })
 
 /** Escapes quotes and markup but does not unescape them. */
-export function escapesText(store: Store): Store {
-  const escaped = (text: string) =>
-    text.replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('<', '&lt;')
-  return mapped(store, { text: escaped })
-}
+export const escapesText = mapped({
+  text: (text) => text.replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('<', '&lt;'),
+})
 
 /** Reads text that looks like a number or a constant as such a value. */
-export function guessesTypes(store: Store): Store {
-  return mapped(store, { text: (text) => (text.startsWith('null ') ? 'null' : text) })
-}
+export const guessesTypes = mapped({ text: (text) => (text.startsWith('null ') ? 'null' : text) })
 
 /** Cannot store an empty string, like one well-known database. */
-export function emptyIsNull(store: Store): Store {
-  return mapped(store, { text: (text) => (text === '' ? 'null' : text) })
-}
+export const emptyIsNull = mapped({ text: (text) => (text === '' ? 'null' : text) })
 
-export function roundsNumbers(store: Store): Store {
-  return mapped(store, { number: (n) => Number(n.toPrecision(15)) })
+export const roundsNumbers = mapped({ number: (n) => Number(n.toPrecision(15)) })
+
+type Entries = [string, unknown][]
+
+/** Rebuilds each object of a record from its members. */
+function rebuilt(build: (entries: Entries) => object): Break {
+  const rebuild = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) return value.map(rebuild)
+    return build(Object.entries(value).map(([key, each]) => [key, rebuild(each)]))
+  }
+  return translated({ value: (record) => rebuild(record) as Stored })
 }
 
 /** Reads members into an ordinary object, where __proto__ is not a member. */
-export function losesProto(store: Store): Store {
-  const copy = (value: unknown): unknown => {
-    if (typeof value !== 'object' || value === null) return value
-    if (Array.isArray(value)) return value.map(copy)
-    const target: Record<string, unknown> = {}
-    for (const [key, each] of Object.entries(value)) target[key] = copy(each)
-    return target
-  }
-  return translated(store, { value: (record) => copy(record) as Stored })
-}
+export const losesProto = rebuilt((entries) => {
+  const target: Record<string, unknown> = {}
+  for (const [key, each] of entries) target[key] = each
+  return target
+})
 
 /** Sorts keys by their length and then alphabetically, as jsonb does. */
-export function sortsKeys(store: Store): Store {
-  const sorted = (value: unknown): unknown => {
-    if (typeof value !== 'object' || value === null) return value
-    if (Array.isArray(value)) return value.map(sorted)
-    const entries = Object.entries(value).sort(
-      ([a], [b]) => a.length - b.length || (a < b ? -1 : 1),
-    )
-    return Object.fromEntries(entries.map(([key, each]) => [key, sorted(each)]))
-  }
-  return translated(store, { value: (record) => sorted(record) as Stored })
-}
+export const sortsKeys = rebuilt((entries) =>
+  Object.fromEntries(entries.sort(([a], [b]) => a.length - b.length || (a < b ? -1 : 1))),
+)
 
-/** Drops null and empty values. */
-export function dropsEmpty(store: Store): Store {
-  const drop = (value: unknown): unknown => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-    return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== null))
-  }
-  return translated(store, { value: (record) => drop(record) as Stored })
-}
+/** Drops the null values of a record. */
+export const dropsEmpty = translated({
+  value: (record) =>
+    Object.fromEntries(Object.entries(record).filter(([, each]) => each !== null)) as never,
+})
 
 /** Stores at most 100 levels. */
-export function cutsDepth(store: Store): Store {
-  const cut = (value: unknown, depth: number): unknown => {
-    if (typeof value !== 'object' || value === null) return value
-    if (depth === 0) return null
-    if (Array.isArray(value)) return value.map((each) => cut(each, depth - 1))
-    return Object.fromEntries(
-      Object.entries(value).map(([key, each]) => [key, cut(each, depth - 1)]),
-    )
-  }
-  return translated(store, { value: (record) => cut(record, 100) as Stored })
+export const cutsDepth = translated({ value: (record) => cut(record, 100) as Stored })
+
+function cut(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (depth === 0) return null
+  if (Array.isArray(value)) return value.map((each) => cut(each, depth - 1))
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, cut(each, depth - 1)]))
 }
 
 /** Changes the members of records that have a name. */
-function withMember(store: Store, name: string, changed: (value: unknown) => unknown): Store {
+function withMember(name: string, changed: (value: unknown) => unknown): Break {
   const map = (value: unknown): unknown => {
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map(map)
@@ -236,61 +195,42 @@ function withMember(store: Store, name: string, changed: (value: unknown) => unk
       }),
     )
   }
-  return translated(store, { value: (record) => map(record) as Stored })
+  return translated({ value: (record) => map(record) as Stored })
 }
 
-export function dropsMetadata(store: Store): Store {
-  return withMember(store, 'metadata', () => undefined)
-}
+export const dropsMetadata = withMember('metadata', () => undefined)
 
 /** Stores amounts in columns of floating-point numbers. */
-export function floatAmounts(store: Store): Store {
-  return withMember(store, 'value', (value) => `${BigInt(Number(value))}`)
-}
+export const floatAmounts = withMember('value', (value) => `${BigInt(Number(value))}`)
 
 /** Stores `assetCode` in upper case. */
-export function raisesAssetCodes(store: Store): Store {
-  return withMember(store, 'assetCode', (code) => String(code).toUpperCase())
-}
+export const raisesAssetCodes = withMember('assetCode', (code) => String(code).toUpperCase())
 
 /** Stores instants in columns with a precision of one second. */
-export function cutsInstants(store: Store): Store {
-  return mapped(store, { number: (n) => (n > 1e12 ? n - (n % 1_000) : n) })
-}
+export const cutsInstants = mapped({ number: (n) => (n > 1e12 ? n - (n % 1_000) : n) })
 
 /** Stores hashes in columns that compare and keep no case. */
-export function lowersHashes(store: Store): Store {
-  return mapped(store, { text: (text) => (/^[\w-]{43}$/.test(text) ? text.toLowerCase() : text) })
-}
+export const lowersHashes = mapped({
+  text: (text) => (/^[\w-]{43}$/.test(text) ? text.toLowerCase() : text),
+})
 
 /** Unescapes the paths of URLs. */
-export function unescapesUrls(store: Store): Store {
-  return mapped(store, { text: (text) => text.replace('%2F', '/') })
-}
+export const unescapesUrls = mapped({ text: (text) => text.replace('%2F', '/') })
 
-export function cutsTextAt32(store: Store): Store {
-  return mapped(store, { text: (text) => text.slice(0, 32) })
-}
+export const cutsTextAt32 = mapped({ text: (text) => text.slice(0, 32) })
 
-export function cutsLongText(store: Store): Store {
-  return mapped(store, { text: (text) => text.slice(0, 65_535) })
-}
+export const cutsLongText = mapped({ text: (text) => text.slice(0, 65_535) })
 
 /** Merges the next version into the previous one. */
-export function mergesVersions(store: Store): Store {
-  return {
-    ...store,
-    async commit({ changes, guards }) {
-      const merged = await Promise.all(
-        changes.map(async ({ kind, next, expectedVersion }) => {
-          const before = await store.load(kind, next.id)
-          return { kind, next: { ...before, ...next }, expectedVersion }
-        }),
-      )
-      return store.commit({ changes: merged, guards })
-    },
-  }
-}
+export const mergesVersions = on('commit', async (store, { changes, guards }) => {
+  const merged = await Promise.all(
+    changes.map(async ({ kind, next, expectedVersion }) => {
+      const before = await store.load(kind, next.id)
+      return { kind, next: { ...before, ...next }, expectedVersion }
+    }),
+  )
+  return store.commit({ changes: merged, guards })
+})
 
 /** Returns the stored objects themselves. */
 export function handsOutItsOwn(store: Store): Store {
@@ -339,19 +279,14 @@ export function keepsWhatWasPassed(store: Store): Store {
 }
 
 /** Reads a value in two steps: first its members, then its lists. */
-export function readsTwice(store: Store): Store {
-  return {
-    ...store,
-    async commit({ changes, guards }) {
-      const early = structuredClone(changes)
-      for (let i = 0; i < 4; i++) await undefined
-      const torn = early.map((change, i) => {
-        return { ...change, next: { ...change.next, marks: markOf(changes[i]?.next) } as Stored }
-      })
-      return store.commit({ changes: torn, guards })
-    },
-  }
-}
+export const readsTwice = on('commit', async (store, { changes, guards }) => {
+  const early = structuredClone(changes)
+  for (let i = 0; i < 4; i++) await undefined
+  const torn = early.map((change, i) => {
+    return { ...change, next: { ...change.next, marks: markOf(changes[i]?.next) } as Stored }
+  })
+  return store.commit({ changes: torn, guards })
+})
 
 function markOf(next: object | undefined): unknown {
   return next && 'marks' in next ? structuredClone(next.marks) : undefined

@@ -13,16 +13,13 @@ export function verdictsOf(results: Results): Readonly<Record<Call, string>> {
   return Object.fromEntries(cells) as Record<Call, string>
 }
 
-/** The published clients and their calls as a Markdown table, from the verdicts by the client's name. */
+/** The responses to the calls of the published clients as a Markdown table, from the verdicts by the client's name. */
 export function clientTable(verdicts: ReadonlyMap<string, Readonly<Record<Call, string>>>): string {
-  const names = published.map(({ name }) => name)
   const rows = calls.map((call) => {
-    const cells = names.map((name) => verdicts.get(name)?.[call] ?? 'not tested')
-    return `| ${call} | ${cells.join(' | ')} |`
+    const cells = published.map(({ name }) => [name, verdicts.get(name)?.[call] ?? 'not tested'])
+    const [verdict, ...others] = new Set(cells.map(([, cell]) => cell))
+    const each = cells.map((cell) => cell.join(' '))
+    return `| ${call} | ${others.length === 0 ? verdict : each.join(', ')} |`
   })
-  return [
-    `| call | ${names.join(' | ')} |`,
-    `|---|${names.map(() => '--:').join('|')}|`,
-    ...rows,
-  ].join('\n')
+  return ['| call | status |', '|---|--:|', ...rows].join('\n')
 }

@@ -1,5 +1,5 @@
 import { sign } from 'node:crypto'
-import type { HttpRequest } from '../../../src/index.js'
+import type { HttpRequest } from '../../../src/entry-adapter.js'
 import type { TestKey } from '../keys.js'
 import { sdkSignature } from '../sdk-signatures.js'
 import { bytesOf, contentDigest } from '../sign.js'

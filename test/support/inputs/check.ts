@@ -1,10 +1,5 @@
-import {
-  type HttpRequest,
-  type HttpResponse,
-  type RecordChange,
-  type RefusalReport,
-  StoreTimeoutError,
-} from '../../../src/index.js'
+import type { HttpRequest, HttpResponse, RecordChange } from '../../../src/entry-adapter.js'
+import { type RefusalReport, StoreTimeoutError } from '../../../src/index.js'
 
 /** What happened while a handler served one request. */
 export interface Passage {
@@ -70,7 +65,7 @@ function formProblem(
 /** A refused request may store one record: the one by which its signature counts once. */
 function storedProblem(status: number, { written }: Passage): string | undefined {
   if (status < 400) return undefined
-  const others = written.filter(({ kind }) => kind !== 'nonce')
+  const others = written.filter(({ kind }) => kind !== 'replay')
   if (others[0] !== undefined) return `a refused request that stored a record: ${others[0].kind}`
   return written.length > 1 ? 'a refused request that stored two nonces' : undefined
 }

@@ -1,4 +1,4 @@
-import type { HttpRequest } from '../../../src/index.js'
+import type { HttpRequest } from '../../../src/entry-adapter.js'
 import { bankKey } from '../introspection.js'
 import { jwkOf, testKey } from '../keys.js'
 import { type SignOptions, signedRequest } from '../sign.js'

@@ -1,4 +1,4 @@
-import type { HttpRequest } from '../../../src/index.js'
+import type { HttpRequest } from '../../../src/entry-adapter.js'
 import type { Dice } from './dice.js'
 
 /** Bytes at which parsers decide something. */

@@ -1,4 +1,5 @@
-import type { Handler, HttpRequest, HttpResponse, Store } from '../../../src/index.js'
+import type { HttpRequest, HttpResponse } from '../../../src/entry-adapter.js'
+import type { Handler, Store } from '../../../src/index.js'
 import { usedBytes } from '../heap.js'
 import { type Passage, problemOf } from './check.js'
 import { createDice, type Dice } from './dice.js'

@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
-import type { Handler, HttpRequest } from '../../../src/index.js'
+import type { HttpRequest } from '../../../src/entry-adapter.js'
+import type { Handler } from '../../../src/index.js'
 import { type Host, listening, stopped } from '../hosts.js'
 import { chunkedBytes, requestBytes } from '../raw-http.js'
 import type { Dice } from './dice.js'

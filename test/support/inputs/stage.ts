@@ -1,6 +1,6 @@
+import type { HttpRequest } from '../../../src/entry-adapter.js'
 import {
   type DocumentFetch,
-  type HttpRequest,
   memoryStore,
   type Pricing,
   remoteClientKeys,

@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpResponse } from '../../../src/index.js'
+import type { HttpRequest, HttpResponse } from '../../../src/entry-adapter.js'
 import type { Passage } from './check.js'
 import type { Kind } from './kinds.js'
 

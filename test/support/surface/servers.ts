@@ -1,3 +1,4 @@
+import type { RecordChange } from '../../../src/entry-adapter.js'
 import {
   type AuthorizationServerOptions,
   createWalletAddressServer,
@@ -5,7 +6,6 @@ import {
   type MayPayAnswer,
   memoryStore,
   type Pricing,
-  type RecordChange,
   type ServerHooks,
   type ServerRoute,
   type Store,
@@ -101,7 +101,7 @@ export function createServers(switches: Switches, options: ServersOptions = {}) 
 
 function permission({ mayPay, funded }: Switches): MayPayAnswer {
   if (!mayPay) return { ok: false, refusal: 'payment_not_allowed' }
-  return funded ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
+  return funded ? { ok: true, held: 'nothing' } : { ok: false, refusal: 'funds_insufficient' }
 }
 
 /** Wraps a store so that it follows a switch and keeps the changes of every commit that took effect. */

@@ -1,4 +1,5 @@
-import { consumeEvents, type OutgoingPaymentEvent, runSweeps } from 'open-payments-server'
+import { consumeEvents, runSweeps } from 'open-payments-server'
+import type { OutgoingPaymentEvent } from 'open-payments-server/core'
 import type { Wallet } from './wallet.js'
 
 /** The work between requests. */

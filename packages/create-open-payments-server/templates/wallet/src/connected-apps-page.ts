@@ -1,4 +1,5 @@
-import type { GrantServices, GrantView, Handler, HttpResponse } from 'open-payments-server'
+import type { GrantServices, GrantView, Handler } from 'open-payments-server'
+import type { HttpResponse } from 'open-payments-server/adapter'
 import type { Login } from './login.js'
 import { escapeHtml, fieldsOf, methodNotAllowed, page, seeOther } from './page.js'
 import { describeAccess } from './wording.js'
@@ -21,7 +22,7 @@ export function connectedAppsPage(grants: GrantServices, login: Login): Handler 
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') return methodNotAllowed()
     const live: string[] = []
-    for await (const grant of grants.iterate({ resourceOwner: owner, statuses })) {
+    for await (const grant of grants.iterate({ resourceOwner: owner, statuses: ['approved'] })) {
       live.push(entry(grant, login.formField(request)))
     }
     const list = live.length === 0 ? '<p>No app has access to your account.</p>' : live.join('\n')
@@ -29,9 +30,6 @@ export function connectedAppsPage(grants: GrantServices, login: Login): Handler 
     return page({ title: 'Connected apps', content: `${signedIn}\n${list}` })
   }
 }
-
-/** The states in which an app can use a grant. */
-const statuses = ['approved', 'issued'] as const
 
 function entry({ grantId, client, access }: GrantView, formField: string): string {
   const items = access.flatMap(describeAccess).map((line) => `<li>${escapeHtml(line)}</li>`)

@@ -1,12 +1,11 @@
 import type {
   Handler,
-  HttpRequest,
-  HttpResponse,
-  InteractionResult,
+  HostResult,
   Interactions,
   InteractionView,
   TokenView,
 } from 'open-payments-server'
+import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import type { Ledger } from './ledger.js'
 import type { Login } from './login.js'
 import { escapeHtml, fieldsOf, methodNotAllowed, page, pathOf, seeOther } from './page.js'
@@ -33,14 +32,14 @@ export function consentPage(interactions: Interactions, ledger: Ledger, login: L
       return owner === undefined ? login.redirect(request) : decide(request, id, owner)
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') return methodNotAllowed()
-    if (view.state === 'expired') return message(410, 'This request has expired')
-    if (view.state !== 'pending') return message(410, 'You have already answered this request')
+    if (view.status === 'interaction-expired') return message(410, 'This request has expired')
+    if (view.status !== 'pending') return message(410, 'You have already answered this request')
     if (owner === undefined) return login.redirect(request)
     return question(view, owner, login.formField(request))
   }
 }
 
-function outcome(result: InteractionResult): HttpResponse {
+function outcome(result: HostResult<{ readonly redirect?: string }>): HttpResponse {
   if (!result.ok) {
     return result.refusal === 'not_the_owner'
       ? message(403, 'This request is for an account of another owner')

@@ -1,5 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import type { Handler, HttpRequest, HttpResponse } from 'open-payments-server'
+import type { Handler } from 'open-payments-server'
+import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 import { escapeHtml, fieldsOf, methodNotAllowed, page, pathOf, seeOther } from './page.js'
 import type { WalletSettings } from './settings.js'
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { HttpRequest, HttpResponse } from 'open-payments-server'
+import type { HttpRequest, HttpResponse } from 'open-payments-server/adapter'
 
 const style = `
 :root { color-scheme: light dark }

@@ -2,7 +2,7 @@ import type {
   Amount,
   IncomingPayment,
   IncomingPaymentServices,
-  PriceRefusal,
+  PriceAnswer,
   Pricing,
 } from 'open-payments-server'
 
@@ -47,6 +47,6 @@ function remainingOf({ incomingAmount, received }: IncomingPayment): Amount | un
   return { ...incomingAmount, value: `${BigInt(incomingAmount.value) - BigInt(received)}` }
 }
 
-function invalid(reason: string): PriceRefusal {
+function invalid(reason: string): PriceAnswer {
   return { ok: false, refusal: 'receiver_invalid', reason }
 }

@@ -55,8 +55,3 @@ function secret(name: string): Uint8Array {
   if (bytes.length < 32) throw new Error(`${name} must be 32 random bytes, base64url`)
   return bytes
 }
-
-/** Returns whether the wallet runs on this machine only, so that its clients may too. */
-export function isLocal(baseUrl: string): boolean {
-  return ['localhost', '127.0.0.1', '[::1]'].includes(new URL(baseUrl).hostname)
-}

@@ -1,100 +1,61 @@
 import {
-  type AuthorizationServer,
-  createAuthorizationServer,
-  createResourceServer,
-  createWalletAddressServer,
+  createWallet as createServers,
   type Handler,
   ilpPaymentMethods,
   type RefusalReport,
-  type ResourceServer,
-  remoteClientKeys,
-  type WalletAddressServer,
+  type Wallet as Servers,
 } from 'open-payments-server'
 import { connectedAppsPage } from './connected-apps-page.js'
 import { consentPage } from './consent-page.js'
 import { type Ledger, ledgerOn } from './ledger.js'
 import { createLogin } from './login.js'
 import { pricingOf } from './pricing.js'
-import { isLocal, type WalletSettings } from './settings.js'
+import type { WalletSettings } from './settings.js'
 import type { Database } from './sql.js'
 
 /** The servers and pages of the wallet. `server.ts` mounts them. */
-export interface Wallet {
+export interface Wallet extends Servers {
   readonly ledger: Ledger
   readonly database: Database
-  readonly auth: AuthorizationServer
-  readonly resources: ResourceServer
-  readonly addresses: WalletAddressServer
   readonly pages: Readonly<Record<'login' | 'consent' | 'connectedApps', Handler>>
 }
 
-const reports = { onRefusal, onError: console.error }
-
+/** Creates the servers, which price payments and hold their amounts on the ledger, and the pages. */
 export function createWallet(settings: WalletSettings, database: Database): Wallet {
   const { baseUrl } = settings
-  const { grantEndpoint, resourceServer } = urlsOf(settings)
   const ledger = ledgerOn(database)
-  const auth = createAuthorizationServer({
-    ...reports,
-    grantEndpoint,
-    store: database.store,
+  const servers: Servers = createServers({
+    baseUrl, // grants at /auth, payments at /incoming-payments, accounts at their URLs
     consentUrl: `${baseUrl}/consent`,
-    // Clients choose these URLs, so private addresses are allowed in development only.
-    clientKeys: remoteClientKeys({ allowLoopback: isLocal(baseUrl) }),
-  })
-  const resources = resourceServerOn({ ledger, database, auth }, settings)
-  const addresses = createWalletAddressServer({
-    ...reports,
-    baseUrl,
-    grantEndpoint,
-    resourceServer,
-    walletAddresses: ledger,
-  })
-  const login = createLogin(settings)
-  return {
-    ledger,
-    database,
-    auth,
-    resources,
-    addresses,
-    pages: {
-      login: login.page,
-      consent: consentPage(auth.interactions, ledger, login),
-      connectedApps: connectedAppsPage(auth.grants, login),
-    },
-  }
-}
-
-function urlsOf({ baseUrl }: WalletSettings) {
-  return { grantEndpoint: `${baseUrl}/auth`, resourceServer: `${baseUrl}/op` }
-}
-
-/** Creates the resource server, which prices payments and holds their amounts on the ledger. */
-function resourceServerOn(
-  { ledger, database, auth }: Pick<Wallet, 'ledger' | 'database' | 'auth'>,
-  settings: WalletSettings,
-): ResourceServer {
-  const { grantEndpoint, resourceServer } = urlsOf(settings)
-  const resources: ResourceServer = createResourceServer({
-    ...reports,
-    baseUrl: resourceServer,
-    grantEndpoint,
     store: database.store,
-    introspect: auth.introspect,
     walletAddresses: ledger,
     paymentMethods: ilpPaymentMethods({
       addressPrefix: 'test.wallet',
       secret: settings.paymentDetailsSecret,
     }),
-    pricing: pricingOf(() => resources.incomingPayments),
+    pricing: pricingOf(() => servers.resources.incomingPayments),
     policy: {
       async mayPay(payment) {
         const isHeld = await ledger.hold(payment, Date.now())
-        return isHeld ? { ok: true } : { ok: false, refusal: 'funds_insufficient' }
+        return isHeld
+          ? { ok: true, held: payment.holdId }
+          : { ok: false, refusal: 'funds_insufficient' }
       },
     },
+    onRefusal,
+    onError: console.error,
   })
-  return resources
+  const login = createLogin(settings)
+  return {
+    ...servers,
+    ledger,
+    database,
+    pages: {
+      login: login.page,
+      consent: consentPage(servers.auth.interactions, ledger, login),
+      connectedApps: connectedAppsPage(servers.auth.grants, login),
+    },
+  }
 }
 
 /** Responses give few details about a refusal. This hook receives the reason. */

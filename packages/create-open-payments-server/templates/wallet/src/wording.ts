@@ -1,11 +1,5 @@
-import type {
-  AccessAction,
-  AccessItem,
-  AccessType,
-  Amount,
-  Limits,
-  SpendingTotal,
-} from 'open-payments-server'
+import type { AccessItem, Amount, Limits, SpendingTotal } from 'open-payments-server'
+import type { AccessAction, AccessType } from 'open-payments-server/core'
 import { parseInterval, windowAt } from 'open-payments-server/core'
 
 const verbs: Record<AccessType, Partial<Record<AccessAction, string>>> = {

@@ -1,4 +1,4 @@
-import { serverConformance } from 'open-payments-server-testing'
+import { serverConformance } from 'open-payments-doctor'
 import { afterAll, expect, test } from 'vitest'
 import { type Browser, browserOf, decide } from './support/browser.js'
 import { runningWallet } from './support/running-wallet.js'

@@ -39,7 +39,7 @@ type Access = NonNullable<
 
 const dollars = (value: string) => ({ value, assetCode: 'USD', assetScale: 2 })
 const authUrl = () => `${wallet.baseUrl}/auth`
-const using = (accessToken: string) => ({ url: `${wallet.baseUrl}/op`, accessToken })
+const using = (accessToken: string) => ({ url: wallet.baseUrl, accessToken })
 
 /** Requests access that needs no consent, and returns the token. */
 async function access(...access: Access): Promise<string> {

@@ -55,7 +55,7 @@ describe('an account', () => {
     await Promise.all(
       requests.map(async ({ payment, account, amount }) => {
         const request = {
-          holdId: `${run}-${payment}-${account}-${amount}`,
+          holdId: `hold-${run}-${payment}-${account}-${amount}` as const,
           outgoingPaymentId: `${run}-${payment}`,
           walletAddress: accounts[account] ?? '',
           debitAmount: { value: `${amount}`, assetCode: 'USD', assetScale: 2 },

@@ -1,7 +1,7 @@
 import { CompiledQuery, Kysely, MysqlDialect } from 'kysely'
 import { createPool } from 'mysql2'
 import type { Store } from 'open-payments-server'
-import { kyselyStore, migrate } from 'open-payments-server/kysely'
+import { kyselyStore, migrate } from 'open-payments-server-kysely'
 import type { Database, Row, Sql } from './sql.js'
 
 const dialect = 'mysql'

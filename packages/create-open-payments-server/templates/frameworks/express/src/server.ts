@@ -7,13 +7,10 @@ import type { Wallet } from './wallet.js'
 export async function serverOf(wallet: Wallet): Promise<Server> {
   const app = express()
   app.disable('x-powered-by')
-  // Before body parsers and other middleware: signatures cover the bytes of requests.
-  app.use('/auth', toExpress(wallet.auth.handle))
-  app.use('/op', toExpress(wallet.resources.handle))
   app.use('/login', toExpress(wallet.pages.login))
   app.use('/consent', toExpress(wallet.pages.consent))
   app.use('/apps', toExpress(wallet.pages.connectedApps))
-  // Your own routes follow here.
-  app.use(toExpress(wallet.addresses.handle)) // last: it serves every other path
+  // Your own routes follow here. No body parser for all routes: signatures cover the bytes of requests.
+  app.use(toExpress(wallet.handle)) // last: it serves every other path
   return createServer(app)
 }

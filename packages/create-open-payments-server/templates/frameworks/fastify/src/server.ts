@@ -7,13 +7,11 @@ import type { Wallet } from './wallet.js'
 export async function serverOf(wallet: Wallet): Promise<Server> {
   const app = fastify()
   // Each plugin reads bodies as bytes on its own routes only, because signatures cover them.
-  await app.register(toFastify(wallet.auth.handle), { prefix: '/auth' })
-  await app.register(toFastify(wallet.resources.handle), { prefix: '/op' })
   await app.register(toFastify(wallet.pages.login), { prefix: '/login' })
   await app.register(toFastify(wallet.pages.consent), { prefix: '/consent' })
   await app.register(toFastify(wallet.pages.connectedApps), { prefix: '/apps' })
   // Your own routes follow here.
-  await app.register(toFastify(wallet.addresses.handle)) // serves every other path
+  await app.register(toFastify(wallet.handle)) // serves every other path
   await app.ready()
   return app.server
 }

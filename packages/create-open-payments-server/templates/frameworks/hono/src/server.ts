@@ -7,12 +7,10 @@ import type { Wallet } from './wallet.js'
 /** Serves the wallet with Hono. */
 export async function serverOf(wallet: Wallet): Promise<Server> {
   const app = new Hono()
-  app.all('/auth/*', toHono(wallet.auth.handle))
-  app.all('/op/*', toHono(wallet.resources.handle))
   app.all('/login/*', toHono(wallet.pages.login))
   app.all('/consent/*', toHono(wallet.pages.consent))
   app.all('/apps/*', toHono(wallet.pages.connectedApps))
   // Your own routes follow here.
-  app.all('*', toHono(wallet.addresses.handle)) // last: it serves every other path
+  app.all('*', toHono(wallet.handle)) // last: it serves every other path
   return createAdaptorServer(app) as Server
 }

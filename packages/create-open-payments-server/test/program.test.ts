@@ -1,0 +1,188 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { runProgram, type Surroundings } from '../src/run.js'
+
+let home: string
+let wallet: string
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'create-'))
+  wallet = join(home, 'My Wallet')
+})
+afterEach(() => rmSync(home, { recursive: true }))
+
+/** Runs the program, and returns its exit code and output. */
+async function ran(args: readonly string[], surroundings: Partial<Surroundings> = {}) {
+  const printed = { out: '', err: '' }
+  const code = await runProgram(args, {
+    nodeVersion: '22.13.0',
+    environment: {},
+    ask: undefined,
+    newSecret: () => 'secret',
+    out: (text) => {
+      printed.out += text
+    },
+    err: (text) => {
+      printed.err += text
+    },
+    ...surroundings,
+  })
+  return { code, ...printed }
+}
+
+/** Answers questions in order, and keeps them. */
+function answering(...answers: readonly string[]) {
+  const questions: string[] = []
+  const ask = async (question: string) => {
+    questions.push(question)
+    return answers[questions.length - 1] ?? ''
+  }
+  return { questions, ask }
+}
+
+const written = (path: string) => readFileSync(join(wallet, path), 'utf8')
+
+describe('the arguments', () => {
+  test('--help prints how to use the program, and writes nothing', async () => {
+    const { code, out } = await ran([wallet, '--help'])
+    expect([code, existsSync(wallet)]).toEqual([0, false])
+    expect(out).toMatch(/^Usage: npm create open-payments-server/)
+  })
+
+  test.each([
+    [
+      'an unknown option',
+      ['--framwork', 'hono'],
+      '--framwork is not known: the options are --framework, --database, --help',
+    ],
+    ['an option without a value', ['--framework'], "Option '--framework <value>' argument missing"],
+    ['an unknown framework', ['--framework', 'expres'], 'one of express, fastify, hono: expres'],
+    [
+      'an unknown database',
+      ['--database=postgresql'],
+      'one of sqlite, postgres, mariadb: postgresql',
+    ],
+    ['a second folder', ['other'], 'expected one folder'],
+  ])('refuses %s with the exit code 2', async (_, args, message) => {
+    const { code, out, err } = await ran([wallet, ...args])
+    expect([code, out, existsSync(wallet)]).toEqual([2, '', false])
+    expect(err).toContain(message)
+    expect(err).toContain('Usage:')
+  })
+
+  test('without a folder and a terminal are refused', async () => {
+    expect(await ran([])).toMatchObject({ code: 2, err: expect.stringContaining('a folder') })
+  })
+
+  test('that npm consumed are named', async () => {
+    const environment = { npm_config_framework: 'hono' }
+    const { code, err } = await ran([wallet], { environment })
+    expect([code, err]).toEqual([2, expect.stringContaining('write -- before the options')])
+  })
+})
+
+describe('the questions', () => {
+  test('are asked for what the arguments do not say', async () => {
+    const { questions, ask } = answering('3', 'postgres')
+    expect((await ran([wallet], { ask })).code).toBe(0)
+    expect(questions).toHaveLength(2)
+    const { dependencies } = JSON.parse(written('package.json'))
+    expect(Object.keys(dependencies)).toEqual([
+      '@hono/node-server',
+      'hono',
+      'open-payments-server',
+      'pg',
+    ])
+  })
+
+  test('are repeated until the answer is one of the choices', async () => {
+    const { questions, ask } = answering('koa', '4', 'Fastify', '')
+    expect((await ran([wallet], { ask })).code).toBe(0)
+    expect(questions).toHaveLength(4)
+    expect(written('src/server.ts')).toContain("from 'fastify'")
+    expect(written('src/database.ts')).toContain("from 'node:sqlite'")
+  })
+
+  test('offer no database that this Node.js cannot run', async () => {
+    const { questions, ask } = answering('1', '')
+    expect((await ran([wallet], { ask, nodeVersion: '20.19.0' })).code).toBe(0)
+    expect(questions.join()).not.toContain('sqlite')
+    expect(written('src/database.ts')).toContain("from 'pg'")
+  })
+
+  test('are not asked without a terminal: the first choice counts', async () => {
+    expect((await ran([wallet])).out).toContain('Express 5 and sqlite')
+  })
+})
+
+describe('the program', () => {
+  test('says what to do next', async () => {
+    const { out } = await ran([wallet, '--database', 'mariadb'])
+    expect(out).toMatch(
+      /cd .*\n {2}npm install\n {2}docker compose up --wait\n {2}npm test\n {2}npm run dev/,
+    )
+  })
+
+  test('keeps a folder that is not empty', async () => {
+    mkdirSync(wallet)
+    writeFileSync(join(wallet, 'notes.txt'), 'mine')
+    const { code, err } = await ran([wallet])
+    expect([code, err]).toEqual([1, expect.stringContaining('the folder is not empty')])
+    expect(existsSync(join(wallet, 'package.json'))).toBe(false)
+  })
+
+  test('says that it cannot write where a file is', async () => {
+    writeFileSync(wallet, 'mine')
+    const { code, err } = await ran([wallet])
+    expect([code, err]).toEqual([1, expect.stringMatching(/^ENOTDIR.*\n$/)])
+  })
+
+  test('writes into an empty repository', async () => {
+    mkdirSync(join(wallet, '.git'), { recursive: true })
+    expect((await ran([wallet])).code).toBe(0)
+  })
+
+  test.each(['18.20.0', '20.18.3', '21.7.0', '22.11.0'])(
+    'names the versions of Node.js that it needs, on %s',
+    async (nodeVersion) => {
+      const { code, err } = await ran([wallet, '--database', 'postgres'], { nodeVersion })
+      const problem = `needs Node.js 20.19, or 22.12 or newer, and this is ${nodeVersion}`
+      expect([code, err]).toEqual([1, expect.stringContaining(problem)])
+    },
+  )
+
+  test.each(['20.19.0', '22.12.0', '23.0.0', '24.0.0', '26.1.0'])(
+    'runs on Node.js %s',
+    async (nodeVersion) => {
+      const { code } = await ran([wallet, '--database', 'postgres'], { nodeVersion })
+      expect(code).toBe(0)
+    },
+  )
+
+  test('writes no wallet with SQLite on a Node.js that cannot run it', async () => {
+    const { code, err } = await ran([wallet, '--database', 'sqlite'], { nodeVersion: '20.19.0' })
+    expect([code, err]).toEqual([1, expect.stringContaining('SQLite needs Node.js 22.13 or newer')])
+    expect(existsSync(wallet)).toBe(false)
+    const other = await ran([wallet, '--database', 'postgres'], { nodeVersion: '20.19.0' })
+    expect(other.code).toBe(0)
+  })
+
+  test('gives the wallet the name of its folder, and secrets that only its owner can read', async () => {
+    await ran([wallet])
+    expect(JSON.parse(written('package.json')).name).toBe('my-wallet')
+    expect(written('README.md')).toMatch(/^# my-wallet\n/)
+    expect(written('.env')).toMatch(/^SESSION_SECRET=secret$/m)
+    expect(written('.env.example')).toMatch(/^SESSION_SECRET=$/m)
+    expect(written('.gitignore').split('\n')).toContain('.env')
+    expect(statSync(join(wallet, '.env')).mode & 0o077).toBe(0)
+  })
+})

@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+
+/** What the command line asks for. */
+export interface DoctorOptions {
+  readonly walletAddress: string
+  /** The wallet address of a client instance, with its private key in PEM. Default: a throwaway key. */
+  readonly client: { readonly walletAddress: string; readonly privateKey: string } | undefined
+  /** Whether hosts may have addresses that are not public. */
+  readonly allowPrivate: boolean
+  readonly timeoutMs: number
+  readonly json: boolean
+}
+
+/** The command line is not valid. The message says what is wrong. */
+export class UsageError extends Error {}
+
+export const usage = `Usage: open-payments-doctor [options] <wallet address>
+
+Checks a deployed wallet from outside, as a client instance sees it. The wallet address is a URL, such as
+https://wallet.example/alice, or has the form '$wallet.example/alice'.
+
+  --client <wallet address>  the wallet address of a client instance, for the checks of the consent page
+  --key <file>               its Ed25519 private key, in PEM; the key must be in {client}/jwks.json
+  --allow-private            allow hosts whose addresses are not public, such as localhost
+  --timeout <seconds>        how long a server may take to respond; 10 by default
+  --json                     print the report as JSON
+  --help                     print this text
+
+Exit code: 0 without problems, 1 with problems, 2 if the arguments are invalid or the wallet address is unreachable.
+`
+
+const secondsMax = 600
+
+/** Returns the options, or `undefined` if the arguments ask for help. Throws a `UsageError`. */
+export function doctorOptions(args: readonly string[]): DoctorOptions | undefined {
+  const { values, positionals } = parsed(args)
+  if (values.help === true) return undefined
+  const [walletAddress, ...rest] = positionals
+  if (walletAddress === undefined || rest.length > 0) {
+    throw new UsageError('one wallet address is required')
+  }
+  const { client, key } = values
+  if ((client === undefined) !== (key === undefined)) {
+    throw new UsageError('--client and --key must be given together')
+  }
+  return {
+    walletAddress: walletAddressUrl(walletAddress),
+    client:
+      client === undefined || key === undefined
+        ? undefined
+        : { walletAddress: walletAddressUrl(client), privateKey: contentOf(key) },
+    allowPrivate: values['allow-private'] === true,
+    timeoutMs: millisecondsOf(values.timeout),
+    json: values.json === true,
+  }
+}
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        client: { type: 'string' },
+        key: { type: 'string' },
+        'allow-private': { type: 'boolean' },
+        timeout: { type: 'string' },
+        json: { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
+    })
+  } catch (error) {
+    throw new UsageError((error as Error).message.replaceAll('\n', ' '))
+  }
+}
+
+/** Returns the URL of a wallet address. A `$` stands for `https://`, and needs no path. */
+function walletAddressUrl(text: string): string {
+  const isPointer = text.startsWith('$')
+  const url = isPointer ? `https://${text.slice(1)}` : text
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
+    throw new UsageError(`${text} is not a wallet address: expected a URL or $host/path`)
+  }
+  const { pathname, search, hash, username } = new URL(url)
+  if (search !== '' || hash !== '' || username !== '') {
+    throw new UsageError(`${text} must have no query, fragment or user`)
+  }
+  if (!isPointer) return url
+  return pathname === '/' ? new URL('/.well-known/pay', url).href : url
+}
+
+function contentOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new UsageError(`the key cannot be read: ${(error as Error).message}`)
+  }
+}
+
+function millisecondsOf(text: string | undefined): number {
+  const seconds = Number(text ?? 10)
+  if (!(seconds > 0) || seconds > secondsMax) {
+    throw new UsageError(`--timeout must be a number of seconds, at most ${secondsMax}`)
+  }
+  return Math.ceil(seconds * 1000)
+}

@@ -1,0 +1,115 @@
+import type { Check, Problem } from '../check.js'
+import { textAt } from '../conformance/expectations.js'
+import { outgoing } from '../conformance/grant.js'
+import { requestConsent, type Session } from '../conformance/session.js'
+import { allowsForm } from '../form-action.js'
+
+const redirectsMax = 5
+
+interface Page {
+  readonly url: string
+  readonly response: Response
+  readonly text: string
+}
+
+/** The page to which a client sends the owner. */
+export const consentPageCheck: Check = {
+  name: 'consent-page',
+  after: 'grant-pending',
+  needsClient: true,
+  async run({ session }) {
+    const { answer } = await requestConsent(session, outgoing(session))
+    const start = textAt(answer, 'interact', 'redirect')
+    try {
+      return problemOf(await opened(session, start), start, session.finishUri)
+    } finally {
+      const url = textAt(answer, 'continue', 'uri')
+      const token = textAt(answer, 'continue', 'access_token', 'value')
+      await session.send({ method: 'DELETE', url, token })
+    }
+  },
+}
+
+/** Opens a page like a browser without cookies. */
+async function opened(session: Session, start: string): Promise<Page | undefined> {
+  let url = start
+  for (let i = 0; i <= redirectsMax; i++) {
+    const response = await session.fetch(url, {
+      headers: { accept: 'text/html' },
+      redirect: 'manual',
+      signal: AbortSignal.timeout(session.requestTimeoutMs),
+    })
+    const text = await response.text()
+    const location = response.headers.get('location')
+    if (response.status < 300 || response.status >= 400 || location === null) {
+      return { url, response, text }
+    }
+    url = new URL(location, url).href
+  }
+  return undefined
+}
+
+function problemOf(page: Page | undefined, start: string, finishUri: string): Problem | undefined {
+  if (page === undefined || page.response.status !== 200) {
+    const outcome =
+      page === undefined ? 'redirects too often' : `has status ${page.response.status}`
+    return {
+      what: `the consent page ${new URL(start).origin}${new URL(start).pathname} ${outcome}`,
+      why: "Owners cannot approve anything. The doctor's request expires after a few minutes.",
+      fix: [
+        "consentUrl: 'https://wallet.example/consent', // createAuthorizationServer: the id is appended",
+        "app.get('/consent/:id', async (request, response) => …)",
+      ],
+    }
+  }
+  const policy = page.response.headers.get('content-security-policy')
+  // The form of a login page leads back to the consent page, which has a policy of its own.
+  if (isLogin(page, start)) {
+    return policy === null || allowsForm(policy, page.url, start) ? loginNote : loginProblem(start)
+  }
+  if (policy === null || allowsForm(policy, page.url, finishUri)) return undefined
+  return consentProblem(page, finishUri)
+}
+
+/** Whether a redirect led to a page that is not about this interaction. */
+function isLogin({ url }: Page, start: string): boolean {
+  const id = new URL(start).pathname.split('/').at(-1) ?? ''
+  return !new URL(url).pathname.includes(id)
+}
+
+const loginNote: Problem = {
+  severity: 'note',
+  what: 'only the login page in front of the consent page was checked',
+  why: 'The doctor does not sign in, and the consent page has a Content-Security-Policy of its own.',
+  fix: [
+    '# Open the consent page while signed in, and look for form-action in its Content-Security-Policy:',
+    '# it must be absent, or name the origin to which the client wants the browser to return.',
+  ],
+}
+
+function loginProblem(start: string): Problem {
+  const { origin } = new URL(start)
+  return {
+    what: `the Content-Security-Policy of the login page does not let its form lead to ${origin}`,
+    why: 'Browsers apply form-action to the redirect after a form too: after the login they stay on the page.',
+    fix: [
+      `helmet.contentSecurityPolicy({ directives: { formAction: ["'self'", '${origin}'] } }) // on this page`,
+    ],
+  }
+}
+
+function consentProblem(page: Page, finishUri: string): Problem {
+  return {
+    // Without a form, a script may lead the browser back, which form-action does not restrict.
+    severity: /<form\b/i.test(page.text) ? 'problem' : 'advice',
+    what: `the Content-Security-Policy of the consent page does not let its form lead to ${new URL(finishUri).origin}`,
+    why:
+      'Browsers apply form-action to the redirect after a form too: after consent they stay on the page, and show an ' +
+      'error only in the console. helmet() sends form-action by default.',
+    fix: [
+      'const { protocol, origin } = new URL(interaction.finishUri)',
+      'const client = /^https?:$/.test(protocol) ? origin : protocol',
+      'helmet.contentSecurityPolicy({ directives: { formAction: ["\'self\'", client] } }) // on this page',
+    ],
+  }
+}

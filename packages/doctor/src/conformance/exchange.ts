@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto'
+import type { KeyPair } from '../../../testing/src/key.js'
+import { type SignOptions, signedRequest } from '../../../testing/src/sign.js'
+
+/** The function that sends a request, with the signature of the global `fetch`. */
+export type SendFetch = typeof fetch
+
+/** A request of a client instance to a deployed server. */
+export interface WireRequest {
+  readonly method: string
+  readonly url: string
+  /** Text and bytes are sent unchanged, any other value as JSON. Default: no body. */
+  readonly body?: unknown
+  /** An access token or continuation token. */
+  readonly token?: string
+  /** Additional header lines. */
+  readonly headers?: readonly (readonly [name: string, value: string])[]
+  /** `false` sends the request without a signature. Otherwise, what differs from an ordinary signature. */
+  readonly sign?: false | SignatureChanges
+}
+
+/** What a request has instead of the ordinary signature of the client instance. */
+export interface SignatureChanges
+  extends Partial<
+    Pick<SignOptions, 'created' | 'components' | 'parameters' | 'digest' | 'override' | 'nonce'>
+  > {
+  readonly key?: KeyPair
+  /** Replaces the body after the request was signed. */
+  readonly sentBody?: string
+}
+
+/** The response of a deployed server. */
+export interface WireAnswer {
+  /** Method and URL of the request. */
+  readonly request: string
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** The parsed JSON of the body, or `undefined` if the body is not JSON. */
+  readonly body: unknown
+}
+
+export interface Sender {
+  readonly key: KeyPair
+  readonly fetch: SendFetch
+  readonly requestTimeoutMs: number
+  /** The current time in milliseconds. */
+  readonly now: () => number
+}
+
+const responseBytesMax = 1024 * 1024
+
+/** Sends a request and reads at most 1 MiB of the response. Redirects are not followed. */
+export async function exchange(sender: Sender, request: WireRequest): Promise<WireAnswer> {
+  const { method, url } = request
+  const { headers, body } = request.sign === false ? unsigned(request) : signed(sender, request)
+  const response = await sender.fetch(url, {
+    method,
+    headers: [['Accept', 'application/json'], ...headers] as [string, string][],
+    redirect: 'manual',
+    signal: AbortSignal.timeout(sender.requestTimeoutMs),
+    ...(body.length > 0 && { body: body as Uint8Array<ArrayBuffer> }),
+  })
+  const text = await textOf(response)
+  const answered = { status: response.status, headers: response.headers, text }
+  return { request: `${method} ${url}`, ...answered, body: parsed(text) }
+}
+
+interface Message {
+  readonly headers: readonly (readonly [string, string])[]
+  readonly body: Uint8Array
+}
+
+function unsigned({ body, token, headers = [] }: WireRequest): Message {
+  const content = contentOf(body)
+  const lines: [string, string][] = headers.map(([name, value]) => [name, value])
+  if (token !== undefined) lines.push(['Authorization', `GNAP ${token}`])
+  if (content !== undefined) lines.push(['Content-Type', 'application/json'])
+  return { headers: lines, body: Buffer.from(content ?? '') }
+}
+
+function signed(sender: Sender, request: WireRequest): Message {
+  const { body, sign, ...rest } = request
+  const content = contentOf(body)
+  const { sentBody, ...changes } = sign === undefined || sign === false ? {} : sign
+  const { headers, body: covered } = signedRequest({
+    ...rest,
+    key: sender.key,
+    created: Math.floor(sender.now() / 1000),
+    // Without a nonce, a server may take two equal requests of one second for a replay.
+    nonce: randomUUID(),
+    ...(content !== undefined && { body: content }),
+    ...changes,
+  })
+  if (sentBody === undefined) return { headers, body: covered }
+  const others = headers.filter(([name]) => name.toLowerCase() !== 'content-length')
+  return { headers: others, body: Buffer.from(sentBody) }
+}
+
+function contentOf(body: unknown): string | Uint8Array | undefined {
+  if (body === undefined || typeof body === 'string' || body instanceof Uint8Array) return body
+  return JSON.stringify(body)
+}
+
+async function textOf(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length
+    if (length > responseBytesMax) throw new Error(`${response.url} sent more than 1 MiB`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,193 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { demand } from '../../../testing/src/conformance/expectations.js'
+import { type FullJwk, jwkOf, type KeyPair, keyFromSeed } from '../../../testing/src/key.js'
+import { exchange, type Sender, type WireAnswer, type WireRequest } from './exchange.js'
+import { demandJson, demandUrl, pick, responded, textAt } from './expectations.js'
+
+/** The owner's decision on the consent page. */
+export type ConsentDecision = 'approve' | 'deny'
+
+/**
+ * Decides as the resource owner: opens the URL of the interaction, signs in, approves or denies, and resolves to the
+ * URL to which the browser is then redirected, without opening it.
+ */
+export type Consent = (interactUrl: string, decision: ConsentDecision) => Promise<string | URL>
+
+interface SessionOptions extends Sender {
+  readonly walletAddress: string
+  /** The wallet address of the client instance, if it has one. */
+  readonly clientWalletAddress: string | undefined
+  readonly finishUri: string
+  readonly receiver: string
+  readonly consent: Consent | undefined
+}
+
+/** The wallet address document, as far as the cases need it. */
+export interface Wallet {
+  readonly authServer: string
+  readonly resourceServer: string
+  readonly asset: { readonly assetCode: string; readonly assetScale: number }
+}
+
+/** An issued access token. */
+export interface Token {
+  readonly value: string
+  readonly manage: string
+  readonly continueUri: string
+  readonly continueToken: string
+}
+
+/** An access item of a grant request. */
+export type AccessItem = Readonly<Record<string, unknown>>
+
+/** A client instance that sends requests to the servers of one wallet address. */
+export interface Session extends SessionOptions {
+  /** The `client` member of a grant request. */
+  readonly client: string | { readonly jwk: FullJwk }
+  /** A key that the client instance does not use, with the same `kid`. */
+  readonly otherKey: KeyPair
+  send(request: WireRequest): Promise<WireAnswer>
+  /** Reads the wallet address document once. */
+  wallet(): Promise<Wallet>
+  /** The URL of a path below the resource server. */
+  resource(path: string): Promise<string>
+  /** Sends a grant request. */
+  askFor(
+    access: readonly AccessItem[],
+    more?: object,
+    sign?: WireRequest['sign'],
+  ): Promise<WireAnswer>
+  /** Requests a new token that needs no consent. */
+  issue(...actions: readonly string[]): Promise<Token>
+  /** A token for incoming payments that the cases share. Do not rotate or revoke it. */
+  sharedToken(): Promise<string>
+  /** Sends a request for an incoming payment of the wallet address, with any token or none. */
+  requestIncoming(
+    token: string | undefined,
+    more?: object,
+    sign?: WireRequest['sign'],
+  ): Promise<WireAnswer>
+  /** Creates an incoming payment with the shared token, and returns the response. */
+  createIncoming(more?: object): Promise<WireAnswer>
+}
+
+export const incomingActions = ['create', 'read', 'list', 'complete'] as const
+
+export function createSession(options: SessionOptions): Session {
+  const { walletAddress, clientWalletAddress, key } = options
+  const client = clientWalletAddress ?? { jwk: jwkOf(key) }
+  const send = (request: WireRequest) => exchange(options, request)
+  const wallet = once(() => readWallet(walletAddress, send))
+
+  const session: Session = {
+    ...options,
+    client,
+    otherKey: keyFromSeed(randomBytes(32), key.kid),
+    send,
+    wallet,
+    resource: async (path) => joined((await wallet()).resourceServer, path),
+    async askFor(access, more = {}, sign = {}) {
+      const body = { access_token: { access }, client, ...more }
+      return send({ method: 'POST', url: (await wallet()).authServer, body, sign })
+    },
+    async issue(...actions) {
+      const item = { type: 'incoming-payment', actions, identifier: walletAddress }
+      return tokenIn(await session.askFor([item]))
+    },
+    sharedToken: once(async () => (await session.issue(...incomingActions)).value),
+    async requestIncoming(token, more = {}, sign = {}) {
+      const url = await session.resource('/incoming-payments')
+      const body = { walletAddress, ...more }
+      return send({ method: 'POST', url, body, sign, ...(token !== undefined && { token }) })
+    },
+    async createIncoming(more) {
+      return session.requestIncoming(await session.sharedToken(), more)
+    },
+  }
+  return session
+}
+
+/** Returns the access token of a response. Fails if the response has none. */
+export function tokenIn(answer: WireAnswer): Token {
+  demandJson(answer, 200)
+  return {
+    value: textAt(answer, 'access_token', 'value'),
+    manage: textAt(answer, 'access_token', 'manage'),
+    continueUri: textAt(answer, 'continue', 'uri'),
+    continueToken: textAt(answer, 'continue', 'access_token', 'value'),
+  }
+}
+
+async function readWallet(
+  walletAddress: string,
+  send: (request: WireRequest) => Promise<WireAnswer>,
+): Promise<Wallet> {
+  const answer = await send({ method: 'GET', url: walletAddress, sign: false })
+  demandJson(answer, 200)
+  const [authServer, resourceServer] = ['authServer', 'resourceServer'].map((name) => {
+    demandUrl(pick(answer.body, name), `${name} of the wallet address`)
+    return textAt(answer, name)
+  }) as [string, string]
+  const assetScale = pick(answer.body, 'assetScale')
+  demand(
+    typeof assetScale === 'number',
+    () => `${responded(answer)}; expected a number in assetScale`,
+  )
+  return {
+    authServer,
+    resourceServer,
+    asset: { assetCode: textAt(answer, 'assetCode'), assetScale },
+  }
+}
+
+/** Appends a path to a URL that may end in a slash. */
+export function joined(base: string, path: string): string {
+  return base.replace(/\/$/, '') + path
+}
+
+/** A grant that waits for the owner's consent. */
+interface Pending {
+  readonly answer: WireAnswer
+  readonly nonce: string
+}
+
+/** Requests access that needs consent. */
+export async function requestConsent(session: Session, item: AccessItem): Promise<Pending> {
+  const nonce = randomUUID()
+  const finish = { method: 'redirect', uri: session.finishUri, nonce }
+  const answer = await session.askFor([item], { interact: { start: ['redirect'], finish } })
+  return { answer, nonce }
+}
+
+/** Runs the work at its first call, and again after a failure. */
+export function once<Result>(work: () => Promise<Result>): () => Promise<Result> {
+  let result: Promise<Result> | undefined
+  return () => {
+    result ??= work().catch((error) => {
+      result = undefined
+      throw error
+    })
+    return result
+  }
+}
+
+/**
+ * `required` if the specification says MUST or the OpenAPI documents describe the behaviour, `recommended` if the
+ * specification says SHOULD, or makes the behaviour optional.
+ */
+export type ServerRuleLevel = 'required' | 'recommended'
+
+/** A case of the suite for servers. */
+export interface ServerCaseDefinition {
+  /** Unique and stable. */
+  readonly id: string
+  /** A sentence that states what the server does. */
+  readonly name: string
+  /** The section of an RFC or the operation of the OpenAPI documents. */
+  readonly rule: string
+  /** Default: `required`. */
+  readonly level?: ServerRuleLevel
+  /** `client` if the client instance needs a wallet address, `consent` if an owner must decide too. */
+  readonly needs?: 'client' | 'consent'
+  readonly check: (session: Session) => Promise<void>
+}

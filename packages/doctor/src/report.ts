@@ -1,0 +1,70 @@
+/** `problem` breaks clients or a rule; `advice` is a recommendation; `note` says what was not checked. */
+type Severity = 'problem' | 'advice' | 'note'
+
+/** What a check found. */
+export interface Finding {
+  /** The check, such as `discovery`. */
+  readonly check: string
+  readonly severity: Severity
+  /** What is wrong: the request, the response and what was expected. In a note, what was not checked. */
+  readonly what: string
+  readonly why: string
+  /** The lines to change, and comments that begin with `#` or `//`. */
+  readonly fix: readonly string[]
+}
+
+/** The outcome of `doctor`, which `--json` prints. */
+export interface DoctorReport {
+  readonly walletAddress: string
+  readonly ok: boolean
+  readonly findings: readonly Finding[]
+  /** The names of the checks that found nothing. */
+  readonly passed: readonly string[]
+  readonly skipped: readonly { readonly check: string; readonly reason: string }[]
+}
+
+/**
+ * Escapes, as in JSON, the characters with which text of a wallet could control the terminal or change the order of
+ * what it shows: C0 without the line feed, C1, line separators and the marks of the Unicode Bidirectional Algorithm.
+ * JSON text remains valid, with the same value.
+ */
+export function escaped(text: string): string {
+  const unsafe =
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape
+    /[\0-\t\v-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+  return text.replace(unsafe, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** Escapes text that must not begin a line of its own. */
+export function onOneLine(text: string): string {
+  return escaped(text).replaceAll('\n', '\\n')
+}
+
+/** Formats the report as text for people. */
+export function reportText({ walletAddress, findings, passed, skipped }: DoctorReport): string {
+  const parts = findings.map(({ check, severity, what, why, fix }) =>
+    [
+      `${severity.toUpperCase().padEnd('PROBLEM'.length)} ${check}`,
+      `  what  ${onOneLine(what)}`,
+      `  why   ${onOneLine(why)}`,
+      ...fix.map((line, index) => `  ${index === 0 ? 'fix ' : '    '}  ${onOneLine(line)}`),
+      '',
+    ].join('\n'),
+  )
+  const reasons = new Set(skipped.map(({ reason }) => reason))
+  const left = [...reasons].map((reason) => {
+    const checks = skipped.filter((each) => each.reason === reason).map(({ check }) => check)
+    return `Not checked, because ${reason}: ${checks.join(', ')}.`
+  })
+  const counted = (one: Severity, noun: string) =>
+    count(findings.filter(({ severity }) => severity === one).length, noun)
+  const notes = findings.some(({ severity }) => severity === 'note')
+    ? ` ${counted('note', 'note')},`
+    : ''
+  const counts = `${counted('problem', 'problem')}, ${counted('advice', 'recommendation')},${notes} ${count(passed.length, 'check')} passed.`
+  return [onOneLine(walletAddress), '', ...parts, ...left, counts, ''].join('\n')
+}
+
+function count(value: number, noun: string): string {
+  return `${value} ${noun}${value === 1 ? '' : 's'}`
+}

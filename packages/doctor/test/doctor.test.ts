@@ -1,0 +1,59 @@
+import cors from 'cors'
+import express from 'express'
+import helmet from 'helmet'
+import { describe, expect, test } from 'vitest'
+import { toExpress } from '../../../adapters/express.js'
+import { accounts, paymentDetailsKey, store } from '../../../examples/integration/host.js'
+import { app } from '../../../examples/integration/server.js'
+import { createWallet, ilpPaymentMethods } from '../../../src/index.js'
+import { examined, findingOf, found } from './support/doctor.js'
+
+describe('the doctor, at the integration example', () => {
+  test('finds nothing wrong', async () => {
+    const { code, report } = await examined(app)
+    expect(found(report)).toEqual([])
+    expect([code, report.ok]).toEqual([0, true])
+    expect(report.passed.length).toBeGreaterThan(25)
+    expect(report.skipped.map(({ check }) => check)).toEqual(['grant-pending', 'consent-page'])
+  })
+
+  test('finds cors(), which answers discovery, and no harm in helmet before the servers', async () => {
+    const { code, report } = await examined(express().use(helmet(), cors(), app))
+    expect([code, found(report)]).toEqual([0, ['advice discovery']])
+    expect(findingOf(report, 'discovery').fix).toContain('before app.use(cors())')
+  })
+
+  test('finds a proxy that removes the path prefix', async () => {
+    const wallet = createWallet({
+      baseUrl: 'https://wallet.example',
+      resourceServer: 'https://wallet.example/op',
+      consentUrl: 'https://wallet.example/consent',
+      store,
+      walletAddresses: accounts,
+      paymentMethods: ilpPaymentMethods({ addressPrefix: 'g.wallet', secret: paymentDetailsKey }),
+    })
+    const { code, report } = await examined(express().use(toExpress(wallet.handle)), {
+      fault: (request, forward) => {
+        const target = request.target.replace(/^\/(auth|op)\b/, '') || '/'
+        return forward({ ...request, target })
+      },
+    })
+    expect(code).toBe(1)
+    expect(found(report)).toEqual([
+      'advice discovery',
+      'problem signed-request',
+      'problem resource-server',
+    ])
+    expect(findingOf(report, 'signed-request').fix).toContain("strippedPrefix: '/auth'")
+    expect(findingOf(report, 'resource-server').fix).toContain("strippedPrefix: '/op'")
+    expect(findingOf(report, 'resource-server').fix).toContain('toExpress(resources.handle)')
+  })
+
+  test('finds a proxy that removes the prefix of a wallet address', async () => {
+    const { report } = await examined(app, { args: ['https://wallet.example/wallet/alice/x'] })
+    expect(found(report)).toEqual(['problem wallet-address'])
+    const line =
+      "strippedPrefix: '/wallet', // of all three servers, if a proxy removes this prefix"
+    expect(findingOf(report, 'wallet-address').fix).toContain(line)
+  })
+})

@@ -1,0 +1,25 @@
+import { decide } from '../../../../examples/demo/browser.js'
+import { openShop } from '../../../../examples/demo/shop.js'
+import type { Consent, ServerConformanceOptions } from '../../src/index.js'
+
+/** Approves or denies on the consent page of the example wallet. */
+export const consentInExampleWallet: Consent = async (url, decision) => {
+  const { location } = await decide(url, decision)
+  return location ?? ''
+}
+
+/** Opens a shop that acts as the client instance of the suite. */
+export async function conformanceShop() {
+  const shop = await openShop()
+  const { walletAddress, keyId, privateKey, finishUri } = shop
+  const client = { walletAddress, keyId, privateKey }
+  return {
+    ...shop,
+    /** All options but the wallet addresses. */
+    settings: {
+      client,
+      finishUri,
+      consent: consentInExampleWallet,
+    } satisfies Partial<ServerConformanceOptions>,
+  }
+}

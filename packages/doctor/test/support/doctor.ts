@@ -1,0 +1,105 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import express, { type Express } from 'express'
+import { toExpress } from '../../../../adapters/express.js'
+import { manualClock } from '../../../../test/support/clock.js'
+import { listening, stopped } from '../../../../test/support/hosts.js'
+import { jwkOf, testKey } from '../../../../test/support/keys.js'
+import { createWorld, type World, type WorldOptions } from '../../../../test/support/world.js'
+import type { Network } from '../../src/network.js'
+import type { DoctorReport } from '../../src/report.js'
+import { runProgram } from '../../src/run.js'
+import { type FaultyProxy, type ProxyFault, startFaultyProxy } from './faulty-proxy.js'
+
+/** A wallet whose servers run on the true time. */
+export function livingWorld(options: WorldOptions = {}): World {
+  const world = createWorld({ clock: { ...manualClock(), now: Date.now }, ...options })
+  world.client('shop')
+  return world
+}
+
+/** Mounts the servers of a wallet as the README does. */
+export function mounted(world: World, app: Express = express()): Express {
+  return app
+    .set('env', 'test')
+    .use('/auth', toExpress(world.auth.handle))
+    .use('/op', toExpress(world.resources.handle))
+    .use(toExpress(world.wallets.handle))
+}
+
+export interface Examination {
+  readonly fault?: ProxyFault
+  /** How long the certificate is valid. Default 90. */
+  readonly certificateDays?: number
+  /** The arguments of the program. Default: the wallet address of Alice. */
+  readonly args?: readonly string[]
+  /** Identifies the client by its wallet address. */
+  readonly asShop?: boolean
+}
+
+/** Runs the doctor on an application that is published as `https://wallet.example`. */
+export async function examined(app: Express, options: Examination = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'doctor-'))
+  const server: Server = createServer(app)
+  const proxy = await startFaultyProxy()
+  try {
+    proxy.upstream = await listening(server)
+    proxy.fault = options.fault
+    const { args = ['https://wallet.example/alice'] } = options
+    const shop = options.asShop === true ? asShop(folder) : []
+    const given = ['--allow-private', '--json', ...shop, ...args]
+    const { code, out } = await ran(given, published(proxy, options.certificateDays))
+    return { code, report: JSON.parse(out) as DoctorReport }
+  } finally {
+    rmSync(folder, { recursive: true })
+    await proxy.stop()
+    await stopped(server)
+  }
+}
+
+/** Runs the program, and returns its exit code and what it printed. */
+export async function ran(args: readonly string[], network?: Network, isInteractive = false) {
+  const printed = { out: '', err: '' }
+  const terminal = {
+    out(text: string) {
+      printed.out += text
+    },
+    err(text: string) {
+      printed.err += text
+    },
+    isInteractive,
+  }
+  return { code: await runProgram(args, terminal, network), ...printed }
+}
+
+function asShop(folder: string): readonly string[] {
+  const file = join(folder, 'key.pem')
+  writeFileSync(file, testKey('shop').privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  return ['--client', 'https://shop.example', '--key', file]
+}
+
+/** Returns the checks with a finding, each with its severity. */
+export function found({ findings }: DoctorReport): readonly string[] {
+  return findings.map(({ check, severity }) => `${severity} ${check}`)
+}
+
+/** Returns the finding of a check, with the lines of its fix as one text. */
+export function findingOf({ findings }: DoctorReport, check: string) {
+  const one = findings.find((each) => each.check === check)
+  if (one === undefined) throw new Error(`no finding of ${check}`)
+  return { ...one, fix: one.fix.join('\n') }
+}
+
+/** Terminates TLS for the wallet, and serves the key set of the shop. */
+function published({ origin }: FaultyProxy, days = 90): Network {
+  return {
+    async fetch(input, init) {
+      const { host, pathname, search } = new URL(String(input))
+      if (host === 'shop.example') return Response.json({ keys: [jwkOf(testKey('shop'))] })
+      return fetch(origin + pathname + search, init)
+    },
+    certificateDays: async () => days,
+  }
+}

@@ -1,0 +1,76 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, request as send } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import { listening, stopped } from '../../../../test/support/hosts.js'
+
+/** A request as the proxy received it. */
+export interface SeenRequest {
+  readonly method: string
+  readonly target: string
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: string
+}
+
+/** A response, which a fault may change. */
+export interface Reply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export type Forward = (request: SeenRequest) => Promise<Reply>
+
+/** What a proxy does with a request instead of only forwarding it. */
+export type ProxyFault = (request: SeenRequest, forward: Forward) => Promise<Reply>
+
+export interface FaultyProxy {
+  readonly origin: string
+  /** The port of the server behind the proxy. */
+  upstream: number
+  /** `undefined` forwards everything unchanged. */
+  fault: ProxyFault | undefined
+  stop(): Promise<void>
+}
+
+/** Starts a proxy on loopback that forwards requests unchanged, except for its fault. */
+export async function startFaultyProxy(): Promise<FaultyProxy> {
+  const server = createServer(async (incoming, outgoing) => {
+    const seen = await seenRequest(incoming)
+    const forward: Forward = (request) => forwarded(proxy.upstream, request)
+    const reply = await (proxy.fault ?? ((request) => forward(request)))(seen, forward)
+    const empty = reply.status === 204 || reply.body === ''
+    const length = empty ? {} : { 'content-length': String(Buffer.byteLength(reply.body)) }
+    outgoing.writeHead(reply.status, { ...reply.headers, ...length })
+    outgoing.end(empty ? undefined : reply.body)
+  })
+  const proxy: FaultyProxy = {
+    origin: `http://localhost:${await listening(server)}`,
+    upstream: 0,
+    fault: undefined,
+    stop: () => stopped(server),
+  }
+  return proxy
+}
+
+async function seenRequest(incoming: IncomingMessage): Promise<SeenRequest> {
+  const { method = '', url: target = '', rawHeaders } = incoming
+  const headers = rawHeaders.flatMap((name, index) =>
+    index % 2 === 0 ? [[name, rawHeaders[index + 1] ?? ''] as const] : [],
+  )
+  return { method, target, headers, body: (await buffer(incoming)).toString() }
+}
+
+async function forwarded(port: number, request: SeenRequest): Promise<Reply> {
+  const { method, target, body } = request
+  const hop = /^(connection|transfer-encoding|keep-alive|content-length)$/i
+  const kept = request.headers.filter(([name]) => !hop.test(name))
+  const headers = Object.fromEntries(kept)
+  const outgoing = send({ host: 'localhost', port, method, path: target, headers })
+  outgoing.end(body)
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
+  const text = (await buffer(response)).toString()
+  const lines = Object.entries(response.headers).flatMap(([name, value]) =>
+    value === undefined || hop.test(name) ? [] : [[name, String(value)] as const],
+  )
+  return { status: response.statusCode ?? 0, headers: Object.fromEntries(lines), body: text }
+}

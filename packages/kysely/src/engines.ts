@@ -1,0 +1,96 @@
+import { InvalidInputError } from 'open-payments-server'
+import type { SqlValue } from '../../../adapters/sql/records.js'
+import {
+  isBusy,
+  isWithoutTables,
+  sqliteBegin,
+  sqliteDurable,
+  sqliteListName,
+  sqliteMigrations,
+  sqliteStatements,
+  sqliteVersionsTable,
+} from '../../../adapters/sql/sqlite.js'
+import { type Statements, type Steps, withListNames } from '../../../adapters/sql/statements.js'
+import type { Migration } from '../../../adapters/sql/versions.js'
+import {
+  isDuplicate,
+  isMysqlConflict,
+  isWithoutTables as isMysqlWithoutTables,
+  mysqlListName,
+  mysqlMigrations,
+  mysqlStatements,
+  mysqlVersionsTable,
+} from './mysql.js'
+
+export type KyselyDialect = 'postgres' | 'mysql' | 'sqlite'
+
+/** A database on which a commit is several statements in one transaction. */
+export interface Engine {
+  readonly statements: Statements
+  readonly versionsTable: string
+  readonly migrations: readonly Migration[]
+  /** The statements that begin a transaction. */
+  readonly begin: readonly string[]
+  /** Returns the name under which the database keeps a list. */
+  readonly listName: (list: string) => string | Promise<string>
+  readonly parameter: (value: SqlValue) => unknown
+  /** Returns whether a transaction that failed with this error may succeed when it is repeated. */
+  readonly isTransient: (error: unknown) => boolean
+  /** Returns whether an INSERT failed because its row exists. */
+  readonly isDuplicate: (error: unknown) => boolean
+  /** Returns whether a statement failed because its table does not exist. */
+  readonly isWithoutTables: (error: unknown) => boolean
+  /** Whether a transaction reads outdated rows at isolation levels other than READ COMMITTED. */
+  readonly hasSnapshots: boolean
+}
+
+const engines: Readonly<Record<Exclude<KyselyDialect, 'postgres'>, Engine>> = {
+  mysql: {
+    statements: mysqlStatements,
+    versionsTable: mysqlVersionsTable,
+    migrations: mysqlMigrations(),
+    // At this level, transactions lock no gaps between records.
+    begin: ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION'],
+    listName: mysqlListName,
+    parameter: (value) => value,
+    isTransient: isMysqlConflict,
+    isDuplicate,
+    isWithoutTables: isMysqlWithoutTables,
+    hasSnapshots: true,
+  },
+  sqlite: {
+    statements: sqliteStatements,
+    versionsTable: sqliteVersionsTable,
+    migrations: sqliteMigrations(),
+    begin: [sqliteDurable, sqliteBegin],
+    listName: sqliteListName,
+    // A driver may write a number as a floating-point number.
+    parameter: (value) => (typeof value === 'number' ? BigInt(value) : value),
+    isTransient: isBusy,
+    isDuplicate: () => false,
+    isWithoutTables,
+    hasSnapshots: false,
+  },
+}
+
+/** @throws {InvalidInputError} for an unknown dialect. */
+export function requireDialect(dialect: KyselyDialect): void {
+  if (dialect === 'postgres' || Object.hasOwn(engines, dialect)) return
+  throw new InvalidInputError('dialect', "must be 'postgres', 'mysql' or 'sqlite'")
+}
+
+export function engineOf(dialect: Exclude<KyselyDialect, 'postgres'>): Engine {
+  return engines[dialect]
+}
+
+/** Returns steps with the names under which the database keeps the lists. */
+export async function namedSteps({ listName }: Engine, steps: Steps): Promise<Steps> {
+  const lists: string[] = []
+  withListNames(steps, (list) => {
+    lists.push(list)
+    return list
+  })
+  const names = new Map<string, string>()
+  for (const list of new Set(lists)) names.set(list, await listName(list))
+  return withListNames(steps, (list) => names.get(list) ?? list)
+}

@@ -1,0 +1,16 @@
+/**
+ * Stores records in PostgreSQL, MySQL, MariaDB or SQLite through Kysely; it imports only the types of Kysely.
+ *
+ * @module open-payments-server-kysely
+ */
+
+export type { TransactionResult } from '../../../adapters/sql/transactions.js'
+export {
+  DatabaseNewerError,
+  type Migrated,
+  type Migration,
+  TablesMissingError,
+} from '../../../adapters/sql/versions.js'
+export type { KyselyDialect } from './engines.js'
+export { migrate, migrationsOf, OutdatedReadsError } from './migrate.js'
+export { type KyselyStore, type KyselyStoreOptions, kyselyStore } from './store.js'

@@ -1,0 +1,79 @@
+import { columns, listNumbers, requiredColumns, typeOf } from '../../../adapters/sql/records.js'
+import {
+  atVersion,
+  createStatements,
+  listIndex,
+  migrationsTable,
+  recordsTable,
+} from '../../../adapters/sql/statements.js'
+import type { Migration } from '../../../adapters/sql/versions.js'
+
+export const mysqlStatements = createStatements({
+  // A node of a Galera cluster replicates the rows that a transaction changes, not those that it locks.
+  hold: `UPDATE ${recordsTable} SET guarded = 1 - guarded WHERE ${atVersion}`,
+  unlessExists: '',
+  returning: '',
+  usingIndex: (name) => `FORCE INDEX (${name})`,
+})
+
+/** Hashes a list name of any length to 64 characters. JSON keeps lone surrogates distinct. */
+export async function mysqlListName(list: string): Promise<string> {
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(JSON.stringify(list)))
+  return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+const noSuchTable = 1146
+const duplicateKey = 1062
+const lockWaitTimeout = 1205
+const deadlock = 1213
+
+export function isDuplicate(error: unknown): boolean {
+  return numberOf(error) === duplicateKey
+}
+
+export function isWithoutTables(error: unknown): boolean {
+  return numberOf(error) === noSuchTable
+}
+
+/** Returns whether an error is a deadlock, a lock wait timeout, or a conflict in a Galera cluster. */
+export function isMysqlConflict(error: unknown): boolean {
+  return [deadlock, lockWaitTimeout].includes(numberOf(error) ?? 0)
+}
+
+function numberOf(error: unknown): number | undefined {
+  return error instanceof Error ? (error as { readonly errno?: number }).errno : undefined
+}
+
+export const mysqlVersionsTable = `CREATE TABLE IF NOT EXISTS ${migrationsTable} (
+  version INTEGER PRIMARY KEY,
+  name VARCHAR(64) NOT NULL
+) ENGINE = InnoDB`
+
+export function mysqlMigrations(): readonly Migration[] {
+  return [{ version: 1, name: 'records', statements: [recordsStatement()] }]
+}
+
+/** Binary strings compare byte for byte, without case, padding or character sets. */
+const types: Readonly<Record<string, string>> = {
+  kind: 'VARBINARY(32)',
+  id: 'VARBINARY(128)',
+  value: 'LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin',
+}
+
+function recordsStatement(): string {
+  const definitions = columns.map((column) => {
+    const type = types[column] ?? (typeOf(column) === 'bigint' ? 'BIGINT' : 'VARBINARY(64)')
+    return `  ${column} ${type}${requiredColumns.includes(column) ? ' NOT NULL' : ''},`
+  })
+  const lists = listNumbers.map(
+    (n) => `  INDEX ${listIndex(n)} (kind, list_${n}, list_${n}_at, id)`,
+  )
+  return `CREATE TABLE IF NOT EXISTS ${recordsTable} (
+${definitions.join('\n')}
+  namespace VARBINARY(8) GENERATED ALWAYS AS (LEFT(id, 8)) STORED,
+  guarded TINYINT NOT NULL DEFAULT 0,
+  PRIMARY KEY (kind, id),
+  INDEX ${recordsTable}_due (kind, namespace, due_at, id),
+${lists.join(',\n')}
+) ENGINE = InnoDB`
+}

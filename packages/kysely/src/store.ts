@@ -1,0 +1,137 @@
+import type { Kysely, Transaction } from 'kysely'
+import type { Store } from 'open-payments-server'
+import { requireKnownOptions } from 'open-payments-server/adapter'
+import { isTransient } from '../../../adapters/postgres/driver.js'
+import { postgresStore } from '../../../adapters/postgres/store.js'
+import { stepsOf } from '../../../adapters/sql/statements.js'
+import {
+  hostTransaction,
+  retried,
+  type TransactionResult,
+} from '../../../adapters/sql/transactions.js'
+import { type Client, clientOf, onOneConnection, postgresClientOf } from './client.js'
+import { type Engine, engineOf, type KyselyDialect, namedSteps, requireDialect } from './engines.js'
+import { missingOf, operations, type Run, runOn } from './operations.js'
+import { storeInTransaction } from './transaction.js'
+
+export interface KyselyStoreOptions {
+  /** The SQL that the database understands: `mysql` also for MariaDB. */
+  readonly dialect: KyselyDialect
+}
+
+export interface KyselyStore {
+  /**
+   * Returns a store over a Kysely instance. Run `migrate` first. With the dialect `postgres`, an operation is one
+   * statement, and the tables are the same as for `postgresStore`. With the others, a commit is a transaction of several
+   * statements on one connection.
+   *
+   * The store retries deadlocks and other conflicts for up to 3 s. After that, a commit resolves to false, and other
+   * operations reject with the error of the driver.
+   *
+   * @throws {InvalidInputError} for an unknown dialect or option.
+   */
+  <Database>(db: Kysely<Database>, options: KyselyStoreOptions): Store
+  /**
+   * Returns a store inside a transaction of the host, so that the library's writes commit or roll back together with
+   * the host's own rows. Create one for each transaction and pass it to `within` of a server. On PostgreSQL and MySQL
+   * the isolation level must be READ COMMITTED.
+   *
+   * Rejects with a `TransactionError` if the transaction cannot continue: with code `ERR_RESTART_TRANSACTION` after
+   * a conflict, so that the host can restart it, otherwise with `ERR_TRANSACTION_FAILED`.
+   */
+  inTransaction<Database>(trx: Transaction<Database>, options: KyselyStoreOptions): Store
+  /**
+   * Runs a transaction of the host with the library's writes in it: pass `store` to `within` of a server. Commits it if
+   * the result is `ok`, and rolls it back if not, or if `run` rejects. After a deadlock, another conflict or a
+   * `ContentionError` it runs the whole transaction again, at most five times in all, so `run` must have no effects
+   * outside the transaction.
+   *
+   * @throws the error of `run` or of Kysely. If COMMIT itself fails, its outcome is unknown: run the transaction again,
+   *   with calls that may be repeated.
+   */
+  transaction<Database, Result extends TransactionResult>(
+    db: Kysely<Database>,
+    run: (trx: Transaction<Database>, store: Store) => Promise<Result>,
+    options: KyselyStoreOptions,
+  ): Promise<Result>
+}
+
+export const kyselyStore: KyselyStore = Object.assign(overPool, {
+  inTransaction,
+  transaction: inHostTransaction,
+})
+
+function overPool<Database>(db: Kysely<Database>, options: KyselyStoreOptions): Store {
+  const dialect = dialectOf(options)
+  if (dialect === 'postgres') return postgresStore(postgresClientOf(db), { prepare: false })
+  const engine = engineOf(dialect)
+  const runPlainly = runOn(clientOf(db), engine)
+  const run: Run = (statement) => retried(() => runPlainly(statement), engine.isTransient)
+  return {
+    ...operations(run, engine),
+    async commit(requested) {
+      // The caller may change the records as soon as this function waits.
+      const steps = await namedSteps(engine, stepsOf(requested))
+      const statements = engine.statements.commit(steps)
+      const attempt = () =>
+        onOneConnection(db, (client) =>
+          transact(client, engine, async (inside) => {
+            return (await missingOf(inside, engine, statements)) === undefined
+          }),
+        )
+      try {
+        return await retried(attempt, engine.isTransient)
+      } catch (error) {
+        if (engine.isTransient(error)) return false
+        throw error
+      }
+    },
+  }
+}
+
+function inTransaction<Database>(trx: Transaction<Database>, options: KyselyStoreOptions): Store {
+  const dialect = dialectOf(options)
+  if (dialect === 'postgres') {
+    return postgresStore.inTransaction(postgresClientOf(trx), { prepare: false })
+  }
+  const engine = engineOf(dialect)
+  const { run, commit } = storeInTransaction(clientOf(trx), engine)
+  return { ...operations(run, engine), commit }
+}
+
+function inHostTransaction<Database, Result extends TransactionResult>(
+  db: Kysely<Database>,
+  run: (trx: Transaction<Database>, store: Store) => Promise<Result>,
+  options: KyselyStoreOptions,
+): Promise<Result> {
+  const dialect = dialectOf(options)
+  return hostTransaction(
+    (work) => db.transaction().setIsolationLevel('read committed').execute(work),
+    (trx: Transaction<Database>) => run(trx, inTransaction(trx, options)),
+    dialect === 'postgres' ? isTransient : engineOf(dialect).isTransient,
+  )
+}
+
+function dialectOf(options: KyselyStoreOptions): KyselyDialect {
+  requireKnownOptions('', options, { dialect: true })
+  requireDialect(options.dialect)
+  return options.dialect
+}
+
+/** Runs work in a transaction, which is committed if the work resolves to true, and rolled back otherwise. */
+async function transact(
+  client: Client,
+  engine: Engine,
+  work: (run: Run) => Promise<boolean>,
+): Promise<boolean> {
+  for (const text of engine.begin) await client.run(text)
+  try {
+    const isDone = await work(runOn(client, engine))
+    await client.run(isDone ? 'COMMIT' : 'ROLLBACK')
+    return isDone
+  } catch (error) {
+    // A connection that is broken rolls back by itself.
+    await client.run('ROLLBACK').catch(() => undefined)
+    throw error
+  }
+}

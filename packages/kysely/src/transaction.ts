@@ -1,0 +1,87 @@
+import { TransactionError } from 'open-payments-server'
+import type { Commit } from 'open-payments-server/adapter'
+import {
+  recordsTable,
+  type SqlStatement,
+  type Steps,
+  stepsOf,
+} from '../../../adapters/sql/statements.js'
+import { createSerialQueue } from '../../../adapters/sql/transactions.js'
+import type { Client } from './client.js'
+import { type Engine, namedSteps } from './engines.js'
+import { missingOf, type Run, runOn } from './operations.js'
+
+/**
+ * The operations of a store inside the host's transaction. A commit that loses is rolled back to a savepoint and
+ * leaves the transaction usable.
+ */
+export function storeInTransaction(client: Client, engine: Engine) {
+  const runPlainly = runOn(client, engine)
+  // The savepoints of concurrent operations would interleave.
+  const enqueue = createSerialQueue()
+
+  async function explained<Result>(call: () => Promise<Result>): Promise<Result> {
+    try {
+      return await call()
+    } catch (error) {
+      throw error instanceof TransactionError ? error : transactionError(engine, error)
+    }
+  }
+
+  const run: Run = (statement) => enqueue(() => explained(() => runPlainly(statement)))
+
+  return {
+    run,
+    commit(requested: Commit): Promise<boolean> {
+      const steps = stepsOf(requested)
+      return enqueue(() => explained(() => commitOrRollBack(client, engine, steps)))
+    },
+  }
+}
+
+async function commitOrRollBack(client: Client, engine: Engine, steps: Steps): Promise<boolean> {
+  const statements = engine.statements.commit(await namedSteps(engine, steps))
+  const run = runOn(client, engine)
+  await client.run('SAVEPOINT open_payments')
+  const missing = await missingOf(run, engine, statements)
+  if (missing === undefined) {
+    await client.run('RELEASE SAVEPOINT open_payments')
+    return true
+  }
+  if (engine.hasSnapshots) {
+    const all = [...steps.existing, ...steps.created]
+    await requireCurrentReads(run, all[statements.indexOf(missing)])
+  }
+  await client.run('ROLLBACK TO SAVEPOINT open_payments')
+  return false
+}
+
+/**
+ * In a snapshot, each reload would return the version with which the commit has just lost. A transaction cannot query
+ * its isolation level, so this reads the version twice: a locking read returns the newest one.
+ */
+async function requireCurrentReads(
+  run: Run,
+  lost: { readonly kind: string; readonly id: string } | undefined,
+): Promise<void> {
+  if (lost === undefined) return
+  const text = `SELECT version AS value FROM ${recordsTable} WHERE kind = ? AND id = ?`
+  const read = async (statement: SqlStatement) => {
+    const [row] = (await run(statement)).rows
+    return row && Number(row.value)
+  }
+  const values = [lost.kind, lost.id]
+  const newest = await read({ text: `${text} FOR UPDATE`, values })
+  if (newest === (await read({ text, values }))) return
+  throw failed('the isolation level of the transaction must be READ COMMITTED')
+}
+
+function transactionError({ isTransient }: Engine, cause: unknown): TransactionError {
+  if (!isTransient(cause)) return failed('the transaction cannot continue: roll it back', cause)
+  const message = 'the transaction met a conflict: roll it back and restart it'
+  return new TransactionError('ERR_RESTART_TRANSACTION', message, { cause })
+}
+
+function failed(message: string, cause?: unknown): TransactionError {
+  return new TransactionError('ERR_TRANSACTION_FAILED', message, { cause })
+}

@@ -1,0 +1,254 @@
+import { CamelCasePlugin } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { InvalidInputError, type Store } from '../../../src/index.js'
+import {
+  type FreshKysely,
+  type HostDatabase,
+  kyselyDatabases,
+} from '../../../test/support/kysely.js'
+import { isLong } from '../../../test/support/runs.js'
+import { storeConformance } from '../../testing/src/index.js'
+import { kyselyStore, migrate, migrationsOf } from '../src/index.js'
+
+function change(id: string, version = 1) {
+  const next = { id, version, commandId: `${id} ${version}` }
+  return { kind: 'quote', next, expectedVersion: version - 1 } as const
+}
+
+function put(store: Store, ...changes: readonly ReturnType<typeof change>[]): Promise<boolean> {
+  return store.commit({ changes, guards: [] })
+}
+
+describe.each(kyselyDatabases)('Kysely on $name', ({ dialect, name, fresh: create }) => {
+  if (create === undefined) return test.skip(`skipped: there is no ${name}`, () => {})
+
+  let fresh: FreshKysely
+  let databases: readonly [HostDatabase, HostDatabase]
+  const stores = () => databases.map((db) => kyselyStore(db, { dialect })) as [Store, Store]
+  beforeAll(async () => {
+    fresh = await create()
+    databases = [fresh.connect(), fresh.connect()]
+    // Several processes may start at the same time.
+    await Promise.all(databases.map((db) => migrate(db, { dialect })))
+    await databases[0].schema
+      .createTable('accounts')
+      .addColumn('id', 'varchar(20)', (column) => column.primaryKey())
+      .addColumn('balance', 'integer', (column) => column.notNull())
+      .execute()
+    await databases[0].insertInto('accounts').values({ id: 'alice', balance: 0 }).execute()
+  })
+  afterAll(() => fresh?.drop())
+
+  if (isLong) {
+    describe('keeps the contract, with each store on another pool', () => {
+      let made = 0
+      const makeStore = () => stores()[made++ % 2] as Store
+      for (const { name, rule, run } of storeConformance(makeStore, { sameData: true })) {
+        test(`${name} (${rule})`, run)
+      }
+    })
+  }
+
+  test('says what creates the tables if they do not exist', async () => {
+    const empty = await create()
+    const db = empty.connect()
+    const store = kyselyStore(db, { dialect })
+    const missing = expect.objectContaining({
+      code: 'ERR_TABLES_MISSING',
+      message: expect.stringContaining(
+        'run migrate(db, { dialect }) of open-payments-server-kysely',
+      ),
+    })
+    await expect(store.load('quote', 'no-tables')).rejects.toEqual(missing)
+    await expect(put(store, change('no-tables'))).rejects.toEqual(missing)
+    await empty.drop()
+  })
+
+  test('migrates once', async () => {
+    expect(await migrate(databases[1], { dialect })).toEqual({ applied: [] })
+    expect(migrationsOf(dialect).map((step) => step.name)).toEqual(['records'])
+  })
+
+  test('is not affected by plugins that rename columns', async () => {
+    const db = databases[0].withPlugin(new CamelCasePlugin())
+    const store = kyselyStore(db, { dialect })
+    const record = {
+      ...change('renamed-columns').next,
+      dueAt: 1,
+      lists: [{ list: 'plugins', at: 1 }],
+    }
+    const changes = [{ kind: 'quote', next: record, expectedVersion: 0 }] as const
+    expect(await store.commit({ changes, guards: [] })).toBe(true)
+    expect(await store.due('quote', 'renamed-', 1, 1)).toEqual([record])
+    const query = { kind: 'quote', list: 'plugins', forward: true, limit: 1 } as const
+    expect(await store.list(query)).toEqual({ records: [record], more: false })
+  })
+
+  describe('in a transaction of the host', () => {
+    const begun = (db: HostDatabase) =>
+      dialect === 'sqlite' ? db.transaction() : db.transaction().setIsolationLevel('read committed')
+    const balance = async () =>
+      (await databases[1].selectFrom('accounts').select('balance').executeTakeFirstOrThrow())
+        .balance
+
+    test('the ledger and the records commit together', async () => {
+      const isWritten = await begun(databases[0]).execute(async (trx) => {
+        await trx.updateTable('accounts').set({ balance: 25 }).execute()
+        return put(kyselyStore.inTransaction(trx, { dialect }), change('together'))
+      })
+      expect([isWritten, await balance()]).toEqual([true, 25])
+      expect(await stores()[1].load('quote', 'together')).toBeDefined()
+    })
+
+    test('neither is written if the host rolls back', async () => {
+      const work = begun(databases[0]).execute(async (trx) => {
+        await trx.updateTable('accounts').set({ balance: -1 }).execute()
+        await put(kyselyStore.inTransaction(trx, { dialect }), change('not-written'))
+        throw new Error('the account is closed')
+      })
+      await expect(work).rejects.toThrow('the account is closed')
+      expect(await balance()).not.toBe(-1)
+      expect(await stores()[1].load('quote', 'not-written')).toBeUndefined()
+    })
+
+    test('that `transaction` runs is committed if its result is ok, and rolled back if not', async () => {
+      const attempt = (id: string, ok: boolean) =>
+        kyselyStore.transaction(
+          databases[0],
+          async (trx, store) => {
+            await trx
+              .updateTable('accounts')
+              .set({ balance: ok ? 50 : -1 })
+              .execute()
+            return { ok, isWritten: await put(store, change(id)) }
+          },
+          { dialect },
+        )
+      expect(await attempt('is-ok', true)).toEqual({ ok: true, isWritten: true })
+      expect(await attempt('is-not-ok', false)).toEqual({ ok: false, isWritten: true })
+      expect(await balance()).toBe(50)
+      const [store] = stores()
+      const found = await Promise.all(['is-ok', 'is-not-ok'].map((id) => store.load('quote', id)))
+      expect(found.map((record) => record?.version)).toEqual([1, undefined])
+    })
+
+    test('that `transaction` runs is restarted after a conflict, and not after another error', async () => {
+      let attempts = 0
+      const failing = (code: string, failures: number) =>
+        kyselyStore.transaction(
+          databases[0],
+          async (_, store) => {
+            const isWritten = await put(store, change(`after-${code}`))
+            if (attempts++ < failures) throw Object.assign(new Error('again'), { code })
+            return { ok: true, isWritten }
+          },
+          { dialect },
+        )
+      expect(await failing('ERR_CONTENTION', 4)).toEqual({ ok: true, isWritten: true })
+      expect(attempts).toBe(5)
+      await expect(failing('ERR_TRANSACTION_FAILED', 6)).rejects.toThrow('again')
+      expect(attempts).toBe(6)
+    })
+
+    test('a commit that loses leaves the transaction usable, also beside another one', async () => {
+      await put(stores()[0], change('lost-here'))
+      await begun(databases[0]).execute(async (trx) => {
+        const inside = kyselyStore.inTransaction(trx, { dialect })
+        const both = [
+          put(inside, change('undone-it'), change('lost-here')),
+          put(inside, change('beside-it')),
+        ]
+        expect(await Promise.all(both)).toEqual([false, true])
+        expect(await put(inside, change('lost-here', 2))).toBe(true)
+      })
+      const [store] = stores()
+      const versions = ['undone-it', 'beside-it', 'lost-here'].map((id) => store.load('quote', id))
+      expect((await Promise.all(versions)).map((found) => found?.version)).toEqual([
+        undefined,
+        1,
+        2,
+      ])
+    })
+  })
+})
+
+describe('a transaction on MariaDB', () => {
+  const { fresh: create } = kyselyDatabases.find(({ dialect }) => dialect === 'mysql') ?? {}
+  if (create === undefined) return test.skip('skipped: there is no MariaDB', () => {})
+  const dialect = 'mysql'
+  let fresh: FreshKysely
+  let databases: readonly [HostDatabase, HostDatabase]
+  beforeAll(async () => {
+    fresh = await create()
+    databases = [fresh.connect(), fresh.connect()]
+    await migrate(databases[0], { dialect })
+  })
+  afterAll(() => fresh?.drop())
+
+  test('that reads a snapshot rejects instead of losing for ever', async () => {
+    const outside = kyselyStore(databases[1], { dialect })
+    await put(outside, change('snapshot'))
+    const work = databases[0]
+      .transaction()
+      .setIsolationLevel('repeatable read')
+      .execute(async (trx) => {
+        const inside = kyselyStore.inTransaction(trx, { dialect })
+        expect((await inside.load('quote', 'snapshot'))?.version).toBe(1)
+        expect(await put(outside, change('snapshot', 2))).toBe(true)
+        await put(inside, change('snapshot', 2))
+      })
+    await expect(work).rejects.toMatchObject({
+      code: 'ERR_TRANSACTION_FAILED',
+      message: expect.stringContaining('READ COMMITTED'),
+    })
+  })
+
+  test('that deadlocks asks the host to start again, and the other one continues', async () => {
+    const [one, other] = databases.map((db) => kyselyStore(db, { dialect })) as [Store, Store]
+    await put(one, change('first-of-two'))
+    await put(one, change('second-of-two'))
+    const order = ['first-of-two', 'second-of-two']
+    const turned = (
+      db: HostDatabase,
+      ids: readonly string[],
+      meet: Promise<unknown>,
+      met: () => void,
+    ) =>
+      db
+        .transaction()
+        .setIsolationLevel('read committed')
+        .execute(async (trx) => {
+          const inside = kyselyStore.inTransaction(trx, { dialect })
+          expect(await put(inside, change(ids[0] ?? '', 2))).toBe(true)
+          met()
+          await meet
+          return put(inside, change(ids[1] ?? '', 2))
+        })
+    const doors = [door(), door()] as const
+    const outcomes = await Promise.allSettled([
+      turned(databases[0], order, doors[1].opened, doors[0].open),
+      turned(databases[1], order.toReversed(), doors[0].opened, doors[1].open),
+    ])
+    expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+    const rejected = outcomes.find((outcome) => outcome.status === 'rejected')
+    expect(rejected?.reason).toMatchObject({ code: 'ERR_RESTART_TRANSACTION' })
+    const versions = await Promise.all(order.map((id) => other.load('quote', id)))
+    expect(versions.map((found) => found?.version)).toEqual([2, 2])
+  })
+})
+
+function door() {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { opened, open }
+}
+
+test('an unknown dialect is rejected', () => {
+  const db = {} as HostDatabase
+  expect(() => kyselyStore(db, { dialect: 'mssql' as never })).toThrow(InvalidInputError)
+  expect(() => kyselyStore(db, { dialect: 'mysql', prefix: 'x' } as never)).toThrow(
+    InvalidInputError,
+  )
+})

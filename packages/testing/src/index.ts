@@ -1,0 +1,54 @@
+/**
+ * Testing kit: the store contract as test cases, a controllable clock, seeded randomness, a client instance
+ * that signs requests, and a property test that searches for ways to overspend.
+ *
+ * @module open-payments-server-testing
+ */
+
+export {
+  type ClientRequest,
+  type ClientResponse,
+  clientKeysOf,
+  type TestClient,
+  type TestClientOptions,
+  testClient,
+} from './client.js'
+export { type ManualClock, manualClock, startOfTests } from './clock.js'
+export type { ConformanceRule } from './conformance/expectations.js'
+export type { Shapes } from './conformance/records.js'
+export { type ConformanceCase, type ConformanceOptions, storeConformance } from './conformance.js'
+export type { FullJwk } from './key.js'
+export { seededRandom } from './random.js'
+export { type Arbitraries, arbitraries, type LimitsOptions } from './spending/arbitraries.js'
+export type { HistoryOptions, LimitForm } from './spending/generate.js'
+export {
+  type ActionDuringFailure,
+  type ActionsAtOnce,
+  type CommitOrder,
+  defaultScene,
+  type PaymentRequest,
+  type SpendingAction,
+  type SpendingHistory,
+  type SpendingReceiver,
+  type SpendingScene,
+  type SpendingStep,
+  type StoreFailure,
+} from './spending/history.js'
+export type { Account, Spent } from './spending/model.js'
+export { type ExpectedStep, expectedSpending } from './spending/oracle.js'
+export {
+  type ServersSubject,
+  type StoreSubject,
+  spendingProperty,
+  type WalletSubject,
+} from './spending/property.js'
+export { SpendingError } from './spending/run.js'
+export type { SpendingPorts, SpendingServers } from './spending/servers.js'
+export type { Arbitrary, FastCheck } from './spending/values.js'
+export type {
+  PaymentAnswer,
+  SpendingAnswer,
+  SpendingWallet,
+  WalletRequest,
+  WalletTotals,
+} from './spending/wallet.js'

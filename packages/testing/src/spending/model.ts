@@ -1,0 +1,399 @@
+import type { AccessItem, Amount, Asset, Instant } from 'open-payments-server'
+import type { IntervalCounting } from 'open-payments-server/core'
+import { type CountedAmount, ok, type Result, type SpendingWindow } from 'open-payments-server/core'
+import {
+  type PaymentRequest,
+  type SpendingAction,
+  type SpendingReport,
+  valueText,
+  windowText,
+} from './history.js'
+import { type Closed, hasEnded, windowAt } from './windows.js'
+
+/** The rules of the wallet besides the limits. */
+export interface SpendingRules {
+  /** How the wallet counts the repetitions of an interval. */
+  readonly intervalCounting: IntervalCounting
+  /** How long a payment may wait until the host begins it, in milliseconds. */
+  readonly holdMs: number
+}
+
+/** The scope in which payments are summed: one window of an access item, or the whole life of its grant. */
+export interface Account {
+  readonly grant: number
+  /** The position of the item in the grant, from 1. */
+  readonly item: number
+  readonly counts: CountedAmount
+  readonly limit: Amount
+  readonly window?: SpendingWindow
+}
+
+/** A payment that the wallet accepted. */
+export interface ExpectedPayment {
+  readonly request: PaymentRequest
+  /** The id that the wallet gave it. */
+  readonly id?: string
+  /** Absent if no amount is limited. */
+  readonly account?: Account
+  readonly holdUntil: Instant
+  readonly state: 'held' | 'begun' | 'completed' | 'failed'
+  readonly sent: bigint
+  readonly delivered: bigint
+}
+
+interface ExpectedGrant {
+  readonly items: readonly AccessItem[]
+  readonly revoked: boolean
+}
+
+/**
+ * What the wallet must know after the history so far: grants and payments. It stores no totals; they are always summed
+ * from the payments.
+ */
+export interface Model {
+  readonly grants: readonly ExpectedGrant[]
+  readonly payments: readonly ExpectedPayment[]
+}
+
+export const emptyModel: Model = { grants: [], payments: [] }
+
+export function paymentIn({ payments }: Model, number: number): ExpectedPayment | undefined {
+  return payments.find(({ request }) => request.payment === number)
+}
+
+/** Returns the model with one payment changed. */
+export function withPayment(model: Model, number: number, change: Partial<ExpectedPayment>): Model {
+  const payments = model.payments.map((payment) =>
+    payment.request.payment === number ? { ...payment, ...change } : payment,
+  )
+  return { ...model, payments }
+}
+
+/** Returns how much of an amount a payment takes: what may still be sent, or what was sent once final. */
+function takenBy(
+  { request, state, sent, delivered }: ExpectedPayment,
+  counts: CountedAmount,
+): bigint {
+  const actual = counts === 'debitAmount' ? sent : delivered
+  if (state === 'completed' || state === 'failed') return actual
+  const reserved = BigInt(request[counts].value)
+  return actual > reserved ? actual : reserved
+}
+
+/** Returns how much all payments of an account take together. */
+export function spentIn({ payments }: Model, account: Account): bigint {
+  return payments
+    .filter((payment) => payment.account !== undefined && sameAccount(payment.account, account))
+    .reduce((sum, payment) => sum + takenBy(payment, account.counts), 0n)
+}
+
+/**
+ * Returns how much of an amount the payments of all open windows of a grant take together, or `undefined` if the model
+ * does not contain it: a payment was charged to an item without a limit, or is in another asset.
+ */
+export function spentUnder(
+  { payments }: Model,
+  grant: number,
+  counts: CountedAmount,
+  asset: Asset,
+  now: Instant,
+): bigint | undefined {
+  let total = 0n
+  for (const payment of payments) {
+    if (payment.request.grant !== grant) continue
+    if (payment.account === undefined) return undefined
+    const { window } = payment.account
+    if (window !== undefined && !(window.start <= now && now < window.end)) continue
+    const { assetCode, assetScale } = payment.request[counts]
+    if (assetCode !== asset.assetCode || assetScale !== asset.assetScale) return undefined
+    total += takenBy(payment, counts)
+  }
+  return total
+}
+
+function sameAccount(a: Account, b: Account): boolean {
+  return a.grant === b.grant && a.item === b.item && a.window?.start === b.window?.start
+}
+
+/** An account and what has been spent from it. */
+export interface Spent {
+  readonly account: Account
+  readonly spent: bigint
+}
+
+/** Returns every account that has payments, in the order of the first payment of each. */
+export function accountsIn(model: Model): readonly Spent[] {
+  const accounts: Account[] = []
+  for (const { account } of model.payments) {
+    if (account === undefined || accounts.some((known) => sameAccount(known, account))) continue
+    accounts.push(account)
+  }
+  return accounts.map((account) => ({ account, spent: spentIn(model, account) }))
+}
+
+/** Describes every account that exceeds its limit. */
+export function overspentIn(model: Model): readonly string[] {
+  return accountsIn(model).flatMap(({ account, spent }) =>
+    spent > BigInt(account.limit.value) ? [overspentText(account, spent)] : [],
+  )
+}
+
+function overspentText(account: Account, spent: bigint): string {
+  const { grant, item, limit, window } = account
+  const over = spent - BigInt(limit.value)
+  return (
+    `grant ${grant}, item ${item}, ${windowText(window)}: limit ${valueText(BigInt(limit.value), limit)}, ` +
+    `spent ${valueText(spent, limit)}, over by ${valueText(over, limit)}`
+  )
+}
+
+/** Returns the account of an item at an instant (`undefined` if nothing is limited), or why the item is closed. */
+export function accountAt(
+  model: Model,
+  grant: number,
+  item: number,
+  now: Instant,
+  { intervalCounting }: SpendingRules,
+): Result<Account | undefined, Closed> {
+  const limits = model.grants[grant - 1]?.items[item - 1]?.limits ?? {}
+  const { interval, debitAmount, receiveAmount } = limits
+  const found = interval === undefined ? undefined : windowAt(interval, now, intervalCounting)
+  if (found !== undefined && !found.ok) return found
+  const window = found === undefined ? {} : { window: found.value }
+  if (debitAmount !== undefined) {
+    return ok({ grant, item, counts: 'debitAmount', limit: debitAmount, ...window })
+  }
+  if (receiveAmount === undefined) return ok(undefined)
+  return ok({ grant, item, counts: 'receiveAmount', limit: receiveAmount, ...window })
+}
+
+/** Sentences about what is wrong. */
+export interface Problems {
+  readonly ok: false
+  readonly problems: readonly string[]
+}
+
+/** Returns the account that must be charged for a payment (`undefined` if nothing is limited), or why none can be. */
+function accountFor(
+  model: Model,
+  request: PaymentRequest,
+  now: Instant,
+  rules: SpendingRules,
+): Result<Account | undefined, Problems> {
+  const { items = [], revoked = true } = model.grants[request.grant - 1] ?? {}
+  if (revoked) return wrong(`grant ${request.grant} was revoked`)
+  const problems: string[] = []
+  for (const [index, item] of items.entries()) {
+    const tried = tryItem(model, item, index + 1, request, now, rules)
+    if (tried.ok) return tried
+    problems.push(...tried.problems)
+  }
+  return wrong(...problems)
+}
+
+export function wrong(...problems: readonly string[]): Problems {
+  return { ok: false, problems }
+}
+
+function tryItem(
+  model: Model,
+  { type, actions, identifier, limits = {} }: AccessItem,
+  number: number,
+  request: PaymentRequest,
+  now: Instant,
+  rules: SpendingRules,
+): Result<Account | undefined, Problems> {
+  const name = `grant ${request.grant}, item ${number}`
+  const fits = type === 'outgoing-payment' && actions.includes('create')
+  if (!fits || identifier !== request.walletAddress) {
+    return wrong(`${name} does not cover this payment`)
+  }
+  if (limits.receiver !== undefined && limits.receiver !== request.receiver) {
+    return wrong(`${name} limits payments to another receiver`)
+  }
+  const found = accountAt(model, request.grant, number, now, rules)
+  if (hasEnded(found)) return wrong(`${name}: its last window has ended`)
+  if (!found.ok) return wrong(`${name}: its first window has not started`)
+  const account = found.value
+  if (account === undefined) return found
+  const { limit, counts } = account
+  const { value, ...asset } = request[counts]
+  if (asset.assetCode !== limit.assetCode || asset.assetScale !== limit.assetScale) {
+    return wrong(`${name} has limits in another asset`)
+  }
+  const spent = spentIn(model, account) + BigInt(value)
+  return spent > BigInt(limit.value) ? wrong(overspentText(account, spent)) : found
+}
+
+/** Returns whether a grant can no longer pay: it was revoked, or all its windows have ended. */
+export function isOver(model: Model, grant: number, now: Instant, rules: SpendingRules): boolean {
+  const { items = [], revoked = true } = model.grants[grant - 1] ?? {}
+  if (revoked) return true
+  return items.every((_, index) => hasEnded(accountAt(model, grant, index + 1, now, rules)))
+}
+
+/** The expected answer to an action, and the model after it is accepted. */
+export interface Expectation {
+  /** `either` if both outcomes leave all amounts correct. */
+  readonly answer: 'accepted' | 'refused' | 'either'
+  readonly after: Model
+  /** Why the wallet must refuse it. */
+  readonly problems?: readonly string[]
+  /** The payment that the answer must identify, because the request is a repeat. */
+  readonly repeats?: ExpectedPayment
+}
+
+/**
+ * The rules of payment limits: returns what must happen to an action at an instant, given the history before it.
+ */
+export function expectationOf(
+  model: Model,
+  action: SpendingAction,
+  now: Instant,
+  rules: SpendingRules,
+): Expectation {
+  switch (action.type) {
+    case 'grant': {
+      const grants = [...model.grants, { items: action.granted, revoked: false }]
+      return { answer: 'accepted', after: { ...model, grants } }
+    }
+    case 'pay':
+      return expectPayment(model, action, now, rules, false)
+    case 'retry':
+      return expectPayment(model, action.request, now, rules, true)
+    case 'alter': {
+      const expected = expectPayment(model, action.request, now, rules, true)
+      // A wallet may remember the keys of requests that it refused.
+      return expected.answer === 'accepted' ? { ...expected, answer: 'either' } : expected
+    }
+    case 'lapse':
+      return { answer: 'accepted', after: lapsed(model, now) }
+    case 'rotate': {
+      const answer = isOver(model, action.grant, now, rules) ? 'either' : 'accepted'
+      return { answer, after: model }
+    }
+    case 'revoke': {
+      const grants = model.grants.map((grant, index) =>
+        index + 1 === action.grant ? { ...grant, revoked: true } : grant,
+      )
+      return { answer: 'accepted', after: { ...model, grants } }
+    }
+    case 'wait':
+      return { answer: 'accepted', after: model }
+    default: {
+      const payment = paymentIn(model, action.payment)
+      if (payment === undefined) return refused(model, `payment ${action.payment} does not exist`)
+      return expectReport(model, payment, action, now)
+    }
+  }
+}
+
+function expectPayment(
+  model: Model,
+  request: PaymentRequest,
+  now: Instant,
+  rules: SpendingRules,
+  isRetry: boolean,
+): Expectation {
+  const earlier = paymentIn(model, request.payment)
+  if (earlier !== undefined && earlier.request.debitAmount.value !== request.debitAmount.value) {
+    return refused(model, `the request for payment ${request.payment} had another amount`)
+  }
+  if (earlier !== undefined) {
+    const answer = isOver(model, request.grant, now, rules) ? 'either' : 'accepted'
+    return { answer, after: model, repeats: earlier }
+  }
+  const charge = accountFor(model, request, now, rules)
+  const payment: ExpectedPayment = {
+    request,
+    ...(charge.ok && charge.value !== undefined ? { account: charge.value } : {}),
+    holdUntil: now + rules.holdMs,
+    state: 'held',
+    sent: 0n,
+    delivered: 0n,
+  }
+  const after = { ...model, payments: [...model.payments, payment] }
+  if (!charge.ok) return { answer: 'refused', after, problems: charge.problems }
+  // The quote may have expired by now, which is a reason to refuse that is unrelated to limits.
+  return { answer: isRetry && request.by === 'quote' ? 'either' : 'accepted', after }
+}
+
+function lapsed(model: Model, now: Instant): Model {
+  const payments = model.payments.map((payment) =>
+    payment.state === 'held' && now >= payment.holdUntil
+      ? { ...payment, state: 'failed' as const }
+      : payment,
+  )
+  return { ...model, payments }
+}
+
+function expectReport(
+  model: Model,
+  payment: ExpectedPayment,
+  report: SpendingReport,
+  now: Instant,
+): Expectation {
+  const number = report.payment
+  const { state } = payment
+  const changed = (change: Partial<ExpectedPayment>) => withPayment(model, number, change)
+  switch (report.type) {
+    case 'begin': {
+      const after = changed({ state: 'begun' })
+      if (state !== 'held') return refused(after, `payment ${number} is ${state}`)
+      return now < payment.holdUntil
+        ? { answer: 'accepted', after }
+        : refused(after, `payment ${number} was not begun in time`)
+    }
+    case 'cancel': {
+      const after = changed({ state: 'failed' })
+      if (state === 'held') return { answer: 'accepted', after }
+      if (state === 'failed' && payment.sent === 0n) return { answer: 'either', after: model }
+      return refused(after, `payment ${number} is ${state}`)
+    }
+    case 'report-sent':
+    case 'fail':
+      return expectTotals(payment, report, changed)
+  }
+}
+
+/** Checks reports of sent totals: they never decrease and never exceed the payment's amounts. */
+function expectTotals(
+  payment: ExpectedPayment,
+  report: Extract<SpendingReport, { readonly type: 'report-sent' | 'fail' }>,
+  changed: (change: Partial<ExpectedPayment>) => Model,
+): Expectation {
+  const number = report.payment
+  const { state, request } = payment
+  const sent = BigInt(report.sentAmount.value)
+  const delivered = BigInt(report.deliveredAmount.value)
+  const [debit, receive] = [request.debitAmount, request.receiveAmount].map((a) => BigInt(a.value))
+  const whole = sent === debit || delivered === receive
+  const completes = report.type === 'report-sent' && (whole || report.final)
+  const next = report.type === 'fail' ? 'failed' : completes ? 'completed' : 'begun'
+  const after = changed({ sent, delivered, state: next })
+  const same = sent === payment.sent && delivered === payment.delivered
+  if (state === 'held') {
+    // Failing a payment that was not begun moves no money, so a wallet may allow or refuse it.
+    if (report.type === 'fail' && sent === 0n) return { answer: 'either', after }
+    return refused(after, `payment ${number} was not begun`)
+  }
+  if (state !== 'begun') {
+    const repeated = same && state === (report.type === 'fail' ? 'failed' : 'completed')
+    if (repeated) return { answer: 'either', after: changed({}) }
+    return refused(after, `payment ${number} is ${state}`)
+  }
+  if (sent < payment.sent || delivered < payment.delivered) {
+    return refused(after, `the totals of payment ${number} must not decrease`)
+  }
+  if (sent > (debit ?? 0n) || delivered > (receive ?? 0n)) {
+    return refused(after, `the totals of payment ${number} must not exceed its amounts`)
+  }
+  if (report.type === 'fail' && whole) {
+    return refused(after, `payment ${number} was sent in full`)
+  }
+  return { answer: 'accepted', after }
+}
+
+function refused(after: Model, problem: string): Expectation {
+  return { answer: 'refused', after, problems: [problem] }
+}

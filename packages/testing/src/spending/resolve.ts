@@ -1,0 +1,418 @@
+import type { AccessItem, Amount, Instant } from 'open-payments-server'
+import { allowsSame, amountValueMax } from 'open-payments-server/core'
+import {
+  amountOf,
+  type CommitOrder,
+  debitFor,
+  historyText,
+  isInterruptible,
+  isReport,
+  type PaymentRequest,
+  readable,
+  receivedOf,
+  type SpendingAction,
+  type SpendingHistory,
+  type SpendingReceiver,
+  type SpendingReport,
+  type SpendingScene,
+  type SpendingStep,
+  type StoreFailure,
+} from './history.js'
+import {
+  accountAt,
+  type ExpectedPayment,
+  emptyModel,
+  expectationOf,
+  type Model,
+  type SpendingRules,
+  spentIn,
+} from './model.js'
+import { hasEnded, windowAt } from './windows.js'
+
+/**
+ * A generated step in terms relative to the history before it, such as the last payment but one, or the whole
+ * remainder; `resolve` calculates its actions. A history stays valid when commands are removed, so fast-check can
+ * shrink long counterexamples.
+ */
+export type Command =
+  | {
+      readonly type: 'grant'
+      readonly items: readonly AccessItem[]
+      /** Whether the resource owner approves half of each limit. */
+      readonly halved: boolean
+    }
+  | PayCommand
+  /** Repeats a payment request, also with another amount, or a report of the host. */
+  | { readonly type: 'retry' | 'alter' | 'again'; readonly back: number }
+  | { readonly type: 'begin' | 'cancel'; readonly back: number; readonly any: boolean }
+  | TotalsCommand
+  | { readonly type: 'lapse' }
+  | { readonly type: 'rotate' | 'revoke'; readonly grant: number }
+  | { readonly type: 'wait'; readonly ms: number }
+  /** Waits until a window of an item ends or begins, or until a hold expires, or 1 ms before or after. */
+  | { readonly type: 'edge'; readonly grant: number; readonly item: number; readonly off: number }
+  | { readonly type: 'hold'; readonly back: number; readonly off: number }
+  | {
+      readonly type: 'at once'
+      readonly commands: readonly Command[]
+      readonly commits: CommitOrder
+    }
+  | { readonly type: 'in a row'; readonly commands: readonly Command[] }
+  | { readonly type: 'store fails'; readonly command: Command; readonly failure: StoreFailure }
+
+/** A report of what was sent and delivered. */
+export interface TotalsCommand {
+  readonly type: 'report-sent' | 'fail'
+  readonly back: number
+  readonly any: boolean
+  readonly share: Share
+  /** If absent, what was delivered is in proportion to what was sent. */
+  readonly delivered?: Share | undefined
+  readonly final: boolean
+}
+
+export interface PayCommand {
+  readonly type: 'pay'
+  readonly grant: number
+  /** The item whose limit the amount is derived from. */
+  readonly item: number
+  readonly size: Size
+  readonly receiver: number
+  /** Whether the payment is from another account than the item allows. */
+  readonly other: boolean
+  readonly by: 'quote' | 'direct'
+}
+
+/** The remainder of a limit or a share of it, each plus or minus up to 1, or a fixed value. */
+export type Size =
+  | { readonly of: 'rest'; readonly off: bigint }
+  | { readonly of: 'limit'; readonly parts: bigint; readonly off: bigint }
+  | { readonly of: 'value'; readonly value: bigint }
+
+/** How much of a payment has been sent: a part of its amount, or one unit more than it. */
+export type Share = 'nothing' | 'one unit' | 'half' | 'all but one unit' | 'all' | 'too much'
+
+/** The state after the steps so far, if the wallet answers as expected. */
+interface State {
+  readonly scene: SpendingScene
+  readonly rules: SpendingRules
+  readonly latest: Instant
+  now: Instant
+  model: Model
+  /** The payments that exist when a step begins: concurrent actions can only refer to these. */
+  known: readonly ExpectedPayment[]
+  requests: readonly { readonly request: PaymentRequest; readonly at: Instant }[]
+  /** The host's reports about payments. */
+  reports: readonly SpendingReport[]
+}
+
+/** The minimum time for which a wallet must recognize a repeated request, in milliseconds. */
+const retryMs = 30 * 86_400_000
+
+/** What the commands are resolved for. */
+interface Setting {
+  readonly scene: SpendingScene
+  readonly start: Instant
+  /** The maximum number of steps after the first one. */
+  readonly stepsMax: number
+  readonly rules: SpendingRules
+}
+
+/** The maximum length of a history, so that a token can be made to outlive it. */
+const longestMs = 90 * 366 * 86_400_000
+
+/**
+ * Turns commands into a history: steps with numbers, amounts and instants. Each step is derived from the
+ * expected outcome of the steps before it; commands that are impossible by then are dropped.
+ */
+export function resolve(
+  commands: readonly Command[],
+  { scene, start, stepsMax, rules }: Setting,
+): SpendingHistory {
+  const latest = Math.min(start + longestMs, Date.UTC(9990, 0))
+  const begun = { model: emptyModel, known: [], requests: [], reports: [] }
+  const state: State = { scene, rules, latest, now: start, ...begun }
+  const single = commands.flatMap((command) =>
+    command.type === 'in a row' ? command.commands : [command],
+  )
+  const steps: SpendingStep[] = []
+  for (const command of single) {
+    state.known = state.model.payments
+    if (steps.length <= stepsMax) steps.push(...stepsFor(state, command))
+  }
+  const history = { scene, start, steps }
+  return readable(history, () => historyText(history))
+}
+
+function stepsFor(state: State, command: Command): SpendingStep[] {
+  if (command.type === 'store fails') {
+    const { failure } = command
+    return resolveOne(state, command.command).map((action) =>
+      isInterruptible(action) ? { type: 'store fails', failure, action } : action,
+    )
+  }
+  if (command.type !== 'at once') return resolveOne(state, command)
+  const actions = command.commands.flatMap((each) => resolveOne(state, each))
+  return actions.length < 2 ? actions : [{ type: 'at once', actions, commits: command.commits }]
+}
+
+function resolveOne(state: State, command: Command): SpendingAction[] {
+  const action = actionOf(state, command)
+  if (action === undefined) return []
+  if (action.type === 'wait') state.now = action.until
+  if (action.type === 'pay') {
+    const { type: _, ...request } = action
+    state.requests = [...state.requests, { request, at: state.now }]
+  }
+  if (isReport(action)) state.reports = [...state.reports, action]
+  const { answer, after } = expectationOf(state.model, action, state.now, state.rules)
+  if (answer !== 'refused') state.model = after
+  return [action]
+}
+
+function actionOf(state: State, command: Command): SpendingAction | undefined {
+  const { model, now } = state
+  switch (command.type) {
+    case 'grant': {
+      const asked = unlike(command.items.map((item) => withTimeLeft(item, now, state.rules)))
+      const granted = command.halved ? asked.map(halved) : asked
+      return { type: 'grant', grant: model.grants.length + 1, asked, granted }
+    }
+    case 'pay':
+      return paymentOf(state, command)
+    case 'retry': {
+      const made = fromTheEnd(state.requests, command.back)
+      const recent = made !== undefined && now - made.at <= retryMs
+      return recent ? { type: 'retry', request: made.request } : undefined
+    }
+    case 'alter':
+      return alteredOf(state, command.back)
+    case 'again':
+      return fromTheEnd(state.reports, command.back)
+    case 'begin':
+    case 'cancel': {
+      const payment = paymentFor(state, command, 'held')?.request.payment
+      return payment === undefined ? undefined : { type: command.type, payment }
+    }
+    case 'report-sent':
+    case 'fail': {
+      const begun = paymentFor(state, command, 'begun')
+      if (begun !== undefined) return totalsOf(state, command, begun)
+      // The host must begin a payment before it reports amounts.
+      const payment = paymentFor(state, command, 'held')?.request.payment
+      return payment === undefined ? undefined : { type: 'begin', payment }
+    }
+    case 'lapse':
+      return { type: 'lapse' }
+    case 'rotate':
+    case 'revoke':
+      return { type: command.type, grant: grantNumber(model, command.grant) }
+    case 'wait':
+      return waitUntil(state, now + command.ms)
+    case 'edge':
+      return waitUntil(state, edgeOf(state, command.grant, command.item), command.off)
+    case 'hold':
+      return waitUntil(state, fromTheEnd(model.payments, command.back)?.holdUntil, command.off)
+    case 'at once':
+    case 'in a row':
+    case 'store fails':
+      return undefined
+  }
+}
+
+/** Drops an interval that has ended: the library does not grant an item without remaining windows. */
+function withTimeLeft(item: AccessItem, now: Instant, { intervalCounting }: SpendingRules) {
+  const { interval, ...limits } = item.limits ?? {}
+  if (interval === undefined || !hasEnded(windowAt(interval, now, intervalCounting))) return item
+  return { ...item, limits }
+}
+
+/** Removes items that allow the same as another, which the library rejects. */
+function unlike(items: readonly AccessItem[]): readonly AccessItem[] {
+  return items.filter(
+    (item, index) => !items.slice(0, index).some((other) => allowsSame(other, item)),
+  )
+}
+
+function halved(item: AccessItem): AccessItem {
+  const { debitAmount, receiveAmount } = item.limits ?? {}
+  const half = (amount: Amount) => amountOf((BigInt(amount.value) + 1n) / 2n, amount)
+  const limits = {
+    ...item.limits,
+    ...(debitAmount && { debitAmount: half(debitAmount) }),
+    ...(receiveAmount && { receiveAmount: half(receiveAmount) }),
+  }
+  return item.limits === undefined ? item : { ...item, limits }
+}
+
+/** Returns a payment to which the action applies, or sometimes any payment. */
+function paymentFor(
+  { known }: State,
+  { back, any }: { readonly back: number; readonly any: boolean },
+  state: ExpectedPayment['state'],
+): ExpectedPayment | undefined {
+  return fromTheEnd(any ? known : known.filter((each) => each.state === state), back)
+}
+
+function waitUntil(
+  { now, latest }: State,
+  instant: Instant | undefined,
+  off = 0,
+): SpendingAction | undefined {
+  if (instant === undefined) return undefined
+  const until = instant + off
+  return until > now && until <= latest ? { type: 'wait', until } : undefined
+}
+
+/** Returns the end of an item's current window or, outside a window, the start of the next if it is near. */
+function edgeOf({ model, now, rules }: State, grant: number, item: number): Instant | undefined {
+  const number = grantNumber(model, grant)
+  const items = model.grants[number - 1]?.items ?? []
+  const place = (item % Math.max(1, items.length)) + 1
+  const found = accountAt(model, number, place, now, rules)
+  if (found.ok) return found.value?.window?.end
+  if (hasEnded(found)) return undefined
+  const [, first = ''] = items[place - 1]?.limits?.interval?.toUpperCase().split('/') ?? []
+  return first.startsWith('P') ? undefined : Date.parse(first)
+}
+
+function paymentOf(state: State, command: PayCommand): SpendingAction {
+  const { model, now, rules, scene, requests } = state
+  const grant = grantNumber(model, command.grant)
+  const items = model.grants[grant - 1]?.items ?? []
+  const place = command.item % Math.max(1, items.length)
+  const found = accountAt(model, grant, place + 1, now, rules)
+  const account = found.ok ? found.value : undefined
+  const receiver = chooseReceiver(scene, items[place], account?.limit, command.receiver)
+  const limit = BigInt(account?.limit.value ?? 1_000n)
+  const rest = account === undefined ? limit : limit - spentIn(model, account)
+  const { size } = command
+  const wanted =
+    size.of === 'rest'
+      ? rest + size.off
+      : size.of === 'limit'
+        ? limit / size.parts + size.off
+        : size.value
+  return {
+    type: 'pay',
+    payment: requests.length + 1,
+    grant,
+    by: command.by,
+    walletAddress: choosePayer(scene, items[place], command.other),
+    receiver: receiver.url,
+    ...amountsOf(
+      account?.counts === 'receiveAmount' ? debitFor(wanted, receiver) : wanted,
+      receiver,
+      scene,
+    ),
+  }
+}
+
+/** Repeats a recent request with half of the amount, or with one unit more. */
+function alteredOf(state: State, back: number): SpendingAction | undefined {
+  const { requests, scene, now } = state
+  const made = fromTheEnd(requests, back)
+  // A repeat of a quote has no amount.
+  if (made === undefined || made.request.by === 'quote' || now - made.at > retryMs) return undefined
+  const { request } = made
+  const receiver = receiverAt(scene, request.receiver)
+  const debit = BigInt(request.debitAmount.value)
+  const least = debitFor(1n, receiver)
+  // The smaller amount may fit where the first one did not.
+  const other = debit / 2n >= least ? debit / 2n : debit + least
+  return { type: 'alter', request: { ...request, ...amountsOf(other, receiver, scene) } }
+}
+
+function amountsOf(wanted: bigint, receiver: SpendingReceiver, { asset }: SpendingScene) {
+  // Both the debit and what arrives must be amounts.
+  const most = debitFor(amountValueMax + 1n, receiver) - 1n
+  const debit = within(
+    wanted,
+    debitFor(1n, receiver),
+    most < amountValueMax ? most : amountValueMax,
+  )
+  return {
+    debitAmount: amountOf(debit, asset),
+    receiveAmount: amountOf(receivedOf(debit, receiver), receiver.asset),
+  }
+}
+
+/** Returns the account of the item, or the other one. */
+function choosePayer(
+  { walletAddress, otherWalletAddress = walletAddress }: SpendingScene,
+  item: AccessItem | undefined,
+  other: boolean,
+): string {
+  const identifier = item?.identifier ?? walletAddress
+  if (!other) return identifier
+  return identifier === walletAddress ? otherWalletAddress : walletAddress
+}
+
+function receiverAt({ receivers }: SpendingScene, url: string): SpendingReceiver {
+  return receivers.find((each) => each.url === url) ?? receivers[0]
+}
+
+function within(value: bigint, least: bigint, most: bigint): bigint {
+  if (value < least) return least
+  return value > most ? most : value
+}
+
+/** Returns the receiver of the item, unless the command selects another; 0 selects none. */
+function chooseReceiver(
+  { receivers }: SpendingScene,
+  item: AccessItem | undefined,
+  limit: Amount | undefined,
+  command: number,
+): SpendingReceiver {
+  const [first] = receivers
+  if (command > 0) return receivers[command % receivers.length] ?? first
+  const { receiver, receiveAmount } = item?.limits ?? {}
+  const named = receivers.find(({ url }) => url === receiver)
+  if (named !== undefined || receiveAmount === undefined) return named ?? first
+  return receivers.find(({ asset }) => asset.assetCode === limit?.assetCode) ?? first
+}
+
+function totalsOf(
+  { scene }: State,
+  { type, share, delivered: deliveredShare, final }: TotalsCommand,
+  { request, sent, delivered }: ExpectedPayment,
+): SpendingAction {
+  const { payment, debitAmount, receiveAmount, receiver } = request
+  const total = sentOf(share, sent, BigInt(debitAmount.value))
+  const arrived =
+    deliveredShare === undefined
+      ? within(receivedOf(total, receiverAt(scene, receiver)), 0n, amountValueMax)
+      : sentOf(deliveredShare, delivered, BigInt(receiveAmount.value))
+  const totals = {
+    payment,
+    sentAmount: amountOf(total, debitAmount),
+    deliveredAmount: amountOf(arrived, receiveAmount),
+  }
+  return type === 'fail' ? { type, ...totals } : { type, ...totals, final }
+}
+
+/** Returns the cumulative amount for a share of a payment, given the amount before. */
+function sentOf(share: Share, before: bigint, debit: bigint): bigint {
+  switch (share) {
+    case 'nothing':
+      return before
+    case 'one unit':
+      return before < debit ? before + 1n : before
+    case 'half':
+      return before + (debit - before) / 2n
+    case 'all but one unit':
+      return before < debit ? debit - 1n : debit
+    case 'all':
+      return debit
+    case 'too much':
+      return debit < amountValueMax ? debit + 1n : debit
+  }
+}
+
+function grantNumber({ grants }: Model, number: number): number {
+  return (number % grants.length) + 1
+}
+
+function fromTheEnd<Item>(items: readonly Item[], back: number): Item | undefined {
+  return items[items.length - 1 - (back % Math.max(1, items.length))]
+}

@@ -1,0 +1,274 @@
+import type { AccessItem, Instant } from 'open-payments-server'
+import {
+  type ActionDuringFailure,
+  actionsOf,
+  amountText,
+  type CommitOrder,
+  instantText,
+  numbered,
+  type PaymentRequest,
+  type SpendingAction,
+  type SpendingHistory,
+  type SpendingReport,
+  type SpendingStep,
+  stepText,
+} from './history.js'
+import { createOracle, type Observation, type Oracle, type OracleRules } from './oracle.js'
+import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
+
+/** A mistake of the wallet, with the history up to it. */
+export class SpendingError extends Error {
+  readonly code = 'ERR_SPENDING'
+}
+
+/** Runs actions concurrently in a way that is likely to expose races. */
+export type Race = (
+  tasks: readonly (() => Promise<Observation | undefined>)[],
+  order: CommitOrder,
+) => Promise<readonly (Observation | undefined)[]>
+
+/** A history that runs on a wallet. */
+interface Run {
+  readonly wallet: SpendingWallet
+  readonly oracle: Oracle
+  /** The prefix of request keys: histories share no keys. */
+  readonly prefix: string
+  /** The wallet's ids of the grants. */
+  readonly grants: Map<number, string>
+  now: Instant
+}
+
+/**
+ * Runs a history on a wallet, and compares each answer with the oracle.
+ *
+ * @throws {SpendingError} at the first step that is wrong; its message contains the history so far.
+ */
+export async function runHistory(
+  history: SpendingHistory,
+  wallet: SpendingWallet,
+  rules: OracleRules,
+  race: Race = (tasks) => Promise.all(tasks.map((task) => task())),
+): Promise<void> {
+  const { start, steps } = history
+  const oracle = createOracle(rules)
+  const run: Run = { wallet, oracle, prefix: crypto.randomUUID(), grants: new Map(), now: start }
+  const lines: string[] = []
+  await wallet.setClock?.(start)
+  for (const step of steps) {
+    const tasks = actionsOf(step).map((action) => () => observe(run, action))
+    let observed: readonly (Observation | undefined)[]
+    try {
+      if (step.type === 'at once') observed = await race(tasks, step.commits)
+      else if (step.type === 'store fails') observed = await observeFailure(run, step)
+      else observed = [await observe(run, step)]
+    } catch (error) {
+      lines.push(numbered(lines.length, stepText(step, ['the wallet failed'])))
+      const problems = await wrongPrice(run, history, step, [messageOf(error)])
+      throw spendingError(problems, start, lines, error)
+    }
+    lines.push(numbered(lines.length, stepText(step, observed.map(answerText))))
+    const observations = observed.filter((each) => each !== undefined)
+    // A repeat comes after the action; only actions at once may have run in any order.
+    const parts = step.type === 'store fails' ? observations.map((each) => [each]) : [observations]
+    const problems = parts.map((part) => oracle.check(part)).find((found) => found.length > 0)
+    if (problems !== undefined) {
+      throw spendingError(await wrongPrice(run, history, step, problems), start, lines)
+    }
+    const problem = await wallet.problem?.()
+    if (problem !== undefined) throw spendingError([problem], start, lines)
+  }
+}
+
+/**
+ * Returns which price of the payments so far differs from the scene, or the problems if none does: a limit on what
+ * arrives is then another one for the wallet than for the test.
+ */
+async function wrongPrice(
+  { wallet, ...run }: Run,
+  { steps, scene }: SpendingHistory,
+  last: SpendingStep,
+  problems: readonly string[],
+): Promise<readonly string[]> {
+  const past = steps.slice(0, steps.indexOf(last) + 1).flatMap(actionsOf)
+  for (const action of past) {
+    if (action.type !== 'pay') continue
+    const { payment, debitAmount, receiveAmount, receiver } = action
+    const { value, ...asset } = receiveAmount
+    try {
+      const price = await wallet.quote?.(walletRequest(run, action, `price-${payment}`))
+      const isSame =
+        price?.value === value &&
+        price.assetCode === asset.assetCode &&
+        price.assetScale === asset.assetScale
+      if (price === undefined || isSame) continue
+      const { unitPrice = 1n } = scene.receivers.find(({ url }) => url === receiver) ?? {}
+      return [
+        `the price of payment ${payment} differs from the scene: of ${amountText(debitAmount)}, ` +
+          `${amountText(price)} arrives; expected ${amountText(receiveAmount)} (unitPrice ${unitPrice})`,
+      ]
+    } catch {
+      // The wallet returns no price, so the problem must be another one.
+    }
+  }
+  return problems
+}
+
+/** Performs an action. Returns `undefined` if the wallet does not support it or it is impossible. */
+async function observe(run: Run, action: SpendingAction): Promise<Observation | undefined> {
+  const before = clockOf(run)
+  const answer = await perform(run, action)
+  if (answer === undefined) return undefined
+  const after = clockOf(run)
+  return { action, answer, moments: before === after ? [before] : [before, after] }
+}
+
+/** Performs an action while the store fails, and repeats it afterwards if its outcome is unknown. */
+async function observeFailure(
+  run: Run,
+  { action, failure }: ActionDuringFailure,
+): Promise<readonly (Observation | undefined)[]> {
+  const { wallet } = run
+  if (wallet.failStore === undefined) return [await observe(run, action)]
+  const before = clockOf(run)
+  const restore = wallet.failStore(failure)
+  try {
+    return [await observe(run, action)]
+  } catch {
+    restore()
+    const moments = [...new Set([before, clockOf(run)])]
+    const unknown: Observation = { action, answer: { accepted: 'unknown' }, moments }
+    const repeat: SpendingAction =
+      action.type === 'pay' ? { type: 'retry', request: action } : action
+    return [unknown, await observe(run, repeat)]
+  } finally {
+    restore()
+  }
+}
+
+function clockOf({ wallet, now }: Run): Instant {
+  return wallet.setClock === undefined ? Date.now() : now
+}
+
+async function perform(
+  run: Run,
+  action: SpendingAction,
+): Promise<SpendingAnswer | PaymentAnswer | undefined> {
+  const { wallet, grants } = run
+  switch (action.type) {
+    case 'grant':
+      grants.set(action.grant, await wallet.grant(plain(action.asked), plain(action.granted)))
+      return accepted
+    case 'pay':
+      return pay(run, action)
+    case 'retry':
+    case 'alter':
+      return pay(run, action.request)
+    case 'lapse':
+      return done(wallet.lapse?.())
+    case 'rotate':
+      return wallet.rotate?.(grants.get(action.grant) ?? '')
+    case 'revoke':
+      return done(wallet.revoke?.(grants.get(action.grant) ?? ''))
+    case 'wait':
+      if (wallet.setClock === undefined) return undefined
+      run.now = action.until
+      await wallet.setClock(action.until)
+      return accepted
+    default: {
+      const id = run.oracle.idOf(action.payment)
+      return id === undefined ? undefined : report(wallet, id, action)
+    }
+  }
+}
+
+const accepted = { accepted: true } as const
+
+async function done(work: Promise<void> | undefined): Promise<SpendingAnswer | undefined> {
+  if (work === undefined) return undefined
+  await work
+  return accepted
+}
+
+function walletRequest(
+  { prefix, grants }: Pick<Run, 'prefix' | 'grants'>,
+  { grant, by, walletAddress, receiver, debitAmount }: PaymentRequest,
+  key: string,
+): WalletRequest {
+  return {
+    grant: grants.get(grant) ?? '',
+    key: `${prefix}-${key}`,
+    by,
+    walletAddress,
+    receiver,
+    debitAmount: { ...debitAmount },
+  }
+}
+
+function pay(run: Run, request: PaymentRequest) {
+  return run.wallet.pay(walletRequest(run, request, `${request.payment}`))
+}
+
+async function report(
+  wallet: SpendingWallet,
+  id: string,
+  action: SpendingReport,
+): Promise<SpendingAnswer | undefined> {
+  switch (action.type) {
+    case 'begin':
+      return wallet.begin(id)
+    case 'report-sent': {
+      const { sentAmount, deliveredAmount, final } = action
+      return wallet.reportSent(id, { sentAmount, deliveredAmount, final })
+    }
+    case 'fail': {
+      const { sentAmount, deliveredAmount } = action
+      return wallet.fail(id, { sentAmount, deliveredAmount })
+    }
+    case 'cancel':
+      return wallet.cancel?.(id)
+  }
+}
+
+/** Removes the readable form from the items, so that a wallet receives plain JSON. */
+function plain(items: readonly AccessItem[]): readonly AccessItem[] {
+  return JSON.parse(JSON.stringify(items)) as AccessItem[]
+}
+
+function answerText(observation: Observation | undefined): string {
+  if (observation === undefined) return 'skipped'
+  const { action, answer } = observation
+  if (answer.accepted === 'unknown') return 'failed'
+  if (!answer.accepted) return `refused${answer.reason === undefined ? '' : ` (${answer.reason})`}`
+  return action.type === 'wait' || action.type === 'lapse' ? 'done' : 'accepted'
+}
+
+/** The longest chain of causes that a message names. */
+const causesMax = 5
+
+/** Returns the messages of an error and of its causes: `fetch failed: certificate has expired`. */
+function messageOf(error: unknown): string {
+  const messages: string[] = []
+  let each = error
+  while (each !== undefined && messages.length < causesMax) {
+    messages.push(ownMessageOf(each))
+    each = each instanceof Error ? each.cause : undefined
+  }
+  return messages.join(': ')
+}
+
+function ownMessageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  // Node reports several refused connections as one error that has a code and no message.
+  return error.message || String((error as NodeJS.ErrnoException).code ?? error.name)
+}
+
+function spendingError(
+  problems: readonly string[],
+  start: Instant,
+  lines: readonly string[],
+  cause?: unknown,
+): SpendingError {
+  const story = [`     time: ${instantText(start)}`, ...lines]
+  const text = [problems.join('; '), '', ...story, ''].join('\n')
+  return new SpendingError(text, cause === undefined ? {} : { cause })
+}

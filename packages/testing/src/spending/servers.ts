@@ -1,0 +1,472 @@
+import {
+  type AccessItem,
+  type Amount,
+  type AuthorizationServer,
+  type ClientKeys,
+  type Clock,
+  createAuthorizationServer,
+  createResourceServer,
+  type Handler,
+  type Pricing,
+  type ResourceServer,
+  type Store,
+} from 'open-payments-server'
+import type { AccessType, IntervalCounting, Json } from 'open-payments-server/core'
+import { type ClientRequest, type ClientResponse, clientKeysOf, testClient } from '../client.js'
+import { manualClock } from '../clock.js'
+import {
+  accountsOf,
+  amountOf,
+  receivedOf,
+  type SpendingScene,
+  type StoreFailure,
+} from './history.js'
+import { type FailingStore, failingStore } from './stores.js'
+import type { PaymentAnswer, SpendingAnswer, SpendingWallet, WalletRequest } from './wallet.js'
+
+/** What the test passes to the host's code. */
+export interface SpendingPorts {
+  /** The `clock` of both servers, and of host code that needs the time. The test moves it. */
+  readonly clock: Clock
+  /** The `clientKeys` of the authorization server: the keys of the client instance that pays. */
+  readonly clientKeys: ClientKeys
+  /** Returns a store that fails when the history says so. Wrap the store of both servers; without it, none fails. */
+  failing(store: Store): Store
+}
+
+/** The host's servers, as the search uses them. */
+export interface SpendingServers {
+  readonly authorizationServer: AuthorizationServer
+  readonly resourceServer: ResourceServer
+  /** The options of the servers. */
+  readonly grantEndpoint: string
+  readonly baseUrl: string
+  /** The option of both servers, if they have it. */
+  readonly strippedPrefix?: string
+  /** The host's identifier of the owner of the accounts in `scene`. Default `owner`. */
+  readonly resourceOwner?: string
+  /** Called at the end of the history. */
+  close?(): void | Promise<void>
+}
+
+/** The wallet address of the client instance that pays, and the origin of its pages. */
+const finishOrigin = 'https://shop.example'
+
+/** The servers of a history, and what their client instance and host remember. */
+interface State {
+  readonly auth: AuthorizationServer
+  readonly resources: ResourceServer
+  readonly grantEndpoint: string
+  readonly baseUrl: string
+  readonly resourceOwner: string
+  readonly tokensExpire: boolean
+  readonly clock: Clock
+  readonly walletAddresses: readonly string[]
+  /** The current tokens of each grant. */
+  readonly tokens: Map<string, GrantTokens>
+  /** The quote of each request key, or its refusal. */
+  readonly quotes: Map<string, ReturnType<typeof createQuote>>
+  /** Payments that the host may not have begun yet. */
+  readonly held: Set<string>
+  send(handle: Handler, request: ClientRequest): Promise<ClientResponse>
+  newNonce(): string
+}
+
+/**
+ * Creates servers of this library for a history, and returns a wallet of them, with a client instance that signs its
+ * requests. If tokens may expire during the history, the client instance rotates them.
+ */
+export async function serversWallet(
+  create: (ports: SpendingPorts) => SpendingServers | Promise<SpendingServers>,
+  scene: SpendingScene,
+  tokensExpire: boolean,
+): Promise<SpendingWallet> {
+  const clock = manualClock()
+  const client = testClient({
+    // A key of its own, so that servers with the same URL do not recognize requests of another history as repeats.
+    seed: crypto.randomUUID(),
+    kid: 'spending',
+    walletAddress: finishOrigin,
+    clock,
+  })
+  const stores: FailingStore[] = []
+  const host = await create({
+    clock,
+    clientKeys: clientKeysOf(client),
+    failing(store) {
+      const failing = failingStore(store)
+      stores.push(failing)
+      return failing.store
+    },
+  })
+  const { strippedPrefix = '', resourceOwner = 'owner' } = host
+  let nonces = 0
+  const actions = walletActions({
+    auth: host.authorizationServer,
+    resources: host.resourceServer,
+    grantEndpoint: host.grantEndpoint,
+    baseUrl: host.baseUrl,
+    resourceOwner,
+    tokensExpire,
+    clock,
+    walletAddresses: accountsOf(scene),
+    tokens: new Map(),
+    quotes: new Map(),
+    held: new Set(),
+    send: (handle, request) => client.send(handle, { ...request, strippedPrefix }),
+    newNonce: () => `nonce-${++nonces}`,
+  })
+  function failStore(failure: StoreFailure) {
+    const restores = stores.map(({ fail }) => fail(failure))
+    return () => {
+      for (const restore of restores) restore()
+    }
+  }
+  return { ...actions, setClock: clock.set, failStore, close: () => host.close?.() }
+}
+
+function walletActions(state: State): SpendingWallet {
+  const { outgoingPayments } = state.resources
+  return {
+    grant: (asked, granted) => grant(state, asked, granted),
+    pay: (request) => pay(state, request),
+    quote: (request) => quoted(state, request),
+    async begin(id) {
+      const result = await outgoingPayments.begin(id)
+      if (result.ok) state.held.delete(id)
+      return answerOf(result)
+    },
+    reportSent: async (id, totals) => answerOf(await outgoingPayments.reportSent(id, totals)),
+    fail: async (id, totals) => answerOf(await outgoingPayments.fail(id, totals)),
+    cancel: async (id) => answerOf(await outgoingPayments.cancel(id)),
+    lapse: () => lapse(state),
+    rotate: (grant) => rotate(state, grant, 'pay'),
+    async revoke(grant) {
+      await state.auth.grants.revoke(grant)
+    },
+  }
+}
+
+interface LibraryServerOptions {
+  readonly scene: SpendingScene
+  readonly intervalCounting: IntervalCounting
+  readonly holdMs: number
+}
+
+/** The maximum number of actions of a history that run concurrently. */
+const atOnceMax = 4
+
+const hundredYearsMs = 100 * 366 * 86_400_000
+
+/** Creates both servers of this library on a store. Their tokens outlive every history. */
+export function libraryServers(
+  store: Store,
+  { clock, clientKeys }: SpendingPorts,
+  { scene, intervalCounting, holdMs }: LibraryServerOptions,
+): SpendingServers {
+  const accounts = accountsOf(scene)
+  // Several histories may share one store.
+  const origin = `https://wallet.example/${crypto.randomUUID()}`
+  const grantEndpoint = `${origin}/auth`
+  const baseUrl = `${origin}/op`
+  const authorizationServer = createAuthorizationServer({
+    store,
+    clock,
+    grantEndpoint,
+    clientKeys,
+    consentUrl: `${origin}/consent`,
+    policy: {
+      continuation: { waitMs: 0 },
+      accessTokens: { lifetimeMs: hundredYearsMs },
+      ...(intervalCounting && { intervals: { counting: intervalCounting } }),
+    },
+  })
+  const createProcess = () =>
+    createResourceServer({
+      baseUrl,
+      grants: authorizationServer,
+      walletAddresses: {
+        find: async (url) => (accounts.includes(url) ? { url, ...scene.asset } : undefined),
+      },
+      paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
+      pricing: pricesOf(scene),
+      policy: { outgoingPayments: { holdMs } },
+    })
+  const first = createProcess()
+  const processes = [first, ...Array.from({ length: atOnceMax - 1 }, createProcess)]
+  let calls = 0
+  const next = () => processes[calls++ % processes.length] ?? first
+  // Each call that changes payments goes to the next process: in one process they share commits, and do not race.
+  const handle: Handler = (request) =>
+    (request.url.endsWith('/outgoing-payments') ? next() : first).handle(request)
+  const outgoingPayments: typeof first.outgoingPayments = {
+    ...first.outgoingPayments,
+    begin: (id) => next().outgoingPayments.begin(id),
+    reportSent: (id, report) => next().outgoingPayments.reportSent(id, report),
+    fail: (id, report) => next().outgoingPayments.fail(id, report),
+    cancel: (id, report) => next().outgoingPayments.cancel(id, report),
+  }
+  const sweep: typeof first.sweep = (options) => next().sweep(options)
+  const resourceServer = { ...first, handle, outgoingPayments, sweep }
+  return { authorizationServer, resourceServer, grantEndpoint, baseUrl }
+}
+
+function pricesOf({ receivers }: SpendingScene): Pricing {
+  return {
+    async price({ receiver: url, debitAmount }) {
+      const receiver = receivers.find((each) => each.url === url)
+      if (receiver === undefined) return { ok: false, refusal: 'receiver_invalid' }
+      if (debitAmount === undefined) return { ok: false, refusal: 'amount_missing' }
+      const received = receivedOf(BigInt(debitAmount.value), receiver)
+      if (received === 0n) return { ok: false, refusal: 'amount_too_small' }
+      return { ok: true, debitAmount, receiveAmount: amountOf(received, receiver.asset) }
+    },
+  }
+}
+
+/** How long the `due` list may lag behind a commit, in milliseconds. */
+const dueLagMs = 5_000
+
+const quoteAccess: AccessItem = { type: 'quote' satisfies AccessType, actions: ['create', 'read'] }
+
+/** Requests a grant with one token, or with a token for each use if the grant has several items. */
+async function grant(
+  state: State,
+  asked: readonly AccessItem[],
+  granted: readonly AccessItem[],
+): Promise<string> {
+  const { auth, send, grantEndpoint, tokens, walletAddresses, resourceOwner } = state
+  const isSplit = asked.length > 1
+  const uri = `${finishOrigin}/back`
+  const requested = await send(auth.handle, {
+    method: 'POST',
+    url: grantEndpoint,
+    body: {
+      client: finishOrigin,
+      access_token: isSplit
+        ? [
+            { label: 'pay', access: asked },
+            { label: 'price', access: [quoteAccess] },
+          ]
+        : { access: [...asked, quoteAccess] },
+      interact: {
+        start: ['redirect'],
+        finish: { method: 'redirect', uri, nonce: state.newNonce() },
+      },
+    },
+  })
+  const { interact, continue: next } = bodyOf(requested, 200)
+  const [interaction = ''] = new URL(stringOf(interact, 'redirect')).pathname.split('/').slice(-1)
+  const labelled = (label: string, items: readonly AccessItem[]) =>
+    isSplit ? items.map((item) => ({ label, ...item })) : items
+  const approved = await auth.interactions.approve(interaction, {
+    resourceOwner,
+    walletAddresses,
+    access: [...labelled('pay', granted), ...labelled('price', [quoteAccess])],
+  })
+  if (!approved.ok) throw new Error(`approving the grant failed: ${approved.reason}`)
+  const continued = await send(auth.handle, {
+    method: 'POST',
+    url: stringOf(next, 'uri'),
+    token: stringOf(fieldsOf(next)['access_token'], 'value'),
+    body: { interact_ref: new URL(approved.redirect ?? uri).searchParams.get('interact_ref') },
+  })
+  const id = interaction.slice(0, interaction.indexOf('.'))
+  tokens.set(id, tokensOf(bodyOf(continued, 200)))
+  return id
+}
+
+async function pay(state: State, request: WalletRequest): Promise<PaymentAnswer> {
+  const { quotes, newNonce } = state
+  const { grant, key, by, walletAddress, receiver: incomingPayment, debitAmount } = request
+  const common = { walletAddress, metadata: { request: key } }
+  if (by === 'direct') {
+    const headers = [['idempotency-key', key]] as const
+    const body = { ...common, incomingPayment, debitAmount }
+    // Without a nonce, a repeat in the same second would be byte-identical.
+    return createPayment(state, grant, () => ({ body, headers, nonce: newNonce() }))
+  }
+  // Concurrent repeats share one quote.
+  const quoted = quotes.get(key) ?? createQuote(state, request)
+  quotes.set(key, quoted)
+  const quoteId = await quoted.catch((error: unknown) => {
+    quotes.delete(key)
+    throw error
+  })
+  if (typeof quoteId !== 'string') {
+    quotes.delete(key)
+    return quoteId
+  }
+  return createPayment(state, grant, () => ({ body: { ...common, quoteId } }))
+}
+
+async function createQuote(state: State, request: WalletRequest) {
+  const response = await withToken(state, request.grant, 'price', (token) =>
+    sendQuote(state, request, token),
+  )
+  return refusalOf(response) ?? stringOf(bodyOf(response, 201), 'id')
+}
+
+/** Returns what arrives according to a quote under a grant of its own: the grant of the request may be over. */
+async function quoted(state: State, request: WalletRequest): Promise<Amount> {
+  const { auth, send, grantEndpoint: url } = state
+  const body = { client: finishOrigin, access_token: { access: [quoteAccess] } }
+  const requested = await send(auth.handle, { method: 'POST', url, body })
+  const token = tokensOf(bodyOf(requested, 200)).price.value
+  return amountIn(bodyOf(await sendQuote(state, request, token), 201)['receiveAmount'])
+}
+
+function sendQuote(
+  { send, resources, baseUrl }: State,
+  { walletAddress, receiver, debitAmount }: WalletRequest,
+  token: string,
+): Promise<ClientResponse> {
+  const body = { walletAddress, receiver, debitAmount, method: 'ilp' }
+  return send(resources.handle, { method: 'POST', url: `${baseUrl}/quotes`, body, token })
+}
+
+async function createPayment(
+  state: State,
+  grant: string,
+  request: () => Pick<ClientRequest, 'body' | 'headers' | 'nonce'>,
+): Promise<PaymentAnswer> {
+  const { send, resources, baseUrl, held } = state
+  const url = `${baseUrl}/outgoing-payments`
+  const response = await withToken(state, grant, 'pay', (token) =>
+    send(resources.handle, { method: 'POST', url, token, ...request() }),
+  )
+  const refusal = refusalOf(response)
+  if (refusal !== undefined) return refusal
+  const created = bodyOf(response, 201)
+  const id = resources.outgoingPayments.idOf(stringOf(created, 'id')) ?? ''
+  held.add(id)
+  return {
+    accepted: true,
+    id,
+    ...spentAmount('spentDebitAmount', created['grantSpentDebitAmount']),
+    ...spentAmount('spentReceiveAmount', created['grantSpentReceiveAmount']),
+  }
+}
+
+/** Sends a request, and again with the next token if the access token has expired. */
+async function withToken(
+  state: State,
+  grant: string,
+  use: keyof GrantTokens,
+  send: (token: string) => Promise<ClientResponse>,
+): Promise<ClientResponse> {
+  const tokenOf = () => (state.tokens.get(grant) ?? noTokens)[use].value
+  const response = await send(tokenOf())
+  // A race waits for the first commit of each request: a rotation must not come before it.
+  if (response.status !== 401 || !state.tokensExpire) return response
+  const { accepted } = await rotate(state, grant, use)
+  return accepted === true ? send(tokenOf()) : response
+}
+
+async function rotate(
+  { auth, send, tokens, newNonce }: State,
+  grant: string,
+  use: keyof GrantTokens,
+): Promise<SpendingAnswer> {
+  const current = tokens.get(grant) ?? noTokens
+  const { manage, value } = current[use]
+  const request = { method: 'POST', url: manage, token: value, nonce: newNonce() }
+  const response = await send(auth.handle, request)
+  if (response.status !== 200) return refusalOf(response) ?? unexpected(response)
+  const { pay: next } = tokensOf(bodyOf(response, 200))
+  const isOne = current.pay === current.price
+  // A concurrent request may have rotated the other token in the meantime.
+  const latest = tokens.get(grant) ?? current
+  tokens.set(grant, isOne ? { pay: next, price: next } : { ...latest, [use]: next })
+  return { accepted: true }
+}
+
+/** Repeats the query, because `due` may lag, until every payment whose hold expired has failed. */
+async function lapse({ auth, resources, held, clock }: State): Promise<void> {
+  const startedAt = performance.now()
+  for (;;) {
+    while ((await resources.sweep()).more);
+    const all = await Promise.all([...held].map((id) => resources.outgoingPayments.get(id)))
+    const isDue = all.some((each) => each?.state === 'created' && each.holdUntil <= clock.now())
+    if (!isDue || performance.now() - startedAt > dueLagMs) break
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  await auth.sweep()
+}
+
+function answerOf(result: { readonly ok: boolean; readonly refusal?: string }) {
+  if (result.ok) return { accepted: true } as const
+  return { accepted: false, reason: result.refusal ?? '' } as const
+}
+
+type Fields = { readonly [name: string]: Json }
+
+interface IssuedToken {
+  readonly value: string
+  readonly manage: string
+}
+
+const refusalCodes = [
+  'insufficient_access',
+  'insufficient_grant',
+  'invalid_token',
+  'invalid_quote',
+  'invalid_rotation',
+  'request_differs',
+]
+
+/** Returns the refusal of a payment; any other unsuccessful response is an error of the wallet. */
+function refusalOf({ status, body }: ClientResponse) {
+  const code = fieldsOf(fieldsOf(body)['error'])['code']
+  // The host's `mayPay` can have refused with 403.
+  if (typeof code !== 'string' || !(refusalCodes.includes(code) || status === 403)) return undefined
+  return { accepted: false, reason: code } as const
+}
+
+function bodyOf(response: ClientResponse, status: number): Fields {
+  return response.status === status ? fieldsOf(response.body) : unexpected(response)
+}
+
+function unexpected({ status, body }: ClientResponse): never {
+  throw new Error(`the server responded with ${status} ${JSON.stringify(body)}`)
+}
+
+/** The tokens of a grant; it may have a single one for both uses. */
+interface GrantTokens {
+  readonly pay: IssuedToken
+  readonly price: IssuedToken
+}
+
+const noToken: IssuedToken = { value: '', manage: '' }
+const noTokens: GrantTokens = { pay: noToken, price: noToken }
+
+function tokensOf(body: Fields): GrantTokens {
+  const issued = body['access_token']
+  const tokens = (Array.isArray(issued) ? issued : [issued]).map((token) => {
+    return { value: stringOf(token, 'value'), manage: stringOf(token, 'manage') }
+  })
+  const [pay = noToken, price = pay] = tokens
+  return { pay, price }
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}
+
+function stringOf(value: unknown, name: string): string {
+  const found = fieldsOf(value)[name]
+  return typeof found === 'string' ? found : ''
+}
+
+function spentAmount(name: 'spentDebitAmount' | 'spentReceiveAmount', amount: Json | undefined) {
+  return amount === undefined ? {} : { [name]: amountIn(amount) }
+}
+
+function amountIn(amount: Json | undefined): Amount {
+  const { value, assetCode, assetScale } = fieldsOf(amount)
+  return {
+    value: String(value),
+    assetCode: String(assetCode),
+    assetScale: Number(assetScale),
+  }
+}

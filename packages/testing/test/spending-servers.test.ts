@@ -1,0 +1,144 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { mayPay, pricing } from '../../../examples/payment-limits/own-servers.js'
+import {
+  createAuthorizationServer,
+  createResourceServer,
+  memoryStore,
+  type Pricing,
+  type Store,
+} from '../../../src/index.js'
+import { isLong, runs } from '../../../test/support/runs.js'
+import {
+  type SpendingPorts,
+  type SpendingScene,
+  type SpendingServers,
+  spendingProperty,
+} from '../src/index.js'
+
+const usd = { assetCode: 'USD', assetScale: 2 }
+const url = 'https://wallet.example/pay/alice'
+const scene: SpendingScene = {
+  walletAddress: url,
+  asset: usd,
+  receivers: [
+    {
+      url: 'https://bank.example/incoming-payments/1',
+      asset: { assetCode: 'EUR', assetScale: 2 },
+      unitPrice: 2n,
+    },
+  ],
+}
+
+/** Servers behind a proxy that removes a prefix, with tokens that expire after a second. */
+function serversOn(
+  store: Store,
+  { clock, clientKeys, failing }: SpendingPorts,
+  prices: Pricing = pricing,
+): SpendingServers {
+  const grantEndpoint = 'https://wallet.example/pay/auth'
+  const baseUrl = 'https://wallet.example/pay/op'
+  const shared = { store: failing(store), clock, strippedPrefix: '/pay' }
+  const authorizationServer = createAuthorizationServer({
+    ...shared,
+    grantEndpoint,
+    clientKeys,
+    consentUrl: 'https://wallet.example/pay/consent',
+    policy: { accessTokens: { lifetimeMs: 1_000 } },
+  })
+  const resourceServer = createResourceServer({
+    ...shared,
+    baseUrl,
+    grants: authorizationServer,
+    walletAddresses: { find: async (each) => (each === url ? { url, ...usd } : undefined) },
+    paymentMethods: { detailsOf: async () => [], paymentIdOf: () => undefined },
+    pricing: prices,
+    policy: { mayPay },
+  })
+  return { authorizationServer, resourceServer, grantEndpoint, baseUrl, strippedPrefix: '/pay' }
+}
+
+describe('the servers of a host', () => {
+  test('keep every limit, with one store for all histories, a stripped prefix and short-lived tokens', async () => {
+    const store = memoryStore()
+    const servers = async (ports: SpendingPorts) => serversOn(store, ports)
+    await fc.assert(spendingProperty(fc, { servers, scene }), { numRuns: runs(400) })
+  })
+
+  test('are closed after each history', async () => {
+    const steps: string[] = []
+    const servers = (ports: SpendingPorts) => {
+      steps.push('created')
+      return { ...serversOn(memoryStore(), ports), close: () => void steps.push('closed') }
+    }
+    await fc.assert(spendingProperty(fc, { servers, scene }), { numRuns: 2 })
+    expect(steps).toEqual(['created', 'closed', 'created', 'closed'])
+  })
+})
+
+describe('a price that differs from the scene', () => {
+  /** A unit costs `num / den`, and the remainder of a debit is lost. */
+  const priced = (num: bigint, den: bigint): Pricing => ({
+    async price({ receiver, debitAmount: { value } = { value: '0' }, ...more }) {
+      const debitAmount = { value, ...usd }
+      const arriving = { value: `${(BigInt(value) * den) / num}`, assetCode: 'EUR', assetScale: 2 }
+      if (arriving.value !== '0') return { ok: true, debitAmount, receiveAmount: arriving }
+      return pricing.price({ receiver, debitAmount, ...more })
+    },
+  })
+
+  const search = (own: Pricing, unitPrice: bigint | string) => {
+    const [receiver] = scene.receivers
+    const servers = (ports: SpendingPorts) => serversOn(memoryStore(), ports, own)
+    const other = { ...scene, receivers: [{ ...receiver, unitPrice }] } as const
+    const parameters = { numRuns: runs(600), seed: 1, endOnFailure: !isLong }
+    return fc.check(spendingProperty(fc, { servers, scene: other }), parameters)
+  }
+
+  test('is named, instead of the refusal that it causes', async () => {
+    for (const [num, den] of [
+      [1n, 1n],
+      [137n, 100n],
+      [5n, 2n],
+    ] as const) {
+      const { errorInstance } = await search(priced(num, den), 2n)
+      const [first = ''] = String((errorInstance as Error).message).split('\n')
+      const named =
+        /^the price of payment \d+ differs from the scene: of USD ([\d.]+), EUR ([\d.]+) arrives; expected EUR ([\d.]+) \(unitPrice 2\)$/
+      expect(first).toMatch(named)
+      const [, debit = '', arrives = '', expected = ''] = named.exec(first) ?? []
+      const cents = (text: string) => BigInt(text.replace('.', ''))
+      expect(cents(arrives), first).toBe((cents(debit) * den) / num)
+      expect(cents(expected), first).toBe(cents(debit) / 2n)
+    }
+  })
+
+  test('is not: a price may be a fraction, of which the search knows the exact value', async () => {
+    for (const unitPrice of ['1.37', '137/100']) {
+      const { errorInstance } = await search(priced(137n, 100n), unitPrice)
+      expect(errorInstance).toBeNull()
+    }
+    const { errorInstance } = await search(priced(137n, 100n), '1.36')
+    expect((errorInstance as Error).message).toMatch(/expected EUR [\d.]+ \(unitPrice 1.36\)\n/)
+  })
+
+  test.each(['', '0', '0.0', '1/0', '0/1', '-1', '1.', '.5', '1e3', '1,5', '1.5/2', 0n, -1n, 1.5])(
+    'is refused if it is no positive decimal or fraction: %s',
+    (unitPrice) => {
+      const [receiver] = scene.receivers
+      const other = { ...scene, receivers: [{ ...receiver, unitPrice }] } as never
+      const servers = (ports: SpendingPorts) => serversOn(memoryStore(), ports)
+      expect(() => spendingProperty(fc, { servers, scene: other })).toThrow(
+        'scene must have positive prices: an integer, or a decimal or fraction as text, such as 1.37 or 137/100',
+      )
+    },
+  )
+})
+
+test.each([
+  ['store', { store: memoryStore() }],
+  ['servers', { servers: {}, scene }],
+  ['wallet', { wallet: undefined, scene }],
+])('%s must be a function', (name, subject) => {
+  expect(() => spendingProperty(fc, subject as never)).toThrow(`${name} must be a function`)
+})

@@ -1,0 +1,198 @@
+import type { IntervalCounting } from '../../../../src/entry-core.js'
+import { parseInterval, type RepeatingInterval, windowAt } from '../../../../src/entry-core.js'
+import type { AccessItem, Amount } from '../../../../src/index.js'
+import type { SpendingScene, WalletRequest } from '../../src/index.js'
+
+/** Plausible mistakes of an implementation in counting spent amounts. */
+export const mistakes = [
+  'a late failure releases its amount into the current window',
+  'a failed payment also releases what was sent',
+  'a payment that completes with less releases its full amount',
+  'a completed payment counts in full',
+  'all items of a grant share one budget',
+  'a window includes the instant at which it ends',
+  'the first window is calculated from midnight',
+  'a repeat pays again',
+  'sums are floating-point numbers',
+  'amounts are compared as text',
+  'a total must stay below the limit',
+  'a revoked grant still pays',
+  'the client gets everything that it requested',
+  'cancelling twice releases the amount twice',
+  'failing twice releases the amount twice',
+  'a payment can be begun twice',
+  'a lapsed payment can still be begun',
+  'a payment can send more than was reserved',
+  'a payment reads the budget, waits, and then writes it',
+  'months have 30 days',
+  'a repeated report adds to the totals',
+  'the receiver is not checked',
+  'limits on the received amount are ignored',
+  'monthly windows drift',
+  'months are calculated backwards from the drifted end',
+  'the totals of all reports are added up',
+  'a repeated final report releases the amount twice',
+  'the delivered amount is calculated from the sent amount',
+  'a repeat with another amount returns the first payment',
+  'a repeat with another amount pays again',
+  'every account of the owner can pay',
+  'the accounts of the owner share a budget',
+  'a failed write keeps its reservation',
+  'a key is kept only after the response',
+] as const
+
+export type Mistake = (typeof mistakes)[number]
+
+export interface Payment {
+  readonly id: string
+  readonly request: WalletRequest
+  readonly received: bigint
+  readonly account?: { readonly key: string; readonly item: AccessItem; readonly place: number }
+  readonly holdUntil: number
+  state: 'created' | 'begun' | 'completed' | 'failed'
+  sent: bigint
+  delivered: bigint
+}
+
+/** The state of a wallet that counts spent amounts in memory, and may make a mistake. */
+export interface FaultyState {
+  readonly scene: SpendingScene
+  readonly intervalCounting: IntervalCounting
+  readonly makes: (mistake: Mistake) => boolean
+  readonly grants: Map<string, { items: readonly AccessItem[]; revoked: boolean }>
+  readonly payments: Map<string, Payment>
+  readonly byKey: Map<string, Payment>
+  readonly totals: Map<string, bigint>
+  /** Whether the next write fails, before or after it takes effect. */
+  failing: 'before' | 'after' | undefined
+  now: number
+}
+
+const dayMs = 86_400_000
+
+/** Charges a payment to the first item that can cover it, according to the totals in `read`. */
+export function charge(
+  state: FaultyState,
+  request: WalletRequest,
+  received: Amount,
+  read: ReadonlyMap<string, bigint>,
+) {
+  const { makes, grants, totals } = state
+  const { items = [], revoked = true } = grants.get(request.grant) ?? {}
+  if (revoked && !makes('a revoked grant still pays')) return undefined
+  for (const [place, item] of items.entries()) {
+    const { receiver, debitAmount, receiveAmount } = item.limits ?? {}
+    const foreign = item.identifier !== request.walletAddress
+    if (foreign && !makes('every account of the owner can pay')) continue
+    const wrong = receiver !== undefined && receiver !== request.receiver
+    if (wrong && !makes('the receiver is not checked')) continue
+    const key = keyOf(state, request.grant, item, place)
+    if (key === undefined) continue
+    const limit = debitAmount ?? receiveAmount
+    if (limit === undefined) return {}
+    if (debitAmount === undefined && makes('limits on the received amount are ignored')) return {}
+    const amount = debitAmount === undefined ? received : request.debitAmount
+    if (amount.assetCode !== limit.assetCode) continue
+    const total = (read.get(key) ?? 0n) + BigInt(amount.value)
+    if (!fits(state, total, limit)) continue
+    totals.set(key, makes('sums are floating-point numbers') ? BigInt(Number(total)) : total)
+    return { account: { key, item, place } }
+  }
+  return undefined
+}
+
+function fits({ makes }: FaultyState, total: bigint, limit: Amount): boolean {
+  if (makes('sums are floating-point numbers')) return Number(total) <= Number(limit.value)
+  if (makes('amounts are compared as text')) return total.toString() <= limit.value
+  if (makes('a total must stay below the limit')) return total < BigInt(limit.value)
+  return total <= BigInt(limit.value)
+}
+
+/** Returns the total in which a payment of an item counts now, or `undefined` if the limits refuse it. */
+function keyOf(
+  state: FaultyState,
+  grant: string,
+  item: AccessItem,
+  place: number,
+): string | undefined {
+  const { interval } = item.limits ?? {}
+  const items = state.grants.get(grant)?.items ?? []
+  const oneOwner = state.makes('the accounts of the owner share a budget')
+  const others = oneOwner && items.some(({ identifier }) => identifier !== item.identifier)
+  const shared = others ? 0 : place
+  const name = state.makes('all items of a grant share one budget') ? grant : `${grant} ${shared}`
+  if (interval === undefined) return name
+  const start = windowStart(state, interval)
+  return start === undefined ? undefined : `${name} ${start}`
+}
+
+function windowStart(
+  { makes, now, intervalCounting }: FaultyState,
+  text: string,
+): number | undefined {
+  const parsed = parseInterval(text)
+  if (!parsed.ok) return undefined
+  let interval = parsed.value
+  if (makes('the first window is calculated from midnight') && interval.form !== 'duration/end') {
+    interval = { ...interval, start: Math.floor(interval.start / dayMs) * dayMs }
+  }
+  if (makes('months have 30 days') && interval.form !== 'start/end') {
+    const { months, days } = interval.duration
+    const duration = { ...interval.duration, months: 0, days: days + 30 * months }
+    interval = { ...interval, duration }
+  }
+  const drifts =
+    interval.form === 'start/duration'
+      ? makes('monthly windows drift')
+      : makes('months are calculated backwards from the drifted end')
+  if (drifts) return driftedStart(interval, now, intervalCounting)
+  if (makes('a window includes the instant at which it ends')) {
+    const before = windowAt(interval, now - 1, intervalCounting)
+    if (before !== undefined) return before.start
+  }
+  return windowAt(interval, now, intervalCounting)?.start
+}
+
+/** Calculates each window from its neighbour, so that the last day of a short month carries over. */
+function driftedStart(
+  interval: RepeatingInterval,
+  now: number,
+  intervalCounting: IntervalCounting,
+): number | undefined {
+  if (interval.form === 'start/end') return windowAt(interval, now, intervalCounting)?.start
+  const forwards = interval.form === 'start/duration'
+  const { count = -1 } = interval
+  let left = count < 0 ? 5_000 : count + (intervalCounting === 'repetitions' ? 1 : 0)
+  let edge = forwards ? interval.start : interval.end
+  for (; left > 0; left--) {
+    const one = forwards
+      ? { ...interval, start: edge, count: 1 }
+      : { ...interval, end: edge, count: 1 }
+    const window = windowAt(one, forwards ? edge : edge - 1, 'occurrences')
+    if (window === undefined) return undefined
+    if (now >= window.start && now < window.end) return window.start
+    edge = forwards ? window.end : window.start
+    if (forwards ? edge > now : edge <= now) return undefined
+  }
+  return undefined
+}
+
+/** Releases the part of a payment that was not sent. */
+export function giveBack(
+  state: FaultyState,
+  { account, request, received, sent, delivered }: Payment,
+): void {
+  if (account === undefined) return
+  const { makes, totals } = state
+  const { item, place } = account
+  const today = keyOf(state, request.grant, item, place)
+  const late = makes('a late failure releases its amount into the current window')
+  const key = late && today !== undefined ? today : account.key
+  const debits = item.limits?.debitAmount !== undefined
+  const reserved = debits ? BigInt(request.debitAmount.value) : received
+  const total = totals.get(key) ?? 0n
+  const arrived = makes('the delivered amount is calculated from the sent amount')
+    ? (sent * received) / BigInt(request.debitAmount.value)
+    : delivered
+  totals.set(key, total - reserved + (debits ? sent : arrived))
+}

@@ -1,0 +1,37 @@
+import type { Stored } from '../../../../src/entry-adapter.js'
+import type { Store } from '../../../../src/index.js'
+import { commits, plantedIn } from '../../../../test/support/broken-stores.js'
+
+/** Stores with which a client can spend more than its limits allow. */
+export const storeFaults = {
+  'lets the last writer win': commits.lastWriteWins,
+  'checks before it writes': (store: Store) => commits.checkThenAct(store),
+  'ignores guards': commits.ignoresGuards,
+  'writes a part of a commit': commits.halfCommit,
+  'writes only the first record': commits.firstOnly,
+  'reads old versions': lagsBehind,
+  'accepts older versions of budgets': plantedIn('budget', commits.takesOlderVersions),
+} satisfies Record<string, (store: Store) => Store>
+
+export type StoreFault = keyof typeof storeFaults
+
+/** Reads budgets from a replica that is one write behind. */
+function lagsBehind(store: Store): Store {
+  const old = new Map<string, Stored | undefined>()
+  return {
+    ...store,
+    load: async (kind, id) =>
+      kind === 'budget' && old.has(id) ? old.get(id) : store.load(kind, id),
+    async commit(commit) {
+      const ids = commit.changes.flatMap(({ kind, next }) => (kind === 'budget' ? next.id : []))
+      const before = new Map(
+        await Promise.all(ids.map(async (id) => [id, await store.load('budget', id)] as const)),
+      )
+      const committed = await store.commit(commit)
+      for (const [id, budget] of committed ? before : []) old.set(id, budget)
+      // A writer that lost a race reads the current state next time.
+      if (!committed) for (const id of ids) old.delete(id)
+      return committed
+    },
+  }
+}

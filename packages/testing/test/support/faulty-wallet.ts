@@ -1,0 +1,215 @@
+import type { IntervalCounting } from '../../../../src/entry-core.js'
+import type {
+  PaymentAnswer,
+  SpendingAnswer,
+  SpendingScene,
+  SpendingWallet,
+  WalletRequest,
+  WalletTotals,
+} from '../../src/index.js'
+import { charge, type FaultyState, giveBack, type Mistake, type Payment } from './faulty-limits.js'
+
+export { type Mistake, mistakes } from './faulty-limits.js'
+
+const dayMs = 86_400_000
+const yes = { accepted: true } as const
+const no = (reason: string) => ({ accepted: false, reason }) as const
+
+/**
+ * A simple wallet: totals per window in memory, using only the windows of the library. It is correct unless `mistake`
+ * is given.
+ */
+export function faultyWallet(
+  scene: SpendingScene,
+  mistake?: Mistake,
+  intervalCounting: IntervalCounting = 'occurrences',
+): SpendingWallet {
+  const state: FaultyState = {
+    scene,
+    intervalCounting,
+    makes: (other) => mistake === other,
+    grants: new Map(),
+    payments: new Map(),
+    byKey: new Map(),
+    totals: new Map(),
+    failing: undefined,
+    now: 0,
+  }
+  const { grants, makes } = state
+  return {
+    async grant(asked, granted) {
+      const id = `grant-${grants.size + 1}`
+      const items = makes('the client gets everything that it requested') ? asked : granted
+      grants.set(id, { items, revoked: false })
+      return id
+    },
+    pay: (request) => pay(state, request),
+    begin: async (id) => write(state, () => begin(state, id)),
+    reportSent: async (id, said) => write(state, () => reportSent(state, id, said)),
+    fail: async (id, said) => write(state, () => fail(state, id, said)),
+    cancel: async (id) => write(state, () => cancel(state, id)),
+    failStore(failure) {
+      state.failing = failure
+      return () => {
+        state.failing = undefined
+      }
+    },
+    lapse: async () => lapse(state),
+    rotate: async () => yes,
+    async revoke(grant) {
+      const found = grants.get(grant)
+      if (found !== undefined) found.revoked = true
+    },
+    setClock(instant) {
+      state.now = instant
+    },
+  }
+}
+
+/** Writes to a store that may fail, before or after it has written. */
+function write<Answer>(state: FaultyState, work: () => Answer): Answer {
+  const { failing } = state
+  if (failing === 'before') throw new Error('nothing was written')
+  const answer = work()
+  if (failing === 'after') throw new Error('the response of the store was lost')
+  return answer
+}
+
+async function pay(state: FaultyState, request: WalletRequest): Promise<PaymentAnswer> {
+  const { scene, makes, byKey, totals } = state
+  const earlier = byKey.get(request.key)
+  if (earlier !== undefined && !makes('a repeat pays again')) {
+    const same = earlier.request.debitAmount.value === request.debitAmount.value
+    if (same || makes('a repeat with another amount returns the first payment')) {
+      return { ...yes, id: earlier.id }
+    }
+    if (!makes('a repeat with another amount pays again')) return no('another amount')
+  }
+  const { asset, unitPrice = 1n } =
+    scene.receivers.find(({ url }) => url === request.receiver) ?? scene.receivers[0]
+  const received = BigInt(request.debitAmount.value) / BigInt(unitPrice)
+  const read = makes('a payment reads the budget, waits, and then writes it')
+    ? new Map(totals)
+    : totals
+  if (read !== totals) await undefined
+  const charging = () => charge(state, request, { ...asset, value: received.toString() }, read)
+  const leaks = makes('a failed write keeps its reservation') && state.failing === 'before'
+  if (leaks) charging()
+  return write(state, () => {
+    const charged = charging()
+    return charged === undefined ? no('over the limit') : book(state, request, received, charged)
+  })
+}
+
+function book(
+  state: FaultyState,
+  request: WalletRequest,
+  received: bigint,
+  charged: Pick<Payment, 'account'>,
+): PaymentAnswer {
+  const { payments, byKey, makes } = state
+  const id = `payment-${payments.size + 1}`
+  const payment: Payment = {
+    id,
+    request,
+    received,
+    ...charged,
+    holdUntil: state.now + dayMs,
+    state: 'created',
+    sent: 0n,
+    delivered: 0n,
+  }
+  payments.set(id, payment)
+  const forgets = makes('a key is kept only after the response') && state.failing === 'after'
+  if (!forgets) byKey.set(request.key, payment)
+  return { ...yes, id }
+}
+
+function begin({ payments, makes, now }: FaultyState, id: string): SpendingAnswer {
+  const payment = payments.get(id)
+  if (payment === undefined) return no('unknown')
+  const again = makes('a payment can be begun twice') && payment.state === 'begun'
+  if (payment.state !== 'created' && !again) return no(payment.state)
+  const late = now >= payment.holdUntil && !makes('a lapsed payment can still be begun')
+  if (late) return no('too late')
+  payment.state = 'begun'
+  return yes
+}
+
+function reportSent(state: FaultyState, id: string, said: WalletTotals): SpendingAnswer {
+  const { payments, makes } = state
+  const payment = payments.get(id)
+  const again =
+    payment?.state === 'completed' && makes('a repeated final report releases the amount twice')
+  if (payment === undefined || (payment.state !== 'begun' && !again)) return no('not begun')
+  const problem = note(state, payment, said)
+  if (problem !== undefined) return no(problem)
+  const { sent, delivered, received, request } = payment
+  if (!said.final && sent < BigInt(request.debitAmount.value) && delivered < received) return yes
+  payment.state = 'completed'
+  if (makes('a completed payment counts in full')) return yes
+  const forgets = makes('a payment that completes with less releases its full amount')
+  giveBack(state, forgets ? { ...payment, sent: 0n, delivered: 0n } : payment)
+  return yes
+}
+
+function fail(state: FaultyState, id: string, said: Omit<WalletTotals, 'final'>): SpendingAnswer {
+  const { payments, makes } = state
+  const payment = payments.get(id)
+  const again = payment?.state === 'failed' && makes('failing twice releases the amount twice')
+  if (payment === undefined || (payment.state !== 'begun' && !again)) return no('not begun')
+  if (BigInt(said.sentAmount.value) >= BigInt(payment.request.debitAmount.value)) {
+    return no('all was sent')
+  }
+  if (BigInt(said.deliveredAmount.value) >= payment.received) return no('all was delivered')
+  const problem = note(state, payment, said)
+  if (problem !== undefined) return no(problem)
+  payment.state = 'failed'
+  const forgets = makes('a failed payment also releases what was sent')
+  giveBack(state, forgets ? { ...payment, sent: 0n, delivered: 0n } : payment)
+  return yes
+}
+
+function cancel(state: FaultyState, id: string): SpendingAnswer {
+  const { payments, makes } = state
+  const payment = payments.get(id)
+  if (payment === undefined) return no('unknown')
+  const again = payment.state === 'failed' && payment.sent === 0n
+  if (again && !makes('cancelling twice releases the amount twice')) return yes
+  if (payment.state !== 'created' && !again) return no(payment.state)
+  payment.state = 'failed'
+  giveBack(state, payment)
+  return yes
+}
+
+function lapse(state: FaultyState): void {
+  for (const payment of state.payments.values()) {
+    if (payment.state !== 'created' || state.now < payment.holdUntil) continue
+    payment.state = 'failed'
+    giveBack(state, payment)
+  }
+}
+
+/** Records what has been sent, unless the totals are invalid. */
+function note(
+  { makes }: FaultyState,
+  payment: Payment,
+  said: Omit<WalletTotals, 'final'>,
+): string | undefined {
+  const sent = BigInt(said.sentAmount.value)
+  const delivered = BigInt(said.deliveredAmount.value)
+  if (sent < payment.sent || delivered < payment.delivered) return 'less than before'
+  if (makes('the totals of all reports are added up')) {
+    Object.assign(payment, { sent: payment.sent + sent, delivered: payment.delivered + delivered })
+    return undefined
+  }
+  const again = sent > 0n && sent === payment.sent && delivered === payment.delivered
+  if (again && makes('a repeated report adds to the totals')) {
+    Object.assign(payment, { sent: 2n * sent, delivered: 2n * delivered })
+    return undefined
+  }
+  const more = sent > BigInt(payment.request.debitAmount.value) || delivered > payment.received
+  if (more && !makes('a payment can send more than was reserved')) return 'more than was reserved'
+  Object.assign(payment, { sent, delivered })
+  return undefined
+}

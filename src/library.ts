@@ -1,0 +1,5 @@
+/** What the entries export, for the build: one file, because a host loads one file faster than many. */
+
+export * from './entry-adapter.js'
+export * from './entry-core.js'
+export * from './index.js'

@@ -1,0 +1,294 @@
+import type { GrantedItem } from '../core/access.js'
+import type { Amount, Asset } from '../core/amount.js'
+import type { SubjectId } from '../core/grant/record.js'
+import type { Instant } from '../core/instant.js'
+import type { Price, PriceQuery } from '../core/quote.js'
+import type { JsonObject } from '../core/stored.js'
+
+/** The source of the current time. `Date` is an implementation. */
+export interface Clock {
+  /** Returns the current time in milliseconds since the Unix epoch. The library ignores fractions of a millisecond. */
+  now(): Instant
+}
+
+/** A cryptographically secure source of random bytes. The global `crypto` is an implementation. */
+export interface Random {
+  getRandomValues(array: Uint8Array): Uint8Array
+}
+
+/** An account of the host that can send and receive payments. */
+export interface WalletAddress extends Asset {
+  /** The wallet address itself: an absolute URL, canonical, without a trailing slash. */
+  readonly url: string
+  /** The name that the account's owner chose to show to counterparties. */
+  readonly publicName?: string
+  /** When false, new payments and quotes are refused with `inactive_wallet_address`. Default true. */
+  readonly active?: boolean
+  /** Ed25519 public keys of the account as a client instance, published at `{url}/jwks.json`. */
+  readonly keys?: readonly PublicJwk[]
+}
+
+/** Looks up the host's accounts. */
+export interface WalletAddresses {
+  /**
+   * Resolves to the account of a canonical wallet address, or to `undefined` or `null` if it does not exist. An account
+   * with another `url`, such as one that a table without case finds, does not exist either. A rejection results in 503,
+   * and an account with members that this interface does not allow in 500.
+   */
+  find(url: string): Promise<WalletAddress | undefined>
+}
+
+/** An Ed25519 public key as a JSON Web Key (RFC 8037), reduced to the members that verification needs. */
+export interface PublicJwk {
+  readonly kid: string
+  /** The public key, base64url. */
+  readonly x: string
+}
+
+/**
+ * Finds the public keys of client instances. `remoteClientKeys` is the implementation that fetches
+ * `{walletAddress}/jwks.json`.
+ */
+export interface ClientKeys {
+  /**
+   * Resolves to the key, or to `undefined` only if the key set is known to be gone (404 or 410) or to lack the key:
+   * `undefined` ends the tokens that are bound to the key. Rejects when the keys cannot be read at the moment, for
+   * whatever reason; the client then receives 503, and no grant changes. A grant request gets 400 instead, as for an
+   * unknown key, if the `code` of the error is `ERR_FETCH_REFUSED`: the client named a URL that is never fetched. A key
+   * with another `kid` is taken for `undefined`; one that is not a sound Ed25519 key results in 500.
+   */
+  find(query: {
+    /** The client instance's wallet address, canonical. */
+    readonly walletAddress: string
+    /** The `keyid` of the signature, compared with the key's `kid` byte for byte. */
+    readonly kid: string
+    /**
+     * True for a grant request, which any sender can send, and whose key can be newer than a cached key set. False for
+     * later requests under a grant: the client proved possession of the key when it requested the grant, so a missing
+     * key has been withdrawn. A cache should not let lookups with true evict or delay lookups with false.
+     */
+    readonly mayBeNew: boolean
+  }): Promise<PublicJwk | undefined>
+}
+
+export type ClientKeyQuery = Parameters<ClientKeys['find']>[0]
+
+/**
+ * Determines the subject identifiers of resource owners that client instances receive (RFC 9635 section 2.2).
+ * `walletAddressSubjects` is an implementation that confirms wallet addresses.
+ */
+export interface Subjects {
+  /**
+   * Resolves to the owner's identifier for this client instance: the requested one, or another identifier of
+   * the same owner. Resolves to `undefined` when the requested subject is not this owner; the approval is
+   * then refused, because a client instance must not mistake one owner for another. Called at each approval
+   * that shares the subject; the grant stores the result. When it rejects, so does the approval; when the identifier is
+   * not an absolute URI in `id` with the format `uri`, the approval rejects with a `HostAnswerError`.
+   */
+  resolve(query: {
+    /** The host's identifier of the owner, as passed to `approve`. */
+    readonly resourceOwner: string
+    /** The owner's wallet addresses as passed to `approve`, in canonical form. */
+    readonly walletAddresses: readonly string[]
+    /** The subject identifier that the client instance asked to confirm. */
+    readonly requested: SubjectId
+    /** Wallet address of the client instance, verified by its signature. */
+    readonly client: string
+  }): Promise<SubjectId | undefined>
+}
+
+/** The result of introspecting an access token (RFC 9767 section 3.3). */
+export type Introspection =
+  | { readonly active: false }
+  | {
+      readonly active: true
+      readonly grantId: string
+      /**
+       * Version of the grant's record; absent when another process stores the grant. The resource server guards
+       * the commit of each outgoing payment with it, so that a revoked grant cannot spend.
+       */
+      readonly grantVersion?: number
+      readonly access: readonly GrantedItem[]
+      /** The key that the token is bound to. Every request with the token must be signed with it. */
+      readonly key: PublicJwk & { readonly thumbprint: string }
+      /** Wallet address of the client instance; absent when it identifies itself by its key alone. */
+      readonly walletAddress?: string
+      readonly expiresAt: Instant
+    }
+
+/**
+ * Introspects an access token at the authorization server. Rejects when the authorization server cannot be
+ * reached: the client then receives 503, because an outage must not look like an invalid token.
+ */
+export type Introspect = (query: { readonly accessToken: string }) => Promise<Introspection>
+
+/** The introspection of an active token. */
+export type ActiveToken = Extract<Introspection, { readonly active: true }>
+
+/** Why introspection did not return an active token. */
+export type TokenRefusal = 'token_unknown' | 'introspection_unavailable'
+
+/**
+ * How an incoming payment can be paid over Interledger.
+ *
+ * @see Open Payments OpenAPI, schema `ilp-payment-method`
+ */
+export interface IlpPaymentMethod {
+  readonly type: 'ilp'
+  /** The ILP address of the STREAM connection; at most 1023 characters. */
+  readonly ilpAddress: string
+  /** Shared secret of the STREAM connection, base64url without padding. */
+  readonly sharedSecret: string
+}
+
+/**
+ * Creates the details by which an incoming payment can be paid, and finds the payment that an ILP address
+ * belongs to. `ilpPaymentMethods` derives both from a secret of the host and the payment's id.
+ */
+export interface PaymentMethods {
+  /**
+   * Resolves to the details of one payment. They must be unique to the payment and the same in every call,
+   * because the library does not store them. Called once before a payment is created, and at each read
+   * while it is open. A rejection results in 503, and details of another form in 500.
+   */
+  detailsOf(query: {
+    readonly paymentId: string
+    readonly walletAddress: string
+    readonly asset: Asset
+  }): Promise<readonly IlpPaymentMethod[]>
+  /** Returns the id of the payment that an ILP address belongs to, or `undefined` for other addresses. */
+  paymentIdOf(ilpAddress: string): string | undefined
+}
+
+/** A payment to price. */
+export interface PriceRequest extends PriceQuery {
+  /** The account that the payment would debit. */
+  readonly account: WalletAddress
+  /** The client instance that asks: its wallet address, or the URN of its key's thumbprint. */
+  readonly client: string
+  readonly method: 'ilp'
+}
+
+/** The price of a payment, or why it has none. */
+export type PriceAnswer =
+  | ({ readonly ok: true } & Price)
+  | {
+      readonly ok: false
+      /**
+       * - `receiver_invalid`: the incoming payment does not exist, or does not accept further funds.
+       * - `amount_missing`: neither the request nor the incoming payment has an amount.
+       * - `amount_too_small`: the amount is too small to deliver anything.
+       * - `amount_invalid`: the receiver does not accept the asset or so large an amount, or the amount is too large to
+       *   price.
+       */
+      readonly refusal:
+        | 'receiver_invalid'
+        | 'amount_missing'
+        | 'amount_too_small'
+        | 'amount_invalid'
+      /** For the operator; never part of a response. */
+      readonly reason?: string
+      /** With `amount_too_small`: the smallest debit amount that delivers something. */
+      readonly minDebitAmount?: Amount
+    }
+
+export type PriceRefusal = Extract<PriceAnswer, { readonly ok: false }>
+
+/** Prices payments: determines what the host debits and what the receiver gets. */
+export interface Pricing {
+  /**
+   * Resolves to the price of a payment, or to the reason why it cannot be priced. A price repeats the amount
+   * of the request unchanged. `debitAmount` is in the account's asset, and both amounts are positive.
+   * Rejects when the host cannot determine a price at the moment; the client instance then gets 503. A wrong price
+   * results in 500.
+   */
+  price(request: PriceRequest): Promise<PriceAnswer>
+}
+
+/** An outgoing payment that is priced and that its grant permits, before it is created. */
+export interface RequestedPayment {
+  /**
+   * Hold `debitAmount` once for each of these ids, and answer with it. It is a hash of all other members, so a repeat
+   * of the request has the same id. It has 48 characters: `hold-` and base64url.
+   */
+  readonly holdId: `hold-${string}`
+  /**
+   * The id that the payment gets when it is created: store it with the hold. Release the hold when the payment has
+   * ended, or when the hold has an end and there is no payment by then. Until the payment exists, requests with the same
+   * `Idempotency-Key` share this id, but each has its own `holdId`.
+   */
+  readonly outgoingPaymentId: string
+  /** The wallet address to debit. */
+  readonly walletAddress: string
+  /** Wallet address of the client instance, or the URN of its key's thumbprint. */
+  readonly client: string
+  readonly grantId: string
+  /** URL of the incoming payment to pay. */
+  readonly receiver: string
+  readonly debitAmount: Amount
+  readonly receiveAmount: Amount
+  /** The metadata that the client instance sent. */
+  readonly metadata?: JsonObject
+}
+
+/** Whether the host carries out a payment, and the hold that covers it. */
+export type MayPayAnswer =
+  | {
+      readonly ok: true
+      /** The `holdId` whose funds are held, or `nothing` if you hold no funds before `begin`. */
+      readonly held: RequestedPayment['holdId'] | 'nothing'
+    }
+  | {
+      readonly ok: false
+      /**
+       * - `funds_insufficient`: the account cannot pay the amount. The client receives 403 `insufficient_funds`.
+       * - `payment_not_allowed`: any other reason. The client receives 403 `payment_denied`.
+       */
+      readonly refusal: 'funds_insufficient' | 'payment_not_allowed'
+      /** For the operator; never part of a response. */
+      readonly reason?: string
+    }
+
+/**
+ * Decides whether an outgoing payment may be created. It runs before the commit, and again if the grant changed before
+ * the commit; the payment may then still not be created. Calls can be concurrent, also for one `outgoingPaymentId`.
+ */
+export type MayPay = (payment: RequestedPayment) => MayPayAnswer | Promise<MayPayAnswer>
+
+/**
+ * Measures requests, and within them store calls and signature verifications. `openTelemetry` in
+ * `open-payments-server/opentelemetry` is an implementation.
+ */
+export interface Telemetry {
+  /**
+   * Calls `work` exactly once, synchronously, and returns its promise. For a request, `work` reports the
+   * outcome through its argument before the promise resolves. The activity identifies no client instance, record, token
+   * or key.
+   *
+   * The implementation cannot change what it measures: the server uses the result of `work` directly, and runs `work`
+   * exactly once even if `observe` does not. Errors of `observe` go to `onError`.
+   */
+  observe<Result>(
+    activity:
+      | { readonly type: 'request'; readonly server: string; readonly method: string }
+      | {
+          readonly type: 'store'
+          readonly server: string
+          readonly call: string
+          readonly kind?: string
+        }
+      | { readonly type: 'verify'; readonly server: string },
+    work: (
+      tell: (outcome: {
+        /** The requested operation; absent if the request was refused before its operation was known. */
+        readonly operation?: string
+        readonly status: number
+        /** The precise refusal, as `onRefusal` reports it; absent when the request succeeded. */
+        readonly refusal?: string
+      }) => void,
+    ) => Promise<Result>,
+  ): Promise<Result>
+}
+
+export type TelemetryActivity = Parameters<Telemetry['observe']>[0]
+export type RequestOutcome = Parameters<Parameters<Parameters<Telemetry['observe']>[1]>[0]>[0]

@@ -1,0 +1,163 @@
+import type { AuthorizationPolicy } from './http/authorization-server/policy.js'
+import {
+  type AuthorizationServer,
+  type AuthorizationServices,
+  createAuthorizationServer,
+} from './http/authorization-server.js'
+import type { Handler, HttpRequest } from './http/message.js'
+import { present, type ServerOptions, serverOptions, sharedOf } from './http/options.js'
+import type { ResourcePolicy } from './http/resource-server/policy.js'
+import {
+  createResourceServer,
+  type ResourceServer,
+  type ResourceServices,
+} from './http/resource-server.js'
+import { matchRoute } from './http/routes.js'
+import { isBelow, publicUrl, resolveTarget } from './http/target.js'
+import {
+  createWalletAddressServer,
+  type WalletAddressServer,
+} from './http/wallet-address-server.js'
+import { remoteClientKeys } from './outbound/client-keys.js'
+import type {
+  ClientKeys,
+  PaymentMethods,
+  Pricing,
+  Subjects,
+  WalletAddresses,
+} from './ports/host.js'
+import type { Store } from './ports/store.js'
+import { isLoopback } from './protocol/url.js'
+import { InvalidInputError, requireKnownOptions } from './util/input.js'
+
+export interface WalletOptions extends ServerOptions {
+  /** The URL below which everything is served, such as `https://wallet.example`: its wallet addresses begin with it. */
+  readonly baseUrl: string
+  /** URL of the host's consent page; the interaction's id is appended as one more path segment. */
+  readonly consentUrl: string
+  /** The accounts, by the URLs of their wallet addresses. */
+  readonly walletAddresses: WalletAddresses
+  readonly paymentMethods: PaymentMethods
+  /** Prices outgoing payments. Without it, quotes and outgoing payments are not served. */
+  readonly pricing?: Pricing
+  /** Default: `remoteClientKeys`, which may use loopback addresses if `baseUrl` is on loopback. */
+  readonly clientKeys?: ClientKeys
+  /** Determines the subject that clients receive when they request one. Default: such requests are refused. */
+  readonly subjects?: Subjects
+  readonly policy?: AuthorizationPolicy & ResourcePolicy
+  /** URL of the grant endpoint, below `baseUrl`. Default `{baseUrl}/auth`. */
+  readonly grantEndpoint?: string
+  /** URL of the resource server, at or below `baseUrl`. Default `baseUrl`. */
+  readonly resourceServer?: string
+}
+
+const knownOptions: Readonly<Record<keyof WalletOptions, true>> = {
+  ...serverOptions,
+  baseUrl: true,
+  consentUrl: true,
+  walletAddresses: true,
+  paymentMethods: true,
+  pricing: true,
+  clientKeys: true,
+  subjects: true,
+  policy: true,
+  grantEndpoint: true,
+  resourceServer: true,
+}
+
+/** The three servers of a wallet. */
+export interface Wallet {
+  /** Serves every path below `baseUrl`, so it belongs after the host's own routes. */
+  readonly handle: Handler
+  readonly auth: AuthorizationServer
+  readonly resources: ResourceServer
+  readonly addresses: WalletAddressServer
+  /**
+   * Returns the services for the host's own code on another store, such as one inside a transaction of the host, so
+   * that their writes commit or roll back together with the host's own rows.
+   */
+  within(store: Store): AuthorizationServices & ResourceServices
+}
+
+/**
+ * Creates the authorization server, the resource server and the wallet address server of one wallet, over one store
+ * and one set of accounts, and one handler for all of them. By default grants are served at `{baseUrl}/auth`, payments
+ * at `{baseUrl}/incoming-payments`, and wallet addresses at every other path.
+ *
+ * @throws {InvalidInputError} for an invalid or unknown option.
+ */
+export function createWallet(options: WalletOptions): Wallet {
+  requireKnownOptions('', options, knownOptions)
+  const { baseUrl, consentUrl, walletAddresses, paymentMethods, pricing, subjects } = options
+  const { strippedPrefix = '', policy = {} } = options
+  const url = publicUrl('baseUrl', baseUrl)
+  const root = url.origin + url.basePath
+  const { grantEndpoint = `${root}/auth`, resourceServer = baseUrl } = options
+  const paths = {
+    auth: pathBelow('grantEndpoint', grantEndpoint),
+    resources: pathBelow('resourceServer', resourceServer),
+  }
+  if (paths.auth === paths.resources) {
+    throw new InvalidInputError('grantEndpoint', 'must not be the URL of the resource server')
+  }
+  const { clientKeys = remoteClientKeys({ allowLoopback: isLoopback(new URL(root)) }) } = options
+  const { incomingPayments, quotes, outgoingPayments, mayPay, ...authorization } = policy
+  const shared = { ...sharedOf(options), strippedPrefix }
+  const auth = createAuthorizationServer({
+    ...shared,
+    grantEndpoint,
+    consentUrl,
+    clientKeys,
+    ...present({ subjects }),
+    policy: authorization,
+  })
+  const resources = createResourceServer({
+    strippedPrefix,
+    baseUrl: resourceServer,
+    grants: auth,
+    walletAddresses,
+    paymentMethods,
+    ...present({ pricing }),
+    policy: present({ incomingPayments, quotes, outgoingPayments, mayPay }),
+  })
+  const { clock, onRefusal, onError, telemetry, rateLimit } = options
+  const addresses = createWalletAddressServer({
+    strippedPrefix,
+    baseUrl,
+    walletAddresses,
+    grantEndpoint,
+    resourceServer,
+    ...present({ clock, onRefusal, onError, telemetry, rateLimit }),
+  })
+
+  /** Returns the path below `baseUrl`; every server of a wallet is there. */
+  function pathBelow(option: string, text: string): string {
+    const { origin, basePath } = publicUrl(option, text)
+    if (origin === url.origin && isBelow(basePath, url.basePath)) {
+      return basePath.slice(url.basePath.length)
+    }
+    throw new InvalidInputError(
+      option,
+      'must be below baseUrl; otherwise create the servers one by one',
+    )
+  }
+
+  function serverOf(request: HttpRequest): { readonly handle: Handler } {
+    const target = resolveTarget(request.url, url, strippedPrefix)
+    if (!target.ok) return addresses
+    const { path } = target.value
+    if (isBelow(path, paths.auth)) return auth
+    if (!isBelow(path, paths.resources)) return addresses
+    if (paths.resources !== '') return resources
+    const match = matchRoute(resources.routes, request.method, path)
+    return match.ok || match.refusal === 'method_unknown' ? resources : addresses
+  }
+
+  return {
+    handle: (request) => serverOf(request).handle(request),
+    auth,
+    resources,
+    addresses,
+    within: (store) => ({ ...auth.within(store), ...resources.within(store) }),
+  }
+}

@@ -1,0 +1,194 @@
+import { describe, expect, test } from 'vitest'
+import { createWallet, ilpPaymentMethods, memoryStore, type WalletOptions } from '../src/index.js'
+import { manualClock } from './support/clock.js'
+import { invalidInput } from './support/invalid-input.js'
+import { publishedKeys, testKey } from './support/keys.js'
+import { seededRandom } from './support/random.js'
+import { signedRequest } from './support/sign.js'
+import { priceList } from './support/spending.js'
+import { alice, answerOf, origin } from './support/world.js'
+
+const options = {
+  baseUrl: origin,
+  consentUrl: `${origin}/consent`,
+  store: memoryStore(),
+  walletAddresses: {
+    find: async (url) => (url === alice ? { url, assetCode: 'USD', assetScale: 2 } : undefined),
+  },
+  paymentMethods: ilpPaymentMethods({ addressPrefix: 'test.wallet', secret: Buffer.alloc(32, 7) }),
+} satisfies WalletOptions
+
+function setUp(more: Partial<WalletOptions> = {}) {
+  const clock = manualClock()
+  const clientKeys = publishedKeys()
+  const key = testKey('shop')
+  const client = 'https://shop.example'
+  clientKeys.publish(client, key)
+  const wallet = createWallet({
+    ...options,
+    store: memoryStore(),
+    clock,
+    random: seededRandom(),
+    clientKeys,
+    pricing: priceList,
+    ...more,
+  })
+  let nonces = 0
+  async function send(method: string, url: string, body?: object, token?: string) {
+    const request = signedRequest({
+      key,
+      created: Math.floor(clock.now() / 1000),
+      nonce: `nonce-${nonces++}`,
+      method,
+      url,
+      ...(body && { body: JSON.stringify(body) }),
+      ...(token && { token }),
+    })
+    const { strippedPrefix = '' } = more
+    return answerOf(
+      await wallet.handle({ ...request, url: request.url.slice(strippedPrefix.length) }),
+    )
+  }
+  return { wallet, client, send, clock }
+}
+
+describe('a wallet', () => {
+  test.each([
+    ['at its origin', {}, `${origin}/auth`, origin],
+    [
+      'below paths of their own',
+      { grantEndpoint: `${origin}/gnap`, resourceServer: `${origin}/op` },
+      `${origin}/gnap`,
+      `${origin}/op`,
+    ],
+    [
+      'below a prefix that a proxy strips',
+      { baseUrl: `${origin}/op`, strippedPrefix: '/op' },
+      `${origin}/op/auth`,
+      `${origin}/op`,
+    ],
+  ])('serves grants, payments and wallet addresses %s', async (_, more, authServer, resources) => {
+    const account = `${'baseUrl' in more ? more.baseUrl : origin}/alice`
+    const { client, send } = setUp({
+      ...more,
+      walletAddresses: {
+        find: async (url) =>
+          url === account ? { url, assetCode: 'USD', assetScale: 2 } : undefined,
+      },
+    })
+    const found = await send('GET', account)
+    expect(found).toMatchObject({
+      status: 200,
+      body: { id: account, authServer, resourceServer: resources },
+    })
+    const access = [{ type: 'incoming-payment', actions: ['create', 'read'] }]
+    const granted = await send('POST', found.body.authServer, {
+      client,
+      access_token: { access },
+    })
+    expect(granted.status).toBe(200)
+    const token = granted.body.access_token.value
+    const created = await send(
+      'POST',
+      `${found.body.resourceServer}/incoming-payments`,
+      { walletAddress: account },
+      token,
+    )
+    expect(created.status).toBe(201)
+    expect(created.body.id.startsWith(`${resources}/incoming-payments/`)).toBe(true)
+    expect((await send('GET', created.body.id, undefined, token)).status).toBe(200)
+  })
+
+  test('answers for every other path as a wallet address server', async () => {
+    const { send } = setUp()
+    for (const path of ['/nobody', '/incoming-paymentsx', '/authors', '/']) {
+      const { status, headers } = await send('GET', origin + path)
+      expect([path, status, headers['access-control-allow-origin']]).toEqual([path, 404, '*'])
+    }
+    expect((await send('GET', alice)).status).toBe(200)
+    expect((await send('DELETE', `${origin}/incoming-payments`)).status).toBe(405)
+    expect((await send('GET', `${origin}/auth/nothing`)).headers).not.toHaveProperty(
+      'access-control-allow-origin',
+    )
+  })
+
+  test('without prices serves no quotes, so that a wallet address may have their path', async () => {
+    const account = `${origin}/quotes`
+    const { wallet } = setUp()
+    const priced = await wallet.handle({
+      method: 'GET',
+      url: '/quotes',
+      headers: [],
+      body: new Uint8Array(),
+    })
+    expect(priced.status).toBe(405)
+    const unpriced = createWallet({
+      ...options,
+      walletAddresses: { find: async (url) => ({ url, assetCode: 'USD', assetScale: 2 }) },
+    })
+    const answer = await unpriced.handle({
+      method: 'GET',
+      url: '/quotes',
+      headers: [],
+      body: new Uint8Array(),
+    })
+    expect(answerOf(answer)).toMatchObject({ status: 200, body: { id: account } })
+  })
+
+  test('gives each server its part of the policy', async () => {
+    const { send, client } = setUp({
+      policy: {
+        accessTokens: { lifetimeMs: 30_000 },
+        incomingPayments: { expiryDefaultMs: 60_000 },
+        mayRequest: ({ access }) => ({ ok: access.length === 1 }),
+      },
+    })
+    const item = { type: 'incoming-payment', actions: ['create'] }
+    const refused = await send('POST', `${origin}/auth`, {
+      client,
+      access_token: { access: [item, { type: 'quote', actions: ['create'] }] },
+    })
+    expect(refused.status).toBe(403)
+    const granted = await send('POST', `${origin}/auth`, {
+      client,
+      access_token: { access: [item] },
+    })
+    expect(granted.body.access_token.expires_in).toBe(30)
+    const token = granted.body.access_token.value
+    const body = { walletAddress: alice }
+    const created = await send('POST', `${origin}/incoming-payments`, body, token)
+    const { createdAt, expiresAt } = created.body
+    expect(Date.parse(expiresAt) - Date.parse(createdAt)).toBe(60_000)
+  })
+
+  test('has the services of its servers on another store', async () => {
+    const { wallet } = setUp()
+    const other = memoryStore()
+    const inside = wallet.within(other)
+    const created = await inside.incomingPayments.create({
+      walletAddress: alice,
+      idempotencyKey: 'invoice 1',
+    })
+    if (!created.ok) throw new Error(created.reason)
+    expect(await other.load('incoming-payment', created.payment.id)).toBeDefined()
+    expect(await wallet.resources.incomingPayments.get(created.payment.id)).toBeUndefined()
+    expect(Object.keys(inside).sort()).toEqual([
+      'grants',
+      'incomingPayments',
+      'interactions',
+      'outgoingPayments',
+    ])
+  })
+
+  test.each([
+    ['grantEndpoint', { grantEndpoint: 'https://other.example/auth' }],
+    ['resourceServer', { resourceServer: 'https://other.example' }],
+    ['grantEndpoint', { grantEndpoint: origin }],
+    ['grantEndpoint', { baseUrl: `${origin}/bank`, grantEndpoint: `${origin}/bankers` }],
+    ['consentUrl', { consentUrl: 'consent' }],
+    ['policy.quote', { policy: { quote: {} } as never }],
+    ['introspect', { introspect: () => undefined } as never],
+  ])('is not created with a wrong %s', (option, more) => {
+    expect(() => createWallet({ ...options, ...more })).toThrow(invalidInput(option))
+  })
+})
