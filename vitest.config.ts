@@ -3,9 +3,13 @@ import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
-const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
+const folders = ['test', ...readdirSync('packages').map((name) => join('packages', name, 'test'))]
+const files = folders
+  .flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+  )
   .filter((path) => path.endsWith('.test.ts'))
-  .map((path) => ({ path: join('test', path), text: readFileSync(join('test', path), 'utf8') }))
+  .map((path) => ({ path, text: readFileSync(path, 'utf8') }))
 
 export default defineConfig(({ mode }) => {
   const isLong = mode === 'long'
@@ -16,10 +20,11 @@ export default defineConfig(({ mode }) => {
     const isForLong = path.endsWith('.long.test.ts')
     return isLong ? isForLong || hasDepth.test(text) : !isForLong
   })
-  // Files share the modules of their worker, except where a test replaces one of them. To load all modules
-  // again for each file would double the CPU time.
-  const replacing = own.filter(({ text }) => /vi\.mock\(|support\/portable\.js'/.test(text))
-  const sharing = own.filter((file) => !replacing.includes(file))
+  // Files share the modules of their worker, except where a test replaces one of them or counts all timers: work that
+  // the file before left in the worker may start one. To load all modules again for each file would double the CPU time.
+  const needsOwn = /vi\.mock\(|getTimerCount\(|support\/portable\.js'/
+  const alone = own.filter(({ text }) => needsOwn.test(text))
+  const sharing = own.filter((file) => !alone.includes(file))
 
   const project = (name: string, some: typeof files, isolate: boolean) => ({
     resolve: {
@@ -44,7 +49,7 @@ export default defineConfig(({ mode }) => {
       globalSetup: ['test/support/announce.ts'],
       // More workers than cores, because many tests wait for a server, a process or a time-out.
       maxWorkers: Math.ceil(availableParallelism() * 1.5),
-      projects: [project('sharing', sharing, false), project('replacing', replacing, true)],
+      projects: [project('sharing', sharing, false), project('alone', alone, true)],
     },
   }
 })
