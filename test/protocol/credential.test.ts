@@ -9,15 +9,18 @@ import {
   formatPath,
   hashSecret,
   isIdOf,
+  namespaceAt,
   namespaceOf,
   newId,
   newPath,
   newSecret,
   parseCredential,
   parsePath,
+  pooled,
 } from '../../src/protocol/credential.js'
 import { importWithoutNode } from '../support/portable.js'
 import { seededRandom } from '../support/random.js'
+import { runs } from '../support/runs.js'
 
 const portable = await importWithoutNode(() => import('../../src/protocol/credential.js'))
 
@@ -202,4 +205,43 @@ describe.each([
     ]
     expect(new Set([nextToken, ...others]).size).toBe(others.length + 1)
   })
+})
+
+describe('pooled random bytes', () => {
+  test('are bytes of the source, each used once', () => {
+    const sizes = fc.array(
+      fc.oneof(fc.integer({ min: 8, max: 40 }), fc.integer({ min: 8, max: 1_100 })),
+    )
+    fc.assert(
+      fc.property(sizes, fc.integer(), (lengths, seed) => {
+        const random = pooled(seededRandom(seed))
+        const windows = lengths.flatMap((length) => {
+          const bytes = Buffer.from(random.getRandomValues(new Uint8Array(length)))
+          return Array.from({ length: length - 7 }, (_, i) => bytes.toString('hex', i, i + 8))
+        })
+        expect(new Set(windows).size).toBe(windows.length)
+      }),
+      { numRuns: runs(30) },
+    )
+  })
+
+  test('are read in batches of 1,024, or directly if they are more', () => {
+    const sizes: number[] = []
+    const random = pooled({
+      getRandomValues(array) {
+        sizes.push(array.length)
+        return array.fill(7)
+      },
+    })
+    for (let i = 0; i < 65; i++) random.getRandomValues(new Uint8Array(16))
+    expect(random.getRandomValues(new Uint8Array(1_025)).at(-1)).toBe(7)
+    expect(random.getRandomValues(new Uint8Array(1_008)).at(-1)).toBe(7)
+    expect(sizes).toEqual([1_024, 1_024, 1_025])
+  })
+})
+
+test('the namespace of a server is computed once', async () => {
+  const namespace = namespaceAt('https://as.example')
+  expect(namespace()).toBe(namespace())
+  expect(await namespace()).toBe(await namespaceOf('https://as.example'))
 })

@@ -43,7 +43,7 @@ export function parseStrictDictionary(text: string): Dictionary | undefined {
   const parsed = parse(text)
   // The parser returns the last of several members or parameters with one key.
   if (parsed === undefined || separatorsIn(text) > separatorsOf(parsed)) return undefined
-  const texts = parsed.size === 1 ? [text] : text.match(memberTexts)
+  const texts = text.match(memberTexts)
   const members = new Map<string, DictionaryMember>()
   for (const [key, value] of parsed) {
     members.set(key, memberOf(value, key, texts?.[members.size] ?? ''))

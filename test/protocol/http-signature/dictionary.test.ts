@@ -186,6 +186,9 @@ describe('the Decimals among the parameters', () => {
     ['a=%"\\";created=1.0', ['created']],
     ['a=%";created=1.0"', []],
     ['a=1.0;x="; created=1.0"', []],
+    ['a="";x="; created=1.0";y=1.0', ['y']],
+    ['a=("b");created=10.5', ['created']],
+    ['a=("b");created=1', undefined],
   ])('are found outside of strings: %s', (text, names) => {
     expect(parseStrictDictionary(text)?.get('a')?.decimals).toEqual(names)
   })
