@@ -496,19 +496,16 @@ describe('the laws of an incoming payment', () => {
       }),
       { numRuns: runs(3000, 250) },
     )
-    for (const outcome of [
+    const receives = [
       ...['changed', 'unchanged', 'unchanged, late', 'transfer_mismatch', 'payment_completed'],
       ...['payment_expired, late', 'amount_invalid'],
+    ]
+    for (const outcome of [
+      ...receives.map((each) => `receive: ${each}`),
+      ...['complete: changed', 'complete: changed, late', 'complete: unchanged'],
+      ...['expire: changed, late', 'expire: unchanged', 'expire: payment_open'],
     ]) {
-      expect(met.filter((each) => each === `receive: ${outcome}`).length, outcome).toBeGreaterThan(
-        20,
-      )
-    }
-    for (const outcome of ['complete: changed', 'complete: changed, late', 'complete: unchanged']) {
-      expect(met.filter((each) => each === outcome).length, outcome).toBeGreaterThan(5)
-    }
-    for (const outcome of ['expire: changed, late', 'expire: unchanged', 'expire: payment_open']) {
-      expect(met.filter((each) => each === outcome).length, outcome).toBeGreaterThan(5)
+      expect(met.filter((each) => each === outcome).length, outcome).toBeGreaterThan(2)
     }
   })
 
