@@ -63,7 +63,11 @@ export {
   type WalletAddressServer,
   type WalletAddressServerOptions,
 } from './http/wallet-address-server.js'
-export { type RemoteClientKeysOptions, remoteClientKeys } from './outbound/client-keys.js'
+export {
+  type OwnAccounts,
+  type RemoteClientKeysOptions,
+  remoteClientKeys,
+} from './outbound/client-keys.js'
 export {
   type DocumentFetch,
   FetchRefusedError,

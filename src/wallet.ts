@@ -18,7 +18,7 @@ import {
   createWalletAddressServer,
   type WalletAddressServer,
 } from './http/wallet-address-server.js'
-import { remoteClientKeys } from './outbound/client-keys.js'
+import { remoteClientKeys, withOwnAccounts } from './outbound/client-keys.js'
 import type {
   ClientKeys,
   PaymentMethods,
@@ -28,7 +28,7 @@ import type {
 } from './ports/host.js'
 import type { Store } from './ports/store.js'
 import { isLoopback } from './protocol/url.js'
-import { InvalidInputError, requireKnownOptions } from './util/input.js'
+import { InvalidInputError, requireKnownOptions, requireMethods } from './util/input.js'
 
 export interface WalletOptions extends ServerOptions {
   /** The URL below which everything is served, such as `https://wallet.example`: its wallet addresses begin with it. */
@@ -40,7 +40,11 @@ export interface WalletOptions extends ServerOptions {
   readonly paymentMethods: PaymentMethods
   /** Prices outgoing payments. Without it, quotes and outgoing payments are not served. */
   readonly pricing?: Pricing
-  /** Default: `remoteClientKeys`, which may use loopback addresses if `baseUrl` is on loopback. */
+  /**
+   * Finds the keys of all clients except the wallet's own accounts: a client whose wallet address is at or below
+   * `baseUrl` has the `keys` that `walletAddresses.find` resolves to at each request, and is never fetched. Default:
+   * `remoteClientKeys`, which may use loopback addresses if `baseUrl` is on loopback.
+   */
   readonly clientKeys?: ClientKeys
   /** Determines the subject that clients receive when they request one. Default: such requests are refused. */
   readonly subjects?: Subjects
@@ -100,7 +104,10 @@ export function createWallet(options: WalletOptions): Wallet {
   if (paths.auth === paths.resources) {
     throw new InvalidInputError('grantEndpoint', 'must not be the URL of the resource server')
   }
-  const { clientKeys = remoteClientKeys({ allowLoopback: isLoopback(new URL(root)) }) } = options
+  const { clientKeys: others = remoteClientKeys({ allowLoopback: isLoopback(new URL(root)) }) } =
+    options
+  requireMethods('clientKeys', others, ['find'])
+  const clientKeys = withOwnAccounts({ baseUrl: root, walletAddresses }, others)
   const { incomingPayments, quotes, outgoingPayments, mayPay, ...authorization } = policy
   const shared = { ...sharedOf(options), strippedPrefix }
   const auth = createAuthorizationServer({

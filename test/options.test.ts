@@ -121,6 +121,11 @@ const optionsOf: readonly (readonly [
   ],
   ['remoteClientKeys', remoteClientKeys, 'timeout'],
   ['remoteClientKeys, with its own fetch', remoteClientKeys, 'fecth'],
+  [
+    'remoteClientKeys: ownAccounts',
+    (ownAccounts) => remoteClientKeys({ ownAccounts }),
+    'ownAccounts.walletAddress',
+  ],
   ['guardedFetch', guardedFetch, 'port'],
   ['guardedFetch, an option of remoteClientKeys', guardedFetch, 'clock'],
   ['remoteGrants', (options) => remoteGrants({ ...introspection, ...options }), 'resourceServerID'],

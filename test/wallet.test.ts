@@ -49,7 +49,7 @@ function setUp(more: Partial<WalletOptions> = {}) {
       await wallet.handle({ ...request, url: request.url.slice(strippedPrefix.length) }),
     )
   }
-  return { wallet, client, send, clock }
+  return { wallet, client, key, clientKeys, send, clock }
 }
 
 describe('a wallet', () => {
@@ -180,12 +180,67 @@ describe('a wallet', () => {
     ])
   })
 
+  test('reads the keys of its own accounts from the host at each request', async () => {
+    const account = { url: alice, assetCode: 'USD', assetScale: 2, keys: [testKey('shop')] }
+    const world: { found: (() => object) | undefined } = { found: () => account }
+    const { send, key, clientKeys } = setUp({
+      walletAddresses: {
+        find: async (url) => (url === alice ? (world.found?.() as never) : undefined),
+      },
+    })
+    clientKeys.publish(`${origin}/nobody`, key)
+    const access = [{ type: 'incoming-payment', actions: ['create'] }]
+    const ask = (client: string) =>
+      send('POST', `${origin}/auth`, { client, access_token: { access } })
+    expect((await ask(`${origin}/nobody`)).body.error.code).toBe('invalid_client')
+    let token = (await ask(alice)).body.access_token
+    const attempts = {
+      ask: () => ask(alice),
+      pay: () => send('POST', `${origin}/incoming-payments`, { walletAddress: alice }, token.value),
+      rotate: () => send('POST', token.manage, undefined, token.value),
+    }
+    async function statuses() {
+      const ask = (await attempts.ask()).status
+      const pay = (await attempts.pay()).status
+      const rotated = await attempts.rotate()
+      if (rotated.status === 200) token = rotated.body.access_token
+      return [ask, pay, rotated.status]
+    }
+    expect(await statuses()).toEqual([200, 201, 200])
+    const keys =
+      (...xs: string[]) =>
+      () => ({ ...account, keys: xs.map((x) => ({ ...key, x })) })
+    const { x: other } = testKey('other')
+    const smallOrder = Buffer.from([1, ...Array<number>(31).fill(0)]).toString('base64url')
+    const changes: [string, () => object, number[]][] = [
+      ['is removed', keys(), [400, 401, 401]],
+      ['has its kid twice', keys(key.x, other), [400, 401, 401]],
+      ['is of small order', keys(smallOrder), [400, 401, 401]],
+      ['is replaced', keys(other), [401, 401, 401]],
+      [
+        'cannot be read',
+        () => {
+          throw new Error('no connection')
+        },
+        [503, 503, 503],
+      ],
+    ]
+    for (const [what, found, expected] of changes) {
+      world.found = found
+      expect([what, await statuses()]).toEqual([what, expected])
+      world.found = () => account
+      expect([what, await statuses()]).toEqual([what, [200, 201, 200]])
+    }
+    expect(clientKeys.asked).toEqual([])
+  })
+
   test.each([
     ['grantEndpoint', { grantEndpoint: 'https://other.example/auth' }],
     ['resourceServer', { resourceServer: 'https://other.example' }],
     ['grantEndpoint', { grantEndpoint: origin }],
     ['grantEndpoint', { baseUrl: `${origin}/bank`, grantEndpoint: `${origin}/bankers` }],
     ['consentUrl', { consentUrl: 'consent' }],
+    ['clientKeys', { clientKeys: {} as never }],
     ['policy.quote', { policy: { quote: {} } as never }],
     ['introspect', { introspect: () => undefined } as never],
   ])('is not created with a wrong %s', (option, more) => {

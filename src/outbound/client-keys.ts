@@ -1,10 +1,23 @@
 import { ok, type Result } from '../core/decision.js'
 import { type Instant, wholeMilliseconds } from '../core/instant.js'
 import type { Json } from '../core/stored.js'
-import type { ClientKeyQuery, ClientKeys, Clock, PublicJwk } from '../ports/host.js'
-import { isSoundKey, readPublicJwk } from '../protocol/http-signature/jwk.js'
+import type {
+  ClientKeyQuery,
+  ClientKeys,
+  Clock,
+  PublicJwk,
+  WalletAddresses,
+} from '../ports/host.js'
+import { isSoundKey, publishedJwk, readPublicJwk } from '../protocol/http-signature/jwk.js'
 import { isObject, parseJson } from '../protocol/json.js'
-import { callback, InvalidInputError, requireKnownOptions, requireMethods } from '../util/input.js'
+import { canonicalUrl } from '../protocol/url.js'
+import {
+  callback,
+  InvalidInputError,
+  requireKnownOptions,
+  requireMethods,
+  string,
+} from '../util/input.js'
 import {
   type BoundedCache,
   boundedCache,
@@ -25,7 +38,20 @@ import {
   isHostUnreachable,
 } from './guarded-fetch.js'
 
+/** The host's own accounts, which can be clients too. */
+export interface OwnAccounts {
+  /** The URL at and below which all wallet addresses are accounts of the host, such as `https://wallet.example`. */
+  readonly baseUrl: string
+  readonly walletAddresses: WalletAddresses
+}
+
 export interface RemoteClientKeysOptions extends GuardedFetchOptions {
+  /**
+   * The accounts whose keys are read with `walletAddresses.find` at each look-up, and never fetched or cached: a key
+   * that the owner removes or adds is dead or usable at the next request. A wallet address there without an account has
+   * no keys. `createWallet` does this for its own accounts. Default: all key sets are fetched.
+   */
+  readonly ownAccounts?: OwnAccounts
   /**
    * Fetches documents instead of `guardedFetch`, which requires Node. Nothing else checks the URLs, which clients
    * choose: it must require https, not follow redirects, not connect to private addresses, and end when its signal
@@ -58,8 +84,8 @@ const graceMs = 500
  * all others; a full cache evicts key sets of the domain that uses most of it.
  *
  * A key has been withdrawn if the response is 404 or 410, or a valid key set without its `kid`. Any other response is a
- * failure, and so are redirects. For a grant request with an unknown `kid` the key set is fetched again, at most every
- * 5 s.
+ * failure, and so are redirects. For a `kid` that the key set lacks it is fetched again, at most every 5 s; an empty key
+ * set of a client that is not proved, at most every 30 s.
  *
  * Proved clients and all others have requests of their own, so that strangers who name many URLs do not delay clients.
  * In each of the two groups a host gets four requests at a time while it responds, otherwise two for proved clients and
@@ -70,11 +96,17 @@ const graceMs = 500
  * @throws {InvalidInputError} for an invalid option, and on runtimes other than Node without `fetch`.
  */
 export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientKeys & {
-  /** Removes what is cached of a wallet address, so that the next request fetches its key set. */
+  /**
+   * Removes the key set and failures of a wallet address, in any spelling, and the failures of its host, in this
+   * process. The next look-up fetches the key set, even if a request for it is in progress.
+   *
+   * @throws {InvalidInputError} for an invalid wallet address.
+   */
   forget(walletAddress: string): void
 } {
-  requireKnownOptions('', options, { ...guardedFetchOptions, fetch: true, clock: true })
-  const { fetch: ownFetch, clock: givenClock = Date, ...fetchOptions } = options
+  const known = { ...guardedFetchOptions, fetch: true, clock: true, ownAccounts: true }
+  requireKnownOptions('', options, known)
+  const { fetch: ownFetch, clock: givenClock = Date, ownAccounts, ...fetchOptions } = options
   const { timeoutMs = 2_000, ...guards } = fetchOptions
   const fetch = ownFetch === undefined ? guardedFetch(fetchOptions) : ownFetch
   callback('fetch', fetch)
@@ -82,14 +114,16 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientK
   requireTimeout('timeoutMs', timeoutMs)
   requireMethods('clock', givenClock, ['now'])
   const clock = wholeMilliseconds(givenClock)
+  /** How often the host has called `forget`. */
+  let forgets = 0
 
   async function send(url: URL, signal: AbortSignal): Promise<KeyAnswer> {
-    const askedAt = clock.now()
+    const asked = { askedAt: clock.now(), forgets }
     try {
       const keys = readKeySet(await fetch(url, { signal }))
-      return { askedAt, responded: true, ...keys }
+      return { ...asked, responded: true, ...keys }
     } catch (error) {
-      return { askedAt, responded: false, ...failureOf(error) }
+      return { ...asked, responded: false, ...failureOf(error) }
     }
   }
 
@@ -100,29 +134,89 @@ export function remoteClientKeys(options: RemoteClientKeysOptions = {}): ClientK
 
   /**
    * Requests a key set. Requests that strangers can cause more often than the client itself do not use the slots for
-   * proved clients: requests for clients that are not proved, and for unknown keys of clients that are.
+   * proved clients: grant requests of clients that are not proved, and with unknown keys of clients that are. Only the
+   * holder of a token can cause the others.
    */
   async function refresh(query: ClientKeyQuery, entry: Entry, now: Instant): Promise<Entry> {
     const { walletAddress, mayBeNew } = query
     const isOwn = !mayBeNew || (cache.isProved(walletAddress) && !isFresh(entry, now))
     const request = isOwn ? reserved : shared
     const url = new URL(`${walletAddress}/jwks.json`)
+    const asked = { askedAt: now, forgets }
     const answer = await request(url, rankOf(entry)).catch(
-      (error): KeyAnswer => ({ askedAt: now, responded: false, ...failureOf(error) }),
+      (error): KeyAnswer => ({ ...asked, responded: false, ...failureOf(error) }),
     )
+    // The request began before the host called `forget`, so its answer can be what the host wants to be forgotten.
+    if (answer.forgets < forgets) return refresh(query, entry, clock.now())
     return cache.record(query, answer, clock.now())
   }
 
-  return {
-    async find(query: ClientKeyQuery) {
+  const fetched: ClientKeys = {
+    async find(query) {
       const now = clock.now()
       const entry = cache.find(query, now)
       const key = isFresh(entry, now) ? keyOf(entry.keys, query.kid) : undefined
       if (key !== undefined) return key
-      const latest = mayAsk(entry, query, now) ? await refresh(query, entry, now) : entry
+      const isProved = cache.isProved(query.walletAddress)
+      const latest = mayAsk(entry, isProved, now) ? await refresh(query, entry, now) : entry
       return answerFrom(latest, query, clock.now())
     },
-    forget: cache.forget,
+  }
+  const { find } =
+    ownAccounts === undefined ? fetched : withOwnAccounts(readOwnAccounts(ownAccounts), fetched)
+
+  return {
+    find,
+    forget(walletAddress) {
+      const canonical = canonicalFrom('walletAddress', walletAddress)
+      forgets += 1
+      cache.forget(canonical)
+    },
+  }
+}
+
+function readOwnAccounts(given: OwnAccounts): OwnAccounts {
+  requireKnownOptions('ownAccounts', given, { baseUrl: true, walletAddresses: true })
+  const { baseUrl, walletAddresses } = given
+  requireMethods('ownAccounts.walletAddresses', walletAddresses, ['find'])
+  return { baseUrl: canonicalFrom('ownAccounts.baseUrl', baseUrl), walletAddresses }
+}
+
+function canonicalFrom(path: string, url: string): string {
+  string(path, url)
+  const canonical = canonicalUrl(url)
+  if (canonical !== undefined) return canonical
+  throw new InvalidInputError(path, 'must be a URL that wallet addresses can have')
+}
+
+/**
+ * Finds the keys of the host's own accounts with `walletAddresses.find`, at each look-up, and those of other clients
+ * with `others`. Keys of own accounts are screened as fetched ones are.
+ *
+ * @param own has a canonical `baseUrl`.
+ */
+export function withOwnAccounts(own: OwnAccounts, others: ClientKeys): ClientKeys {
+  const { baseUrl, walletAddresses } = own
+  return {
+    async find(query) {
+      const { walletAddress, kid } = query
+      if (!`${walletAddress}/`.startsWith(`${baseUrl}/`)) return others.find(query)
+      const keys = await keysOf(walletAddress)
+      if (!keys.ok) throw new Error(`the keys of an own account cannot be read: ${keys.problem}`)
+      return keyOf(keys.value, kid)
+    },
+  }
+
+  async function keysOf(walletAddress: string): Promise<Result<KeySet, KeyFailure>> {
+    try {
+      const account = await walletAddresses.find(walletAddress)
+      // A table that ignores case finds the account of another wallet address.
+      if (account?.url !== walletAddress) return ok([])
+      return readKeys((account.keys ?? []).map(publishedJwk))
+    } catch (error) {
+      // Only the message: the code of an error of the host could mean a refused fetch here.
+      return failed(error instanceof Error ? error.message : 'walletAddresses.find failed')
+    }
   }
 }
 
@@ -154,6 +248,8 @@ interface KeyFailure {
 /** A key set and when it was requested, or why there is none. */
 type KeyAnswer = Result<KeySet, KeyFailure> & {
   readonly askedAt: Instant
+  /** How often the host had called `forget` by then. */
+  readonly forgets: number
   /** Whether the host sent a complete response. */
   readonly responded: boolean
 }
@@ -169,7 +265,10 @@ function readKeySet({ status, contentType, body }: FetchedDocument): Result<KeyS
     return failed('the key set is not JSON')
   }
   const document = parseJson(body)
-  const keys = isObject(document) ? document['keys'] : undefined
+  return readKeys(isObject(document) ? document['keys'] : undefined)
+}
+
+function readKeys(keys: Json | undefined): Result<KeySet, KeyFailure> {
   if (!Array.isArray(keys)) return failed('the key set has no keys')
   if (keys.length > keysMax) return failed(`the key set has more than ${keysMax} keys`)
   return ok(usableKeys(keys))
@@ -228,10 +327,11 @@ function isFresh({ freshUntil }: Entry, now: Instant): boolean {
 }
 
 /** Whether the key set may be requested for a key that cannot be taken from the entry. */
-function mayAsk(entry: Entry, { mayBeNew }: ClientKeyQuery, now: Instant): boolean {
-  if (entry.failure !== undefined && now < entry.failure.until) return false
-  const missingMs = entry.keys.length === 0 ? pauseMs : missingKidPauseMs
-  return !isFresh(entry, now) || (mayBeNew && now - entry.keysAt >= missingMs)
+function mayAsk(entry: Entry, isProved: boolean, now: Instant): boolean {
+  const { keys, keysAt, failure } = entry
+  if (failure !== undefined && now < failure.until) return false
+  const missingMs = keys.length > 0 || isProved ? missingKidPauseMs : pauseMs
+  return !isFresh(entry, now) || now - keysAt >= missingMs
 }
 
 /** Puts URLs that failed behind names that are new, so that the failures of a host delay each other first. */
@@ -260,7 +360,8 @@ function answerFrom(
   const { keys, keysAt, failure } = entry
   const key = keyOf(keys, kid)
   if (key !== undefined && (isFresh(entry, now) || now < keysAt + staleMs)) return key
-  if (isFresh(entry, now) && !(mayBeNew && failure !== undefined)) return undefined
+  // After a failure, a missing key may have been published since.
+  if (isFresh(entry, now) && failure === undefined) return undefined
   if (mayBeNew && failure?.refused) throw fetchRefusal(failure.problem)
   throw new Error(failure?.problem ?? 'the key set could not be fetched')
 }
@@ -276,23 +377,23 @@ function createKeyCache() {
   const proved = boundedCache<Entry>(provedBytesMax)
   const recent = boundedCache<Entry>(recentBytesMax)
 
-  /** Keeps a key set that a client with a grant uses. An empty one may be a mistake that is soon corrected. */
+  /** Keeps a key set that a client with a grant uses. */
   function keepProved(walletAddress: string, keys: KeySet, keysAt: Instant): Entry {
-    const freshUntil = keysAt + (keys.length === 0 ? pauseMs : freshMs)
     recent.delete(walletAddress)
-    return keep(proved, walletAddress, walletAddress, { keys, keysAt, freshUntil })
+    const entry = { keys, keysAt, freshUntil: keysAt + freshMs }
+    return keep(proved, walletAddress, walletAddress, entry)
   }
 
   function recordProved(walletAddress: string, answer: KeyAnswer, now: Instant): Entry {
     const known = proved.get(walletAddress) ?? nothingKnown
+    // A slower response must not bring back a key that a later one has withdrawn, or hide one that it has found.
+    if (answer.askedAt < known.keysAt) return known
     if (!answer.ok) {
       const failed = failedEntry(known, answer, now)
       if (answer.kind === 'busy') return failed
       recent.delete(walletAddress)
       return keep(proved, walletAddress, walletAddress, failed)
     }
-    // A slower response must not bring back a key that a later one has withdrawn.
-    if (answer.askedAt < known.keysAt) return known
     return keepProved(walletAddress, answer.value, answer.askedAt)
   }
 

@@ -24,7 +24,10 @@ export interface WalletAddress extends Asset {
   readonly publicName?: string
   /** When false, new payments and quotes are refused with `inactive_wallet_address`. Default true. */
   readonly active?: boolean
-  /** Ed25519 public keys of the account as a client instance, published at `{url}/jwks.json`. */
+  /**
+   * Ed25519 public keys of the account as a client instance, at most 20, each with a `kid` of its own. Published at
+   * `{url}/jwks.json`, also while `active` is false: to stop the account as a client, remove them.
+   */
   readonly keys?: readonly PublicJwk[]
 }
 
@@ -63,9 +66,9 @@ export interface ClientKeys {
     /** The `keyid` of the signature, compared with the key's `kid` byte for byte. */
     readonly kid: string
     /**
-     * True for a grant request, which any sender can send, and whose key can be newer than a cached key set. False for
-     * later requests under a grant: the client proved possession of the key when it requested the grant, so a missing
-     * key has been withdrawn. A cache should not let lookups with true evict or delay lookups with false.
+     * True for a grant request, which any sender can send. False for later requests under a grant, which only the
+     * holder of one of its tokens can send. In both, a key that a cached key set lacks can be newer than the set. A cache
+     * should not let lookups with true evict or delay lookups with false.
      */
     readonly mayBeNew: boolean
   }): Promise<PublicJwk | undefined>

@@ -146,6 +146,25 @@ describe('a live token', () => {
     expect((await client.rotate(token)).status).toBe(200)
   })
 
+  test.each([
+    ['another key', [jwkOf(testKey('other'))]],
+    ['no key', []],
+  ])(
+    'is refused while its client publishes %s, and works again 5 s after the key returns',
+    async (_, keys) => {
+      const { clock, network, client, token, use } = await setUp()
+      const attempts = async () => [(await use()).status, (await client.rotate(token)).status]
+      network.reply = response(JSON.stringify({ keys }))
+      clock.advance(301 * second)
+      expect(await attempts()).toEqual([401, 401])
+      network.reply = keySet
+      clock.advance(5 * second - 1)
+      expect(await attempts()).toEqual([401, 401])
+      clock.advance(1)
+      expect(await attempts()).toEqual([201, 200])
+    },
+  )
+
   test('gets 503 from a restarted server while the key host responds with 403, and works again afterwards', async () => {
     const { clock, network, restart, use } = await setUp()
     restart()

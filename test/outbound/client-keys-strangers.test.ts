@@ -204,20 +204,26 @@ describe('strangers who name many URLs', () => {
     })
   })
 
-  test('of one host do not stop its proved clients by unknown kids either', async () => {
-    const clients = Array.from({ length: 20 }, (_, i) => `https://wallet.example/${i}`)
-    let slow = false
-    const { clock, stranger, proved } = setUp((url) =>
-      slow && url.pathname !== '/0/jwks.json' ? 'never' : undefined,
-    )
-    for (const client of clients) await proved(client)
-    clock.advance(60 * second)
-    slow = true
-    for (const client of clients) void ignoringFailure(stranger(client, 'bogus'))
-    await turn()
-    clock.advance(240 * second)
-    expect(await proved('https://wallet.example/0')).toEqual(published)
-  })
+  test.each([
+    ['keys', keySet],
+    ['no keys at the moment', notFound],
+  ])(
+    'of one host do not stop its proved clients with %s by unknown kids either',
+    async (_, reply) => {
+      const clients = Array.from({ length: 20 }, (_, i) => `https://wallet.example/${i}`)
+      let slow = false
+      const { clock, stranger, proved } = setUp((url) =>
+        slow && url.pathname !== '/0/jwks.json' ? 'never' : slow ? keySet : reply,
+      )
+      for (const client of clients) await proved(client)
+      clock.advance(60 * second)
+      slow = true
+      for (const client of clients) void ignoringFailure(stranger(client, 'bogus'))
+      await turn()
+      clock.advance(240 * second)
+      expect(await proved('https://wallet.example/0')).toEqual(published)
+    },
+  )
 
   test.each([
     ['subdomains of one domain', (i: number) => `https://h${i}.slow.example`],

@@ -348,25 +348,51 @@ describe('a URL that the fetch refuses', () => {
 })
 
 describe('a kid that the cached set lacks', () => {
-  test('is looked up again on a grant request, at the earliest 5 s after the last request for the set', async () => {
-    const { find, later, asked, clock, world } = setUp()
-    await later()
-    world.reply = keySet(keyA, keyB)
-    clock.advance(5 * second - 1)
-    expect(await find(keyB.kid)).toBeUndefined()
-    expect(asked).toHaveLength(1)
-    clock.advance(1)
-    expect(await find(keyB.kid)).toEqual(publicB)
-    expect(asked).toHaveLength(2)
-  })
+  const lacking: readonly (readonly [string, Reply])[] = [
+    ['another key', keySet(keyA)],
+    ['no key', keySet()],
+    ['404', status(404)],
+  ]
+  test.each(
+    lacking.flatMap(([what, reply]) =>
+      (['find', 'later'] as const).map((as) => [what, reply, as] as const),
+    ),
+  )(
+    'of a proved client is looked up again 5 s after the last request for the set: %s (%s, %s)',
+    async (_, reply, as) => {
+      const { later, [as]: look, asked, clock, world } = setUp(keySet(keyB))
+      expect(await later(keyB.kid)).toEqual(publicB)
+      world.reply = reply
+      clock.advance(300 * second)
+      expect(await later(keyB.kid)).toBeUndefined()
+      world.reply = keySet(keyB)
+      clock.advance(5 * second - 1)
+      expect(await look(keyB.kid)).toBeUndefined()
+      expect(asked).toHaveLength(2)
+      clock.advance(1)
+      expect(await look(keyB.kid)).toEqual(publicB)
+      expect(asked).toHaveLength(3)
+    },
+  )
 
-  test('is not looked up again after the grant request, because the key has been withdrawn', async () => {
-    const { later, asked, clock, world } = setUp()
-    await later()
-    world.reply = keySet(keyA, keyB)
-    clock.advance(200 * second)
-    expect(await later(keyB.kid)).toBeUndefined()
-    expect(asked).toHaveLength(1)
+  test('is found although an earlier request is answered later, without it or with a failure', async () => {
+    for (const slow of [keySet(keyA), networkError]) {
+      const { find, later, clock, world } = setUp()
+      await later()
+      const held = heldReply()
+      world.reply = held.promise
+      clock.advance(5 * second)
+      const stranger = find('bogus').catch(() => undefined)
+      await turn()
+      world.reply = keySet(keyB)
+      clock.advance(1)
+      expect(await later(keyB.kid)).toEqual(publicB)
+      if (slow instanceof Error) held.reject(slow)
+      else held.resolve(slow)
+      expect(await stranger).toBeUndefined()
+      expect(await later(keyB.kid)).toEqual(publicB)
+      expect(await later()).toBeUndefined()
+    }
   })
 
   test('causes at most one request in 5 s, for any number of kids', async () => {
@@ -374,7 +400,7 @@ describe('a kid that the cached set lacks', () => {
     await later()
     clock.advance(5 * second)
     for (let i = 0; i < 100; i++) {
-      expect(await find(`unknown ${i}`)).toBeUndefined()
+      expect(await (i % 3 ? later : find)(`unknown ${i}`)).toBeUndefined()
       clock.advance(second / 2)
     }
     expect(asked).toHaveLength(1 + 10)
@@ -396,6 +422,7 @@ describe('a kid that the cached set lacks', () => {
     world.reply = networkError
     clock.advance(60 * second)
     await expect(find(keyB.kid)).rejects.toThrow('ECONNRESET')
+    await expect(later(keyB.kid)).rejects.toThrow('ECONNRESET')
     expect(await find()).toEqual(publicA)
     expect(await later()).toEqual(publicA)
   })
@@ -572,17 +599,148 @@ describe('a wallet address that the host forgets', () => {
       const { keys, asked, later, world } = setUp()
       await later()
       world.reply = keySet(keyB)
-      keys.forget(shop)
+      keys.forget('HTTPS://Shop.example:443/app/')
       expect(await keys.find({ walletAddress: shop, kid: keyB.kid, mayBeNew })).toEqual(publicB)
       expect(asked).toHaveLength(2)
     },
   )
+
+  test.each([
+    ['its own', networkError],
+    ['its host', Object.assign(new Error('no such name'), { code: 'ERR_HOST_UNREACHABLE' })],
+  ])('is fetched again at once after a failure of %s', async (_, failure) => {
+    const { keys, find, world } = setUp(failure)
+    await expect(find()).rejects.toThrow(failure.message)
+    world.reply = keySet(keyA)
+    await expect(find()).rejects.toThrow(failure.message)
+    keys.forget(shop)
+    expect(await find()).toEqual(publicA)
+  })
+
+  test.each(['find', 'later'] as const)(
+    'is fetched again although a request for it is in progress (%s)',
+    async (as) => {
+      for (const answer of [keySet(keyA), networkError]) {
+        const { keys, [as]: look, asked, world } = setUp()
+        const held = heldReply()
+        world.reply = held.promise
+        const before = look(keyB.kid)
+        await turn()
+        world.reply = keySet(keyB)
+        keys.forget(shop)
+        const after = look(keyB.kid)
+        if (answer instanceof Error) held.reject(answer)
+        else held.resolve(answer)
+        expect(await Promise.all([before, after])).toEqual([publicB, publicB])
+        expect(await look()).toBeUndefined()
+        expect(asked).toHaveLength(2)
+      }
+    },
+  )
+
+  test.each(['shop', 'http://shop.example', 'https://shop.example?a', 7, undefined])(
+    'must be a wallet address: %j',
+    (walletAddress) => {
+      expect(() => setUp().keys.forget(walletAddress as never)).toThrow(
+        invalidInput('walletAddress'),
+      )
+    },
+  )
+})
+
+describe('the key of an own account of the host', () => {
+  const baseUrl = 'https://wallet.example/bank'
+  const identityPoint = Buffer.from([1, ...Array<number>(31).fill(0)]).toString('base64url')
+  const filler = Array.from({ length: 20 }, (_, i) => ({ kid: `k${i}`, x: keyB.x }))
+  const registered = fc.constantFrom(
+    publicA,
+    publicB,
+    { ...publicA, x: keyB.x },
+    { ...publicA, x: identityPoint },
+    { ...publicB, kid: 7 as never },
+  )
+  const keysOf = fc
+    .tuple(fc.uniqueArray(registered, { maxLength: 3 }), fc.constantFrom(0, 0, 0, 18, 20))
+    .map(([some, more]) => [...some, ...filler.slice(0, more)])
+
+  test('is the registered one at the moment of the look-up, and no other request is sent', async () => {
+    const path = fc.constantFrom('', '/alice', '/ALICE', '/alice/shop', 'ers', 'ers/alice')
+    const step = fc.record({
+      path,
+      keys: fc.option(keysOf),
+      found: fc.constantFrom('it', 'it', 'it', 'none', 'null', 'another', 'an error'),
+      kid: fc.constantFrom(keyA.kid, keyB.kid),
+      mayBeNew: fc.boolean(),
+      active: fc.boolean(),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+        let [account, read]: [unknown, string[]] = [undefined, []]
+        const fetched: string[] = []
+        const walletAddresses = {
+          async find(url: string) {
+            read.push(url)
+            if (account instanceof Error) throw account
+            return account as never
+          },
+        }
+        const { find } = remoteClientKeys({
+          ownAccounts: { baseUrl: `${baseUrl}/`, walletAddresses },
+          clock: manualClock(),
+          fetch: async (url) => {
+            fetched.push(url.href)
+            return keySet(keyA)
+          },
+        })
+        for (const { path, keys, found, kid, mayBeNew, active } of steps) {
+          const walletAddress = baseUrl + path
+          const url = found === 'another' ? `${walletAddress}/` : walletAddress
+          account = { url, assetCode: 'USD', assetScale: 2, active, keys }
+          if (found === 'none') account = undefined
+          if (found === 'null') account = null
+          // The code with which a host could fail that reads its accounts with `guardedFetch`.
+          if (found === 'an error') account = refusal
+          read = []
+          const answer = await find({ walletAddress, kid, mayBeNew }).catch(
+            (error) => error.code ?? 'unavailable',
+          )
+          if (path.startsWith('ers')) {
+            expect([answer, read]).toEqual([kid === keyA.kid ? publicA : undefined, []])
+            continue
+          }
+          expect(read).toEqual([walletAddress])
+          const set = found === 'it' ? (keys ?? []) : []
+          const named = set.filter((key) => key.kid === kid)
+          const isKey = named.length === 1 && named[0]?.x !== identityPoint
+          const isUnavailable = found === 'an error' || set.length > 20
+          expect(answer).toEqual(isUnavailable ? 'unavailable' : isKey ? named[0] : undefined)
+        }
+        for (const url of fetched) expect(url).toMatch(/\/bankers(?:\/alice)?\/jwks\.json$/)
+      }),
+    )
+  })
+
+  test.each<[string, unknown]>([
+    ['ownAccounts', 'https://wallet.example'],
+    ['ownAccounts.walletAddresses', { baseUrl }],
+    ['ownAccounts.walletAddresses', { baseUrl, walletAddresses: {} }],
+    ...[undefined, 7, 'wallet.example', 'http://wallet.example', 'https://wallet.example?a'].map(
+      (wrong): [string, unknown] => [
+        'ownAccounts.baseUrl',
+        { baseUrl: wrong, walletAddresses: { find: async () => undefined } },
+      ],
+    ),
+  ])('needs a valid option %s', (option, ownAccounts) => {
+    expect(() => remoteClientKeys({ ownAccounts: ownAccounts as never })).toThrow(
+      invalidInput(option),
+    )
+  })
 })
 
 describe('for any behaviour of a key server', () => {
-  test('a key in use was published at most 900 s ago and has not been seen as withdrawn since', async () => {
+  test('a key in use was published at most 900 s ago and has not been seen as withdrawn since; one that is published again is found after 5 s', async () => {
     const step = fc.record({
-      wait: fc.constantFrom(0, 1, 15, 29, 30, 31, 100, 299, 300, 301, 600, 899, 900, 901),
+      wait: fc.constantFrom(0, 1, 4, 5, 15, 29, 30, 31, 100, 299, 300, 301, 600, 899, 900, 901),
       server: fc.constantFrom('key', 'without', 'gone', 'refused', 'down', '503', 'moved', 'html'),
       mayBeNew: fc.boolean(),
     })
@@ -608,6 +766,8 @@ describe('for any behaviour of a key server', () => {
           clock.advance(wait * second)
           world.reply = replies[server] ?? networkError
           if (!seen.proved && now - seen.fetchedAt >= 30) Object.assign(seen, nothing)
+          const { fetchedAt, failedAt } = seen
+          const wasProved = seen.proved
           seen.proved ||= !mayBeNew
           const before = asked.length
           const answer = await keys.find({ walletAddress: shop, kid: keyA.kid, mayBeNew }).then(
@@ -616,6 +776,12 @@ describe('for any behaviour of a key server', () => {
           )
           const requests = asked.length - before
           expect(requests).toBeLessThanOrEqual(1)
+          if (requests === 1 && wasProved) {
+            expect(now - Math.max(fetchedAt, failedAt)).toBeGreaterThanOrEqual(5)
+          }
+          if (wasProved && server === 'key' && answer !== 'key') {
+            expect(now - fetchedAt < 5 || now - failedAt < 30).toBe(true)
+          }
           if (requests === 1) {
             const failed = { failedAt: now, refused: server === 'refused' }
             if (failing.includes(server)) Object.assign(seen, failed)
