@@ -17,7 +17,9 @@ export function authorizationServer(x: string) {
     grantEndpoint: 'https://auth.wallet.example',
     store,
     consentUrl: 'https://auth.wallet.example/consent',
-    clientKeys: remoteClientKeys(),
+    clientKeys: remoteClientKeys({
+      ownAccounts: { baseUrl: 'https://wallet.example', walletAddresses: accounts },
+    }),
     resourceServers: [{ id: 'https://wallet.example/op', keys }],
   })
 }

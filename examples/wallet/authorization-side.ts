@@ -25,7 +25,7 @@ export interface AuthorizationSideOptions {
 
 /** The authorization server, the consent page, and the page where owners revoke access. */
 export async function authorizationSide(
-  { grantEndpoint, resourceServer, accounts, storage, watch }: Surroundings,
+  { baseUrl, grantEndpoint, resourceServer, accounts, storage, watch }: Surroundings,
   { authUrl, resourceServerKey: key }: AuthorizationSideOptions,
 ): Promise<AuthorizationSide> {
   const auth = createAuthorizationServer({
@@ -35,7 +35,12 @@ export async function authorizationSide(
     recordsEvents: true, // the log of the demo shows every event
     consentUrl: `${authUrl}/consent`,
     // Clients of the demo publish their keys on this machine, which may be busy. A real wallet omits these options.
-    clientKeys: remoteClientKeys({ allowLoopback: true, timeoutMs: 20_000 }),
+    clientKeys: remoteClientKeys({
+      allowLoopback: true,
+      timeoutMs: 20_000,
+      // The keys of the accounts, unless they are in the storage of another process.
+      ...(key === undefined && { ownAccounts: { baseUrl, walletAddresses: accounts.published } }),
+    }),
     subjects: walletAddressSubjects,
     ...(key && { resourceServers: [{ id: resourceServer, keys: [{ kid: key, x: key }] }] }),
   })
