@@ -218,7 +218,7 @@ describe('strangers who name many URLs', () => {
       for (const client of clients) await proved(client)
       clock.advance(60 * second)
       slow = true
-      for (const client of clients) void ignoringFailure(stranger(client, 'bogus'))
+      for (const client of clients.slice(1)) void ignoringFailure(stranger(client, 'bogus'))
       await turn()
       clock.advance(240 * second)
       expect(await proved('https://wallet.example/0')).toEqual(published)
