@@ -6,7 +6,9 @@ import {
   budgetStatus,
   closedBudget,
   decideSpending,
+  itemStatus,
   keep,
+  payingItems,
   release,
   totalSpent,
 } from '../../src/core/budget.js'
@@ -435,5 +437,30 @@ describe('the status of a budget', () => {
       ...closed,
       left: { receiveAmount: euros(0n) },
     })
+  })
+})
+
+describe('the paying items of a token', () => {
+  const closed = item({ interval: 'R1/2020-01-01T00:00:00Z/PT1H', debitAmount: dollars(100n) })
+  const reading = { type: 'quote', actions: ['read'], itemId: '3' } as const
+
+  test('are its outgoing items in their order, open with a budget or closed', () => {
+    const [first, second, ...others] = payingItems([perHour, reading, closed], charge, now)
+    const { allowance, budgetId: id } = first?.open ?? {}
+    expect([first?.item, allowance?.limit?.maximum]).toEqual([perHour, dollars(100n)])
+    expect(allowance && budgetId(charge, perHour, allowance)).toBe(id)
+    expect(second).toEqual({ item: closed })
+    expect(others).toEqual([])
+  })
+
+  test('have the status of their budget, or a closed one', () => {
+    const [open = { item: perHour }, over = { item: closed }] = payingItems(
+      [perHour, closed],
+      charge,
+      now,
+    )
+    const left = { debitAmount: dollars(100n) }
+    expect(itemStatus(open, undefined)).toMatchObject({ isOpen: true, left })
+    expect(itemStatus(over, undefined)).toEqual(closedBudget(closed))
   })
 })

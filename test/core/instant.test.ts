@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { formatInstant, parseInstant } from '../../src/core/instant.js'
+import { formatInstant, parseInstant, wholeMilliseconds } from '../../src/core/instant.js'
 import { runs } from '../support/runs.js'
 
 const minute = 60_000
@@ -180,4 +180,8 @@ describe('every instant', () => {
       { numRuns: runs(2000) },
     )
   })
+})
+
+test('a clock with fractions of a millisecond is rounded down', () => {
+  expect(wholeMilliseconds({ now: () => 1_700_000_000_000.9 }).now()).toBe(1_700_000_000_000)
 })
